@@ -3,9 +3,12 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 PY ?= $(shell command -v /usr/bin/python3 || command -v python3)
 BIN := .venv/bin
-LOCK := -q --upgrade --universal --python-version 3.10 --no-header --no-annotate --generate-hashes
-STAMP := .venv/.installed-$(shell cat pyproject.toml setup.sh requirements*.lock 2>/dev/null | cksum | cut -d' ' -f1)
-TYPED := ofan.py ofan_cache p4messages fattree controller emulation hostagent sim p4src tests benchmarks
+LOCK := -q --upgrade --universal --python-version 3.10 --no-header --no-annotate --generate-hashes --no-emit-package ofan-p4
+SUM := $(shell cat pyproject.toml emulation/p4/pyproject.toml setup.sh requirements*.lock 2>/dev/null | cksum | cut -d' ' -f1)
+# What runs Ofan is installed, and all else, too.
+READY := .venv/.ready-$(SUM)
+STAMP := .venv/.installed-$(SUM)
+TYPED := ofan.py fattree controller emulation hostagent sim reproduction p4src tests benchmarks
 export PYTHONPATH :=
 
 .PHONY: help setup lock demo test test-root test-slow test-all test-bmv2 check types drills soak mutants format bench report beyond fresh pictures tables p4info clean support reference site sample licences sbom audit
@@ -14,20 +17,26 @@ help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
 setup: $(STAMP)  ## install everything into .venv and .venv-shell (and Mininet, with root and apt)
-$(STAMP): pyproject.toml setup.sh requirements.lock requirements-shell.lock
-	@PY="$(PY)" bash setup.sh
+$(STAMP): $(READY) requirements.lock requirements-shell.lock
+	@PY="$(PY)" bash setup.sh tools
+	@touch $@
+
+$(READY): pyproject.toml emulation/p4/pyproject.toml setup.sh requirements-run.lock
+	@PY="$(PY)" bash setup.sh run
 	@touch $@
 
 lock: setup  ## write requirements*.lock again: the newest versions that pyproject.toml allows
 	@$(BIN)/pip install -q uv
 	@$(BIN)/uv pip compile $(LOCK) --extra dev --extra docs pyproject.toml -o requirements.lock
+	@# The part of it that runs Ofan, and what installs it.
+	@printf 'setuptools\n' | $(BIN)/uv pip compile $(LOCK) -c requirements.lock pyproject.toml - -o requirements-run.lock
 	@printf 'p4runtime-shell>=0.0.6\nsetuptools<81\n' | $(BIN)/uv pip compile $(LOCK) - -o requirements-shell.lock
 
-demo: setup  ## a collective on three load balancers, a link failure, a table and a picture
+demo: $(READY)  ## a collective on three load balancers, a link failure, a table and a picture
 	@$(BIN)/ofan demo
 
 test: setup  ## all tests but the slow ones (root tests too, where root and Mininet allow)
-	@$(BIN)/python -m pytest -q -n 2 -m "not slow and not root"
+	@$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not root"
 	@bash setup.sh can-mininet && $(BIN)/python -m pytest -q -m "root and not slow" tests/emulation/mininet || bash setup.sh why-not-mininet
 
 test-root: setup  ## the tests that need root and Mininet (ten minutes; ARGS as for test-slow)
@@ -72,8 +81,8 @@ support: setup  ## write docs/p4-support.md again after a change of the language
 	@$(BIN)/python tests/emulation/compiler/support.py
 
 reference: setup  ## write docs/experiments.md and columns.md again after a change of the schema or of records
-	@$(BIN)/python -m fattree.reference docs/experiments.md
-	@$(BIN)/python -m fattree.columns docs/columns.md
+	@$(BIN)/python -m fattree.texts.reference docs/experiments.md
+	@$(BIN)/python -m fattree.records.columns docs/columns.md
 
 site: export NO_MKDOCS_2_WARNING := 1
 site: setup  ## the documentation as a site: build/site/index.html
@@ -92,7 +101,7 @@ beyond: setup  ## what the paper does not have: build/beyond/index.html (twenty 
 	@$(BIN)/ofan report --beyond
 
 fresh: setup  ## are the committed reports what the model gives today? (ARGS="--runs 100 --seed 2")
-	@$(BIN)/python -m sim.report.fresh docs/report/data docs/beyond/data $(ARGS)
+	@$(BIN)/python -m reproduction.report.fresh docs/report/data docs/beyond/data $(ARGS)
 
 # What a quiet machine, root or a browser is needed for is not among them (docs say how each is made).
 pictures: setup  ## the pictures of README and pages that come from simulated runs, from these runs and the kept reports
@@ -110,8 +119,9 @@ sbom: setup  ## a CycloneDX bill of materials for a release: build/ofan.cdx.json
 audit: setup  ## known vulnerabilities of what is locked (asks PyPI; installs pip-audit apart)
 	@$(PY) -m venv build/audit && build/audit/bin/pip install -q pip-audit
 	@# One by one: pip-audit refuses a package that two files name. Strict: unknown is not audited.
+	@# requirements-run.lock is a part of the first.
 	@for lock in requirements.lock requirements-shell.lock; do \
 		echo "$$lock:"; build/audit/bin/pip-audit --strict --require-hashes --disable-pip -r $$lock || exit 1; done
 
 clean:  ## remove what setup and runs made
-	rm -rf .venv .venv-shell build results .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
+	rm -rf .venv .venv-shell build results .mypy_cache .ruff_cache .pytest_cache .hypothesis {.,emulation/p4}/*.egg-info emulation/p4/build

@@ -3,15 +3,12 @@
 Each sub-command is imported when it is called.
 """
 
-import importlib
 import os
-import resource
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from signal import SIG_DFL, SIGINT, signal
 from threading import current_thread, main_thread
-from typing import Any, NamedTuple
 
 from hostagent.isolation import clean_environment, python_command, shut_out_others
 
@@ -31,25 +28,12 @@ def _without_last_words() -> Iterator[None]:
         signal(SIGINT, before)
 
 
-# Most of the start-up time goes here, and a Ctrl-C in the middle of it would print a traceback.
 # Python's own handler would print a traceback for a Ctrl-C during this import, the longest one.
 with _without_last_words():
     import click
 
-# A run that failed, and, as click has it, bad usage.
-FAILED = 1
-INPUT_ERROR = 2
-# What shells give for a process that SIGINT has ended: 128 + 2.
-INTERRUPTED = 130
-
-
-class Lazy(NamedTuple):
-    """Where a sub-command is, and the line that `ofan --help` shows without importing it."""
-
-    module: str
-    name: str
-    help: str
-
+    from ofan_p4.cli import COMMANDS as P4_TOOLS
+    from ofan_p4.command import SETTINGS, Lazy, LazyGroup, run
 
 COMMANDS = {
     "emulate": Lazy(
@@ -92,7 +76,9 @@ COMMANDS = {
         "Three load balancers, a link failure, one table, one picture.",
     ),
     "report": Lazy(
-        "sim.report.cli", "report", "Reproduce the paper: every figure, every claim, one page."
+        "reproduction.report.cli",
+        "report",
+        "Reproduce the paper: every figure, every claim, one page.",
     ),
     "experiments": Lazy(
         "emulation.commands.experiments",
@@ -130,25 +116,14 @@ WORKLOAD_COMMANDS = {
     ),
     "show": Lazy("emulation.commands.workload", "show", "Say what a workload is of."),
 }
+# As the P4 tools alone have them, but for what finds files that come with Ofan.
+OVERLAID = {
+    "compile": "emulation.commands.compile",
+    "stf": "emulation.commands.stf",
+    "trace": "emulation.commands.stf",
+}
 P4_COMMANDS = {
-    "compile": Lazy(
-        "emulation.commands.compile",
-        "compile_command",
-        "Compile P4_16 (v1model) to BMv2 JSON and P4Info.",
-    ),
-    "stf": Lazy(
-        "emulation.stf.cli",
-        "stf_command",
-        "Run tests in the STF format on our compiler and switch.",
-    ),
-    "trace": Lazy(
-        "emulation.stf.trace_command", "trace", "Show how packets walk through a program."
-    ),
-    "install-names": Lazy(
-        "emulation.commands.install_names",
-        "install_names",
-        "Make p4c, simple_switch_grpc, simple_switch_CLI, ..., for Makefiles that call them.",
-    ),
+    name: lazy._replace(module=OVERLAID.get(name, lazy.module)) for name, lazy in P4_TOOLS.items()
 }
 
 EXAMPLES = """
@@ -173,58 +148,13 @@ Examples:
 """
 
 
-class LazyGroup(click.Group):
-    """A group whose commands are imported when they are called."""
-
-    def __init__(self, commands: dict[str, Lazy], **settings: object) -> None:
-        super().__init__(**settings)  # type: ignore[arg-type]
-        self.lazy = commands
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of all sub-commands, in the order of the table."""
-        return [*self.lazy, *super().list_commands(ctx)]
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a sub-command."""
-        if cmd_name not in self.lazy:
-            return super().get_command(ctx, cmd_name)
-
-        lazy = self.lazy[cmd_name]
-        command = getattr(importlib.import_module(lazy.module), lazy.name)
-        assert isinstance(command, click.Command)
-
-        return command
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run a command.
-
-        A Ctrl-C starts a new line only where a terminal has shown ^C on this one.
-        """
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt as interrupt:
-            if sys.stderr.isatty():
-                click.echo(err=True)
-
-            raise click.Abort(*interrupt.args) from None
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the table of sub-commands without importing any."""
-        rows = [(name, lazy.help) for name, lazy in self.lazy.items()]
-        rows += [
-            (name, command.get_short_help_str(limit=100)) for name, command in self.commands.items()
-        ]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
-
-
 cli = LazyGroup(
     COMMANDS,
     name="ofan",
     help="Load balancers for AI fabrics: "
     "as P4 programs on an emulated fat-tree, and in a simulator.",
     epilog=EXAMPLES,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    context_settings=SETTINGS,
 )
 click.version_option(package_name="ofan", message="ofan %(version)s")(cli)
 cli.add_command(
@@ -258,53 +188,8 @@ def start() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run `ofan`.
-
-    Bad input is one line on stderr and exit code 2, a failed run the same and exit code 1.
-    """
-    try:
-        code = cli.main(args=arguments, prog_name="ofan", standalone_mode=False)
-    # To call a group without a command is to ask what there is.
-    except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message())
-        code = 0
-    except click.ClickException as error:
-        click.echo(f"ofan: {error.format_message()}", err=True)
-        code = INPUT_ERROR
-    except (click.Abort, KeyboardInterrupt) as interrupt:
-        words = ": ".join(["interrupted", *map(str, interrupt.args)])
-        click.echo(f"ofan: {words}", err=True)
-        code = INTERRUPTED
-    # Whatever asks for memory next fails, wherever that is: libraries that draw are large.
-    except (MemoryError, ImportError) as error:
-        if not _is_out_of_memory(error):
-            raise
-
-        click.echo(f"ofan: {_out_of_memory()}", err=True)
-        code = FAILED
-    # `ofan ... | head` is no error. Python would flush stdout once more on its way out, into a pipe
-    # that nobody reads.
-    # As in `ofan ... | head`. Python flushes stdout once more at its end: to where nobody objects.
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
-
-    sys.exit(code if isinstance(code, int) else 0)
-
-
-def _is_out_of_memory(error: BaseException) -> bool:
-    """Return whether an error means that there is no memory, not even to load a library."""
-    # The loader's own words, of which Python knows nothing further.
-    words = ("failed to map segment", "cannot allocate memory")
-    return isinstance(error, MemoryError) or any(each in str(error).lower() for each in words)
-
-
-def _out_of_memory() -> str:
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if limit == resource.RLIM_INFINITY:
-        return "out of memory: this machine has no more"
-
-    return f"out of memory: a process may have {limit >> 20:,} MiB here (ulimit -v); give it more"
+    """Run `ofan`; bad input and failed runs are one line each (`ofan_p4.command`)."""
+    run(cli, "ofan", arguments)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Set up the virtual environments; with root and apt also Mininet. Idempotent; says what it does and
 # what it leaves out. Versions and hashes come from requirements*.lock (`make lock` writes them anew).
-#   setup.sh                  everything: .venv, and p4runtime-shell in .venv-shell
+#   setup.sh                  everything: `run`, then `tools`
+#   setup.sh run              .venv with what runs Ofan
+#   setup.sh tools            what tests, checks and documents it, too, and p4runtime-shell in .venv-shell
 #   setup.sh shell            p4runtime-shell alone
 #   setup.sh can-mininet      succeed if root and Mininet are here
 #   setup.sh why-not-mininet  say what is missing
@@ -57,7 +59,7 @@ install_shell() {  # p4runtime-shell pins old libraries, so it lives apart
     if [ -d .venv ]; then printf '%s\n' "$PWD/.venv-shell/bin/python" >.venv/ofan-shell; fi
 }
 
-install_all() {
+install_run() {
     if [ -z "$PY" ]; then
         apt_can || { say "Python >= 3.10 is missing"; exit 1; }
         apt_install python3 python3-venv
@@ -67,23 +69,34 @@ install_all() {
     if ! has_mininet && apt_can; then apt_install mininet iproute2 ethtool || say "apt could not install Mininet"; fi
     has_mininet || no_mininet
     make_venv .venv --system-site-packages
-    say "installing Python packages into .venv (a minute or two)"
-    locked .venv requirements.lock
+    say "installing Python packages into .venv (700 MB on disk, a minute or so)"
+    locked .venv requirements-run.lock
     # --no-build-isolation: setuptools is locked too, and nothing else builds us.
-    quietly .venv/bin/pip install -q --disable-pip-version-check --no-build-isolation --no-deps -e .
+    # Two installations: an older one of Ofan, which goes first, had a `softswitch` of its own.
+    for folder in . emulation/p4; do
+        quietly .venv/bin/pip install -q --disable-pip-version-check --no-build-isolation --no-deps -e "$folder"
+    done
     # With sudo these are root: their Python looks for modules here, and nowhere that others can write.
-    sed -i '1s|^#!\(/[^ ]*python[^ ]*\)$|#!\1 -I|' .venv/bin/ofan .venv/bin/softswitch
-    rm -f .venv/.installed-* .venv/ofan-shell
-    install_shell || say "p4runtime-shell could not be installed: \`ofan shell\` is left out, everything else works"
+    sed -i '1s|^#!\(/[^ ]*python[^ ]*\)$|#!\1 -I|' .venv/bin/{ofan,ofan-p4,softswitch}
+    rm -f .venv/.ready-* .venv/.installed-*
     # Whoever comes first would wait for it; until then runs take the slower engine.
     say "compiling the kernels, once (half a minute)"
     quietly .venv/bin/python -I -c 'from emulation.virtual import simulated; simulated.prepare()' ||
         say "the kernels could not be compiled now: the first long run does"
-    say "done: .venv/bin/ofan, .venv/bin/softswitch (see: .venv/bin/ofan doctor)"
+    say "done: .venv/bin/ofan, .venv/bin/ofan-p4, .venv/bin/softswitch (see: .venv/bin/ofan doctor)"
+}
+
+install_tools() {
+    say "installing what tests, checks and documents it (400 MB on disk, a minute or so)"
+    locked .venv requirements.lock
+    rm -f .venv/ofan-shell
+    install_shell || say "p4runtime-shell could not be installed: \`ofan shell\` is left out, everything else works"
 }
 
 case "${1:-all}" in
-    all) install_all ;;
+    all) install_run; install_tools ;;
+    run) install_run ;;
+    tools) install_tools ;;
     shell) install_shell ;;
     can-mininet) root && has_mininet ;;
     why-not-mininet)

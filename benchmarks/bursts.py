@@ -46,13 +46,13 @@ from benchmarks.switch import (
     table_of,
     veths,
 )
-from emulation.softswitch.daemon.bursts import Bursts, burst_function
-from emulation.softswitch.daemon.ports import Port
-from emulation.softswitch.daemon.sockets import open_interface
-from emulation.softswitch.native import burst_code as at
-from emulation.softswitch.native.slots import address
-from emulation.softswitch.pipeline import DROP_PORT
-from emulation.softswitch.switch import Counts
+from ofan_p4.softswitch.daemon.bursts import Bursts, burst_function
+from ofan_p4.softswitch.daemon.ports import Port
+from ofan_p4.softswitch.daemon.sockets import open_interface
+from ofan_p4.softswitch.native import burst_code as at
+from ofan_p4.softswitch.native.slots import address
+from ofan_p4.softswitch.pipeline import DROP_PORT
+from ofan_p4.softswitch.switch import Counts
 
 FRAMES = 1024
 FRAME_BYTES = 2048

@@ -32,15 +32,17 @@ from controller.session import InProcess, Session
 from emulation.errors import EmulationError
 from emulation.mininet.building import mininet_fabric
 from emulation.mininet.children import SOFTSWITCH_PROGRAM, children
+from emulation.mininet.run import run_on
 from emulation.mininet.switch_processes import listens
 from emulation.programs.switch_program import SwitchProgram, built_in, size_of
-from emulation.softswitch.p4runtime import P4RuntimeService, StatusError
-from emulation.softswitch.switch import Switch
 from emulation.virtual.fabric import VirtualFabric
-from fattree.addressing import device_id, switch_name
-from fattree.experiment import Collective, Fabric, FailureEvent, Failures, Scenario
-from fattree.forwarding import Forwarding
-from fattree.groups import NONE
+from fattree.experiment.model import Collective, Fabric, FailureEvent, Failures, Scenario
+from fattree.routes.forwarding import Forwarding
+from fattree.routes.groups import NONE
+from fattree.shape.addressing import device_id, switch_name
+from fattree.texts.looks import GRID, SLATES
+from ofan_p4.softswitch.p4runtime import P4RuntimeService, StatusError
+from ofan_p4.softswitch.switch import Switch
 
 Answer = TypeVar("Answer")
 Row = dict[str, Any]
@@ -337,7 +339,7 @@ def real_interruption() -> Row:
     )
 
     with mininet_fabric(chosen) as fabric:
-        outcome = fabric.run()
+        outcome = run_on(fabric)
         took_ms = (fabric.installations[0].took_ps or 0) / 10**9
 
     accounts = outcome.accounts
@@ -450,16 +452,10 @@ def draw(rows: Sequence[Row], file: Path) -> None:
         },
     }
 
-    styles = (
-        ("#0072B2", "o-"),
-        ("#56B4E9", "o--"),
-        ("#D55E00", "s-"),
-        ("#E69F00", "s--"),
-        ("#009E73", "^:"),
-    )
+    styles = ("o-", "o--", "s-", "s--")
 
     for axes, chosen in lines.items():
-        for (name, label), (colour, style) in zip(chosen.items(), styles, strict=False):
+        for (name, label), style, colour in zip(chosen.items(), styles, SLATES, strict=False):
             axes.loglog(
                 switches,
                 [row[name] for row in rows],
@@ -472,7 +468,7 @@ def draw(rows: Sequence[Row], file: Path) -> None:
         axes.set_xticks(switches, [f"{row['switches']:,}\nk = {row['k']}" for row in rows])
         axes.minorticks_off()
         axes.set_xlabel("switches")
-        axes.grid(color="#dddddd", linewidth=0.6)
+        axes.grid(color=GRID, linewidth=0.6)
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(fontsize=8, frameon=False)
 

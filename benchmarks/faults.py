@@ -31,16 +31,24 @@ from controller.fabric_controller import FabricController, LinkChange
 from controller.fleet import Fleet
 from emulation.errors import EmulationError
 from emulation.mininet.building import Setup, mininet_fabric
-from emulation.mininet.fabric import MininetFabric, Run
+from emulation.mininet.fabric import MininetFabric
+from emulation.mininet.run import Run
 from emulation.outcomes.outcome import Outcome
 from emulation.virtual.fabric import VirtualFabric
-from fattree import traffic
-from fattree.addressing import link_name, link_named, switch_named
-from fattree.experiment import Collective, Controller, Fabric, FailureEvent, Failures, Scenario
-from fattree.failures import cut_off
-from fattree.topology import FatTree
+from fattree.demand import traffic
+from fattree.experiment.model import (
+    Collective,
+    Controller,
+    Fabric,
+    FailureEvent,
+    Failures,
+    Scenario,
+)
+from fattree.routes.failures import cut_off
+from fattree.routes.wecmp import LinkState
+from fattree.shape.addressing import link_name, link_named, switch_named
+from fattree.shape.topology import FatTree
 from fattree.units import PS_PER_MS
-from fattree.wecmp import LinkState
 
 FAULT_MS = 400
 ATTEMPTS = 3

@@ -17,19 +17,19 @@ import click
 
 from emulation.commands.pcap import decode, frames
 from emulation.held.messages import GetSchedule, MessageError, SetLink, StartTraffic, read_request
-from emulation.stf.script import ScriptError, parse_script
-from fattree.addressing import link_named
-from fattree.connection_matrix import parse_connection_matrix
+from fattree.demand.matrix_flows import matrix_flows
 from fattree.errors import FabricError
-from fattree.experiment_file import parse_experiment
-from fattree.matrix_flows import matrix_flows
-from fattree.topology import FatTree
-from fattree.workloads.chakra import chakra_graph
-from fattree.workloads.chakra_file import read_chakra
-from fattree.workloads.goal import goal_graph
-from fattree.workloads.goal_file import read_goal
-from hostagent import roce
+from fattree.files.connection_matrix import parse_connection_matrix
+from fattree.generators.chakra import chakra_graph
+from fattree.generators.chakra_file import read_chakra
+from fattree.generators.goal import goal_graph
+from fattree.generators.goal_file import read_goal
+from fattree.shape.addressing import link_named
+from fattree.shape.topology import FatTree
+from fattree.texts.experiment_file import parse_experiment
 from hostagent.packets import AckFrames, DataFrames, Ends
+from hostagent.transports import roce
+from ofan_p4.stf.script import ScriptError, parse_script
 
 ROOT = Path(__file__).resolve().parents[1]
 TRACES = ROOT / "tests" / "fattree" / "workloads"

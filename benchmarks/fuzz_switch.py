@@ -19,7 +19,7 @@ from benchmarks.fuzz.failure import FuzzFailure
 from benchmarks.fuzz.packets import PROGRAMS, fuzz_packets
 from benchmarks.fuzz.programs import fuzz_programs
 from benchmarks.fuzz.server import fuzz_server
-from emulation.compiler import compile_file
+from ofan_p4.compiler import compile_file
 
 ROOT = Path(__file__).resolve().parents[1]
 

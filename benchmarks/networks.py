@@ -19,7 +19,8 @@ import click
 
 from benchmarks.programs import KERNEL, MILLION, NATIVE, PYTHON, PYTHON_BYTES, alone
 from benchmarks.switch import OURS
-from fattree.experiment import BUILT_IN, Collective, Fabric, Scenario
+from fattree.experiment.model import BUILT_IN, Collective, Fabric, Scenario
+from fattree.texts.looks import GRID, SLATES
 
 POLICY = "ofan"
 SMALL = 8
@@ -80,7 +81,7 @@ def draw(rates: list[Rate], path: Path) -> None:
 
     figure, axes = plt.subplots(figsize=(7, 0.5 * len(rates) + 1.2), layout="constrained")
     places = range(len(rates), 0, -1)
-    axes.scatter([rate.per_cpu_s for rate in rates], places, color="#0b6e4f", s=60, zorder=2)
+    axes.scatter([rate.per_cpu_s for rate in rates], places, color=SLATES[1], s=60, zorder=2)
     for rate, place in zip(rates, places, strict=True):
         axes.annotate(
             f"{rate.per_cpu_s / MILLION:.2g} million",
@@ -95,7 +96,7 @@ def draw(rates: list[Rate], path: Path) -> None:
     axes.set_ylim(0.4, len(rates) + 0.6)
     axes.set_yticks(list(places), [f"{rate.network}\n{rate.how}" for rate in rates], fontsize=8)
     axes.set_xlabel("packet-hops per second of CPU time (ofan.p4, one core)")
-    axes.grid(axis="x", color="#dddddd", zorder=0)
+    axes.grid(axis="x", color=GRID, zorder=0)
     axes.spines[["top", "right", "left"]].set_visible(False)
     figure.savefig(path, dpi=150)
 

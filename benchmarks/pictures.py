@@ -24,11 +24,11 @@ from benchmarks import slow_link
 from emulation.commands.demo import PARTS, draw, run_parts
 from emulation.commands.experiment_run import reporting
 from ofan import cli
-from sim.report.claims import CLAIMS
-from sim.report.contents import figure
-from sim.report.drawing import draw as draw_figure
-from sim.report.statements import STATEMENTS
-from sim.report.stored import MadeWith, stored
+from reproduction.report.claims import CLAIMS
+from reproduction.report.contents import figure
+from reproduction.report.drawing import draw as draw_figure
+from reproduction.report.statements import STATEMENTS
+from reproduction.report.stored import MadeWith, stored
 from sim.sweeps.store import model_version
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -52,6 +52,21 @@ def demo(path: Path) -> Numbers:
             max(port.max_queue_bytes or 0 for port in outcome.ports),
         ]
         for (file, _), part in zip(PARTS[:2], done, strict=False)
+        for outcome in part.outcomes
+    }
+
+
+def queues(path: Path) -> Numbers:
+    """Draw README's picture: the demo's queues alone."""
+    from emulation.outcomes.plots import queues_figure
+
+    with tempfile.TemporaryDirectory() as folder, reporting() as reporter:
+        before, after, *_ = run_parts(Path(folder), reporter)
+
+    queues_figure(before.outcomes, after.outcomes).savefig(path, dpi=150)
+    return {
+        f"{file}, {outcome.policy}": [max(map(max, outcome.samples.bytes))]
+        for (file, _), part in zip(PARTS, (before, after), strict=False)
         for outcome in part.outcomes
     }
 
@@ -112,6 +127,7 @@ def of_report(folder: str, name: str, panel: str = "") -> Maker:
 
 PICTURES: Mapping[str, Maker] = {
     "docs/demo.png": demo,
+    "docs/queues.png": queues,
     "docs/your-own-load-balancer.png": your_own,
     "docs/slow-link.png": slow,
     "docs/report/growth.png": of_report("docs/report", "growth"),

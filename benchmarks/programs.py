@@ -21,7 +21,7 @@ from rich.table import Table
 
 from emulation.virtual import simulated
 from emulation.virtual.fabric import VirtualFabric
-from fattree.experiment import BUILT_IN, Collective, Fabric, Scenario
+from fattree.experiment.model import BUILT_IN, Collective, Fabric, Scenario
 from fattree.policies import POLICY_SETS
 from sim.arrays.network import build
 from sim.runs.engine import prepare, simulate

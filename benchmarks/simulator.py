@@ -35,11 +35,11 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from fattree import traffic
-from fattree.experiment import Collective, Fabric, Scenario
+from fattree.demand import traffic
+from fattree.experiment.model import Collective, Fabric, Scenario
 from fattree.policies import PAPER_POLICIES
 from fattree.units import PS_PER_US
-from sim.report.style import colour, label, panel
+from reproduction.report.style import colour, label, panel
 from sim.runs.engine import prepare, run
 
 LARGE = ("ofan", "rsq")

@@ -13,8 +13,9 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from fattree.experiment import Collective, Degraded, Fabric, Failures, Scenario
+from fattree.experiment.model import Collective, Degraded, Fabric, Failures, Scenario
 from fattree.policies import POLICIES
+from fattree.texts.looks import GRID, SLATES
 from sim.sweeps.sweeping import sweep
 
 BEGIN = "<!-- begin: benchmarks/slow_link.py -->"
@@ -86,7 +87,7 @@ def draw(found: list[Cost], path: Path, seeds: int) -> None:
     picture = Picture(figsize=(6.8, 4.6), layout="constrained")
     axes = picture.subplots()
     places = np.arange(len(found))
-    for shift, name, colour in ((-0.2, "before", "#b8b8b8"), (0.2, "planned", "#7A1FA2")):
+    for shift, name, colour in ((-0.2, "before", SLATES[4]), (0.2, "planned", SLATES[1])):
         shares = 100 * np.array([getattr(cost, name) for cost in found])
         middle = np.median(shares, axis=1)
         spread = [middle - shares.min(axis=1), shares.max(axis=1) - middle]
@@ -104,7 +105,7 @@ def draw(found: list[Cost], path: Path, seeds: int) -> None:
     axes.set_yticks(places, [POLICIES[cost.policy].label for cost in found])
     axes.invert_yaxis()
     axes.set_xlim(-25, MOST_PERCENT)
-    axes.grid(axis="x", color="#dddddd")
+    axes.grid(axis="x", color=GRID)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     axes.set_xlabel(f"CCT beside that with whole links (%): median of {seeds} seeds, least to most")

@@ -36,9 +36,9 @@ import click
 import grpc
 
 import p4src
-from emulation.compiler import Program, compile_file
-from emulation.softswitch.p4runtime import P4RuntimeService
-from emulation.softswitch.switch import Switch
+from ofan_p4.compiler import Program, compile_file
+from ofan_p4.softswitch.p4runtime import P4RuntimeService
+from ofan_p4.softswitch.switch import Switch
 
 # isort: split
 from google.protobuf import text_format
@@ -294,7 +294,7 @@ def running(kind: str, folder: Path) -> Iterator[tuple[int, Any]]:
     """
     address = f"unix:{folder / kind}.grpc"
     own = (
-        [sys.executable, "-m", "emulation.softswitch.process"]
+        [sys.executable, "-m", "ofan_p4.softswitch.process"]
         if kind == OURS
         else [BMV2, "--thrift-port", "19090", "-L", "off"]
     )

@@ -6,7 +6,7 @@ It runs k = 4 with a permutation of 256 packets a host.
 import time
 
 from emulation.virtual.fabric import VirtualFabric
-from fattree.experiment import Fabric, Scenario
+from fattree.experiment.model import Fabric, Scenario
 from fattree.policies import PAPER_POLICIES
 
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from controller.fabric_controller import LinkChange, Step
-from fattree.sections.failures import Detection
-from fattree.slow_links import NOT_SLOW, Slow
+from fattree.experiment.failures import Detection
+from fattree.routes.slow_links import NOT_SLOW, Slow
 
 
 @dataclass(slots=True, eq=False)

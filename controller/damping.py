@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import ceil, log2
 
-from fattree.experiment import Controller
-from fattree.sections.failures import DAMPING_REUSE, DAMPING_SUPPRESS
+from fattree.experiment.failures import DAMPING_REUSE, DAMPING_SUPPRESS
+from fattree.experiment.model import Controller
 from fattree.units import PS_PER_US
 
 CEILING = 4

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from controller.entries import Change, Entry, Kind, Prefix
 from controller.parts import Part, Piece, Turn, in_order
 from controller.plan import Block, SwitchPlan
-from fattree.groups import NONE
+from fattree.routes.groups import NONE
 
 Int32 = NDArray[np.int32]
 

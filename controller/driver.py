@@ -10,8 +10,8 @@ from typing import TypeAlias
 
 from controller.convergence import Convergence
 from controller.fabric_controller import FabricController, LinkChange, Step
-from fattree.failures import Links
-from fattree.slow_links import Slow, after
+from fattree.routes.failures import Links
+from fattree.routes.slow_links import Slow, after
 
 OnInstalled: TypeAlias = Callable[[Convergence], object]
 

@@ -15,11 +15,11 @@ from controller.parts import Part, Phase
 from controller.pipeline import Pipeline
 from controller.plan import Planner
 from controller.reconcile import Installed, adopted, reconcile
-from fattree.experiment import Scenario
-from fattree.failures import Timeline
-from fattree.forwarding import Drawn, Forwarding, scenario_forwarding
-from fattree.slow_links import NOT_SLOW, Slow, after
-from fattree.wecmp import LinkState
+from fattree.experiment.model import Scenario
+from fattree.routes.failures import Timeline
+from fattree.routes.forwarding import Drawn, Forwarding, scenario_forwarding
+from fattree.routes.slow_links import NOT_SLOW, Slow, after
+from fattree.routes.wecmp import LinkState
 
 
 @dataclass(frozen=True, slots=True)

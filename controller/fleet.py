@@ -22,7 +22,7 @@ from controller.fabric_controller import FabricController, Step
 from controller.patience import late
 from controller.pipeline import Pipeline
 from controller.session import DEADLINE_S, Session, Transport
-from fattree.addressing import device_id, switch_name
+from fattree.shape.addressing import device_id, switch_name
 
 # Threads that wait for switches: their answers take longer than making the messages.
 WRITERS = 8

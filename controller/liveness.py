@@ -18,10 +18,10 @@ from typing import NamedTuple
 from controller.damping import damping
 from controller.fabric_controller import LinkChange
 from controller.plan import PROBE_ETHERTYPE
-from fattree.addressing import switch_mac
 from fattree.errors import ExperimentError
-from fattree.experiment import Scenario
-from fattree.topology import FatTree, Level, LinkEnd
+from fattree.experiment.model import Scenario
+from fattree.shape.addressing import switch_mac
+from fattree.shape.topology import FatTree, Level, LinkEnd
 from fattree.units import PS_PER_SECOND, PS_PER_US
 
 # The group address that no bridge forwards.

@@ -1,7 +1,7 @@
 """Local repair at a switch: its own agent leaves dead uplinks before the controller's routes come.
 
 The agent stands between the session and the switch. It knows what the controller has written, and
-shows the switch those entries without the dead uplinks (the rule of `fattree.local_repair`, here on
+shows the switch those entries without the dead uplinks (the rule of `routes.local_repair`, here on
 table entries). It knows nothing of the fabric. A switch that has this built in changes a schedule
 in one step; through tables it takes several, which virtual time makes one.
 

@@ -1,4 +1,4 @@
-"""What every switch should hold, from `fattree.forwarding`: routes, schedules and settings.
+"""What every switch should hold, from `fattree.routes.forwarding`: routes, schedules and settings.
 
 A plan speaks of schedules by their place in the forwarding arrays; `reconcile` decides which ids
 they get on the switch. A program gets entries for the tables that it has, so a program of the
@@ -18,26 +18,21 @@ from numpy.typing import NDArray
 from controller.entries import Call, Entries, Key, Prefix
 from controller.errors import PlanError
 from controller.pipeline import Pipeline
-from fattree.addressing import (
-    NETWORK,
-    agg_waypoint,
-    core_waypoint,
-    host_ip,
-    switch_name,
-    waypoint_addresses,
+from controller.routes import (
+    destination_prefix,
+    southbound,
+    southbound_count,
+    waypoint_count,
+    ways_to_waypoints,
 )
-from fattree.experiment import Scenario
-from fattree.forwarding import Forwarding, hash_multiplier
-from fattree.groups import NONE, PointerLevel, destinations
+from fattree.experiment.model import Scenario
 from fattree.policies import RESHUFFLE_WRAPS, Chooser
-from fattree.southbound import has_choice, host_ports
-from fattree.topology import FatTree, Tier
-from fattree.wecmp import LinkState
+from fattree.routes.forwarding import Forwarding, hash_multiplier
+from fattree.routes.groups import NONE, PointerLevel, destinations
+from fattree.routes.southbound import has_choice
+from fattree.shape.addressing import switch_name, waypoint_addresses
+from fattree.shape.topology import Tier
 
-# Prefix lengths of 10.pod.edge.host; a core is 10.pods.(1 + agg).(1 + index) (design, decision 5).
-HOST = 32
-SWITCH_NETWORK = 24
-POD = 16
 # IEEE 802's local experimental EtherType 1: what probes of links carry (`controller.liveness`).
 PROBE_ETHERTYPE = 0x88B5
 # The `scheme` of adaptive.p4's set_quanta; the other programs have no table for it.
@@ -103,9 +98,9 @@ class SwitchPlan:
     def ports(self) -> Mapping[Prefix, int]:
         """Return the routes that lead to a port: south, and to waypoints."""
         tree = self.planner.tree
-        ports = dict(_southbound(tree, self.forwarding.links, self.switch))
+        ports = dict(southbound(tree, self.forwarding.links, self.switch))
         if self.planner.scenario.scheme.chooser is Chooser.WAYPOINT:
-            ports.update(_ways_to_waypoints(tree, self.switch))
+            ports.update(ways_to_waypoints(tree, self.switch))
 
         return ports
 
@@ -114,15 +109,11 @@ class SwitchPlan:
         """Return how many `ports` there are."""
         # Counted, not made: whether a plan fits is asked for every switch at every re-plan.
         tree = self.planner.tree
-        south = _southbound_count(tree, self.switch)
+        south = southbound_count(tree, self.switch)
         if self.planner.scenario.scheme.chooser is not Chooser.WAYPOINT:
             return south
 
-        # `_ways_to_waypoints`: an edge has two routes an uplink where there are cores.
-        if tree.tier(self.switch) is Tier.EDGE:
-            return south + tree.edge_uplinks * (2 if tree.cores else 1)
-
-        return south + tree.uplinks(self.switch) * tree.edge_agg_links
+        return south + waypoint_count(tree, self.switch)
 
     @property
     def groups(self) -> Mapping[Prefix, Group]:
@@ -238,7 +229,7 @@ class Planner:
         """Return the prefixes of all pods, edges or hosts."""
         if level not in self._prefixes:
             self._prefixes[level] = tuple(
-                _prefix(self.tree, level, number)
+                destination_prefix(self.tree, level, number)
                 for number in range(destinations(self.tree, level))
             )
 
@@ -383,70 +374,6 @@ def _share(scenario: Scenario, percent: float) -> Fraction:
     return scenario.threshold_bytes * Fraction(str(percent)) / 100
 
 
-def _southbound(tree: FatTree, links: LinkState, switch: int) -> Iterator[tuple[Prefix, int]]:
-    if has_choice(tree, switch):
-        ports = host_ports(tree, links, switch)
-        yield from (((host_ip(tree, host), HOST), port) for host, port in ports.items())
-    else:
-        yield from _below(tree, switch)
-
-
-def _below(tree: FatTree, switch: int) -> Iterator[tuple[Prefix, int]]:
-    pod, _ = tree.position(switch)
-    match tree.tier(switch):
-        case Tier.EDGE:
-            for port in range(1, tree.hosts_per_edge + 1):
-                yield (host_ip(tree, tree.host_at(switch, port)), HOST), port
-        case Tier.AGG:
-            for edge in range(tree.edges_per_pod):
-                yield edge_prefix(tree, tree.edge(pod, edge)), edge + 1
-        case Tier.CORE:
-            first = tree.first_pod(switch)
-            for far in range(tree.pods_per_plane):
-                yield pod_prefix(first + far), far + 1
-
-
-def _southbound_count(tree: FatTree, switch: int) -> int:
-    if not has_choice(tree, switch):
-        return tree.downlinks(switch)
-
-    return tree.hosts_per_pod if tree.tier(switch) is Tier.AGG else tree.machines
-
-
-def _ways_to_waypoints(tree: FatTree, switch: int) -> Iterator[tuple[Prefix, int]]:
-    """Yield the routes of packets that a host has wrapped: to an agg, or through it to a core."""
-    major, minor = tree.position(switch)
-    plane = major // tree.pods_per_plane
-    match tree.tier(switch):
-        case Tier.EDGE:
-            for uplink in range(tree.edge_uplinks):
-                port = tree.uplink_port(switch, uplink)
-                yield (agg_waypoint(tree, major, uplink), HOST), port
-                # All cores through one uplink share a /24.
-                if tree.cores:
-                    core = core_waypoint(tree, plane, uplink, 0)
-                    yield (core & ~0xFF, SWITCH_NETWORK), port
-        case Tier.AGG:
-            # Whichever of the parallel links a packet has come by.
-            first = minor * tree.edge_agg_links
-            for came_by in range(first, first + tree.edge_agg_links):
-                for uplink in range(tree.agg_uplinks):
-                    port = tree.uplink_port(switch, uplink)
-                    yield (core_waypoint(tree, plane, came_by, uplink), HOST), port
-        case Tier.CORE:
-            return
-
-
-def _prefix(tree: FatTree, level: PointerLevel, destination: int) -> Prefix:
-    match level:
-        case "pod":
-            return pod_prefix(destination)
-        case "edge":
-            return edge_prefix(tree, destination)
-        case _:
-            return host_ip(tree, destination), HOST
-
-
 def _blocks(forwarding: Forwarding, switch: int) -> tuple[Block, ...]:
     first, last = forwarding.first_schedule[switch : switch + 2].tolist()
     schedules = [forwarding.schedule(switch, index).tobytes() for index in range(last - first)]
@@ -455,13 +382,3 @@ def _blocks(forwarding: Forwarding, switch: int) -> tuple[Block, ...]:
     return tuple(
         tuple(schedules[start : start + orders]) for start in range(0, len(schedules), orders)
     )
-
-
-def edge_prefix(tree: FatTree, edge: int) -> Prefix:
-    """Return the /24 of an edge's hosts."""
-    return host_ip(tree, edge * tree.hosts_per_edge) & ~0xFF, SWITCH_NETWORK
-
-
-def pod_prefix(pod: int) -> Prefix:
-    """Return the /16 of a pod."""
-    return (NETWORK << 24) | (pod << 16), POD

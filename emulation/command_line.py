@@ -9,18 +9,19 @@ from typing import Any, get_args
 import click
 
 from controller.errors import ControllerError
-from emulation.compiler import CompileError
 from emulation.errors import EmulationError, FailedRunError
 from emulation.shipped_file import ShippedFile
-from emulation.softswitch.errors import SoftswitchError
-from fattree.csv_option import CsvOption
 from fattree.errors import FabricError, PhysicsError
-from fattree.experiment import Scenario
+from fattree.experiment.collective import Matrix
+from fattree.experiment.model import Scenario
 from fattree.policies import POLICIES, POLICY_SETS
-from fattree.record import Record
-from fattree.sections.collective import Matrix
-from fattree.without_effect import late, unread
+from fattree.records.csv_option import CsvOption
+from fattree.records.record import Record
+from fattree.texts.explanations import nearest
+from fattree.texts.without_effect import late, unread
 from hostagent.form_fit import misfits
+from ofan_p4.compiler import CompileError
+from ofan_p4.softswitch.errors import SoftswitchError
 
 # The roots of all hierarchies of errors; anything else that is raised is a bug of ours.
 BAD_INPUT = (FabricError, CompileError, ControllerError, EmulationError, SoftswitchError)
@@ -116,7 +117,8 @@ def names(
         wanted = whole or tuple(part.strip() for part in text.split(","))
         for name in wanted:
             if name not in known:
-                raise click.BadParameter(f"{name!r} is not one of {', '.join(known)}")
+                meant = nearest(name, known)
+                raise click.BadParameter(f"{name!r} is not one of {', '.join(known)}{meant}")
             if wanted.count(name) > 1:
                 raise click.BadParameter(f"{name} is named twice")
 

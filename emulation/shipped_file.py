@@ -6,7 +6,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from fattree.errors import FabricError
-from fattree.shipped import found, names
+from fattree.texts.shipped import found, names
 
 
 class ShippedFile(click.Path):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from hostagent.labels import random_label
+from hostagent.transports.labels import random_label
 
 
 @dataclass

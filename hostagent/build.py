@@ -7,16 +7,17 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from fattree import traffic
-from fattree.addressing import host_ip, host_mac
-from fattree.experiment import Scenario
-from fattree.failures import timeline
-from fattree.flows import Flows
+from fattree.demand import traffic
+from fattree.demand.flows import Flows
+from fattree.experiment.model import Scenario
 from fattree.policies import Chooser
-from fattree.rates import rho_max
-from fattree.topology import FatTree
-from fattree.wecmp import LinkState
-from hostagent.endpoint import Endpoint, FlowPlan, Waits
+from fattree.routes.failures import timeline
+from fattree.routes.rates import rho_max
+from fattree.routes.wecmp import LinkState
+from fattree.shape.addressing import host_ip, host_mac
+from fattree.shape.topology import FatTree
+from hostagent.endpoint import Endpoint
+from hostagent.flow_plan import FlowPlan, Waits
 from hostagent.own_packet import scenario_packets
 from hostagent.own_rule import scenario_rule
 from hostagent.packets import Ends

@@ -11,12 +11,15 @@ from heapq import heappop, heappush
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from fattree.traffic import Nic
-from hostagent import labels, transport
+from fattree.demand.traffic import Nic
+from hostagent.flow_plan import FlowPlan, Waits
 from hostagent.own_packet import OwnFrames, OwnPackets
 from hostagent.own_rule import OwnRule
-from hostagent.packets import AckFrames, DataFrames, Ends, Packets
-from hostagent.roce import (
+from hostagent.packets import DataFrames, Ends, Packets
+from hostagent.receiving import Receiving
+from hostagent.source_routes import SourceRoutes
+from hostagent.transports import labels, sack, transport
+from hostagent.transports.roce import (
     MOST_SHARE,
     RUNS,
     SHARE_BITS,
@@ -24,29 +27,7 @@ from hostagent.roce import (
     parse_trimmed,
     unwrapped_psn,
 )
-from hostagent.source_routes import SourceRoutes
-from hostagent.state import NEVER, PACKET, SENDER, Recovery, Rules, blank
-
-
-class FlowPlan(NamedTuple):
-    """One flow of a run.
-
-    It starts at `start_ps`, or when all of `after` are complete here (`Rules.awaits_acks`), and is
-    due a phase later. Without packets it is a computation that takes `compute_ps`. `in_turn` says
-    that it leaves as a whole, before what its host begins later.
-    """
-
-    flow: int
-    source: int
-    destination: int
-    packets: int
-    gap_ps: int
-    phase_ps: int
-    start_ps: int
-    hops: int
-    after: tuple[int, ...] = ()
-    compute_ps: int = 0
-    in_turn: int = 0
+from hostagent.transports.state import NEVER, PACKET, SENDER, Recovery, Rules, blank
 
 
 class Departure(NamedTuple):
@@ -86,131 +67,6 @@ class _Sending:
         self.started_ps = NEVER
 
 
-class _Receiving:
-    """One flow that ends here.
-
-    With SACK, `window` has a bit for every packet number from the lowest missing one on. `arriving`
-    are the flows that share its host's link: something of them has arrived, and not all.
-    """
-
-    __slots__ = (
-        "arriving",
-        "flow",
-        "frames",
-        "is_sack",
-        "lowest",
-        "packets",
-        "peer",
-        "received",
-        "rules",
-        "waiting",
-        "window",
-    )
-
-    def __init__(
-        self, plan: FlowPlan, frames: AckFrames | OwnFrames, rules: Rules, arriving: set[int]
-    ) -> None:
-        self.flow = plan.flow
-        self.arriving = arriving
-        self.packets = plan.packets
-        self.peer = plan.source
-        self.frames = frames
-        self.rules = rules
-        self.is_sack = rules.recovery == Recovery.SACK
-        self.waiting = 0
-        self.received = 0
-        self.lowest = 0
-        self.window = 0
-
-    def accept(self, packet: Packet) -> bytes | None:
-        """Note a packet and return its ACK, None where that waits for more packets.
-
-        With erasure coding every packet is a new symbol.
-        """
-        # Of a packet that a switch has cut only the headers are here.
-        if not packet.trimmed and not self._note(packet):
-            return None
-
-        return self.frames.frame(
-            packet.label,
-            packet.psn,
-            packet.marked,
-            self.lowest if self.is_sack else self.received,
-            self._told(),
-            packet.trimmed,
-        )
-
-    def _told(self) -> int:
-        """Return what an ACK has behind its fixed fields: a share, if any, and the bitmap."""
-        if not self.rules.tells_share:
-            return self.window
-
-        return self.window << SHARE_BITS | min(max(len(self.arriving), 1), MOST_SHARE)
-
-    def _note(self, packet: Packet) -> bool:
-        """Count a packet that is whole; return whether it is acknowledged now."""
-        # A duplicate is acknowledged, too: the ACK of its first copy may have been lost.
-        before = self.received
-        if self.is_sack:
-            self._slide(unwrapped_psn(packet.psn, self.lowest))
-        else:
-            self.received += 1
-
-        if before == 0:
-            self.arriving.add(self.flow)
-
-        if self.received >= self.packets:
-            self.arriving.discard(self.flow)
-
-        self.waiting += 1
-        is_now: bool = transport.is_acknowledged(
-            self.rules,
-            waiting=self.waiting,
-            asked=packet.asks,
-            marked=packet.marked,
-            is_new=self.received > before,
-            is_complete=self.received >= self.packets,
-        )
-        self.waiting = 0 if is_now else self.waiting
-        return is_now
-
-    def _slide(self, psn: int) -> None:
-        if psn < self.lowest or self.window >> (psn - self.lowest) & 1:
-            return
-
-        # Bit 0, the lowest missing number, is never set when this returns: the ones at the window's
-        # end have arrived in sequence. No bitmap outgrows an ACK, as the sender's ring starts at
-        # its own lowest hole, which is not above this one.
-        self.received += 1
-        self.window |= 1 << (psn - self.lowest)
-        arrived = (~self.window & (self.window + 1)).bit_length() - 1
-        self.lowest += arrived
-        self.window >>= arrived
-
-
-class Waits:
-    """Who waits for whom at a machine: what ends at one of its hosts lets flows of others begin."""
-
-    def __init__(self) -> None:
-        self._blocked: dict[int, int] = {}
-        self._followers: dict[int, list[int]] = {}
-        self._start: dict[int, Callable[[int, int], None]] = {}
-
-    def add(self, plan: FlowPlan, start: Callable[[int, int], None]) -> None:
-        """Let a flow `start` (flow, time) when all that it waits for is complete."""
-        self._blocked[plan.flow] = len(plan.after)
-        self._start[plan.flow] = start
-        for awaited in plan.after:
-            self._followers.setdefault(awaited, []).append(plan.flow)
-
-    def complete(self, flow: int, now_ps: int) -> None:
-        """Start the flows that waited for `flow` alone."""
-        for waiting in self._followers.get(flow, ()):
-            self._blocked[waiting] -= 1
-            if not self._blocked[waiting]:
-                self._start[waiting](waiting, now_ps)
-
-
 class Endpoint:
     """The flows of a run that begin or end at one host, and its ACKs.
 
@@ -243,7 +99,7 @@ class Endpoint:
         self._ip = ends(host, host).source_ip
         self._is_sack = rules.recovery == Recovery.SACK
         self._sending: dict[int, _Sending] = {}
-        self._receiving: dict[int, _Receiving] = {}
+        self._receiving: dict[int, Receiving] = {}
         self._arriving: set[int] = set()
         # What receivers have told, and when.
         self._told: dict[int, tuple[int, int]] = {}
@@ -252,7 +108,7 @@ class Endpoint:
         self._waits = waits or Waits()
         self._ready: list[tuple[int, int]] = []
         self._timers: list[tuple[int, int]] = []
-        self._acks: deque[tuple[_Receiving, bytes, bool]] = deque()
+        self._acks: deque[tuple[Receiving, bytes, bool]] = deque()
         self._last_was_ack = True
 
         # Scapy builds the frames of all flows here, before the run.
@@ -266,7 +122,7 @@ class Endpoint:
                 self._sending[plan.flow] = _Sending(plan, frames, ring, own)
                 self._waits.add(plan, self._start)
             else:
-                self._receiving[plan.flow] = _Receiving(
+                self._receiving[plan.flow] = Receiving(
                     plan, written.ack(ends(host, there), plan.flow, run), rules, self._arriving
                 )
 
@@ -511,8 +367,8 @@ class Endpoint:
         # All below the receiver's lowest missing number has arrived, whatever became of its ACKs.
         lowest = unwrapped_psn(ack.msn, sender.lowest)
         for psn in range(sender.lowest, lowest):
-            transport.acknowledge(sender, packets, psn)
+            sack.acknowledge(sender, packets, psn)
 
         for bit in range(ack.sacked.bit_length()):
             if ack.sacked >> bit & 1:
-                transport.acknowledge(sender, packets, lowest + bit)
+                sack.acknowledge(sender, packets, lowest + bit)

@@ -9,12 +9,12 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from fattree import traffic
-from fattree.experiment import Scenario
+from fattree.demand import traffic
+from fattree.experiment.model import Scenario
 from fattree.policies import Chooser, LabelRule
 from hostagent.forms import BITS, Form, Forms
 from hostagent.own_packet import own_forms
-from hostagent.roce import IPV4, ROCE_PORT
+from hostagent.transports.roce import IPV4, ROCE_PORT
 
 ETHERNET = 14
 # From an IPv4 header on: addresses, UDP's ports, and the PSN of a BTH behind UDP.

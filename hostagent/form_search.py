@@ -28,7 +28,7 @@ from hostagent.forms import (
     Run,
     write,
 )
-from hostagent.roce import (
+from hostagent.transports.roce import (
     ICRC,
     IPV4,
     ROCE_PORT,

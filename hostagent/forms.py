@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hostagent.roce import (
+from hostagent.transports.roce import (
     DEFAULT_PARTITION,
     IPIP_PROTOCOL,
     IPV4,

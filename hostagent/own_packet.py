@@ -17,15 +17,16 @@ import tempfile
 import time
 from contextlib import suppress
 
-from fattree.addressing import colons, dotted
 from fattree.errors import ExperimentError
-from fattree.experiment import Scenario
-from hostagent import form_search, forms, roce
+from fattree.experiment.model import Scenario
+from fattree.shape.addressing import colons, dotted
+from hostagent import form_search, forms
 from hostagent.forms import BITS, VARYING, Built, Form, Forms
 from hostagent.isolation import clean_environment, python_command
 from hostagent.packet_answers import BAD, GOOD, unpacked
 from hostagent.packets import Ends, Packets, bitmap_bytes, wrap
-from hostagent.roce import CE, IPV4, MAX_TOLD_BYTES
+from hostagent.transports import roce
+from hostagent.transports.roce import CE, IPV4, MAX_TOLD_BYTES
 
 WAIT_SECONDS = 60
 MOST_CHARACTERS = 500
@@ -222,7 +223,7 @@ def _answer(order: bytes, name: str) -> bytes:
         asked.write(order)
         asked.seek(0)
         process = subprocess.Popen(
-            python_command("hostagent.packet_process"),
+            python_command("hostagent.agents.packet_process"),
             stdin=asked,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -1,9 +1,9 @@
 """A host rule of the user's own: which label the next packet carries, and what an ACK teaches.
 
-A Python file with the two functions that `hostagent.labels` has for a scheme, and a dataclass of
-integers that every flow has one of. `hostagent.rule_reader` says what may stand in it. Here it is
-plain Python, for agents and the virtual network; `sim.arrays.host_rule_code` compiles the same
-functions.
+A Python file with the two functions that `hostagent.transports.labels` has for a scheme, and a
+dataclass of integers that every flow has one of. `hostagent.rule_reader` says what may stand in it.
+Here it is plain Python, for agents and the virtual network; `sim.arrays.host_rule_code` compiles
+the same functions.
 """
 
 from ast import Module
@@ -13,10 +13,10 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
-from fattree.experiment import Scenario
+from fattree.experiment.model import Scenario
 from hostagent.rule_reader import evaluated, read_rule
 from hostagent.rule_words import LARGEST, NEXT_LABEL, ON_ACK, State
-from hostagent.state import Rules
+from hostagent.transports.state import Rules
 
 LABEL_MASK = 0xFFFF
 

@@ -1,8 +1,8 @@
 """The packets that hosts send: Scapy builds a flow's first frame, all others are patches of it.
 
 The same holds for its ACKs. What is patched: label, packet number, mark, MSN and bitmap, the
-lengths and the checksum that the bitmap changes, and the ICRC. `hostagent.roce` says what the bytes
-mean.
+lengths and the checksum that the bitmap changes, and the ICRC. `hostagent.transports.roce` says
+what the bytes mean.
 """
 
 import struct
@@ -14,11 +14,11 @@ from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.packet import NoPayload, Packet, Raw
 
-from fattree.addressing import colons, dotted
-from hostagent import roce
+from fattree.shape.addressing import colons, dotted
 from hostagent.form_search import found, requests
 from hostagent.forms import BITS, DATA, VARYING, Built, Forms, Request
-from hostagent.roce import (
+from hostagent.transports import roce
+from hostagent.transports.roce import (
     ACK_REQUEST,
     ACK_SYNDROME,
     ACKNOWLEDGE,
@@ -53,7 +53,7 @@ _AETH_AT = _BTH_AT + roce.BTH
 class Ends(NamedTuple):
     """Where a packet comes from and goes to.
 
-    MAC and IPv4 addresses are integers (`fattree.addressing`).
+    MAC and IPv4 addresses are integers (`shape.addressing`).
     """
 
     source_mac: int

@@ -178,7 +178,7 @@ class Expressions(ast.NodeVisitor):
             return self._builtin(node, name)
 
         if name not in self.functions and name not in self.imported & TOOLS.keys():
-            hint = f": from hostagent.labels import {name}" if name in TOOLS else ""
+            hint = f": from hostagent.transports.labels import {name}" if name in TOOLS else ""
             known = sorted({*BUILTINS, *self.functions, *(self.imported & TOOLS.keys())})
             raise self.error(node, f"{name} is not among {', '.join(known)}{hint}")
 

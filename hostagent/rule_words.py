@@ -3,8 +3,8 @@
 import ast
 from collections.abc import Callable, Mapping
 
-from hostagent import labels
-from hostagent.state import SENDER, Rules
+from hostagent.transports import labels
+from hostagent.transports.state import SENDER, Rules
 
 NEXT_LABEL = "next_label"
 ON_ACK = "on_ack"
@@ -21,7 +21,7 @@ READABLE: Mapping[str, tuple[str, ...]] = {
 IMPORTS: Mapping[str, tuple[str, ...]] = {
     "__future__": ("annotations",),
     "dataclasses": ("dataclass", "field"),
-    "hostagent.labels": ("expire", "random_label"),
+    "hostagent.transports.labels": ("expire", "random_label"),
 }
 # What of ours a rule may call: with which records, and how many numbers behind them.
 TOOLS: Mapping[str, tuple[Callable[..., int], tuple[str, ...], int]] = {
@@ -57,7 +57,7 @@ ADVICE: Mapping[type[ast.AST], str] = {
 WORDS = "a rule is made of integers, names, arithmetic, comparisons, if, for, return and functions"
 IMPORTABLE = (
     "a rule imports dataclass and field from dataclasses, random_label and expire from"
-    " hostagent.labels, and nothing else"
+    " hostagent.transports.labels, and nothing else"
 )
 
 # A state's fields: a number, or a list's numbers.

@@ -1,10 +1,10 @@
 """What a scenario says to every flow."""
 
 from fattree.errors import ExperimentError
-from fattree.experiment import Scenario
+from fattree.experiment.model import Scenario
 from fattree.policies import LabelRule
 from fattree.units import PS_PER_US
-from hostagent.state import PSN_WINDOW, Congestion, Recovery, Rules
+from hostagent.transports.state import PSN_WINDOW, Congestion, Recovery, Rules
 
 # The queueing part of Swift's target: the mean of what its authors' 25 us at 50 Gb/s and 50 us at
 # 100 Gb/s leave beside our zero-load RTT (the paper's appendix H).

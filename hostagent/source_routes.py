@@ -1,18 +1,18 @@
 """Host DR at a host: through which switch each packet goes.
 
-A pointer per (destination host, class) walks `fattree.waypoints`, a step a packet (the paper's
+A pointer per (destination host, class) walks `routes.waypoints`, a step a packet (the paper's
 "Host DR"; DRB).
 """
 
 import numpy as np
 
-from fattree.addressing import agg_waypoint, core_waypoint
-from fattree.experiment import Scenario
-from fattree.failures import Links
-from fattree.slow_links import NOT_SLOW, Slow
-from fattree.topology import FatTree
-from fattree.waypoints import starts, waypoints
-from fattree.wecmp import LinkState
+from fattree.experiment.model import Scenario
+from fattree.routes.failures import Links
+from fattree.routes.slow_links import NOT_SLOW, Slow
+from fattree.routes.waypoints import starts, waypoints
+from fattree.routes.wecmp import LinkState
+from fattree.shape.addressing import agg_waypoint, core_waypoint
+from fattree.shape.topology import FatTree
 
 
 class SourceRoutes:

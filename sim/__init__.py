@@ -7,7 +7,7 @@ result = run(Scenario(policy="ofan"))
 print(result.increase, result.record)
 """
 
-from fattree.experiment import Scenario
+from fattree.experiment.model import Scenario
 from sim.errors import SimulationError, UnfinishedError
 from sim.runs.engine import prepare, run
 from sim.runs.results import Result

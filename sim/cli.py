@@ -9,13 +9,13 @@ from pathlib import Path
 
 import click
 
-from fattree.connection_matrix import describe, parse_connection_matrix
-from fattree.csv_option import CsvOption
 from fattree.errors import FabricError, MatrixError, PhysicsError
-from fattree.experiment import Experiment, Scenario
-from fattree.experiment_file import load_experiment, parse_experiment
-from fattree.tables import STDOUT, terminal, write_csv
-from fattree.text_file import read_text
+from fattree.experiment.model import Experiment, Scenario
+from fattree.files.connection_matrix import describe, parse_connection_matrix
+from fattree.files.text_file import read_text
+from fattree.records.csv_option import CsvOption
+from fattree.records.tables import STDOUT, terminal, write_csv
+from fattree.texts.experiment_file import load_experiment, parse_experiment
 from sim.errors import FailedRunsError, SimulationError, UnfinishedError
 from sim.sweeps.store import Store
 from sim.sweeps.tables import (

@@ -21,6 +21,8 @@ ROOT = Path(__file__).resolve().parents[1]
 LOCK = ROOT / "requirements.lock"
 PAGE = ROOT / "docs" / "licences.md"
 PINNED = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)(.*?)\\?$")
+# Two distributions of one repository.
+OURS = {"ofan", "ofan-p4"}
 CLASSIFIER = "License :: OSI Approved :: "
 # Who redistributes our work together with these has their terms to keep, too.
 RECIPROCAL = re.compile(r"GPL|MPL|EUPL|CDDL", re.IGNORECASE)
@@ -70,16 +72,16 @@ def _licence(name: str) -> str:
 
 @cache
 def needed() -> frozenset[str]:
-    """Return the packages that Ofan needs to run, and those that they need."""
+    """Return the packages that Ofan needs to run, and those that they need, but for our own."""
     found: set[str] = set()
-    waiting = list(_requirements("ofan"))
+    waiting = list(OURS)
     while waiting:
         name = waiting.pop()
         if name not in found:
             found.add(name)
             waiting += _requirements(name)
 
-    return frozenset(found)
+    return frozenset(found - OURS)
 
 
 def _requirements(name: str) -> Iterator[str]:

@@ -13,13 +13,13 @@ import pytest
 from benchmarks.pictures import PICTURES, demo, kept, model_of
 from benchmarks.tables import TABLES
 from benchmarks.tables import kept as kept_table
-from sim.report.fresh import again, drawn, kept_runs, stale
+from reproduction.report.fresh import again, drawn, kept_runs, stale
 from sim.sweeps.store import model_version
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = [ROOT / "docs" / name / "data" for name in ("report", "beyond")]
-# Of each report.
-RUNS = 6
+# Of each report; and when there is time.
+RUNS, MORE_RUNS = 2, 12
 # Tables whose rows take a second or two.
 QUICK = ("contenders", "links", "networks")
 
@@ -37,8 +37,9 @@ def test_reports_name_the_model_of_today(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.parent.name)
-def test_some_of_their_runs_are_the_same_to_the_digit(folder: Path) -> None:
-    runs = drawn(kept_runs(folder), RUNS, number_of_commit())
+@pytest.mark.parametrize("count", [RUNS, pytest.param(MORE_RUNS, marks=pytest.mark.slow)])
+def test_some_of_their_runs_are_the_same_to_the_digit(folder: Path, count: int) -> None:
+    runs = drawn(kept_runs(folder), count, number_of_commit())
     assert [line for run in runs for line in again(run)] == []
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import ofan
-from fattree.record import Record
+from fattree.records.record import Record
 from sim import Result, flow_frame, port_frame
 
 PAGE = Path(ofan.__file__).parent / "docs" / "python.md"

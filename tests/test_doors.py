@@ -27,13 +27,13 @@ from emulation.held.messages import SOCKET
 from emulation.held.server import LONGEST_REQUEST, control_server
 from emulation.mininet.run_folder import run_folder
 from emulation.programs.switch_program import Size, built_in
-from emulation.softswitch.codegen.assembly import assemble
-from emulation.softswitch.codegen.loading import load
-from emulation.softswitch.daemon.options import parse
-from emulation.softswitch.daemon.stats import OwnSocket
-from emulation.softswitch.errors import SoftswitchError
 from fattree.errors import ExperimentError
-from fattree.experiment_file import parse_experiment
+from fattree.texts.experiment_file import parse_experiment
+from ofan_p4.softswitch.codegen.assembly import assemble
+from ofan_p4.softswitch.codegen.loading import load
+from ofan_p4.softswitch.daemon.options import parse
+from ofan_p4.softswitch.daemon.stats import OwnSocket
+from ofan_p4.softswitch.errors import SoftswitchError
 
 ROOT = Path(ofan.__file__).parent
 PACKAGES = ("fattree", "controller", "emulation", "hostagent", "sim", "p4src")
@@ -357,13 +357,13 @@ def test_nothing_is_unpickled_and_only_compilers_make_code() -> None:
     }
     found = {file for file, own in sources() for name, _ in own if name in makers}
     assert found == {
-        "emulation/softswitch/pipeline.py",
+        "emulation/p4/ofan_p4/softswitch/pipeline.py",
         # A host rule is read by a parser of its own first, which takes nothing but arithmetic.
         "hostagent/rule_reader.py",
         # numba's files, after `ofan_cache` has believed them (test_kernel_cache.py).
         "sim/kernels/jit.py",
         # A user's packets: in a process of their own, as nobody (test_own_packet.py).
-        "hostagent/packet_process.py",
+        "hostagent/agents/packet_process.py",
     }
 
 

@@ -61,7 +61,7 @@ def caught(trap: Path) -> str:
 
 
 def test_the_traps_work(surroundings: dict[str, str], trap: Path) -> None:
-    run(sys.executable, "-m", "hostagent.agent", "0")
+    run(sys.executable, "-m", "hostagent.agents.agent", "0")
     assert "in here" in caught(trap)
     assert "in path" in caught(trap)
 
@@ -116,7 +116,27 @@ def test_as_root_a_command_that_python_has_not_isolated_begins_anew(tmp_path: Pa
     assert run(sys.executable, "-c", script, env=environment).startswith("Usage: ofan serve")
 
 
-@pytest.mark.parametrize("module", ["hostagent.agent", "emulation.mininet.children", "ofan"])
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: others keep their variables")
+def test_as_root_the_p4_tools_begin_anew_as_well(tmp_path: Path) -> None:
+    (tmp_path / "rich.py").write_text("raise SystemExit('trapped')")
+    script = "import sys; from ofan_p4.cli import start; sys.argv[1:] = ['stf', '--help']; start()"
+    environment = {"PYTHONPATH": str(tmp_path), "PATH": os.defpath}
+    assert "trapped" in run(sys.executable, "-c", "import rich", env=environment)
+    assert run(sys.executable, "-c", script, env=environment).startswith("Usage: ofan-p4 stf")
+
+
+def test_installed_names_run_nothing_planted(
+    surroundings: dict[str, str], trap: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "names"
+    assert "p4c" in run(*python_command("ofan", "p4", "install-names", str(folder)))
+    assert run(str(folder / "p4c"), "--version").startswith("p4c-bm2-ss (Ofan)\nVersion ")
+    assert run(str(folder / "simple_switch_grpc"), "--json-version") == "2.23\n"
+    assert run(str(folder / "simple_switch_CLI"), "--help").startswith("usage: simple_switch_CLI")
+    assert caught(trap) == ""
+
+
+@pytest.mark.parametrize("module", ["hostagent.agents.agent", "emulation.mininet.children", "ofan"])
 def test_no_planted_module_runs_in_a_process_of_ours(
     surroundings: dict[str, str], trap: Path, module: str
 ) -> None:

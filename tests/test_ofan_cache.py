@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import ofan_cache
-from emulation.softswitch.native import kept
+from ofan_p4.softswitch.native import kept
 
 NOBODY = 65534
 NAME, BODY = "code", b"machine code"

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 import ofan
 from emulation.command_line import one_line_errors
 from emulation.errors import EmulationError, ProgramError, StartError
+from ofan_p4.command import Lazy
 
 
 @click.command()
@@ -54,7 +55,7 @@ def test_every_command_has_help_with_an_example(name: str) -> None:
 def test_an_interruption_is_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(ofan.COMMANDS, "wait", ofan.Lazy("tests.test_ofan_command", "wait", ""))
+    monkeypatch.setitem(ofan.COMMANDS, "wait", Lazy("tests.test_ofan_command", "wait", ""))
     with pytest.raises(SystemExit) as stopped:
         ofan.main(["wait"])
     assert stopped.value.code == 130
@@ -64,7 +65,7 @@ def test_an_interruption_is_one_line(
 def test_an_interruption_may_have_words(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(ofan.COMMANDS, "keep", ofan.Lazy("tests.test_ofan_command", "keep", ""))
+    monkeypatch.setitem(ofan.COMMANDS, "keep", Lazy("tests.test_ofan_command", "keep", ""))
     with pytest.raises(SystemExit):
         ofan.main(["keep"])
     assert capsys.readouterr().err == "ofan: interrupted: 3 of 8 runs are kept\n"
@@ -144,3 +145,12 @@ def test_bad_usage_is_one_line_and_code_2(
         ofan.main(arguments)
     assert stopped.value.code == 2
     assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"), [(("emulat",), "emulate"), (("sim", "rum"), "run"), (("link", "upp"), "up")]
+)
+def test_a_mistyped_command_is_told_with_the_nearest(words: tuple[str, ...], meant: str) -> None:
+    done = CliRunner().invoke(ofan.cli, words)
+    assert done.exit_code == 2
+    assert done.output.count(f"Did you mean '{meant}'?") == 1

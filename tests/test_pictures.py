@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 
 from benchmarks.pictures import OTHERS, PICTURES, demo, model_of, name_model
-from fattree.experiment_file import load_experiment
+from fattree.texts.experiment_file import load_experiment
 from sim.sweeps.sweeping import simulate
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -3,9 +3,10 @@
 import os
 import subprocess
 import sys
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote, urljoin, urlsplit
 
 import pytest
 
@@ -13,11 +14,24 @@ import ofan
 from tests.browser import browser, needs_browser  # noqa: F401
 
 ROOT = Path(ofan.__file__).parent
-TARGETS = """
-return [...document.querySelectorAll('a[href], link[href], script[src], img[src], source[src]')]
-    .map(one => one.href || one.src)
-"""
-IDS = "return [...document.querySelectorAll('[id], a[name]')].map(one => one.id || one.name)"
+TARGETS = {"a": "href", "link": "href", "script": "src", "img": "src", "source": "src"}
+
+
+class Page(HTMLParser):
+    """What a page has: the names of its places, and where it leads."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.places: set[str] = set()
+        self.targets: list[str] = []
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note an element's names and what it links to."""
+        given = dict(attrs)
+        self.places |= {each for each in (given.get("id"), given.get("name")) if each}
+        if target := given.get(TARGETS.get(tag, "")):
+            self.targets.append(target)
 
 
 @pytest.fixture(scope="module")
@@ -38,27 +52,36 @@ def test_every_page_of_ours_is_a_page_of_the_site(site: Path) -> None:
     assert "Simulate a scenario" in (site / "api.html").read_text(encoding="utf-8")
 
 
-@needs_browser
-def test_no_link_leads_nowhere(site: Path, browser: Any) -> None:  # noqa: F811
-    ids: dict[Path, set[str]] = {}
-    links: list[tuple[Path, Path, str]] = []
+def pages_of(site: Path) -> list[Path]:
     # What is not found has links to the root of a server.
-    for page in sorted(set(site.rglob("*.html")) - {site / "404.html"}):
-        browser.get(page.as_uri())
-        ids[page] = set(browser.execute_script(IDS))
-        assert browser.title, page
-        links += [
-            (page, Path(unquote(url.path)), unquote(url.fragment))
-            for url in map(urlsplit, browser.execute_script(TARGETS))
-            if url.scheme == "file"
-        ]
+    return sorted(set(site.rglob("*.html")) - {site / "404.html"})
+
+
+def test_no_link_leads_nowhere(site: Path) -> None:
+    pages = {path: Page(path) for path in pages_of(site)}
+    links = [
+        (path, Path(unquote(url.path)), unquote(url.fragment))
+        for path, page in pages.items()
+        for url in (urlsplit(urljoin(path.as_uri(), target)) for target in page.targets)
+        if url.scheme == "file"
+    ]
 
     broken = [
         (page.name, str(target), anchor)
         for page, target, anchor in links
-        if not target.is_file() or (anchor and target in ids and anchor not in ids[target])
+        if not target.is_file()
+        or (anchor and target in pages and anchor not in pages[target].places)
     ]
     assert len(links) > 500
     assert broken == []
+
+
+@pytest.mark.slow
+@needs_browser
+def test_a_browser_finds_all_that_pages_want(site: Path, browser: Any) -> None:  # noqa: F811
+    for page in pages_of(site):
+        browser.get(page.as_uri())
+        assert browser.title, page
+
     severe = [line for line in browser.get_log("browser") if line["level"] == "SEVERE"]
     assert [line["message"] for line in severe if "file://" in line["message"]] == []

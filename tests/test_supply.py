@@ -7,7 +7,7 @@ from tests import supply
 
 
 def test_every_locked_package_has_hashes() -> None:
-    for file in ("requirements.lock", "requirements-shell.lock"):
+    for file in ("requirements.lock", "requirements-run.lock", "requirements-shell.lock"):
         text = (supply.ROOT / file).read_text(encoding="utf-8")
         blocks = re.split(r"\n(?=[A-Za-z0-9])", text)
         assert [
@@ -15,11 +15,22 @@ def test_every_locked_package_has_hashes() -> None:
         ] == []
 
 
+def test_what_runs_ofan_is_a_part_of_what_is_locked() -> None:
+    parts = {
+        file: set((supply.ROOT / file).read_text(encoding="utf-8").splitlines())
+        for file in ("requirements-run.lock", "requirements.lock")
+    }
+    assert parts["requirements-run.lock"] < parts["requirements.lock"]
+    names = {line.partition("==")[0] for line in parts["requirements-run.lock"]}
+    assert {"numba", "scapy", "setuptools"} < names
+    assert not {"pytest", "mypy", "mkdocs-material"} & names
+
+
 def test_setup_and_ci_install_nothing_that_is_not_locked() -> None:
     setup = (supply.ROOT / "setup.sh").read_text(encoding="utf-8")
     installs = [line for line in setup.splitlines() if re.search(r"bin/pip\"? install", line)]
     assert installs and all(
-        "--require-hashes" in line or "--no-deps -e ." in line for line in installs
+        "--require-hashes" in line or '--no-deps -e "$folder"' in line for line in installs
     )
     assert "pip install" not in (supply.ROOT / ".ci" / "run").read_text(encoding="utf-8")
 

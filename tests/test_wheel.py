@@ -1,26 +1,42 @@
-"""A wheel, installed beside PyPI's `fabric` in an empty environment, used by anybody anywhere."""
+"""Wheels, of Ofan beside PyPI's `fabric` and of the P4 tools alone, used by anybody anywhere."""
 
+import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 from zipfile import ZipFile
 
 import pytest
+from packaging.requirements import Requirement
 
 import ofan
-from fattree.shipped import names
+from fattree.texts.shipped import names
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 ROOT = Path(ofan.__file__).parent
 NOBODY = 65534
 # Fixed by the project's users; others must not be names that people have.
-TOP_LEVEL = {"controller", "emulation", "fattree", "hostagent", "ofan.py", "ofan_cache"} | {
-    "p4messages",
-    "p4src",
+TOP_LEVEL = {
+    "ofan": {"controller", "emulation", "fattree", "hostagent", "ofan.py", "p4src"}
+    | {"reproduction", "sim"},
+    "ofan-p4": {"ofan_cache", "ofan_p4", "p4messages"},
 }
+# Both distributions, by the name of their wheel.
+PROJECTS = {"ofan": ROOT / "pyproject.toml", "ofan_p4": ROOT / "emulation/p4/pyproject.toml"}
+# What the P4 tools are without, and how large they may be with all that they need.
+HEAVY = {"distributed", "matplotlib", "mininet", "numba", "polars", "pydantic", "scapy", "tornado"}
+MOST_BYTES = 350 << 20
 NO_INDEX = "no package index answers"
 SMALL = ("--message-bytes", "16KiB")
 
@@ -34,37 +50,69 @@ def place() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def wheel(place: Path) -> Path:
-    """A wheel of the working tree, built from a copy: setuptools would leave files in this one."""
+def wheels(place: Path) -> dict[str, Path]:
+    """The wheels of this tree, built from a copy: setuptools would leave files in this one."""
     source = place / "source"
     left_out = shutil.ignore_patterns(
         ".*", "build", "results", "tests", "*.egg-info", "__pycache__"
     )
     shutil.copytree(ROOT, source, ignore=left_out, symlinks=True)
-    build = ("wheel", "-q", "--no-deps", "--no-build-isolation", "-w", place / "wheels", source)
+    projects = (source / "emulation" / "p4", source)
+    build = ("wheel", "-q", "--no-deps", "--no-build-isolation", "-w", place / "wheels", *projects)
     subprocess.run([sys.executable, "-m", "pip", *map(str, build)], check=True)
-    return next((place / "wheels").glob("ofan-*.whl"))
+    return {path.name.partition("-")[0]: path for path in (place / "wheels").glob("*.whl")}
 
 
-def test_experiments_and_programs_travel(wheel: Path) -> None:
-    packed = set(ZipFile(wheel).namelist())
+def test_experiments_and_programs_travel(wheels: dict[str, Path]) -> None:
+    packed = set(ZipFile(wheels["ofan"]).namelist())
     for name in names():
         assert {f"fattree/experiments/{name}", f"fattree/experiments/{name}.toml"} & packed
     for source in (ROOT / "p4src").rglob("*.p4"):
         assert source.relative_to(ROOT).as_posix() in packed
 
 
-def test_no_name_clashes_with_what_others_have(wheel: Path) -> None:
-    tops = {name.partition("/")[0] for name in ZipFile(wheel).namelist()}
-    assert {top for top in tops if ".dist-info" not in top} == TOP_LEVEL | {"sim"}
+def test_no_name_clashes_with_what_others_have(wheels: dict[str, Path]) -> None:
+    packed = {name: ZipFile(path).namelist() for name, path in wheels.items()}
+    tops = {
+        name.replace("_", "-"): {each.partition("/")[0] for each in files}
+        for name, files in packed.items()
+    }
+    found = {name: {top for top in each if ".dist-info" not in top} for name, each in tops.items()}
+    assert found == TOP_LEVEL
+    assert not [name for name in packed["ofan"] if name.startswith("emulation/p4")]
 
 
-@pytest.fixture(scope="module")
-def installed(place: Path, wheel: Path) -> Path:
-    """The `ofan` of an environment with the wheel, what it depends on, and `fabric`."""
-    environment = place / "environment"
-    subprocess.run([sys.executable, "-m", "venv", environment], check=True)
-    pip = [str(environment / "bin" / "pip"), "install", "-q", "--disable-pip-version-check"]
+def test_both_have_one_version_and_one_licence() -> None:
+    projects = {name: tomllib.loads(path.read_text()) for name, path in PROJECTS.items()}
+    versions = {name: project["project"]["version"] for name, project in projects.items()}
+    assert versions["ofan"] == versions["ofan_p4"]
+    assert f"ofan-p4=={versions['ofan']}" in projects["ofan"]["project"]["dependencies"]
+    licence, other = (path.with_name("LICENSE").read_bytes() for path in PROJECTS.values())
+    assert licence == other
+
+
+def test_the_p4_tools_declare_what_they_import() -> None:
+    """Statically: what is imported in functions counts, too."""
+    folder = PROJECTS["ofan_p4"].parent
+    nodes = [
+        node for path in folder.rglob("*.py") for node in ast.walk(ast.parse(path.read_text()))
+    ]
+    found = {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+    found |= {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    tops = {name.partition(".")[0] for name in found} - sys.stdlib_module_names
+    project = tomllib.loads(PROJECTS["ofan_p4"].read_text())["project"]
+    declared = [*project["dependencies"], *project["optional-dependencies"]["pcap"]]
+    named = {Requirement(line).name for line in declared}
+    # Two distributions have modules of another name: P4Runtime's and Google's messages.
+    modules = named - {"googleapis-common-protos", "grpcio", "p4runtime", "protobuf"}
+    assert tops - TOP_LEVEL["ofan-p4"] == modules | {"google", "grpc", "p4"}
+    assert not HEAVY & {Requirement(line).name for line in project["dependencies"]}
+
+
+def new_environment(folder: Path, *wanted: str | Path) -> Path:
+    """Return the programs of a new environment that has something; skip where no index answers."""
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    pip = [str(folder / "bin" / "pip"), "install", "-q", "--disable-pip-version-check"]
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     asked = subprocess.run(
         [*pip, "--dry-run", "--no-deps", "fabric"], env=clean, capture_output=True, check=False
@@ -72,8 +120,14 @@ def installed(place: Path, wheel: Path) -> Path:
     if asked.returncode:
         pytest.skip(NO_INDEX)
 
-    subprocess.run([*pip, "--no-compile", str(wheel), "fabric"], env=clean, check=True)
-    return environment / "bin" / "ofan"
+    subprocess.run([*pip, "--no-compile", *map(str, wanted)], env=clean, check=True)
+    return folder / "bin"
+
+
+@pytest.fixture(scope="module")
+def installed(place: Path, wheels: dict[str, Path]) -> Path:
+    """The `ofan` of an environment with both wheels, what they depend on, and `fabric`."""
+    return new_environment(place / "environment", *wheels.values(), "fabric") / "ofan"
 
 
 @pytest.fixture
@@ -87,21 +141,39 @@ def desk(place: Path, request: pytest.FixtureRequest) -> Path:
     return folder
 
 
-def run(command: Sequence[str | Path], folder: Path) -> str:
-    """Run a command in a folder as nobody, or as who we are where we cannot be; return stdout."""
+def somebody(folder: Path) -> dict[str, Any]:
+    """Return how a process is started in a folder as nobody, or as who we are if not root."""
     drop = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
+    return {"cwd": folder, "env": {"PATH": os.defpath, "HOME": str(folder)}, "text": True, **drop}
+
+
+def run(command: Sequence[str | Path], folder: Path, said: str = "") -> str:
+    """Run a command in a folder as nobody (`somebody`), told something; return stdout."""
     done = subprocess.run(
         list(map(str, command)),
-        cwd=folder,
-        env={"PATH": os.defpath, "HOME": str(folder)},
+        input=said,
         capture_output=True,
-        text=True,
         timeout=300,
         check=False,
-        **drop,  # type: ignore[call-overload]
+        **somebody(folder),
     )
     assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
     return str(done.stdout)
+
+
+@contextmanager
+def started(switch: Path, folder: Path) -> Iterator[str]:
+    """Run `softswitch` with ofan.json, until it is no longer needed; yield its Thrift port."""
+    command = [str(switch), "ofan.json", "--thrift-port", "0"]
+    command += ["--", "--grpc-server-addr", "127.0.0.1:0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, **somebody(folder)) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(2)]
+        assert "ready on 127.0.0.1:" in lines[1], lines
+        yield lines[0].rpartition(":")[2].strip()
+        process.terminate()
+
+    assert process.returncode == 0
 
 
 COMMANDS = (
@@ -150,3 +222,42 @@ def test_a_wheel_serves_anybody_anywhere(installed: Path, desk: Path) -> None:
         "report/index.html",
     )
     assert [name for name in kept if not (desk / name).is_file()] == []
+
+
+def bytes_in(folder: Path) -> int:
+    """Return how much a folder takes on disk."""
+    return sum(512 * path.lstat().st_blocks for path in folder.rglob("*"))
+
+
+# Some 170 programs on two engines: a minute.
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_p4_tools_serve_anybody_by_themselves(
+    place: Path, wheels: dict[str, Path], desk: Path
+) -> None:
+    """In an empty environment: they compile a program of ours, run the switch, pass all cases."""
+    tools = new_environment(place / "p4", wheels["ofan_p4"])
+    assert bytes_in(place / "p4") < MOST_BYTES
+    absent = [*HEAVY, "emulation", "fattree", "ofan", "sim"]
+    find = f"import importlib.util as u; print([n for n in {absent} if u.find_spec(n)])"
+    assert run([tools / "python", "-c", find], desk) == "[]\n"
+
+    shutil.copytree(ROOT / "p4src", place / "p4src")
+    shutil.copytree(ROOT / "tests/emulation/compiler/cases", place / "cases")
+    program, includes = place / "p4src" / "ofan.p4", place / "p4src" / "include"
+    files = ("-o", "ofan.json", "--p4runtime-files", "ofan.txtpb")
+    run([tools / "ofan-p4", "compile", program, "-I", includes, *files], desk)
+    said = run([tools / "ofan-p4", "stf", place / "cases"], desk)
+    assert re.fullmatch(r"(\d{3}) passed, 0 failed, 0 unsupported\n", said), said
+    assert "packet 1" in run(
+        [tools / "ofan-p4", "trace", place / "cases/tables.p4", "--packet", "010012340a0b0c00"],
+        desk,
+    )
+
+    names_of_bmv2 = desk / "names"
+    run([tools / "ofan-p4", "install-names", names_of_bmv2], desk)
+    with started(tools / "softswitch", desk) as port:
+        filled = run(
+            [names_of_bmv2 / "simple_switch_CLI", "--thrift-port", port], desk, "show_tables\n"
+        )
+        assert "[implementation=" in filled, filled

@@ -13,14 +13,14 @@ from benchmarks.fuzz.failure import CPU_PORT, FuzzFailure
 from controller.fabric_controller import FabricController
 from controller.pipeline import Pipeline
 from controller.session import InProcess, Session
-from emulation.compiler import Program, compile_file
-from emulation.softswitch.p4runtime import P4RuntimeService, StatusError
-from emulation.softswitch.switch import Switch
-from fattree.addressing import host_ip, host_mac, switch_ip, switch_name
-from fattree.experiment import Fabric, Scenario
+from fattree.experiment.model import Fabric, Scenario
 from fattree.policies import POLICIES
-from fattree.topology import FatTree
+from fattree.shape.addressing import host_ip, host_mac, switch_ip, switch_name
+from fattree.shape.topology import FatTree
 from hostagent.packets import AckFrames, DataFrames, Ends, wrap
+from ofan_p4.compiler import Program, compile_file
+from ofan_p4.softswitch.p4runtime import P4RuntimeService, StatusError
+from ofan_p4.softswitch.switch import Switch
 
 EDGE = 0
 ETHERNET = 14

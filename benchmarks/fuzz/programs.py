@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.fuzz.failure import CPU_PORT, FuzzFailure
-from emulation.softswitch.errors import PipelineError
-from emulation.softswitch.switch import Switch
+from ofan_p4.softswitch.errors import PipelineError
+from ofan_p4.softswitch.switch import Switch
 
 VALUES = [
     None,

@@ -15,7 +15,7 @@ import grpc
 
 import p4src
 from benchmarks.fuzz.failure import CPU_PORT, FuzzFailure
-from emulation.compiler import compile_file
+from ofan_p4.compiler import compile_file
 
 # isort: split
 from google.protobuf.descriptor import FieldDescriptor
@@ -40,7 +40,7 @@ def server(folder: Path) -> Iterator[str]:
         str(CPU_PORT),
     ]
 
-    command = [sys.executable, "-m", "emulation.softswitch.process", *options]
+    command = [sys.executable, "-m", "ofan_p4.softswitch.process", *options]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
     ) as process:

@@ -42,14 +42,14 @@ from emulation.outcomes.comparison import Row, compared, comparison_table, diffe
 from emulation.outcomes.folder import EXPERIMENT, RESULTS, kept_toml, new_folder
 from emulation.programs.own_program import Loaded, alone, own_program, runs_alone
 from emulation.shipped_file import ShippedFile
-from emulation.softswitch.pipeline import Engine
 from emulation.virtual import fabric as virtual_fabric
 from emulation.virtual.size import refuse_too_large
-from fattree.experiment import Experiment, OwnProgram, Scenario
-from fattree.experiment_file import agent_packet_settings, host_rule_settings
-from fattree.record import Record, flat, table
-from fattree.sections.own import LIKE
-from fattree.tables import terminal, write_csv
+from fattree.experiment.model import Experiment, OwnProgram, Scenario
+from fattree.experiment.own import LIKE
+from fattree.records.record import Record, flat, table
+from fattree.records.tables import terminal, write_csv
+from fattree.texts.experiment_file import agent_packet_settings, host_rule_settings
+from ofan_p4.softswitch.pipeline import Engine
 
 SIM = "sim"
 NETWORKS = (VIRTUAL, SIM, MININET)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from emulation.compiler import cli
-from fattree.shipped import FOLDERS, shipped
+from fattree.texts.shipped import FOLDERS, shipped
+from ofan_p4.compiler import cli
 
 compile_command = cli.compile_command
 

@@ -12,10 +12,12 @@ from emulation.commands.mininet_demo import run_twins
 from emulation.errors import EmulationError
 from emulation.mininet.kernel import refuse_if_unable
 from emulation.outcomes.folder import new_folder
+from emulation.outcomes.outcome import label_of
 from emulation.outcomes.tables import results_table
-from fattree.experiment_file import load_experiment
-from fattree.shipped import EXPERIMENTS
-from fattree.tables import terminal
+from fattree.records.record import Record
+from fattree.records.tables import terminal
+from fattree.texts.experiment_file import load_experiment
+from fattree.texts.shipped import EXPERIMENTS
 
 PARTS = (
     ("demo.toml", "16 hosts, a permutation of 256 packets each, all links up"),
@@ -81,14 +83,30 @@ def demo(output: Path | None, force: bool, as_json: bool, csv: Path | None) -> N
     )
     console.print(legend(records))
 
-    packets = sum(outcome.hops for finished in done for outcome in finished.outcomes)
-    seconds = sum(outcome.cpu_seconds for finished in done for outcome in finished.outcomes)
-    console.print(
-        f"{packets:,} packets through switches in {seconds:.0f} s of CPU,"
-        f" {packets / seconds:,.0f} a second."
-    )
+    console.print()
+    for sentence in story(*(finished.records for finished in done[:2])):
+        console.print(sentence)
+
     console.print(f"Picture: {picture} (loads of every link, queues over time). Data: {output}")
     console.print(real_packets(EXPERIMENTS / MININET_FILE))
+
+
+def story(whole: Sequence[Record], failing: Sequence[Record]) -> list[str]:
+    """Return what a reader should see in the first two tables, a sentence each."""
+    first, *_, last = whole
+    lost = failing[-1]
+
+    return [
+        "What to see. CCT is the time until the last packet has arrived; the bound is what no load"
+        " balancer can beat, as each host's link needs that long for its bytes.",
+        f"All links up: {label_of(first.policy)}'s longest queue is {first.max_queue_packets:.0f}"
+        f" packets, and it ends {first.increase:.0%} over the bound; {label_of(last.policy)}'s is"
+        f" {last.max_queue_packets:.0f}, and it ends {last.increase:.1%} over it.",
+        f"A link fails: for two round trips {label_of(lost.policy)}'s switches do not know and send"
+        f" {lost.lost_to_failure:,} packets into the dead link; hosts have to send as many again,"
+        f" and the collective ends {lost.increase:.0%} over the bound. No load balancer can help"
+        " that; news that travel faster can (docs/faults.md).",
+    ]
 
 
 def real_packets(file: Path) -> str:

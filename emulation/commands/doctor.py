@@ -18,8 +18,8 @@ from pathlib import Path
 import click
 from rich.text import Text
 
-from fattree.csv_option import CsvOption
-from fattree.tables import Folding, terminal, write_csv
+from fattree.records.csv_option import CsvOption
+from fattree.records.tables import Folding, terminal, write_csv
 from hostagent.isolation import clean_environment, shell_python
 
 PROBE_SECONDS = 20

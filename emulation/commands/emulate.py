@@ -45,19 +45,19 @@ from emulation.outcomes.tables import results_table
 from emulation.programs.own_program import Loaded, alone, own_program, runs_alone
 from emulation.programs.switch_program import Compiler
 from emulation.shipped_file import ShippedFile
-from emulation.softswitch.pipeline import Engine
 from emulation.virtual import fabric as virtual_fabric
 from emulation.virtual.engine import ENGINES, FEW_HOPS
 from emulation.virtual.size import refuse_too_large
-from fattree.experiment import Experiment
-from fattree.experiment_file import agent_packet_settings, host_rule_settings, load_experiment
-from fattree.record import Record, flat
-from fattree.sections.failures import Detection
-from fattree.sections.own import LIKE
-from fattree.shipped import EXPERIMENTS
-from fattree.tables import terminal, write_csv
+from fattree.experiment.failures import Detection
+from fattree.experiment.model import Experiment
+from fattree.experiment.own import LIKE
+from fattree.records.record import Record, flat
+from fattree.records.tables import terminal, write_csv
+from fattree.texts.experiment_file import agent_packet_settings, host_rule_settings, load_experiment
+from fattree.texts.shipped import EXPERIMENTS
 from hostagent.own_packet import scenario_packets
 from hostagent.own_rule import own_rule
+from ofan_p4.softswitch.pipeline import Engine
 
 # What --program runs where no experiment is named.
 DEMO = EXPERIMENTS / "demo.toml"

@@ -23,11 +23,11 @@ from rich.progress import (
 from emulation.outcomes.folder import complete, record, write_folder
 from emulation.outcomes.outcome import Outcome, label_of
 from emulation.programs.switch_program import SwitchProgram
-from emulation.softswitch.pipeline import Engine
 from emulation.virtual.engine import fabric
-from fattree.experiment import Experiment, Scenario
-from fattree.record import Record
+from fattree.experiment.model import Experiment, Scenario
+from fattree.records.record import Record
 from fattree.units import time_unit
+from ofan_p4.softswitch.pipeline import Engine
 from sim.sweeps.cluster import connected
 
 VIRTUAL = "virtual"
@@ -95,11 +95,10 @@ class Reporter:
         self._done += 1
         unit, unit_ps = time_unit([record.cct_ps])
         # A run of a packet or two may take no measurable time.
-        rate = record.packet_hops / max(record.cpu_s, 1e-9)
         self._progress.console.print(
             f"  {record.name} ({record.network}), {label_of(record.policy)}, seed {record.seed}:"
-            f" CCT {record.cct_ps / unit_ps:.3f} {unit}; {record.packet_hops:,} hops,"
-            f" {rate:,.0f}/s",
+            f" CCT {record.cct_ps / unit_ps:.3f} {unit}; {record.packet_hops:,} hops in"
+            f" {record.cpu_s:.1f} s of CPU",
             soft_wrap=True,
         )
 

@@ -13,10 +13,10 @@ from rich.table import Table
 
 from emulation.command_line import one_line_errors
 from fattree.errors import ExperimentError
-from fattree.reference import schema
-from fattree.shipped import FOLDERS, PAPER, PROGRAMS, SUFFIX, names, ours, title
-from fattree.tables import width_of_stdout
-from fattree.text_file import read_text
+from fattree.files.text_file import read_text
+from fattree.records.tables import width_of_stdout
+from fattree.texts.reference import schema
+from fattree.texts.shipped import FOLDERS, PAPER, PROGRAMS, SUFFIX, names, ours, title
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -13,11 +13,12 @@ from emulation.errors import EmulationError
 from emulation.held.commands import Held
 from emulation.held.server import control_server
 from emulation.mininet.building import mininet_fabric
-from emulation.mininet.fabric import MininetFabric, Run
+from emulation.mininet.fabric import MininetFabric
+from emulation.mininet.run import Run
 from emulation.outcomes.outcome import Outcome
 from emulation.virtual.fabric import VirtualFabric
-from fattree.experiment import FailureEvent, Failures, Scenario
-from fattree.experiment_file import load_experiment
+from fattree.experiment.model import FailureEvent, Failures, Scenario
+from fattree.texts.experiment_file import load_experiment
 from fattree.units import PS_PER_MS, PS_PER_NS
 from hostagent.isolation import clean_environment, python_command
 
@@ -42,8 +43,9 @@ class Twins:
             f"Real packets over {self.real.hops:,} veth hops;"
             f" `ofan link down {LINK}` broke a link after"
             f" {self.installation.at_ps / PS_PER_MS:.0f} ms,"
-            f" the new schedules were in {after:.0f} ms later;"
-            f" Mininet took {self.real.cct_ps / self.virtual.cct_ps:.2f} times the virtual time."
+            f" the new schedules were in {after:.0f} ms later. The collective took"
+            f" {self.real.cct_ps / self.virtual.cct_ps:.2f} times as long as the virtual network"
+            " says: real clocks, on a machine with other work."
         )
 
 

@@ -8,10 +8,11 @@ from emulation.held.commands import describe, hold
 from emulation.mininet.building import Setup, mininet_fabric
 from emulation.mininet.capture import tap_named
 from emulation.mininet.fabric import MininetFabric
+from emulation.mininet.run import run_on
 from emulation.mininet.targets import Target
 from emulation.outcomes.outcome import Outcome
 from emulation.programs.switch_program import Compiler, SwitchProgram
-from fattree.experiment import Experiment, Scenario
+from fattree.experiment.model import Experiment, Scenario
 
 Echo = Callable[[str], object]
 
@@ -43,7 +44,7 @@ def run_on_mininet(scenario: Scenario, setup: Setup = Setup()) -> Outcome:  # no
     Raises what `mininet_fabric` and `MininetFabric.run` raise.
     """
     with mininet_fabric(scenario, setup) as fabric:
-        return fabric.run()
+        return run_on(fabric)
 
 
 def runner(setup: Setup) -> Callable[[Scenario, Callable[[float], None]], Outcome]:
@@ -56,7 +57,7 @@ def hold_on_mininet(experiment: Experiment, setup: Setup, echo: Echo) -> None:
     scenario = only_scenario(experiment)
     with mininet_fabric(scenario, setup) as fabric:
         echo(f"the network is up: {_sizes(fabric)}")
-        first = fabric.run()
+        first = run_on(fabric)
         echo(f"traffic {describe(first)}")
         echo(
             "commands from another terminal: ofan status, ofan link down NAME, ofan traffic start;"

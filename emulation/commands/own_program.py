@@ -21,7 +21,7 @@ from emulation.outcomes.outcome import Outcome
 from emulation.programs.own_program import Loaded, alone
 from emulation.programs.program_files import files_of
 from emulation.programs.switch_program import SwitchProgram
-from fattree.experiment import Experiment, OwnProgram, Scenario
+from fattree.experiment.model import Experiment, OwnProgram, Scenario
 
 DEFAULT_LIKE = OwnProgram.model_fields["like"].default
 Runners = Callable[[SwitchProgram | None], Runner]

@@ -15,10 +15,10 @@ from scapy.error import Scapy_Exception
 from scapy.layers import inet, l2  # noqa: F401  # Scapy learns its protocols by importing them
 from scapy.utils import PcapReader
 
-from emulation.bounded import BoundedFile, TooLargeError
-from fattree.addressing import dotted, host_name, host_of_ip
-from fattree.topology import FatTree
-from hostagent.roce import ETHERNET, IPIP_PROTOCOL, Packet, is_intact, parse
+from fattree.shape.addressing import dotted, host_name, host_of_ip
+from fattree.shape.topology import FatTree
+from hostagent.transports.roce import ETHERNET, IPIP_PROTOCOL, Packet, is_intact, parse
+from ofan_p4.bounded import BoundedFile, TooLargeError
 
 # Host names say pod, edge and index, whatever k is; the largest fat-tree therefore names the hosts
 # of all.

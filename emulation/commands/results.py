@@ -14,12 +14,12 @@ from emulation.errors import EmulationError
 from emulation.outcomes.folder import EXPERIMENT, RESULTS
 from emulation.outcomes.outcome import label_of
 from fattree.errors import ExperimentError
-from fattree.experiment import Experiment
-from fattree.experiment_file import load_experiment
-from fattree.parquet import ParquetError, read_parquet
-from fattree.record import FLOW_TIMES, PERCENTILES, Record
-from fattree.tables import Folding, terminal, write_csv
-from fattree.text_file import read_bytes
+from fattree.experiment.model import Experiment
+from fattree.files.parquet import ParquetError, read_parquet
+from fattree.files.text_file import read_bytes
+from fattree.records.record import FLOW_TIMES, PERCENTILES, Record
+from fattree.records.tables import Folding, terminal, write_csv
+from fattree.texts.experiment_file import load_experiment
 from fattree.units import PS_PER_US
 
 EXAMPLES = """

@@ -21,11 +21,11 @@ from emulation.command_line import (
 )
 from emulation.programs.program_files import packed
 from emulation.shipped_file import ShippedFile
-from fattree.experiment import BUILT_IN, OwnProgram, Scenario
-from fattree.experiment_file import agent_packet_settings, host_rule_settings
-from fattree.sections.own import LIKE
-from fattree.sweep_file import load_sweep
-from fattree.tables import STDOUT
+from fattree.experiment.model import BUILT_IN, OwnProgram, Scenario
+from fattree.experiment.own import LIKE
+from fattree.records.tables import STDOUT
+from fattree.texts.experiment_file import agent_packet_settings, host_rule_settings
+from fattree.texts.sweep_file import load_sweep
 from hostagent.own_rule import scenario_rule
 from hostagent.rules import refuse_unable_hosts
 from sim.arrays.network import refuse_unsupported
@@ -181,12 +181,12 @@ def write_flows(
         from emulation.outcomes.plots import cdf_figure, seeds_of
 
         times = {
-            scenario.balancer_label: frame.filter(pl.col("policy") == scenario.balancer)["fct_ps"]
+            scenario.balancer: frame.filter(pl.col("policy") == scenario.balancer)["fct_ps"]
             for scenario in scenarios
         }
         seeds = [scenario.seed for scenario in scenarios]
         what = f"all flows, {seeds_of(seeds, seeds)}"
-        cdf_figure({label: found.to_numpy() for label, found in times.items()}, what).savefig(cdf)
+        cdf_figure({name: found.to_numpy() for name, found in times.items()}, what).savefig(cdf)
 
 
 def _needed(scenario: Scenario) -> tuple[object, ...]:

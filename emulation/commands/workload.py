@@ -11,19 +11,19 @@ from typing import Any
 import click
 import numpy as np
 
-from emulation.finite import Finite
+from fattree.demand.workloads.file import About, check, read_workload, write_workload
+from fattree.demand.workloads.graph import Graph
 from fattree.errors import TrafficError
-from fattree.memory import Room, spare_bytes
-from fattree.shipped import found
-from fattree.text_file import read_bytes
-from fattree.workloads.chakra import chakra_graph
-from fattree.workloads.chakra_file import read_chakra
-from fattree.workloads.file import About, check, read_workload, write_workload
-from fattree.workloads.goal import goal_graph
-from fattree.workloads.goal_file import read_goal
-from fattree.workloads.graph import Graph
-from fattree.workloads.model import read_model
-from fattree.workloads.training import Step, computation_ps, training_graph
+from fattree.files.memory import Room, spare_bytes
+from fattree.files.text_file import read_bytes
+from fattree.generators.chakra import chakra_graph
+from fattree.generators.chakra_file import read_chakra
+from fattree.generators.goal import goal_graph
+from fattree.generators.goal_file import read_goal
+from fattree.generators.model import read_model
+from fattree.generators.training import Step, computation_ps, training_graph
+from fattree.texts.shipped import found
+from ofan_p4.finite import Finite
 from sim.cli import FilePath, in_a_folder, one_line_errors
 
 # What the simulator passes in about 20 s of CPU.

@@ -26,12 +26,12 @@ from emulation.held.messages import (
     StartTraffic,
     StopTraffic,
 )
-from fattree.csv_option import CsvOption
 from fattree.errors import ExperimentError
-from fattree.experiment_file import size_in_bytes
-from fattree.sections.failures import LEAST_SHARE
-from fattree.slow_links import at_rate
-from fattree.tables import Folding, terminal, write_csv
+from fattree.experiment.failures import LEAST_SHARE
+from fattree.records.csv_option import CsvOption
+from fattree.records.tables import Folding, terminal, write_csv
+from fattree.routes.slow_links import at_rate
+from fattree.texts.experiment_file import size_in_bytes
 from hostagent.isolation import clean_environment, shell_python
 
 WITHOUT_ROOT = "without root, `ofan serve FILE` shows one in virtual time, and breaks its links"

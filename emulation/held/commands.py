@@ -35,21 +35,21 @@ from emulation.held.messages import (
 from emulation.held.server import Handlers, control_server
 from emulation.held.state import held_state
 from emulation.mininet.counters import SwitchCounters
-from emulation.mininet.fabric import MininetFabric, Run
+from emulation.mininet.fabric import MininetFabric
+from emulation.mininet.run import Run
 from emulation.mininet.targets.target import address
+from emulation.outcomes.changes import RECENT
 from emulation.outcomes.outcome import Outcome
-from fattree.addressing import device_id, link_name, link_named, switch_name, switch_named
-from fattree.experiment import Collective, Scenario
-from fattree.failures import Links
-from fattree.sections.failures import LEAST_SHARE
-from fattree.slow_links import FULL, Slow, SlowLink, after, at_rate
-from fattree.topology import FatTree
+from fattree.experiment.failures import LEAST_SHARE
+from fattree.experiment.model import Collective, Scenario
+from fattree.routes.failures import Links
+from fattree.routes.slow_links import FULL, Slow, SlowLink, after, at_rate
+from fattree.shape.addressing import device_id, link_name, link_named, switch_name, switch_named
+from fattree.shape.topology import FatTree
 from fattree.units import PS_PER_MS
 
 AnswerT = TypeVar("AnswerT")
 Answer = Callable[[AnswerT], None]
-# How many changes of links a status shows: one that flaps for hours must not fill it.
-RECENT = 50
 # A day: nobody waits longer for one message of a collective.
 LONGEST_SECONDS = 86_400
 Echo = Callable[[str], object]

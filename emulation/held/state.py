@@ -6,7 +6,7 @@ from emulation.held.messages import HeldState
 from emulation.mininet.counters import PortCounters
 from emulation.mininet.fabric import MininetFabric
 from emulation.outcomes.changes import changes_of
-from fattree.experiment import Scenario
+from fattree.experiment.model import Scenario
 
 
 def held_state(fabric: MininetFabric, scenario: Scenario, is_running: bool, last: str) -> HeldState:

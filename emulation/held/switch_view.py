@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from controller.entries import Call, Entries, Match
 from emulation.held.messages import GroupView, PointerView
-from fattree.addressing import dotted, switch_name
-from fattree.topology import FatTree
+from fattree.shape.addressing import dotted, switch_name
+from fattree.shape.topology import FatTree
 
 # What round_robin.p4's table `orders` says where each class has a pointer of its own.
 PER_CLASS: Call = ("reshuffle_after", (0,))

@@ -13,7 +13,6 @@ from rich.console import Console
 from rich.live import Live
 
 from emulation.command_line import BAD_INPUT, chosen, experiment_options, say_misfits
-from emulation.finite import Finite
 from emulation.held.client import ControlError
 from emulation.live.held_source import HeldSource
 from emulation.live.model import Snapshot
@@ -23,10 +22,11 @@ from emulation.live.virtual_source import VirtualSource, default_speed
 from emulation.programs.own_program import Loaded, alone, own_program
 from emulation.shipped_file import ShippedFile
 from emulation.virtual.size import refuse_too_large
-from fattree.experiment import Scenario
-from fattree.experiment_file import load_experiment
-from fattree.tables import width_of_stdout
+from fattree.experiment.model import Scenario
+from fattree.records.tables import width_of_stdout
+from fattree.texts.experiment_file import load_experiment
 from fattree.units import PS_PER_US
+from ofan_p4.finite import Finite
 
 WATCH_SECONDS = 15.0
 SERVE_SECONDS = 40.0

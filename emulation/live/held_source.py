@@ -25,10 +25,10 @@ from emulation.live.model import (
 )
 from emulation.live.source import LiveError
 from emulation.mininet.run_folder import RUN_FOLDER
-from fattree import traffic
-from fattree.experiment import Scenario
+from fattree.demand import traffic
+from fattree.experiment.model import Scenario
 from fattree.units import PS_PER_SECOND
-from hostagent.state import NEVER
+from hostagent.transports.state import NEVER
 
 WINDOW_SECONDS = 1.0
 LEAST_PACKETS = 8

@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emulation.outcomes.changes import Change
-from fattree import traffic
-from fattree.addressing import link_name
-from fattree.experiment import Scenario
-from fattree.flows import generations
-from fattree.slow_links import at_rate
-from fattree.topology import SWITCH_LAYERS, FatTree
+from fattree.demand import traffic
+from fattree.demand.flows import generations
+from fattree.experiment.model import Scenario
+from fattree.routes.slow_links import at_rate
+from fattree.shape.addressing import link_name
+from fattree.shape.topology import SWITCH_LAYERS, FatTree
 from fattree.units import PS_PER_SECOND
-from hostagent.state import NEVER
+from hostagent.transports.state import NEVER
 
 Int64 = NDArray[np.int64]
 Float = NDArray[np.float64]

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from fattree.addressing import host_name, link_name, switch_name
-from fattree.topology import FatTree, Tier
+from fattree.shape.addressing import host_name, link_name, switch_name
+from fattree.shape.topology import FatTree, Tier
 
 WIDTH = 1240.0
 LEFT = 84.0

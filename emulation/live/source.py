@@ -4,7 +4,7 @@ from typing import Protocol
 
 from emulation.errors import EmulationError
 from emulation.live.model import Snapshot
-from fattree.experiment import Scenario
+from fattree.experiment.model import Scenario
 
 
 class LiveError(EmulationError):

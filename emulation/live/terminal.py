@@ -13,7 +13,7 @@ from rich.text import Text
 
 from emulation.live.model import Header, LinkView, PhaseView, Snapshot
 from emulation.outcomes.changes import Change
-from fattree.topology import SWITCH_LAYERS, FatTree
+from fattree.shape.topology import SWITCH_LAYERS, FatTree
 
 # From an idle link to a full one, on a dark terminal.
 RAMP = ("#3a4450", "#35536f", "#3a6d98", "#4488bd", "#5ca5d6", "#84c1e4", "#b5dcf0", "#f0faff")

@@ -24,15 +24,16 @@ from emulation.outcomes.changes import changes_of
 from emulation.programs.own_program import Loaded
 from emulation.virtual.events import Kind
 from emulation.virtual.fabric import VirtualFabric
-from fattree import failures, traffic
-from fattree.addressing import link_name, link_named
-from fattree.bounds import bound_ps
-from fattree.experiment import Scenario
+from fattree.demand import traffic
+from fattree.demand.bounds import bound_ps
+from fattree.experiment.model import Scenario
 from fattree.policies import POLICIES
-from fattree.slow_links import NOT_SLOW, RateChange, Slow, SlowLink, after, at_rate
+from fattree.routes import failures
+from fattree.routes.slow_links import NOT_SLOW, RateChange, Slow, SlowLink, after, at_rate
+from fattree.shape.addressing import link_name, link_named
 from fattree.units import PS_PER_SECOND
 from hostagent.build import paced_gaps
-from hostagent.state import NEVER
+from hostagent.transports.state import NEVER
 
 DEMO_SECONDS = 15.0
 WINDOW_SECONDS = 0.7
@@ -253,9 +254,9 @@ class VirtualSource:
                 row = (
                     port.bytes - waiting,
                     waiting,
-                    port.max_queue_bytes,
-                    port.queue.drops,
-                    port.lost,
+                    port.queue.max_bytes,
+                    port.counts["dropped"],
+                    port.counts["lost_to_failure"],
                 )
 
                 counts[:, switch, number] = row
@@ -287,8 +288,6 @@ class VirtualSource:
         slow = SlowLink(link, rate, rate)
         if after(self._slow, (slow,)) == self._slow:
             raise LiveError(f"{link_name(tree, link)} is {at_rate(rate)} already")
-        if self.scenario.transport.trimming:
-            raise LiveError("links of switches that trim (transport.trimming) keep their rate")
 
         self._inject(LinkChange(paced=frozenset((slow,))))
         self._clicked_slow = after(self._clicked_slow, (slow,))

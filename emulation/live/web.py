@@ -8,12 +8,9 @@ POST. Nothing of a request becomes a path or a command line.
 import asyncio
 import hmac
 import json
-import logging
 import os
-import resource
 import secrets
 import socket
-import time
 from collections.abc import Callable
 from dataclasses import asdict
 from importlib import resources
@@ -24,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from tornado.http1connection import HTTP1Connection
 from tornado.httpserver import HTTPServer
 from tornado.httputil import HTTPServerRequest
-from tornado.iostream import IOStream, StreamClosedError
+from tornado.iostream import StreamClosedError
 from tornado.web import Application, HTTPError, RequestHandler
 
 from emulation.errors import EmulationError, NetworkError
@@ -32,11 +29,12 @@ from emulation.held.client import ControlError
 from emulation.live.hub import Hub
 from emulation.live.model import Snapshot
 from emulation.live.picture import picture
+from emulation.live.reception import Reception
 from emulation.live.source import Source
 from fattree.errors import FabricError
+from fattree.experiment.failures import LEAST_SHARE
 from fattree.policies import POLICIES
-from fattree.sections.failures import LEAST_SHARE
-from fattree.slow_links import FULL, at_rate
+from fattree.routes.slow_links import FULL, at_rate
 
 LOOPBACK = "127.0.0.1"
 HOST_NAMES = ("127.0.0.1", "localhost")
@@ -49,11 +47,6 @@ BODY_SECONDS = 5
 SEND_SECONDS = 10
 FAREWELL_SECONDS = 0.2
 MOST_VIEWERS = 32
-# A browser opens six. Whoever has not shown the token goes after HEADER_SECONDS, and before that
-# where others need the place.
-MOST_CONNECTIONS = 128
-# How often it is told that connections are turned away.
-NEWS_SECONDS = 60
 REFUSED = (EmulationError, FabricError, ControlError)
 
 FILES = {
@@ -140,7 +133,7 @@ def message_of(snapshot: Snapshot) -> dict[str, Any]:
         "hosts": snapshot.hosts,
         "tiers": [asdict(tier) for tier in snapshot.tiers],
         "phases": [asdict(phase) for phase in snapshot.phases],
-        "changes": [asdict(change) | {"word": change.word} for change in snapshot.changes[-50:]],
+        "changes": [asdict(change) | {"word": change.word} for change in snapshot.changes],
     }
 
 
@@ -354,55 +347,6 @@ def application(hub: Hub, token: str) -> Application:
         log_function=lambda _: None,
         guests=WeakSet(),
     )
-
-
-class Reception(HTTPServer):
-    """A server that hangs up on more connections than it can bear, strangers first.
-
-    Without a limit strangers could open all descriptors that this process may have, and to accept
-    nothing any more is an error without end. If newcomers were hung up on, any user of this machine
-    could keep the page's owner out with connections that say nothing.
-    """
-
-    def initialize(self, *arguments: Any, **settings: Any) -> None:
-        """Begin without any."""
-        super().initialize(*arguments, **settings)
-        self._guests: WeakSet[IOStream] = arguments[0].settings["guests"]
-        # The oldest first.
-        self._streams: list[IOStream] = []
-        self._turned_away = 0
-        self._said_s = float("-inf")
-
-    def handle_stream(self, stream: IOStream, address: tuple[Any, ...]) -> None:
-        """Take a connection; where there are too many, hang up on the oldest stranger."""
-        self._streams = [other for other in self._streams if not other.closed()]
-        if len(self._streams) >= most_connections():
-            strangers = (other for other in self._streams if other not in self._guests)
-            oldest = next(strangers, stream)
-            oldest.close()
-            self._turn_away()
-
-        if not stream.closed():
-            self._streams.append(stream)
-            super().handle_stream(stream, address)
-
-    def _turn_away(self) -> None:
-        """Count who is hung up on, and tell it once in a while."""
-        self._turned_away += 1
-        now_s = time.monotonic()
-        if now_s >= self._said_s + NEWS_SECONDS:
-            logging.getLogger(__name__).warning(
-                "%d connections turned away: there are %d already",
-                self._turned_away,
-                len(self._streams),
-            )
-            self._said_s = now_s
-            self._turned_away = 0
-
-
-def most_connections() -> int:
-    """Return how many connections the page takes: descriptors are left for everything else."""
-    return min(MOST_CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4)
 
 
 def new_token() -> str:

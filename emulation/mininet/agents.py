@@ -1,4 +1,4 @@
-"""The host agents of a run, as processes (`hostagent.agent`, whose messages are said there)."""
+"""The host agents of a run, as processes (`agents.agent`, whose messages are said there)."""
 
 import socket
 import subprocess
@@ -12,16 +12,16 @@ from typing import Any
 from emulation.errors import EmulationError, StartError
 from emulation.mininet.children import ending
 from emulation.mininet.loop import Loop
-from fattree.addressing import host_interface_name, host_name
 from fattree.errors import MatrixError
-from fattree.experiment import Scenario
-from fattree.failures import Links
-from fattree.slow_links import Slow
-from fattree.text_file import read_bytes
-from fattree.topology import FatTree
-from hostagent.agent import Channel
+from fattree.experiment.model import Scenario
+from fattree.files.text_file import read_bytes
+from fattree.routes.failures import Links
+from fattree.routes.slow_links import Slow
+from fattree.shape.addressing import host_interface_name, host_name
+from fattree.shape.topology import FatTree
+from hostagent.agents.agent import Channel
+from hostagent.agents.nic import Counts
 from hostagent.isolation import clean_environment, python_command
-from hostagent.nic import Counts
 from hostagent.own_packet import told
 from sim.sweeps.store import plain
 
@@ -61,18 +61,17 @@ class Agent:
 class Report:
     """A run as its hosts saw it.
 
-    `flows` has [flow, start_ps, first_ps, done_ps, transmissions] of each, `counts` are those of
-    all hosts.
+    `flows` has [flow, start_ps, first_ps, done_ps, {counter: what its sender has counted}] of each,
+    `counts` are those of all hosts' links.
     """
 
     is_finished: bool
-    flows: list[list[int]]
-    freezes: int
+    flows: list[list[Any]]
     counts: Counts
 
 
 class Columns(IntEnum):
-    """What agents tell of a flow's sender (`hostagent.agent`)."""
+    """What agents tell of a flow's sender (`agents.agent`)."""
 
     FLOW = 0
     ACKED = 1
@@ -156,8 +155,8 @@ class Agents:
                 rows += agent.progress
             else:
                 rows += [
-                    [flow, sent, start_ps, done_ps, sent, 0]
-                    for flow, start_ps, _, done_ps, sent in agent.report["flows"]
+                    [flow, counts["transmissions"], start_ps, done_ps, counts["transmissions"], 0]
+                    for flow, start_ps, _, done_ps, counts in agent.report["flows"]
                 ]
 
         return sorted(rows)
@@ -190,10 +189,7 @@ class Agents:
         }
 
         flows = sorted(flow for report in reports for flow in report["flows"])
-        freezes = sum(report["freezes"] for report in reports)
-        return Report(
-            all(report["finished"] for report in reports), flows, freezes, Counts(**counts)
-        )
+        return Report(all(report["finished"] for report in reports), flows, Counts(**counts))
 
     def _listen(self, agent: Agent) -> None:
         # As long as whole messages lie in the channel's buffer: the descriptor is readable only for
@@ -250,7 +246,7 @@ def _named(tree: FatTree, hosts: Sequence[int]) -> str:
 @contextmanager
 def _agent() -> Iterator[Agent]:
     ours, theirs = socket.socketpair()
-    command = python_command("hostagent.agent")
+    command = python_command("hostagent.agents.agent")
 
     # A session of its own: Ctrl-C is for us, who take everything down in order.
     process = subprocess.Popen(

@@ -20,12 +20,12 @@ from emulation.mininet.run_folder import RUN_FOLDER, run_folder
 from emulation.mininet.switch_processes import switches
 from emulation.mininet.targets import SOFTSWITCH, Target
 from emulation.programs.switch_program import Compiler, SwitchProgram, built_in, size_of
-from emulation.softswitch.daemon.bursts import burst_code, burst_key
-from emulation.softswitch.errors import PipelineError
-from emulation.softswitch.native import machine
-from emulation.softswitch.native.engine import native_program
-from fattree.experiment import Scenario
+from fattree.experiment.model import Scenario
 from hostagent.isolation import clean
+from ofan_p4.softswitch.daemon.bursts import burst_code, burst_key
+from ofan_p4.softswitch.errors import PipelineError
+from ofan_p4.softswitch.native import machine
+from ofan_p4.softswitch.native.engine import native_program
 
 
 @dataclass(frozen=True, slots=True)

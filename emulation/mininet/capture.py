@@ -10,11 +10,11 @@ from io import FileIO
 from pathlib import Path
 
 from emulation.errors import UnsupportedError
-from fattree.addressing import host_interface_name, host_named, interface_name, switch_named
 from fattree.errors import AddressError
-from fattree.topology import FatTree
-from hostagent.nic import BUFFER_BYTES, ETH_P_ALL, SO_RCVBUFFORCE
-from hostagent.process import inside
+from fattree.shape.addressing import host_interface_name, host_named, interface_name, switch_named
+from fattree.shape.topology import FatTree
+from hostagent.agents.nic import BUFFER_BYTES, ETH_P_ALL, SO_RCVBUFFORCE
+from hostagent.agents.process import inside
 
 # The pcap file format: the magic of files with nanoseconds, version 2.4, LINKTYPE_ETHERNET.
 NANOSECOND_MAGIC = 0xA1B23C4D

@@ -24,18 +24,18 @@ from typing import Any
 
 from emulation.errors import BusyError, NetworkError, StartError
 from emulation.mininet.run_folder import run_folder
-from emulation.softswitch.native.kept import preload
+from hostagent.agents.process import die_with_parent
 from hostagent.isolation import clean_environment, python_command
-from hostagent.process import die_with_parent
+from ofan_p4.softswitch.native.kept import preload
 
 SOFTSWITCH_PROGRAM = "softswitch"
-SOFTSWITCH_MODULE = "emulation.softswitch.process"
+SOFTSWITCH_MODULE = "ofan_p4.softswitch.process"
 # What the switch imports when it runs: imported before the fork, all switches share it.
 WARM_MODULES = (
-    "emulation.softswitch.daemon.dataplane",
-    "emulation.softswitch.daemon.grpc_server",
-    "emulation.softswitch.daemon.ports",
-    "emulation.softswitch.daemon.stats",
+    "ofan_p4.softswitch.daemon.dataplane",
+    "ofan_p4.softswitch.daemon.grpc_server",
+    "ofan_p4.softswitch.daemon.ports",
+    "ofan_p4.softswitch.daemon.stats",
 )
 # How many lines of a log say why a process has ended.
 LAST_WORDS = 4

@@ -5,14 +5,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from emulation.mininet.agents import Report
 from emulation.mininet.counters import PortCounters, SwitchCounters
 from emulation.outcomes.outcome import Accounts, FlowResult, PortResult
-from fattree.addressing import host_name
-from fattree.flows import Flows
-from fattree.topology import FatTree
-from hostagent.state import NEVER
+from fattree.counters import PORT_COUNTERS
+from fattree.demand.flows import Flows
+from fattree.shape.addressing import host_name
+from fattree.shape.topology import FatTree
+from hostagent.transports.state import NEVER
 
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -138,19 +140,20 @@ def _port_results(
             layer=tree.layer_of(switch, number),
             packets=present.packets - before.packets,
             bytes=present.bytes - before.bytes,
-            dropped=present.drops - before.drops,
-            # Nobody counts marks in real time, and nobody samples queues; no switch trims.
-            trimmed=0,
-            marked=0,
-            lost_to_failure=present.lost - before.lost,
             max_queue_bytes=present.max_queue_bytes,
+            # Nobody samples queues in real time, and nobody counts marks; no switch trims.
             mean_queue_bytes=None,
+            **dict.fromkeys(PORT_COUNTERS, 0)
+            | {
+                "dropped": present.drops - before.drops,
+                "lost_to_failure": present.lost - before.lost,
+            },
         )
 
 
-def flow_result(flows: Flows, row: Sequence[int]) -> FlowResult:
+def flow_result(flows: Flows, row: Sequence[Any]) -> FlowResult:
     """Return the result of a flow that its hosts report as a row."""
-    flow, start_ps, first_ps, done_ps, transmissions = row
+    flow, start_ps, first_ps, done_ps, counts = row
     return FlowResult(
         flow=flow,
         source=int(flows.source[flow]),
@@ -160,7 +163,7 @@ def flow_result(flows: Flows, row: Sequence[int]) -> FlowResult:
         start_ps=start_ps,
         first_ps=first_ps,
         done_ps=done_ps,
-        transmissions=transmissions,
+        **counts,
     )
 
 

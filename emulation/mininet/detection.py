@@ -12,9 +12,9 @@ from controller.liveness import MOST_PROBES_PER_SECOND, Liveness, liveness, prob
 from emulation.errors import UnsupportedError
 from emulation.mininet.link_monitor import LinkMonitor
 from emulation.mininet.loop import Loop
-from fattree.experiment import Scenario
-from fattree.failures import Links
-from fattree.topology import FatTree
+from fattree.experiment.model import Scenario
+from fattree.routes.failures import Links
+from fattree.shape.topology import FatTree
 from fattree.units import PS_PER_NS, PS_PER_SECOND, PS_PER_US
 
 # Probes under way are counted when none has arrived for SETTLING_SECONDS; a busy machine gets more.

@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from emulation.errors import NetworkError
-from hostagent.process import CLONE_NEWNET, back_in_this_namespace, check, libc
+from hostagent.agents.process import CLONE_NEWNET, back_in_this_namespace, check, libc
 
 # Of <linux/sockios.h> and <linux/ethtool.h>: ETHTOOL_SRXCSUM, STXCSUM, SSG, STSO, SGSO, SGRO.
 SIOCETHTOOL = 0x8946

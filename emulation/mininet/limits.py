@@ -3,14 +3,14 @@
 from controller.liveness import follows_ps
 from emulation.errors import UnsupportedError
 from emulation.mininet.kernel import MTU
-from fattree.experiment import Failures, Scenario
-from fattree.failures import Timeline
+from fattree.experiment.model import Failures, Scenario
 from fattree.policies import Chooser
-from fattree.standstill import Patience, patience
+from fattree.routes.failures import Timeline
+from fattree.routes.standstill import Patience, patience
 from fattree.units import PS_PER_SECOND
 from hostagent.own_packet import FCS
-from hostagent.roce import BTH, ETHERNET, ICRC, IPV4, UDP
 from hostagent.rules import refuse_unable_hosts
+from hostagent.transports.roce import BTH, ETHERNET, ICRC, IPV4, UDP
 
 # Software switches of ours carry some 10,000 packets/s a core, BMv2 several times that.
 MOST_PACKETS_PER_SECOND = 300_000
@@ -101,6 +101,6 @@ def _remedy(scenario: Scenario, offered: float) -> str:
 
 
 def real_patience(scenario: Scenario, events: Timeline) -> Patience:
-    """Return what a run without progress is given in real time (`fattree.standstill`)."""
+    """Return what a run without progress is given in real time (`routes.standstill`)."""
     given = patience(scenario, events, follows_ps(scenario))
     return given._replace(wait_ps=given.wait_ps + HELD_UP_PS)

@@ -15,8 +15,8 @@ from pyroute2.netlink.rtnl import RTMGRP_LINK
 from pyroute2.netlink.rtnl.marshal import MarshalRtnl
 
 from controller.fabric_controller import LinkChange
-from fattree.addressing import interface_name
-from fattree.topology import FatTree
+from fattree.shape.addressing import interface_name
+from fattree.shape.topology import FatTree
 
 # Room for the news of many interfaces at once: those of a core's links that fail together.
 BUFFER_BYTES = 1 << 20

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from controller.plan import PROBE_ETHERTYPE
 from emulation.errors import NetworkError
 from emulation.mininet.kernel import tc_batch
-from fattree.addressing import host_interface_name, interface_name
-from fattree.experiment import Scenario
-from fattree.failures import loss_thresholds
-from hostagent.process import inside
+from fattree.experiment.model import Scenario
+from fattree.routes.failures import loss_thresholds
+from fattree.shape.addressing import host_interface_name, interface_name
+from hostagent.agents.process import inside
 
 # Of <linux/filter.h>: a packet's EtherType, and where a program finds a number drawn by the kernel.
 ETHERTYPE = 12

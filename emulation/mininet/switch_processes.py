@@ -18,9 +18,9 @@ from emulation.mininet.counters import PortCounters, SwitchCounters
 from emulation.mininet.kernel import InterfaceBooks, InterfaceCounts
 from emulation.mininet.targets import SOFTSWITCH, Target
 from emulation.mininet.targets.target import latency_us, stats_socket
-from fattree.addressing import interface_name, switch_name, switch_named
-from fattree.experiment import Scenario
-from fattree.topology import LinkEnd
+from fattree.experiment.model import Scenario
+from fattree.shape.addressing import interface_name, switch_name, switch_named
+from fattree.shape.topology import LinkEnd
 
 # Many processes of a large network start side by side on few processors.
 START_SECONDS = 90.0

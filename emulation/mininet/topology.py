@@ -14,7 +14,7 @@ from typing import Any
 
 from emulation.errors import NetworkError
 from emulation.mininet.kernel import MTU, ip_batch, without_offloads
-from fattree.addressing import (
+from fattree.shape.addressing import (
     colons,
     host_interface_name,
     host_mac,
@@ -24,7 +24,7 @@ from fattree.addressing import (
     switch_mac,
     switch_name,
 )
-from fattree.topology import FatTree, LinkEnd
+from fattree.shape.topology import FatTree, LinkEnd
 
 # Mininet's modules use what Python has deprecated; the user of this can do nothing about it.
 with warnings.catch_warnings():

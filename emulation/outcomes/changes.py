@@ -1,17 +1,20 @@
 """Changes of links as a viewer sees them: when, and what the control plane did about it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fattree.addressing import link_name
-from fattree.slow_links import at_rate
-from fattree.topology import FatTree
+from fattree.routes.slow_links import at_rate
+from fattree.shape.addressing import link_name
+from fattree.shape.topology import FatTree
 
 # For its name only: the command line of a held network reads `Change`s, and must start at once,
 # without the controller's imports.
 if TYPE_CHECKING:
     from controller.convergence import Convergence
+
+# How many changes are shown: a link that flaps for days must fill neither a status nor a page.
+RECENT = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +47,9 @@ class Change:
         return at_rate(self.rate)
 
 
-def changes_of(tree: FatTree, convergences: "Iterable[Convergence]") -> tuple[Change, ...]:
-    """Return the changes that a control plane has heard of, failures and repairs apart."""
-    return tuple(change for convergence in convergences for change in _sides(tree, convergence))
+def changes_of(tree: FatTree, convergences: "Sequence[Convergence]") -> tuple[Change, ...]:
+    """Return the last changes that a control plane has heard of, failures and repairs apart."""
+    return tuple(change for seen in convergences[-RECENT:] for change in _sides(tree, seen))
 
 
 def _sides(tree: FatTree, seen: "Convergence") -> Iterator[Change]:

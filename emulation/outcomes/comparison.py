@@ -11,8 +11,8 @@ from typing import Any
 from rich.text import Text
 
 from emulation.outcomes.outcome import label_of
-from fattree.record import Record
-from fattree.tables import Folding
+from fattree.records.record import Record
+from fattree.records.tables import Folding
 from fattree.units import PS_PER_MS, PS_PER_US
 
 EQUAL = "green"

@@ -10,24 +10,20 @@ from matplotlib.ticker import MaxNLocator
 from emulation.outcomes.comparison import INCREASE, QUEUE, Metric, Row, verdicts
 from emulation.outcomes.outcome import Outcome, label_of
 from emulation.outcomes.plots import (
-    BLUE,
-    GREEN,
     LAYER_NAMES,
-    ORANGE,
-    VERMILION,
     collective_of,
     draw_increases,
     draw_loads,
     draw_queues,
     seeds_of,
 )
-from fattree.record import Record
+from fattree.records.record import Record
+from fattree.texts.looks import ALERT, GRID, SLATES
 
-LIGHT = "#dddddd"
 # The reference is a ring; what equals it lies inside.
 REFERENCE_SIZE = 11
 OTHER_SIZE = 6
-OTHERS = (("o", GREEN), ("D", BLUE), ("s", ORANGE))
+OTHERS = tuple(zip("oDs", SLATES[1:4], strict=True))
 COLUMNS = {
     INCREASE: "CCT increase over the bound (%)",
     QUEUE: "longest queue of any switch port (packets)",
@@ -78,14 +74,14 @@ def _draw_markers(axes: Axes, rows: Sequence[Row], metric: Metric) -> None:
             # What differs is joined to the reference, however small the difference is.
             value = metric.of(runs)
             if not row.is_equal(network, [metric]):
-                colour = VERMILION
+                colour = ALERT
                 axes.plot([reference, value], [place, place], color=colour, linewidth=2, zorder=1)
 
             axes.plot(value, place, marker, markersize=OTHER_SIZE, color=colour)
 
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(labelsize=9, left=False)
-    axes.grid(axis="both", color=LIGHT, linewidth=0.6)
+    axes.grid(axis="both", color=GRID, linewidth=0.6)
     axes.set_axisbelow(True)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlim(left=min(0, axes.get_xlim()[0]))
@@ -118,7 +114,7 @@ def _legend(rows: Sequence[Row]) -> list[Line2D]:
     ]
 
     different = Line2D(
-        [], [], marker="o", markersize=OTHER_SIZE, color=VERMILION, linewidth=2, label="different"
+        [], [], marker="o", markersize=OTHER_SIZE, color=ALERT, linewidth=2, label="different"
     )
     return [first, *rest, different]
 

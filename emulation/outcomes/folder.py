@@ -14,14 +14,15 @@ import polars as pl
 
 from emulation.errors import EmulationError
 from emulation.outcomes.outcome import Outcome
-from fattree import traffic
-from fattree.bounds import bound_ps, sending_bound_ps
-from fattree.experiment import Experiment, with_files
-from fattree.experiment_writer import experiment_toml
-from fattree.failures import timeline
-from fattree.frames import flow_frame, port_frame
-from fattree.record import Counts, Queues, Record, run_record, table
-from fattree.topology import SWITCH_LAYERS
+from fattree.counters import PORT_COUNTERS, SENDER_COUNTERS, Counts, total
+from fattree.demand import traffic
+from fattree.demand.bounds import bound_ps, sending_bound_ps
+from fattree.experiment.model import Experiment, with_files
+from fattree.records.frames import flow_frame, port_frame
+from fattree.records.record import Queues, Record, run_record, table
+from fattree.routes.failures import timeline
+from fattree.shape.topology import SWITCH_LAYERS
+from fattree.texts.experiment_writer import experiment_toml
 from hostagent.build import paced_gaps
 
 RESULTS = "results.parquet"
@@ -47,16 +48,17 @@ def record(outcome: Outcome, network: str) -> Record:
         utilisation=[outcome.utilisation(layer) for layer in SWITCH_LAYERS],
     )
 
-    # Hosts put on their links what they sent, switches what their ports count: hops of all links.
+    # Some packets are dropped or lost at no port. Hosts put on their links what they sent, switches
+    # what their ports count: hops of all links.
     counts = Counts(
-        dropped=outcome.accounts.dropped + outcome.accounts.unrouted,
-        trimmed=sum(port.trimmed for port in ports),
-        marked=sum(port.marked for port in ports),
-        lost_to_failure=outcome.accounts.lost,
-        transmissions=sum(flow.transmissions for flow in outcome.flows),
-        packet_hops=outcome.accounts.sent + sum(port.packets for port in ports),
-        redraws=timeline(scenario, flows).redraws,
-        freezes=outcome.freezes,
+        **total(SENDER_COUNTERS, outcome.flows)
+        | total(PORT_COUNTERS, ports)
+        | {
+            "dropped": outcome.accounts.dropped + outcome.accounts.unrouted,
+            "lost_to_failure": outcome.accounts.lost,
+            "packet_hops": outcome.accounts.sent + sum(port.packets for port in ports),
+            "redraws": timeline(scenario, flows).redraws,
+        }
     )
 
     gaps = paced_gaps(scenario, flows)
@@ -97,17 +99,11 @@ def flows_of(outcome: Outcome) -> pl.DataFrame:
 
 def ports_of(outcome: Outcome) -> pl.DataFrame:
     """Return one row per output port of every switch."""
-    names = (
-        "packets",
-        "bytes",
-        "dropped",
-        "trimmed",
-        "marked",
-        "lost_to_failure",
-        "max_queue_bytes",
-        "mean_queue_bytes",
+    names = ("packets", "bytes", "max_queue_bytes", "mean_queue_bytes")
+    counts = _columns(outcome.ports, PORT_COUNTERS)
+    return port_frame(
+        outcome.scenario, outcome.policy, counts=counts, **_columns(outcome.ports, names)
     )
-    return port_frame(outcome.scenario, outcome.policy, **_columns(outcome.ports, names))
 
 
 def _columns(rows: Sequence[object], names: Sequence[str]) -> dict[str, list[Any]]:

@@ -5,9 +5,10 @@ Tables, plots and result files are made from it.
 
 from dataclasses import dataclass
 
-from fattree.experiment import Scenario
+from fattree.counters import PortCounts, SenderCounts
+from fattree.experiment.model import Scenario
 from fattree.policies import POLICIES
-from fattree.topology import LEVEL_OF, SWITCH_LAYERS
+from fattree.shape.topology import LEVEL_OF, SWITCH_LAYERS
 from fattree.units import PS_PER_SECOND
 
 
@@ -41,7 +42,7 @@ class Accounts:
 
 
 @dataclass(frozen=True, slots=True)
-class FlowResult:
+class FlowResult(SenderCounts[int]):
     """One flow: when it should start, when it could, when its first packet left.
 
     `done_ps` is when its sender knew it complete.
@@ -55,7 +56,6 @@ class FlowResult:
     start_ps: int
     first_ps: int
     done_ps: int
-    transmissions: int
 
     @property
     def fct_ps(self) -> int:
@@ -64,10 +64,10 @@ class FlowResult:
 
 
 @dataclass(frozen=True, slots=True)
-class PortResult:
+class PortResult(PortCounts[int]):
     """One output port of a switch over the whole run; `mean_queue_bytes` is the time average.
 
-    Either is None where the switch does not report it.
+    Either of the queue's figures is None where the switch does not report it.
     """
 
     switch: int
@@ -75,10 +75,6 @@ class PortResult:
     layer: str
     packets: int
     bytes: int
-    dropped: int
-    trimmed: int
-    marked: int
-    lost_to_failure: int
     max_queue_bytes: int | None
     mean_queue_bytes: float | None
 
@@ -109,7 +105,6 @@ class Outcome:
     digest: str
     end_ps: int
     hops: int
-    freezes: int
     cpu_seconds: float
     own_program: str = ""
 

@@ -1,6 +1,6 @@
 """Pictures of finished runs: link loads, queues over time, completion times.
 
-Colours are Okabe and Ito's, which colour-blind readers can tell apart; lines differ in style too.
+A load balancer has one look in all of them (`fattree.texts.looks`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,26 +9,18 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.gridspec import GridSpec
+from matplotlib.gridspec import GridSpec, SubplotSpec
 from numpy.typing import NDArray
 
 from emulation.outcomes.outcome import Outcome, label_of
-from fattree.addressing import link_name, link_named
-from fattree.record import PERCENTILES, Record
-from fattree.topology import SWITCH_LAYERS
+from fattree.records.record import PERCENTILES, Record
+from fattree.shape.addressing import link_name, link_named
+from fattree.shape.topology import SWITCH_LAYERS
+from fattree.texts.looks import GRID, SLATES, looks_of
 from fattree.units import PS_PER_US, time_unit
 
-BLUE = "#0072B2"
-ORANGE = "#E69F00"
-GREEN = "#009E73"
-VERMILION = "#D55E00"
-PURPLE = "#CC79A7"
-SKY = "#56B4E9"
-YELLOW = "#F0E442"  # fmt: skip
 GREY = "#666666"
-SCHEME_COLOURS = (VERMILION, BLUE, GREEN, PURPLE, ORANGE, SKY, GREY)
-LAYER_COLOURS = dict(zip(SWITCH_LAYERS, (SKY, BLUE, GREEN, ORANGE, PURPLE), strict=True))
-STYLES = ("-", "--", "-.", ":")
+LAYER_COLOURS = dict(zip(SWITCH_LAYERS, SLATES, strict=True))
 KB = 1_000
 MOST_COLUMNS = 4
 MEAN = "mean of the layer"
@@ -55,7 +47,7 @@ def tidy(axes: Axes) -> None:
     """Take away what carries no information."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(labelsize=8)
-    axes.grid(axis="y", color="#dddddd", linewidth=0.6)
+    axes.grid(axis="y", color=GRID, linewidth=0.6)
     axes.set_axisbelow(True)
 
 
@@ -114,13 +106,14 @@ def draw_queues(axes: Axes, outcomes: Sequence[Outcome]) -> None:
 def _draw_longest_queues(axes: Axes, outcomes: Sequence[Outcome]) -> None:
     """Draw each layer's longest queue over the whole run: a group of bars a layer."""
     width = 0.8 / len(outcomes)
+    looks = looks_of([outcome.policy for outcome in outcomes])
     for index, outcome in enumerate(outcomes):
         places = np.arange(len(SWITCH_LAYERS)) + (index - (len(outcomes) - 1) / 2) * width
         axes.bar(
             places,
             [outcome.max_queue_bytes(layer) / KB for layer in SWITCH_LAYERS],
             width=0.9 * width,
-            color=SCHEME_COLOURS[index % len(SCHEME_COLOURS)],
+            color=looks[outcome.policy].colour,
             label=label_of(outcome.policy),
         )
 
@@ -132,14 +125,12 @@ def _draw_longest_queues(axes: Axes, outcomes: Sequence[Outcome]) -> None:
 
 def _draw_queues_over_time(axes: Axes, outcomes: Sequence[Outcome]) -> None:
     """Draw the longest queue in front of any switch port over time, one line a scheme."""
-    for index, outcome in enumerate(outcomes):
+    looks = looks_of([outcome.policy for outcome in outcomes])
+    for outcome in outcomes:
         times = np.array(outcome.samples.times_ps) / PS_PER_US
         longest = np.array([max(sample) for sample in outcome.samples.bytes]) / KB
-        colour = SCHEME_COLOURS[index % len(SCHEME_COLOURS)]
-        style = STYLES[index % len(STYLES)]
-        axes.plot(
-            times, longest, style, color=colour, linewidth=1.6, label=label_of(outcome.policy)
-        )
+        colour, _, line = looks[outcome.policy]
+        axes.plot(times, longest, line, color=colour, linewidth=1.6, label=label_of(outcome.policy))
         # The last sample stands for the end of the run, when the collective is complete.
         axes.plot(
             times[-1:], longest[-1:], "o", color=colour, markersize=5, clip_on=False, zorder=3
@@ -153,24 +144,26 @@ def _draw_queues_over_time(axes: Axes, outcomes: Sequence[Outcome]) -> None:
 
 
 def cdf_figure(times: Mapping[str, Times], what: str) -> Figure:
-    """Return the distribution of flow completion times, ps, one line a scheme; `what` says whose.
+    """Return the distribution of flow completion times, ps, by load balancer; `what` says whose.
 
     Dashed lines are at the PERCENTILES that tables have.
     """
     figure = Figure(figsize=(8, 4), layout="constrained")
     axes = figure.subplots()
     unit, unit_ps = time_unit([values.max() for values in times.values()])
-    for index, (label, values) in enumerate(times.items()):
+    looks = looks_of(list(times))
+    for policy, values in times.items():
+        colour, _, line = looks[policy]
         ordered = np.sort(values) / unit_ps
         shares = 100 * np.arange(1, len(ordered) + 1) / len(ordered)
         axes.step(
             np.concatenate((ordered[:1], ordered)),
             np.concatenate(((0,), shares)),
-            STYLES[index % len(STYLES)],
+            line,
             where="post",
-            color=SCHEME_COLOURS[index % len(SCHEME_COLOURS)],
+            color=colour,
             linewidth=1.6,
-            label=label,
+            label=label_of(policy),
         )
 
     axes.set_xlabel(f"flow completion time, from when the flow could start ({unit})", fontsize=9)
@@ -212,11 +205,12 @@ def _mark(axes: Axes, time_us: float, text: str, top: float) -> None:
 def draw_increases(axes: Axes, records: Sequence[Record]) -> None:
     """Draw every run's increase over the bound as a dot, and each scheme's mean as a line."""
     policies = list(dict.fromkeys(record.policy for record in records))
+    looks = looks_of(policies)
     for place, policy in enumerate(policies):
         increases = [100 * record.increase for record in records if record.policy == policy]
         mean = sum(increases) / len(increases)
         axes.plot([place - 0.3, place + 0.3], [mean, mean], color="black", linewidth=1.5)
-        axes.plot([place] * len(increases), increases, "o", color=BLUE, alpha=0.6)
+        axes.plot([place] * len(increases), increases, "o", color=looks[policy].colour, alpha=0.6)
         axes.text(place + 0.08, mean, f"{mean:.1f} %", fontsize=8, va="bottom")
 
     axes.set_xticks(
@@ -238,12 +232,12 @@ def seeds_of(seeds: Sequence[int], all_seeds: Sequence[int]) -> str:
 
 
 def flow_times(outcomes: Sequence[Outcome]) -> dict[str, Times]:
-    """Return every flow's completion time, of all seeds, by the label of the load balancer."""
+    """Return every flow's completion time, of all seeds, by load balancer."""
     times: dict[str, list[int]] = {}
     for outcome in outcomes:
-        times.setdefault(label_of(outcome.policy), []).extend(flow.fct_ps for flow in outcome.flows)
+        times.setdefault(outcome.policy, []).extend(flow.fct_ps for flow in outcome.flows)
 
-    return {label: np.array(values) for label, values in times.items()}
+    return {policy: np.array(values) for policy, values in times.items()}
 
 
 def experiment_figures(
@@ -299,16 +293,29 @@ def demo_figure(before: Sequence[Outcome], after: Sequence[Outcome]) -> Figure:
     figure.suptitle(f"{collective_of(before[0])}; {seeds}\n{LAYER_NAMES}", fontsize=10)
     grid = figure.add_gridspec(3, len(before), height_ratios=(1, 1, 1.15))
     _demo_loads(figure, grid, (before, after))
-    queues = grid[2, :].subgridspec(1, 2)
+    _demo_queues(figure, grid[2, :], (before, after))
+
+    return figure
+
+
+def queues_figure(before: Sequence[Outcome], after: Sequence[Outcome]) -> Figure:
+    """Return the lower part of the demo's picture alone: queues over time."""
+    figure = Figure(figsize=(9, 3.4), layout="constrained")
+    _demo_queues(figure, figure.add_gridspec(1, 1)[0], (before, after))
+
+    return figure
+
+
+def _demo_queues(figure: Figure, place: SubplotSpec, rows: Sequence[Sequence[Outcome]]) -> None:
+    queues = place.subgridspec(1, 2)
     left = figure.add_subplot(queues[0])
     right = figure.add_subplot(queues[1], sharey=left)
-    draw_queues(left, before)
-    draw_queues(right, after)
+    for axes, outcomes in zip((left, right), rows, strict=True):
+        draw_queues(axes, outcomes)
+
     right.set_ylabel("")
     left.set_title("Queue over time, all links up (dot: collective complete)", fontsize=9, pad=16)
     right.set_title("Queue over time, a core link fails", fontsize=9, pad=16)
-
-    return figure
 
 
 def _demo_loads(figure: Figure, grid: GridSpec, rows: Sequence[Sequence[Outcome]]) -> None:

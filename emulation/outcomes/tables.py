@@ -6,9 +6,9 @@ from statistics import mean, stdev
 from rich.console import Group
 
 from emulation.outcomes.outcome import label_of
-from fattree.record import FLOW_TIMES, Record, flow_times
-from fattree.tables import Folding
-from fattree.topology import SWITCH_LAYERS
+from fattree.records.record import FLOW_TIMES, Record, flow_times
+from fattree.records.tables import Folding
+from fattree.shape.topology import SWITCH_LAYERS
 from fattree.units import time_unit
 
 # What stands for a queue's length where the switch does not tell it (BMv2).

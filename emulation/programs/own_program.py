@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from controller.pipeline import Pipeline
-from emulation.bounded import TooLargeError, read_bytes
-from emulation.compiler.diagnostics import CompileError
 from emulation.errors import ProgramError
 from emulation.programs.switch_program import SwitchProgram, load_program, size_of
-from fattree.experiment import Experiment, OwnProgram, Scenario
-from fattree.topology import FatTree
+from fattree.experiment.model import Experiment, OwnProgram, Scenario
+from fattree.shape.topology import FatTree
+from ofan_p4.bounded import TooLargeError, read_bytes
+from ofan_p4.compiler.diagnostics import CompileError
 
 # The actions that the controller uses, of the tables that it fills where a program has them.
 ACTIONS = {

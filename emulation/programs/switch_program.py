@@ -9,11 +9,11 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import p4src
 from controller.pipeline import Pipeline
-from emulation.bounded import TooLargeError, read_bytes
-from emulation.compiler import compile_file
 from emulation.errors import EmulationError
 from emulation.programs.p4c import p4c
-from fattree.topology import FatTree
+from fattree.shape.topology import FatTree
+from ofan_p4.bounded import TooLargeError, read_bytes
+from ofan_p4.compiler import compile_file
 
 Compiler: TypeAlias = Literal["ofan", "p4c"]
 # The port of packet-ins and packet-outs in our programs (p4src/include/sizes.p4).

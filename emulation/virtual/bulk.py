@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from controller.entries import Prefix
 from controller.plan import Planner, SwitchPlan
-from emulation.softswitch.native.indexes import NativeIndex, Rows
-from emulation.softswitch.pipeline import Pipeline
-from emulation.softswitch.tables import Table
-from fattree.groups import NONE
 from fattree.policies import Chooser
+from fattree.routes.groups import NONE
+from ofan_p4.softswitch.native.indexes import NativeIndex, Rows
+from ofan_p4.softswitch.pipeline import Pipeline
+from ofan_p4.softswitch.tables import Table
 
 Int64 = NDArray[np.int64]
 

@@ -10,16 +10,17 @@ from controller.fabric_controller import FabricController, LinkChange, Step, lin
 from controller.local_repair import LocalAgent
 from controller.session import InProcess, Session
 from emulation.programs.switch_program import CPU_PORT, SwitchProgram
-from emulation.softswitch.p4runtime import P4RuntimeService, StatusError
-from emulation.softswitch.pipeline import Engine
-from emulation.softswitch.switch import Switch
 from emulation.virtual.events import Clock, Kind
-from emulation.virtual.network import SwitchDraws
-from fattree import failures, traffic
-from fattree.addressing import device_id, switch_name
-from fattree.experiment import Scenario
-from fattree.failures import Links
-from fattree.slow_links import NOT_SLOW, Slow
+from emulation.virtual.nodes import SwitchDraws
+from fattree.demand import traffic
+from fattree.experiment.model import Scenario
+from fattree.routes import failures
+from fattree.routes.failures import Links
+from fattree.routes.slow_links import NOT_SLOW, Slow
+from fattree.shape.addressing import device_id, switch_name
+from ofan_p4.softswitch.p4runtime import P4RuntimeService, StatusError
+from ofan_p4.softswitch.pipeline import Engine
+from ofan_p4.softswitch.switch import Switch
 
 # The register in which programs count the bytes that wait at each port (include/queue_stats.p4).
 QUEUE_LENGTHS = "queue_bytes"

@@ -9,16 +9,16 @@ from typing import get_args
 
 from emulation.errors import UnsupportedError
 from emulation.programs.switch_program import SwitchProgram, built_in, size_of
-from emulation.softswitch.native.engine import native_program
-from emulation.softswitch.pipeline import Engine
 from emulation.virtual.fabric import VirtualFabric
 from emulation.virtual.machine import NativeMachine, why_not
 from emulation.virtual.native import NativeFabric
-from fattree import traffic
-from fattree.experiment import Scenario
-from fattree.failures import timeline
-from fattree.standstill import patience
+from fattree.demand import traffic
+from fattree.experiment.model import Scenario
+from fattree.routes.failures import timeline
+from fattree.routes.standstill import patience
 from hostagent.own_packet import scenario_packets
+from ofan_p4.softswitch.native.engine import native_program
+from ofan_p4.softswitch.pipeline import Engine
 from sim.programs.programmed import are_compiled
 
 ENGINES: tuple[Engine, ...] = get_args(Engine)
@@ -82,7 +82,7 @@ def _hops(scenario: Scenario) -> int:
 
 def _most_hops(scenario: Scenario) -> int:
     """Return the same of a run that may stand still: where no route ever leads around a dead link,
-    flows send in vain until that is sure (`fattree.standstill`).
+    flows send in vain until that is sure (`routes.standstill`).
     """
     failures = scenario.failures
     if scenario.convergence_ps is not None or not (failures.rate > 0 or failures.events):

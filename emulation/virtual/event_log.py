@@ -10,13 +10,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fattree import traffic
-from fattree.experiment import Scenario
+from fattree.demand import traffic
+from fattree.experiment.model import Scenario
 from hostagent.build import ends
 from hostagent.own_packet import OwnFrames, scenario_packets
 from hostagent.packets import AckFrames, DataFrames
-from hostagent.roce import PSN_MASK, SHARE_BITS
-from hostagent.state import Recovery
+from hostagent.transports.roce import PSN_MASK, SHARE_BITS
+from hostagent.transports.state import Recovery
 from sim.kernels.desk import KIND_SHIFT, LEAVE_KIND, LOG_FRAME, NODE_SHIFT
 from sim.kernels.frames import LOWEST_MASK
 from sim.kernels.receiving import share_in

@@ -8,14 +8,14 @@ from controller.liveness import liveness
 from emulation.errors import UnsupportedError
 from emulation.outcomes.outcome import Outcome
 from emulation.programs.switch_program import SwitchProgram, built_in, size_of
-from emulation.softswitch.pipeline import Engine
 from emulation.virtual.control import Control
 from emulation.virtual.events import Clock
 from emulation.virtual.network import Network
 from emulation.virtual.probes import VirtualProbes
 from emulation.virtual.wires import Wires
-from fattree.experiment import Scenario
+from fattree.experiment.model import Scenario
 from hostagent.rules import refuse_unable_hosts
+from ofan_p4.softswitch.pipeline import Engine
 
 
 class VirtualFabric(Control):

@@ -11,16 +11,18 @@ import numpy as np
 from emulation.outcomes.outcome import FlowResult
 from emulation.virtual.events import ARRIVE, SEND, Push
 from emulation.virtual.wires import Wire, Wires
-from fattree import traffic
-from fattree.addressing import host_name
-from fattree.experiment import Scenario
-from fattree.failures import Links
-from fattree.slow_links import FULL, Slow
-from fattree.standstill import Senders, Standing, standing
-from fattree.topology import FatTree
+from fattree.counters import SENDER_COUNTERS, kept
+from fattree.demand import traffic
+from fattree.experiment.model import Scenario
+from fattree.routes.failures import Links
+from fattree.routes.slow_links import FULL, Slow
+from fattree.routes.standstill import Senders, Standing, standing
+from fattree.shape.addressing import host_name
+from fattree.shape.topology import FatTree
 from hostagent.build import endpoints, plans
-from hostagent.endpoint import Departure, FlowPlan
-from hostagent.state import NEVER
+from hostagent.endpoint import Departure
+from hostagent.flow_plan import FlowPlan
+from hostagent.transports.state import NEVER
 
 
 class Hosts:
@@ -176,16 +178,12 @@ class Hosts:
         return self._endpoints[self._plans[flow].source].started_ps(flow)
 
     @property
-    def freezes(self) -> int:
-        """Return how often senders have frozen their labels."""
-        return sum(self._endpoints[plan.source].sender(plan.flow).freezes for plan in self._plans)
-
-    @property
     def flow_results(self) -> tuple[FlowResult, ...]:
         """Return what has become of every flow."""
         return tuple(map(self._flow_result, self._plans))
 
     def _flow_result(self, plan: FlowPlan) -> FlowResult:
+        sender = self._endpoints[plan.source].sender(plan.flow)
         return FlowResult(
             flow=plan.flow,
             source=plan.source,
@@ -193,9 +191,9 @@ class Hosts:
             packets=plan.packets,
             planned_ps=plan.start_ps,
             start_ps=self.started_ps(plan.flow),
-            first_ps=self._endpoints[plan.source].sender(plan.flow).first_ps,
+            first_ps=sender.first_ps,
             done_ps=self.done_ps[plan.flow],
-            transmissions=self._endpoints[plan.source].sender(plan.flow).transmissions,
+            **kept(SENDER_COUNTERS, sender),
         )
 
     def complaint(self, misdirected: int, highest_port: int) -> str:

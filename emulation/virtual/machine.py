@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emulation.errors import UnsupportedError
-from emulation.softswitch.native import context
-from emulation.softswitch.native.engine import NativeProgram
-from emulation.softswitch.pipeline import Pipeline
 from fattree.draws import Stream, component
-from fattree.experiment import Scenario
+from fattree.experiment.model import Scenario
 from hostagent.own_packet import scenario_packets
+from ofan_p4.softswitch.native import context, contract
+from ofan_p4.softswitch.native.engine import NativeProgram
+from ofan_p4.softswitch.pipeline import Pipeline
 from sim.kernels.desk import Program
 from sim.programs.callbacks import COMPONENT, DRAW_WORDS, SEED, draw_function, forget_function
 from sim.programs.programmed import Layout
@@ -19,6 +19,8 @@ from sim.programs.programmed import Layout
 # The register in which programs count the bytes that wait at each port (include/queue_stats.p4).
 QUEUE_LENGTHS = "queue_bytes"
 CELL_BITS = 32
+# How `sim.programs` calls machine code (docs/decisions/machine-code-contract.md).
+CONTRACT = 1
 # BMv2's names of what makes more than one packet of one, or sends one round again.
 REQUESTS = {
     "clone_ingress_pkt_to_egress": "clone packets",
@@ -94,6 +96,11 @@ def why_not(native: NativeProgram | str, headers: int) -> str:
 
     A program without machine code is the reason for that. All frames have `headers` bytes.
     """
+    if contract.VERSION != CONTRACT:
+        return (
+            f"ofan-p4 makes machine code by contract {contract.VERSION}, and the simulator calls"
+            f" by contract {CONTRACT}: install the ofan-p4 that this ofan asks for"
+        )
     if isinstance(native, str):
         return native
     if native.frame_bytes is None or native.frame_bytes > headers:

@@ -6,7 +6,7 @@ digest included; what differs is who moves the packets (`sim.programs.windows`, 
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from numpy.typing import NDArray
@@ -19,9 +19,10 @@ from emulation.virtual.events import Clock
 from emulation.virtual.fabric import refuse_unsupported
 from emulation.virtual.network import SAMPLES_PER_RTT
 from emulation.virtual.timed import Compile, TimedRun
-from fattree.experiment import Scenario
-from fattree.topology import FatTree
-from fattree.wecmp import LinkState
+from fattree.counters import PORT_COUNTERS, SENDER_COUNTERS, kept
+from fattree.experiment.model import Scenario
+from fattree.routes.wecmp import LinkState
+from fattree.shape.topology import FatTree
 from sim.programs.programmed import Counts
 from sim.runs.results import Result
 
@@ -90,42 +91,41 @@ class NativeFabric(Control):
             digest=self._log.hexdigest if self._log else "",
             end_ps=result.end_ps,
             hops=counts.hops,
-            freezes=int(result.freezes.sum()),
             cpu_seconds=cpu_seconds,
         )
 
 
 def _flow_results(result: Result) -> list[FlowResult]:
     flows = result.flows
-    columns: tuple[NDArray[Any], ...] = (
-        flows.source,
-        flows.destination,
-        flows.packets,
-        flows.start_ps,
-        result.start_ps,
-        result.first_ps,
-        result.done_ps,
-        result.transmissions,
-    )
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    return [FlowResult(flow, *row) for flow, row in enumerate(rows)]
+    columns = {
+        "source": flows.source,
+        "destination": flows.destination,
+        "packets": flows.packets,
+        "planned_ps": flows.start_ps,
+        "start_ps": result.start_ps,
+        "first_ps": result.first_ps,
+        "done_ps": result.done_ps,
+        **kept(SENDER_COUNTERS, result),
+    }
+    return [FlowResult(flow=flow, **row) for flow, row in enumerate(_rows(columns))]
 
 
 def _port_results(tree: FatTree, result: Result) -> list[PortResult]:
     ports = result.ports
-    columns = (
-        ports.packets,
-        ports.bytes,
-        ports.dropped,
-        ports.trimmed,
-        ports.marked,
-        ports.lost_to_failure,
-        ports.max_queue_bytes,
-    )
-    mean = ports.queue_byte_ps / max(result.end_ps, 1)
-    rows = zip(*(column.tolist() for column in columns), mean.tolist(), strict=True)
+    columns = {
+        "packets": ports.packets,
+        "bytes": ports.bytes,
+        "max_queue_bytes": ports.max_queue_bytes,
+        "mean_queue_bytes": ports.queue_byte_ps / max(result.end_ps, 1),
+        **kept(PORT_COUNTERS, ports),
+    }
     places = [(switch, port) for switch in range(tree.switches) for port in tree.ports(switch)]
     return [
-        PortResult(switch, port, tree.layer_of(switch, port), *row)
-        for (switch, port), row in zip(places, rows, strict=True)
+        PortResult(switch=switch, port=port, layer=tree.layer_of(switch, port), **row)
+        for (switch, port), row in zip(places, _rows(columns), strict=True)
     ]
+
+
+def _rows(columns: Mapping[str, NDArray[Any]]) -> Iterator[dict[str, Any]]:
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    return (dict(zip(columns, row, strict=True)) for row in rows)

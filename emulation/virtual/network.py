@@ -8,27 +8,27 @@ the scenario, so that one seed gives the same bytes in the same order; `Network.
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from controller.liveness import follows_ps
-from emulation.errors import FailedRunError, UnsupportedError
+from emulation.errors import FailedRunError
 from emulation.outcomes.outcome import Accounts, Outcome, PortResult, QueueSamples
-from emulation.softswitch.switch import Pending, Transmit
 from emulation.virtual.events import ARRIVE, CONTROL, LEAVE, LINK, Clock, Event, Kind
 from emulation.virtual.hosts import Hosts
-from emulation.virtual.lanes import LaneQueue, Passage
+from emulation.virtual.nodes import Node
 from emulation.virtual.ports import Port, ports_of
 from emulation.virtual.wires import Wires
-from fattree import traffic
-from fattree.draws import Stream, component, mix
-from fattree.experiment import Scenario
-from fattree.failures import timeline
-from fattree.slow_links import SlowLink
-from fattree.standstill import Watch, patience, why_still
-from fattree.topology import SWITCH_LAYERS
+from fattree.demand import traffic
+from fattree.experiment.model import Scenario
+from fattree.routes.failures import timeline
+from fattree.routes.slow_links import SlowLink
+from fattree.routes.standstill import Watch, patience, why_still
+from fattree.shape.topology import SWITCH_LAYERS
 from fattree.units import PS_PER_US
 from hostagent.own_packet import scenario_packets
-from hostagent.state import NEVER
+from hostagent.transports.state import NEVER
+from ofan_p4.softswitch.queue import Passage
+from ofan_p4.softswitch.switch import Pending
 
 CE = 0b11
 SAMPLES_PER_RTT = 64
@@ -51,41 +51,8 @@ class Queued(NamedTuple):
     is_unlucky: bool
 
 
-class Node(Protocol):
-    """What the network asks of a switch (`softswitch.switch.Switch`)."""
-
-    def ingress(self, port: int, frame: bytes, length: int | None = None) -> list[Pending]:
-        """Process a frame up to the queues."""
-
-    def egress(
-        self, pending: Pending, deq_qdepth: int = 0, deq_timedelta_us: int = 0
-    ) -> list[Transmit]:
-        """Process a copy that has left its queue."""
-
-    @property
-    def misdirected(self) -> tuple[int, int]:
-        """Return how many packets were for ports that do not exist, and the highest of these."""
-
-
-class SwitchDraws:
-    """A switch's random source: draw n is `mix(seed, switch's component, n)`, scaled."""
-
-    def __init__(self, seed: int, switch: int) -> None:
-        self._seed = seed
-        self._component = component(Stream.SWITCH, switch)
-        self._count = 0
-
-    def __call__(self, low: int, high: int) -> int:
-        """Return an integer from low to high, both included."""
-        draw = int(mix(self._seed, self._component, self._count))
-        self._count += 1
-
-        # By multiplication, as the P4 programs scale their draws: no remainder is favoured.
-        return low + (draw * (high - low + 1) >> 32)
-
-
 class Network:
-    """One run of a scenario: its switches (`fattree.topology`'s order), hosts, ports and links."""
+    """One run of a scenario: its switches (`shape.topology`'s order), hosts, ports and links."""
 
     def __init__(
         self,
@@ -133,7 +100,7 @@ class Network:
         What happens at the very instant of the end still happens.
 
         Raises FailedRunError, naming flows, at the horizon, when nothing happens any more, or when
-        that changes nothing any more (`fattree.standstill`).
+        that changes nothing any more (`routes.standstill`).
         """
         events = self._events
         clock = self.clock
@@ -207,38 +174,29 @@ class Network:
     def set_rates(self, links: Iterable[SlowLink]) -> None:
         """Let links run at other rates from now on; what waits for them leaves when it then can."""
         for link, *shares in links:
-            for end, share in zip(self.tree.link_ends(link), shares, strict=True):
-                self._set_rate(*end, share)
+            for (node, number), share in zip(self.tree.link_ends(link), shares, strict=True):
+                port = self.ports[node][number]
+                rate_bps = self.scenario.link_bps(port.level, share)
+                port.queue.set_rate_bps(self.clock.now_ps, rate_bps)
+                self._move(node, number, is_judged=True)
 
-        heapify(self._events)
-
-    def _set_rate(self, node: int, number: int, share: float) -> None:
-        port = self.ports[node][number]
-        rate_bps = self.scenario.link_bps(port.level, share)
-        if isinstance(port.queue, LaneQueue):
-            raise UnsupportedError("transport.trimming: links that trim keep their rate")
-
-        moved = port.queue.set_rate_bps(self.clock.now_ps, rate_bps)
+    def _move(self, node: int, number: int, is_judged: bool = False) -> None:
+        """Let what waits at a port leave when that is by now foreseen; `is_judged` anew."""
         events = self._events
-        own = [index for index, event in enumerate(events) if event[1:4] == (LEAVE, node, number)]
-        own.sort(key=lambda index: events[index][0])
+        for index, (_, kind, at, port, sequence, queued) in enumerate(events):
+            if (kind, at, port) == (LEAVE, node, number):
+                moved = self._judged(node, number, queued) if is_judged else queued
+                departure_ps = moved.passage.departure_ps
+                events[index] = (departure_ps, LEAVE, node, number, sequence, moved)
 
-        # The last ones, as packets leave in order.
-        for index, (start_ps, departure_ps) in zip(
-            own[len(own) - len(moved) :], moved, strict=True
-        ):
-            time_ps, _, _, _, sequence, queued = events[index]
-            passage = Passage(queued.passage.size, start_ps, departure_ps)
-            port.queue_byte_ps += passage.size * (departure_ps - time_ps)
-            queued = self._judged(node, number, queued._replace(passage=passage))
-            events[index] = (departure_ps, LEAVE, node, number, sequence, queued)
+        heapify(events)
 
     def _judged(self, node: int, number: int, queued: Queued) -> Queued:
         # It is the start of a transmission that counts (decision 8).
         port = self.ports[node][number]
         is_lost = queued.is_unlucky or port.wire.is_down(queued.passage.start_ps)
         change = is_lost - queued.is_lost
-        port.lost += change
+        port.counts["lost_to_failure"] += change
         self.lost += change
 
         return queued._replace(is_lost=is_lost)
@@ -322,12 +280,15 @@ class Network:
             self.dropped += 1
             return
 
+        if passage.is_urgent and port.queue.has_hastened:
+            self._move(node, pending.egress_port)
+
         pending.length -= size - passage.size
 
         # Lost or not, it takes its room and its time: a dead port drains at line rate (decision 8).
         is_unlucky = port.wire.loses_next()
         is_lost = is_unlucky or port.wire.is_down(passage.start_ps)
-        port.lost += is_lost
+        port.counts["lost_to_failure"] += is_lost
         self.lost += is_lost
         self._push(
             passage.departure_ps,
@@ -384,7 +345,8 @@ class Network:
 
         # At most one copy: no program clones at egress. Marks count when they are new here.
         for transmit in self.switches[node].egress(queued.pending, depth, waited_us):
-            port.marks += not queued.is_marked and transmit.frame[self._ecn_at] & CE == CE
+            is_marked = transmit.frame[self._ecn_at] & CE == CE
+            port.counts["marked"] += is_marked and not queued.is_marked
             return transmit.frame[: len(transmit.frame) - queued.cut]
 
         return None
@@ -431,7 +393,6 @@ class Network:
             digest=self._log.hexdigest(),
             end_ps=self.clock.now_ps,
             hops=self.hops,
-            freezes=self.hosts.freezes,
             cpu_seconds=cpu_seconds,
         )
 
@@ -446,17 +407,14 @@ class Network:
                     layer=port.layer,
                     packets=port.packets,
                     bytes=port.bytes,
-                    dropped=port.queue.drops,
-                    trimmed=port.trims,
-                    marked=port.marks,
-                    lost_to_failure=port.lost,
-                    max_queue_bytes=port.max_queue_bytes,
-                    mean_queue_bytes=(port.queue_byte_ps - ahead.get(port, 0)) / max(end_ps, 1),
+                    max_queue_bytes=port.queue.max_bytes,
+                    mean_queue_bytes=(port.queue.byte_ps - ahead.get(port, 0)) / max(end_ps, 1),
+                    **port.counts,
                 )
 
     def _queued_beyond_the_end(self) -> dict[Port, int]:
         """Return the byte picoseconds that ports have counted beyond the end of the run."""
-        # `Port.offer` counts a packet's whole stay at once, when it knows the departure.
+        # `OutputQueue.offer` counts a packet's whole stay at once, when it knows the departure.
         ahead: dict[Port, int] = {}
         for _, kind, node, number, _, payload in self._events:
             if kind == LEAVE and not payload.passage.is_urgent:

@@ -11,9 +11,9 @@ from functools import partial
 from controller.fabric_controller import LinkChange
 from controller.liveness import Liveness, Probe
 from controller.session import Session
-from emulation.softswitch.switch import Switch
 from emulation.virtual.events import Kind
 from emulation.virtual.network import Network
+from ofan_p4.softswitch.switch import Switch
 
 
 class VirtualProbes:
@@ -63,10 +63,10 @@ class VirtualProbes:
             port = self._network.ports[probe.switch][pending.egress_port]
             for sent in switch.egress(pending, port.queue.depth_packets(now_ps)):
                 if not port.wire.is_down(now_ps):
-                    flight_ps = port.queue.tx_ps(len(sent.frame)) + port.latency_ps
+                    sending_ps = port.queue.tx_ps(now_ps, len(sent.frame))
                     # Not ARRIVE: probes are not among the packets that are counted.
                     self._network.at(
-                        now_ps + flight_ps,
+                        now_ps + sending_ps + port.latency_ps,
                         Kind.CONTROL,
                         partial(self._arrive, port.far, port.far_port, sent.frame),
                     )

@@ -16,23 +16,24 @@ from types import MappingProxyType
 
 from controller.errors import ControllerError
 from controller.plan import Planner, SwitchPlan
-from emulation.compiler import CompileError
 from emulation.errors import EmulationError, UnsupportedError
 from emulation.programs.own_program import own_program
 from emulation.programs.program_files import Files, unpacked
 from emulation.programs.switch_program import SwitchProgram, built_in, size_of
-from emulation.softswitch.errors import SoftswitchError
-from emulation.softswitch.pipeline import Pipeline
 from emulation.virtual.bulk import Loader
 from emulation.virtual.engine import only_python
 from emulation.virtual.events import Clock, Kind
 from emulation.virtual.fabric import refuse_unsupported
 from emulation.virtual.machine import NativeMachine
 from emulation.virtual.timed import TimedRun
-from fattree import failures, traffic
-from fattree.experiment import BUILT_IN, Collective, Fabric, OwnProgram, Scenario
-from fattree.record import Record
+from fattree.demand import traffic
+from fattree.experiment.model import BUILT_IN, Collective, Fabric, OwnProgram, Scenario
+from fattree.records.record import Record
+from fattree.routes import failures
 from hostagent.own_packet import scenario_packets
+from ofan_p4.compiler import CompileError
+from ofan_p4.softswitch.errors import SoftswitchError
+from ofan_p4.softswitch.pipeline import Pipeline
 from sim import SimulationError
 from sim.arrays.routing import Phase, forwarding, phases
 from sim.programs.programmed import is_loaded

@@ -1,8 +1,8 @@
 """How much memory a virtual network takes, so that one that does not fit is refused beforehand."""
 
 from emulation.errors import UnsupportedError
-from fattree.experiment import Scenario
-from fattree.memory import GIGABYTE, SHARE, available_bytes
+from fattree.experiment.model import Scenario
+from fattree.files.memory import GIGABYTE, SHARE, available_bytes
 
 MEGABYTE = 10**6
 # Of a switch with its program, and of each of the destinations that its tables know, which grow

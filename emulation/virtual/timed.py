@@ -9,17 +9,17 @@ from typing import Protocol
 
 from controller.liveness import follows_ps
 from emulation.errors import EmulationError, FailedRunError, ProgramError
-from emulation.softswitch.pipeline import Pipeline
 from emulation.virtual.events import Clock, Kind
 from emulation.virtual.hosts import complaint
-from fattree.addressing import host_ip, host_mac
-from fattree.experiment import Scenario
-from fattree.flows import Flows
-from fattree.standstill import Watch, patience, why_still
+from fattree.demand.flows import Flows
+from fattree.experiment.model import Scenario
+from fattree.routes.standstill import Watch, patience, why_still
+from fattree.shape.addressing import host_ip, host_mac
 from fattree.units import PS_PER_US
 from hostagent.forms import Beginnings, Forms, beginnings
 from hostagent.own_packet import scenario_packets
-from hostagent.state import NEVER
+from hostagent.transports.state import NEVER
+from ofan_p4.softswitch.pipeline import Pipeline
 from sim.kernels.desk import Program
 from sim.kernels.state import HIGHEST_PORT, MISDELIVERED, MISDIRECTED
 from sim.kernels.windows import BROKEN, FINISHED, STUCK
@@ -94,7 +94,7 @@ class TimedRun:
     ) -> None:
         """Run until all flows are done.
 
-        Raises FailedRunError where they are not by `limit_ps`, or ever (`fattree.standstill`).
+        Raises FailedRunError where they are not by `limit_ps`, or ever (`routes.standstill`).
         """
         end_ps = NEVER if limit_ps is None else limit_ps
         leg_ps = RTTS_A_LEG * self.scenario.zero_load_rtt_ps if on_progress else NEVER

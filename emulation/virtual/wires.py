@@ -4,10 +4,10 @@ from bisect import bisect_right
 from collections.abc import Iterable
 
 from fattree.draws import Stream, component, mix
-from fattree.experiment import Scenario
-from fattree.failures import Timeline, loss_thresholds
-from fattree.slow_links import Pace, paces
-from hostagent.state import NEVER
+from fattree.experiment.model import Scenario
+from fattree.routes.failures import Timeline, loss_thresholds
+from fattree.routes.slow_links import Pace, paces
+from hostagent.transports.state import NEVER
 
 Outage = tuple[int, int]
 # The end of an outage that has none: later than all times, and one more still fits into 64 bits.

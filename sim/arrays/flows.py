@@ -6,16 +6,16 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from fattree import traffic
-from fattree.addressing import host_ip
-from fattree.experiment import Scenario
-from fattree.flows import Flows as Traffic
-from fattree.flows import offsets, path_links
-from fattree.topology import FatTree
-from hostagent.roce import ROCE_PORT, UDP_PROTOCOL
+from fattree.demand import traffic
+from fattree.demand.flows import Flows as Traffic
+from fattree.demand.flows import offsets, path_links
+from fattree.experiment.model import Scenario
+from fattree.shape.addressing import host_ip
+from fattree.shape.topology import FatTree
 from hostagent.rules import rules
-from hostagent.state import NEVER, PACKET, SENDER, Recovery
-from hostagent.transport import ring_length
+from hostagent.transports.roce import ROCE_PORT, UDP_PROTOCOL
+from hostagent.transports.state import NEVER, PACKET, SENDER, Recovery
+from hostagent.transports.transport import ring_length
 from sim.arrays.routing import Pairs
 from sim.kernels.state import (
     FLOW,

@@ -10,7 +10,7 @@ from numba.np.numpy_support import from_dtype
 from hostagent.own_rule import OwnRule, own_rule
 from hostagent.rule_reader import evaluated
 from hostagent.rule_words import NEXT_LABEL, ON_ACK
-from hostagent.state import PACKET, SENDER, Rules
+from hostagent.transports.state import PACKET, SENDER, Rules
 
 RULES = np.dtype([(name, np.int64) for name in Rules._fields], align=True)
 _ready: Any = njit(error_model="numpy", nogil=True)

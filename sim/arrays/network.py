@@ -7,16 +7,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fattree import traffic
+from fattree.demand import traffic
+from fattree.demand.flows import Flows as Traffic
 from fattree.errors import ExperimentError
-from fattree.experiment import Scenario
-from fattree.failures import Timeline, timeline
-from fattree.flows import Flows as Traffic
-from fattree.rates import rho_max
-from fattree.topology import Level
-from fattree.wecmp import LinkState
+from fattree.experiment.model import Scenario
+from fattree.routes.failures import Timeline, timeline
+from fattree.routes.rates import rho_max
+from fattree.routes.wecmp import LinkState
+from fattree.shape.topology import Level
 from hostagent.rules import refuse_unable_hosts, rules
-from hostagent.state import NEVER, Recovery, Rules
+from hostagent.transports.state import NEVER, Recovery, Rules
 from sim.arrays.flows import flows_of, hosts_of, label_hashes, pointers_of
 from sim.arrays.host_rule_code import compiled
 from sim.arrays.routing import Pairs, forwarding, phases, routes_of, waypoint_routes
@@ -186,10 +186,15 @@ def _world(
     ports = tree.first_port(tree.switches)
     links = links_of(tree, constants.lanes)
     lists = len(links) + tree.hosts
-    pool = grown(None, lists + _likely_chunks(scenario, flows, lists), counters)
+    pool = grown(
+        None,
+        lists + _likely_chunks(scenario, flows, lists),
+        counters,
+        keeps_starts=bool(constants.is_slowed and constants.lanes),
+    )
     counters[SPARE] -= lists
     hosts = hosts_of(tree, flows)
-    ledgers = records(len(links), LEDGER)
+    ledgers = records(ports + tree.hosts, LEDGER)
     place_losses(scenario, ledgers)
     place_lists(pool, links, hosts, ports)
     low, high = label_hashes()

@@ -7,16 +7,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fattree.experiment import Scenario
-from fattree.failures import RouteChange, Timeline
-from fattree.flows import Flows as Traffic
-from fattree.forwarding import Forwarding, scenario_forwarding
-from fattree.local_repair import repaired
+from fattree.demand.flows import Flows as Traffic
+from fattree.experiment.model import Scenario
 from fattree.policies import Chooser
-from fattree.southbound import agg_bundles, core_bundles
-from fattree.topology import FatTree
-from fattree.waypoints import starts, waypoints
-from fattree.wecmp import LinkState
+from fattree.routes.failures import RouteChange, Timeline
+from fattree.routes.forwarding import Forwarding, scenario_forwarding
+from fattree.routes.local_repair import repaired
+from fattree.routes.southbound import agg_bundles, core_bundles
+from fattree.routes.waypoints import starts, waypoints
+from fattree.routes.wecmp import LinkState
+from fattree.shape.topology import FatTree
 from sim.kernels.state import (
     Int64,
     Routes,

@@ -5,15 +5,15 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from fattree.demand.flows import offsets
 from fattree.draws import Stream, component, mix
-from fattree.experiment import Scenario
-from fattree.failures import Timeline, loss_thresholds
-from fattree.flows import offsets
-from fattree.forwarding import Forwarding
-from fattree.groups import LEVELS
-from fattree.slow_links import FULL, paces
-from fattree.topology import FatTree, Level, Tier
-from hostagent.state import NEVER
+from fattree.experiment.model import Scenario
+from fattree.routes.failures import Timeline, loss_thresholds
+from fattree.routes.forwarding import Forwarding
+from fattree.routes.groups import LEVELS
+from fattree.routes.slow_links import FULL, paces
+from fattree.shape.topology import FatTree, Level, Tier
+from hostagent.transports.state import NEVER
 from sim.kernels.state import (
     CHUNK,
     CHUNK_BITS,
@@ -53,7 +53,7 @@ def inputs_of(tree: FatTree) -> NDArray[np.int32]:
 
 def _ends(tree: FatTree) -> tuple[Int64, Int64]:
     """Return the lower and the upper port, as links, of every inter-switch link."""
-    # By `fattree.topology`'s numbers; a test asks the tree itself.
+    # By `shape.topology`'s numbers; a test asks the tree itself.
     first_agg = tree.first_port(tree.first_agg)
     agg_ports = len(tree.ports(tree.first_agg))
     edge, uplink = np.divmod(np.arange(tree.edge_links), tree.edge_uplinks)
@@ -118,7 +118,7 @@ def switches_of(scenario: Scenario, table: Forwarding, groups: Int64) -> Records
 def place_outages(tree: FatTree, events: Timeline, links: Records, ledgers: Records) -> Int64:
     """Return all (down, up) times, a row of them for each link, and point both directions there.
 
-    A row ends with NEVER, where `sim.kernels.queues.is_lost` stops.
+    A row ends with NEVER, where `sim.kernels.ports.is_dead` stops.
     """
     rows: dict[tuple[int, ...], list[list[int]]] = {}
     for change in events.changes:
@@ -141,16 +141,7 @@ def place_outages(tree: FatTree, events: Timeline, links: Records, ledgers: Reco
 
         table += [*row, [NEVER, NEVER]]
 
-    _share_outages(links, ledgers, tree.first_port(tree.switches) + tree.hosts)
     return np.array(table, dtype=np.int64)
-
-
-def _share_outages(links: Records, ledgers: Records, lanes: int) -> None:
-    """Give lanes, where there are any, the outages of their links."""
-    count = len(links) - lanes
-    links["down_ps"][lanes:] = links["down_ps"][:count]
-    for name in ("outage", "up_ps"):
-        ledgers[name][lanes:] = ledgers[name][:count]
 
 
 def _of_link(tree: FatTree, link: int) -> tuple[int, ...]:
@@ -179,7 +170,7 @@ def place_paces(scenario: Scenario, ledgers: Records) -> Int64:
     """Return how long packets hold links, a row for each rate that one has, and point links there.
 
     A link's rows follow each other up to the one whose end is NEVER, which
-    `sim.kernels.queues.pace` reads in order of time. Without slow links nobody reads them.
+    `sim.kernels.ports.pace` reads in order of time. Without slow links nobody reads them.
     """
     if not scenario.failures.degraded:
         return np.zeros((0, 5), dtype=np.int64)
@@ -218,28 +209,35 @@ def _pace(scenario: Scenario, until_ps: int, level: Level, share: float) -> list
     ]
 
 
-def grown(pool: Pool | None, chunks: int, counters: Int64) -> Pool:
-    """Return a pool with `chunks` more spare chunks, what a pool holds staying where it is."""
+def grown(pool: Pool | None, chunks: int, counters: Int64, *, keeps_starts: bool = False) -> Pool:
+    """Return a pool with `chunks` more spare chunks, what a pool holds staying where it is.
+
+    A new one keeps when transmissions start if asked to.
+    """
     # Slots are indices, so a larger array with the same beginning is all that it takes.
     old = 0 if pool is None else len(pool.headers)
     packets = np.empty((old + chunks) * CHUNK, dtype=TRANSIT)
     spare = np.empty(old + chunks, dtype=np.int32)
     held = int(counters[SPARE])
-
     if pool is not None:
+        keeps_starts = len(pool.starts) > 0
+
+    starts = np.empty(len(packets) if keeps_starts else 0, dtype=np.int64)
+    if pool is not None:
+        starts[: len(pool.starts)] = pool.starts
         packets[: len(pool.packets)] = pool.packets
         spare[:held] = pool.spare[:held]
 
     # The lowest on top of the stack, so that what is used lies close together.
     spare[held : held + chunks] = np.arange(old + chunks, old, -1) - 1
     counters[SPARE] += chunks
-    return Pool(packets.view(np.recarray), packets.view(HEADER).view(np.recarray), spare)
+    return Pool(packets.view(np.recarray), packets.view(HEADER).view(np.recarray), spare, starts)
 
 
 def place_lists(pool: Pool, links: Records, hosts: Records, ports: int) -> None:
     """Give every list its first chunk: chunk i to link i, the next ones to the hosts' ACKs.
 
-    They are the top of a new pool's stack. Hosts' lists have one reader (`sim.kernels.queues`).
+    They are the top of a new pool's stack. Hosts' lists have one reader (`sim.kernels.lists`).
     """
     first = (np.arange(len(links) + len(hosts)) << CHUNK_BITS) + 1
     links.cursor = links.taken = links.tail = first[: len(links)]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fattree.topology import Tier
+from fattree.shape.topology import Tier
 from sim.kernels.frames import FRAME, LENGTH, block
 from sim.kernels.jit import at, inlined
 from sim.kernels.state import Bytes, Int64

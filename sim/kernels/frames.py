@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hostagent.roce import NAK_SYNDROME, SHARE_BITS
+from hostagent.transports.roce import NAK_SYNDROME, SHARE_BITS
 from sim.kernels.jit import at, inlined
 from sim.kernels.state import ACK, ASKS, MARKED, TRIMMED, Bytes, Int32, Int64
 

@@ -5,7 +5,7 @@ rule takes seconds to compile, the kernels half a minute, and the same ones serv
 """
 
 from fattree.policies import LabelRule
-from hostagent.state import PACKET, SENDER
+from hostagent.transports.state import PACKET, SENDER
 from sim.kernels.jit import call, inlined
 
 OWN = int(LabelRule.OWN)

@@ -8,11 +8,11 @@ is in `sim.kernels.receiving`, what is sent in `sim.kernels.sending`, who is nex
 
 import numpy as np
 
-from hostagent.state import NEVER
+from hostagent.transports.state import NEVER
 from sim.kernels.desk import note_arrival, note_receipt
 from sim.kernels.frames import is_own
 from sim.kernels.jit import at, inlined
-from sim.kernels.queues import following, leave
+from sim.kernels.lists import following, leave
 from sim.kernels.ready import end_computation
 from sim.kernels.receiving import receive
 from sim.kernels.sending import send

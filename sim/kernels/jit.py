@@ -25,31 +25,19 @@ from numba.extending import intrinsic, overload, register_jitable
 import ofan_cache
 
 ROOT = Path(__file__).resolve().parents[2]
-# What kernels are made of: two rooms, and what hosts everywhere share with them. A test follows the
-# imports and compares.
-KERNEL_ROOMS = ("sim/kernels", "sim/kernels/lb", "sim/programs")
-KERNEL_MODULES = (
-    *(f"fattree/{name}.py" for name in ("draws", "policies", "topology", "units")),
-    *(
-        f"hostagent/{name}.py"
-        for name in (
-            "state",
-            "roce",
-            "transport",
-            "labels",
-            "trimmed",
-            "congestion",
-            "swift",
-            "nscc",
-        )
-    ),
-    *(
-        f"{room}/{path.name}"
-        for room in KERNEL_ROOMS
-        for path in sorted((ROOT / room).glob("*.py"))
-    ),
+# What kernels are made of: their own rooms, and what all networks share with them. A test follows
+# the imports and compares.
+KERNEL_ROOMS = (
+    "fattree",
+    "fattree/shape",
+    "hostagent/transports",
+    "sim/kernels",
+    "sim/kernels/lb",
+    "sim/programs",
 )
-
+KERNEL_MODULES = tuple(
+    f"{room}/{path.name}" for room in KERNEL_ROOMS for path in sorted((ROOT / room).glob("*.py"))
+)
 
 # How many earlier versions of the kernels stay: some 20 MB each.
 MOST_VERSIONS = 6

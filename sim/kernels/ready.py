@@ -1,7 +1,7 @@
 """Which of a host's flows and computations is next: they start, then wait in heaps."""
 
-from hostagent import labels, transport
-from hostagent.state import NEVER
+from hostagent.transports import labels, transport
+from hostagent.transports.state import NEVER
 from sim.kernels.jit import at, inlined
 from sim.kernels.state import LAST_DONE, UNFINISHED
 

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from hostagent import labels, transport
-from hostagent.roce import MOST_SHARE, PSN_BITS, PSN_MASK
+from hostagent.transports import labels, sack, transport
+from hostagent.transports.roce import MOST_SHARE, PSN_BITS, PSN_MASK
 from sim.kernels import host_rule
 from sim.kernels.frames import note_holes, note_number
 from sim.kernels.jit import at, inlined
 from sim.kernels.lb.hashing import label_hash
-from sim.kernels.queues import ONE_READER, append
+from sim.kernels.lists import ONE_READER, append
 from sim.kernels.ready import requeue, unblock
 from sim.kernels.state import ACK, ASKS, LAST_DONE, LIVE, LOST, MARKED, TRIMMED, UNFINISHED
 
@@ -145,7 +145,7 @@ def acknowledge(flows, flow, ring, total):
     sender = flows.senders[at(flow)]
     log = flows.table[at(flow)].log
     for entry in range(int(flows.reported[flow]), total):
-        transport.acknowledge(sender, ring, int(flows.arrivals[log + entry]))
+        sack.acknowledge(sender, ring, int(flows.arrivals[log + entry]))
 
     flows.reported[flow] = max(total, int(flows.reported[flow]))
 
@@ -167,7 +167,7 @@ def numbers_of(world, packet, flow, sender):
 
 @inlined
 def unwrapped(number, near):
-    """Return the number with these low 24 bits that is closest, as `hostagent.roce` does."""
+    """Return the number with these low 24 bits that is closest, as `transports.roce` does."""
     half = np.int64(1) << (PSN_BITS - 1)
     return max(near + ((number - near + half) & PSN_MASK) - half, number & PSN_MASK)
 
@@ -182,7 +182,7 @@ def receive_ack(world, number, packet, now_ps):
     constant = flows.table[at(flow)]
     ring = flows.outstanding[constant.ring : constant.ring + constant.ring_length]
 
-    # Labels learn before the transport does (`hostagent.labels`).
+    # Labels learn before the transport does (`hostagent.transports.labels`).
     label = int(packet.label)
     is_marked = int(packet.status) & MARKED > 0
     is_nack = int(packet.status) & TRIMMED > 0

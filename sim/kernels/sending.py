@@ -1,13 +1,14 @@
 """What a host's link takes next: an ACK, or a packet of the flow that has been ready longest."""
 
-from fattree.topology import Level
-from hostagent import labels, transport
+from fattree.shape.topology import Level
+from hostagent.transports import labels, transport
 from sim.kernels import host_rule
 from sim.kernels.frames import write_frame
 from sim.kernels.jit import at, inlined
 from sim.kernels.lb.hashing import label_hash
 from sim.kernels.lb.schedules import start_or_next
-from sim.kernels.queues import ONE_READER, append, following, is_gone, leave, occupy
+from sim.kernels.lists import ONE_READER, append, following, leave
+from sim.kernels.ports import is_gone, occupy
 from sim.kernels.ready import requeue, unblock
 from sim.kernels.state import ACK, ASKS, CHUNK, DATA, LIVE, LOST, NOWHERE
 
@@ -40,7 +41,7 @@ def put(world, number, is_ack, now_ps):
     link = world.links[at(constants.ports + number)]
     own = constants.ports + number
     start_ps, departure_ps = occupy(world, own, HOST_LEVEL, is_ack, now_ps)
-    fate = LOST if is_gone(world, own, own, start_ps) else 0
+    fate = LOST if is_gone(world, own, start_ps, now_ps) else 0
     slot = append(world.pool, link, ONE_READER, world.counters)
     world.pool.packets[at(slot)].time_ps = departure_ps + constants.latency_ps[HOST_LEVEL]
 

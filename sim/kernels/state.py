@@ -10,13 +10,15 @@ ps from the start of the run, sizes in bytes of whole packets without gaps.
 
 Where switches trim, every link has a second list, its lane, for what ports have cut and for NACKs:
 they overtake all that is not being sent yet, which leaves later by that
-(`sim.kernels.queues.give_way`).
+(`sim.kernels.ports.give_way`).
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from fattree.counters import PORT_COUNTERS
 
 # Slots of a chunk, the first of which is its header. Long chunks waste memory on the many links
 # that hold few packets, short ones are followed more often; a power of two makes headers easy to
@@ -104,16 +106,15 @@ LINK = np.dtype(
     align=True,
 )
 
-# What is rarely needed of a link, apart from it so that a link fits into a line: packets that did
-# not fit, that were cut, that were marked, that went into a dead link; the occupancy that adaptive
-# schemes with stale queues see; its next outage is row `outage` and ends at `up_ps`; `unlucky`: of
-# 2**32 draws for packets, so many lose theirs; where links are slow, its rate is row `pace` of
-# `World.paces`.
+# What is rarely needed of a link, apart from it so that a link fits into a line: what a port counts
+# (`fattree.counters`), a host's link its losses alone; the occupancy that adaptive schemes with
+# stale queues see; its next outage is row `outage` and ends at `up_ps`; `unlucky`: of 2**32 draws
+# for packets, so many lose theirs; where links are slow, its rate is row `pace` of `World.paces`.
 LEDGER = np.dtype(
     [
         (name, np.int64)
         for name in (
-            *("dropped", "trimmed", "marked", "lost"),
+            *PORT_COUNTERS,
             *("stale_bytes", "outage", "up_ps", "unlucky", "pace"),
         )
     ],
@@ -162,7 +163,7 @@ HOST = np.dtype(
     align=True,
 )
 
-# What never changes of a flow; what does is in `hostagent.state.SENDER`.
+# What never changes of a flow; what does is in `hostagent.transports.state.SENDER`.
 # `hops`: links of its path; `hash_*`: ECMP's with label 0; `pair`: its row of Host DR's pointers;
 # `gap_ps`: from one packet's start to the next one's; `phase_ps`: from its own start to the first;
 # `compute_ps`: how long it takes where it is a computation, without packets; `in_turn`: whether it
@@ -273,22 +274,25 @@ class Constants(NamedTuple):
 class Pool(NamedTuple):
     """Packets (chunks * CHUNK,), the headers of chunks, and the stack of spare chunks.
 
-    `headers` is a view of the memory of `packets`, at the first slot of each chunk.
+    `headers` is a view of the memory of `packets`, at the first slot of each chunk. `starts` has
+    when each packet's transmission starts, and is empty where nobody asks: a departure says it, but
+    where links change their rate and have lanes.
     """
 
     packets: Records
     headers: Records
     spare: Int32
+    starts: Int64
 
 
 class Routes(NamedTuple):
-    """`fattree.forwarding` of one state of the links, flat.
+    """`fattree.routes.forwarding` of one state of the links, flat.
 
     A switch's destinations start at its `row` of `groups`, which has local groups (-1: no path).
     Group -> schedule -> slots, from `schedule_offset[i]` to `schedule_offset[i + 1]`.
     """
 
-    # Parallel links down (`fattree.southbound`): at aggs, a row for each edge below; at cores, for
+    # Parallel links down (`routes.southbound`): at aggs, a row for each edge below; at cores, for
     # each pod. Groups are local to a switch: a pointer belongs to (switch, local group),
     # whatever the routes are.
     groups: Int32

@@ -8,11 +8,21 @@ the window, port, slot) in one integer.
 import numpy as np
 
 from fattree.policies import Chooser
-from fattree.topology import Tier
+from fattree.shape.topology import Tier
 from sim.kernels import lb
 from sim.kernels.jit import at, inlined, prefetch
-from sim.kernels.queues import following, leave, offer
-from sim.kernels.state import ACK, CHUNK, CHUNK_BITS, LIVE, LOST, UNROUTABLE
+from sim.kernels.lists import following, leave
+from sim.kernels.ports import NO_SLOT, offer, settle
+from sim.kernels.state import (
+    ACK,
+    CHUNK,
+    CHUNK_BITS,
+    LIVE,
+    LOST,
+    MARKED,
+    TRIMMED,
+    UNROUTABLE,
+)
 
 EDGE = int(Tier.EDGE)
 CORE = int(Tier.CORE)
@@ -241,7 +251,37 @@ def forward(world, routes, switch, now_ps, slot):
     # Edges, aggs and cores are 0, 1 and 2, as levels are.
     is_up = port >= node.south
     level = np.int64(node.tier) + (1 if is_up else 0)
-    offer(world, np.int64(node.first_port) + port, level, packet, now_ps)
+    enqueue(world, np.int64(node.first_port) + port, level, packet, now_ps)
+
+
+@inlined
+def enqueue(world, number, level, packet, now_ps):
+    """Offer a packet to a port, whose link is of a level, and mark it where it has to wait long."""
+    constants = world.constants
+    link = world.links[at(number)]
+    status = int(packet.status)
+    size = constants.ack_bytes if status & ACK else constants.data_bytes
+
+    # An occupancy that is out of date is too high. It is exact whenever it matters: where even the
+    # one that is too high reaches neither the maximum so far nor the ECN threshold, the true one
+    # does not either; and the maximum never exceeds the capacity. (Load balancers that compare
+    # queues settle them first.) Many at once are cheaper than one by one; with every new chunk
+    # at the latest, so that those that are through go back to the pool.
+    if (
+        status & TRIMMED
+        or link.tail % CHUNK == 1
+        or link.occupancy + size > min(link.max_bytes, constants.ecn_bytes)
+    ):
+        settle(world.pool, link, constants, level, now_ps=now_ps, counters=world.counters)
+
+    # Before enqueue, and never ACKs (decision 1).
+    is_long = link.occupancy > constants.ecn_bytes and not status & (ACK | MARKED)
+    if is_long:
+        status |= MARKED
+
+    slot = offer(world, number, level, packet, status, now_ps)
+    if is_long and slot != NO_SLOT:
+        world.ledgers[at(number)].marked += 1
 
 
 @inlined

@@ -7,10 +7,11 @@ node takes what its links hold, in order (simulator model, "Technique").
 
 import numpy as np
 
-from hostagent.state import NEVER
+from hostagent.transports.state import NEVER
 from sim.kernels.hosts import serve_machine
 from sim.kernels.jit import at, inlined, kernel
-from sim.kernels.queues import following, host_sending_ps, level_of, settle
+from sim.kernels.lists import following
+from sim.kernels.ports import host_sending_ps, level_of, settle
 from sim.kernels.ready import start_flow
 from sim.kernels.state import (
     ACK,
@@ -248,6 +249,7 @@ def truncate(world, end_ps):
             elif departure_ps - host_sending_ps(world, number, is_ack) > end_ps:
                 link.ack_packets -= 1 if is_ack else 0
                 link.data_packets -= 0 if is_ack else 1
-                world.ledgers[number].lost -= 1 if packets[slot].status & LOST else 0
+                is_lost = packets[slot].status & LOST
+                world.ledgers[number].lost_to_failure -= 1 if is_lost else 0
 
             slot = following(world.pool, slot)

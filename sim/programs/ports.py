@@ -6,10 +6,8 @@ from fattree.units import PS_PER_US
 from sim.kernels.desk import FRAME_TO, LEAVE_KIND, STATE_TO, note, note_arrival
 from sim.kernels.frames import CE, FRAME, FRAME_AT, LENGTH, QUEUED_AT, QUEUED_BEHIND, block, shown
 from sim.kernels.jit import at, call, inlined
-from sim.kernels.queues import append, following, give_way, is_gone, leave, occupy
+from sim.kernels.ports import FAR, NO_SLOT, first_way, let_go, next_departure, offer
 from sim.kernels.state import (
-    ACK,
-    CHUNK,
     HIGHEST_PORT,
     HOPS,
     LIVE,
@@ -23,8 +21,6 @@ from sim.kernels.state import (
 
 # The egress_spec that drops a packet, as BMv2 has it.
 DROP_PORT = 511
-# Later than any departure.
-FAR = 1 << 62
 LOW_32 = (1 << 32) - 1
 DROPPED = -1
 
@@ -33,12 +29,6 @@ DROPPED = -1
 def level(node, port):
     """Return the level of the link behind a port (from 0) of a switch."""
     return np.int64(node.tier) + (1 if port >= node.south else 0)
-
-
-@inlined
-def latency_ps(world, node, port):
-    """Return the latency of the link behind a port (from 0) of a switch."""
-    return world.constants.latency_ps[at(level(node, port))]
 
 
 @inlined
@@ -87,89 +77,45 @@ def arrive(world, frames, program, desk, switch, came_by, now_ps, slot):
 
 @inlined
 def enqueue(world, frames, program, desk, switch, port, now_ps, slot):
-    """Queue a packet that ingress has sent to a port, or drop it where it does not fit.
+    """Offer a packet that ingress has sent to a port to it, and its frame with it.
 
     Return its departure where nothing is before it, else FAR.
     """
-    pool = world.pool
     constants = world.constants
-    counters = world.counters
     node = world.switches[at(switch)]
     number = np.int64(node.first_port) + port
     link = world.links[at(number)]
-    ledger = world.ledgers[at(number)]
-    packet = pool.packets[at(slot)]
-    is_ack = int(packet.status) & ACK
-    is_urgent = int(packet.status) & TRIMMED > 0
-    size = constants.ack_bytes if is_ack or is_urgent else constants.data_bytes
-    occupancy = link.occupancy + size
+    packet = world.pool.packets[at(slot)]
+    status = int(packet.status)
+    is_first = link.cursor == link.tail
+    queued_at = offer(world, number, level(node, port), packet, status, now_ps)
+    is_urgent = queued_at != NO_SLOT and is_cut(world, queued_at)
 
-    if is_urgent or (constants.capacity > 0 and occupancy > constants.capacity):
-        if program.forget != 0:
-            call(program.forget, program.queues[at(switch)], port + 1, size)
+    # What is dropped, or overtakes the queue, is not in it.
+    size = constants.ack_bytes if status & SMALL else constants.data_bytes
+    if program.forget != 0 and (queued_at == NO_SLOT or is_urgent):
+        call(program.forget, program.queues[at(switch)], port + 1, size)
 
-        # As `sim.kernels.queues.offer`, but that programs mark.
-        if constants.lanes > 0 and (is_urgent or not is_ack):
-            hurry(world, frames, desk, number, level(node, port), now_ps, slot)
-        else:
-            ledger.dropped += 1
-            counters[LIVE] -= 1
-
+    if queued_at == NO_SLOT:
         return FAR
 
-    is_first = link.cursor == link.tail
-    start_ps, departure_ps = occupy(world, number, level(node, port), is_ack, now_ps)
-    gone = is_gone(world, number, number, start_ps)
-    queued_at = append(pool, link, 2, counters)
-    pool.packets[at(queued_at)] = packet
-    queued = pool.packets[at(queued_at)]
-    queued.time_ps = departure_ps + latency_ps(world, node, port)
-    if gone:
-        queued.status |= LOST
+    if is_urgent:
+        # What ingress has put into the queue stands above its depth, for egress to take out again.
+        behind = (size << 32) | np.int64(link.depth)
+        cut = np.int64(0) if status & SMALL else frames.cut
+        move_frame(frames, desk, slot, queued_at, cut=cut, now_ps=now_ps, behind=behind)
+        return FAR
 
-    move_frame(frames, desk, slot, queued_at, cut=0, now_ps=now_ps, behind=link.depth)
+    behind = np.int64(link.depth)
+    move_frame(frames, desk, slot, queued_at, cut=np.int64(0), now_ps=now_ps, behind=behind)
     link.depth += 1
-    link.occupancy = occupancy
-    link.max_bytes = max(link.max_bytes, occupancy)
-    link.byte_ps += size * (departure_ps - now_ps)
-
-    return departure_ps if is_first else FAR
+    return next_departure(world, number, level(node, port)) if is_first else FAR
 
 
 @inlined
-def hurry(world, frames, desk, number, level, now_ps, slot):
-    """Put a packet into a port's lane, cut to its headers, or drop it where that is full."""
-    pool = world.pool
-    constants = world.constants
-    link = world.links[at(number)]
-    ledger = world.ledgers[at(number)]
-    lane = world.links[at(constants.lanes + number)]
-    packet = pool.packets[at(slot)]
-    if lane.occupancy + constants.ack_bytes > constants.capacity:
-        ledger.dropped += 1
-        world.counters[LIVE] -= 1
-        return
-
-    is_cut = not packet.status & TRIMMED
-    if is_cut:
-        ledger.trimmed += 1
-
-    start_ps = give_way(pool, link, constants, level, now_ps)
-    gone = is_gone(world, number, constants.lanes + number, start_ps)
-    queued_at = append(pool, lane, 2, world.counters)
-    pool.packets[at(queued_at)] = packet
-    queued = pool.packets[at(queued_at)]
-    queued.time_ps = start_ps + constants.ack_ps[at(level)] + constants.latency_ps[at(level)]
-    queued.status |= TRIMMED
-    if gone:
-        queued.status |= LOST
-
-    # What ingress has seen in the queue stands above its depth, for egress to take it out again.
-    charged = constants.data_bytes if is_cut else constants.ack_bytes
-    behind = (charged << 32) | np.int64(link.depth)
-    cut = frames.cut if is_cut else 0
-    move_frame(frames, desk, slot, queued_at, cut=cut, now_ps=now_ps, behind=behind)
-    lane.occupancy += constants.ack_bytes
+def is_cut(world, slot):
+    """Return whether a packet that waits has been cut to its headers, or tells of one."""
+    return world.pool.packets[at(slot)].status & TRIMMED > 0
 
 
 @inlined
@@ -188,32 +134,9 @@ def move_frame(frames, desk, slot, queued_at, cut, now_ps, behind):
 
 
 @inlined
-def next_departure(world, node, port):
-    """Return when the next packet leaves a port, FAR if none waits."""
-    link = world.links[at(next_list(world, np.int64(node.first_port) + port))]
-    if link.cursor == link.tail:
-        return FAR
-
-    return world.pool.packets[at(link.cursor)].time_ps - latency_ps(world, node, port)
-
-
-@inlined
-def next_list(world, number):
-    """Return which of a link and its lane has the packet that leaves first."""
-    if world.constants.lanes == 0:
-        return number
-
-    link = world.links[at(number)]
-    lane = world.links[at(world.constants.lanes + number)]
-    if lane.cursor == lane.tail:
-        return number
-
-    packets = world.pool.packets
-    is_first = (
-        link.cursor != link.tail
-        and packets[at(link.cursor)].time_ps < packets[at(lane.cursor)].time_ps
-    )
-    return number if is_first else world.constants.lanes + number
+def next_of_port(world, node, port):
+    """Return when the next packet leaves a port (from 0) of a switch, FAR if none waits."""
+    return next_departure(world, np.int64(node.first_port) + port, level(node, port))
 
 
 @inlined
@@ -251,12 +174,11 @@ def depart(world, frames, program, desk, switch, port, now_ps, clock_ps):
     node = world.switches[at(switch)]
     number = np.int64(node.first_port) + port
     link = world.links[at(number)]
-    leaving = world.links[at(next_list(world, number))]
+    leaving = world.links[at(first_way(world, number))]
     slot = np.int64(leaving.cursor)
     packet = pool.packets[at(slot)]
     is_urgent = packet.status & TRIMMED > 0
     size = constants.ack_bytes if packet.status & SMALL else constants.data_bytes
-    leaving.occupancy -= size
     link.depth -= 0 if is_urgent else 1
 
     first = block(frames, slot)
@@ -308,11 +230,8 @@ def depart(world, frames, program, desk, switch, port, now_ps, clock_ps):
         take_over(frames, desk, first, length, grown)
         note(frames, desk, now_ps, LEAVE_KIND, switch, port + 1, slot, packet)
 
-    leaving.cursor = following(pool, slot)
-    if (slot + 1) % CHUNK == 0:
-        leave(pool, slot, world.counters)
-
-    return next_departure(world, node, port)
+    let_go(pool, leaving, constants, world.counters)
+    return next_departure(world, number, level(node, port))
 
 
 @inlined

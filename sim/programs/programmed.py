@@ -12,14 +12,14 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fattree.addressing import agg_waypoint, core_waypoint, host_ip
-from fattree.experiment import Scenario
-from fattree.flows import Flows
-from fattree.standstill import Standing
-from fattree.topology import SWITCH_LAYERS
-from fattree.wecmp import LinkState
+from fattree.demand.flows import Flows
+from fattree.experiment.model import Scenario
+from fattree.routes.standstill import Standing
+from fattree.routes.wecmp import LinkState
+from fattree.shape.addressing import agg_waypoint, core_waypoint, host_ip
+from fattree.shape.topology import SWITCH_LAYERS
 from hostagent.forms import BITS, Beginnings, Forms, Run
-from hostagent.state import NEVER, Recovery
+from hostagent.transports.state import NEVER, Recovery
 from sim.arrays.network import build_for_program
 from sim.arrays.routing import waypoint_routes
 from sim.arrays.wiring import grown
@@ -84,6 +84,10 @@ class Counts(NamedTuple):
     hops: int
 
 
+# The file in which numba keeps the kernels, in whichever module they are.
+COMPILED = "*.advance_program-*.nbc"
+
+
 def is_loaded() -> bool:
     """Return whether the kernels are in this process already."""
     # As in `sim.runs.engine`: a kernel that has a signature is compiled.
@@ -96,7 +100,7 @@ def are_compiled() -> bool:
         return True
 
     folder = CACHE.folder
-    return folder is not None and any(folder.glob("**/programs.advance_program*.nbc"))
+    return folder is not None and any(folder.rglob(COMPILED))
 
 
 def kept_bytes(scenario: Scenario, layout: Layout, forms: Forms) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 from sim.kernels.desk import layer_of
 from sim.kernels.frames import block
 from sim.kernels.jit import at, inlined, prefetch_at
+from sim.kernels.ports import FAR
 from sim.kernels.switches import (
     PORT_BITS,
     SLOT_BITS,
@@ -19,7 +20,7 @@ from sim.kernels.switches import (
     foresee,
     release,
 )
-from sim.programs.ports import FAR, arrive, depart, next_departure, put_frame, put_state
+from sim.programs.ports import arrive, depart, next_of_port, put_frame, put_state
 
 # A departure in a heap: the time within the window above the port.
 PORT_MASK = (1 << PORT_BITS) - 1
@@ -148,7 +149,7 @@ def reordered(world, heap, switch, port, start_ps, end_ps, waiting):
         waiting -= 1
         heap[at(place)] = heap[at(waiting)]
 
-    next_ps = next_departure(world, node, port)
+    next_ps = next_of_port(world, node, port)
     if next_ps < end_ps:
         heap[at(waiting)] = ((next_ps - start_ps) << PORT_BITS) | port
         waiting += 1
@@ -167,7 +168,7 @@ def departures(world, frames, desk, switch, start_ps, end_ps):
     waiting = 0
     for port in range(np.int64(node.ports)):
         link = world.links[at(first + port)]
-        departure_ps = next_departure(world, node, port)
+        departure_ps = next_of_port(world, node, port)
         # With FAR as the end, all that there are.
         if departure_ps < end_ps:
             prefetch_at(frames.address + block(frames, link.cursor))

@@ -7,15 +7,16 @@ so no window may be longer than that.
 
 import numpy as np
 
-from hostagent.state import NEVER
+from hostagent.transports.state import NEVER
 from sim.kernels.desk import RECEIPTS, WINDOW
 from sim.kernels.hosts import serve_machine
 from sim.kernels.jit import at, inlined, kernel
-from sim.kernels.queues import following, host_sending_ps
+from sim.kernels.lists import following
+from sim.kernels.ports import FAR, host_sending_ps
 from sim.kernels.state import ACK, CLOCK, LOST, SPARE
 from sim.kernels.switches import PORT_BITS
 from sim.kernels.windows import chunks_needed, next_event, through_windows
-from sim.programs.ports import FAR, depart, next_departure, put_frame
+from sim.programs.ports import depart, next_of_port, put_frame
 from sim.programs.switches import PORT_MASK, departures, serve_switch, sift_down
 
 
@@ -113,7 +114,7 @@ def next_of_ports(world):
     for switch in range(world.constants.switches):
         node = world.switches[at(switch)]
         for port in range(np.int64(node.ports)):
-            next_ps = min(next_ps, next_departure(world, node, port))
+            next_ps = min(next_ps, next_of_port(world, node, port))
 
     return next_ps
 
@@ -186,7 +187,7 @@ def depart_now(world, frames, program, desk, now_ps):
     for switch in range(constants.switches):
         node = world.switches[at(switch)]
         for port in range(np.int64(node.ports)):
-            departure_ps = next_departure(world, node, port)
+            departure_ps = next_of_port(world, node, port)
             if departure_ps <= now_ps:
                 depart(world, frames, program, desk, switch, port, departure_ps, now_ps)
 

@@ -10,14 +10,15 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fattree import standstill
-from fattree.addressing import host_name
-from fattree.experiment import Collective, Fabric, Scenario
-from fattree.flows import Flows
-from fattree.standstill import Senders, Standing, Watch, patience, why_still
-from fattree.topology import SWITCH_LAYERS
+from fattree.counters import PORT_COUNTERS, SENDER_COUNTERS
+from fattree.demand.flows import Flows
+from fattree.experiment.model import Collective, Fabric, Scenario
+from fattree.routes import standstill
+from fattree.routes.standstill import Senders, Standing, Watch, patience, why_still
+from fattree.shape.addressing import host_name
+from fattree.shape.topology import SWITCH_LAYERS
 from fattree.units import PS_PER_NS
-from hostagent.state import NEVER
+from hostagent.transports.state import NEVER
 from sim.arrays.network import Network, build
 from sim.arrays.wiring import grown
 from sim.errors import UnfinishedError
@@ -58,7 +59,7 @@ def run(
     `on_progress` is told now and then which share of the packets is acknowledged. More `threads`
     make large fabrics faster and change nothing else. Raises FabricError where the
     scenario cannot be built, UnfinishedError where flows do not finish: by `horizon_ps`, by default
-    the scenario's, or ever (`fattree.standstill`).
+    the scenario's, or ever (`routes.standstill`).
     """
     prepare()
     began_s = time.process_time()
@@ -187,7 +188,7 @@ def _drive(
             still = why_still(network.scenario, network.events, watch.heard_ps)
             raise UnfinishedError(f"{_unfinished(network, world)}: {still}")
 
-        # Ports look at their queues late (`sim.kernels.queues.offer`), which a reader must not.
+        # Ports look at their queues late (`sim.kernels.switches.enqueue`), which a reader must not.
         if sample_ps or stale_ps:
             settle_all(world, now_ps, bool(stale_ps) and now_ps % stale_ps == 0)
 
@@ -307,21 +308,17 @@ def result_of(
         start_ps=world.flows.started_ps,
         first_ps=senders.first_ps.copy(),
         done_ps=senders.done_ps.copy(),
-        transmissions=senders.transmissions.copy(),
-        freezes=senders.freezes.copy(),
+        **{name: senders[name].copy() for name in SENDER_COUNTERS},
         ports=Ports(
             bytes=load[:ports],
             packets=(data + acks)[:ports],
             max_queue_bytes=links["max_bytes"][:ports].copy(),
             queue_byte_ps=links["byte_ps"][:ports].copy(),
-            dropped=ledgers["dropped"][:ports].copy(),
-            trimmed=ledgers["trimmed"][:ports].copy(),
-            marked=ledgers["marked"][:ports].copy(),
-            lost_to_failure=ledgers["lost"][:ports].copy(),
+            **{name: ledgers[name][:ports].copy() for name in PORT_COUNTERS},
         ),
         host_bytes=load[ports:links_end],
         host_packets=(data + acks)[ports:links_end],
-        host_lost=int(ledgers["lost"][ports:links_end].sum()),
+        host_lost=int(ledgers["lost_to_failure"][ports:links_end].sum()),
         unroutable=int(world.counters[UNROUTABLE]),
         redraws=network.events.redraws,
         series=series,

@@ -1,4 +1,4 @@
-"""What a run has shown: arrays per flow and per port, and one `fattree.record.Record`."""
+"""What a run has shown: arrays per flow and per port, and one `fattree.records.record.Record`."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -6,18 +6,26 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from fattree.bounds import bound_ps, sending_bound_ps
-from fattree.experiment import Scenario
-from fattree.flows import Flows
-from fattree.record import Counts, Queues, Record, run_record
-from fattree.topology import LEVEL_OF, SWITCH_LAYERS, FatTree
+from fattree.counters import (
+    PORT_COUNTERS,
+    SENDER_COUNTERS,
+    Counts,
+    PortCounts,
+    SenderCounts,
+    kept,
+)
+from fattree.demand.bounds import bound_ps, sending_bound_ps
+from fattree.demand.flows import Flows
+from fattree.experiment.model import Scenario
+from fattree.records.record import Queues, Record, run_record
+from fattree.shape.topology import LEVEL_OF, SWITCH_LAYERS, FatTree
 from fattree.units import PS_PER_SECOND
 
 Int64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ports:
+class Ports(PortCounts[Int64]):
     """Per switch port, flat: tree.first_port(switch) + port - 1.
 
     `queue_byte_ps` is the integral of its queue over the run; `bytes` leave out gaps, and both
@@ -26,10 +34,6 @@ class Ports:
 
     packets: Int64
     bytes: Int64
-    dropped: Int64
-    trimmed: Int64
-    marked: Int64
-    lost_to_failure: Int64
     max_queue_bytes: Int64
     queue_byte_ps: Int64
 
@@ -47,7 +51,7 @@ class Series:
 
 
 @dataclass(frozen=True, eq=False)
-class Result:
+class Result(SenderCounts[Int64]):
     """A finished run. Arrays are per flow, in the order of `flows`.
 
     `gaps` are the paced ones, `end_ps` is when the last flow was done, `host_bytes` and
@@ -61,8 +65,6 @@ class Result:
     start_ps: Int64
     first_ps: Int64
     done_ps: Int64
-    transmissions: Int64
-    freezes: Int64
     ports: Ports
     host_bytes: Int64
     host_packets: Int64
@@ -118,17 +120,11 @@ class Result:
             utilisation=[load / bytes_ for load, bytes_ in zip(loads, most, strict=True)],
         )
 
+        found = kept(PORT_COUNTERS, ports) | kept(SENDER_COUNTERS, self)
+        sums = {name: int(values.sum()) for name, values in found.items()}
         # A packet that a switch has no path for is dropped too, but at no port.
-        counts = Counts(
-            dropped=int(ports.dropped.sum()) + self.unroutable,
-            trimmed=int(ports.trimmed.sum()),
-            marked=int(ports.marked.sum()),
-            lost_to_failure=int(ports.lost_to_failure.sum()) + self.host_lost,
-            transmissions=int(self.transmissions.sum()),
-            packet_hops=self.packet_hops,
-            redraws=self.redraws,
-            freezes=int(self.freezes.sum()),
-        )
+        sums["dropped"] += self.unroutable
+        sums["lost_to_failure"] += self.host_lost
 
         return run_record(
             self.scenario,
@@ -141,7 +137,7 @@ class Result:
             bound_ps=self.bound_ps,
             sending_bound_ps=self.sending_bound_ps,
             queues=queues,
-            counts=counts,
+            counts=Counts(**sums, packet_hops=self.packet_hops, redraws=self.redraws),
             cpu_s=self.cpu_s,
         )
 

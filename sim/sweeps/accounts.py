@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from fattree.addressing import host_name, switch_name
+from fattree.demand.traffic import Nic, nic
 from fattree.errors import PhysicsError
-from fattree.traffic import Nic, nic
+from fattree.shape.addressing import host_name, switch_name
 from sim.arrays.wiring import inputs_of
 from sim.runs.results import Int64, Result
 

@@ -1,8 +1,8 @@
 """What a run costs, roughly, before it has run: for what goes first, and how much is left."""
 
+from fattree.demand.traffic import message_bytes, packet_count, whole_flows
 from fattree.errors import FabricError
-from fattree.experiment import Scenario
-from fattree.traffic import message_bytes, packet_count, whole_flows
+from fattree.experiment.model import Scenario
 
 # Between pods, as most pairs of hosts are, a packet passes six links and so does its ACK.
 HOPS = 12

@@ -2,12 +2,13 @@
 
 import polars as pl
 
-from fattree import frames
+from fattree.counters import PORT_COUNTERS, kept
+from fattree.records import frames
 from sim.runs.results import Result
 
 
 def flow_frame(result: Result) -> pl.DataFrame:
-    """Return one row per flow (`fattree.frames.flow_frame`)."""
+    """Return one row per flow (`fattree.records.frames.flow_frame`)."""
     flows = result.flows
     return frames.flow_frame(
         result.scenario,
@@ -24,17 +25,14 @@ def flow_frame(result: Result) -> pl.DataFrame:
 
 
 def port_frame(result: Result) -> pl.DataFrame:
-    """Return one row per output port of every switch (`fattree.frames.port_frame`)."""
+    """Return one row per output port of every switch (`fattree.records.frames.port_frame`)."""
     ports = result.ports
     return frames.port_frame(
         result.scenario,
         result.scenario.balancer,
         packets=ports.packets,
         bytes=ports.bytes,
-        dropped=ports.dropped,
-        trimmed=ports.trimmed,
-        marked=ports.marked,
-        lost_to_failure=ports.lost_to_failure,
+        counts=kept(PORT_COUNTERS, ports),
         max_queue_bytes=ports.max_queue_bytes,
         mean_queue_bytes=ports.queue_byte_ps / max(result.end_ps, 1),
     )

@@ -17,58 +17,42 @@ import tokenize
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from fattree.errors import FabricError
-from fattree.experiment import BUILT_IN, Scenario
-from fattree.record import Record
-from fattree.text_file import read_bytes
+from fattree.experiment.model import BUILT_IN, Scenario
+from fattree.files.text_file import read_bytes
+from fattree.records.record import Record
 from sim.errors import StoreError
 
 ROOT = Path(__file__).resolve().parents[2]
-# What a result does not depend on: it reads, keeps or shows. All else in the folders counts, needed
-# or not, so that nobody has to add a new module here; a test follows the imports.
-NO_MODEL = {
-    "fattree": {
-        "columns",
-        "csv_option",
-        "experiment_file",
-        "explanations",
-        "frames",
-        "meanings",
-        "record",
-        "reference",
-        "shipped",
-        "sweep_file",
-        "without_effect",
-    },
-    # Agents' processes, and how they are confined: Mininet's runs are nobody's to make again.
-    "hostagent": {"agent", "confined", "isolation", "nic", "packet_process", "process"},
-    # What makes workload files: a run depends on the files.
-    "workloads": {"building", "chakra", "chakra_file", "goal", "goal_file", "model", "training"},
-}
+# The rooms that a result depends on. All that lies in them counts, needed or not, so that nobody
+# has to add a new module here; a test follows the imports.
 MODEL_FOLDERS = (
     "fattree",
-    "fattree/sections",
-    "fattree/workloads",
+    "fattree/files",
+    "fattree/shape",
+    "fattree/experiment",
+    "fattree/demand",
+    "fattree/demand/workloads",
+    "fattree/routes",
     "hostagent",
+    "hostagent/transports",
     "sim/kernels",
     "sim/kernels/lb",
     "sim/arrays",
     "sim/programs",
     "sim/runs",
 )
-# What a result depends on beside the model where switches run a program.
-P4_FOLDERS = (
-    "p4src",
-    "controller",
-    "emulation/compiler",
-    "emulation/softswitch",
-    "emulation/virtual",
-)
+# What a result depends on beside the model where switches run a program: of Ofan, and of the P4
+# tools, which are installed by themselves.
+P4_FOLDERS = ("p4src", "controller", "emulation/virtual")
+P4_TOOLS = "ofan_p4"
+P4_TOOL_FOLDERS = ("compiler", "softswitch")
 INCLUDE = re.compile(rb'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 # SQLite's user_version: raise it when the tables change.
 FORMAT = 1
@@ -119,8 +103,7 @@ PRAGMA user_version = {FORMAT};
 
 def model_files() -> list[Path]:
     """Return every module of ours that a result depends on."""
-    paths = [path for folder in MODEL_FOLDERS for path in sorted((ROOT / folder).glob("*.py"))]
-    return [path for path in paths if path.stem not in NO_MODEL.get(path.parent.name, ())]
+    return [path for folder in MODEL_FOLDERS for path in sorted((ROOT / folder).glob("*.py"))]
 
 
 # Once a process: what has been imported does not change with the files.
@@ -142,21 +125,21 @@ def code(text: str) -> str:
             lines[row - 1] = lines[row - 1][:column]
 
     for node in ast.walk(ast.parse(text)):
-        for line in _docstring(node):
+        for line in _docstrings(node):
             lines[line - 1] = ""
 
     return "\n".join(line.rstrip() for line in lines if line.strip())
 
 
-def _docstring(node: ast.AST) -> range:
-    """Return the lines of a module's, a class's or a function's docstring."""
-    holders = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    first = node.body[0] if isinstance(node, holders) and node.body else None
-    match first:
-        case ast.Expr(value=ast.Constant(value=str())):
-            return range(first.lineno, (first.end_lineno or first.lineno) + 1)
-        case _:
-            return range(0)
+def _docstrings(node: ast.AST) -> Iterator[int]:
+    """Yield the lines of docstrings, and of sentences below attributes."""
+    if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        return
+
+    for statement in node.body:
+        match statement:
+            case ast.Expr(value=ast.Constant(value=str())):
+                yield from range(statement.lineno, (statement.end_lineno or 0) + 1)
 
 
 def run_key(scenario: Scenario) -> str:
@@ -212,7 +195,11 @@ def _program_digest(file: str | None) -> str:
 @cache
 def p4_version() -> str:
     """Return the hash of all that turns a program into results: text by text."""
-    paths = sorted(path for name in P4_FOLDERS for path in (ROOT / name).rglob("*.p*"))
+    found = find_spec(P4_TOOLS)
+    assert found is not None and found.origin is not None
+    tools = Path(found.origin).parent
+    folders = [ROOT / name for name in P4_FOLDERS] + [tools / name for name in P4_TOOL_FOLDERS]
+    paths = [path for folder in folders for path in sorted(folder.rglob("*.p*"))]
     texts = [path.read_bytes() for path in paths if path.suffix in (".py", ".p4")]
     return hashlib.sha256(b"".join(texts)).hexdigest()
 

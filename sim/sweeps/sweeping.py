@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fattree.errors import FabricError
-from fattree.experiment import Scenario
-from fattree.record import Record
+from fattree.experiment.model import Scenario
+from fattree.records.record import Record
 from sim.errors import FailedRunsError, SimulationError, SweepError
 from sim.runs import engine
 from sim.runs.results import Result

@@ -8,9 +8,9 @@ from typing import Any
 
 import polars as pl
 
-from fattree.experiment import Scenario
-from fattree.record import FLOW_TIMES, Record, flat, flow_times
-from fattree.tables import Folding
+from fattree.experiment.model import Scenario
+from fattree.records.record import FLOW_TIMES, Record, flat, flow_times
+from fattree.records.tables import Folding
 from fattree.units import PS_PER_MS, PS_PER_US, time_unit
 from sim.sweeps.store import plain
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 import p4src
-from emulation.compiler import compile_file
-from emulation.compiler.backend.p4info_files import message_text
+from ofan_p4.compiler import compile_file
+from ofan_p4.compiler.backend.p4info_files import message_text
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 SHELL_PYTHON = ROOT / ".venv-shell" / "bin" / "python"
-SWITCH = "from emulation.softswitch.process import main; main()"
+SWITCH = "from ofan_p4.softswitch.process import main; main()"
 FRAME = "0a0b0c0d0e0f0102030405060806" + "00" * 46
 
 

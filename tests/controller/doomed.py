@@ -12,8 +12,8 @@ from controller.fabric_controller import FabricController, LinkChange
 from controller.fleet import Access, Fleet
 from controller.grpc_transport import GrpcTransport
 from emulation.programs.switch_program import built_in, size_of
-from fattree.addressing import switch_name
-from fattree.experiment import Fabric, Scenario
+from fattree.experiment.model import Fabric, Scenario
+from fattree.shape.addressing import switch_name
 
 SCENARIO = Scenario(policy="ofan", fabric=Fabric(k=4))
 ROUNDS = (frozenset({16}), frozenset({0, 20}), frozenset[int]())

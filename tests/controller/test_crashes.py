@@ -13,13 +13,13 @@ from controller.fabric_controller import FabricController, LinkChange
 from controller.fleet import Access, Fleet
 from controller.session import InProcess
 from emulation.programs.switch_program import built_in, size_of
-from emulation.softswitch.p4runtime import P4RuntimeService, StatusError
-from emulation.softswitch.switch import Switch
-from emulation.virtual.network import SwitchDraws
-from fattree.addressing import device_id, host_ip, host_mac
-from fattree.experiment import Fabric, Scenario
-from fattree.topology import FatTree
+from emulation.virtual.nodes import SwitchDraws
+from fattree.experiment.model import Fabric, Scenario
+from fattree.shape.addressing import device_id, host_ip, host_mac
+from fattree.shape.topology import FatTree
 from hostagent.packets import DataFrames, Ends
+from ofan_p4.softswitch.p4runtime import P4RuntimeService, StatusError
+from ofan_p4.softswitch.switch import Switch
 
 TREE = FatTree(4)
 EDGE_LINK, CORE_LINK = 0, 16

@@ -8,7 +8,7 @@ import p4src
 from controller.damping import CEILING, Damping, damping
 from controller.fabric_controller import FabricController, LinkChange
 from controller.pipeline import Pipeline
-from fattree.experiment import Controller, Fabric, Scenario
+from fattree.experiment.model import Controller, Fabric, Scenario
 
 MS = 10**9
 NONE = frozenset[int]()

@@ -14,10 +14,10 @@ from controller.parts import MOST_UPDATES, Changes, Part, Phase, Piece, Turn, pa
 from controller.pipeline import Pipeline
 from controller.plan import Planner
 from controller.reconcile import Installed, reconcile, updates
-from fattree.experiment import Fabric, LoadBalancer, Scenario
-from fattree.forwarding import scenario_forwarding
+from fattree.experiment.model import Fabric, LoadBalancer, Scenario
 from fattree.policies import POLICIES
-from fattree.wecmp import LinkState
+from fattree.routes.forwarding import scenario_forwarding
+from fattree.routes.wecmp import LinkState
 
 PIPELINES = {name: Pipeline.read(p4src.p4info_path(name)) for name in p4src.programs()}
 OPTIONS = (

@@ -9,7 +9,7 @@ import p4src
 from controller.driver import Driver
 from controller.fabric_controller import FabricController, LinkChange, Step
 from controller.pipeline import Pipeline
-from fattree.experiment import Fabric, Failures, Scenario
+from fattree.experiment.model import Fabric, Failures, Scenario
 
 CORE_LINK, OTHER_LINK = 16, 17
 SCENARIO = Scenario(fabric=Fabric(k=4), failures=Failures(convergence_rtt=2))

@@ -5,8 +5,8 @@ import pytest
 import p4src
 from controller.fabric_controller import FabricController, LinkChange
 from controller.pipeline import Pipeline
-from fattree.experiment import Fabric, Scenario
-from fattree.topology import FatTree
+from fattree.experiment.model import Fabric, Scenario
+from fattree.shape.topology import FatTree
 
 TREE = FatTree(4)
 OFAN = Pipeline.read(p4src.p4info_path("ofan"))

@@ -17,8 +17,8 @@ from controller.liveness import (
 )
 from controller.pipeline import Pipeline
 from fattree.errors import ExperimentError
-from fattree.experiment import Controller, Fabric, Scenario
-from fattree.topology import FatTree, LinkEnd
+from fattree.experiment.model import Controller, Fabric, Scenario
+from fattree.shape.topology import FatTree, LinkEnd
 
 TREE = FatTree(4)
 MS = 10**9
@@ -94,6 +94,14 @@ def test_a_tick_that_comes_late_blames_nobody() -> None:
     assert probing.next_tick_ps == 51 * MS
 
 
+@pytest.mark.parametrize(("behind_ps", "is_late"), [(MS - 1, False), (MS, True)])
+def test_a_tick_is_late_when_the_next_one_is_due(behind_ps: int, is_late: bool) -> None:
+    probing = Liveness(TREE, MS, 2)
+    probing.tick(0)
+    probing.tick(MS + behind_ps)
+    assert probing.next_tick_ps == (MS + behind_ps if is_late else MS) + MS
+
+
 def test_when_most_links_fall_silent_it_waits_longer_but_not_for_ever() -> None:
     probing = Liveness(TREE, MS, 2)
     beat(probing)
@@ -121,11 +129,19 @@ def test_half_of_the_living_links_may_die_at_once(down: int, silent: int, is_pat
         b"",
         b"\0" * 60,
         b"\0" * 12 + b"\x88\xb5" + b"OFAN",
+        b"\0" * 12 + b"\x88\xb5" + b"OFAN" + b"\0" * 5,
         b"\0" * 12 + b"\x88\xb5" + b"nafO" + b"\0" * 40,
     ],
 )
 def test_what_is_no_probe_is_ignored(frame: bytes) -> None:
     assert not Liveness(TREE, MS, 2).on_probe(0, 3, frame)
+
+
+def test_a_probe_needs_no_padding() -> None:
+    probing = Liveness(TREE, MS, 2)
+    probe = probing.tick(0)[0][0]
+    end = TREE.neighbour(probe.switch, probe.port)
+    assert end is not None and probing.on_probe(*end, probe.frame.rstrip(b"\0").ljust(24, b"\0"))
 
 
 def test_a_probe_at_the_wrong_port_is_ignored() -> None:
@@ -151,6 +167,17 @@ def test_an_interval_that_no_probe_could_keep_is_refused() -> None:
         match=r"probe_interval_us x probe_misses = 0\.2 us: a probe is on its way for 0\.5",
     ):
         liveness(Scenario(controller=hasty))
+
+
+def test_a_probe_must_be_heard_before_its_silence_counts() -> None:
+    # Half a microsecond of latency, and 60 bytes at 800 Gb/s.
+    even, enough = (
+        Scenario(controller=Controller(detection="probe", probe_interval_us=us, probe_misses=2))
+        for us in (0.2503, 0.250301)
+    )
+    with pytest.raises(ExperimentError, match="every link would seem dead"):
+        liveness(even)
+    assert liveness(enough)
 
 
 def test_a_program_that_cannot_catch_probes_is_refused() -> None:

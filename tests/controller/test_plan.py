@@ -1,4 +1,4 @@
-"""Plans: what fattree.forwarding says, as table entries, for every program and tier."""
+"""Plans: what fattree.routes.forwarding says, as table entries, for every program and tier."""
 
 from functools import lru_cache
 
@@ -9,12 +9,12 @@ from controller.errors import PlanError
 from controller.pipeline import Pipeline
 from controller.plan import Planner, SwitchPlan, bin_thresholds
 from controller.reconcile import Installed, reconcile
-from fattree.experiment import Scenario
-from fattree.forwarding import forwarding
-from fattree.groups import NONE
+from fattree.experiment.model import Scenario
 from fattree.policies import POLICIES
-from fattree.topology import FatTree, Tier
-from fattree.wecmp import LinkState
+from fattree.routes.forwarding import forwarding
+from fattree.routes.groups import NONE
+from fattree.routes.wecmp import LinkState
+from fattree.shape.topology import FatTree, Tier
 from tests.fattree.lookups import group_of
 
 

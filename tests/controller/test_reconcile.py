@@ -12,7 +12,7 @@ from controller.fabric_controller import FabricController, LinkChange
 from controller.parts import Phase
 from controller.pipeline import Pipeline
 from controller.reconcile import SCHEDULE_TABLES, assign, updates
-from fattree.experiment import Fabric, Scenario
+from fattree.experiment.model import Fabric, Scenario
 from fattree.policies import POLICIES
 from tests.controller.test_crashes import described
 

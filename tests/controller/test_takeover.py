@@ -24,7 +24,7 @@ from controller.grpc_transport import GrpcTransport
 from controller.session import Transport
 from emulation.mininet.children import SOFTSWITCH_PROGRAM, children
 from emulation.mininet.switch_processes import listens
-from fattree.addressing import device_id, switch_name
+from fattree.shape.addressing import device_id, switch_name
 from tests.controller.doomed import SCENARIO, start
 
 pytestmark = pytest.mark.slow
@@ -155,7 +155,7 @@ def test_a_frozen_switch_holds_up_nobody_and_is_caught_up_with_when_it_wakes(
         begun = time.monotonic()
         for _ in range(20):
             fleet.poll(0)
-        assert time.monotonic() - begun < 1
+        assert time.monotonic() - begun < 9, "one deadline is 10 s"
         fleet.write(brain.on_event(0, LinkChange(down=frozenset({0, 20}))))
     finally:
         os.kill(pid, signal.SIGCONT)

@@ -6,10 +6,10 @@ from zlib import crc32
 
 from controller.plan import bin_thresholds
 from fattree.draws import Stream, component, mix
-from fattree.experiment import Scenario
-from fattree.forwarding import Forwarding, hash_multiplier
-from fattree.groups import NONE
+from fattree.experiment.model import Scenario
 from fattree.policies import Chooser
+from fattree.routes.forwarding import Forwarding, hash_multiplier
+from fattree.routes.groups import NONE
 from tests.fattree.lookups import group_of
 
 

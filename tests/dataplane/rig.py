@@ -16,14 +16,14 @@ from controller.entries import Entry
 from controller.fabric_controller import FabricController, Step
 from controller.pipeline import Pipeline
 from controller.session import InProcess, Session
-from emulation.compiler import compile_file
-from emulation.softswitch.p4runtime import P4RuntimeService, StatusError
-from emulation.softswitch.switch import Pending, Switch
-from emulation.virtual.network import SwitchDraws
-from fattree.addressing import host_ip, host_mac, host_of_ip, switch_name
-from fattree.experiment import Fabric, Scenario
-from fattree.topology import FatTree
+from emulation.virtual.nodes import SwitchDraws
+from fattree.experiment.model import Fabric, Scenario
+from fattree.shape.addressing import host_ip, host_mac, host_of_ip, switch_name
+from fattree.shape.topology import FatTree
 from hostagent.packets import AckFrames, DataFrames, Ends
+from ofan_p4.compiler import compile_file
+from ofan_p4.softswitch.p4runtime import P4RuntimeService, StatusError
+from ofan_p4.softswitch.switch import Pending, Switch
 from tests.dataplane import bmv2_switch
 
 CPU_PORT = 510

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from controller.fabric_controller import LinkChange
-from fattree.experiment import Scenario
+from fattree.experiment.model import Scenario
 from tests.dataplane.rig import Rig, ack, controller_of, data, rig, scenario
 
 BUFFER = 800_000

@@ -6,8 +6,8 @@ from zlib import crc32
 import pytest
 
 from controller.fabric_controller import LinkChange
-from fattree.addressing import host_ip
-from fattree.forwarding import hash_multiplier
+from fattree.routes.forwarding import hash_multiplier
+from fattree.shape.addressing import host_ip
 from tests.dataplane.rig import FabricRig, Rig, ack, changed, controller_of, data, rig, scenario
 
 

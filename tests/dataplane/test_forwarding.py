@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 import p4src
 from controller.entries import Change, Entry, Kind
-from fattree.addressing import host_ip
 from fattree.policies import POLICIES
+from fattree.shape.addressing import host_ip
 from tests.dataplane.rig import (
     CPU_PORT,
     Rig,

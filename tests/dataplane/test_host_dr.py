@@ -6,8 +6,8 @@ Switches lead there, unwrap, and lead on (load balancers, "Host DR").
 import pytest
 
 from controller.entries import Change, Entry, Kind
-from fattree.addressing import host_ip, switch_ip
-from fattree.topology import FatTree, Tier
+from fattree.shape.addressing import host_ip, switch_ip
+from fattree.shape.topology import FatTree, Tier
 from hostagent.packets import wrap
 from tests.dataplane.rig import FabricRig, Rig, ack, changed, data, internet_sum, rig, scenario
 

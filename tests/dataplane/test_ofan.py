@@ -5,10 +5,10 @@ from itertools import cycle, islice
 import pytest
 
 from controller.fabric_controller import LinkChange
-from fattree.forwarding import Forwarding
-from fattree.groups import NONE
-from fattree.topology import FatTree
-from fattree.wecmp import LinkState, agg_weights
+from fattree.routes.forwarding import Forwarding
+from fattree.routes.groups import NONE
+from fattree.routes.wecmp import LinkState, agg_weights
+from fattree.shape.topology import FatTree
 from tests.dataplane.rig import FabricRig, Rig, ack, controller_of, data, rig, scenario
 from tests.fattree.lookups import edge_weights, group_of
 

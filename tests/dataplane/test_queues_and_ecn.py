@@ -4,7 +4,7 @@ import pytest
 
 import p4src
 from controller.plan import ecn_threshold
-from fattree.experiment import Scenario
+from fattree.experiment.model import Scenario
 from fattree.policies import POLICIES
 from tests.dataplane.rig import Rig, ack, changed, data, internet_sum, rig, scenario
 

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.fabric_controller import LinkChange
-from fattree.addressing import link_name
-from fattree.groups import NONE
 from fattree.policies import POLICIES, Chooser
-from fattree.topology import FatTree
+from fattree.routes.groups import NONE
+from fattree.shape.addressing import link_name
+from fattree.shape.topology import FatTree
 from sim.arrays.network import build
 from sim.kernels import lb
 from tests.dataplane.rig import Rig, ack, controller_of, data, need_our_draws, rig, scenario

@@ -19,8 +19,9 @@ from statistics import median
 
 from emulation.errors import EmulationError
 from emulation.mininet.building import Setup, mininet_fabric
-from emulation.mininet.fabric import MininetFabric, Run
-from fattree.experiment import Scenario
+from emulation.mininet.fabric import MininetFabric
+from emulation.mininet.run import Run
+from fattree.experiment.model import Scenario
 from fattree.units import PS_PER_MS
 from tests.drills.faults import FAULTS, Fault, Steps
 

@@ -9,7 +9,7 @@ from random import Random
 from controller.fabric_controller import LinkChange
 from emulation.mininet.fabric import MininetFabric
 from emulation.mininet.kernel import MTU, ip_batch
-from fattree.addressing import colons, interface_name, switch_mac, switch_name
+from fattree.shape.addressing import colons, interface_name, switch_mac, switch_name
 
 # A fault is a generator of the milliseconds until its next step.
 Steps = Iterator[int]

@@ -5,7 +5,7 @@ from functools import cache
 
 from hypothesis import strategies as st
 
-from fattree.topology import FatTree
+from fattree.shape.topology import FatTree
 
 Hop = tuple[int, int]
 

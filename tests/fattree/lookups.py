@@ -1,9 +1,9 @@
 """One cell of the arrays that `fattree` computes for all switches and destinations at once."""
 
-from fattree.forwarding import Forwarding
-from fattree.groups import destinations
-from fattree.topology import FatTree
-from fattree.wecmp import Ints, LinkState, pod_weights
+from fattree.routes.forwarding import Forwarding
+from fattree.routes.groups import destinations
+from fattree.routes.wecmp import Ints, LinkState, pod_weights
+from fattree.shape.topology import FatTree
 
 
 def group_of(table: Forwarding, switch: int, destination: int) -> int:

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fattree import addressing
 from fattree.errors import AddressError
-from fattree.topology import FatTree
+from fattree.shape import addressing
+from fattree.shape.topology import FatTree
 from tests.fattree.brute_force import even_ks
 
 trees = even_ks.map(FatTree)

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fattree.bounds import (
+from fattree.demand.bounds import (
     Timing,
     ack_times_ps,
     arrival_ps,
@@ -16,8 +16,8 @@ from fattree.bounds import (
     plain_sum_ps,
     return_ps,
 )
-from fattree.experiment import Collective, Fabric, Packets, Scenario, Transport
-from fattree.traffic import flows
+from fattree.demand.traffic import flows
+from fattree.experiment.model import Collective, Fabric, Packets, Scenario, Transport
 
 DEFAULT = Scenario()
 settings_of_fabrics = st.builds(

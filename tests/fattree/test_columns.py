@@ -3,12 +3,18 @@
 from pathlib import Path
 
 import ofan
-from fattree.columns import COLUMNS, page
-from fattree.record import Record
+from fattree.records.columns import page
+from fattree.records.record import Record
+from fattree.sentences import sentences
+from fattree.shape.topology import SWITCH_LAYERS
 
 
 def test_every_field_of_a_record_has_a_meaning_and_no_other() -> None:
-    assert list(COLUMNS) == list(Record.model_fields), "fattree/columns.py: a sentence for each"
+    assert list(sentences(Record)) == list(Record.model_fields)
+
+
+def test_the_layers_are_those_of_fabrics() -> None:
+    assert f"each of {', '.join(SWITCH_LAYERS)} (" in sentences(Record)["max_queue_layers"]
 
 
 def test_the_page_is_made_from_them() -> None:

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fattree.connection_matrix import describe, parse_connection_matrix
+from fattree.demand.flows import Flows, generations
+from fattree.demand.matrix_flows import matrix_flows, read_connection_matrix
+from fattree.demand.traffic import flows
 from fattree.errors import MatrixError
-from fattree.experiment import Collective, Fabric, Scenario
-from fattree.flows import Flows, generations
-from fattree.matrix_flows import matrix_flows, read_connection_matrix
-from fattree.topology import FatTree
-from fattree.traffic import flows
+from fattree.experiment.model import Collective, Fabric, Scenario
+from fattree.files.connection_matrix import describe, parse_connection_matrix
+from fattree.shape.topology import FatTree
 
 K4 = FatTree(4)
 SAMPLE = """\

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from fattree.experiment import LoadBalancer, Scenario
-from fattree.forwarding import Forwarding, forwarding
-from fattree.groups import LEVELS, NONE, OFAN, Consolidation
+from fattree.experiment.model import LoadBalancer, Scenario
 from fattree.policies import POLICIES
-from fattree.topology import FatTree
-from fattree.wecmp import LinkState
+from fattree.routes.forwarding import Forwarding, forwarding
+from fattree.routes.groups import LEVELS, NONE, OFAN, Consolidation
+from fattree.routes.wecmp import LinkState
+from fattree.shape.topology import FatTree
 from tests.fattree.lookups import group_towards
 
 TREE = FatTree(4)

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from fattree.experiment import Experiment, Fabric, Failures, Packets, Scenario
+from fattree.experiment.model import Experiment, Fabric, Failures, Packets, Scenario
 
 DEFAULT = Scenario()
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fattree.demand.traffic import flows
 from fattree.errors import ExperimentError
-from fattree.experiment import Collective, Experiment, OwnProgram, Settings
-from fattree.experiment_file import load_experiment, parse_experiment, size_in_bytes
-from fattree.experiment_writer import experiment_toml
+from fattree.experiment.collective import MATRIX_KEYS, Matrix
+from fattree.experiment.model import Collective, Experiment, OwnProgram, Settings
 from fattree.policies import POLICIES
-from fattree.sections.collective import MATRIX_KEYS, Matrix
-from fattree.traffic import flows
+from fattree.texts.experiment_file import load_experiment, parse_experiment, size_in_bytes
+from fattree.texts.experiment_writer import experiment_toml
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 SAMPLE = """\
@@ -65,6 +65,19 @@ def test_an_empty_file_is_the_papers_default() -> None:
             "[fabric]\n\nk = 8\nlatncy_ns = 3",
             "x.toml:4: unknown key fabric.latncy_ns (did you mean latency_ns?)",
         ),
+        (
+            '[[jobs]]\nname = "a"\n[jobs.collective]\nmatrix = "all_reduce"\n'
+            '[[jobs]]\nname = "b"\n[jobs.collective]\nmatrix = "all_reduc"',
+            "x.toml:8: jobs.1.collective.matrix = 'all_reduc': must be 'permutation',",
+        ),
+        (
+            '[collective]\nmatrix = "pairs"\npairs = [\n  [0, 1],\n  [2, 3]\n]\nmessage_byte = 3',
+            "x.toml:7: unknown key collective.message_byte",
+        ),
+        ("# a\u2028b\n[fabric]\nkk = 4", "x.toml:3: unknown key fabric.kk"),
+        (".".join(["a"] * 700) + " = 1", "x.toml: a key is nested too deeply"),
+        ("[fabric]\nrate_gbps = true", "x.toml:2: rate_gbps = true: must be a number"),
+        ('[fabric]\nk = "four"', "x.toml:2: fabric.k = 'four': must be a whole number, as in 8"),
         ("k = 4", "x.toml:1: unknown key k (it belongs in the table [fabric])"),
         ("[fabrik]\nk = 4", "x.toml:1: unknown key fabrik (did you mean fabric?)"),
         (

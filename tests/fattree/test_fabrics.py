@@ -7,17 +7,17 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from fattree import addressing
-from fattree.bounds import bound_ps
+from fattree.demand.bounds import bound_ps
+from fattree.demand.flows import path_links
+from fattree.demand.traffic import check_collective, flows, gaps
 from fattree.errors import TrafficError
-from fattree.experiment import Collective, Fabric, Scenario
-from fattree.experiment_file import parse_experiment
-from fattree.flows import path_links
-from fattree.rates import rho_max
-from fattree.southbound import Bundles
-from fattree.topology import FatTree, Level, Speeds, refuse_unaddressable
-from fattree.traffic import check_collective, flows, gaps
-from fattree.wecmp import LinkState
+from fattree.experiment.model import Collective, Fabric, Scenario
+from fattree.routes.rates import rho_max
+from fattree.routes.southbound import Bundles
+from fattree.routes.wecmp import LinkState
+from fattree.shape import addressing
+from fattree.shape.topology import FatTree, Level, Speeds, refuse_unaddressable
+from fattree.texts.experiment_file import parse_experiment
 
 
 @st.composite

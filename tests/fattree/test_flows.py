@@ -5,9 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fattree.demand.flows import (
+    Flows,
+    entries,
+    generations,
+    independent,
+    offsets,
+    path_links,
+    split,
+)
 from fattree.errors import TrafficError
-from fattree.flows import Flows, entries, generations, independent, offsets, path_links, split
-from fattree.topology import FatTree
+from fattree.shape.topology import FatTree
 
 K4 = FatTree(4)
 

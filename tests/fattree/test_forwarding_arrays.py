@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fattree.forwarding import Forwarding, forwarding, hash_multiplier
-from fattree.groups import NONE
-from fattree.iwrr import interleave, simplify
 from fattree.policies import POLICIES, Policy
-from fattree.topology import FatTree
-from fattree.wecmp import LinkState, agg_weights, pod_weights
+from fattree.routes.forwarding import Forwarding, forwarding, hash_multiplier
+from fattree.routes.groups import NONE
+from fattree.routes.iwrr import interleave, simplify
+from fattree.routes.wecmp import LinkState, agg_weights, pod_weights
+from fattree.shape.topology import FatTree
 from tests.fattree.brute_force import failing_trees, seeds
 from tests.fattree.lookups import edge_weights, group_of
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-from fattree.iwrr import interleave, simplify
+from fattree.routes.iwrr import interleave, simplify
 
 
 def defined(weights: list[int], order: list[int]) -> list[int]:

@@ -4,12 +4,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fattree.forwarding import forwarding
-from fattree.groups import NONE
-from fattree.local_repair import repaired
 from fattree.policies import POLICIES
-from fattree.topology import FatTree
-from fattree.wecmp import LinkState
+from fattree.routes.forwarding import forwarding
+from fattree.routes.groups import NONE
+from fattree.routes.local_repair import repaired
+from fattree.routes.wecmp import LinkState
+from fattree.shape.topology import FatTree
 
 TREE = FatTree(4)
 ALL_UP = LinkState.without(TREE)

@@ -7,10 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fattree.errors import TrafficError
-from fattree.experiment import Collective
-from fattree.flows import generations
-from fattree.matrices import (
+from fattree.demand.flows import generations
+from fattree.demand.matrices import (
     all_to_all,
     derangement,
     hierarchical_ring,
@@ -20,7 +18,9 @@ from fattree.matrices import (
     shard_bytes,
     shuffle,
 )
-from fattree.topology import FatTree
+from fattree.errors import TrafficError
+from fattree.experiment.model import Collective
+from fattree.shape.topology import FatTree
 from tests.fattree.brute_force import even_ks, seeds
 
 K4 = FatTree(4)

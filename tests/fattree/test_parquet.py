@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from fattree import parquet
-from fattree.parquet import ParquetError, read_parquet
-from fattree.shipped import EXPERIMENTS
-from fattree.workloads.file import COLUMNS, KEY
+from fattree.demand.workloads.file import COLUMNS, KEY
+from fattree.files import parquet
+from fattree.files.parquet import ParquetError, read_parquet
+from fattree.texts.shipped import EXPERIMENTS
 
 FRAME = pl.DataFrame({"a": [1, 2], "b": ["x", None], "c": [[1], []]})
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fattree.forwarding import port_orders
 from fattree.policies import POLICIES, RESHUFFLE_ORDERS
+from fattree.routes.forwarding import port_orders
 
 
 def orders(k: int) -> NDArray[np.int64]:

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fattree.addressing import link_named
-from fattree.failures import cut_off
-from fattree.flows import Flows, independent
-from fattree.matrices import all_to_all, derangement, ring, uniform
-from fattree.rates import rho_max
-from fattree.topology import FatTree
-from fattree.wecmp import LinkState
+from fattree.demand.flows import Flows, independent
+from fattree.demand.matrices import all_to_all, derangement, ring, uniform
+from fattree.routes.failures import cut_off
+from fattree.routes.rates import rho_max
+from fattree.routes.wecmp import LinkState
+from fattree.shape.addressing import link_named
+from fattree.shape.topology import FatTree
 from tests.fattree.brute_force import failing_trees, loads, seeds
 
 K4, K8 = FatTree(4), FatTree(8)

@@ -4,9 +4,9 @@ import pytest
 from pydantic import ValidationError
 
 from fattree.errors import PhysicsError
-from fattree.experiment import Scenario
+from fattree.experiment.model import Scenario
 from fattree.policies import POLICIES
-from fattree.record import Record, described, refuse_impossible, summary, table
+from fattree.records.record import Record, described, refuse_impossible, summary, table
 
 MEASURED = {
     "cct_ps": 17_500_000,

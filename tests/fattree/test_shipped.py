@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from fattree.errors import ExperimentError
-from fattree.experiment_file import load_experiment
-from fattree.shipped import EXPERIMENTS, found, names, shipped, title
+from fattree.texts.experiment_file import load_experiment
+from fattree.texts.shipped import EXPERIMENTS, found, names, shipped, title
 
 
 @pytest.mark.parametrize(

@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fattree import traffic
-from fattree.addressing import link_name
+from fattree.demand import traffic
 from fattree.errors import FailureError
-from fattree.experiment import Degraded, Fabric, FailureEvent, Failures, Scenario
-from fattree.failures import RouteChange, timeline
-from fattree.forwarding import forwarding
+from fattree.experiment.model import Degraded, Fabric, FailureEvent, Failures, Scenario
 from fattree.policies import POLICIES
-from fattree.slow_links import Pace, RateChange, SlowLink, after, paces, rate_changes
-from fattree.topology import FatTree
-from fattree.waypoints import waypoints
-from fattree.wecmp import MOST_WEIGHT, LinkState, Paths, agg_weights, eighths, small
+from fattree.routes.failures import RouteChange, timeline
+from fattree.routes.forwarding import forwarding
+from fattree.routes.slow_links import Pace, RateChange, SlowLink, after, paces, rate_changes
+from fattree.routes.waypoints import waypoints
+from fattree.routes.wecmp import MOST_WEIGHT, LinkState, Paths, agg_weights, eighths, small
+from fattree.shape.addressing import link_name
+from fattree.shape.topology import FatTree
 from tests.fattree.brute_force import failing_trees, link_at, paths
 
 K4 = FatTree(4)

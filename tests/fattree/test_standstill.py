@@ -5,10 +5,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fattree import traffic
-from fattree.experiment import Collective, Fabric, FailureEvent, Failures, Loss, Scenario, Transport
-from fattree.failures import timeline
-from fattree.standstill import (
+from fattree.demand import traffic
+from fattree.experiment.model import (
+    Collective,
+    Fabric,
+    FailureEvent,
+    Failures,
+    Loss,
+    Scenario,
+    Transport,
+)
+from fattree.routes.failures import timeline
+from fattree.routes.standstill import (
     LEAST_TRIES,
     NEVER,
     Patience,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from fattree.tables import Folding, terminal, write_csv
+from fattree.records.tables import Folding, terminal, write_csv
 
 HEADINGS = ("load balancer", "CCT (µs)", "over bound", "E>A", "A>C", "drops", "lost")
 CELLS = ("Switch Pkt AR", "17.18 ± 0.02", "0.73 ± 0.14 %", "192.0", "192.0", "1,234", "5")
@@ -51,6 +51,13 @@ def test_a_pipe_is_as_wide_as_columns_says_or_as_what_is_written(
     terminal().print(table)
     rows = [line for line in capsys.readouterr().out.splitlines() if "Switch Pkt AR" in line]
     assert len(rows) == (2 if given else 1) and max(map(len, rows)) <= widest
+
+
+def test_a_table_into_a_pipe_begins_with_its_headings(capsys: pytest.CaptureFixture[str]) -> None:
+    table = Folding("name", "value")
+    table.add_row("a", "1")
+    terminal().print(table)
+    assert capsys.readouterr().out.splitlines()[0].split() == ["name", "value"]
 
 
 def test_a_row_has_a_cell_for_each_column() -> None:

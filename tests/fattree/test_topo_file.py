@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from fattree.errors import ExperimentError
-from fattree.experiment import Fabric
-from fattree.experiment_file import load_experiment
-from fattree.topo_file import fabric_of
+from fattree.experiment.model import Fabric
+from fattree.files.topo_file import fabric_of
+from fattree.texts.experiment_file import load_experiment
 
 THREE = """\
 # Two pods of two edges, twice as much below an edge as above it.

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fattree.topology import FatTree, Tier
+from fattree.shape.topology import FatTree, Tier
 from tests.fattree.brute_force import even_ks
 
 trees = even_ks.map(FatTree)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fattree import traffic
-from fattree.experiment import Collective, Fabric, Packets, Scenario, Transport
+from fattree.demand import traffic
+from fattree.experiment.collective import MATRIX_KEYS, Matrix
+from fattree.experiment.model import Collective, Fabric, Packets, Scenario, Transport
 from fattree.policies import POLICIES
-from fattree.sections.collective import MATRIX_KEYS, Matrix
 from tests.fattree.brute_force import seeds
 
 SLOT_PS = 41_780

@@ -4,9 +4,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fattree.topology import FatTree
-from fattree.waypoints import starts, waypoints
-from fattree.wecmp import LinkState
+from fattree.routes.waypoints import starts, waypoints
+from fattree.routes.wecmp import LinkState
+from fattree.shape.topology import FatTree
 
 TREE = FatTree(8)
 

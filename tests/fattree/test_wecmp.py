@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fattree.topology import FatTree
-from fattree.wecmp import LinkState, agg_weights, pod_weights
+from fattree.routes.wecmp import LinkState, agg_weights, pod_weights
+from fattree.shape.topology import FatTree
 from tests.fattree.brute_force import failing_trees, paths
 from tests.fattree.lookups import edge_weights
 

@@ -4,10 +4,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from fattree.experiment import LoadBalancer, Scenario, Transport
-from hostagent import labels, transport
+from fattree.experiment.model import LoadBalancer, Scenario, Transport
 from hostagent.rules import rules
-from hostagent.state import PACKET, SENDER, Rules, blank
+from hostagent.transports import labels, transport
+from hostagent.transports.sack import acknowledge
+from hostagent.transports.state import PACKET, SENDER, Rules, blank
 
 GAP_PS = 41_780
 
@@ -52,7 +53,7 @@ class Sender:
         )
         if self.rules.recovery:
             for number in (psn,) if held is None else held:
-                transport.acknowledge(self.state, self.packets, number)
+                acknowledge(self.state, self.packets, number)
         return bool(
             transport.on_ack(self.state, self.rules, self.packets, psn, self.total, marked, now_ps)
         )
@@ -62,7 +63,7 @@ class Sender:
         label = self.packets[psn % len(self.packets)].label
         labels.on_nack(self.state, self.rules, label, now_ps)
         for number in held:
-            transport.acknowledge(self.state, self.packets, number)
+            acknowledge(self.state, self.packets, number)
         return bool(
             transport.on_nack(self.state, self.rules, self.packets, psn, self.total, now_ps)
         )

@@ -9,9 +9,9 @@ from select import epoll
 
 import pytest
 
-from fattree.experiment import Fabric, Scenario
+from fattree.experiment.model import Fabric, Scenario
 from fattree.units import PS_PER_SECOND
-from hostagent.agent import Channel, Order, Run
+from hostagent.agents.agent import Channel, Order, Run
 
 Pair = tuple[socket.socket, Channel]
 
@@ -72,7 +72,7 @@ def test_a_run_ends_at_its_limit_or_when_it_is_told(pair: Pair) -> None:
 @pytest.mark.parametrize("is_killed", [True, False])
 def test_an_agent_whose_parent_was_killed_has_no_last_words(is_killed: bool) -> None:
     ours, theirs = socket.socketpair()
-    command = [sys.executable, "-m", "hostagent.agent"]
+    command = [sys.executable, "-m", "hostagent.agents.agent"]
     # No process has this number: as if its namespace had gone with the parent.
     Channel(ours).send({"hosts": [[0, 2**22 + 1, "eth0"]]})
     if is_killed:

@@ -59,7 +59,7 @@ def done(folder):
 ALONE = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
-from hostagent import confined
+from hostagent.agents import confined
 if sys.argv[3] == "nobody":
     os.setgroups([])
     os.setresgid(65534, 65534, 65534)

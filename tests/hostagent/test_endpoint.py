@@ -8,17 +8,17 @@ from functools import partial
 import numpy as np
 import pytest
 
-from fattree.addressing import switch_ip
-from fattree.experiment import Fabric, Scenario, Transport
-from fattree.flows import Flows, independent, offsets
-from fattree.topology import FatTree
-from fattree.wecmp import LinkState
+from fattree.demand.flows import Flows, independent, offsets
+from fattree.experiment.model import Fabric, Scenario, Transport
+from fattree.routes.wecmp import LinkState
+from fattree.shape.addressing import switch_ip
+from fattree.shape.topology import FatTree
 from hostagent.build import endpoints, ends
 from hostagent.endpoint import Endpoint, MisdeliveryError, StalePacketError
 from hostagent.packets import AckFrames, DataFrames
-from hostagent.roce import parse
 from hostagent.source_routes import SourceRoutes, waypoint_addresses
-from hostagent.state import NEVER
+from hostagent.transports.roce import parse
+from hostagent.transports.state import NEVER
 
 TREE = FatTree(4)
 SCENARIO = Scenario(fabric=Fabric(k=4), transport=Transport(random_phases=False))

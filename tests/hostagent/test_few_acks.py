@@ -3,11 +3,11 @@
 import pytest
 
 from fattree.errors import ExperimentError
-from fattree.experiment import HostRule, Scenario, Transport
-from hostagent import swift, transport
+from fattree.experiment.model import HostRule, Scenario, Transport
 from hostagent.packets import DataFrames, Ends
-from hostagent.roce import parse
 from hostagent.rules import rules
+from hostagent.transports import swift, timers, transport
+from hostagent.transports.roce import parse
 from tests.hostagent.conftest import GAP_PS, Sender
 
 RTT = Scenario().zero_load_rtt_ps
@@ -68,8 +68,8 @@ def test_a_receiver_answers_the_fourth_packet_and_what_cannot_wait() -> None:
 
 def test_a_timeout_waits_for_the_packets_that_an_ack_waits_for(sack: Sender) -> None:
     sender = Sender(Scenario(transport=FOUR))
-    assert transport.timeout_ps(sender.state, sender.rules) == 3 * RTT + 3 * GAP_PS
-    assert transport.timeout_ps(sack.state, sack.rules) == 3 * RTT
+    assert timers.timeout_ps(sender.state, sender.rules) == 3 * RTT + 3 * GAP_PS
+    assert timers.timeout_ps(sack.state, sack.rules) == 3 * RTT
 
 
 @pytest.mark.parametrize(

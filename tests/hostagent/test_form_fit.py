@@ -2,7 +2,7 @@
 
 import pytest
 
-from fattree.experiment import AgentPacket, Collective, Fabric, Packets, Scenario
+from fattree.experiment.model import AgentPacket, Collective, Fabric, Packets, Scenario
 from hostagent.form_fit import misfits
 from tests.hostagent.own_packets import HEAD, OURS, SHIM
 

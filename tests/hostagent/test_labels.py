@@ -2,9 +2,9 @@
 
 from itertools import pairwise
 
-from fattree.experiment import Scenario
-from hostagent import labels
-from hostagent.state import MOST_PENALTY, PATHS, RING
+from fattree.experiment.model import Scenario
+from hostagent.transports import labels
+from hostagent.transports.state import MOST_PENALTY, PATHS, RING
 from tests.hostagent.conftest import GAP_PS, Sender
 
 RTT = Scenario().zero_load_rtt_ps

@@ -7,11 +7,11 @@ makes a window of 1.5 * 12,000 / 330 packets, and the constants are those of the
 import pytest
 
 from fattree.errors import ExperimentError
-from fattree.experiment import LoadBalancer, Scenario, Transport
+from fattree.experiment.model import LoadBalancer, Scenario, Transport
 from fattree.units import PS_PER_NS, PS_PER_US
-from hostagent import congestion, nscc
 from hostagent.rules import rules
-from hostagent.state import PSN_WINDOW, Congestion
+from hostagent.transports import congestion, nscc
+from hostagent.transports.state import PSN_WINDOW, Congestion
 from tests.hostagent.conftest import Sender
 
 ONE = nscc.ONE

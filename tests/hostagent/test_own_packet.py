@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fattree.errors import ExperimentError
-from fattree.experiment import AgentPacket, Packets, Scenario
-from hostagent import forms, packets, roce
+from fattree.experiment.model import AgentPacket, Packets, Scenario
+from hostagent import forms, packets
 from hostagent.own_packet import OwnPackets, own_forms, scenario_packets
 from hostagent.packets import Ends
+from hostagent.transports import roce
 from tests.hostagent.own_packets import AFTER_UDP, ALL, HEAD, OTHER, OURS
 
 ENDS = Ends(0x020A00000002, 0x020A00010003, 0x0A000002, 0x0A010003)

@@ -6,14 +6,15 @@ from types import SimpleNamespace
 import pytest
 
 from fattree.errors import ExperimentError
-from fattree.experiment import Scenario
+from fattree.experiment.model import Scenario
 from hostagent.own_rule import OwnRule, own_rule
 from hostagent.rules import rules
-from hostagent.state import SENDER, blank
+from hostagent.transports.state import SENDER, blank
 
-HEAD = (
-    "from dataclasses import dataclass, field\nfrom hostagent.labels import expire, random_label\n"
-)
+HEAD = """\
+from dataclasses import dataclass, field
+from hostagent.transports.labels import expire, random_label
+"""
 CHOOSE = "def next_label(state, sender, rules, packets, now_ps):\n"
 LEARN = "def on_ack(state, sender, rules, label, marked, now_ps):\n"
 STATE = "@dataclass\nclass State:\n"
@@ -238,7 +239,10 @@ def test_functions_that_call_twice_each_are_counted_as_often() -> None:
         ("import os\n", "mine.py:1: `import os`: a rule imports dataclass and field"),
         ("from os import path\n", "mine.py:1: `from os import path`: a rule imports"),
         ("from dataclasses import dataclass as d\n", "a rule imports dataclass"),
-        ("from hostagent.labels import *\n", "`from hostagent.labels import *`: a rule imports"),
+        (
+            "from hostagent.transports.labels import *\n",
+            "`from hostagent.transports.labels import *`: a rule imports",
+        ),
         ("print(1)\n", "mine.py:1: `print(1)`: outside functions there are imports, constants"),
         (
             f"{STATE} a: float = 0\n",

@@ -9,10 +9,11 @@ from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.packet import Packet, Raw
 
-from hostagent import packets, roce
+from hostagent import packets
 from hostagent.forms import beginnings
 from hostagent.packets import AckFrames, DataFrames, Ends
-from hostagent.roce import parse
+from hostagent.transports import roce
+from hostagent.transports.roce import parse
 
 ENDS = Ends(0x02000A000002, 0x02000A030103, 0x0A000002, 0x0A030103)
 BACK = Ends(0x02000A030103, 0x02000A000002, 0x0A030103, 0x0A000002)

@@ -7,11 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fattree.errors import ExperimentError
-from fattree.experiment import Scenario, Transport
-from fattree.sections.hosts import Congestion
-from hostagent import swift, transport
+from fattree.experiment.hosts import Congestion
+from fattree.experiment.model import Scenario, Transport
 from hostagent.rules import rules
-from hostagent.state import NEVER
+from hostagent.transports import swift, timers, transport
+from hostagent.transports.sack import has_new
+from hostagent.transports.state import NEVER
 from tests.hostagent.conftest import GAP_PS, Sender
 
 RTT = Scenario().zero_load_rtt_ps
@@ -102,12 +103,12 @@ def test_erasure_a_lost_ack_costs_nothing(erasure: Sender) -> None:
 
 
 def test_timeout_follows_the_mean_and_the_deviation(erasure: Sender) -> None:
-    assert transport.timeout_ps(erasure.state, erasure.rules) == 3 * RTT
-    transport.sample_rtt(erasure.state, 2 * RTT)
-    assert transport.timeout_ps(erasure.state, erasure.rules) == 2 * RTT + 4 * RTT
+    assert timers.timeout_ps(erasure.state, erasure.rules) == 3 * RTT
+    timers.sample_rtt(erasure.state, 2 * RTT)
+    assert timers.timeout_ps(erasure.state, erasure.rules) == 2 * RTT + 4 * RTT
     for _ in range(100):
-        transport.sample_rtt(erasure.state, RTT // 4)
-    assert transport.timeout_ps(erasure.state, erasure.rules) == 3 * RTT
+        timers.sample_rtt(erasure.state, RTT // 4)
+    assert timers.timeout_ps(erasure.state, erasure.rules) == 3 * RTT
 
 
 @pytest.mark.parametrize(
@@ -118,10 +119,10 @@ def test_nothing_times_out_sooner_than_the_floor(
     floor_rtt: float, before_ps: int, after_ps: int
 ) -> None:
     sender = Sender(Scenario(transport=Transport(timer_floor_rtt=floor_rtt)), packets=16)
-    assert transport.timeout_ps(sender.state, sender.rules) == before_ps
+    assert timers.timeout_ps(sender.state, sender.rules) == before_ps
     for _ in range(100):
-        transport.sample_rtt(sender.state, RTT // 4)
-    assert transport.timeout_ps(sender.state, sender.rules) == pytest.approx(after_ps, rel=1e-4)
+        timers.sample_rtt(sender.state, RTT // 4)
+    assert timers.timeout_ps(sender.state, sender.rules) == pytest.approx(after_ps, rel=1e-4)
 
 
 def test_sack_resends_every_late_hole_once_the_lowest_is_late(sack: Sender) -> None:
@@ -162,7 +163,7 @@ def test_sack_timeout_doubles_until_something_is_acknowledged(sack: Sender) -> N
 
 def test_sack_does_not_run_further_ahead_than_its_ring() -> None:
     sender = Sender(Scenario(transport=Transport(recovery="sack")), packets=100, gap_ps=10 * RTT)
-    while transport.has_new(sender.state, sender.rules, sender.packets):
+    while has_new(sender.state, sender.rules, sender.packets):
         sender.send(0)
     assert sender.state.sent == len(sender.packets) == 32
 

@@ -2,13 +2,14 @@
 
 import pytest
 
-from fattree.experiment import LoadBalancer, Scenario, Transport
-from fattree.sections.hosts import Congestion
-from hostagent import congestion, labels, nscc, swift, transport
+from fattree.experiment.hosts import Congestion
+from fattree.experiment.model import LoadBalancer, Scenario, Transport
 from hostagent.packets import AckFrames, DataFrames, Ends, wrap
-from hostagent.roce import NAK_SYNDROME, parse, parse_trimmed
 from hostagent.rules import rules
-from hostagent.state import NEVER, PATHS, TRIMMED_PENALTY
+from hostagent.transports import congestion, labels, nscc, swift, timers
+from hostagent.transports.packet_states import RESENT
+from hostagent.transports.roce import NAK_SYNDROME, parse, parse_trimmed
+from hostagent.transports.state import NEVER, PATHS, TRIMMED_PENALTY
 from tests.hostagent.conftest import GAP_PS, Sender
 
 RTT = Scenario().zero_load_rtt_ps
@@ -61,7 +62,7 @@ def test_late_rounds_leave_out_what_was_cut(trimming: Sender) -> None:
 
 def test_without_trimming_a_late_round_sends_again_what_was_sent_again(sack: Sender) -> None:
     sent(sack, 10)
-    sack.packets[0].state = transport.RESENT
+    sack.packets[0].state = RESENT
     sack.ack(8, RTT, held=(4, 5, 6, 7, 8))
     assert sent(sack, 2) == [0, 1]
 
@@ -73,7 +74,7 @@ def test_what_waits_for_the_window_goes_when_nothing_was_heard_for_a_timeout() -
     sender.state.window = 2 * swift.ONE
     sender.nack(0, RTT)
     # Three are under way and the window has two: the timer runs from when something was heard.
-    timeout_ps = transport.timeout_ps(sender.state, sender.rules)
+    timeout_ps = timers.timeout_ps(sender.state, sender.rules)
     assert sender.ready_ps() == RTT + timeout_ps
     assert sender.send(RTT + timeout_ps)[0] == 0
     assert sender.state.trimmed == 0 and sender.state.backoff == 1

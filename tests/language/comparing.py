@@ -14,12 +14,13 @@ from functools import cache
 from random import Random
 from typing import Any
 
-from emulation.compiler import CompileError, compile_preprocessed
-from emulation.compiler.diagnostics import Source
-from emulation.compiler.preprocessor import preprocess
-from emulation.softswitch.errors import PipelineError
-from emulation.softswitch.pipeline import Engine
-from emulation.softswitch.switch import CloneSession, Replica, Switch
+from ofan_p4.compiler import CompileError, compile_preprocessed
+from ofan_p4.compiler.diagnostics import Source
+from ofan_p4.compiler.preprocessor import preprocess
+from ofan_p4.softswitch.errors import PipelineError
+from ofan_p4.softswitch.pipeline import Engine
+from ofan_p4.softswitch.replication import CloneSession, Replica
+from ofan_p4.softswitch.switch import Switch
 from tests.language.drawing import WIDTHS
 from tests.language.evaluating import EndlessError
 from tests.language.programs import Drawn, drawn, entries, packets

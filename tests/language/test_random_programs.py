@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from emulation.softswitch.native import kept, machine
+from ofan_p4.softswitch.native import kept, machine
 from tests.language.comparing import compare
 from tests.language.drawing import WIDE
 from tests.language.faults import FAULTS, Fault, applied
@@ -100,8 +100,8 @@ def found_within(fault: Fault, programs: int) -> bool:
 CLONES = """
 import sys
 from pathlib import Path
-from emulation.softswitch.native import machine
-from emulation.stf import run_case
+from ofan_p4.softswitch.native import machine
+from ofan_p4.stf import run_case
 
 machine.MOST_LINES = 0
 case = Path(sys.argv[1])

@@ -20,6 +20,7 @@ MOST_BYTES = 4 << 30
 MARKS = "not slow" if os.geteuid() == 0 else "not slow and not root"
 # pytest's exit codes: all passed, some failed, nothing to run.
 PASSED, FAILED, NOTHING = 0, 1, 5
+P4_TOOLS = "emulation/p4"
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,11 @@ class Ended:
     status: int
     failed: list[str]
     seconds: float
+
+
+def python_path(root: Path, *others: Path) -> str:
+    """Return the PYTHONPATH of a checkout: that of Ofan, that of the P4 tools, and others."""
+    return ":".join(map(str, (root, root / P4_TOOLS, *others)))
 
 
 class Checkout:
@@ -66,7 +72,7 @@ class Checkout:
         command = [sys.executable, "-m", "pytest", "-q", "-rfE", "-p", "no:cacheprovider"]
         environment = os.environ | {
             # Entry points and child processes must find the copy, not what is installed.
-            "PYTHONPATH": str(self.folder),
+            "PYTHONPATH": python_path(self.folder),
             "NUMBA_CACHE_DIR": str(self.caches / "numba"),
             "XDG_CACHE_HOME": str(self.caches / "other"),
             # The same hypothesis examples for every mutant.

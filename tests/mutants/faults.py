@@ -15,12 +15,19 @@ from sim.kernels.jit import KERNEL_MODULES
 from tests.mutants.checkout import ROOT
 from tests.mutants.mutations import Mutant, mutants
 
-PACKAGES = ("fattree", "controller", "hostagent", "sim", "emulation/softswitch")
+PACKAGES = (
+    "fattree",
+    "controller",
+    "hostagent",
+    "sim",
+    "reproduction",
+    "emulation/p4/ofan_p4/softswitch",
+)
 # Not mutated, as a test could only say the same again: what the figures run and how they look, and
 # a command line's words.
 DECLARATIONS = (
-    "sim/figures/",
-    "sim/report/",
+    "reproduction/figures/",
+    "reproduction/report/",
     "sim/cli.py",
     "sim/sweeps/progress.py",
     "fattree/policies.py",

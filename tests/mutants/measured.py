@@ -12,7 +12,7 @@ from collections import defaultdict
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tests.mutants.checkout import FAILED, NOTHING, PASSED, ROOT, Checkout, digest
+from tests.mutants.checkout import FAILED, NOTHING, PASSED, ROOT, Checkout, digest, python_path
 
 KEPT = ROOT / "build" / "mutants" / "measured"
 WATCH = "tests/mutants/watch"
@@ -73,7 +73,7 @@ def measure(checkout: Checkout, test: str, *, interpreted: bool) -> Measured:
         cpu_s=LONGEST_S,
         wall_s=LONGEST_WALL_S,
         extra={
-            "PYTHONPATH": f"{checkout.folder}:{checkout.folder / WATCH}",
+            "PYTHONPATH": python_path(checkout.folder, checkout.folder / WATCH),
             "OFAN_ENTERED": str(notes),
         }
         | kernels(interpreted),

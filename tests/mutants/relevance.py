@@ -4,17 +4,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sim.kernels.jit import KERNEL_MODULES
+from tests.mutants.checkout import P4_TOOLS
 from tests.mutants.faults import package_of
 
 ROOMS = {
     "fattree": ("tests/fattree",),
     "controller": ("tests/controller",),
     "hostagent": ("tests/hostagent", "tests/test_isolation.py"),
-    "sim": ("tests/sim", "tests/theory"),
-    "emulation/softswitch": ("tests/emulation/softswitch",),
+    "sim": ("tests/sim",),
+    "reproduction": ("tests/theory",),
+    "emulation/p4/ofan_p4/softswitch": ("tests/emulation/softswitch",),
 }
 # What they are about is not mutated, and they take minutes.
-LEFT_OUT = ("tests/sim/figures/", "tests/sim/report/")
+LEFT_OUT = ("tests/reproduction/figures/", "tests/reproduction/report/")
 NAIVE = "tests/parity/test_naive_against_sim.py"
 # What of it takes seconds where kernels are plain Python, which each of them enters.
 FEW = tuple(
@@ -39,7 +41,8 @@ NEIGHBOURS = {
         HOST_RULES,
         "tests/parity/test_graphs.py",
     ),
-    "emulation/softswitch": (
+    "reproduction": ("tests/parity/test_invariant.py",),
+    "emulation/p4/ofan_p4/softswitch": (
         PROGRAMS,
         VIRTUAL,
         "tests/emulation/compiler/test_language_cases.py",
@@ -89,7 +92,7 @@ def stages(root: Path, module: str) -> list[Stage]:
 
 def is_near(test: str, source: str, module: str) -> bool:
     """Tell whether a test file is named after a module, or imports it."""
-    dotted = module.removesuffix(".py").replace("/", ".")
+    dotted = module.removeprefix(f"{P4_TOOLS}/").removesuffix(".py").replace("/", ".")
     package, _, name = dotted.rpartition(".")
     ways = (f"from {dotted} import", f"import {dotted}", f"from {package} import {name}")
     return name in Path(test).stem or any(way in source for way in ways)

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from fattree.iwrr import interleave, simplify
-from tests.mutants.checkout import ROOT, Checkout
+from fattree.routes.iwrr import interleave, simplify
+from tests.mutants.checkout import ROOT, Checkout, python_path
 from tests.mutants.faults import Fault
 from tests.mutants.judging import batches, chosen, noticing
 from tests.mutants.measured import WATCH, Measured, read
 from tests.mutants.mutations import Mutant
 from tests.mutants.relevance import Stage
 
-IWRR = "fattree/iwrr.py"
+IWRR = "fattree/routes/iwrr.py"
 
 
 def first_line(function: object) -> int:
@@ -30,11 +30,11 @@ def fault(old: str, new: str, function: int) -> Fault:
 
 
 def test_functions_that_are_entered_are_noted_in_children_and_threads_too(tmp_path: Path) -> None:
-    calls = "import threading as t, numpy as n, fattree.iwrr as i; a = n.array([[2, 4]]);"
+    calls = "import threading as t, numpy as n, fattree.routes.iwrr as i; a = n.array([[2, 4]]);"
     thread = "r = t.Thread(target=i.simplify, args=(a,)); r.start(); r.join()"
     child = f"import subprocess as s, sys; s.run([sys.executable, '-c', {calls + thread!r}])"
     notes = tmp_path / "notes"
-    environment = {"PYTHONPATH": f"{ROOT}:{ROOT / WATCH}", "OFAN_ENTERED": str(notes)}
+    environment = {"PYTHONPATH": python_path(ROOT, ROOT / WATCH), "OFAN_ENTERED": str(notes)}
     subprocess.run([sys.executable, "-c", child], env=os.environ | environment, check=True)
 
     lines = read(notes)[IWRR]

@@ -81,7 +81,7 @@ def test_a_mutant_knows_its_function_and_its_equals() -> None:
 
 
 def test_near_tests_come_first_and_each_once() -> None:
-    first, *others = stages(ROOT, "fattree/iwrr.py")
+    first, *others = stages(ROOT, "fattree/routes/iwrr.py")
     assert "tests/fattree/test_iwrr.py" in first.files
     assert [first.is_near, *(stage.is_near for stage in others)] == [True, False, False]
     paths = [path for stage in (first, *others) for path in stage.files]

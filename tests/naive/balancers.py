@@ -5,7 +5,7 @@ from fractions import Fraction
 from math import ceil
 from zlib import crc32
 
-from fattree.experiment import Scenario
+from fattree.experiment.model import Scenario
 from tests.naive.draws import WORD, Purpose, number, scaled
 from tests.naive.packet import ACK, DATA, Packet, Waypoint
 from tests.naive.plan import Group, Plan

@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from fattree.experiment import Scenario
+from fattree.experiment.model import Scenario
 from tests.naive.draws import Purpose, number
 from tests.naive.tree import Tree
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fattree.experiment import FailureEvent, Place, Scenario
+from fattree.experiment.model import FailureEvent, Place, Scenario
 from tests.naive.draws import WORD, Purpose, number
 from tests.naive.traffic import Message
 from tests.naive.tree import Down, Links, Tree

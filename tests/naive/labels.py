@@ -7,7 +7,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Protocol
 
-from fattree.experiment import Scenario
+from fattree.experiment.model import Scenario
 from tests.naive.draws import Purpose, number, scaled
 from tests.naive.schemes import SCHEMES
 from tests.naive.transport import Memory, Recovery, Timer

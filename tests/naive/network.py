@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 from enum import IntEnum
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Any
 
-from fattree.experiment import Scenario
+from fattree.experiment.model import Scenario
 from tests.naive import draws, failures, traffic
 from tests.naive.balancers import Balancer, HostPointers
 from tests.naive.host import Flow, Host
@@ -18,9 +18,10 @@ from tests.naive.tree import Down, Links, Place, Tree
 from tests.naive.wire import NEVER, PS_PER_NS, Wire
 
 NOTHING: Down = frozenset()
-# So many packets of each flow, and so much time, without anything new: more than needed.
+# So many packets of each flow, and so much time between two looks, without anything new: more than
+# needed.
 IN_VAIN = 100
-IN_VAIN_RTTS = 20
+IN_VAIN_RTTS = 3
 
 
 class Kind(IntEnum):
@@ -73,6 +74,7 @@ class Network:
         self.looked_ps = -1
         self.was_changing = False
         self.sent_then: dict[int, int] = {}
+        self.looks = 0
         self.failed = NOTHING
         self.routed = failures.Change(0, NOTHING)
         self.route()
@@ -160,7 +162,10 @@ class Network:
         if now_ps < self.next_look_ps:
             return False
 
-        self.next_look_ps = now_ps + IN_VAIN_RTTS * self.scenario.zero_load_rtt_ps
+        # A packet may wait long at any link of its way, there and back: each look is after all that
+        # was on a link, or waited for it, at the one before.
+        arrivals = [event[0] for event in self.events if event[1] is Kind.ARRIVE]
+        self.next_look_ps = max([now_ps + IN_VAIN_RTTS * self.scenario.zero_load_rtt_ps, *arrivals])
         began = [flow for flow in self.flows if flow.started_ps != NEVER]
         still = [flow for flow in began if flow.done_ps == NEVER]
         sent = {flow.number: flow.transmissions for flow in began}
@@ -173,10 +178,12 @@ class Network:
         has_moved = self.moved_ps > self.looked_ps or not all(flow.packets for flow in still)
         if has_moved or is_changing or was_changing:
             self.looked_ps = now_ps
+            self.looks = 0
             self.sent_then = sent
             return False
 
-        return all(
+        self.looks += 1
+        return self.looks > 2 * self.wire.longest_path and all(
             sent[flow] >= self.sent_then.get(flow, 0) + IN_VAIN
             for flow in sent
             if flow in self.unfinished
@@ -298,6 +305,17 @@ class Network:
         foreseen_ps = passage.departure_ps + latency_ps
         self.at(foreseen_ps, Kind.ARRIVE, *place, (packet, passage, latency_ps))
 
+    def foresee_anew(self) -> None:
+        """Let packets arrive earlier that leave earlier than foreseen."""
+        # Whoever gives way at a slow link may be sent when it is fast again. Later ones see to that
+        # themselves (`happen`).
+        for number, (time_ps, kind, *rest, subject) in enumerate(self.events):
+            if kind is Kind.ARRIVE:
+                _, passage, latency_ps = subject
+                time_ps = min(time_ps, passage.departure_ps + latency_ps)
+                self.events[number] = (time_ps, kind, *rest, subject)
+        heapify(self.events)
+
     def size(self, packet: Packet) -> int:
         is_long = packet.kind == DATA and not packet.trimmed
         return self.wire.data_bytes if is_long else self.wire.ack_bytes
@@ -344,6 +362,8 @@ class Network:
             packet = replace(packet, marked=True)
         size = self.size(packet)
         passage = port.hurry(now_ps, size) if packet.trimmed else port.put(now_ps, size)
+        if packet.trimmed and port.slow:
+            self.foresee_anew()
         switch, number = place
         directed = self.first_directed(switch) + number - 1
         unlucky = self.is_unlucky(port, self.threshold(place), directed)

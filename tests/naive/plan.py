@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import gcd
 
-from fattree.experiment import Scenario
+from fattree.experiment.model import Scenario
 from tests.naive.draws import Purpose, number, scaled
 from tests.naive.schemes import SCHEMES
 from tests.naive.tree import Links, Tree

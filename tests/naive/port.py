@@ -2,33 +2,38 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import takewhile
+from itertools import islice, takewhile
 
 from tests.naive.wire import Wire
 
 
 @dataclass(slots=True)
 class Passage:
-    """A packet's way through a queue: when it came, when it is sent, when its last bit is out."""
+    """A packet's way through a queue: when it came, when it is sent, when its last bit is out.
+
+    From `free_ps` on the link is free again. `turn` counts all that came before it.
+    """
 
     size: int
     enqueued_ps: int
-    start_ps: int
-    departure_ps: int
+    turn: int
+    start_ps: int = 0
+    departure_ps: int = 0
+    free_ps: int = 0
 
 
 @dataclass(slots=True)
 class Port:
-    """An output queue and its link.
+    """An output queue and its link: a server with two lines of customers.
 
-    `log` has every packet that was accepted, `hurried` those with priority: they go before all that
-    wait, and wait behind what is being sent and behind each other. `slow` says from when on it is
-    like another wire.
+    `log` has every packet that was accepted, `hurried` those with priority. Whenever the link is
+    free it takes one of those with priority that have come before this instant, or else whoever
+    has come first. `slow` says from when on it is like another wire: the one at the start of a
+    transmission counts for all of it.
     """
 
     wire: Wire
     slow: list[tuple[int, Wire]] = field(default_factory=list)
-    free_ps: int = 0
     max_bytes: int = 0
     drops: int = 0
     marks: int = 0
@@ -50,28 +55,51 @@ class Port:
 
     def put(self, now_ps: int, size: int) -> Passage:
         """Accept a packet."""
-        start_ps = max(self.free_ps, now_ps)
-        wire = self.wire_at(start_ps)
-        departure_ps = start_ps + wire.sending_ps(size)
-        self.free_ps = start_ps + wire.sending_ps(size + wire.gap_bytes)
-        passage = Passage(size, now_ps, start_ps, departure_ps)
+        passage = Passage(size, now_ps, self.packets)
+        self.send(passage, max(now_ps, self.free_ps))
         self.log.append(passage)
         self.max_bytes = max(self.max_bytes, self.bytes_at(now_ps))
         return passage
 
     def hurry(self, now_ps: int, size: int) -> Passage:
-        """Accept a packet with priority: all that is not being sent yet gives way."""
-        slot_ps = self.wire.sending_ps(size + self.wire.gap_bytes)
-        waiting = [one for one in self.log if one.start_ps > now_ps]
-        start_ps = waiting[0].start_ps if waiting else max(self.free_ps, now_ps)
-        for one in waiting:
-            one.start_ps += slot_ps
-            one.departure_ps += slot_ps
-
-        self.free_ps = max(self.free_ps, now_ps) + slot_ps
-        passage = Passage(size, now_ps, start_ps, start_ps + self.wire.sending_ps(size))
+        """Accept a packet with priority, and serve all anew that is not being sent yet."""
+        passage = Passage(size, now_ps, self.packets)
+        free_ps = max((one.free_ps for one in self.begun(now_ps)), default=0)
+        plain = self.unbegun(self.log, now_ps)
+        urgent = [*self.unbegun(self.hurried, now_ps), passage]
         self.hurried.append(passage)
+
+        while plain or urgent:
+            first = min(plain[:1] + urgent[:1], key=lambda one: one.turn)
+            now_ps = max(free_ps, first.enqueued_ps)
+            if urgent and urgent[0].enqueued_ps < now_ps:
+                first = urgent[0]
+            (urgent if urgent and first is urgent[0] else plain).pop(0)
+            self.send(first, now_ps)
+            free_ps = first.free_ps
         return passage
+
+    def send(self, passage: Passage, start_ps: int) -> None:
+        """Let a transmission start then."""
+        wire = self.wire_at(start_ps)
+        passage.start_ps = start_ps
+        passage.departure_ps = start_ps + wire.sending_ps(passage.size)
+        passage.free_ps = start_ps + wire.sending_ps(passage.size + wire.gap_bytes)
+
+    def begun(self, now_ps: int) -> list[Passage]:
+        """Return the last packet of each line that is being sent or has been."""
+        lines = (self.log, self.hurried)
+        begun = ((one for one in reversed(line) if one.start_ps <= now_ps) for line in lines)
+        return [last for line in begun for last in islice(line, 1)]
+
+    def unbegun(self, line: list[Passage], now_ps: int) -> list[Passage]:
+        """Return the packets of a line that are not being sent yet, in order."""
+        return [*takewhile(lambda one: one.start_ps > now_ps, reversed(line))][::-1]
+
+    @property
+    def free_ps(self) -> int:
+        """Return when the link will be free."""
+        return max((line[-1].free_ps for line in (self.log, self.hurried) if line), default=0)
 
     @property
     def packets(self) -> int:

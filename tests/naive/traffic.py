@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil
 
-from fattree.experiment import Scenario
+from fattree.experiment.model import Scenario
 from tests.naive.collectives import jobs
 from tests.naive.draws import Purpose, number, scaled
 from tests.naive.schemes import SCHEMES

@@ -9,7 +9,7 @@ integers, rounded down.
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from fattree.experiment import Scenario
+from fattree.experiment.model import Scenario
 from tests.naive.draws import Purpose, number, scaled
 from tests.naive.nscc import News, NsccWindow
 from tests.naive.wire import NEVER, Wire

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from math import gcd
 
-from fattree.experiment import Scenario
+from fattree.experiment.model import Scenario
 
 Place = tuple[int, int]
 Down = frozenset[int]

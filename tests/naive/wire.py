@@ -3,7 +3,7 @@
 from fractions import Fraction
 from math import floor
 
-from fattree.experiment import Scenario
+from fattree.experiment.model import Scenario
 from tests.naive.schemes import SCHEMES
 from tests.naive.tree import Tree
 

@@ -11,8 +11,8 @@ from math import ceil
 from typing import NamedTuple
 
 from emulation.virtual.fabric import VirtualFabric
-from fattree.experiment import Scenario
-from fattree.flows import Flows
+from fattree.demand.flows import Flows
+from fattree.experiment.model import Scenario
 
 PS_A_BIT_AT_1_GBPS = 1000
 FOR_EVER_PS = 1 << 60

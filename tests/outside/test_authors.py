@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fattree.bounds import Timing, ack_times_ps
-from fattree.experiment import Scenario
+from fattree.demand.bounds import Timing, ack_times_ps
+from fattree.experiment.model import Scenario
 from sim import run
 from tests.outside.tables import name_of, rows
 

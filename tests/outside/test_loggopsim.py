@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from fattree.experiment import Scenario
-from fattree.workloads.file import About, write_workload
-from fattree.workloads.goal import goal_graph
-from fattree.workloads.goal_file import read_goal
+from fattree.demand.workloads.file import About, write_workload
+from fattree.experiment.model import Scenario
+from fattree.generators.goal import goal_graph
+from fattree.generators.goal_file import read_goal
 from sim import run
 from tests.outside.patterns import PATTERNS, goal
 from tests.outside.tables import name_of, rows

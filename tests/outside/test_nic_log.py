@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fattree import traffic
-from fattree.experiment import Scenario
+from fattree.demand import traffic
+from fattree.experiment.model import Scenario
 from tests.outside.nic_log import Log, faults, logged
 
 POLICIES = ("ofan", "rsq", "host_pkt", "switch_pkt_ar")

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from fattree.experiment import Scenario, Transport
+from fattree.experiment.model import Scenario, Transport
 from fattree.units import PS_PER_NS, PS_PER_US
-from hostagent import congestion, labels, nscc, state
 from hostagent.rules import rules
+from hostagent.transports import congestion, labels, nscc, state
 from tests.hostagent.conftest import Sender
 from tests.outside.tables import table
 

@@ -10,8 +10,8 @@ from google.protobuf import text_format
 from p4.config.v1 import p4info_pb2
 
 import p4src
-from emulation.compiler import CompileError, compile_file
 from fattree.policies import POLICIES
+from ofan_p4.compiler import CompileError, compile_file
 
 SOURCES = sorted([*p4src.FOLDER.glob("*.p4"), *p4src.INCLUDE.glob("*.p4")])
 

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from fattree.demand.traffic import check_collective
+from fattree.demand.workloads.collectives import ALGORITHMS
+from fattree.demand.workloads.file import About, write_workload
+from fattree.demand.workloads.graph import Graph
 from fattree.errors import FabricError
-from fattree.experiment import Collective, Fabric, Job, LoadBalancer, Scenario
+from fattree.experiment.model import Collective, Fabric, Job, LoadBalancer, Scenario
 from fattree.policies import POLICIES
-from fattree.topology import FatTree
-from fattree.traffic import check_collective
-from fattree.workloads.collectives import ALGORITHMS
-from fattree.workloads.file import About, write_workload
-from fattree.workloads.graph import Graph
+from fattree.shape.topology import FatTree
 from tests.parity.scenarios import allowed, failures, options, transports
 
 TREE = FatTree(4)
@@ -119,7 +119,7 @@ def graph_scenarios(draw: Any, folder: Path, is_any: bool = True, most_planes: i
             latency_ns=draw(st.sampled_from((500, 83.56, 10_000))),
         ),
         load_balancer=draw(options()) if is_any else LoadBalancer(),
-        transport=allowed(policy, draw(transports(can_trim=not broken.degraded))),
+        transport=allowed(policy, draw(transports(can_trim=True))),
         failures=broken,
         **traffic,
     )

@@ -10,7 +10,7 @@ from emulation.virtual import simulated
 from emulation.virtual.fabric import VirtualFabric
 from emulation.virtual.machine import NativeMachine
 from emulation.virtual.native import NativeFabric
-from fattree.experiment import (
+from fattree.experiment.model import (
     AgentPacket,
     Collective,
     Fabric,

@@ -14,7 +14,7 @@ from emulation.errors import EmulationError
 from emulation.virtual import simulated
 from emulation.virtual.fabric import VirtualFabric
 from fattree.errors import FabricError
-from fattree.experiment import Collective, Fabric, FailureEvent, Failures, Scenario
+from fattree.experiment.model import Collective, Fabric, FailureEvent, Failures, Scenario
 from fattree.policies import POLICIES
 from tests import naive
 from tests.parity import (
@@ -22,6 +22,7 @@ from tests.parity import (
     test_programs_equal_kernels,
     test_virtual_equals_simulator,
 )
+from tests.parity.drawing import pairs
 from tests.parity.scenarios import HORIZON_PS, scenarios, virtual
 
 LENIENT = settings(deadline=None, suppress_health_check=list(HealthCheck))
@@ -79,8 +80,7 @@ def scenario(shape: str, policy: str, **others: Any) -> Scenario:
     )
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(("policy", "shape"), pairs([*POLICIES], [*SHAPES], quick=2))
 def test_every_load_balancer_is_the_same_on_every_fabric(policy: str, shape: str) -> None:
     # Late routes: a change of plans while packets are under way.
     failures = Failures(rate=0.2, at_ns=1500, convergence_rtt=0.5)

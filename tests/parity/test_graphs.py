@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 import sim
 from emulation.virtual.fabric import VirtualFabric
 from emulation.virtual.simulated import run as run_programs
+from fattree.demand.workloads.file import About, write_workload
+from fattree.demand.workloads.graph import Graph
 from fattree.errors import FabricError
-from fattree.experiment import Collective, Fabric, Scenario
+from fattree.experiment.model import Collective, Fabric, Scenario
 from fattree.policies import POLICIES
-from fattree.workloads.file import About, write_workload
-from fattree.workloads.graph import Graph
 from tests import naive
 from tests.parity.graphs import can_be_built, graph_scenarios
 from tests.parity.scenarios import HORIZON_PS
@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @given(data=st.data())
-@settings(LENIENT, max_examples=30)
+@settings(LENIENT, max_examples=12)
 def test_the_simulator_does_what_the_plain_model_does(data: st.DataObject, folder: Path) -> None:
     scenario = data.draw(graph_scenarios(folder))
     assume(can_be_built(scenario))
@@ -57,7 +57,7 @@ def assert_virtual_is_same(scenario: Scenario) -> None:
 
 
 @given(data=st.data())
-@settings(LENIENT, max_examples=5)
+@settings(LENIENT, max_examples=4)
 def test_the_virtual_network_does_what_the_simulator_does(
     data: st.DataObject, folder: Path
 ) -> None:

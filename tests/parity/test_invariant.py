@@ -8,8 +8,8 @@ import pytest
 
 import sim
 from emulation.virtual.fabric import VirtualFabric
-from fattree.experiment import Collective, Fabric, Scenario
-from sim.report.measures.balance import most_feeding, sources, spreads
+from fattree.experiment.model import Collective, Fabric, Scenario
+from reproduction.report.measures.balance import most_feeding, sources, spreads
 
 LONG = Collective(matrix="inter_pod_permutation", message_bytes=40 * 4096)
 

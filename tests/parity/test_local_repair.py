@@ -10,11 +10,11 @@ from controller.local_repair import repaired as without_dead_ports
 from controller.pipeline import Pipeline
 from controller.plan import Planner
 from emulation.virtual.fabric import VirtualFabric
-from fattree.experiment import Collective, Fabric, FailureEvent, Failures, Scenario
-from fattree.forwarding import scenario_forwarding
-from fattree.local_repair import repaired
+from fattree.experiment.model import Collective, Fabric, FailureEvent, Failures, Scenario
 from fattree.policies import POLICIES
-from fattree.wecmp import LinkState
+from fattree.routes.forwarding import scenario_forwarding
+from fattree.routes.local_repair import repaired
+from fattree.routes.wecmp import LinkState
 from tests.parity.test_virtual_equals_simulator import assert_same
 
 EDGE = FailureEvent(link="edge0_0-agg0_1", down_ns=2_000, up_ns=14_000)

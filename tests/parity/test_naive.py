@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from fattree.experiment import Collective, Fabric, Failures, Scenario, Transport
+from fattree.experiment.model import Collective, Fabric, Failures, Scenario, Transport
 from fattree.policies import POLICIES
 from tests import naive
 from tests.naive.balancers import Balancer

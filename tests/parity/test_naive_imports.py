@@ -4,9 +4,20 @@ import ast
 from pathlib import Path
 
 NAIVE = Path(__file__).parents[1] / "naive"
-OURS = ("fattree", "hostagent", "controller", "emulation", "sim", "p4src", "p4messages", "ofan")
+OURS = (
+    "fattree",
+    "hostagent",
+    "controller",
+    "emulation",
+    "sim",
+    "reproduction",
+    "p4src",
+    "ofan_p4",
+    "p4messages",
+    "ofan",
+)
 # The scenario, and the parts of it whose types a signature names.
-ALLOWED = {("fattree.experiment", name) for name in ("Scenario", "FailureEvent", "Place")}
+ALLOWED = {("fattree.experiment.model", name) for name in ("Scenario", "FailureEvent", "Place")}
 
 
 def imported(source: str) -> set[tuple[str, str]]:

@@ -14,7 +14,7 @@ from emulation.outcomes.outcome import Outcome
 from emulation.virtual.fabric import VirtualFabric
 from emulation.virtual.machine import NativeMachine
 from emulation.virtual.native import NativeFabric
-from fattree.experiment import (
+from fattree.experiment.model import (
     Collective,
     Fabric,
     FailureEvent,
@@ -26,7 +26,8 @@ from fattree.experiment import (
 )
 from fattree.policies import POLICIES
 from tests.emulation.virtual.python_machine import PythonMachine
-from tests.parity.scenarios import HOSTS_TOO, NSCC_INCAST, SLOW, TRIMMING
+from tests.parity.drawing import pairs
+from tests.parity.scenarios import HOSTS_TOO, NSCC_INCAST, SLOW, TRIMMING, TRIMMING_SLOW
 
 SMALL = Collective(message_bytes=24 * 4096)
 ALL_TO_ALL = Collective(matrix="all_to_all", message_bytes=12 * 4096)
@@ -38,6 +39,7 @@ FAILING = {
     f"G = {rtts:g} RTT": Failures(events=BREAKS, convergence_rtt=rtts)
     for rtts in (0, 2, float("inf"))
 }
+FAILURES = {"no failure": Failures(), **FAILING}
 TRIMMED_SACK = Transport(recovery="sack", trimming=True)
 TIGHT = Fabric(k=4, queue_bytes=10_000)
 
@@ -68,10 +70,9 @@ def ended(run: Callable[[], Outcome]) -> Outcome | str:
         return str(error).partition(" us, ")[2]
 
 
-@pytest.mark.parametrize("failures", [Failures(), *FAILING.values()], ids=["no failure", *FAILING])
-@pytest.mark.parametrize("policy", POLICIES)
-def test_every_load_balancer_has_the_same_events(policy: str, failures: Failures) -> None:
-    wanted = scenario(policy, failures=failures)
+@pytest.mark.parametrize(("policy", "failing"), pairs([*POLICIES], [*FAILURES]))
+def test_every_load_balancer_has_the_same_events(policy: str, failing: str) -> None:
+    wanted = scenario(policy, failures=FAILURES[failing])
     theirs = ended(VirtualFabric(wanted).run)
     ours = ended(lambda: native(wanted))
     if isinstance(theirs, str) or isinstance(ours, str):
@@ -98,6 +99,8 @@ def test_every_load_balancer_has_the_same_events(policy: str, failures: Failures
             **TRIMMING,
             "transport": TRIMMED_SACK.model_copy(update={"congestion": "nscc"}),
         },
+        {**TRIMMING_SLOW, "transport": TRIMMED_SACK},
+        {"policy": "host_dr", **TRIMMING_SLOW, "transport": Transport(trimming=True)},
         # NACKs wait in lanes of ports whose queues are empty until data come.
         {"fabric": TIGHT, "collective": ALL_TO_ALL, "transport": TRIMMED_SACK},
         {
@@ -143,6 +146,8 @@ def test_every_load_balancer_has_the_same_events(policy: str, failures: Failures
         "trimming and SACK",
         "trimming, waypoints and failures",
         "trimming and NSCC",
+        "trimming, slow links",
+        "trimming, slow links, waypoints",
         "trimming all to all",
         "trimming all to all, flowlets",
         "few ACKs",

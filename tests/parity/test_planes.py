@@ -12,22 +12,30 @@ import pytest
 import sim
 from emulation.virtual.fabric import VirtualFabric
 from emulation.virtual.simulated import run as run_programs
+from fattree.demand.traffic import check_collective, flows
+from fattree.demand.workloads.file import About, write_workload
 from fattree.errors import TrafficError
-from fattree.experiment import Collective, Fabric, Job, Scenario
+from fattree.experiment.model import Collective, Fabric, Job, Scenario
+from fattree.generators.building import Builder
+from fattree.generators.model import Model
+from fattree.generators.training import Step, training_graph
 from fattree.policies import POLICIES
-from fattree.traffic import check_collective, flows
-from fattree.workloads.building import Builder
-from fattree.workloads.file import About, write_workload
-from fattree.workloads.model import Model
-from fattree.workloads.training import Step, training_graph
 from tests import naive
 from tests.parity import test_programs_equal_kernels
+from tests.parity.drawing import pairs
 from tests.parity.scenarios import HORIZON_PS
 from tests.parity.test_naive_against_sim import of_naive, of_sim
 from tests.parity.test_virtual_equals_simulator import assert_same
 
 LEAVES = {"planes": 2, "edges_per_pod": 2, "hosts_per_edge": 2, "aggs_per_pod": 2}
 THREE_LEVELS = {"planes": 2, "k": 4}
+# In this order those of the quick tests are the smaller ones.
+PLANES = {
+    "fat-trees, keep": (THREE_LEVELS, "keep"),
+    "leaf-spines, spray": (LEAVES, "spray"),
+    "fat-trees, spray": (THREE_LEVELS, "spray"),
+    "leaf-spines, keep": (LEAVES, "keep"),
+}
 TINY = Model(
     name="tiny",
     hidden=1024,
@@ -59,11 +67,11 @@ def all_reduce(fabric: dict[str, Any], use: str, **others: Any) -> Scenario:
     return Scenario(fabric=made, collective=collective, seed=3, **others)
 
 
-@pytest.mark.parametrize("use", ["spray", "keep"])
-@pytest.mark.parametrize("fabric", [LEAVES, THREE_LEVELS], ids=["leaf-spines", "fat-trees"])
-@pytest.mark.parametrize("policy", ["ofan", "host_dr", "host_pkt_ar", "subflow"])
-def test_an_all_reduce_goes_over_planes(policy: str, fabric: dict[str, Any], use: str) -> None:
-    wanted = all_reduce(fabric, use, policy=policy)
+@pytest.mark.parametrize(
+    ("policy", "planes"), pairs(["ofan", "host_dr", "host_pkt_ar", "subflow"], [*PLANES])
+)
+def test_an_all_reduce_goes_over_planes(policy: str, planes: str) -> None:
+    wanted = all_reduce(*PLANES[planes], policy=policy)
     result = assert_all_same(wanted)
     # Each plane has its part, and nothing leaves it.
     plane = result.flows.source // wanted.tree.machines

@@ -10,13 +10,11 @@ from hypothesis import strategies as st
 import sim
 from emulation.errors import EmulationError, UnsupportedError
 from emulation.programs.switch_program import built_in, size_of
-from emulation.softswitch.native import context
-from emulation.softswitch.pipeline import Pipeline
 from emulation.virtual.control import Control
 from emulation.virtual.events import Clock
 from emulation.virtual.simulated import SimulatedFabric, run
 from fattree.errors import FabricError
-from fattree.experiment import (
+from fattree.experiment.model import (
     Collective,
     Controller,
     Fabric,
@@ -27,8 +25,10 @@ from fattree.experiment import (
     Transport,
 )
 from fattree.policies import POLICIES
+from ofan_p4.softswitch.native import context
+from ofan_p4.softswitch.pipeline import Pipeline
 from sim import UnfinishedError
-from tests.parity.scenarios import SLOW, scenarios, virtual
+from tests.parity.scenarios import SLOW, TRIMMING_SLOW, scenarios, virtual
 
 SMALL = Collective(message_bytes=24 * 4096)
 BREAKS = (
@@ -137,9 +137,11 @@ def test_repair_and_drops_are_the_same() -> None:
         assert_same(run(wanted), sim.run(wanted))
 
 
+@pytest.mark.parametrize("trims", [False, True], ids=["", "trimming"])
 @pytest.mark.parametrize("policy", ["ofan", "jsq", "host_dr", "flow"])
-def test_slow_links_are_the_same_with_threads_too(policy: str) -> None:
-    wanted = scenario(policy, failures=SLOW)
+def test_slow_links_are_the_same_with_threads_too(policy: str, trims: bool) -> None:
+    trimming: dict[str, Any] = TRIMMING_SLOW | {"transport": Transport(trimming=True)}
+    wanted = scenario(policy, **trimming if trims else {"failures": SLOW})
     theirs = sim.run(wanted)
     assert_same(run(wanted, threads=2), theirs)
     assert_same(sim.run(wanted, threads=2), theirs)
@@ -166,8 +168,14 @@ def searched(pipeline: Pipeline) -> list[dict[tuple[int, int], list[int]]]:
     ]
 
 
-@pytest.mark.parametrize("k", [4, 8])
-@pytest.mark.parametrize("policy", ["ofan", "switch_pkt", "jsq", "host_dr", "ofan_jsq_start"])
+@pytest.mark.parametrize(
+    ("policy", "k"),
+    [
+        *((policy, 4) for policy in ("ofan", "switch_pkt", "jsq", "host_dr", "ofan_jsq_start")),
+        ("ofan", 8),
+        *(pytest.param(policy, 8, marks=pytest.mark.slow) for policy in ("switch_pkt", "jsq")),
+    ],
+)
 def test_tables_are_those_that_the_controller_writes(policy: str, k: int) -> None:
     wanted = scenario(policy, k=k, failures=Failures(rate=0.05))
     program = built_in(wanted.scheme.program, size_of(wanted.tree))

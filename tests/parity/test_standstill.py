@@ -10,7 +10,15 @@ import sim
 from emulation.errors import EmulationError
 from emulation.virtual import simulated
 from emulation.virtual.engine import fabric
-from fattree.experiment import Collective, Fabric, FailureEvent, Failures, Loss, Scenario, Transport
+from fattree.experiment.model import (
+    Collective,
+    Fabric,
+    FailureEvent,
+    Failures,
+    Loss,
+    Scenario,
+    Transport,
+)
 from fattree.units import PS_PER_US
 from tests.naive import network as naive
 

@@ -12,7 +12,7 @@ from emulation.errors import EmulationError
 from emulation.outcomes.folder import flows_of, ports_of, record
 from emulation.outcomes.outcome import Outcome
 from emulation.virtual.fabric import VirtualFabric
-from fattree.experiment import (
+from fattree.experiment.model import (
     Collective,
     Fabric,
     FailureEvent,
@@ -23,7 +23,7 @@ from fattree.experiment import (
 )
 from fattree.policies import POLICIES
 from sim.sweeps.run_frames import flow_frame, port_frame
-from tests.parity.scenarios import HOSTS_TOO, NSCC_INCAST, SLOW, TRIMMING
+from tests.parity.scenarios import HOSTS_TOO, NSCC_INCAST, SLOW, TRIMMING, TRIMMING_SLOW
 
 SMALL = Collective(message_bytes=24 * 4096)
 TRIMMED_SACK = Transport(recovery="sack", trimming=True)
@@ -97,6 +97,8 @@ def test_every_load_balancer_is_the_same_on_both_networks(policy: str) -> None:
         {"policy": "switch_pkt_ar", **TRIMMING, "transport": TRIMMED_SACK},
         {"policy": "host_dr", **TRIMMING, "transport": TRIMMED_SACK, "failures": HOSTS_TOO},
         {"policy": "uet_bitmap", **TRIMMING, "transport": TRIMMED_NSCC},
+        {**TRIMMING_SLOW, "transport": TRIMMED_SACK},
+        {"policy": "host_dr", **TRIMMING_SLOW, "transport": TRIMMED_NSCC},
         {"policy": "host_pkt_ar", "transport": TRIMMED_SACK.model_copy(update=FEW)},
         {"policy": "host_dr", **TRIMMING, "transport": TRIMMED_NSCC.model_copy(update=FEW)},
         {"transport": Transport(packets_per_ack=5)},
@@ -117,6 +119,8 @@ def test_every_load_balancer_is_the_same_on_both_networks(policy: str) -> None:
         "trimming and SACK",
         "trimming, waypoints and failures",
         "trimming and NSCC",
+        "trimming, slow links",
+        "trimming, slow links, waypoints and NSCC",
         "few ACKs",
         "few ACKs, trimming, waypoints and NSCC",
         "few ACKs and erasure",

@@ -4,8 +4,8 @@ import os
 import time
 from pathlib import Path
 
-from fattree.experiment import Scenario
-from fattree.record import Record
+from fattree.experiment.model import Scenario
+from fattree.records.record import Record
 from sim.runs import engine
 
 WORKERS = 2

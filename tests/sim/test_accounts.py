@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fattree.errors import PhysicsError
-from fattree.experiment import Scenario
+from fattree.experiment.model import Scenario
 from sim import run
 from sim.sweeps.accounts import arrived, handled, refuse_impossible
 

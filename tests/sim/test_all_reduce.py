@@ -3,8 +3,8 @@
 import pytest
 
 import sim
-from fattree.bounds import Timing, arrival_ps, return_ps
-from fattree.experiment import Collective, Fabric, Scenario, Transport
+from fattree.demand.bounds import Timing, arrival_ps, return_ps
+from fattree.experiment.model import Collective, Fabric, Scenario, Transport
 
 PACKETS = 4
 

@@ -9,8 +9,8 @@ from types import ModuleType
 import click
 import pytest
 
-from fattree import traffic
-from fattree.experiment import Collective, Fabric, Scenario
+from fattree.demand import traffic
+from fattree.experiment.model import Collective, Fabric, Scenario
 from sim.runs.engine import run
 
 FILE = Path(__file__).resolve().parents[2] / "benchmarks" / "simulator.py"

@@ -2,14 +2,18 @@
 
 import os
 import pickle
+import shutil
 import subprocess
 import sys
+from fnmatch import fnmatch
 from pathlib import Path
 
 import numba
 import pytest
 
 from sim.kernels.jit import KERNEL_MODULES, KERNEL_ROOMS, ROOT
+from sim.programs.programmed import COMPILED
+from sim.programs.windows import advance_program
 from tests.sim.imports import import_closure
 
 SHOW = "from sim.kernels.jit import CACHE; print(CACHE.folder); print(CACHE.note)"
@@ -86,11 +90,18 @@ def run(home: Path, **variables: str) -> str:
     return done.stdout + done.stderr
 
 
-def test_code_with_bounds_checks_is_kept_apart(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home in which the function's code is kept."""
+    home = tmp_path_factory.mktemp("home")
+    assert run(home) == "0\n"
+    return home
+
+
+def test_code_with_bounds_checks_is_kept_apart(filled: Path) -> None:
     """What is kept without them would not check, and what is kept with them would be slow."""
-    assert [run(tmp_path), run(tmp_path)] == ["0\n", "1\n"]
-    assert [run(tmp_path, NUMBA_BOUNDSCHECK="1") for _ in range(2)] == ["0\n", "1\n"]
-    assert run(tmp_path, NUMBA_BOUNDSCHECK="0") == run(tmp_path) == "1\n"
+    assert [run(filled, NUMBA_BOUNDSCHECK="1") for _ in range(2)] == ["0\n", "1\n"]
+    assert run(filled, NUMBA_BOUNDSCHECK="0") == "1\n"
 
 
 class Trap:
@@ -103,8 +114,10 @@ class Trap:
         return open, (str(self.file), "w")
 
 
-def test_kernels_are_loaded_but_not_unpickled_where_others_could_write(tmp_path: Path) -> None:
-    assert run(tmp_path) == "0\n"
+def test_kernels_are_loaded_but_not_unpickled_where_others_could_write(
+    filled: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(filled, tmp_path, dirs_exist_ok=True)
     assert run(tmp_path) == "1\n"
     for file in (tmp_path / ".cache/ofan/kernels").glob("*/*.nb*"):
         file.write_bytes(pickle.dumps(Trap(tmp_path / "trapped")))
@@ -123,3 +136,12 @@ def test_every_module_of_kernels_names_the_cache() -> None:
     assert {Path(path).parent.as_posix() for path in set(KERNEL_MODULES) - needed} <= {
         *KERNEL_ROOMS
     }
+
+
+def test_the_file_of_the_kernels_around_programs_is_known_by_its_name() -> None:
+    if not hasattr(advance_program, "signatures"):
+        pytest.skip("kernels are plain Python here")
+
+    # As numba itself names it: the module, the function, its line.
+    name = advance_program._cache._cache_file._data_name_pattern.format(number=1)
+    assert fnmatch(name, COMPILED)

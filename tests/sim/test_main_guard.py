@@ -43,6 +43,25 @@ def test_a_script_without_a_guard_is_told_so_at_once(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+ASKING = """\
+from sim.sweeps.main_guard import refuse_unguarded
+
+if __name__ == "__main__":
+    refuse_unguarded()
+    print("goes on")
+"""
+
+
+def test_a_script_with_a_guard_goes_on(tmp_path: Path) -> None:
+    script = tmp_path / "study.py"
+    script.write_text(ASKING)
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.stdout, done.returncode) == ("goes on\n", 0), done.stderr
+
+
+@pytest.mark.slow
 def test_a_script_with_a_guard_runs(tmp_path: Path) -> None:
     script = tmp_path / "study.py"
     script.write_text(SWEEP.format(guard='if __name__ == "__main__":'))

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fattree.addressing import host_ip
-from fattree.experiment import Collective, Fabric, FailureEvent, Failures, Scenario, Transport
+from fattree.experiment.model import Collective, Fabric, FailureEvent, Failures, Scenario, Transport
 from fattree.policies import POLICIES
-from hostagent.roce import ROCE_PORT, UDP_PROTOCOL
-from hostagent.state import NEVER
+from fattree.shape.addressing import host_ip
+from hostagent.transports.roce import ROCE_PORT, UDP_PROTOCOL
+from hostagent.transports.state import NEVER
 from sim.arrays.network import build
 from sim.arrays.wiring import grown
 from sim.kernels.lb.hashing import label_hash, product

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from emulation.virtual.fabric import VirtualFabric
-from fattree.experiment import Scenario
-from fattree.workloads.file import About, write_workload
-from fattree.workloads.goal import goal_graph
-from fattree.workloads.goal_file import read_goal
+from fattree.demand.workloads.file import About, write_workload
+from fattree.experiment.model import Scenario
+from fattree.generators.goal import goal_graph
+from fattree.generators.goal_file import read_goal
 from hostagent.build import endpoints
 from sim import run
 from sim.runs.results import Result

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from fattree.errors import FabricError
-from fattree.experiment import Scenario
+from fattree.experiment.model import Scenario
 from fattree.policies import POLICIES, LabelRule
 from sim import run
 from sim.sweeps.accounts import refuse_impossible

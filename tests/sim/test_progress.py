@@ -7,8 +7,8 @@ from rich.console import Console
 from rich.progress import Progress, TextColumn
 
 from fattree.errors import PhysicsError
-from fattree.experiment import Collective, Fabric, Scenario
-from fattree.record import Record
+from fattree.experiment.model import Collective, Fabric, Scenario
+from fattree.records.record import Record
 from sim import run, sweep
 from sim.errors import FailedRunsError
 from sim.runs import engine

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from fattree.experiment import Collective, Fabric, Scenario
-from fattree.topology import SWITCH_LAYERS, FatTree
+from fattree.experiment.model import Collective, Fabric, Scenario
+from fattree.shape.topology import SWITCH_LAYERS, FatTree
 from sim import Result, run
 from sim.runs.results import by_layer
 

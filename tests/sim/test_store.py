@@ -1,16 +1,19 @@
 import json
 import math
+import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest
 
-from fattree.experiment import Collective, Fabric, FailureEvent, Failures, Scenario
-from fattree.record import Record, described
+import ofan_p4
+from fattree.experiment.model import Collective, Fabric, FailureEvent, Failures, Scenario
+from fattree.records.record import Record, described
 from sim.errors import StoreError
 from sim.sweeps import store as module
 from sim.sweeps.store import SCHEMA, Store, run_key
@@ -133,6 +136,7 @@ def test_the_key_depends_on_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
 MODULE = '''"""Says what."""
 
 LIMIT = "# 5"  # a reason
+"""Of what."""
 
 
 def f(x: int) -> int:
@@ -142,6 +146,11 @@ def f(x: int) -> int:
     """
     # Why.
     return x + 1
+
+
+class Table:
+    key: int = 7
+    """How many."""
 '''
 
 
@@ -149,6 +158,9 @@ def f(x: int) -> int:
     ("old", "new", "is_same"),
     [
         ("Says what", "Says more", True),
+        ("Of what", "Of whom", True),
+        ("How many", "How much", True),
+        ("key: int = 7", "key: int = 8", False),
         ("    # Why.\n", "", True),
         ("# a reason", "# another", True),
         ("    Longer.\n", "", True),
@@ -165,7 +177,7 @@ def test_the_model_is_its_code(old: str, new: str, is_same: bool) -> None:
 def test_the_model_is_all_that_a_run_imports() -> None:
     kept = {str(path.relative_to(module.ROOT)) for path in module.model_files()}
     # How a result is kept, and what is said where there is none.
-    others = {"fattree/record.py", "sim/errors.py"}
+    others = {"fattree/records/record.py", "sim/errors.py"}
     assert import_closure("sim/runs/engine.py") - kept == others
 
 
@@ -425,3 +437,21 @@ def test_what_a_topology_file_says_is_no_column_beside_its_name(store: Store) ->
         store.add(scenario, record_of(scenario))
 
     assert results_table(store.runs()).headings[:2] == ("topology", "load balancer")
+
+
+@pytest.mark.parametrize("folder", ["compiler", "softswitch/native"])
+def test_whatever_runs_programs_is_in_the_keys_of_their_runs(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The P4 tools are found where they are installed, which need not be beside the simulator."""
+    copy = tmp_path / "ofan_p4"
+    shutil.copytree(Path(ofan_p4.__file__).parent, copy)
+    spec = ModuleSpec("ofan_p4", None, origin=str(copy / "__init__.py"))
+    version = module.p4_version.__wrapped__
+    before = version()
+    monkeypatch.setattr(module, "find_spec", lambda _name: spec)
+    assert version() == before
+    with (copy / folder / "__init__.py").open("a") as file:
+        file.write("CHANGED = True\n")
+
+    assert version() != before

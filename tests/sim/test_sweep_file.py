@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from fattree.errors import ExperimentError
-from fattree.sweep_file import load_sweep, parse_sweep
+from fattree.texts.sweep_file import load_sweep, parse_sweep
 
 SWEEP = """name = "x"
 policies = ["ofan", "jsq"]

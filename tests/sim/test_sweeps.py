@@ -23,8 +23,8 @@ import pytest
 
 import ofan
 from fattree.errors import TrafficError
-from fattree.experiment import Collective, Experiment, Fabric, Scenario
-from fattree.record import Record
+from fattree.experiment.model import Collective, Experiment, Fabric, Scenario
+from fattree.records.record import Record
 from sim.errors import SweepError
 from sim.runs import engine
 from sim.sweeps import cluster, own_folder

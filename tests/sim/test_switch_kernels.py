@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fattree.experiment import Collective, Fabric, Failures, LoadBalancer, Scenario
+from fattree.experiment.model import Collective, Fabric, Failures, LoadBalancer, Scenario
 from sim.arrays.network import Network, build
 from sim.kernels import lb
 from sim.kernels.state import ACK, DATA

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fattree.experiment import (
+from fattree.experiment.model import (
     Collective,
     Fabric,
     FailureEvent,

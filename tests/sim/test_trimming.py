@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 import sim
-from fattree.experiment import (
+from fattree.experiment.model import (
     AgentPacket,
     Collective,
     Fabric,
@@ -15,7 +15,7 @@ from fattree.experiment import (
     Scenario,
     Transport,
 )
-from tests.parity.scenarios import SLOW, TRIMMING
+from tests.parity.scenarios import TRIMMING, TRIMMING_SLOW
 
 
 def results(scenario: Scenario, threads: int = 1) -> dict[str, Any]:
@@ -38,9 +38,10 @@ def test_it_changes_nothing_where_no_queue_is_full(policy: str) -> None:
     assert results(trimming) == results(plain)
 
 
-def test_threads_change_nothing() -> None:
+@pytest.mark.parametrize("settings", [TRIMMING, TRIMMING_SLOW], ids=["whole links", "slow links"])
+def test_threads_change_nothing(settings: dict[str, Any]) -> None:
     scenario = Scenario(
-        policy="ofan", transport=Transport(recovery="sack", trimming=True), **TRIMMING
+        policy="ofan", transport=Transport(recovery="sack", trimming=True), **settings
     )
     assert results(scenario, threads=3) == results(scenario)
 
@@ -77,7 +78,6 @@ def test_collectives_and_jobs_run_over_it() -> None:
             {"packets": Packets(payload_bytes=256, ack_bytes=318)},
             "cuts packets to packets.ack_bytes = 318",
         ),
-        ({"failures": SLOW}, "do not go together yet"),
         ({"agent_packet": AgentPacket(file="p.py", text="x")}, "needs NACKs"),
     ],
 )

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fattree.experiment import Collective, Fabric, Scenario
-from hostagent.state import NEVER
+from fattree.experiment.model import Collective, Fabric, Scenario
+from hostagent.transports.state import NEVER
 from sim.arrays.network import Network, build
 from sim.kernels.state import CHUNK, CLOCK, LIVE, MISDELIVERED, SPARE, UNSERVED, Records, World
 from sim.kernels.windows import REACHED, STUCK, chunks_needed, through_windows

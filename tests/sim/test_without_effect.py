@@ -7,11 +7,11 @@ import pytest
 
 import ofan
 from fattree.errors import ExperimentError
-from fattree.experiment import HostRule, Scenario
-from fattree.experiment_file import parse_experiment
-from fattree.shipped import EXPERIMENTS
-from fattree.sweep_file import load_sweep
-from fattree.without_effect import READERS, late, unread
+from fattree.experiment.model import HostRule, Scenario
+from fattree.texts.experiment_file import parse_experiment
+from fattree.texts.shipped import EXPERIMENTS
+from fattree.texts.sweep_file import load_sweep
+from fattree.texts.without_effect import READERS, late, unread
 from sim import run
 
 SMALL = ("fabric.k=4", "collective.message_bytes=32KiB")

@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fattree.bounds import Timing, data_only_packets, plain_sum_ps
-from fattree.experiment import Collective, Fabric, Packets, Scenario
-from sim import run, theory
+from fattree.demand.bounds import Timing, data_only_packets, plain_sum_ps
+from fattree.experiment.model import Collective, Fabric, Packets, Scenario
+from reproduction import theory
+from sim import run
 from sim.arrays.network import build
 from sim.runs.engine import advanced
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from fattree.experiment import Collective, Fabric, LoadBalancer, Scenario, Transport
-from fattree.sections.hosts import Congestion
+from fattree.experiment.hosts import Congestion
+from fattree.experiment.model import Collective, Fabric, LoadBalancer, Scenario, Transport
 from sim.runs.engine import run
 
 SEEDS = (1, 2, 3)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from fattree.experiment import Collective, Fabric, LoadBalancer, Scenario, Transport
+from fattree.experiment.model import Collective, Fabric, LoadBalancer, Scenario, Transport
 from sim.runs.engine import run
 
 MESSAGE = 64 << 20

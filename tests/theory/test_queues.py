@@ -6,16 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fattree.experiment import Fabric, Scenario
-from fattree.forwarding import forwarding
-from fattree.groups import NONE
-from fattree.matrices import derangement
+from fattree.demand.matrices import derangement
+from fattree.demand.traffic import flows
+from fattree.experiment.model import Fabric, Scenario
 from fattree.policies import POLICIES
-from fattree.topology import FatTree
-from fattree.traffic import flows
-from fattree.wecmp import LinkState
-from sim import theory
-from sim.report.measures.queues import distinct_destinations
+from fattree.routes.forwarding import forwarding
+from fattree.routes.groups import NONE
+from fattree.routes.wecmp import LinkState
+from fattree.shape.topology import FatTree
+from reproduction import theory
+from reproduction.report.measures.queues import distinct_destinations
 
 
 def works(count: int, period: int, draws: int, seed: int = 1) -> NDArray[np.float64]:

@@ -6,12 +6,17 @@ from math import comb
 import numpy as np
 import pytest
 
-from fattree.experiment import Collective, Fabric, Scenario
-from fattree.matrices import derangement
-from fattree.topology import FatTree
-from sim import theory
-from sim.report.measures.pairs import NOT_STUCK, red_flows, stuck_uplinks, synchronised_pairs
-from sim.report.statistics import estimate
+from fattree.demand.matrices import derangement
+from fattree.experiment.model import Collective, Fabric, Scenario
+from fattree.shape.topology import FatTree
+from reproduction import theory
+from reproduction.report.measures.pairs import (
+    NOT_STUCK,
+    red_flows,
+    stuck_uplinks,
+    synchronised_pairs,
+)
+from reproduction.report.statistics import estimate
 
 
 class TestRedEdges:

@@ -5,7 +5,7 @@ docs/transport.md has the figures.
 
 import pytest
 
-from fattree.experiment import Collective, Fabric, Scenario, Transport
+from fattree.experiment.model import Collective, Fabric, Scenario, Transport
 from sim.runs.engine import run
 
 MESSAGE = 8 << 20

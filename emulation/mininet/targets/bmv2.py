@@ -24,9 +24,9 @@ from emulation.mininet.targets.target import (
     queue_options,
 )
 from emulation.programs.switch_program import Priorities
-from fattree.addressing import interface_name
-from fattree.experiment import Scenario
-from fattree.topology import Level
+from fattree.experiment.model import Scenario
+from fattree.shape.addressing import interface_name
+from fattree.shape.topology import Level
 
 PROGRAM = "simple_switch_grpc"
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from fattree.experiment import Scenario
-from fattree.topology import LinkEnd
+from fattree.experiment.model import Scenario
+from fattree.shape.topology import LinkEnd
 from fattree.units import PS_PER_SECOND
 
 FIRST_THRIFT_PORT = 9090

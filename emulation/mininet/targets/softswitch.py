@@ -22,10 +22,10 @@ from emulation.mininet.targets.target import (
     stats_socket,
 )
 from emulation.programs.switch_program import Priorities
-from fattree.addressing import switch_name
 from fattree.draws import Stream, component, mix
-from fattree.experiment import Scenario
-from fattree.topology import LinkEnd
+from fattree.experiment.model import Scenario
+from fattree.shape.addressing import switch_name
+from fattree.shape.topology import LinkEnd
 
 # The switch has no word for "no limit"; no queue of a run grows to exabytes.
 UNLIMITED_BYTES = 2**62

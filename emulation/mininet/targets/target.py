@@ -7,10 +7,10 @@ from pathlib import Path
 from emulation.mininet.counters import SwitchCounters
 from emulation.mininet.kernel import InterfaceCounts
 from emulation.programs.switch_program import CPU_PORT, Priorities
-from fattree.addressing import device_id, interface_name, switch_name
-from fattree.experiment import Scenario
-from fattree.sections.failures import Detection
-from fattree.topology import Level, LinkEnd
+from fattree.experiment.failures import Detection
+from fattree.experiment.model import Scenario
+from fattree.shape.addressing import device_id, interface_name, switch_name
+from fattree.shape.topology import Level, LinkEnd
 from fattree.units import PS_PER_US
 
 

@@ -5,7 +5,7 @@ import numpy as np
 from fattree.policies import Chooser
 from sim.kernels.jit import at, inlined
 from sim.kernels.lb.schedules import draw, schedule
-from sim.kernels.queues import settle
+from sim.kernels.ports import settle
 
 BINS = 4
 RANDOM = int(Chooser.RANDOM)
@@ -49,7 +49,7 @@ def queue_bytes(world, switch, uplink, now_ps):
     if constants.is_stale:
         return world.ledgers[number].stale_bytes
 
-    # Here a late occupancy would not do (see `offer`): the choice depends on every byte.
+    # Here a late occupancy would not do (see `switches.enqueue`): the choice depends on every byte.
     link = world.links[number]
     settle(world.pool, link, constants, node.tier + 1, now_ps=now_ps, counters=world.counters)
     return link.occupancy

@@ -1,6 +1,6 @@
 """Themis: a packet's number and its flow's hash pick the slot; switches remember nothing."""
 
-from fattree.topology import Tier
+from fattree.shape.topology import Tier
 from sim.kernels.jit import at, inlined
 from sim.kernels.lb.schedules import schedule
 

@@ -1,6 +1,6 @@
 """Host DR: the host names a core (or an agg of its pod) and the switches lead there."""
 
-from fattree.topology import Tier
+from fattree.shape.topology import Tier
 from sim.kernels.jit import inlined
 from sim.kernels.state import NOWHERE
 

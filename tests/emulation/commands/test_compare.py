@@ -17,10 +17,10 @@ from emulation.commands import experiment_run
 from emulation.commands.experiment_run import reporting, run_experiment
 from emulation.outcomes.comparison import compared, comparison_table, differences, verdicts
 from emulation.outcomes.comparison_plots import networks_figure
-from emulation.outcomes.plots import VERMILION
 from emulation.virtual import engine
-from fattree.experiment import Collective, Experiment, Fabric
-from fattree.record import Record
+from fattree.experiment.model import Collective, Experiment, Fabric
+from fattree.records.record import Record
+from fattree.texts.looks import ALERT
 
 DEMO = Path(ofan.__file__).parent / "experiments" / "demo.toml"
 FAST = ("--set", "collective.message_bytes=16KiB")
@@ -90,8 +90,8 @@ def test_the_picture_has_a_red_line_where_networks_differ(virtual: tuple[Record,
         (*virtual, *moved(virtual, "sim", "jsq", max_queue_bytes=1, max_queue_packets=0.1))
     )
     increase, queue = networks_figure(rows).axes
-    assert VERMILION not in {line.get_color() for line in increase.lines}
-    assert VERMILION in {line.get_color() for line in queue.lines}
+    assert ALERT not in {line.get_color() for line in increase.lines}
+    assert ALERT in {line.get_color() for line in queue.lines}
     assert [label.get_text() for label in increase.get_yticklabels()] == ["Ofan", "JSQ"]
 
 

@@ -10,8 +10,8 @@ import ofan
 from emulation.held import cli as held_cli
 from emulation.held.client import ask
 from fattree.errors import ExperimentError
-from fattree.experiment import Experiment
-from fattree.experiment_file import parse_experiment
+from fattree.experiment.model import Experiment
+from fattree.texts.experiment_file import parse_experiment
 
 HUGE = str(2**63 - 1)
 FAST_LABELS = ("--host-rule", "fast_labels.py")

@@ -10,10 +10,11 @@ from click.testing import CliRunner, Result
 import ofan
 import p4src
 from emulation.virtual import engine
-from fattree.experiment_file import load_experiment
-from fattree.record import Record
+from fattree.records.record import Record
+from fattree.texts.experiment_file import load_experiment
 
 EXPERIMENTS = Path(ofan.__file__).parent / "experiments"
+pytestmark = pytest.mark.usefixtures("unrendered")
 DEMO = EXPERIMENTS / "demo.toml"
 FAST = ("--set", "collective.message_bytes=16KiB")
 
@@ -123,7 +124,7 @@ def test_plots_are_written_as_png_and_svg(finished: tuple[Path, Result]) -> None
     ("setting", "complaint"),
     [
         ("fabric.k=5", "fabric.k = 5: must be a multiple of 2"),
-        ("fabrik.k=4", "unknown key fabrik"),
+        ("fabrik.k=4", "--set fabrik.k: unknown key fabrik"),
         ("collective.message_bytes=0", "message_bytes = 0: must be greater than 0"),
         ('failures.events=[{link="agg0_0-core1_0",down_ns=1}]', "there is no link agg0_0-core1_0"),
         ("policies=ofan,best", "no load balancer 'best'"),

@@ -6,9 +6,9 @@ import pytest
 from click.testing import CliRunner
 
 import ofan
-from fattree.experiment_file import load_experiment
-from fattree.shipped import EXPERIMENTS, names
-from fattree.sweep_file import load_sweep
+from fattree.texts.experiment_file import load_experiment
+from fattree.texts.shipped import EXPERIMENTS, names
+from fattree.texts.sweep_file import load_sweep
 
 
 @pytest.fixture(autouse=True)

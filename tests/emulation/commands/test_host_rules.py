@@ -9,13 +9,15 @@ from click.testing import CliRunner
 
 import ofan
 from fattree.errors import ExperimentError
-from fattree.experiment import Collective, Experiment, Fabric, HostRule, OwnHostRule, Scenario
-from fattree.experiment_file import load_experiment, parse_experiment
-from fattree.experiment_writer import experiment_toml
-from fattree.sweep_file import load_sweep
+from fattree.experiment.model import Collective, Experiment, Fabric, HostRule, OwnHostRule, Scenario
+from fattree.texts.experiment_file import load_experiment, parse_experiment
+from fattree.texts.experiment_writer import experiment_toml
+from fattree.texts.sweep_file import load_sweep
 from sim.sweeps.store import run_key
 from sim.sweeps.sweeping import sweep
 from tests.test_docs_your_own import RULE
+
+pytestmark = pytest.mark.usefixtures("unrendered")
 
 SMALL = ("--k", "4", "--message-bytes", "16KiB")
 OTHER = RULE.replace("now_ps - state", "now_ps + 1 - state")

@@ -18,10 +18,11 @@ from controller.pipeline import Pipeline
 from emulation.errors import ProgramError
 from emulation.programs.own_program import ACTIONS, Loaded, check
 from emulation.programs.switch_program import Size, load_program
-from fattree.experiment_file import load_experiment
+from fattree.experiment.own import LIKE
 from fattree.policies import POLICIES
-from fattree.sections.own import LIKE
+from fattree.texts.experiment_file import load_experiment
 
+pytestmark = pytest.mark.usefixtures("unrendered")
 DEMO = Path(ofan.__file__).parent / "experiments" / "demo.toml"
 FAST = ("--set", "collective.message_bytes=16KiB")
 HEAD = """

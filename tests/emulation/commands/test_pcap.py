@@ -6,7 +6,7 @@ from click.testing import CliRunner
 from emulation.commands.pcap import decode, pcap, text
 from emulation.errors import UnsupportedError
 from emulation.mininet.capture import tap_named
-from fattree.topology import FatTree
+from fattree.shape.topology import FatTree
 from hostagent.build import ends
 from hostagent.packets import AckFrames, DataFrames, wrap
 

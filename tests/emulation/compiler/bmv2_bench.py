@@ -18,9 +18,9 @@ from pathlib import Path
 from threading import Thread
 from typing import IO, Any
 
-from emulation.softswitch.tables import needs_priority
-from emulation.stf.bench import Bench
-from emulation.stf.script import Add, CheckCounter, Command, Expect, Packet, Remove, SetDefault
+from ofan_p4.softswitch.tables import needs_priority
+from ofan_p4.stf.bench import Bench
+from ofan_p4.stf.script import Add, CheckCounter, Command, Expect, Packet, Remove, SetDefault
 
 SWITCH = "simple_switch_grpc"
 COMMAND_LINE = "simple_switch_CLI"

@@ -24,9 +24,9 @@ from functools import cache
 from pathlib import Path
 from types import FrameType
 
-from emulation.compiler import CompileError, compile_source
-from emulation.softswitch.errors import PipelineError
-from emulation.softswitch.switch import Switch
+from ofan_p4.compiler import CompileError, compile_source
+from ofan_p4.softswitch.errors import PipelineError
+from ofan_p4.softswitch.switch import Switch
 
 HERE = Path(__file__).parent
 CASES = HERE / "cases"

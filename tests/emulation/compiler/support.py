@@ -9,6 +9,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
+from ofan_p4.softswitch.native.translate import unsupported
+
 FOLDER = Path(__file__).parent / "cases"
 PAGE = Path(__file__).parents[3] / "docs" / "p4-support.md"
 AREAS = (
@@ -40,6 +42,18 @@ STF format of p4c's own suite, and `ofan p4 stf --help` says more.
 
 {supported} features supported, {refused} refused.
 """
+
+UNSAID = """## What has no machine code
+
+The switch's generator makes nodes of a program \
+(`nodes.py`, `packet_nodes.py` and `statements.py` of `emulation/p4/ofan_p4/softswitch/codegen/`).
+The Python engine has a rule for each of them. \
+Machine code has none for these nodes, and takes others up to a limit (in capitals): a program
+beyond it runs in Python, and `--engine native` refuses it under this name. \
+The table is made of nodes, rules and limits.
+
+| node or limit | what it is |
+|---|---|"""
 
 # Measured by hand too: BMv2 is built from its source outside the project.
 BESIDE = """## Beside BMv2 and p4c
@@ -182,7 +196,8 @@ def page() -> str:
         ]
         lines.append("")
 
-    return "\n".join([*lines, BESIDE, PUBLIC])
+    unsaid = [f"| `{name}` | {_escaped(meaning)} |" for name, meaning in unsupported()]
+    return "\n".join([*lines, UNSAID, *unsaid, "", BESIDE, PUBLIC])
 
 
 def _escaped(text: str) -> str:

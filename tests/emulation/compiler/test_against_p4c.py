@@ -20,17 +20,17 @@ from controller.fabric_controller import FabricController
 from controller.session import InProcess, Session
 from emulation.programs.p4c import p4c
 from emulation.programs.switch_program import Compiler, built_in, size_of
-from emulation.softswitch.p4runtime import P4RuntimeService, StatusError
-from emulation.softswitch.switch import Switch
-from emulation.stf.bench import Bench
-from emulation.stf.compare import first_difference
-from emulation.stf.script import parse_script
-from emulation.virtual.network import SwitchDraws
-from fattree.addressing import device_id, host_ip, host_mac, switch_ip, switch_name
-from fattree.experiment import Fabric, Scenario
+from emulation.virtual.nodes import SwitchDraws
+from fattree.experiment.model import Fabric, Scenario
 from fattree.policies import POLICIES
-from fattree.topology import FatTree
+from fattree.shape.addressing import device_id, host_ip, host_mac, switch_ip, switch_name
+from fattree.shape.topology import FatTree
 from hostagent.packets import AckFrames, DataFrames, Ends, wrap
+from ofan_p4.softswitch.p4runtime import P4RuntimeService, StatusError
+from ofan_p4.softswitch.switch import Switch
+from ofan_p4.stf.bench import Bench
+from ofan_p4.stf.compare import first_difference
+from ofan_p4.stf.script import parse_script
 
 pytestmark = [
     pytest.mark.slow,

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from emulation.compiler import compile_file
-from emulation.stf.compare import first_difference
-from emulation.stf.script import Expect, parse_script
+from ofan_p4.compiler import compile_file
+from ofan_p4.stf.compare import first_difference
+from ofan_p4.stf.script import Expect, parse_script
 from tests.emulation.compiler import bmv2_bench
 
 pytestmark = [

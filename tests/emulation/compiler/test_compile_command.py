@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-import emulation.compiler  # noqa: F401 (chooses the back end of protobuf)
 import ofan
+import ofan_p4.compiler  # noqa: F401 (chooses the back end of protobuf)
 
 # isort: split
 from p4.config.v1 import p4info_pb2
@@ -284,3 +284,21 @@ def test_installed_names_are_a_switch_and_its_command_line(program: Path, tmp_pa
 
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith("RuntimeCmd: 1\nRuntimeCmd: \n")
+
+
+@pytest.mark.parametrize("name", ["simple_switch", "simple_switch_grpc"])
+def test_installed_switches_are_found_by_their_name(tmp_path: Path, name: str) -> None:
+    """As p4-guide's scripts end a switch (`pkill simple_switch`) and look for its log."""
+    with redirect_stdout(StringIO()), pytest.raises(SystemExit):
+        ofan.main(["p4", "install-names", str(tmp_path)])
+
+    command = [str(tmp_path / name), "--no-p4", "--thrift-port", "0", "--log-file", "ss-log"]
+    command += ["--", "--grpc-server-addr", "127.0.0.1:0"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        # Linux keeps 15 bytes, of BMv2's own processes, too.
+        assert Path(f"/proc/{process.pid}/comm").read_text() == f"{name[:15]}\n"
+        process.kill()
+
+    assert [path.name for path in tmp_path.glob("ss-log*")] == ["ss-log.txt"]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from emulation.compiler import CompileError, compile_source
+from ofan_p4.compiler import CompileError, compile_source
 from tests.emulation.compiler.fuzzing import KINDS, answer, fuzz
 
 BOUNDED = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))

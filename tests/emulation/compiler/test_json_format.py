@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from emulation.compiler import compile_file, compile_source
+from ofan_p4.compiler import compile_file, compile_source
 
 HERE = Path(__file__).parent
 P4SRC = HERE.parents[2] / "p4src"

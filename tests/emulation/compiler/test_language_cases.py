@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from emulation.stf import run_case
+from ofan_p4.stf import run_case
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.stf"), key=lambda path: path.stem)
 

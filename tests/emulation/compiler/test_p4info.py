@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from emulation.compiler import CompileError, compile_source
-from emulation.compiler.backend.identifiers import aliases, field_ids, jenkins_hash
-from emulation.compiler.backend.p4info_files import message_text
+from ofan_p4.compiler import CompileError, compile_source
+from ofan_p4.compiler.backend.identifiers import aliases, field_ids, jenkins_hash
+from ofan_p4.compiler.backend.p4info_files import message_text
 
 # isort: split
 from p4.config.v1 import p4info_pb2
@@ -175,6 +175,16 @@ def test_implicit_default_is_a_defaultonly_no_action(info: p4info_pb2.P4Info) ->
     reference = table(info, "MyIngress.chosen").action_refs[-1]
     assert reference.id == action(info, "NoAction").preamble.id
     assert reference.scope == p4info_pb2.ActionRef.DEFAULT_ONLY
+
+
+def test_hidden_actions_are_not_told() -> None:
+    hidden = PROGRAM.replace("action forward", "@hidden action forward")
+    found = compile_source(hidden.replace("action drop", "@hidden action drop"), "x.p4").p4info
+    lpm = table(found, "MyIngress.ipv4_lpm")
+    assert not lpm.action_refs and not lpm.const_default_action_id
+    assert not {"MyIngress.forward", "MyIngress.drop"} & {
+        each.preamble.name for each in found.actions
+    }
 
 
 def test_action_parameters(info: p4info_pb2.P4Info) -> None:

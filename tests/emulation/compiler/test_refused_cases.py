@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from emulation.compiler import CompileError, compile_file
+from ofan_p4.compiler import CompileError, compile_file
 
 CASES = sorted(
     (Path(__file__).parent / "cases" / "errors").glob("*.p4"), key=lambda path: path.stem

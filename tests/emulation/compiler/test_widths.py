@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from emulation.compiler import compile_source
-from emulation.softswitch.pipeline import Engine
-from emulation.softswitch.switch import Switch
+from ofan_p4.compiler import compile_source
+from ofan_p4.softswitch.pipeline import Engine
+from ofan_p4.softswitch.switch import Switch
 
 PORT = 5
 A = 0xF5

@@ -13,7 +13,7 @@ import pytest
 from emulation.live.hub import Hub
 from emulation.live.virtual_source import VirtualSource
 from emulation.live.web import application, listen, new_token
-from fattree.experiment import Collective, Fabric, Scenario
+from fattree.experiment.model import Collective, Fabric, Scenario
 
 
 @dataclass(frozen=True, slots=True)

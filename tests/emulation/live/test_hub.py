@@ -9,7 +9,7 @@ import pytest
 from emulation.held.client import ControlError
 from emulation.live.hub import HISTORY, Hub
 from emulation.live.virtual_source import VirtualSource
-from fattree.experiment import Collective, Fabric, Scenario
+from fattree.experiment.model import Collective, Fabric, Scenario
 
 SCENARIO = Scenario(fabric=Fabric(k=4), collective=Collective(message_bytes=16 * 4096))
 

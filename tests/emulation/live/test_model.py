@@ -15,10 +15,10 @@ from emulation.live.model import (
     PortReading,
     Reading,
 )
-from emulation.outcomes.changes import changes_of
-from fattree.experiment import Collective, Fabric, Scenario
-from fattree.topology import SWITCH_LAYERS, FatTree
-from hostagent.state import NEVER
+from emulation.outcomes.changes import RECENT, changes_of
+from fattree.experiment.model import Collective, Fabric, Scenario
+from fattree.shape.topology import SWITCH_LAYERS, FatTree
+from hostagent.transports.state import NEVER
 
 PAIRS = Scenario(
     fabric=Fabric(k=4),
@@ -165,3 +165,12 @@ def test_a_change_of_links_is_told_from_failure_to_installation() -> None:
 def test_a_change_whose_instant_is_unknown_begins_with_its_detection() -> None:
     seen = Convergence(LinkChange(up=frozenset({1})), "probe", frozenset(), detected_ps=20)
     assert [(change.at_ps, change.up) for change in changes_of(FatTree(4), [seen])] == [(20, True)]
+
+
+def test_a_link_that_flaps_for_days_fills_no_snapshot() -> None:
+    flaps = [
+        Convergence(LinkChange(up=frozenset({1})), "announced", frozenset(), detected_ps=time_ps)
+        for time_ps in range(10 * RECENT)
+    ]
+    shown = changes_of(FatTree(4), flaps)
+    assert [change.at_ps for change in shown] == list(range(9 * RECENT, 10 * RECENT))

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from emulation.errors import NetworkError
-from emulation.live import web
+from emulation.live import reception, web
 from tests.emulation.live.conftest import Served
 
 LINK, OTHER_LINK = "agg0_0-core0_0", "agg0_0-core0_1"
@@ -359,13 +359,15 @@ def test_too_many_connections_are_turned_away_with_one_line(
 ) -> None:
     clients = [
         socket.create_connection(("127.0.0.1", served.port), timeout=20)
-        for _ in range(3 * web.MOST_CONNECTIONS)
+        for _ in range(3 * reception.MOST_CONNECTIONS)
     ]
     try:
         # Those that were turned away read their end; the last ones are still waited for.
         assert clients[0].recv(1) == b""
         said = [record.getMessage() for record in caplog.records if record.levelno >= 30]
-        assert said == [f"1 connections turned away: there are {web.MOST_CONNECTIONS} already"]
+        assert said == [
+            f"1 connections turned away: there are {reception.MOST_CONNECTIONS} already"
+        ]
     finally:
         for client in clients:
             client.close()
@@ -376,7 +378,7 @@ def test_too_many_connections_are_turned_away_with_one_line(
 
 
 def test_silent_strangers_keep_nobody_out(served: Served) -> None:
-    most = web.most_connections()
+    most = reception.most_connections()
     with ExitStack() as stack:
         guest = stack.enter_context(closing(HTTPConnection("127.0.0.1", served.port, timeout=20)))
         guest.request("GET", f"/{served.token}/layout")

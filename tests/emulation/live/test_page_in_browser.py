@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fattree.experiment import Collective, Fabric, FailureEvent, Failures, Scenario
+from fattree.experiment.model import Collective, Fabric, FailureEvent, Failures, Scenario
 from tests.browser import browser, needs_browser  # noqa: F401
 from tests.emulation.live.conftest import Served
 

@@ -3,7 +3,7 @@
 import pytest
 
 from emulation.live.picture import picture
-from fattree.topology import FatTree
+from fattree.shape.topology import FatTree
 
 FABRICS = [
     FatTree(4),

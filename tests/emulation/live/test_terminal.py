@@ -25,8 +25,8 @@ import ofan
 from emulation.live.model import Header, LinkView, PhaseView, Snapshot, TierView
 from emulation.live.terminal import Terminal, curve, duration, summary_of
 from emulation.outcomes.changes import Change
-from fattree.addressing import link_name
-from fattree.topology import SWITCH_LAYERS, FatTree
+from fattree.shape.addressing import link_name
+from fattree.shape.topology import SWITCH_LAYERS, FatTree
 
 FAST = ("--set", "collective.message_bytes=16KiB", "--set", "policies=ofan")
 DEMO = str(Path(ofan.__file__).parent / "experiments" / "demo_failure.toml")

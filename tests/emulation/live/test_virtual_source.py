@@ -10,7 +10,7 @@ from emulation.live.source import LiveError
 from emulation.live.virtual_source import VirtualSource, default_speed
 from emulation.virtual.fabric import VirtualFabric
 from fattree.errors import AddressError
-from fattree.experiment import (
+from fattree.experiment.model import (
     Collective,
     Degraded,
     Fabric,
@@ -19,7 +19,7 @@ from fattree.experiment import (
     Scenario,
     Transport,
 )
-from fattree.slow_links import SlowLink
+from fattree.routes.slow_links import SlowLink
 
 CORE_LINK, CORE_LINK_NUMBER = "agg0_0-core0_0", 16
 IDLE_LINK = "agg2_0-core0_0"
@@ -114,13 +114,22 @@ def test_an_injected_failure_is_the_failure_of_a_file_to_the_byte(policy: str) -
     )
 
 
+TRIMMING: dict[str, Any] = {
+    "fabric": Fabric(k=4, queue_bytes=10_000),
+    "transport": Transport(recovery="sack", trimming=True),
+}
+
+
+@pytest.mark.parametrize("settings", [{}, TRIMMING], ids=["", "trimming"])
 @pytest.mark.parametrize("policy", ["ofan", "jsq", "host_dr"])
-def test_an_injected_rate_is_the_rate_of_a_file_to_the_byte(policy: str) -> None:
+def test_an_injected_rate_is_the_rate_of_a_file_to_the_byte(
+    policy: str, settings: dict[str, Any]
+) -> None:
     slow = Degraded(link=CORE_LINK, rate=0.1, at_ns=1500.001, until_ns=4000.001)
     filed = VirtualFabric(
-        scenario(policy, failures=Failures(degraded=(slow,), convergence_rtt=0.1))
+        scenario(policy, failures=Failures(degraded=(slow,), convergence_rtt=0.1), **settings)
     ).run()
-    fabric = VirtualFabric(scenario(policy, failures=Failures(convergence_rtt=0.1)))
+    fabric = VirtualFabric(scenario(policy, failures=Failures(convergence_rtt=0.1), **settings))
     for time_ps, share in ((1_500_001, 0.1), (4_000_001, 1)):
         while fabric.network.advance(time_ps - 1, 1000):
             pass
@@ -128,8 +137,9 @@ def test_an_injected_rate_is_the_rate_of_a_file_to_the_byte(policy: str) -> None
         paced = SlowLink(CORE_LINK_NUMBER, share, share)
         fabric.inject(LinkChange(paced=frozenset({paced})))
     live = fabric.run()
-    unharmed = VirtualFabric(scenario(policy)).run()
+    unharmed = VirtualFabric(scenario(policy, **settings)).run()
     assert filed.digest != unharmed.digest
+    assert any(port.trimmed for port in filed.ports) is bool(settings)
     assert (live.digest, live.accounts, live.flows, live.ports) == (
         filed.digest,
         filed.accounts,
@@ -182,14 +192,6 @@ def test_hosts_links_are_not_changed_by_hand(hand: Hand) -> None:
     with pytest.raises(AddressError, match="h0_0_0 is a host's link, which no command changes"):
         source.set_link("h0_0_0", False)
 
-    assert source.snapshot().slow == ()
-
-
-def test_links_of_switches_that_trim_keep_their_rate(hand: Hand) -> None:
-    trimming = scenario(transport=Transport(trimming=True))
-    source = VirtualSource(trimming, speed=1e-6, clock=hand)
-    with pytest.raises(LiveError, match="keep their rate"):
-        source.set_rate(IDLE_LINK, 0.25)
     assert source.snapshot().slow == ()
 
 

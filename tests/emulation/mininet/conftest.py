@@ -7,7 +7,7 @@ import pytest
 
 from emulation.errors import NetworkError
 from emulation.mininet.kernel import own_namespace, refuse_if_unable
-from fattree.topology import FatTree
+from fattree.shape.topology import FatTree
 
 
 @pytest.fixture

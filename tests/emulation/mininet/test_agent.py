@@ -12,8 +12,8 @@ import pytest
 
 from emulation.commands.pcap import decode, frames
 from emulation.mininet.capture import captures, tap_named
-from fattree.experiment import Scenario
-from hostagent.agent import Channel
+from fattree.experiment.model import Scenario
+from hostagent.agents.agent import Channel
 
 pytestmark = pytest.mark.root
 SCENARIO = Scenario(
@@ -65,7 +65,7 @@ def serving(processes, *arguments):
 @pytest.fixture
 def agent(processes):
     """Start an agent that serves both hosts."""
-    with serving(processes, "-m", "hostagent.agent") as channel:
+    with serving(processes, "-m", "hostagent.agents.agent") as channel:
         yield channel
 
 
@@ -105,7 +105,7 @@ def test_a_second_run_follows_the_first(agent):
 
 CROWDED = """
 import os, resource, socket
-from hostagent.agent import Channel, serve
+from hostagent.agents.agent import Channel, serve
 
 resource.setrlimit(resource.RLIMIT_NOFILE, (2048, 2048))
 crowd = []
@@ -182,7 +182,7 @@ def test_an_agent_dies_with_its_parent(processes):
     script = """
 import os, socket, subprocess, sys
 ours, theirs = socket.socketpair()
-command = [sys.executable, "-m", "hostagent.agent"]
+command = [sys.executable, "-m", "hostagent.agents.agent"]
 child = subprocess.Popen(command, stdin=theirs)
 print(child.pid, flush=True)
 os.read(0, 1)

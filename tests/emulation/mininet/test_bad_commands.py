@@ -11,7 +11,7 @@ from emulation.held.commands import Held, with_messages
 from emulation.held.messages import SOCKET, StartTraffic, request_line
 from emulation.held.server import control_server
 from emulation.mininet.building import Setup, mininet_fabric
-from fattree.experiment import Scenario
+from fattree.experiment.model import Scenario
 
 SCENARIO = Scenario(
     fabric={"k": 2, "rate_gbps": 0.0016, "latency_ns": 6e6},

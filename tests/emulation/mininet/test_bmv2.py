@@ -13,12 +13,13 @@ from controller.fabric_controller import LinkChange
 from emulation.errors import EmulationError, NetworkError, StartError
 from emulation.mininet.building import Setup, mininet_fabric
 from emulation.mininet.kernel import refuse_if_unable
+from emulation.mininet.run import run_on
 from emulation.mininet.switch_processes import switches
 from emulation.mininet.targets import BMV2
 from emulation.mininet.targets.bmv2 import PROGRAM
 from emulation.mininet.targets.bmv2_queues import FIRST_THRIFT_PORT
 from emulation.programs.switch_program import Size, SwitchProgram, built_in
-from fattree.experiment import Controller, Failures, Scenario
+from fattree.experiment.model import Controller, Failures, Scenario
 from fattree.policies import POLICIES
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
@@ -46,7 +47,7 @@ def scenario(policy: str) -> Scenario:
 @pytest.mark.parametrize("policy", SLUGS)
 def test_every_program_carries_a_permutation(policy, tmp_path):
     with mininet_fabric(scenario(policy), Setup(BMV2, folder=tmp_path / "ofan")) as fabric:
-        outcome = fabric.run()
+        outcome = run_on(fabric)
     assert len(outcome.flows) == 16
     assert outcome.accounts.unaccounted == outcome.accounts.dropped == outcome.accounts.lost == 0
 
@@ -59,7 +60,7 @@ def test_a_dead_link_is_routed_around_and_its_entries_come_back(tmp_path):
         fabric.loop.run(
             lambda: bool(fabric.installations) and fabric.installations[-1].took_ps is not None
         )
-        assert fabric.run().accounts.lost == 0
+        assert run_on(fabric).accounts.lost == 0
         fabric.change_links(LinkChange(up=frozenset({0})))
         fabric.loop.run(lambda: fabric.installations[-1].took_ps is not None)
         assert [fabric.entries(switch) for switch in range(fabric.tree.switches)] == before
@@ -75,12 +76,12 @@ def test_a_link_loses_a_share_of_packets_and_may_fail_as_well(detection, tmp_pat
         deep=True,
     )
     with mininet_fabric(lossy, Setup(BMV2, folder=tmp_path / "ofan")) as fabric:
-        outcome = fabric.run()
+        outcome = run_on(fabric)
         assert outcome.accounts.lost > 0 and outcome.accounts.unaccounted == 0
         assert not fabric.routed
         fabric.change_links(LinkChange(down=frozenset({0})))
         fabric.change_links(LinkChange(up=frozenset({0})))
-        assert fabric.run().accounts.unaccounted == 0
+        assert run_on(fabric).accounts.unaccounted == 0
 
 
 @pytest.mark.skipif(shutil.which("p4c-bm2-ss") is None, reason="p4c-bm2-ss is not on PATH")
@@ -88,14 +89,14 @@ def test_p4cs_json_runs_as_well(tmp_path):
     with mininet_fabric(
         scenario("ofan"), Setup(BMV2, folder=tmp_path / "ofan", compiler="p4c")
     ) as fabric:
-        assert fabric.run().accounts.unaccounted == 0
+        assert run_on(fabric).accounts.unaccounted == 0
 
 
 def test_a_switch_that_dies_is_named(tmp_path):
     with mininet_fabric(scenario("ofan"), Setup(BMV2, folder=tmp_path / "ofan")) as fabric:
         os.kill(fabric.switches.processes.pids["core1_1"], 9)
         with pytest.raises(EmulationError, match="core1_1 was ended by SIGKILL"):
-            fabric.run()
+            run_on(fabric)
 
 
 def test_a_taken_port_is_named_with_the_words_of_the_log(network, tmp_path: Path):

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from emulation.mininet.counters import PortCounters, SwitchCounters
 from emulation.mininet.counting import Reading, counted
-from fattree.topology import FatTree
+from fattree.shape.topology import FatTree
 
 TREE = FatTree(2)
 EDGE, AGG = TREE.link_ends(0)

@@ -13,10 +13,10 @@ from controller.fabric_controller import LinkChange
 from controller.fleet import Fleet
 from emulation.errors import EmulationError, NetworkError
 from emulation.mininet.building import Setup, mininet_fabric
-from emulation.mininet.fabric import Run
 from emulation.mininet.kernel import refuse_if_unable
-from fattree.addressing import link_named, switch_named
-from fattree.experiment import Scenario
+from emulation.mininet.run import Run
+from fattree.experiment.model import Scenario
+from fattree.shape.addressing import link_named, switch_named
 from fattree.units import PS_PER_MS
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]

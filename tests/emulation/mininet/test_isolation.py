@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from emulation.mininet.building import Setup, mininet_fabric
-from fattree.experiment import Scenario
+from emulation.mininet.run import run_on
+from fattree.experiment.model import Scenario
+from hostagent.agents.process import NOBODY
 from hostagent.isolation import python_command
-from hostagent.process import NOBODY
 from tests.test_isolation import caught, surroundings, trap
 
 pytestmark = pytest.mark.root
@@ -60,7 +61,7 @@ def test_who_needs_no_root_gives_it_up(tmp_path):
         for pid in fabric.switches.processes.pids.values():
             assert rights(pid) == (NOBODY, CAP_NET_RAW)
 
-        assert fabric.run().accounts.unaccounted == 0
+        assert run_on(fabric).accounts.unaccounted == 0
 
 
 def test_a_switch_that_is_nobody_ends_with_its_parent(tmp_path):
@@ -83,4 +84,4 @@ def test_a_matrix_that_only_its_owner_can_read(tmp_path):
     collective = {"matrix": "file", "file": str(file)}
     scenario = Scenario(fabric=SCENARIO.fabric, collective=collective)
     with mininet_fabric(scenario, Setup(folder=tmp_path / "ofan")) as fabric:
-        assert len(fabric.run().flows) == 1
+        assert len(run_on(fabric).flows) == 1

@@ -11,9 +11,9 @@ import pytest
 from controller.fabric_controller import LinkChange
 from emulation.mininet.link_monitor import LinkMonitor
 from emulation.mininet.switch_processes import set_link
-from fattree.addressing import interface_name
-from fattree.experiment import Fabric, Scenario
-from fattree.topology import FatTree
+from fattree.experiment.model import Fabric, Scenario
+from fattree.shape.addressing import interface_name
+from fattree.shape.topology import FatTree
 
 pytestmark = pytest.mark.root
 LINK, OTHER = 0, 16

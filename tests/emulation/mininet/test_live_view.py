@@ -14,7 +14,7 @@ from emulation.live.held_source import HeldSource
 from emulation.live.source import LiveError
 from emulation.mininet.building import Setup, mininet_fabric
 from emulation.mininet.kernel import refuse_if_unable
-from fattree.experiment import Scenario
+from fattree.experiment.model import Scenario
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
 SCENARIO = Scenario(

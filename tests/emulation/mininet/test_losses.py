@@ -11,8 +11,9 @@ from emulation.errors import NetworkError
 from emulation.mininet.building import Setup, mininet_fabric
 from emulation.mininet.kernel import InterfaceBooks, ip_batch, refuse_if_unable, tc_batch
 from emulation.mininet.losses import bytecode, lose_packets
-from fattree.addressing import host_named, link_named
-from fattree.experiment import Scenario
+from emulation.mininet.run import run_on
+from fattree.experiment.model import Scenario
+from fattree.shape.addressing import host_named, link_named
 
 pytestmark = pytest.mark.root
 FRAMES = 2_000
@@ -91,7 +92,7 @@ def test_what_links_lose_is_sent_again_and_counted_there(able, tmp_path):
         tree = fabric.tree
         ends = {*tree.link_ends(link_named(tree, LINK)), tree.access(host_named(tree, "h3_1_1"))}
         for _ in range(2):
-            outcome = fabric.run()
+            outcome = run_on(fabric)
             accounts = outcome.accounts
             assert all(flow.done_ps for flow in outcome.flows)
             assert accounts.unaccounted == accounts.dropped == accounts.unrouted == 0
@@ -113,7 +114,7 @@ def test_probes_take_no_lossy_link_for_a_dead_one(able, tmp_path):
         controller={"detection": "probe", "probe_interval_us": 300_000},
     )
     with mininet_fabric(lossy, Setup(folder=tmp_path / "ofan")) as fabric:
-        outcome = fabric.run()
+        outcome = run_on(fabric)
         assert fabric.installations == []
         ends = fabric.tree.link_ends(link_named(fabric.tree, LINK))
         assert outcome.accounts.lost == sum(

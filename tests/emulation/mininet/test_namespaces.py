@@ -11,8 +11,8 @@ from emulation.errors import NetworkError
 from emulation.mininet import kernel
 from emulation.mininet.kernel import ip_batch, own_namespace
 from emulation.mininet.switch_processes import set_link
-from fattree.addressing import interface_name
-from fattree.experiment import Scenario
+from fattree.experiment.model import Scenario
+from fattree.shape.addressing import interface_name
 
 pytestmark = pytest.mark.root
 
@@ -118,7 +118,7 @@ def test_nothing_is_left_after_kill_9(namespace):
 import time
 from emulation.mininet.kernel import own_namespace
 from emulation.mininet.topology import fat_tree
-from fattree.topology import FatTree
+from fattree.shape.topology import FatTree
 with own_namespace(), fat_tree(FatTree(4)) as network:
     print(network["h0_0_0"].pid, flush=True)
     time.sleep(60)

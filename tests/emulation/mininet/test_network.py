@@ -23,9 +23,10 @@ from emulation.held.server import control_server
 from emulation.mininet.building import Setup, mininet_fabric
 from emulation.mininet.capture import tap_named
 from emulation.mininet.kernel import refuse_if_unable
+from emulation.mininet.run import run_on
 from emulation.programs.switch_program import Size, SwitchProgram, built_in
-from fattree.addressing import link_named
-from fattree.experiment import Failures, Scenario
+from fattree.experiment.model import Failures, Scenario
+from fattree.shape.addressing import link_named
 from fattree.units import PS_PER_NS
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
@@ -100,7 +101,7 @@ def broken(fabric, link):
 
 
 def test_every_packet_of_a_permutation_is_accounted_for(fabric):
-    outcome = fabric.run()
+    outcome = run_on(fabric)
     assert outcome.accounts.unaccounted == 0
     assert outcome.accounts.received == outcome.accounts.sent >= 2 * 16 * 24
     assert outcome.cct_ps > 23 * SCENARIO.slot_ps + 6 * SCENARIO.latency_ps
@@ -119,7 +120,7 @@ def test_a_broken_link_is_planned_around_and_its_repair_restores_the_first_plan(
             "the edge, its agg, and the edges and aggs that reach it through them"
         )
         assert installation.took_ps >= SCENARIO.convergence_ps
-        assert fabric.run(with_events=False).accounts.lost == 0
+        assert run_on(fabric, with_events=False).accounts.lost == 0
     assert snapshot(fabric) == first
 
 
@@ -138,7 +139,7 @@ def test_a_link_that_fails_in_the_middle_loses_packets_and_traffic_goes_on(fabri
 
     fabric.agents.start = start_and_break
     try:
-        outcome = fabric.run()
+        outcome = run_on(fabric)
     finally:
         del fabric.agents.start
     assert outcome.accounts.lost > 0
@@ -172,7 +173,7 @@ def test_a_degraded_link_is_spared_until_it_is_restored(commands, fabric):
         row["uplinks"] for row in json.loads(commands(ofan, "schedule", "edge0_0", "--json"))
     ]
     assert {tuple(map(own.count, ("agg0_0", "agg0_1"))) for own in uplinks} == {(4, 1)}
-    assert fabric.run(with_events=False).accounts.unaccounted == 0
+    assert run_on(fabric, with_events=False).accounts.unaccounted == 0
     said = commands(ofan, "link", "restore", LINK)
     assert f"{LINK} is at its full rate; new schedules are in after" in said
     assert commands(ofan, "schedule", "edge0_0", "--json") == before
@@ -244,7 +245,7 @@ def test_a_files_slow_link_is_slow_from_the_start_and_spared(tmp_path):
         assert fabric.switches.shares == dict.fromkeys(
             fabric.tree.link_ends(link_named(fabric.tree, LINK)), 0.25
         )
-        outcome = fabric.run()
+        outcome = run_on(fabric)
     assert outcome.accounts.unaccounted == 0
     # A host at a fifth of its rate takes five times as long from its first packet to its last.
     took = {flow.source: flow.done_ps - flow.start_ps for flow in outcome.flows}
@@ -259,11 +260,11 @@ def test_a_switch_that_dies_is_named(captured, tmp_path):
     with mininet_fabric(SCENARIO, Setup(folder=tmp_path / "ofan")) as fabric:
         os.kill(fabric.switches.processes.pids["core1_1"], 9)
         with pytest.raises(EmulationError, match="core1_1 was ended by SIGKILL"):
-            fabric.run()
+            run_on(fabric)
 
 
 def test_captures_hold_data_and_acks_of_an_uplink(fabric, captured):
-    fabric.run()
+    run_on(fabric)
     lines = [decode(at, frame) for at, frame, _ in frames(captured / "ofan-1-edge0_0-3.pcap")]
     assert {line.what for line in lines} == {"DATA", "ACK"}
     assert all(line.intact for line in lines)

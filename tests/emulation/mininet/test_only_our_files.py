@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from hostagent.process import NOBODY
+from hostagent.agents.process import NOBODY
 from tests.clients.test_public_clients import SHELL_PYTHON, address, folder
 from tests.watching import STRACE, asked_for, watched
 

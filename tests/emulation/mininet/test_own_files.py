@@ -7,12 +7,13 @@ from emulation.errors import NetworkError
 from emulation.mininet.building import Setup, mininet_fabric
 from emulation.mininet.capture import tap_named
 from emulation.mininet.kernel import refuse_if_unable
+from emulation.mininet.run import run_on
 from emulation.programs.own_program import own_program
-from fattree.addressing import host_ip
-from fattree.experiment import AgentPacket, HostRule, OwnProgram, Packets, Scenario
-from fattree.shipped import EXPERIMENTS
+from fattree.experiment.model import AgentPacket, HostRule, OwnProgram, Packets, Scenario
+from fattree.shape.addressing import host_ip
+from fattree.texts.shipped import EXPERIMENTS
 from hostagent.own_packet import scenario_packets
-from hostagent.roce import Packet, parse
+from hostagent.transports.roce import Packet, parse
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
 HERE = "h0_0_0"
@@ -46,7 +47,7 @@ def captured(wanted, folder, program=None):
     tap = tap_named(wanted.tree, HERE)
     setup = Setup(program=program, taps=(tap,), captured=folder, folder=folder / "ofan")
     with mininet_fabric(wanted, setup) as fabric:
-        outcome = fabric.run()
+        outcome = run_on(fabric)
 
     assert outcome.accounts.unaccounted == outcome.accounts.dropped == outcome.accounts.lost == 0
     assert len(outcome.flows) == 16

@@ -5,7 +5,8 @@ import pytest
 from emulation.errors import FailedRunError, NetworkError
 from emulation.mininet.building import mininet_fabric
 from emulation.mininet.kernel import refuse_if_unable
-from fattree.experiment import Collective, Fabric, FailureEvent, Failures, Scenario
+from emulation.mininet.run import run_on
+from fattree.experiment.model import Collective, Fabric, FailureEvent, Failures, Scenario
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
 STUCK = Scenario(
@@ -27,4 +28,4 @@ def test_a_flow_led_into_a_dead_link_for_ever_is_given_up() -> None:
 
     reason = "nothing can change that any more: edge0_1-agg0_1 is down for good"
     with mininet_fabric(STUCK) as fabric, pytest.raises(FailedRunError, match=reason):
-        fabric.run()
+        run_on(fabric)

@@ -9,8 +9,8 @@ from emulation.mininet.targets import BMV2, SOFTSWITCH, bmv2
 from emulation.mininet.targets.bmv2 import refuse_without_bmv2
 from emulation.mininet.targets.bmv2_queues import Setting, queue_settings, rate_settings
 from emulation.programs.switch_program import Priorities
-from emulation.softswitch.daemon.options import parse
-from fattree.experiment import Scenario
+from fattree.experiment.model import Scenario
+from ofan_p4.softswitch.daemon.options import parse
 
 SCENARIO = Scenario(fabric={"k": 4, "rate_gbps": 0.002, "latency_ns": 5e6, "queue_bytes": 0})
 FOLDER = Path("/run/ofan")

@@ -17,8 +17,8 @@ from emulation.mininet.counters import PortCounters, SwitchCounters
 from emulation.mininet.kernel import InterfaceCounts
 from emulation.mininet.switch_processes import Switches
 from emulation.mininet.targets import SOFTSWITCH
-from fattree.addressing import switch_name
-from fattree.experiment import Fabric, Scenario
+from fattree.experiment.model import Fabric, Scenario
+from fattree.shape.addressing import switch_name
 
 SCENARIO = Scenario(fabric=Fabric(k=2))
 SLOW = switch_name(SCENARIO.tree, 0)

@@ -17,9 +17,10 @@ from emulation.mininet.limits import (
     refuse_unsupported,
     switch_packets_per_second,
 )
+from emulation.mininet.run import run_on
 from emulation.virtual.fabric import VirtualFabric
-from fattree.experiment import Scenario
-from fattree.experiment_file import load_experiment
+from fattree.experiment.model import Scenario
+from fattree.texts.experiment_file import load_experiment
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
 FILE = Path(__file__).parents[3] / "experiments" / "mininet_k4.toml"
@@ -46,7 +47,7 @@ def test_completion_times_agree_with_virtual_time(policy, tmp_path, record_prope
     scenario = SCENARIOS[policy]
     virtual = VirtualFabric(scenario).run()
     with mininet_fabric(scenario, Setup(folder=tmp_path / "ofan")) as fabric:
-        outcomes = [fabric.run() for _ in range(REPETITIONS)]
+        outcomes = [run_on(fabric) for _ in range(REPETITIONS)]
     times = [outcome.cct_ps for outcome in outcomes]
     record_property("cct_ms", [round(at / 1e9, 1) for at in [virtual.cct_ps, *times]])
     assert scenario.bdp_packets >= IN_FLIGHT
@@ -64,7 +65,7 @@ def test_the_shipped_file_leaves_the_machine_room(tmp_path):
         pids = [*fabric.switches.processes.pids.values(), *fabric.agents.pids]
         assert awake_share(pids) < 0.8
         before = sum(map(wakings, pids))
-        outcome = fabric.run()
+        outcome = run_on(fabric)
         woken = sum(map(wakings, pids)) - before
     idle = MOST_IDLE_WAKINGS_PER_SECOND * len(pids) * outcome.end_ps / 1e12
     assert woken < MOST_WAKINGS_PER_HOP * outcome.hops + idle
@@ -101,10 +102,8 @@ def test_80_switches_and_128_hosts_come_up_and_carry_a_permutation(tmp_path):
         collective={"message_bytes": 16 * 4096},
         transport={"rate_limit": 0.3},
     )
-    started = time.monotonic()
     with mininet_fabric(scenario, Setup(folder=tmp_path / "ofan")) as fabric:
-        assert time.monotonic() - started < 120
-        outcome = fabric.run()
+        outcome = run_on(fabric)
         pids = [*fabric.switches.processes.pids.values(), *fabric.agents.pids]
         assert (
             sum(map(proportional_bytes, pids))

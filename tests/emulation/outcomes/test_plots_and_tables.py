@@ -5,6 +5,7 @@ from io import StringIO
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from rich.console import Console
@@ -21,7 +22,9 @@ from emulation.outcomes.plots import (
 )
 from emulation.outcomes.tables import results_table
 from emulation.virtual.fabric import VirtualFabric
-from fattree.experiment import Collective, Fabric, FailureEvent, Failures, Scenario
+from fattree.experiment.model import Collective, Fabric, FailureEvent, Failures, Scenario
+from fattree.texts.looks import LOOKS, looks_of
+from reproduction.report import style
 
 FAILURES = Failures(
     events=(FailureEvent(link="agg0_0-core0_0", down_ns=1500),), convergence_rtt=0.5
@@ -69,6 +72,27 @@ def test_times_of_flows_are_drawn_up_to_the_last(outcomes: list[Outcome]) -> Non
     line = cdf_figure(flow_times(outcomes[:1]), "all").axes[0].lines[0]
     longest = max(flow.fct_ps for flow in outcomes[0].flows) / 1e6
     assert (np.max(line.get_xdata()), np.max(line.get_ydata())) == (pytest.approx(longest), 100)
+
+
+def test_a_load_balancer_has_one_colour_in_every_picture(outcomes: list[Outcome]) -> None:
+    figures = dict(
+        experiment_figures(outcomes, [record(outcome, "virtual") for outcome in outcomes])
+    )
+    ofan = LOOKS["ofan"].colour
+    for name in ("cct", "queues", "flow_times"):
+        assert ofan in {line.get_color() for line in figures[name].axes[0].lines}, name
+
+    assert style.colour("ofan") == ofan
+    bars = figures["link_load"].axes[1].patches
+    assert not {to_hex(bar.get_facecolor()) for bar in bars} & {
+        look.colour.lower() for look in LOOKS.values()
+    }
+
+
+def test_own_programs_have_colours_of_their_own() -> None:
+    found = looks_of(["a.p4", "ofan", "b.p4"])
+    assert len({look.colour for look in found.values()}) == 3
+    assert found["ofan"] == LOOKS["ofan"]
 
 
 def without_samples(outcome: Outcome, is_reported: bool) -> Outcome:

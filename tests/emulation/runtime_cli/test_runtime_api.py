@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from emulation.softswitch.thrift import messages as m
-from emulation.softswitch.thrift.messages import MirroringError, Refusal
-from emulation.softswitch.thrift.rpc import FAILURE, CallError, read_header
-from emulation.softswitch.thrift.wire import Kind, Reader, WireError, members_of, read_members
+from ofan_p4.softswitch.thrift import messages as m
+from ofan_p4.softswitch.thrift.messages import MirroringError, Refusal
+from ofan_p4.softswitch.thrift.rpc import FAILURE, CallError, read_header
+from ofan_p4.softswitch.thrift.wire import Kind, Reader, WireError, members_of, read_members
 
 
 def entry(key: int) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def test_what_is_no_call_ends_its_connection_alone(refusing: Any, garbage: bytes
 
 
 def test_a_taken_port_is_one_line(running: Any) -> None:
-    command = [sys.executable, "-m", "emulation.softswitch.process", "--no-p4"]
+    command = [sys.executable, "-m", "ofan_p4.softswitch.process", "--no-p4"]
     command += ["--grpc-server-addr", "127.0.0.1:0", "--thrift-port", str(running.port)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (1, "")
@@ -143,19 +143,19 @@ def test_silent_connections_make_room(running: Any) -> None:
 
 
 def test_long_and_slow_calls_end_their_connection(running: Any) -> None:
-    begun = time.monotonic()
     with socket.create_connection(("127.0.0.1", running.port), 60) as long:
         long.sendall(
             message("standard:bm_mt_get_entries", b"\x0b\0\2" + struct.pack(">i", 2 << 20))
         )
         assert long.recv(1) == b""
 
-    assert time.monotonic() - begun < 5
-    with socket.create_connection(("127.0.0.1", running.port), 60) as slow, suppress(OSError):
-        for byte in message("standard:bm_mt_get_entries", b"\x0b\0\2\0\0\0\x40" + b"x" * 64):
+    # Each byte comes in time, and yet the call has a deadline.
+    call = message("standard:bm_mt_get_entries", b"\x0b\0\2\0\0\0\x40" + b"x" * 64)
+    connection = socket.create_connection(("127.0.0.1", running.port), 60)
+    with connection as slow, pytest.raises(OSError):
+        for byte in call:
             slow.sendall(bytes([byte]))
             time.sleep(0.25)
-            assert time.monotonic() - begun < 25
 
     memory = Path(f"/proc/{running.process.pid}/status").read_text()
     peak = next(line for line in memory.splitlines() if line.startswith("VmHWM"))

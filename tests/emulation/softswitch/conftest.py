@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from emulation.softswitch.errors import Code
-from emulation.softswitch.p4runtime import P4RuntimeService, StatusError
-from emulation.softswitch.switch import Pending, Switch, Transmit
+from ofan_p4.softswitch.errors import Code
+from ofan_p4.softswitch.p4runtime import P4RuntimeService, StatusError
+from ofan_p4.softswitch.switch import Pending, Switch, Transmit
 
 # isort: split
 from p4.config.v1 import p4info_pb2

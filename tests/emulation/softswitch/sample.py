@@ -11,19 +11,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import p4src
-from emulation.compiler import compile_file
-from emulation.softswitch.codegen import names
-from emulation.softswitch.codegen.assembly import Assembly, assemble
-from emulation.softswitch.codegen.loading import load
-from emulation.softswitch.codegen.program import Header, Program
+from ofan_p4.compiler import compile_file
+from ofan_p4.softswitch.codegen import names
+from ofan_p4.softswitch.codegen.assembly import Assembly, assemble
+from ofan_p4.softswitch.codegen.loading import load
+from ofan_p4.softswitch.codegen.program import Header, Program
 
 PAGE = Path(__file__).parents[3] / "docs" / "generated-ofan.py.txt"
 COMMAND = "make sample"
 WIDTH = 100
 HEAD = f"""\
 This is what the switch runs in place of p4src/ofan.p4, compiled for 4 uplinks: two functions, made
-by emulation/softswitch/codegen/ from the compiler's BMv2 JSON, and the key to their names. It is
-here to be read; `{COMMAND}` writes it again after a change of the program or of the generator."""
+by emulation/p4/ofan_p4/softswitch/codegen/ from the compiler's BMv2 JSON, and the key to their
+names. It is here to be read; `{COMMAND}` writes it again after a change of the program or of the
+generator."""
 
 
 def sample() -> str:
@@ -77,7 +78,7 @@ def names_in(source: str) -> set[str]:
 
 
 def _fields(header: Header, used: set[str]) -> list[str]:
-    return [f"{field.index} {field.name}" for field in header.fields if field.var in used]
+    return [f"{field.index} {field.name}" for field in header.fields if field.var.name in used]
 
 
 def _wrapped(start: str, items: list[str]) -> Iterator[str]:

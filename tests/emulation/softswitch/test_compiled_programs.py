@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from p4.v1 import p4runtime_pb2 as p4
 
-from emulation.compiler import compile_file, compile_source
+from ofan_p4.compiler import compile_file, compile_source
 from tests.emulation.softswitch.conftest import Controller
 
 PROGRAMS = sorted((Path(__file__).parents[3] / "p4src").glob("*.p4"))
@@ -78,7 +78,7 @@ def test_the_projects_programs_load_with_their_p4info_and_survive_noise(
 ) -> None:
     compiled = compile_file(path)
     run = bench(json.dumps(compiled.json).encode(), ports=9, cpu_port=510)
-    from emulation.softswitch.p4runtime import P4RuntimeService
+    from ofan_p4.softswitch.p4runtime import P4RuntimeService
 
     service = P4RuntimeService(run.switch)
     stream = service.open_stream(lambda _message: None)

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from emulation.softswitch.errors import Code, EntryError
-from emulation.softswitch.p4rt.bytestrings import decode, encode
-from emulation.softswitch.p4runtime import StatusError
+from ofan_p4.softswitch.errors import Code, EntryError
+from ofan_p4.softswitch.p4rt.bytestrings import decode, encode
+from ofan_p4.softswitch.p4runtime import StatusError
 from tests.emulation.softswitch.conformance import (
     CPU,
     DEVICE,

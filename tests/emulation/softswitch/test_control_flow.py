@@ -7,7 +7,12 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from emulation.softswitch.codegen.flow import Block, Branch, Graph, emit
+from ofan_p4.softswitch.codegen import printing
+from ofan_p4.softswitch.codegen.expressions import HeaderRef
+from ofan_p4.softswitch.codegen.flow import Block, Branch, Graph, arm_of, emit, is_number
+from ofan_p4.softswitch.codegen.nodes import Compare, Number, Temporary
+from ofan_p4.softswitch.codegen.printed_statements import lines
+from ofan_p4.softswitch.codegen.statements import Assign, Change, Log, Statement
 
 Way = tuple[int | None, ...]
 
@@ -22,10 +27,14 @@ def graph_of(ways: list[Way], has_else: list[bool]) -> Graph:
         branches = []
         for k, target in enumerate(targets):
             is_else = has_else[i] and k == len(targets) - 1
-            condition = None if is_else else f"choice[{i}] == {k}"
-            branches.append(Branch(condition, name_of(target), (f"trail.append(({i}, {k}))",)))
-        graph[str(i)] = Block((f"trail.append({i})",), tuple(branches))
+            condition = None if is_else else is_number(Temporary(f"choice{i}"), k)
+            branches.append(Branch(condition, name_of(target), (seen(i, k),)))
+        graph[str(i)] = Block((seen(i),), tuple(branches))
     return graph
+
+
+def seen(*numbers: int) -> Statement:
+    return Log("place", "", tuple(map(Number, numbers)))
 
 
 def name_of(target: int | None) -> str | None:
@@ -47,9 +56,18 @@ def walk(ways: list[Way], has_else: list[bool], choice: list[int]) -> list[Any]:
     return trail
 
 
+def text(graph: Graph) -> list[str]:
+    return lines(emit(graph, "0"))
+
+
 def run(graph: Graph, choice: list[int]) -> list[Any]:
     trail: list[Any] = []
-    exec("\n".join(emit(graph, "0")), {"trail": trail, "choice": choice})
+    given = {f"choice{i}": taken for i, taken in enumerate(choice)}
+
+    def log(_: str, place: tuple[int, ...]) -> None:
+        trail.append(place if len(place) > 1 else place[0])
+
+    exec("\n".join(text(graph)), {"log": log, "place": "", **given})
     return trail
 
 
@@ -80,8 +98,10 @@ def test_acyclic_graphs(shape: tuple[list[Way], list[bool]], choices: list[list[
 
 
 def test_a_cycle_runs_until_its_condition_ends_it() -> None:
-    count = Block(("trail.append(len(trail))",), (Branch("len(trail) < 5", "0"),))
-    assert run({"0": count}, []) == [0, 1, 2, 3, 4]
+    turn = Temporary("choice0")
+    step = (Log("place", "", (turn,)), Change("+", turn, Number(1)))
+    count = Block(step, (Branch(Compare("<", turn, Number(5)), "0"),))
+    assert run({"0": count}, [0]) == [0, 1, 2, 3, 4]
 
 
 def test_an_endless_cycle_is_given_up() -> None:
@@ -94,26 +114,26 @@ def test_very_deep_nesting_becomes_flat() -> None:
         str(i): Block(
             (),
             (
-                Branch(f"choice[0] == {i}", None, (f"trail.append({i})",)),
+                Branch(is_number(Temporary("choice0"), i), None, (seen(i),)),
                 Branch(None, str(i + 1)),
             ),
         )
         for i in range(depth)
     }
-    graph[str(depth)] = Block(("trail.append('end')",))
-    assert [run(graph, [i]) for i in (0, 77, depth)] == [[0], [77], ["end"]]
+    graph[str(depth)] = Block((seen(depth),))
+    assert [run(graph, [i]) for i in (0, 77, depth)] == [[0], [77], [depth]]
 
 
 def test_two_ways_to_one_block_and_a_third_elsewhere_stay_short() -> None:
     """Fourteen such blocks in a row were 147,451 lines."""
     ways: list[Way] = [(i + 1, i + 1, i + 2) for i in range(20)] + [(21,), (None,)]
-    assert len(emit(graph_of(ways, [True] * 22), "0")) < 1_000
+    assert len(text(graph_of(ways, [True] * 22))) < 1_000
 
 
 def test_a_structured_program_needs_no_numbers() -> None:
     """if a: (if b: return); tail -- the early return must not flatten what follows."""
     ways: list[Way] = [(1, 2), (None, 2), (3,), (None,)]
-    assert not any("q" in line for line in emit(graph_of(ways, [True] * 4), "0"))
+    assert not any("q" in line for line in text(graph_of(ways, [True] * 4)))
 
 
 @settings(deadline=None, max_examples=200)
@@ -124,5 +144,26 @@ def test_every_block_stands_once_or_the_code_would_grow_with_each_level(
 ) -> None:
     ways, has_else = shape
     graph = graph_of(ways, has_else)
-    lines = [line.strip() for line in emit(graph, "0")]
-    assert {lines.count(f"trail.append({i})") for i in range(len(ways))} <= {0, 1}
+    found = [line.strip() for line in text(graph)]
+    marks = [line.strip() for i in range(len(ways)) for line in lines([seen(i)])]
+    assert {found.count(mark) for mark in marks} <= {0, 1}
+
+
+def test_each_number_has_its_arm_however_many() -> None:
+    """Arms are halved three times; what is no number of theirs is left to the last."""
+    number, found = Temporary("number"), Temporary("found")
+    arms: list[list[Statement]] = [[Assign(found, Number(1_000 + arm))] for arm in range(200)]
+    code = "\n".join(lines([arm_of(number, arms, [Assign(found, Number(7))])]))
+    for value in (-1, *range(202)):
+        names: dict[str, Any] = {"number": value}
+        exec(code, names)
+        assert names["found"] == (1_000 + value if 0 <= value < 200 else 7)
+
+
+def test_each_index_reads_its_element_however_many() -> None:
+    index = Temporary("number")
+    read = printing.text(
+        HeaderRef((), index).pick([Number(1_000 + element) for element in range(200)])
+    )
+    for value in (-1, *range(202)):
+        assert eval(read, {"number": value}) == (1_000 + value if 0 <= value < 200 else 0)

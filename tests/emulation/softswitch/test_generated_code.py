@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 import p4src
-from emulation.compiler import compile_file
-from emulation.softswitch.codegen import names
-from emulation.softswitch.codegen.assembly import assemble
-from emulation.softswitch.codegen.loading import load
+from ofan_p4.compiler import compile_file
+from ofan_p4.softswitch.codegen import names
+from ofan_p4.softswitch.codegen.assembly import assemble
+from ofan_p4.softswitch.codegen.loading import load
 from tests.emulation.softswitch.sample import COMMAND, PAGE, names_in, sample
 from tests.emulation.softswitch.test_loader_fuzz import rich_program
 

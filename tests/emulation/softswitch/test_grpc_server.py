@@ -15,14 +15,14 @@ from google.rpc import status_pb2
 from p4.v1 import p4runtime_pb2 as p4
 from p4.v1 import p4runtime_pb2_grpc
 
-from emulation.softswitch.daemon.dataplane import Clock, Dataplane
-from emulation.softswitch.daemon.grpc_server import GrpcThread, ServerError, Servicer
-from emulation.softswitch.daemon.log import Log
-from emulation.softswitch.daemon.sockets import open_link_events
-from emulation.softswitch.errors import Code
-from emulation.softswitch.p4runtime import P4RuntimeService
-from emulation.softswitch.process import SWITCH_INTERVAL_S
-from emulation.softswitch.switch import Switch
+from ofan_p4.softswitch.daemon.dataplane import Clock, Dataplane
+from ofan_p4.softswitch.daemon.grpc_server import GrpcThread, ServerError, Servicer
+from ofan_p4.softswitch.daemon.log import Log
+from ofan_p4.softswitch.daemon.sockets import open_link_events
+from ofan_p4.softswitch.errors import Code
+from ofan_p4.softswitch.p4runtime import P4RuntimeService
+from ofan_p4.softswitch.process import SWITCH_INTERVAL_S
+from ofan_p4.softswitch.switch import Switch
 
 CPU = 510
 TABLE, ACTION = 1 << 24, 2 << 24
@@ -175,16 +175,15 @@ def test_a_large_write_does_not_keep_other_clients_waiting(connect: Any, echo: A
     for number in range(100_000):
         request.updates.add(type=p4.Update.MODIFY, entity=entry(number % 256))
 
-    begun = time.monotonic()
+    # Were it answered after the write, there would be one answer or two, however fast the machine.
     writing = client.stub.Write.future(request, timeout=600)
-    waits = []
+    answers = 0
     while not writing.done():
-        asked = time.monotonic()
         other.stub.Capabilities(p4.CapabilitiesRequest(), timeout=600)
-        waits.append(time.monotonic() - asked)
+        answers += 1
         time.sleep(0.01)
 
-    assert len(waits) > 5 and max(waits) < (time.monotonic() - begun) / 4
+    assert answers > 5
     assert other.announce(9) == Code.ALREADY_EXISTS
 
 

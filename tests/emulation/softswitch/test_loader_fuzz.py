@@ -9,11 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from emulation.softswitch.errors import PipelineError
+from ofan_p4.softswitch.errors import PipelineError
 
-SETTINGS = settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=300
-)
+SETTINGS = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 VALUES = [
     None,
     True,
@@ -114,9 +112,19 @@ def replaced(node: Any, path: tuple[Any, ...], value: Any) -> Any:
     return copy
 
 
-@SETTINGS
-@given(data=st.data())
-def test_damaged_json(new_program: Any, bench: Any, data: st.DataObject) -> None:
+@pytest.mark.parametrize(
+    "count", [80, pytest.param(1_000, marks=pytest.mark.slow)], ids=["some", "many"]
+)
+def test_damaged_json(new_program: Any, bench: Any, count: int) -> None:
+    @settings(SETTINGS, max_examples=count)
+    @given(data=st.data())
+    def check(data: st.DataObject) -> None:
+        run_damaged(new_program, bench, data)
+
+    check()
+
+
+def run_damaged(new_program: Any, bench: Any, data: st.DataObject) -> None:
     root = rich_program(new_program()).root
     path = data.draw(st.sampled_from(places(root)))
     damaged = replaced(root, path, data.draw(st.sampled_from(VALUES)))

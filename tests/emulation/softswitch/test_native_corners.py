@@ -8,10 +8,10 @@ from random import Random
 
 import pytest
 
-from emulation.compiler import compile_file
-from emulation.softswitch.meters import Rates
-from emulation.softswitch.pipeline import Engine
-from emulation.softswitch.switch import Switch
+from ofan_p4.compiler import compile_file
+from ofan_p4.softswitch.meters import Rates
+from ofan_p4.softswitch.pipeline import Engine
+from ofan_p4.softswitch.switch import Switch
 
 SOURCE = json.dumps(compile_file(Path(__file__).with_name("corners.p4")).json).encode()
 TAIL = b"\x12\x34\xff"

@@ -11,10 +11,10 @@ from random import Random
 
 import pytest
 
-from emulation.compiler import compile_file
-from emulation.softswitch.native import machine
-from emulation.softswitch.pipeline import Engine
-from emulation.softswitch.switch import Switch
+from ofan_p4.compiler import compile_file
+from ofan_p4.softswitch.native import machine
+from ofan_p4.softswitch.pipeline import Engine
+from ofan_p4.softswitch.switch import Switch
 
 PROGRAM = """
 #include <core.p4>

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 import p4src
-from emulation.compiler import compile_file
-from emulation.softswitch.codegen.program import KeyField
-from emulation.softswitch.errors import PipelineError
-from emulation.softswitch.pipeline import DROP_PORT, Pipeline
-from emulation.softswitch.requests import Resume
-from emulation.softswitch.tables import Table, needs_priority
-from emulation.softswitch.trace import Walk
+from ofan_p4.compiler import compile_file
+from ofan_p4.softswitch.codegen.program import KeyField
+from ofan_p4.softswitch.errors import PipelineError
+from ofan_p4.softswitch.pipeline import DROP_PORT, Pipeline
+from ofan_p4.softswitch.requests import Resume
+from ofan_p4.softswitch.tables import Table, needs_priority
+from ofan_p4.softswitch.trace import Walk
 
 CONFORMANCE = Path(__file__).with_name("conformance.p4")
 PROGRAMS = [*sorted(p4src.FOLDER.glob("*.p4")), CONFORMANCE]

@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from llvmlite import ir
 
-from emulation.softswitch.native import machine, values
-from emulation.softswitch.native.values import MAX_BITS, Number, UnsupportedError, container
+from ofan_p4.softswitch.native import machine, values
+from ofan_p4.softswitch.native.values import MAX_BITS, Number, UnsupportedError, container
 
 WIDTHS = st.one_of(
     st.sampled_from((1, 2, 7, 8, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 1024, 4095)),

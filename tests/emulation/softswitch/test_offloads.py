@@ -19,7 +19,7 @@ from scapy.layers.inet6 import IPv6, IPv6ExtHdrHopByHop
 from scapy.layers.l2 import Dot1Q, Ether
 from scapy.packet import Packet, Raw
 
-from emulation.softswitch.daemon.offloads import (
+from ofan_p4.softswitch.daemon.offloads import (
     COMPLETE,
     ECN,
     MISSING,
@@ -29,7 +29,7 @@ from emulation.softswitch.daemon.offloads import (
     crc32c,
     finished,
 )
-from emulation.softswitch.daemon.offloads import UDP as UDP_SEGMENTS
+from ofan_p4.softswitch.daemon.offloads import UDP as UDP_SEGMENTS
 
 WAIT_S = 30
 DATA = bytes(range(256)) * 20
@@ -168,7 +168,7 @@ def switched(program: Any, hosts: list[str], tmp_path: Path) -> Iterator[Callabl
     with ExitStack() as stack:
 
         def start(*arguments: str) -> Callable[[], Any]:
-            command = [sys.executable, "-m", "emulation.softswitch.process"]
+            command = [sys.executable, "-m", "ofan_p4.softswitch.process"]
             command += [str(tmp_path / "p.json"), "--stats-socket", str(tmp_path / "stats")]
             command += [f"-i{i}@{name}s" for i, name in enumerate(hosts, 1)]
             command += ["--", "--grpc-server-addr", "127.0.0.1:0", *arguments]

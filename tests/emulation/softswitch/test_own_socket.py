@@ -6,7 +6,7 @@ import stat
 import threading
 from pathlib import Path
 
-from emulation.softswitch.daemon.stats import OwnSocket
+from ofan_p4.softswitch.daemon.stats import OwnSocket
 
 
 def test_a_peer_is_answered_and_nobody_is_waited_for(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from p4.v1 import p4runtime_pb2 as p4
 
-from emulation.softswitch.errors import Code
-from emulation.softswitch.p4runtime import StatusError
+from ofan_p4.softswitch.errors import Code
+from ofan_p4.softswitch.p4runtime import StatusError
 
 TABLE, ACTION, REGISTER, COUNTER, METER, PROFILE, DIRECT, DIGEST, VALUE_SET = (
     n << 24 for n in range(1, 10)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from p4.v1 import p4runtime_pb2 as p4
 
-from emulation.softswitch.errors import Code
-from emulation.softswitch.p4runtime import P4RuntimeService, StatusError
+from ofan_p4.softswitch.errors import Code
+from ofan_p4.softswitch.p4runtime import P4RuntimeService, StatusError
 
 CPU = 510
 DIGEST = 8 << 24

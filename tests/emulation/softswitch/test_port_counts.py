@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from emulation.softswitch.daemon.ports import Port
+from ofan_p4.softswitch.daemon.ports import Port
 
 
 class Refusing(socket.socket):

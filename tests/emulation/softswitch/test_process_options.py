@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from emulation.softswitch.daemon.options import Setting, UsageError, parse
-from emulation.softswitch.process import main
+from ofan_p4.softswitch.daemon.options import Setting, UsageError, parse
+from ofan_p4.softswitch.process import main
 
 
 def test_a_script_for_simple_switch_grpc_works() -> None:
@@ -31,6 +31,14 @@ def test_the_default_address_is_loopback_and_the_log_is_off() -> None:
         "off",
     )
     assert (options.device_id, options.cpu_port, options.drop_port) == (0, None, 511)
+
+
+def test_the_log_file_is_named_as_bmv2_does_under_bmv2s_name_alone() -> None:
+    line = ["p.json", "--log-file", "ss.log"]
+    assert parse(line).log_file == "ss.log"
+    for name in ("simple_switch", "simple_switch_grpc"):
+        assert parse([*line, "--in-place-of", name]).log_file == "ss.log.txt"
+        assert parse(["p.json", "--in-place-of", name]).log_file is None
 
 
 def test_settings_hold_for_all_ports_or_for_one() -> None:
@@ -70,6 +78,7 @@ def test_settings_hold_for_all_ports_or_for_one() -> None:
         ("p.json --grpc-server-ssl", "--grpc-server-cert"),
         ("p.json --no-such-option", "no-such-option"),
         ("p.json --log-level loud", "loud"),
+        ("p.json --in-place-of another_switch", "another_switch"),
     ],
 )
 def test_what_is_wrong_is_one_line_and_status_2(

@@ -25,10 +25,10 @@ import pytest
 
 from benchmarks.fuzz.failure import CPU_PORT
 from benchmarks.fuzz.packets import PROGRAMS, damaged, served, truncations, valid_packets
-from emulation.softswitch.daemon.sockets import open_interface, receive
-from emulation.softswitch.p4runtime import P4RuntimeService
-from emulation.softswitch.switch import Switch
-from fattree.topology import FatTree
+from fattree.shape.topology import FatTree
+from ofan_p4.softswitch.daemon.sockets import open_interface, receive
+from ofan_p4.softswitch.p4runtime import P4RuntimeService
+from ofan_p4.softswitch.switch import Switch
 
 # isort: split
 import grpc

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.fuzz.packets import PROGRAMS, fuzz_packets
 from benchmarks.fuzz.programs import fuzz_programs
 from benchmarks.fuzz.server import fuzz_server
-from emulation.compiler import compile_file
+from ofan_p4.compiler import compile_file
 
 HERE = Path(__file__).parent
 

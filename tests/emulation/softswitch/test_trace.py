@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from emulation.compiler import compile_file, compile_source
-from emulation.softswitch.codegen.assembly import assemble
-from emulation.softswitch.codegen.loading import load
-from emulation.softswitch.switch import CloneSession, Replica, Switch
-from emulation.softswitch.trace import Step, Walk
-from emulation.stf.bench import Bench
-from emulation.stf.script import Expect, parse_script
+from ofan_p4.compiler import compile_file, compile_source
+from ofan_p4.softswitch.codegen.assembly import assemble
+from ofan_p4.softswitch.codegen.loading import load
+from ofan_p4.softswitch.replication import CloneSession, Replica
+from ofan_p4.softswitch.switch import Switch
+from ofan_p4.softswitch.trace import Step, Walk
+from ofan_p4.stf.bench import Bench
+from ofan_p4.stf.script import Expect, parse_script
 
 ROOT = Path(__file__).parents[3]
 PROGRAMS = sorted((ROOT / "p4src").glob("*.p4"))

@@ -2,8 +2,8 @@
 
 import pytest
 
-from emulation.softswitch.errors import Code, EntryError
-from emulation.softswitch.p4rt.translation import Names
+from ofan_p4.softswitch.errors import Code, EntryError
+from ofan_p4.softswitch.p4rt.translation import Names
 
 
 @pytest.mark.parametrize(("value", "said"), [(b"", "an empty string"), (b"\xff", "not UTF-8")])

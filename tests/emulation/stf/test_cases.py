@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from emulation.stf import run_case
+from ofan_p4.stf import run_case
 
 Case = Callable[..., tuple[Path, Path]]
 FRAME = "000000000001 000000000002 1234 1f0001 0fbeef 77"

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from click.testing import CliRunner, Result
 
-from emulation.stf.cases import Verdict
-from emulation.stf.cli import stf_command
-from emulation.stf.worker import run_cases
+from ofan_p4.stf.cases import Verdict
+from ofan_p4.stf.cli import stf_command
+from ofan_p4.stf.worker import run_cases
 
 Case = Callable[..., tuple[Path, Path]]
 GOOD = "packet 1 00\n"

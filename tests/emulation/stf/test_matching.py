@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from emulation.softswitch.codegen.program import KeyField
-from emulation.stf.matching import MatchError, match_of
+from ofan_p4.softswitch.codegen.program import KeyField
+from ofan_p4.stf.matching import MatchError, match_of
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from functools import cache
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from emulation.compiler import compile_source
-from emulation.stf.bench import Bench, CheckFailed
-from emulation.stf.script import DIRECT, READERS, ScriptError, parse_script
+from ofan_p4.compiler import compile_source
+from ofan_p4.stf.bench import Bench
+from ofan_p4.stf.script import DIRECT, READERS, CheckFailed, ScriptError, parse_script
 from tests.emulation.stf.conftest import PROGRAM
 
 WORDS = [*DIRECT, *READERS, "packet", "expect"]

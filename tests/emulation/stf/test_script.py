@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from emulation.stf.script import (
+from ofan_p4.stf.script import (
     Add,
     Call,
     CheckCounter,

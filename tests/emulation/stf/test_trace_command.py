@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 import ofan
-from emulation.compiler import compile_file
-from emulation.softswitch.daemon.pcap import PcapFile
+from ofan_p4.compiler import compile_file
+from ofan_p4.softswitch.daemon.pcap import PcapFile
 
 ROOT = Path(__file__).parents[3]
 CASES = ROOT / "tests/emulation/compiler/cases"

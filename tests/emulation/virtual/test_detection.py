@@ -10,10 +10,17 @@ from emulation.errors import UnsupportedError
 from emulation.mininet.detection import refuse_too_many_probes
 from emulation.outcomes.outcome import Outcome
 from emulation.virtual.fabric import VirtualFabric
-from fattree.addressing import link_name
 from fattree.errors import ExperimentError
-from fattree.experiment import Collective, Controller, Fabric, FailureEvent, Failures, Scenario
-from fattree.topology import FatTree
+from fattree.experiment.model import (
+    Collective,
+    Controller,
+    Fabric,
+    FailureEvent,
+    Failures,
+    Scenario,
+)
+from fattree.shape.addressing import link_name
+from fattree.shape.topology import FatTree
 from fattree.units import PS_PER_US
 from sim.arrays.network import build
 
@@ -78,13 +85,14 @@ def test_probes_disturb_no_data() -> None:
 
 
 def test_the_more_often_probes_are_sent_the_less_is_lost() -> None:
-    # Long enough for packets to be sent all the while.
+    # Long enough, and slow enough, for few packets to be sent all the while.
+    slow = {"packets": 128, "rate_gbps": 200}
     event = FailureEvent(link=LINK, down_ns=4_000)
     lost = []
     for interval_us in (1, 3):
         probing = Controller(detection="probe", probe_interval_us=interval_us)
-        lost.append(ran(scenario(probing, event, packets=512))[1].accounts.lost)
-    _, told = ran(scenario(Controller(), event, packets=512))
+        lost.append(ran(scenario(probing, event, **slow))[1].accounts.lost)
+    _, told = ran(scenario(Controller(), event, **slow))
     assert told.accounts.lost < lost[0] < lost[1]
 
 

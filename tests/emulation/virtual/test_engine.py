@@ -11,7 +11,14 @@ from emulation.virtual import engine
 from emulation.virtual.engine import fabric
 from emulation.virtual.fabric import VirtualFabric
 from emulation.virtual.native import NativeFabric
-from fattree.experiment import Collective, Controller, Fabric, FailureEvent, Failures, Scenario
+from fattree.experiment.model import (
+    Collective,
+    Controller,
+    Fabric,
+    FailureEvent,
+    Failures,
+    Scenario,
+)
 
 SMALL = Scenario(fabric=Fabric(k=2), collective=Collective(message_bytes=8 * 4096))
 PROBING = SMALL.model_copy(update={"controller": Controller(detection="probe")})

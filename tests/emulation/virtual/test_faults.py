@@ -16,13 +16,20 @@ import numpy as np
 import pytest
 
 from emulation.virtual.fabric import VirtualFabric
-from fattree import traffic
-from fattree.addressing import link_name
-from fattree.experiment import Collective, Controller, Fabric, FailureEvent, Failures, Scenario
-from fattree.failures import cut_off
-from fattree.topology import FatTree
+from fattree.demand import traffic
+from fattree.experiment.model import (
+    Collective,
+    Controller,
+    Fabric,
+    FailureEvent,
+    Failures,
+    Scenario,
+)
+from fattree.routes.failures import cut_off
+from fattree.routes.wecmp import LinkState
+from fattree.shape.addressing import link_name
+from fattree.shape.topology import FatTree
 from fattree.units import NS_PER_SECOND
-from fattree.wecmp import LinkState
 from sim.sweeps.store import Store
 
 EXPERIMENT = """
@@ -56,11 +63,12 @@ def ofan(*words: str, most_bytes: int | None = None) -> subprocess.Popen[str]:
     if most_bytes is not None:
         # Python keeps half of what it has compiled where a file may not be longer, and the next
         # process cannot read it: "marshal data too short".
-        for package in ("controller", "emulation", "fattree", "hostagent", "p4messages", "sim"):
+        for package in ("controller", "emulation", "fattree", "hostagent", "sim"):
             compileall.compile_dir(ROOT / package, quiet=1)
 
     pipe = subprocess.PIPE
-    command = [sys.executable, "-m", "ofan", *words]
+    # The same of whatever else it imports.
+    command = [sys.executable, "-B", "-m", "ofan", *words]
     return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, preexec_fn=limit)
 
 

@@ -14,12 +14,12 @@ from emulation.errors import EmulationError, UnsupportedError
 from emulation.outcomes.outcome import Outcome
 from emulation.virtual.events import Kind
 from emulation.virtual.fabric import VirtualFabric
-from emulation.virtual.network import SwitchDraws
+from emulation.virtual.nodes import SwitchDraws
 from emulation.virtual.wires import Wire, outages
-from fattree import failures
-from fattree.bounds import bound_ps
+from fattree.demand.bounds import bound_ps
+from fattree.demand.traffic import flows
 from fattree.draws import Stream, component, mix
-from fattree.experiment import (
+from fattree.experiment.model import (
     Collective,
     Controller,
     Fabric,
@@ -28,8 +28,8 @@ from fattree.experiment import (
     LoadBalancer,
     Scenario,
 )
-from fattree.topology import LAYERS, FatTree
-from fattree.traffic import flows
+from fattree.routes import failures
+from fattree.shape.topology import LAYERS, FatTree
 
 SMALL = Collective(message_bytes=32 * 4096)
 K4 = Fabric(k=4)

@@ -8,7 +8,7 @@ import pytest
 
 from emulation.outcomes.outcome import Outcome
 from emulation.virtual.fabric import VirtualFabric
-from fattree.experiment import Collective, Fabric, FailureEvent, Failures, Scenario, Transport
+from fattree.experiment.model import Collective, Fabric, FailureEvent, Failures, Scenario, Transport
 from fattree.policies import POLICIES
 from tests import naive
 

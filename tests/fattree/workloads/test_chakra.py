@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from fattree.demand.workloads.file import About, read_workload, write_workload
 from fattree.errors import TrafficError
-from fattree.workloads.chakra import chakra_graph
-from fattree.workloads.chakra_file import Node, NodeType, read_chakra
-from fattree.workloads.file import About, read_workload, write_workload
+from fattree.generators.chakra import chakra_graph
+from fattree.generators.chakra_file import Node, NodeType, read_chakra
 
 HERE = Path(__file__).parent
 NODES, DEPENDENCIES, BYTES = 24, 24, 396_000

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fattree.demand.workloads.collectives import ALGORITHMS, collective_graph, parents, two_trees
+from fattree.demand.workloads.graph import Graph, pipelined
 from fattree.errors import TrafficError
-from fattree.workloads.collectives import ALGORITHMS, collective_graph, parents, two_trees
-from fattree.workloads.graph import Graph, pipelined
 
 SIZE = 1 << 20
 EVERY = [(matrix, algorithm) for matrix in ALGORITHMS for algorithm in ALGORITHMS[matrix]]

@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fattree.addressing import host_name
+from fattree.demand.traffic import flows
+from fattree.demand.workloads.hosts import hosts_named, placed
 from fattree.errors import ExperimentError, TrafficError
-from fattree.experiment import Collective, Fabric, Job, Scenario
-from fattree.experiment_file import parse_experiment
-from fattree.experiment_writer import experiment_toml
-from fattree.topology import FatTree
-from fattree.traffic import flows
-from fattree.workloads.hosts import hosts_named, placed
+from fattree.experiment.model import Collective, Fabric, Job, Scenario
+from fattree.shape.addressing import host_name
+from fattree.shape.topology import FatTree
+from fattree.texts.experiment_file import parse_experiment
+from fattree.texts.experiment_writer import experiment_toml
 
 TREE = FatTree(4)
 TWO_JOBS = """

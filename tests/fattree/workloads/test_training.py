@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fattree.errors import TrafficError
-from fattree.workloads.model import Model, read_model
-from fattree.workloads.training import (
+from fattree.generators.model import Model, read_model
+from fattree.generators.training import (
     Step,
     computation_ps,
     one_forward_one_backward,

@@ -7,13 +7,13 @@ import numpy as np
 import polars as pl
 import pytest
 
+from fattree.demand.flows import longest_computation_ps
+from fattree.demand.traffic import flows
+from fattree.demand.workloads.file import About, read_workload, write_workload
+from fattree.demand.workloads.graph import Graph
 from fattree.errors import TrafficError
-from fattree.experiment import Collective, Fabric, Scenario
-from fattree.flows import longest_computation_ps
-from fattree.topology import FatTree
-from fattree.traffic import flows
-from fattree.workloads.file import About, read_workload, write_workload
-from fattree.workloads.graph import Graph
+from fattree.experiment.model import Collective, Fabric, Scenario
+from fattree.shape.topology import FatTree
 
 GRAPH = Graph(
     source=np.array([0, 1, 1, 1]),

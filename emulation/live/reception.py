@@ -1,0 +1,65 @@
+"""How many connections the page of `ofan serve` takes, and whom it turns away."""
+
+import logging
+import resource
+import time
+from typing import Any
+from weakref import WeakSet
+
+from tornado.httpserver import HTTPServer
+from tornado.iostream import IOStream
+
+# A browser opens six. Whoever has not shown the token goes after `web.HEADER_SECONDS`, and
+# before that where others need the place.
+MOST_CONNECTIONS = 128
+# How often it is told that connections are turned away.
+NEWS_SECONDS = 60
+
+
+class Reception(HTTPServer):
+    """A server that hangs up on more connections than it can bear, strangers first.
+
+    Without a limit strangers could open all descriptors that this process may have, and to accept
+    nothing any more is an error without end. If newcomers were hung up on, any user of this machine
+    could keep the page's owner out with connections that say nothing.
+    """
+
+    def initialize(self, *arguments: Any, **settings: Any) -> None:
+        """Begin without any."""
+        super().initialize(*arguments, **settings)
+        self._guests: WeakSet[IOStream] = arguments[0].settings["guests"]
+        # The oldest first.
+        self._streams: list[IOStream] = []
+        self._turned_away = 0
+        self._said_s = float("-inf")
+
+    def handle_stream(self, stream: IOStream, address: tuple[Any, ...]) -> None:
+        """Take a connection; where there are too many, hang up on the oldest stranger."""
+        self._streams = [other for other in self._streams if not other.closed()]
+        if len(self._streams) >= most_connections():
+            strangers = (other for other in self._streams if other not in self._guests)
+            oldest = next(strangers, stream)
+            oldest.close()
+            self._turn_away()
+
+        if not stream.closed():
+            self._streams.append(stream)
+            super().handle_stream(stream, address)
+
+    def _turn_away(self) -> None:
+        """Count who is hung up on, and tell it once in a while."""
+        self._turned_away += 1
+        now_s = time.monotonic()
+        if now_s >= self._said_s + NEWS_SECONDS:
+            logging.getLogger(__name__).warning(
+                "%d connections turned away: there are %d already",
+                self._turned_away,
+                len(self._streams),
+            )
+            self._said_s = now_s
+            self._turned_away = 0
+
+
+def most_connections() -> int:
+    """Return how many connections the page takes: descriptors are left for everything else."""
+    return min(MOST_CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4)

@@ -1,0 +1,132 @@
+"""What the commands `ofan` and `ofan-p4` share: sub-commands that are imported when called, and one
+line for whatever ends them.
+"""
+
+import difflib
+import importlib
+import os
+import resource
+import sys
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import click
+
+# A run that failed, and, as click has it, bad usage.
+FAILED = 1
+INPUT_ERROR = 2
+# What shells give for a process that SIGINT has ended: 128 + 2.
+INTERRUPTED = 130
+SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+
+
+class Lazy(NamedTuple):
+    """Where a sub-command is, and the line that the group's help shows without importing it."""
+
+    module: str
+    name: str
+    help: str
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are called."""
+
+    def __init__(self, commands: dict[str, Lazy], **settings: object) -> None:
+        super().__init__(**settings)  # type: ignore[arg-type]
+        self.lazy = commands
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all sub-commands, in the order of the table."""
+        return [*self.lazy, *super().list_commands(ctx)]
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; say of one that does not exist which was probably meant."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            close = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1)
+            meant = f" Did you mean {close[0]!r}?" if close and close[0] not in str(error) else ""
+            raise click.UsageError(f"{error.message}{meant}", error.ctx) from None
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a sub-command."""
+        if cmd_name not in self.lazy:
+            return super().get_command(ctx, cmd_name)
+
+        lazy = self.lazy[cmd_name]
+        command = getattr(importlib.import_module(lazy.module), lazy.name)
+        assert isinstance(command, click.Command)
+
+        return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command.
+
+        A Ctrl-C starts a new line only where a terminal has shown ^C on this one.
+        """
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as interrupt:
+            if sys.stderr.isatty():
+                click.echo(err=True)
+
+            raise click.Abort(*interrupt.args) from None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the table of sub-commands without importing any."""
+        rows = [(name, lazy.help) for name, lazy in self.lazy.items()]
+        rows += [
+            (name, command.get_short_help_str(limit=100)) for name, command in self.commands.items()
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+def run(group: click.Group, name: str, arguments: Sequence[str] | None = None) -> None:
+    """Run a group of commands as the program `name`, by default with what it was called with.
+
+    Bad input is one line on stderr and exit code 2, a failed run the same and exit code 1.
+    """
+    try:
+        code = group.main(args=arguments, prog_name=name, standalone_mode=False)
+    # To call a group without a command is to ask what there is.
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        code = 0
+    except click.ClickException as error:
+        click.echo(f"{name}: {error.format_message()}", err=True)
+        code = INPUT_ERROR
+    except (click.Abort, KeyboardInterrupt) as interrupt:
+        words = ": ".join(["interrupted", *map(str, interrupt.args)])
+        click.echo(f"{name}: {words}", err=True)
+        code = INTERRUPTED
+    # Whatever asks for memory next fails, wherever that is: libraries that draw are large.
+    except (MemoryError, ImportError) as error:
+        if not _is_out_of_memory(error):
+            raise
+
+        click.echo(f"{name}: {_out_of_memory()}", err=True)
+        code = FAILED
+    # `... | head` is no error. Python flushes stdout once more at its end: to where nobody objects.
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    """Return whether an error means that there is no memory, not even to load a library."""
+    # The loader's own words, of which Python knows nothing further.
+    words = ("failed to map segment", "cannot allocate memory")
+    return isinstance(error, MemoryError) or any(each in str(error).lower() for each in words)
+
+
+def _out_of_memory() -> str:
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return "out of memory: this machine has no more"
+
+    return f"out of memory: a process may have {limit >> 20:,} MiB here (ulimit -v); give it more"

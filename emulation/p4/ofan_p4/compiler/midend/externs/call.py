@@ -1,0 +1,152 @@
+"""A call of an extern as the handlers see it, and how they read arguments and write results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ofan_p4.compiler.diagnostics import Span
+from ofan_p4.compiler.midend import ir
+from ofan_p4.compiler.midend.assignments import as_value, assign, freeze_index
+from ofan_p4.compiler.midend.expressions import lower, lower_value
+from ofan_p4.compiler.midend.flow import Object
+from ofan_p4.compiler.midend.frame import Frame
+from ofan_p4.compiler.midend.layout import header_field
+from ofan_p4.compiler.midend.operands import is_signed, reduce_to
+from ofan_p4.compiler.midend.variables import store
+from ofan_p4.compiler.semantics import typed as t
+from ofan_p4.compiler.semantics import typed_declarations as td
+from ofan_p4.compiler.semantics import types as ty
+from ofan_p4.compiler.semantics.scope import fail
+
+PIPELINES = ("ingress", "egress")
+
+
+ALGORITHMS = (
+    "crc32",
+    "crc32_custom",
+    "crc16",
+    "crc16_custom",
+    "random",
+    "identity",
+    "csum16",
+    "xor16",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call as the handlers below see it."""
+
+    span: Span
+    name: str
+    args: td.Args
+    types: tuple[ty.Type, ...]
+    frame: Frame
+    object: Object | None = None
+
+    def arg(self, index: int) -> ty.Expression:
+        found = self.args[index]
+        assert found is not None
+        return found
+
+    def value(self, index: int) -> ir.Value:
+        return lower_value(self.arg(index), self.frame)
+
+    def emit(self, name: str, *args: ir.Argument) -> None:
+        self.frame.emit(ir.Primitive(name, args, self.span))
+
+
+Handler = tuple[tuple[str, ...], Callable[[Call], ir.Operand | None]]
+"""Where a function may be called, and what makes steps of it."""
+
+
+def owner(call: Call) -> Object:
+    """Return the object whose method is called."""
+    assert call.object is not None
+    return call.object
+
+
+def to_field(call: Call, index: int, step: Callable[[ir.FieldRef], None]) -> None:
+    """Run a step that writes an out argument, through a copy where that is no single field."""
+    arg = call.args[index]
+    # Only once: an index may have effects.
+    is_place = arg is not None and not isinstance(arg, t.Slice)
+    place = (
+        freeze_index(lower(arg, call.frame), call.span, call.frame)
+        if arg is not None and is_place
+        else None
+    )
+
+    if isinstance(place, ir.FieldRef):
+        step(place)
+        _with_sign(place, call)
+        return
+
+    type_ = arg.type if arg is not None else ty.Bits(32)
+    copy = call.frame.temporary(type_, call.span)
+    if not isinstance(copy, ir.FieldRef):
+        fail("the target writes this result to a single field only", call.span)
+
+    step(copy)
+    _with_sign(copy, call)
+    if place is not None:
+        assign(place, copy, call.span, call.frame)
+    elif arg is not None:
+        store(arg, copy, call.span, call.frame)
+
+
+def _with_sign(field: ir.FieldRef, call: Call) -> None:
+    """Bring a signed field into its range: what a register or a hash writes has no sign."""
+    if is_signed(field.type):
+        call.frame.emit(ir.Assign(field, reduce_to(field, field.type), call.span))
+
+
+# Values of any shape as lists of fields
+
+
+def flatten(operand: ir.Operand, span: Span) -> list[ir.Value]:
+    """Return the single values that an operand is made of."""
+    match operand:
+        case ir.StructAt(_, _, items):
+            return [value for item in items for value in flatten(item, span)]
+        case ir.HeaderAt(_, header):
+            return [
+                value
+                for item in header.fields
+                for value in flatten(header_field(operand, item.name), span)
+            ]
+        case _:
+            return [as_value(operand, span)]
+
+
+def as_fields(operand: ir.Operand, span: Span, frame: Frame) -> tuple[ir.Value, ...]:
+    """Return values as the target's lists want them: fields, or numbers of known width."""
+    found = []
+    for value in flatten(operand, span):
+        # BMv2 hashes and sends bits, so the number of them must be known.
+        if isinstance(value, ir.Num) and value.type == ty.INT:
+            fail(f"the number {value.value} needs a width here", span)
+
+        plain = isinstance(value, ir.Num | ir.FieldRef)
+        found.append(value if plain else as_value(freeze_value(value, span, frame), span))
+
+    return tuple(found)
+
+
+def freeze_value(value: ir.Value, span: Span, frame: Frame) -> ir.Operand:
+    """Copy a value to a temporary field, also if it is constant."""
+    copy = frame.temporary(value.type, span)
+    assign(copy, value, span, frame)
+    return copy
+
+
+def algorithm_of(node: ty.Expression) -> str:
+    """Return the name of a hash algorithm, which must be a member of HashAlgorithm."""
+    if not isinstance(node, t.Literal) or node.value not in ALGORITHMS:
+        fail("the hash algorithm must be known at compile time", node.span)
+
+    if node.value == "random":
+        fail("the target has no hash algorithm 'random'; use the function random()", node.span)
+
+    return str(node.value)

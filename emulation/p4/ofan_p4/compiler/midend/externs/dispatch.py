@@ -1,0 +1,96 @@
+"""From a call in the program to the handler of its extern."""
+
+from __future__ import annotations
+
+from ofan_p4.compiler.midend import ir
+from ofan_p4.compiler.midend.assignments import as_value
+from ofan_p4.compiler.midend.expressions import lower
+from ofan_p4.compiler.midend.externs.call import PIPELINES, Call
+from ofan_p4.compiler.midend.externs.functions import FUNCTIONS
+from ofan_p4.compiler.midend.externs.methods import METHODS
+from ofan_p4.compiler.midend.flow import Object
+from ofan_p4.compiler.midend.frame import Frame, Packet
+from ofan_p4.compiler.semantics import typed as t
+from ofan_p4.compiler.semantics import types as ty
+from ofan_p4.compiler.semantics.scope import fail
+
+
+def lower_function(node: t.ExternCall, frame: Frame) -> ir.Operand | None:
+    """Emit the call of an extern function."""
+    handler = FUNCTIONS.get(node.function.name)
+    if handler is None and frame.builder.switch.emit_externs:
+        foreign(node.function.name, (), node, frame)
+        return None
+    if handler is None:
+        fail(f"the target does not know the function '{node.function.name}'", node.span)
+
+    places, function = handler
+    if frame.where not in places:
+        fail(
+            f"'{node.function.name}' cannot be called here, only in {' or '.join(places)}",
+            node.span,
+        )
+
+    return function(
+        Call(node.span, name=node.function.name, args=node.args, types=node.type_args, frame=frame)
+    )
+
+
+def foreign(
+    name: str, first: tuple[ir.Argument, ...], node: t.ExternCall | t.MethodCall, frame: Frame
+) -> None:
+    """Emit a call that is not the target's own, for a plug-in of it: `--emit-externs`."""
+    if node.type != ty.VOID:
+        fail("the target writes results of such externs to arguments only", node.span)
+
+    if frame.where not in PIPELINES:
+        fail("such an extern can be called in ingress and egress only", node.span)
+
+    args: list[ir.Argument] = []
+    for arg in node.args:
+        if arg is None:
+            fail("the target needs a place for this result", node.span)
+
+        operand = lower(arg, frame)
+        args.append(operand if isinstance(operand, ir.HeaderAt) else as_value(operand, arg.span))
+
+    frame.emit(ir.Primitive(name, (*first, *args), node.span))
+
+
+def lower_method(node: t.MethodCall, frame: Frame) -> ir.Operand | None:
+    """Emit the call of a method of an extern object."""
+    # The object may be a constructor parameter, so only the frame knows which one is meant.
+    target = frame.bindings.get(node.object)
+    if isinstance(target, Packet):
+        kind = "packet"
+        owner = None
+    elif isinstance(target, Object):
+        kind = target.kind
+        owner = target
+    else:
+        fail(f"'{node.object.name}' cannot be used here", node.span)
+
+    handler = METHODS.get((kind, node.method.name))
+    if owner is not None and owner.is_foreign:
+        name = f"_{kind}_{node.method.name}"
+        foreign(name, (ir.Named("extern", owner.name),), node, frame)
+        return None
+    if handler is None:
+        fail(f"the target does not know the method '{node.method.name}' of {kind}", node.span)
+
+    places, function = handler
+    if frame.where not in places:
+        fail(
+            f"'{node.method.name}' cannot be called here, only in {' or '.join(places)}", node.span
+        )
+
+    return function(
+        Call(
+            node.span,
+            name=node.method.name,
+            args=node.args,
+            types=node.type_args,
+            frame=frame,
+            object=owner,
+        )
+    )

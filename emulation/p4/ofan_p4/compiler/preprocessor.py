@@ -1,0 +1,235 @@
+"""The C preprocessor that P4 prescribes, by the library pcpp, with every line's origin kept.
+
+pcpp gets the text without comments, of which one in a macro would swallow what follows it, and
+with its strings of several lines taken apart (`strings`).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pcpp
+
+from ofan_p4.compiler.diagnostics import CompileError, Location, Marker, Source, named
+from ofan_p4.compiler.strings import prepare, spliced, whole
+
+P4INCLUDE = Path(__file__).parent / "p4include"
+
+
+# Their include files exist for p4c, so a program that names one is probably not misspelt.
+ARCHITECTURES = ("psa", "pna", "ebpf_model", "ubpf_model", "xdp_model", "tna", "t2na", "dpdk")
+
+
+MAX_EXPANSION = 200_000
+"""Tokens that the macros between two directives may add: some double with every definition."""
+
+MAX_INCLUDES = 100
+"""Files inside each other."""
+
+
+def preprocess(
+    text: str,
+    name: str,
+    include_dirs: Sequence[str | Path],
+    defines: Mapping[str, str],
+    undefines: Sequence[str] = (),
+) -> Source:
+    """Run the preprocessor over the text of file `name`.
+
+    Raises CompileError at the directive that is wrong.
+    """
+    preprocessor = _Preprocessor(include_dirs, defines, undefines)
+    # pcpp searches this path for quoted includes only, before those given with -I.
+    preprocessor.temp_path.insert(0, os.path.dirname(os.path.abspath(name)))
+    preprocessor.parse(text, name)
+    lines: list[str] = []
+    origin: list[tuple[str, int]] = []
+
+    for file, line, piece in _pieces(preprocessor, name):
+        first, *rest = piece.split("\n")
+        # Every token knows its line, even where directives or an excluded branch have left none
+        # behind: lines begin at tokens, they are not counted at newlines.
+        if not origin or origin[-1] != (file, line):
+            origin.append((file, line))
+            lines.append("")
+
+        lines[-1] += first
+        for extra, more in enumerate(rest, start=1):
+            origin.append((file, line + extra))
+            lines.append(more)
+
+    return Source(
+        "\n".join(lines), origin, preprocessor.files, preprocessor.code, preprocessor.markers
+    )
+
+
+def with_markers(source: Source) -> str:
+    """Return preprocessed text whose markers say where each of its lines came from."""
+    lines: list[str] = []
+    expected: tuple[str, int] | None = None
+
+    for text, origin in zip(source.text.split("\n"), source.origin, strict=False):
+        file, line = named(source.markers, *origin)
+        if not text.strip():
+            continue
+
+        # A few blank lines are shorter than a marker, as the C preprocessor has it.
+        gap = line - expected[1] if expected and expected[0] == file else -1
+        lines += [""] * gap if 0 <= gap <= MAX_GAP else [f'# {line} "{file}"']
+        lines.append(text.rstrip())
+        expected = (file, line + 1)
+
+    return "\n".join(lines) + "\n"
+
+
+MAX_GAP = 7
+
+
+def _pieces(preprocessor: _Preprocessor, name: str) -> Iterator[tuple[str, int, str]]:
+    """Yield (file, line, text) of every token that survives."""
+    try:
+        while token := preprocessor.token():
+            yield getattr(token, "source", None) or name, token.lineno, whole(token.value)
+    except CompileError:
+        raise
+    # pcpp evaluates `#if` itself and raises whatever Python does there.
+    except Exception as error:
+        raise CompileError(
+            f"the preprocessor failed: {error}", location=preprocessor.place(name, 1)
+        ) from error
+
+
+class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]
+    """pcpp with errors raised, file texts remembered, line markers read, and bounds."""
+
+    def __init__(
+        self,
+        include_dirs: Sequence[str | Path],
+        defines: Mapping[str, str],
+        undefines: Sequence[str] = (),
+    ) -> None:
+        super().__init__()
+        self.files: dict[str, list[str]] = {}
+        self.code: dict[str, list[str]] = {}
+        self.markers: dict[str, list[Marker]] = {}
+        for folder in (*include_dirs, P4INCLUDE):
+            self.add_path(str(folder))
+
+        # p4c defines this macro for BMv2, and programs for several targets ask for it.
+        for key, value in {"__TARGET_BMV2__": "1", **defines}.items():
+            self.define(f"{key} {value}")
+
+        for key in undefines:
+            self.macros.pop(key, None)
+
+    def place(self, file: str, line: int) -> Location:
+        """Return the start of a line as a location."""
+        lines = self.files.get(file, [])
+        shown = lines[line - 1] if 0 < line <= len(lines) else ""
+        return Location(*named(self.markers, file, line), 1, shown)
+
+    def parsegen(self, text: str, source: str | None = None, abssource: str | None = None) -> Any:
+        name = _display_name(abssource) if abssource else source or ""
+        self.files[name] = text.splitlines()
+        prepared = prepare(spliced(text))
+        self.code[name] = prepared.seen
+        if self.include_depth > MAX_INCLUDES:
+            raise CompileError(
+                "files include each other without an end", location=self.place(name, 1)
+            )
+
+        # pcpp names files in its tokens relative to a search path; messages have names of our own.
+        if abssource:
+            self.rewrite_paths = [(re.escape(abssource) + "$", lambda _: name)]
+
+        return super().parsegen("\n".join(prepared.fed), name, abssource)
+
+    def expand_macros(self, tokens: list[Any], expanding_from: Sequence[str] = ()) -> list[Any]:
+        """Expand the macros in a list of tokens; a CompileError where they have no end."""
+        before = len(tokens)
+        expanded: list[Any] = super().expand_macros(tokens, list(expanding_from))
+        # Inner expansions come first, so it is found before much has been made.
+        if len(expanded) - before > MAX_EXPANSION:
+            where = expanded[0]
+            raise CompileError(
+                "this macro expands to too much", location=self.place(where.source, where.lineno)
+            )
+
+        return expanded
+
+    def on_error(self, file: str, line: int, msg: str) -> None:
+        raise CompileError(msg, location=self.place(file, line))
+
+    def on_include_not_found(
+        self, is_malformed: bool, is_system_include: bool, curdir: str, includepath: str
+    ) -> None:
+        file = getattr(self, "source", None) or ""
+        line = getattr(self, "linedepth", 0)
+        # pcpp does not say where the directive stands, so it is looked for in what has been read.
+        for candidate, lines in self.files.items():
+            for number, content in enumerate(lines, start=1):
+                if (
+                    content.lstrip().startswith("#")
+                    and "include" in content
+                    and includepath in content
+                ):
+                    file = candidate
+                    line = number
+
+        hint = (
+            "; v1model is the only architecture" if Path(includepath).stem in ARCHITECTURES else ""
+        )
+        raise CompileError(
+            f"cannot find the file to include: {includepath}{hint}",
+            location=self.place(file, max(1, line)),
+        )
+
+    def on_file_open(self, is_system_include: bool, includepath: str) -> Any:
+        """Open a file to include, but no device or pipe, which may never end."""
+        if not os.path.isfile(includepath):
+            raise OSError(f"not a file: {includepath}")
+
+        return super().on_file_open(is_system_include, includepath)
+
+    def on_directive_unknown(
+        self, directive: Any, toks: Any, ifpassthru: Any, precedingtoks: Any
+    ) -> Any:
+        """Raise what `#error` says, or that C has no such directive; `#warning` passes."""
+        if directive.value == "warning" or self._marker(directive, toks):
+            return True
+
+        text = "".join(token.value for token in toks).strip()
+
+        message = f"#error {text}"
+        if directive.value != "error":
+            message = f"unknown directive #{directive.value}"
+
+        raise CompileError(message, location=self.place(directive.source, directive.lineno))
+
+    def _marker(self, directive: Any, toks: Any) -> bool:
+        """Take `#line 5 "file"` or `# 5 "file" 1`; say whether it is such a directive."""
+        words = [directive, *(token for token in toks if token.value.strip())]
+        if directive.value == "line":
+            del words[0]
+
+        if not words or not words[0].value.isdigit():
+            return False
+
+        file = words[1].value.strip('"') if len(words) > 1 else ""
+        self.markers.setdefault(directive.source, []).append(
+            Marker(directive.lineno, int(words[0].value), file)
+        )
+        return True
+
+
+def _display_name(path: str) -> str:
+    """Return how messages name a file: the shipped ones bare, others relative to here if below."""
+    if Path(path).parent == P4INCLUDE:
+        return Path(path).name
+
+    relative = os.path.relpath(path)
+    return path if relative.startswith("..") else relative

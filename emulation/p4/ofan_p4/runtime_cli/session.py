@@ -1,0 +1,66 @@
+"""One connection, and the register of commands that run on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ofan_p4.runtime_cli.names import InputError, Names
+from ofan_p4.softswitch.thrift.rpc import Client
+
+Lines = Iterator[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A switch's services and the names of its program."""
+
+    client: Client
+    names: Names
+
+    def standard(self, method: str, **arguments: Any) -> Any:
+        """Call a method of the service that every BMv2 has."""
+        return self.client.call(f"standard:{method}", **arguments)
+
+    def multicast(self, method: str, **arguments: Any) -> Any:
+        """Call a method of the replication engine."""
+        return self.client.call(f"simple_pre_lag:{method}", **arguments)
+
+    def target(self, method: str, **arguments: Any) -> Any:
+        """Call a method of simple_switch's own service."""
+        return self.client.call(f"simple_switch:{method}", **arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command: its words as `help` shows them, how many it takes, and what it does."""
+
+    usage: str
+    least: int
+    most: int | None
+    run: Callable[[Session, list[str]], Lines]
+
+    def __call__(self, session: Session, words: list[str]) -> Lines:
+        """Yield what the command prints; InputError where its words are too few or too many."""
+        if len(words) < self.least or (self.most is not None and len(words) > self.most):
+            raise InputError(f"usage: {self.usage}")
+
+        return self.run(session, words)
+
+
+COMMANDS: dict[str, Command] = {}
+Run = Callable[[Session, list[str]], Lines]
+
+
+def command(usage: str) -> Callable[[Run], Run]:
+    """Register a command; <words> must be there, [words] may be, ... means any number."""
+
+    def register(run: Run) -> Run:
+        name, *words = usage.split()
+        least = sum(word.startswith("<") for word in words)
+        most = None if "..." in words else sum(word[0] in "<[" for word in words)
+        COMMANDS[name] = Command(usage, least, most, run)
+        return run
+
+    return register

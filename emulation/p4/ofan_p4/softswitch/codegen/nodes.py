@@ -1,0 +1,314 @@
+"""What a program becomes before it is text or machine code: expressions with widths and signs.
+
+The generator builds these nodes, and two printers say them: `printing` in Python, `native` in LLVM
+IR. What one of them cannot say is a node without a rule there. Statements are in `statements`.
+
+Every expression has `bits`, the most that its value can have when it is not negative; None: it may
+be negative or of any size. Arithmetic is of integers without end, as in BMv2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+class Expression:
+    """What has a value."""
+
+    __slots__ = ()
+
+    @property
+    def bits(self) -> int | None:
+        """The most bits that the value can have when it is not negative."""
+        return None
+
+
+# Of more arms in a row, halves are told apart first: Python reads no chain of 2,000 tests, and a
+# shorter one takes it the square of the length.
+MOST_TESTS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Number(Expression):
+    """A constant."""
+
+    value: int
+
+    @property
+    def bits(self) -> int | None:
+        """None: it is negative."""
+        return self.value.bit_length() if self.value >= 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Truth(Expression):
+    """True or false."""
+
+    value: bool
+    bits = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Zeros(Expression):
+    """So many zero bytes."""
+
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Local(Expression):
+    """A number of a known width in a variable; `is_state`: it is part of the packet's state."""
+
+    name: str
+    width: int
+    is_signed: bool = False
+    is_state: bool = False
+
+    @property
+    def bits(self) -> int | None:
+        """None: it is signed."""
+        return None if self.is_signed else self.width
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes(Expression):
+    """Bytes of the packet in a variable of its state: `size` of them, None: `most` at most."""
+
+    name: str
+    size: int | None
+    most: int = 0
+    is_state = True
+
+
+@dataclass(frozen=True, slots=True)
+class Temporary(Expression):
+    """A variable that holds what it was last assigned, a number or bytes, for a few statements."""
+
+    name: str
+    bits: int | None = None
+
+
+Variable: TypeAlias = Local | Bytes | Temporary
+
+
+@dataclass(frozen=True, slots=True)
+class Argument(Expression):
+    """A number that the switch hands over."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropPort(Expression):
+    """The egress_spec that means drop."""
+
+    bits = 9
+
+
+def _sum_bits(left: int | None, right: int | None) -> int | None:
+    return None if left is None or right is None else max(left, right) + 1
+
+
+def _product_bits(left: int | None, right: int | None) -> int | None:
+    return None if left is None or right is None else left + right
+
+
+def _and_bits(left: int | None, right: int | None) -> int | None:
+    # A mask bounds even a negative number, which is two's complement without end.
+    known = [bits for bits in (left, right) if bits is not None]
+    return min(known) if known else None
+
+
+def _widest(left: int | None, right: int | None) -> int | None:
+    return None if left is None or right is None else max(left, right)
+
+
+# Whatever else there is (a difference, a quotient) may be negative or of any size.
+_BITS: dict[str, Callable[[int | None, int | None], int | None]] = {
+    "+": _sum_bits,
+    "*": _product_bits,
+    "&": _and_bits,
+    "|": _widest,
+    "^": _widest,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Binary(Expression):
+    """Exact arithmetic (`+`, `-`, `*`) or bits of two's complement without end (`&`, `|`, `^`)."""
+
+    op: str
+    left: Expression
+    right: Expression
+
+    @property
+    def bits(self) -> int | None:
+        """As many as its operands can bring about."""
+        rule = _BITS.get(self.op)
+        return None if rule is None else rule(self.left.bits, self.right.bits)
+
+
+@dataclass(frozen=True, slots=True)
+class Shift(Expression):
+    """A shift (`<<` or `>>`) by a constant."""
+
+    op: str
+    value: Expression
+    amount: int
+
+    @property
+    def bits(self) -> int | None:
+        """Shifting right by more than there is leaves no bits, not a negative number of them."""
+        bits = self.value.bits
+        by = self.amount if self.op == "<<" else -self.amount
+        return None if bits is None else max(bits + by, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Sum(Expression):
+    """The exact sum of some terms."""
+
+    terms: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Joined(Expression):
+    """(value, width) parts side by side, the first one most significant; each is in its width."""
+
+    parts: tuple[tuple[Expression, int], ...]
+
+    @property
+    def bits(self) -> int:
+        """That of all parts."""
+        return sum(width for _, width in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Inverse(Expression):
+    """`~`, of two's complement without end: of what is not negative it is negative."""
+
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Quotient(Expression):
+    """What is not negative divided by a constant, downwards."""
+
+    value: Expression
+    by: int
+
+
+@dataclass(frozen=True, slots=True)
+class Remainder(Expression):
+    """What is not negative modulo a size, where BMv2 takes a size of 0 for 1."""
+
+    value: Expression
+    size: Expression
+
+    @property
+    def bits(self) -> int | None:
+        """It is below the size."""
+        if isinstance(self.size, Number):
+            return (self.size.value - 1).bit_length()
+
+        return self.size.bits
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Expression):
+    """An operator of `ofan_p4.softswitch.arithmetic` or `hashes`, `min` or `max`."""
+
+    function: str
+    parts: tuple[Expression, ...]
+    bits: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cut(Expression):
+    """A value in so many bits, by `wrap`, `saturate` or `saturate_signed` of `arithmetic`."""
+
+    function: str
+    value: Expression
+    to: int
+    bits: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CutByValue(Expression):
+    """A value in as many bits as another one says: wrapped or limited to a width known later."""
+
+    function: str
+    value: Expression
+    to: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Compare(Expression):
+    """A comparison of two numbers."""
+
+    op: str
+    left: Expression
+    right: Expression
+    bits = 1
+
+
+@dataclass(frozen=True, slots=True)
+class CompareBytes(Expression):
+    """A comparison of bytes of any length: varbits."""
+
+    op: str
+    left: Expression
+    right: Expression
+    bits = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SameTruth(Expression):
+    """Whether two conditions are equal (`==`) or not (`!=`)."""
+
+    op: str
+    left: Expression
+    right: Expression
+    bits = 1
+
+
+@dataclass(frozen=True, slots=True)
+class InBounds(Expression):
+    """Whether an index is inside an array of so many cells."""
+
+    index: Expression
+    size: int
+    bits = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Logic(Expression):
+    """Whether all (`and`) or any (`or`) of some conditions hold."""
+
+    op: str
+    parts: tuple[Expression, ...]
+    bits = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Not(Expression):
+    """Whether a condition does not hold."""
+
+    test: Expression
+    bits = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Expression):
+    """One of two values; only the one that is chosen is computed."""
+
+    test: Expression
+    yes: Expression
+    no: Expression
+
+    @property
+    def bits(self) -> int | None:
+        """Enough for either."""
+        return _widest(self.yes.bits, self.no.bits)

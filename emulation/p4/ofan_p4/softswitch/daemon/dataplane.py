@@ -1,0 +1,437 @@
+"""The loop that moves packets.
+
+One thread owns switch, queues and sockets; everything else hands it work with `submit`. Work that
+takes long is a generator: between two of its steps packets get their turn, so that a controller's
+large batch does not stop traffic. Nor does it stop other calls that touch no table; those that do
+wait for it, as readers and writers of P4Runtime do for each other.
+"""
+
+from __future__ import annotations
+
+import heapq
+import select
+import socket
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import count
+from typing import Any, TypeVar
+
+from ofan_p4.softswitch.daemon.bursts import Bursts
+from ofan_p4.softswitch.daemon.log import Log
+from ofan_p4.softswitch.daemon.options import DEFAULT_DEPTH
+from ofan_p4.softswitch.daemon.ports import Port
+from ofan_p4.softswitch.daemon.sockets import (
+    InterfaceError,
+    drain,
+    interface_index,
+    is_running,
+    open_interface,
+)
+from ofan_p4.softswitch.native import burst_code as at
+from ofan_p4.softswitch.native.engine import NativeFunctions
+from ofan_p4.softswitch.switch import Pending, Switch, Transmit
+from ofan_p4.softswitch.units import PS_PER_SECOND, PS_PER_US
+
+# Frames from one port before another has its turn.
+BATCH = 64
+# How long work of the controller may hold up packets.
+SLICE_NS = 500_000
+Work = Iterator[None]
+T = TypeVar("T")
+LEAVE = 0
+TRANSMIT = 1
+RETRY = 2
+# How soon an interface that takes no more is tried again, and how many copies wait for it.
+RETRY_PS = 200 * PS_PER_US
+MAX_WAITING = DEFAULT_DEPTH
+# Said once a port.
+CUTTING = (
+    "a host leaves long segments to its interface, and the switch cuts them, which is slow;"
+    " its end does it with: ethtool -K INTERFACE tx off tso off gso off"
+)
+
+
+class Clock:
+    """Monotonic time in picoseconds since the clock was made."""
+
+    def __init__(self) -> None:
+        self._start_ns = time.monotonic_ns()
+
+    def __call__(self) -> int:
+        """Return the time in picoseconds."""
+        return (time.monotonic_ns() - self._start_ns) * 1000
+
+
+class Dataplane:
+    """Runs one switch on its ports until `stop` is called.
+
+    `tick` and `next_tick_ps` are the control plane's own timers; `others` maps further readable
+    sockets to handlers.
+    """
+
+    def __init__(
+        self,
+        switch: Switch,
+        ports: Mapping[int, Port],
+        clock: Clock,
+        link_events: socket.socket,
+        log: Log,
+    ) -> None:
+        self.switch = switch
+        self.ports = ports
+        self.tick: Callable[[], None] = lambda: None
+        self.next_tick_ps: Callable[[], int | None] = lambda: None
+        self.others: dict[socket.socket, Callable[[], None]] = {link_events: self._links_changed}
+        self._clock = clock
+        self._link_events = link_events
+        self._log = log
+        wants_rings = switch.engine != "python" and not log.wants("debug")
+        self._bursts = Bursts(ports.values(), wants_rings)
+        self._by_socket = {port.socket: port for port in ports.values()}
+        self._events: list[tuple[int, int, int, Port | None, Pending | bytes | None]] = []
+        # Events of the same time stay in order, and are never compared any further.
+        self._order = count()
+        # Table work is done in its order, one after the other; what is short goes in between.
+        self._work: deque[Work] = deque()
+        self._short: deque[Work] = deque()
+        self._waker, self._wakened = socket.socketpair()
+        self._waker.setblocking(False)
+        self._wakened.setblocking(False)
+        self._stopping = False
+
+    def submit(self, work: Work, is_short: bool = False) -> None:
+        """Run a generator between packets; from any thread.
+
+        What `is_short` touches no table, and waits for none that does.
+        """
+        (self._short if is_short else self._work).append(work)
+        self.wake()
+
+    def wake(self) -> None:
+        """Make the loop look at its work; from any thread or signal handler."""
+        # A full pair means that the loop is going to wake up anyway.
+        with suppress(BlockingIOError):
+            self._waker.send(b"\0")
+
+    def stop(self) -> None:
+        """End `run` soon; from any thread or signal handler."""
+        self._stopping = True
+        self.wake()
+
+    def run(self) -> None:
+        """Move packets until stopped."""
+        self._links_changed()
+        while not self._stopping:
+            # One pass: what has arrived, what is due, what the controller wants.
+            readable = self._wait()
+            for sock in readable:
+                port = self._by_socket.get(sock)
+                if port is not None:
+                    self._receive(port)
+                elif sock is self._wakened:
+                    drain(self._wakened)
+                else:
+                    self.others[sock]()
+
+            self._run_due()
+            if self._short:
+                self._do(self._short)
+
+            if self._work:
+                self._do(self._work)
+
+            self._flush_rings()
+
+    def rates_changed(self, port: Port) -> None:
+        """Let a port's packets wait in its queues, or leave at once, as the queues now say."""
+        now = self._clock()
+        # Packets that still wait are not overtaken: with them the port goes on having queues.
+        port.is_immediate = not any(q.has_rate or q.depth_packets(now) for q in port.queues)
+        self._bursts.hold(port, held=not port.is_immediate)
+
+    def close(self) -> None:
+        """Close the sockets of the loop and of the ports."""
+        for port in self.ports.values():
+            port.close()
+
+        for sock in (self._waker, self._wakened, self._link_events):
+            sock.close()
+
+    def enqueue(self, copies: Sequence[Pending]) -> None:
+        """Put copies into the queues of their ports."""
+        for pending in copies:
+            port = self.ports.get(pending.egress_port)
+            # The CPU port has no interface, and a port without rate no queue that could fill.
+            if port is None or (port.is_immediate and _takes(port)):
+                pending.enq_timestamp = self._clock() // PS_PER_US
+                self._leave(port, pending, 0, 0)
+            elif port.is_immediate:
+                self._wait_at(port, pending)
+            else:
+                self._offer(port, pending)
+
+    def _wait(self) -> list[socket.socket]:
+        sockets = [*self._by_socket, *self.others, self._wakened]
+        is_busy = self._work or self._short
+        # With work waiting the loop only looks; otherwise it sleeps until the next event.
+        readable, _, _ = select.select(sockets, [], [], 0 if is_busy else self._timeout())
+        if not readable:
+            # Idle: a good moment for the files, which readers may be following.
+            self._flush()
+
+        return readable
+
+    def _timeout(self) -> float | None:
+        tick = self.next_tick_ps()
+        times = [self._events[0][0]] if self._events else []
+        if tick is not None:
+            times.append(tick)
+
+        if not times:
+            return None
+
+        return max(0, min(times) - self._clock()) / PS_PER_SECOND
+
+    def _flush(self) -> None:
+        for port in self.ports.values():
+            for file in (port.pcap_in, port.pcap_out):
+                if file is not None:
+                    file.flush()
+
+    def _receive(self, port: Port) -> None:
+        pipeline = self.switch.pipeline
+        if port.ring is not None and pipeline is not None and pipeline.functions is not None:
+            self._burst(port, pipeline.functions)
+        else:
+            self._receive_some(port, BATCH)
+
+    def _burst(self, port: Port, functions: NativeFunctions) -> None:
+        """Let machine code move frames as long as all is simple, and do here what is not."""
+        assert port.ring is not None
+        functions.settle()
+        for _ in range(BATCH):
+            end = self._bursts.run(port, functions, self._clock(), self.switch.counts)
+            report = self._bursts.report
+            if end == at.PASSED:
+                copies = self._guarded(
+                    self.switch.passed, port.number, self._bursts.frame(), int(report[at.RESULT])
+                )
+                port.ring.release()
+                self.enqueue(copies)
+            elif end == at.ASKED_EGRESS:
+                out = self._bursts.frame(), int(report[at.RESULT]), int(report[at.OUT])
+                sent = self._guarded(self.switch.left, port.number, *out)
+                port.ring.release()
+                self._send(sent, None)
+            elif end == at.ODD:
+                self._receive_some(port, 1)
+            # The ring is empty, or others have their turn.
+            else:
+                return
+
+    def _receive_some(self, port: Port, count: int) -> None:
+        for _ in range(count):
+            try:
+                frames = port.receive()
+            # Nothing left at this port.
+            except BlockingIOError:
+                return
+            except OSError:
+                self._links_changed()
+                return
+
+            if len(frames) > 1 and port.counts.cut_frames == 1:
+                self._log.write("warn", f"port {port.number} ({port.name}): {CUTTING}")
+
+            for frame in frames:
+                port.received(frame)
+                if self._events:
+                    self._run_due()
+
+                self.enqueue(self._guarded(self.switch.ingress, port.number, frame))
+
+    def _guarded(self, process: Callable[..., list[T]], *arguments: Any) -> list[T]:
+        """Run the pipeline; a program that makes our code fail costs its packet, not the switch."""
+        try:
+            return process(*arguments)
+        except Exception as error:
+            self._report(error)
+            return []
+
+    def _report(self, error: Exception) -> None:
+        # Counted like every drop: the sums in `stats` must come out.
+        self.switch.counts.dropped_internal_error += 1
+        self._log.write("error", f"internal error: {error!r}")
+
+    def _offer(self, port: Port, pending: Pending) -> None:
+        # There is no such queue: dropped and counted.
+        if pending.priority >= len(port.queues):
+            port.counts.priority_drops += 1
+            return
+
+        now = self._clock()
+        queue = port.queues[pending.priority]
+        # enq_qdepth is what the packet finds, without itself.
+        depth = queue.depth_packets(now)
+        passage = queue.offer(now, pending.length)
+
+        if passage is not None:
+            pending.enq_qdepth = depth
+            pending.enq_timestamp = now // PS_PER_US
+            heapq.heappush(
+                self._events, (passage.departure_ps, next(self._order), LEAVE, port, pending)
+            )
+
+    def _wait_at(self, port: Port, pending: Pending) -> None:
+        """Let a copy wait for an interface that takes no more, as in a queue with a rate."""
+        if len(port.waiting) >= MAX_WAITING:
+            port.counts.waiting_drops += 1
+            return
+
+        pending.enq_qdepth = len(port.waiting)
+        pending.enq_timestamp = self._clock() // PS_PER_US
+        port.waiting.append(pending)
+        self._retry_later(port)
+
+    def _retry_later(self, port: Port) -> None:
+        # Polling for room would find it at once in a ring whose frames the kernel does not take.
+        if port.is_retrying:
+            return
+
+        port.is_retrying = True
+        self._bursts.hold(port, held=True)
+        when = self._clock() + RETRY_PS
+        heapq.heappush(self._events, (when, next(self._order), RETRY, port, None))
+
+    def _retry(self, port: Port) -> None:
+        """Send what waits for an interface, as far as it takes it now."""
+        port.is_retrying = False
+        is_free = port.push()
+        while port.waiting and not port.is_blocked:
+            pending = port.waiting.popleft()
+            waited_us = self._clock() // PS_PER_US - pending.enq_timestamp
+            self._leave(port, pending, len(port.waiting), waited_us)
+
+        if port.waiting or port.is_blocked or not (is_free or port.push()):
+            self._retry_later(port)
+        elif not port.is_retrying:
+            self._bursts.hold(port, held=False)
+
+    def _flush_rings(self) -> None:
+        for port in self._bursts.pending():
+            if not port.push():
+                self._retry_later(port)
+
+    def _run_due(self) -> None:
+        events = self._events
+        now = self._clock()
+        while events and events[0][0] <= now:
+            when, _, kind, port, item = heapq.heappop(events)
+            if kind == TRANSMIT and port is not None and isinstance(item, bytes):
+                port.transmit(item)
+            elif kind == RETRY and port is not None:
+                self._retry(port)
+            elif port is not None and isinstance(item, Pending):
+                # The state of the queue when the packet left, even if the loop comes to it later.
+                depth = port.queues[item.priority].depth_packets(when)
+                self._leave(
+                    port,
+                    pending=item,
+                    depth=depth,
+                    # Both ends in whole microseconds, as v1model has them.
+                    waited_us=when // PS_PER_US - item.enq_timestamp,
+                    when=when,
+                )
+
+        tick = self.next_tick_ps()
+        if tick is not None and tick <= now:
+            self.tick()
+
+    def _leave(
+        self,
+        port: Port | None,
+        pending: Pending,
+        depth: int,
+        waited_us: int,
+        when: int | None = None,
+    ) -> None:
+        """Send a copy that has left its queue; a port without interface is the CPU port."""
+        self._send(self._guarded(self.switch.egress, pending, depth, waited_us), when)
+
+    def _send(self, frames: Sequence[Transmit], when: int | None) -> None:
+        """Put frames on their links, `when` they have left their queue, else now."""
+        for sent in frames:
+            port = self.ports.get(sent.port)
+            if port is None:
+                continue
+
+            if port.delay_ps:
+                # From the departure, not from now: lateness of the loop does not add to the link's
+                # delay.
+                arrival = (self._clock() if when is None else when) + port.delay_ps
+                heapq.heappush(
+                    self._events, (arrival, next(self._order), TRANSMIT, port, sent.frame)
+                )
+            else:
+                port.transmit(sent.frame)
+                if port.stuck:
+                    self._retry_later(port)
+
+        # Egress may have made clones, which go through the queues like any packet.
+        again = self.switch.take_requeued()
+        if again:
+            self.enqueue(again)
+
+    def _do(self, work: deque[Work]) -> None:
+        """Take steps of waiting work for a while; what is not done stays first in line."""
+        deadline = time.monotonic_ns() + SLICE_NS
+        while work and time.monotonic_ns() < deadline:
+            # A sentinel nobody can yield: the generator is done.
+            if next(work[0], self) is self:
+                work.popleft()
+
+        self.enqueue(self.switch.take_requeued())
+
+    def _links_changed(self) -> None:
+        drain(self._link_events)
+        for port in self.ports.values():
+            # The event says that some interface has changed, not which.
+            index = interface_index(port.name)
+            if index != port.index:
+                self._follow(port, index)
+
+            # That it was down once would be the answer to the first frame that leaves again.
+            port.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            up = bool(port.index) and is_running(port.socket, port.name)
+            if up != port.is_up:
+                port.is_up = up
+                self.switch.set_port_status(port.number, up)
+
+    def _follow(self, port: Port, index: int) -> None:
+        """Take another interface of a port's name for it; the old one has been deleted."""
+        # A socket of an interface that is gone is readable for ever, and never has anything.
+        self._by_socket.pop(port.socket, None)
+        port.forsake()
+        self._bursts.renew(port)
+
+        # Not before it is up: kernels forget a socket whose ring is made while its interface comes
+        # up. One that cannot be opened is tried again at its next change.
+        with suppress(InterfaceError):
+            if index and is_running(port.socket, port.name):
+                port.follow(open_interface(port.name), index)
+                self._by_socket[port.socket] = port
+                self._bursts.renew(port)
+
+
+def _takes(port: Port) -> bool:
+    """Return whether an interface takes a frame now."""
+    if port.waiting:
+        return False
+
+    # A ring may be full of frames that the kernel has not been asked to send yet.
+    if port.is_blocked and not port.is_retrying:
+        port.push()
+
+    return not port.is_blocked

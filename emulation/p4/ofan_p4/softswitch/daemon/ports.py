@@ -1,0 +1,266 @@
+"""A port of the process: interface, queues, delay, counters."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ofan_p4.softswitch.daemon.options import DEFAULT_DEPTH, Options
+from ofan_p4.softswitch.daemon.pcap import PcapFile
+from ofan_p4.softswitch.daemon.rings import Ring
+from ofan_p4.softswitch.daemon.sockets import (
+    interface_index,
+    kernel_drops,
+    open_interface,
+    receive,
+    send,
+)
+from ofan_p4.softswitch.native import burst_code
+from ofan_p4.softswitch.queue import OutputQueue
+from ofan_p4.softswitch.switch import Pending
+from ofan_p4.softswitch.units import PS_PER_US
+
+# A port has a field of the module's name.
+RawSocket = socket.socket
+_IN_RING = {
+    "rx_packets": burst_code.RX_PACKETS,
+    "rx_bytes": burst_code.RX_BYTES,
+    "tx_packets": burst_code.TX_PACKETS,
+    "tx_bytes": burst_code.TX_BYTES,
+    "tx_failed": burst_code.TX_FAILED,
+}
+
+
+@dataclass(slots=True)
+class PortCounts:
+    """What a port has seen: frames and bytes.
+
+    `tx_no_buffers` are those of `tx_failed` for which the kernel had no buffers: it counts them
+    once more, as drops of the interface. `cut_frames` were longer than a link takes and have been
+    cut into `rx_packets` here, because the host has left that to its interface.
+    """
+
+    rx_packets: int = 0
+    rx_bytes: int = 0
+    tx_packets: int = 0
+    tx_bytes: int = 0
+    tx_failed: int = 0
+    tx_no_buffers: int = 0
+    kernel_drops: int = 0
+    cut_frames: int = 0
+    priority_drops: int = 0
+    waiting_drops: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Port:
+    """One port. A queue without rate sends at once, so that it never holds a packet."""
+
+    number: int
+    name: str
+    socket: socket.socket
+    queues: tuple[OutputQueue, ...]
+    is_immediate: bool
+    delay_ps: int = 0
+    is_up: bool = True
+    counts: PortCounts = field(default_factory=PortCounts)
+    pcap_in: PcapFile | None = None
+    pcap_out: PcapFile | None = None
+    ring: Ring | None = None
+    # Copies that wait because the interface takes no more, and frames that it has refused.
+    waiting: deque[Pending] = field(default_factory=deque)
+    stuck: deque[bytes] = field(default_factory=deque)
+    is_retrying: bool = False
+    # The kernel's number of the interface that the socket is bound to, 0 when it is gone.
+    index: int = 0
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether frames leave at once and unseen, so that machine code may send them."""
+        return self.is_immediate and not self.delay_ps and self.pcap_in is None
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether the interface takes no more for the moment."""
+        return bool(self.stuck) or (self.ring is not None and not self.ring.has_room)
+
+    def receive(self) -> list[bytes]:
+        """Return the next frame, cut where its host has left that to us (`offloads`).
+
+        BlockingIOError if nothing has arrived.
+        """
+        frames = receive(self.socket) if self.ring is None else self.ring.take()
+        if len(frames) != 1:
+            self.counts.cut_frames += bool(frames)
+            # Not one that anybody could be given.
+            self.counts.kernel_drops += not frames
+
+        return frames
+
+    def push(self) -> bool:
+        """Send again what the interface has not taken; return whether it has taken everything."""
+        refused = self.stuck
+        self.stuck = deque()
+        for frame in refused:
+            self.transmit(frame)
+
+        with suppress(OSError):
+            return not self.stuck and (self.ring is None or self.ring.flush())
+
+        # The interface is down: what it was given is lost, and counted.
+        return True
+
+    def transmit(self, frame: bytes) -> None:
+        """Send a frame now; where the interface does not take it, keep it or count that."""
+        counts = self.counts
+        try:
+            self._put(frame)
+        # Full for the moment: kept, and first in line when there is room.
+        except BlockingIOError:
+            self.stuck.append(frame)
+            return
+        except (OSError, ValueError) as error:
+            counts.tx_failed += 1
+            # With a full transmit queue of the kernel; it counts the frame as well.
+            counts.tx_no_buffers += getattr(error, "errno", 0) == errno.ENOBUFS
+            return
+
+        # A ring counts for itself.
+        if self.ring is None:
+            counts.tx_packets += 1
+            counts.tx_bytes += len(frame)
+
+        if self.pcap_out is not None:
+            self.pcap_out.write(frame)
+
+    def _put(self, frame: bytes) -> None:
+        if self.stuck:
+            raise BlockingIOError
+        if self.ring is None:
+            send(self.socket, frame)
+        else:
+            self.ring.put(frame)
+
+    def received(self, frame: bytes) -> None:
+        """Count a frame that has arrived."""
+        counts = self.counts
+        counts.rx_packets += 1
+        counts.rx_bytes += len(frame)
+
+        if self.pcap_in is not None:
+            self.pcap_in.write(frame)
+
+    def statistics(self, now_ps: int) -> dict[str, int | str | bool]:
+        """Return the counters for the statistics socket, and what waits at this moment."""
+        # Reading resets the kernel's count.
+        if self.index:
+            self.counts.kernel_drops += kernel_drops(self.socket)
+
+        counts = {name: getattr(self.counts, name) for name in PortCounts.__slots__}
+        if self.ring is not None:
+            # What machine code has moved.
+            for name, place in _IN_RING.items():
+                counts[name] += int(self.ring.words[place])
+
+        drops = sum(queue.drops for queue in self.queues)
+        waiting = sum(queue.occupancy_bytes(now_ps) for queue in self.queues)
+
+        return {
+            "interface": self.name,
+            "up": self.is_up,
+            "ring": self.ring is not None,
+            "queue_drops": drops,
+            "queue_bytes": waiting,
+            # The most that one of them has held.
+            "max_queue_bytes": max(queue.max_bytes for queue in self.queues),
+            **counts,
+        }
+
+    def forsake(self) -> None:
+        """Let go of an interface that has been deleted; frames for it fail from now on."""
+        if not self.index:
+            return
+
+        self.index = 0
+        with suppress(OSError):
+            self.counts.kernel_drops += kernel_drops(self.socket)
+
+        # The first answer is that it is gone; behind it is what had arrived before.
+        for _ in range(2):
+            with suppress(OSError):
+                while True:
+                    self.counts.kernel_drops += len(self.receive())
+
+        self.counts.tx_failed += len(self.stuck)
+        self.stuck.clear()
+        if self.ring is not None:
+            for name, place in _IN_RING.items():
+                moved = int(self.ring.words[place])
+                setattr(self.counts, name, getattr(self.counts, name) + moved)
+
+            self.ring.words[:] = 0
+            self.ring.close()
+            self.ring = None
+
+    def follow(self, sock: RawSocket, index: int) -> None:
+        """Go on with an interface that has been made anew under the old name."""
+        self.socket.close()
+        self.socket = sock
+        self.index = index
+
+    def close(self) -> None:
+        """Close the socket and the files."""
+        if self.ring is not None:
+            self.ring.close()
+
+        self.socket.close()
+        for file in (self.pcap_in, self.pcap_out):
+            if file is not None:
+                file.close()
+
+
+def open_port(options: Options, number: int, name: str) -> Port:
+    """Open the interface of a port and set up its queues."""
+    rate_bps = options.rate_bps.of(number) or None
+    rate_pps = options.rate_pps.of(number) or None
+    queues = tuple(
+        _queue(options, number, rate_bps, rate_pps) for _ in range(options.priority_queues)
+    )
+    port = Port(
+        number,
+        name,
+        open_interface(name),
+        queues,
+        is_immediate=rate_bps is None and rate_pps is None,
+        index=interface_index(name),
+    )
+
+    port.delay_ps = (options.delay_us.of(number) or 0) * PS_PER_US
+    if options.pcap is not None:
+        port.pcap_in, port.pcap_out = (
+            PcapFile(Path(options.pcap) / f"{name}_{way}.pcap") for way in ("in", "out")
+        )
+
+    return port
+
+
+def _queue(
+    options: Options, number: int, rate_bps: int | None, rate_pps: int | None
+) -> OutputQueue:
+    depth_bytes = options.depth_bytes.of(number)
+    depth_packets = options.depth_packets.of(number)
+    # As BMv2, unless one of the limits is given.
+    if depth_bytes is None and depth_packets is None:
+        depth_packets = DEFAULT_DEPTH
+
+    return OutputQueue(
+        rate_bps,
+        capacity_bytes=depth_bytes,
+        capacity_packets=depth_packets,
+        gap_bytes=options.gap_bytes.of(number) or 0,
+        rate_pps=rate_pps,
+    )

@@ -1,0 +1,256 @@
+"""The functions that generated code calls: operators of any size, checksums, hashes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from llvmlite import ir
+
+from ofan_p4.softswitch.codegen import names, nodes, packet_nodes
+from ofan_p4.softswitch.codegen.variables import POSITION
+from ofan_p4.softswitch.native.build import folded, word
+from ofan_p4.softswitch.native.context import words_for
+from ofan_p4.softswitch.native.division_code import LIBRARY_BITS
+from ofan_p4.softswitch.native.frames import Frames
+from ofan_p4.softswitch.native.scope import NumberRules
+from ofan_p4.softswitch.native.shared import struct_parts
+from ofan_p4.softswitch.native.unsaid import unsaid
+from ofan_p4.softswitch.native.values import (
+    I8,
+    I32,
+    I64,
+    WORD_BITS,
+    Limit,
+    Number,
+    added,
+    as_type,
+    beyond,
+    compared,
+    constant,
+    container,
+    cut,
+    selected,
+    wrapped,
+)
+
+
+class Calls(Frames):
+    """Translates calls; `ofan_p4.softswitch.arithmetic` and `hashes` say what they mean."""
+
+    def _call(self, node: nodes.Call, demand: int | None) -> Number:
+        return self.OPERATORS[node.function](self, node, demand)
+
+    def _least(self, node: nodes.Call, _demand: int | None) -> Number:
+        return self._extreme(node, "<")
+
+    def _most(self, node: nodes.Call, _demand: int | None) -> Number:
+        return self._extreme(node, ">")
+
+    def _extreme(self, node: nodes.Call, op: str) -> Number:
+        left, right = (self._number(part) for part in node.parts)
+        return selected(self._b, compared(self._b, op, left, right), left, right)
+
+    def _length(self, node: packet_nodes.Length, _demand: int | None) -> Number:
+        if isinstance(node.of, packet_nodes.Data):
+            return Number(self._given[names.SIZE], 32)
+
+        return Number(self._bytes(node.of).size, 32)
+
+    def _exact_quotient(self, node: nodes.Call) -> tuple[Number, Number, Any, Any]:
+        left, right = (self._number(part) for part in node.parts)
+        is_signed = left.is_signed or right.is_signed
+        bits = max(left.bits, right.bits, 1)
+        if is_signed:
+            # The least number by -1 is one more than the greatest: a machine that has no room for
+            # it ends the process.
+            bits = max(left.signed_bits, right.signed_bits) + 1
+
+        # Machines divide 64 bits, and LLVM more than 128; what is between is made wider.
+        is_wide = bits > WORD_BITS
+        type_ = container(max(bits, LIBRARY_BITS + 1) if is_wide else bits)
+        one = as_type(self._b, left, type_)
+        other = as_type(self._b, right, type_)
+        is_zero = self._b.icmp_unsigned("==", other, ir.Constant(type_, 0))
+        # By zero it is 0, as BMv2 has it; the machine must not see it.
+        safe = self._b.select(is_zero, ir.Constant(type_, 1), other)
+        if is_wide:
+            divide = self._shared.helpers.wide_division(type_, is_signed)
+            quotient = self._b.call(divide, [one, safe])
+        else:
+            quotient = (self._b.sdiv if is_signed else self._b.udiv)(one, safe)
+
+        found = self._b.select(is_zero, ir.Constant(type_, 0), quotient)
+        bits = left.signed_bits + 1 if is_signed else max(left.bits, 1)
+
+        return left, right, Number(found, bits, is_signed), is_zero
+
+    def _div(self, node: nodes.Call, _demand: int | None) -> Number:
+        found = self._exact_quotient(node)[2]
+        assert isinstance(found, Number)
+        return found
+
+    def _mod(self, node: nodes.Call, _demand: int | None) -> Number:
+        left, right, quotient, is_zero = self._exact_quotient(node)
+        product = added(self._b, quotient, right, "mul")
+        rest = added(self._b, left, product, "sub")
+        if not left.is_signed and not right.is_signed:
+            rest = cut(self._b, rest, max(right.bits, 1))
+
+        return selected(self._b, is_zero, constant(0), rest)
+
+    def _cut(self, node: nodes.Cut, _demand: int | None) -> Number:
+        bits = node.to
+        if node.function == names.WRAP:
+            # Only the low bits count, so that nothing above them needs to be computed.
+            return wrapped(self._b, self._number(node.value, max(bits, 1)), bits)
+
+        if node.function == names.SATURATE:
+            return cut(self._b, self._limited(node, 0, (1 << bits) - 1), bits)
+
+        most = (1 << bits - 1) - 1
+        return wrapped(self._b, self._limited(node, -most - 1, most), bits)
+
+    def _limited(self, node: nodes.Cut, least: int, most: int) -> Number:
+        value = self._number(node.value)
+        for op, limit in (("<", constant(most)), (">", constant(least))):
+            value = selected(self._b, compared(self._b, op, value, limit), value, limit)
+
+        return value
+
+    def _shift_left(self, node: nodes.Call, demand: int | None) -> Number:
+        value = self._number(node.parts[0], demand)
+        amount = self._number(node.parts[1])
+        most = (1 << amount.bits) - 1
+        bits = demand if demand is not None else value.bits + most
+        type_ = container(max(bits, value.bits))
+        wide = as_type(self._b, value, type_)
+        limit = constant(type_.width)
+        is_far = self._b.or_(
+            compared(self._b, ">=", amount, limit), compared(self._b, "<", amount, constant(0))
+        )
+        by = self._b.select(is_far, ir.Constant(type_, 0), as_type(self._b, amount, type_))
+        shifted = self._b.select(is_far, ir.Constant(type_, 0), self._b.shl(wide, by))
+        # Where only some bits matter, others are left above them, which are not cut yet.
+        kept = type_.width if demand is not None else min(type_.width, max(bits, 1))
+        return Number(shifted, kept, value.is_signed)
+
+    def _shift_right(self, node: nodes.Call, _demand: int | None) -> Number:
+        value = self._number(node.parts[0])
+        amount = self._number(node.parts[1])
+        type_ = value.value.type
+        last = constant(type_.width - 1)
+        is_far = compared(self._b, ">", amount, last)
+        is_negative = compared(self._b, "<", amount, constant(0))
+        by = self._b.select(
+            is_far,
+            last.value if last.width == type_.width else ir.Constant(type_, type_.width - 1),
+            as_type(self._b, amount, type_),
+        )
+        by = self._b.select(is_negative, ir.Constant(type_, 0), by)
+        shift = self._b.ashr if value.is_signed else self._b.lshr
+        shifted = shift(value.value, by)
+        if not value.is_signed:
+            # The last bit may be set: further than there are bits leaves nothing of it.
+            shifted = self._b.select(is_far, ir.Constant(type_, 0), shifted)
+
+        shifted = self._b.select(is_negative, ir.Constant(type_, 0), shifted)
+        return Number(shifted, value.bits, value.is_signed)
+
+    def _fold(self, node: nodes.Call, _demand: int | None) -> Number:
+        total = self._number(node.parts[0])
+        return Number(folded(self._b, self._sum_of_words(total)), 16)
+
+    def _sum_of_words(self, total: Number) -> Any:
+        """Return 64 bits that are as much modulo 2**16 - 1, and 0 only where the number is."""
+        if total.bits <= 64:
+            return as_type(self._b, total, I64)
+
+        found: Any = word(0)
+        for low in range(0, total.width, 32):
+            part = self._b.trunc(self._b.lshr(total.value, ir.Constant(total.value.type, low)), I32)
+            found = self._b.add(found, self._b.zext(part, I64))
+
+        return found
+
+    def _words(self, node: nodes.Call, _demand: int | None) -> Number:
+        data = node.parts[0]
+        if isinstance(data, packet_nodes.Payload):
+            # Beyond what is in memory a frame has zeros, which add nothing.
+            start = as_type(self._b, self._number(POSITION), I64)
+            size = self._b.sub(self._given["avail"], start)
+            is_empty = self._b.icmp_signed("<", size, word(0))
+            size = self._b.select(is_empty, word(0), size)
+        else:
+            value = self._bytes(data)
+            is_real = self._b.icmp_signed(">=", value.offset, ir.Constant(I32, 0))
+            start = self._b.zext(self._b.select(is_real, value.offset, ir.Constant(I32, 0)), I64)
+            real = self._b.zext(value.size, I64)
+            size = self._b.select(is_real, real, word(0))
+
+        place = self._b.gep(self._given[names.DATA], [start])
+        total = self._b.call(self._shared.helpers.words(), [place, size])
+        return Number(total, 48)
+
+    def _hash(self, node: packet_nodes.Hash, _demand: int | None) -> Number:
+        """Return a hash of bytes that are put together for it."""
+        match node.source:
+            case packet_nodes.JoinedBits():
+                room, size = self._joined_bits(node.source)
+            case packet_nodes.Pack():
+                room, size = self._packed_apart(node.source)
+            case other:
+                raise unsaid(other)
+
+        value = self._b.call(self._shared.helpers.hash_of(node.algorithm), [room, size])
+        return Number(value, node.bits)
+
+    def _packed_apart(self, node: packet_nodes.Pack) -> tuple[Any, Any]:
+        size = sum(size for _, size, _ in struct_parts(node.format))
+        room = self._rooms.alloca(I8, size=size)
+        self._pack(node, room, word(0))
+        return room, word(size)
+
+    def _joined_bits(self, node: packet_nodes.JoinedBits) -> tuple[Any, Any]:
+        """Return the bytes of (present, value, width) parts, one bit after the other."""
+        total = sum(width for _, _, width in node.parts)
+        if total > 2048:
+            raise beyond(Limit.HASHES)
+
+        type_ = ir.IntType(64 * words_for(total))
+        value: Any = ir.Constant(type_, 0)
+        used: Any = ir.Constant(type_, 0)
+        # From the left end down, so that what is present stays where it is.
+        for present, source, width in node.parts:
+            there = self._truth(present)
+            number = as_type(self._b, cut(self._b, self._number(source), width), type_)
+            after = self._b.add(used, ir.Constant(type_, width))
+            by = self._b.sub(ir.Constant(type_, type_.width), after)
+            by = self._b.select(there, by, ir.Constant(type_, 0))
+            placed = self._b.or_(value, self._b.shl(number, by))
+            value = self._b.select(there, placed, value)
+            used = self._b.select(there, after, used)
+
+        size = type_.width // 8
+        room = self._rooms.alloca(I8, size=size)
+        self._b.store(self._b.bswap(value), self._b.bitcast(room, type_.as_pointer()), align=1)
+        bits = used if type_.width == 64 else self._b.trunc(used, I64)
+        count = self._b.lshr(self._b.add(bits, word(7)), word(3))
+        return room, count
+
+    OPERATORS: ClassVar[Mapping[str, Callable[[Any, nodes.Call, int | None], Number]]] = {
+        names.DIV: _div,
+        names.MOD: _mod,
+        names.SHIFT_LEFT: _shift_left,
+        names.SHIFT_RIGHT: _shift_right,
+        names.FOLD: _fold,
+        names.WORDS: _words,
+        "min": _least,
+        "max": _most,
+    }
+    NUMBERS: ClassVar[NumberRules] = {
+        nodes.Call: _call,
+        nodes.Cut: _cut,
+        packet_nodes.Length: _length,
+        packet_nodes.Hash: _hash,
+    }

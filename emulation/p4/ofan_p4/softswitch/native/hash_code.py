@@ -1,0 +1,147 @@
+"""The hashes of v1model in LLVM IR."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llvmlite import ir
+
+from ofan_p4.softswitch.hashes import crc_table
+from ofan_p4.softswitch.native.build import (
+    counted,
+    folded,
+    word,
+)
+from ofan_p4.softswitch.native.made_once import MadeOnce
+from ofan_p4.softswitch.native.values import I32, I64, POINTER, Builder
+
+
+class HashCode(MadeOnce):
+    """Functions from bytes to a number (`ofan_p4.softswitch.hashes`)."""
+
+    def table_of(self, name: str, values: Sequence[int], type_: ir.IntType) -> Any:
+        """Return the address of a constant table."""
+        if name not in self._module.globals:
+            kind = ir.ArrayType(type_, len(values))
+            table = ir.GlobalVariable(self._module, kind, name)
+            table.linkage = "internal"
+            table.global_constant = True
+            table.initializer = ir.Constant(kind, list(values))
+
+        return self._module.globals[name]
+
+    def hash_of(self, algorithm: str) -> ir.Function:
+        """Return `i64 hash(bytes, size)` of one of v1model's algorithms."""
+        function = self._function(
+            f"hash_{algorithm}",
+            I64,
+            [POINTER, I64],
+            {
+                "crc32": self._crc32,
+                "crc16": self._crc16,
+                "crcCCITT": self._crc_ccitt,
+                "csum16": self._csum16,
+                "xor16": self._xor16,
+                "identity": self._identity,
+            }[algorithm],
+        )
+        # LLVM must not see how the bytes were put together: of wide numbers whose bytes it swaps it
+        # forgot to cut one out before it was an index of a table, and the process ended.
+        function.attributes.add("noinline")
+        return function
+
+    def _crc(
+        self, builder: Builder, data: Any, size: Any, start: int, type_: ir.IntType, step: Any
+    ) -> Any:
+        crc = builder.alloca(type_)
+        builder.store(ir.Constant(type_, start), crc)
+        with counted(builder, size) as (index, _):
+            byte = builder.load(builder.gep(data, [index]))
+            builder.store(step(builder.load(crc), builder.zext(byte, type_)), crc)
+
+        return builder.load(crc)
+
+    def _lookup(self, builder: Builder, table: Any, index: Any) -> Any:
+        place = builder.gep(table, [word(0), builder.zext(index, I64)])
+        return builder.load(place)
+
+    def _crc32(self, builder: Builder, data: Any, size: Any) -> None:
+        table = self.table_of("crc32_table", crc_table(0xEDB88320), I32)
+        crc = self._reflected(builder, data, size, table=table, start=0xFFFFFFFF)
+        builder.ret(builder.zext(builder.not_(crc), I64))
+
+    def _crc16(self, builder: Builder, data: Any, size: Any) -> None:
+        table = self.table_of("crc16_table", crc_table(0xA001), I32)
+        crc = self._reflected(builder, data, size, table=table, start=0)
+        builder.ret(builder.zext(crc, I64))
+
+    def _reflected(self, builder: Builder, data: Any, size: Any, table: Any, start: int) -> Any:
+        """Return what `hashes.reflected_crc` does."""
+
+        def step(crc: Any, byte: Any) -> Any:
+            index = builder.and_(builder.xor(crc, byte), ir.Constant(I32, 0xFF))
+            return builder.xor(
+                builder.lshr(crc, ir.Constant(I32, 8)), self._lookup(builder, table, index)
+            )
+
+        return self._crc(builder, data, size, start, I32, step)
+
+    def _crc_ccitt(self, builder: Builder, data: Any, size: Any) -> None:
+        values = [_forward(i, 0x1021) for i in range(256)]
+        table = self.table_of("ccitt_table", values, I32)
+
+        def step(crc: Any, byte: Any) -> Any:
+            index = builder.and_(
+                builder.xor(builder.lshr(crc, ir.Constant(I32, 8)), byte), ir.Constant(I32, 0xFF)
+            )
+            shifted = builder.and_(builder.shl(crc, ir.Constant(I32, 8)), ir.Constant(I32, 0xFFFF))
+            return builder.xor(shifted, self._lookup(builder, table, index))
+
+        builder.ret(builder.zext(self._crc(builder, data, size, 0xFFFF, I32, step), I64))
+
+    def _csum16(self, builder: Builder, data: Any, size: Any) -> None:
+        total = builder.call(self.words(), [data, size])
+        builder.ret(folded(builder, total))
+
+    def words(self) -> ir.Function:
+        """Return `i64 words(bytes, size)`: the sum of the bytes' 16-bit words."""
+        return self._function("words", I64, [POINTER, I64], self._words)
+
+    def _words(self, builder: Builder, data: Any, size: Any) -> None:
+        self._combined(builder, data, size, builder.add)
+
+    def _xor16(self, builder: Builder, data: Any, size: Any) -> None:
+        self._combined(builder, data, size, builder.xor)
+
+    @staticmethod
+    def _combined(builder: Builder, data: Any, size: Any, combine: Callable[..., Any]) -> None:
+        """Return the bytes' 16-bit words, combined."""
+        total = builder.alloca(I64)
+        builder.store(word(0), total)
+        with counted(builder, size) as (index, _):
+            byte = builder.zext(builder.load(builder.gep(data, [index])), I64)
+            # The first of two bytes is the more significant; a last one alone is, too.
+            is_second = builder.and_(index, word(1))
+            shift = builder.sub(word(8), builder.shl(is_second, word(3)))
+            builder.store(combine(builder.load(total), builder.shl(byte, shift)), total)
+
+        builder.ret(builder.load(total))
+
+    def _identity(self, builder: Builder, data: Any, size: Any) -> None:
+        total = builder.alloca(I64)
+        builder.store(word(0), total)
+        most = builder.select(builder.icmp_unsigned("<", size, word(8)), size, word(8))
+        with counted(builder, most) as (index, _):
+            byte = builder.zext(builder.load(builder.gep(data, [index])), I64)
+            builder.store(builder.or_(builder.shl(builder.load(total), word(8)), byte), total)
+
+        builder.ret(builder.load(total))
+
+
+def _forward(byte: int, polynomial: int) -> int:
+    value = byte << 8
+    for _ in range(8):
+        value = (value << 1 ^ (polynomial if value & 0x8000 else 0)) & 0xFFFF
+
+    return value

@@ -1,0 +1,341 @@
+"""Table entries in memory, as machine code searches and counts them."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Sequence
+from itertools import count
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ofan_p4.softswitch.codegen.program import TableSpec
+from ofan_p4.softswitch.meters import Meter
+from ofan_p4.softswitch.native import context as at
+from ofan_p4.softswitch.native.context import WORD, TablePlaces
+from ofan_p4.softswitch.native.resources import NativeMeter
+from ofan_p4.softswitch.native.slots import Slots, Words, address, words_of
+from ofan_p4.softswitch.tables import Entry, Match, Record, prefix_mask, row_of
+
+# A rank of a ternary entry: its priority, then its age, in 63 bits and a sign.
+ORDER_BITS = 32
+
+
+class Rows(NamedTuple):
+    """Entries with one action: matches (n, fields, 2) as in `tables`, arguments (n, parameters)."""
+
+    action: int
+    matches: NDArray[np.int64]
+    arguments: NDArray[np.int64]
+
+
+class NativeRecord(Record):
+    """What is known about an entry whose packets machine code counts."""
+
+    __slots__ = ("_meter", "place", "table")
+
+    def __init__(self, table: NativeIndex, place: int, match: Match, priority: int) -> None:
+        self.table = table
+        self.place = place
+        super().__init__(match, priority)
+
+    def _word(self, place: int) -> int:
+        return int(self.table.entries[self.place, place])
+
+    def _set_word(self, place: int, value: int) -> None:
+        self.table.entries[self.place, place] = value
+
+    @property
+    def packets(self) -> int:
+        """Packets that have hit the entry."""
+        return self._word(at.PACKETS)
+
+    @packets.setter
+    def packets(self, value: int) -> None:
+        self._set_word(at.PACKETS, value)
+
+    @property
+    def octets(self) -> int:
+        """Their bytes."""
+        return self._word(at.OCTETS)
+
+    @octets.setter
+    def octets(self, value: int) -> None:
+        self._set_word(at.OCTETS, value)
+
+    @property
+    def last_hit_ps(self) -> int:
+        """When the last of them came."""
+        return self._word(at.LAST_HIT)
+
+    @last_hit_ps.setter
+    def last_hit_ps(self, value: int) -> None:
+        self._set_word(at.LAST_HIT, value)
+
+    @property
+    def meter(self) -> Meter | None:
+        """The entry's direct meter."""
+        return self._meter
+
+    @meter.setter
+    def meter(self, given: Meter | None) -> None:
+        self._meter: NativeMeter | None = None
+        if given is not None:
+            self._meter = NativeMeter(given.by_bytes)
+            self._meter.configure(given.rates)
+
+        self._set_word(at.METER, address(self._meter.words) if self._meter else 0)
+
+
+class NativeIndex:
+    """What machine code searches in place of a table's entries."""
+
+    def __init__(self, spec: TableSpec, places: TablePlaces, descriptor: Words) -> None:
+        self._spec = spec
+        self._places = places
+        self._descriptor = descriptor
+        self.entries: Words = np.zeros((1, places.entry_words), dtype=np.uint64)
+        self._used = 0
+        self._free: list[int] = []
+        self._order = count()
+        self._slots: dict[int, Slots] = {}
+        self._ranked: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        self._tops: dict[int, int] = {}
+        self._rows: list[tuple[int, list[int]]] = []
+        self._of_rows: dict[int, int] = {}
+        # Kept here, as the descriptor only has its address.
+        self._table: Words = np.zeros((1, 1), dtype=np.uint64)
+        if places.kind == "exact":
+            self._slots[0] = Slots(places.key_words)
+
+        self._publish()
+
+    def record(self, match: Match, priority: int) -> Record:
+        """Return a record with room for an entry; the first is the default's."""
+        if self._free:
+            place = self._free.pop()
+        else:
+            place = self._used
+            self._used += 1
+            if place == len(self.entries):
+                self.entries = np.vstack([self.entries, np.zeros_like(self.entries)])
+                self._publish()
+
+        return NativeRecord(self, place, match, priority)
+
+    def set_default(self, entry: Entry) -> None:
+        """Let packets that find no other find this entry."""
+        self._write(entry)
+
+    def add(self, entry: Entry) -> None:
+        """Let packets find an entry."""
+        self._write(entry)
+        place = _place(entry)
+        match self._places.kind:
+            case "exact":
+                self._slots[0].put(self._exact_key(entry[2].match), place)
+            case "lpm":
+                mask, value = self._masked(entry)
+                self._level(mask).put(self._words(value), place)
+                self._tops[mask] = -mask
+            case "masked":
+                self._add_ranked(entry, place)
+            case _:
+                self._add_row(entry, place)
+
+        self._publish()
+
+    def fill(self, pieces: Sequence[Rows]) -> None:
+        """Put rows of numbers in the place of all entries but the default, in one step.
+
+        Nobody can then ask for one of them by its match: this is for fabrics of thousands of
+        switches, which are only run. Raises ValueError where a field is neither exact nor matched
+        by a prefix, or a key or an argument has more than 64 bits.
+        """
+        places = self._places
+        total = sum(len(rows.matches) for rows in pieces)
+        entries = np.zeros((1 + total, places.entry_words), dtype=np.uint64)
+        entries[0] = self.entries[0]
+        if places.kind not in ("exact", "lpm") or places.key_words > 1:
+            raise ValueError(f"a table that is searched by {places.kind} keys")
+
+        at_row = 1
+        for rows in pieces:
+            words = places.argument_words[rows.action]
+            if any(size > 1 for size in words):
+                raise ValueError("an argument of more than 64 bits")
+
+            own = entries[at_row : at_row + len(rows.matches)]
+            own[:, at.ACTION] = rows.action
+            own[:, at.ENTRY_WORDS : at.ENTRY_WORDS + len(words)] = rows.arguments
+            at_row += len(rows.matches)
+
+        self.entries = entries
+        self._used = 1 + total
+        self._free = []
+        self._search([rows.matches for rows in pieces])
+        self._publish()
+
+    def _search(self, matches: Sequence[NDArray[np.int64]]) -> None:
+        """Build what is searched from all matches, (n, fields, 2)."""
+        fields = self._spec.key
+        found = np.concatenate([*matches, np.zeros((0, len(fields), 2), dtype=np.int64)])
+        value = np.zeros(len(found), dtype=np.uint64)
+        mask = np.zeros(len(found), dtype=np.uint64)
+        for number, key in enumerate(fields):
+            ones = (1 << key.bits) - 1
+            part = np.full(len(found), ones, dtype=np.uint64)
+            if key.kind == "lpm":
+                masks = np.array([prefix_mask(n, key.bits) for n in range(key.bits + 1)], np.uint64)
+                part = masks[found[:, number, 1]]
+
+            value = value << np.uint64(key.bits) | found[:, number, 0].astype(np.uint64) & part
+            mask = mask << np.uint64(key.bits) | part
+
+        if self._places.kind == "exact":
+            self._slots = {0: Slots.of(value[:, None], np.arange(1, len(found) + 1))}
+            return
+
+        self._slots = {}
+        self._tops = {}
+        for each in np.unique(mask):
+            own = np.flatnonzero(mask == each)
+            self._slots[int(each)] = Slots.of(value[own][:, None], own + 1)
+            self._tops[int(each)] = -int(each)
+
+    def replace(self, old: Entry, entry: Entry) -> None:
+        """Give an entry another action; packets find it where it was."""
+        self._write(entry)
+
+    def remove(self, entry: Entry) -> None:
+        """Let packets find an entry no more."""
+        place = _place(entry)
+        match self._places.kind:
+            case "exact":
+                self._slots[0].drop(self._exact_key(entry[2].match))
+            case "lpm":
+                mask, value = self._masked(entry)
+                self._forget(mask, value)
+            case "masked":
+                self._remove_ranked(entry, place)
+            case _:
+                rank = self._of_rows.pop(place)
+                self._rows = [row for row in self._rows if row[0] != rank]
+
+        self._publish()
+        # Its last counts stay readable in the entry that the caller holds until it is used again.
+        self._free.append(place)
+
+    def _write(self, entry: Entry) -> None:
+        action, data, _ = entry
+        row = self.entries[_place(entry)]
+        row[at.ACTION] = action & WORD
+        places = self._places.argument_words.get(action)
+        if places is None:
+            # No action of the program: the number of a member or group.
+            row[at.ENTRY_WORDS : at.ENTRY_WORDS + len(data)] = [value & WORD for value in data]
+            return
+
+        words = [
+            part for size, value in zip(places, data, strict=True) for part in words_of(value, size)
+        ]
+        row[at.ENTRY_WORDS : at.ENTRY_WORDS + len(words)] = words
+
+    def _exact_key(self, match: Match) -> list[int]:
+        value = 0
+        for key, (part, _) in zip(self._spec.key, match, strict=True):
+            value = value << key.bits | part
+
+        return self._words(value)
+
+    def _words(self, value: int) -> list[int]:
+        return words_of(value, self._places.key_words)
+
+    def _masked(self, entry: Entry) -> tuple[int, int]:
+        """Return mask and value over all fields side by side (`tables.row_of`)."""
+        mask, value, *_ = row_of(self._spec.key, entry)
+        return int(mask), int(value)
+
+    def _level(self, mask: int) -> Slots:
+        if mask not in self._slots:
+            self._slots[mask] = Slots(self._places.key_words)
+
+        return self._slots[mask]
+
+    def _forget(self, mask: int, value: int) -> None:
+        slots = self._slots[mask]
+        slots.drop(self._words(value))
+        # An empty level would cost every lookup a step.
+        if not len(slots):
+            del self._slots[mask], self._tops[mask]
+
+    def _add_ranked(self, entry: Entry, place: int) -> None:
+        mask, value = self._masked(entry)
+        rank = (-entry[2].priority << ORDER_BITS) + next(self._order)
+        self._of_rows[place] = rank
+        self.entries[place, at.RANK] = rank & WORD
+        ranked = self._ranked.setdefault((mask, value), [])
+        insort(ranked, (rank, place))
+        self._level(mask).put(self._words(value), ranked[0][1])
+        self._tops[mask] = min(rank, self._tops.get(mask, at.NO_RANK))
+
+    def _remove_ranked(self, entry: Entry, place: int) -> None:
+        mask, value = self._masked(entry)
+        rank = self._of_rows.pop(place)
+        ranked = self._ranked[mask, value]
+        ranked.remove((rank, place))
+        if ranked:
+            self._level(mask).put(self._words(value), ranked[0][1])
+        else:
+            del self._ranked[mask, value]
+            self._forget(mask, value)
+
+        if mask in self._tops and self._tops[mask] == rank:
+            self._tops[mask] = min(
+                others[0][0] for (known, _), others in self._ranked.items() if known == mask
+            )
+
+    def _add_row(self, entry: Entry, place: int) -> None:
+        mask, value, *ends, _ = row_of(self._spec.key, entry)
+        words = [place, *self._words(mask), *self._words(value)]
+        sizes = [size for size in self._places.range_words for _ in range(2)]
+        for end, size in zip(ends, sizes, strict=True):
+            words += words_of(end, size)
+
+        rank = (-entry[2].priority << ORDER_BITS) + next(self._order)
+        self._of_rows[place] = rank
+        insort(self._rows, (rank, words))
+
+    def _publish(self) -> None:
+        """Tell the machine code where everything is now."""
+        descriptor = self._descriptor
+        descriptor[at.ENTRIES] = address(self.entries)
+        match self._places.kind:
+            case "exact":
+                slots = self._slots[0]
+                descriptor[at.SLOTS] = address(slots.array)
+                descriptor[at.SLOT_MASK] = slots.mask
+                return
+            case "lpm" | "masked":
+                rows = [
+                    [top & WORD, address(slots.array), slots.mask, *self._words(mask)]
+                    for mask, slots in self._slots.items()
+                    for top in (self._tops[mask] if self._places.kind == "masked" else 0,)
+                ]
+                order = sorted(range(len(rows)), key=[*self._tops.values()].__getitem__)
+                rows = [rows[i] for i in order]
+            case _:
+                rows = [words for _, words in self._rows]
+
+        if rows:
+            self._table = np.array(rows, dtype=np.uint64)
+
+        descriptor[at.LEVELS] = address(self._table)
+        descriptor[at.LEVEL_COUNT] = len(rows)
+
+
+def _place(entry: Entry) -> int:
+    record = entry[2]
+    assert isinstance(record, NativeRecord)
+    return record.place

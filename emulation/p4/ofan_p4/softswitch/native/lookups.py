@@ -1,0 +1,160 @@
+"""Tables, action profiles and value sets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from llvmlite import ir
+
+from ofan_p4.softswitch.codegen import packet_nodes
+from ofan_p4.softswitch.codegen.layout import concatenate
+from ofan_p4.softswitch.codegen.statements import (
+    Key,
+    Lookup,
+    Resolve,
+    TakeArguments,
+    UseDefault,
+)
+from ofan_p4.softswitch.native import context as at
+from ofan_p4.softswitch.native.build import entry_at, joined, load_word, word, words_at
+from ofan_p4.softswitch.native.cells import Cells
+from ofan_p4.softswitch.native.context import words_for
+from ofan_p4.softswitch.native.scope import CodeRules, NumberRules
+from ofan_p4.softswitch.native.values import (
+    I32,
+    I64,
+    Limit,
+    Number,
+    as_type,
+    beyond,
+    container,
+)
+
+
+class Lookups(Cells):
+    """Translates the ways in which tables are searched."""
+
+    def _use_default(self, node: UseDefault) -> None:
+        self._b.store(self._descriptor(node.table, at.ENTRIES), self._entry)
+
+    def _resolve(self, node: Resolve) -> None:
+        """Put the action of an entry's member, or of one of its group's, in its place."""
+        profile = self._b.gep(self._context, [word(self._places.profile(node.profile))])
+        found = self._b.call(
+            self._shared.helpers.resolve(self._places.choice_words),
+            [
+                words_at(self._b, self._b.load(self._entry)),
+                profile,
+                as_type(self._b, self._number(node.key), I64),
+            ],
+        )
+        self._b.store(found, self._entry)
+
+    def _lookup(self, node: Lookup) -> None:
+        match node.kind:
+            case "exact":
+                found = self._search_exact(node)
+            case "rows":
+                found = self._search_rows(node)
+            case _:
+                found = self._search_levels(node)
+
+        self._b.store(found, self._entry)
+
+    def _search_exact(self, node: Lookup) -> Any:
+        shape = self._places.of_tables[node.table]
+        key = self._key(node.keys)
+        slots = words_at(self._b, self._descriptor(node.table, at.SLOTS))
+        mask = self._descriptor(node.table, at.SLOT_MASK)
+        words = self._words_of(key, shape.key_words)
+        found = self._b.call(self._shared.helpers.probe(shape.key_words), [slots, mask, *words])
+        entries = words_at(self._b, self._descriptor(node.table, at.ENTRIES))
+        is_hit = self._b.icmp_unsigned("!=", found, word(0))
+        entry = entry_at(self._b, entries, shape, self._b.sub(found, word(1)))
+        address = self._b.ptrtoint(entry, I64)
+        return self._b.select(is_hit, address, word(0))
+
+    def _search_levels(self, node: Lookup) -> Any:
+        shape = self._places.of_tables[node.table]
+        key = self._key(node.keys)
+        return self._b.call(
+            self._shared.helpers.search_levels(shape),
+            [*self._searched(node.table), *self._words_of(key, shape.key_words)],
+        )
+
+    def _search_rows(self, node: Lookup) -> Any:
+        shape = self._places.of_tables[node.table]
+        masked = self._key([key for key in node.keys if key.kind != "range"])
+        words: list[Any] = []
+        ranged = (key for key in node.keys if key.kind == "range")
+        for key, count in zip(ranged, shape.range_words, strict=True):
+            words += self._words_of(self._number(key.value), count)
+
+        # What helpers take is in this order, and LLVM makes less code where it is computed in it.
+        return self._b.call(
+            self._shared.helpers.search_rows(shape),
+            [*self._searched(node.table), *self._words_of(masked, shape.key_words), *words],
+        )
+
+    def _searched(self, table: int) -> list[Any]:
+        """Return the levels or rows of a table, how many there are, and its entries."""
+        return [
+            words_at(self._b, self._descriptor(table, at.LEVELS)),
+            self._descriptor(table, at.LEVEL_COUNT),
+            words_at(self._b, self._descriptor(table, at.ENTRIES)),
+        ]
+
+    def _key(self, keys: Sequence[Key]) -> Number:
+        """Return the parts of a key side by side, each in its width."""
+        return self._number(concatenate([(key.value, key.bits) for key in keys]))
+
+    def _words_of(self, number: Number, words: int) -> list[Any]:
+        type_ = ir.IntType(64 * words)
+        wide = as_type(self._b, number, type_)
+        if words == 1:
+            return [wide]
+
+        return [
+            self._b.trunc(self._b.lshr(wide, ir.Constant(type_, 64 * i)), I64) for i in range(words)
+        ]
+
+    def _take_arguments(self, node: TakeArguments) -> None:
+        entry = words_at(self._b, self._b.load(self._entry))
+        place = at.ENTRY_WORDS
+        for target in node.targets:
+            bits = max(target.bits or 0, 1)
+            # First, for a damaged width says no before there is a load for each of its words.
+            type_ = container(bits)
+            words = [load_word(self._b, entry, place + i) for i in range(words_for(bits))]
+            place += len(words)
+            value = joined(self._b, words)
+            narrow = value if value.type.width == type_.width else self._b.trunc(value, type_)
+            self._set(target, Number(narrow, bits))
+
+    def _in_set(self, node: packet_nodes.InSet, _demand: int | None) -> Number:
+        """Return whether a key is in a value set."""
+        parts = [self._number(part) for part in node.keys]
+        if any(part.bits > 64 for part in parts):
+            raise beyond(Limit.VALUE_SETS)
+
+        masks = [word(at.WORD if mask is None else mask) for mask in node.masks]
+        place = self._places.value_set(node.number)
+        found = self._b.call(
+            self._shared.helpers.in_set(len(parts)),
+            [
+                words_at(self._b, load_word(self._b, self._context, place + at.SET_MEMBERS)),
+                load_word(self._b, self._context, place + at.SET_SIZE),
+                *(as_type(self._b, part, I64) for part in parts),
+                *masks,
+            ],
+        )
+        return Number(self._b.zext(found, I32), 1)
+
+    NUMBERS: ClassVar[NumberRules] = {packet_nodes.InSet: _in_set}
+    CODE: ClassVar[CodeRules] = {
+        UseDefault: _use_default,
+        Resolve: _resolve,
+        Lookup: _lookup,
+        TakeArguments: _take_arguments,
+    }

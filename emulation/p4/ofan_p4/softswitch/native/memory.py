@@ -1,0 +1,91 @@
+"""The memory that machine code and control plane share: one switch's arrays, and views of them.
+
+Everything is an array of numbers whose address stands in the context (`native.context`). The
+control plane changes it between packets, as a switch handles one thing at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ofan_p4.softswitch.codegen.program import Program
+from ofan_p4.softswitch.native import context as at
+from ofan_p4.softswitch.native.context import Places
+from ofan_p4.softswitch.native.indexes import NativeIndex
+from ofan_p4.softswitch.native.resources import (
+    Cells,
+    Counts,
+    NativeMeter,
+    NativeProfile,
+    NativeValueSet,
+)
+from ofan_p4.softswitch.native.slots import Words, address
+
+
+class Memory:
+    """All that the machine code of one switch reads and writes."""
+
+    def __init__(
+        self,
+        program: Program,
+        places: Places,
+        drop_port: int,
+        is_up: Callable[[int], bool],
+        has_port: Callable[[int], bool],
+    ) -> None:
+        self.context: Words = np.zeros(places.size, dtype=np.uint64)
+        self.context[at.DROP] = drop_port
+        self.registers = [Cells(array) for array in program.registers]
+        counts = [np.zeros((max(array.size, 1), 2), np.int64) for array in program.counters]
+        meters = [
+            np.zeros((max(array.size, 1), at.METER_WORDS), np.uint64) for array in program.meters
+        ]
+        self.counters = [
+            [Counts(row) for row in rows[: array.size]]
+            for array, rows in zip(program.counters, counts, strict=True)
+        ]
+        self.meters = [
+            [NativeMeter(array.kind == "bytes", words) for words in rows[: array.size]]
+            for array, rows in zip(program.meters, meters, strict=True)
+        ]
+
+        # Kept, as the context only has their addresses.
+        self._arrays = [*(cells.memory for cells in self.registers), *counts, *meters]
+        first = places.registers
+        self.context[first : first + len(self._arrays)] = [*map(address, self._arrays)]
+
+        self.value_sets = [
+            NativeValueSet(self._words(places.value_set(i), at.SET_WORDS))
+            for i in range(len(program.value_sets))
+        ]
+        self.profiles = [
+            NativeProfile(
+                program,
+                profile.size,
+                places.choice_words,
+                descriptor=self._words(places.profile(i), at.PROFILE_WORDS),
+                is_up=is_up,
+                has_port=has_port,
+            )
+            for i, profile in enumerate(program.profiles())
+        ]
+        self.indexes = [
+            NativeIndex(spec, shape, self._words(places.table(i), at.TABLE_WORDS))
+            for i, (spec, shape) in enumerate(zip(program.tables(), places.of_tables, strict=True))
+        ]
+
+    def _words(self, first: int, count: int) -> Words:
+        return self.context[first : first + count]
+
+    def settle(self) -> None:
+        """Let packets see all that the control plane has changed; before every batch."""
+        for profile in self.profiles:
+            if not profile.is_settled:
+                profile.settle()
+
+    @property
+    def address(self) -> int:
+        """Where the context is."""
+        return address(self.context)

@@ -1,0 +1,203 @@
+"""Registers, counters, meters, value sets and action profiles in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ofan_p4.softswitch.codegen.program import Array, Program
+from ofan_p4.softswitch.meters import Meter, Rates
+from ofan_p4.softswitch.native import context as at
+from ofan_p4.softswitch.native.context import WORD, words_for
+from ofan_p4.softswitch.native.slots import Slots, Words, address, words_of
+from ofan_p4.softswitch.profiles import NOTHING, ActionProfile, Choice
+from ofan_p4.softswitch.tables import Match
+from ofan_p4.softswitch.units import PS_PER_SECOND
+from ofan_p4.softswitch.valuesets import ValueMatch, ValueSetState
+
+
+class Cells(Sequence[int]):
+    """A register array: integers in memory of the smallest size that holds them."""
+
+    def __init__(self, array: Array) -> None:
+        self._bits = array.bits
+        self._words = words_for(array.bits) if array.bits > 32 else 0
+        if self._words:
+            self.memory: NDArray[Any] = np.zeros((max(array.size, 1), self._words), np.uint64)
+        else:
+            kind = next(
+                kind
+                for bits, kind in ((8, np.uint8), (16, np.uint16), (32, np.uint32))
+                if array.bits <= bits
+            )
+            self.memory = np.zeros(max(array.size, 1), kind)
+
+        self._size = array.size
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(self._size))]
+        if not self._words:
+            return int(self.memory[: self._size][index])
+
+        return sum(int(part) << 64 * i for i, part in enumerate(self.memory[: self._size][index]))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if isinstance(index, slice):
+            for i, part in zip(range(*index.indices(self._size)), value, strict=True):
+                self[i] = part
+
+            return
+
+        value &= (1 << self._bits) - 1
+        cells = self.memory[: self._size]
+        cells[index] = words_of(value, self._words) if self._words else value
+
+    def __iter__(self) -> Iterator[int]:
+        return (self[i] for i in range(self._size))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, (list, Cells)) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Counts(Sequence[int]):
+    """A counter's packets and bytes."""
+
+    def __init__(self, row: NDArray[np.int64]) -> None:
+        self._row = row
+
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._row[index].tolist()
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._row[index] = value
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self._row.tolist() == other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class NativeMeter(Meter):
+    """A meter in memory that machine code executes."""
+
+    def __init__(self, by_bytes: bool, words: Words | None = None) -> None:
+        self.words: Words = np.zeros(at.METER_WORDS, dtype=np.uint64) if words is None else words
+        self.words[at.METER_BYTES] = by_bytes
+        super().__init__(by_bytes)
+
+    @property
+    def colors(self) -> list[list[int]]:
+        """The (packets, bytes) of every colour."""
+        counts: list[list[int]] = self.words[at.METER_COLORS :].reshape(3, 2).tolist()
+        return counts
+
+    @colors.setter
+    def colors(self, counts: list[list[int]]) -> None:
+        self.words[at.METER_COLORS :] = [number for pair in counts for number in pair]
+
+    def configure(self, rates: Rates | None) -> None:
+        """Set the rates, with full buckets; None switches the meter off."""
+        self.rates = rates
+        self.words[at.METER_ON] = rates is not None
+        if rates is None:
+            return
+
+        for place, rate, burst in (
+            (at.METER_COMMITTED, rates.cir, rates.cburst),
+            (at.METER_PEAK, rates.pir, rates.pburst),
+        ):
+            tokens = words_of(burst * PS_PER_SECOND, 2)
+            self.words[place : place + at.BUCKET_WORDS] = [rate, *tokens, *tokens, WORD]
+
+
+class NativeValueSet(ValueSetState):
+    """A value set whose members machine code compares."""
+
+    def __init__(self, descriptor: Words) -> None:
+        super().__init__()
+        self._descriptor = descriptor
+
+    def replace(self, members: Sequence[tuple[Match, ValueMatch]]) -> None:
+        """Make these the members."""
+        super().replace(members)
+        rows = [[part & WORD for parts in match for part in parts] for _, match in members]
+        self._rows = np.array(rows, dtype=np.uint64)
+        self._descriptor[at.SET_MEMBERS] = address(self._rows)
+        self._descriptor[at.SET_SIZE] = len(rows)
+
+
+class NativeProfile(ActionProfile):
+    """An action profile whose members and groups machine code chooses from."""
+
+    def __init__(
+        self,
+        program: Program,
+        size: int,
+        choice_words: int,
+        descriptor: Words,
+        is_up: Callable[[int], bool],
+        has_port: Callable[[int], bool],
+    ) -> None:
+        super().__init__(size, is_up, has_port)
+        self._program = program
+        self._choice_words = choice_words
+        self._descriptor = descriptor
+        self.is_settled = False
+
+    def _changed(self) -> None:
+        # Many changes come together: what packets see is made before the next of them.
+        self.is_settled = False
+
+    def settle(self) -> None:
+        """Let packets see the members and groups as they are now."""
+        self.is_settled = True
+        self._kept: list[Any] = []
+        members = Slots(1)
+        for i, number in enumerate(self.members):
+            members.put([number & WORD], i)
+
+        groups = Slots(1)
+        rows: list[list[int]] = []
+        for i, (number, group) in enumerate(self.groups.items()):
+            groups.put([number & WORD], i)
+            choices = self._entries(group.choices)
+            rows.append([address(choices), len(group.choices)])
+
+        entries = self._entries([NOTHING, *self.members.values()])
+        table = np.array(rows or [[0, 0]], dtype=np.uint64)
+        self._kept += [members, groups, table]
+        self._descriptor[:] = [
+            address(members.array),
+            members.mask,
+            address(entries),
+            address(groups.array),
+            groups.mask,
+            address(table),
+        ]
+
+    def _entries(self, choices: Sequence[Choice]) -> Words:
+        entries: Words = np.zeros((max(1, len(choices)), self._choice_words), dtype=np.uint64)
+        for row, (action, data) in zip(entries, choices, strict=False):
+            row[at.ACTION] = action & WORD
+            bits = self._program.actions[action].parameter_bits if data else ()
+            words = [
+                part
+                for size, value in zip(bits, data, strict=True)
+                for part in words_of(value, words_for(size))
+            ]
+            row[at.ENTRY_WORDS : at.ENTRY_WORDS + len(words)] = words
+
+        self._kept.append(entries)
+        return entries

@@ -1,0 +1,244 @@
+"""How tables, action profiles and value sets are searched, in LLVM IR."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from ofan_p4.softswitch.native import context as at
+from ofan_p4.softswitch.native.build import (
+    counted,
+    entry_at,
+    hashed,
+    joined,
+    load_word,
+    word,
+    words_at,
+)
+from ofan_p4.softswitch.native.context import NO_RANK, TablePlaces
+from ofan_p4.softswitch.native.made_once import MadeOnce
+from ofan_p4.softswitch.native.values import I1, I64, Builder
+from ofan_p4.softswitch.tables import USE_MEMBER
+
+
+class SearchCode(MadeOnce):
+    """Functions that find entries."""
+
+    def probe(self, key_words: int) -> ir.Function:
+        """Return `i64 probe(slots, mask, key...)`: the index of a key's entry plus 1, else 0."""
+        keys = [I64] * key_words
+        return self._function(
+            f"probe_{key_words}", I64, [I64.as_pointer(), I64, *keys], self._probe
+        )
+
+    @staticmethod
+    def _probe(builder: Builder, slots: Any, mask: Any, *key: Any) -> None:
+        function = builder.function
+        width = word(len(key) + 1)
+        first = builder.and_(hashed(builder, key), mask)
+        entry = builder.block
+        look = function.append_basic_block("look")
+        compare = function.append_basic_block("compare")
+        further = function.append_basic_block("further")
+        done = function.append_basic_block("done")
+        builder.branch(look)
+
+        builder.position_at_end(look)
+        place = builder.phi(I64)
+        place.add_incoming(first, entry)
+        slot = builder.gep(slots, [builder.mul(place, width)])
+        found = load_word(builder, slot, len(key))
+        # A free slot ends the search: keys lie behind their place without a gap.
+        builder.cbranch(builder.icmp_unsigned("==", found, word(0)), done, compare)
+
+        builder.position_at_end(compare)
+        same: Any = ir.Constant(I1, 1)
+        for i, part in enumerate(key):
+            same = builder.and_(
+                same, builder.icmp_unsigned("==", load_word(builder, slot, i), part)
+            )
+
+        builder.cbranch(same, done, further)
+        builder.position_at_end(further)
+        place.add_incoming(builder.and_(builder.add(place, word(1)), mask), further)
+        builder.branch(look)
+        builder.position_at_end(done)
+        builder.ret(found)
+
+    def search_levels(self, places: TablePlaces) -> ir.Function:
+        """Return `i64 search(levels, count, entries, key...)`: the best entry's address, else 0."""
+        key_words = places.key_words
+        is_ranked = places.kind == "masked"
+        name = f"search_{places.kind}_{key_words}_{places.entry_words}"
+
+        def body(builder: Builder, levels: Any, count: Any, entries: Any, *key: Any) -> None:
+            function = builder.function
+            best = builder.alloca(I64)
+            rank = builder.alloca(I64)
+            builder.store(word(0), best)
+            builder.store(word(NO_RANK), rank)
+
+            with counted(builder, count) as (index, leave):
+                level = builder.gep(levels, [builder.mul(index, word(places.level_words))])
+                if is_ranked:
+                    # No later level can win once its best is no better than what is found.
+                    go_on = function.append_basic_block("go_on")
+                    top = load_word(builder, level, at.LEVEL_RANK)
+                    builder.cbranch(builder.icmp_signed("<", top, builder.load(rank)), go_on, leave)
+                    builder.position_at_end(go_on)
+
+                masked = [
+                    builder.and_(part, load_word(builder, level, at.LEVEL_WORDS + i))
+                    for i, part in enumerate(key)
+                ]
+                found = builder.call(
+                    self.probe(key_words),
+                    [
+                        words_at(builder, load_word(builder, level, at.LEVEL_SLOTS)),
+                        load_word(builder, level, at.LEVEL_SLOT_MASK),
+                        *masked,
+                    ],
+                )
+                with builder.if_then(builder.icmp_unsigned("!=", found, word(0))):
+                    entry = entry_at(builder, entries, places, builder.sub(found, word(1)))
+                    if is_ranked:
+                        its = load_word(builder, entry, at.RANK)
+                        with builder.if_then(builder.icmp_signed("<", its, builder.load(rank))):
+                            builder.store(its, rank)
+                            builder.store(builder.ptrtoint(entry, I64), best)
+                    else:
+                        builder.store(builder.ptrtoint(entry, I64), best)
+
+                if not is_ranked:
+                    # The longest prefix comes first.
+                    go_on = function.append_basic_block("go_on")
+                    builder.cbranch(
+                        builder.icmp_unsigned("==", builder.load(best), word(0)), go_on, leave
+                    )
+                    builder.position_at_end(go_on)
+
+            builder.ret(builder.load(best))
+
+        pointer = I64.as_pointer()
+        return self._function(name, I64, [pointer, I64, pointer, *[I64] * key_words], body)
+
+    def search_rows(self, places: TablePlaces) -> ir.Function:
+        """Return `i64 search(rows, count, entries, key..., ranged...)`: an entry's address or 0."""
+        key_words = places.key_words
+        ranged = sum(places.range_words)
+        shape = "_".join(map(str, places.range_words))
+        name = f"rows_{key_words}_{places.entry_words}_{shape}"
+
+        def body(builder: Builder, rows: Any, count: Any, entries: Any, *key: Any) -> None:
+            function = builder.function
+            with counted(builder, count) as (index, _):
+                row = builder.gep(rows, [builder.mul(index, word(places.row_words))])
+                fits: Any = ir.Constant(I1, 1)
+                for i, part in enumerate(key[:key_words]):
+                    mask = load_word(builder, row, at.ROW_WORDS + i)
+                    value = load_word(builder, row, at.ROW_WORDS + key_words + i)
+                    fits = builder.and_(
+                        fits, builder.icmp_unsigned("==", builder.and_(part, mask), value)
+                    )
+
+                place = at.ROW_WORDS + 2 * key_words
+                rest = list(key[key_words:])
+                for words in places.range_words:
+                    number = joined(builder, rest[:words])
+                    rest = rest[words:]
+                    low = joined(
+                        builder, [load_word(builder, row, place + i) for i in range(words)]
+                    )
+                    place += words
+                    high = joined(
+                        builder, [load_word(builder, row, place + i) for i in range(words)]
+                    )
+                    place += words
+                    fits = builder.and_(fits, builder.icmp_unsigned("<=", low, number))
+                    fits = builder.and_(fits, builder.icmp_unsigned("<=", number, high))
+
+                hit = function.append_basic_block("hit")
+                miss = function.append_basic_block("miss")
+                builder.cbranch(fits, hit, miss)
+                builder.position_at_end(hit)
+                found = entry_at(builder, entries, places, load_word(builder, row, 0))
+                builder.ret(builder.ptrtoint(found, I64))
+                builder.position_at_end(miss)
+
+            builder.ret(word(0))
+
+        pointer = I64.as_pointer()
+        arguments = [pointer, I64, pointer, *[I64] * (key_words + ranged)]
+        return self._function(name, I64, arguments, body)
+
+    def resolve(self, choice_words: int) -> ir.Function:
+        """Return `i64 resolve(entry, profile, key)`: the address of the entry that is chosen."""
+        pointer = I64.as_pointer()
+
+        def body(builder: Builder, entry: Any, profile: Any, key: Any) -> None:
+            size = word(8 * choice_words)
+            target = load_word(builder, entry, at.ENTRY_WORDS)
+            kind = load_word(builder, entry, at.ACTION)
+            nothing = load_word(builder, profile, at.MEMBERS)
+            is_member = builder.icmp_signed("==", kind, word(USE_MEMBER))
+
+            with builder.if_then(is_member):
+                # Member i is the entry behind i others; the first does nothing, like index 0.
+                found = self._find(builder, profile, at.MEMBER_SLOTS, target)
+                builder.ret(builder.add(nothing, builder.mul(found, size)))
+
+            found = self._find(builder, profile, at.GROUP_SLOTS, target)
+            with builder.if_then(builder.icmp_unsigned("==", found, word(0))):
+                builder.ret(nothing)
+
+            groups = words_at(builder, load_word(builder, profile, at.GROUPS))
+            place = builder.mul(builder.sub(found, word(1)), word(at.GROUP_WORDS))
+            group = builder.gep(groups, [place])
+            count = load_word(builder, group, at.GROUP_SIZE)
+            with builder.if_then(builder.icmp_unsigned("==", count, word(0))):
+                builder.ret(nothing)
+
+            choices = load_word(builder, group, at.GROUP_CHOICES)
+            chosen = builder.mul(builder.urem(key, count), size)
+            builder.ret(builder.add(choices, chosen))
+
+        return self._function(f"resolve_{choice_words}", I64, [pointer, pointer, I64], body)
+
+    def _find(self, builder: Builder, profile: Any, place: int, number: Any) -> Any:
+        slots = words_at(builder, load_word(builder, profile, place))
+        mask = load_word(builder, profile, place + 1)
+        return builder.call(self.probe(1), [slots, mask, number])
+
+    def in_set(self, parts: int) -> ir.Function:
+        """Return `i1 in_set(members, count, key..., masks...)`."""
+
+        def body(builder: Builder, members: Any, size: Any, *given: Any) -> None:
+            function = builder.function
+            with counted(builder, size) as (index, _):
+                row = builder.gep(members, [builder.mul(index, word(at.PART_WORDS * parts))])
+                fits: Any = ir.Constant(I1, 1)
+                for i, (value, mask) in enumerate(zip(given[:parts], given[parts:], strict=True)):
+                    low, high, bits = (
+                        load_word(builder, row, at.PART_WORDS * i + j) for j in range(3)
+                    )
+                    wanted = builder.and_(builder.and_(low, bits), mask)
+                    same = builder.icmp_unsigned("==", builder.and_(value, bits), wanted)
+                    inside = builder.and_(
+                        builder.icmp_unsigned("<=", low, value),
+                        builder.icmp_unsigned("<=", value, high),
+                    )
+                    is_single = builder.icmp_unsigned("==", low, high)
+                    fits = builder.and_(fits, builder.select(is_single, same, inside))
+
+                hit = function.append_basic_block("hit")
+                miss = function.append_basic_block("miss")
+                builder.cbranch(fits, hit, miss)
+                builder.position_at_end(hit)
+                builder.ret(ir.Constant(I1, 1))
+                builder.position_at_end(miss)
+
+            builder.ret(ir.Constant(I1, 0))
+
+        arguments = [I64.as_pointer(), I64, *[I64] * (2 * parts)]
+        return self._function(f"in_set_{parts}", I1, arguments, body)

@@ -1,0 +1,176 @@
+"""Statements in machine code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from llvmlite import ir
+
+from ofan_p4.softswitch.codegen import statements as code
+from ofan_p4.softswitch.codegen.nodes import Binary, Expression, Shift
+from ofan_p4.softswitch.codegen.packet_nodes import Cell
+from ofan_p4.softswitch.native import context as at
+from ofan_p4.softswitch.native.asking import Asking
+from ofan_p4.softswitch.native.build import load_word, word
+from ofan_p4.softswitch.native.calls import Calls
+from ofan_p4.softswitch.native.cells import Cells
+from ofan_p4.softswitch.native.expressions import Expressions
+from ofan_p4.softswitch.native.frames import Frames
+from ofan_p4.softswitch.native.lookups import Lookups
+from ofan_p4.softswitch.native.scope import CodeRules, NumberRules, TruthRules
+from ofan_p4.softswitch.native.unsaid import unsaid
+from ofan_p4.softswitch.native.values import I32, I64, Limit, as_type, beyond, constant
+
+
+class Function(Asking):
+    """Translates one of the two functions."""
+
+    def translate(self) -> None:
+        """Build the function."""
+        self._block(self._statements)
+        if not self._b.block.is_terminated:
+            self._b.unreachable()
+
+        self._rooms.branch(self._body)
+
+    def _block(self, statements: Iterable[code.Statement]) -> None:
+        for statement in statements:
+            if self._b.block.is_terminated:
+                return
+
+            rule = self.CODE.get(type(statement))
+            if rule is None:
+                raise unsaid(statement)
+
+            rule(self, statement)
+
+    def _measure(self, _node: code.Measure) -> None:
+        """Do nothing: machine code is given the number of bytes."""
+
+    def _break(self, _node: code.Break) -> None:
+        self._b.branch(self._leave[-1])
+
+    def _log(self, node: code.Log) -> None:
+        room = self._rooms.alloca(I64, size=max(1, len(node.values)))
+        for i, part in enumerate(node.values):
+            value = self._number(part)
+            if value.signed_bits > 64:
+                raise beyond(Limit.LOGS)
+
+            self._b.store(as_type(self._b, value, I64), self._b.gep(room, [word(i)]))
+
+        number = len(self._shared.logs)
+        self._shared.logs[number] = node.text, len(node.values)
+        kind = ir.FunctionType(ir.VoidType(), [I64, I64.as_pointer()]).as_pointer()
+        log = self._b.inttoptr(load_word(self._b, self._context, at.LOG), kind)
+        self._b.call(log, [word(number), room])
+
+    def _if(self, node: code.If) -> None:
+        after = self._function.append_basic_block("after")
+        # A chain of tests is as long as a table has actions: no recursion for it.
+        while True:
+            for test, body in node.arms:
+                self._arm(test, body, after)
+
+            if len(node.otherwise) != 1 or not isinstance(node.otherwise[0], code.If):
+                break
+
+            node = node.otherwise[0]
+
+        self._block(node.otherwise)
+        if not self._b.block.is_terminated:
+            self._b.branch(after)
+
+        self._b.position_at_end(after)
+
+    def _arm(self, test: Expression, body: code.Statements, after: Any) -> None:
+        """Translate what runs where a test holds, and go on where it does not."""
+        inside = self._function.append_basic_block("then")
+        otherwise = self._function.append_basic_block("else")
+        self._b.cbranch(self._truth(test), inside, otherwise)
+        self._b.position_at_end(inside)
+        self._block(body)
+        if not self._b.block.is_terminated:
+            self._b.branch(after)
+
+        self._b.position_at_end(otherwise)
+
+    def _once(self, node: code.Once) -> None:
+        after = self._function.append_basic_block("done")
+        self._breakable(node.body, after)
+        self._b.position_at_end(after)
+
+    def _breakable(self, body: code.Statements, after: Any) -> None:
+        """Translate statements whose breaks lead to a block."""
+        self._leave.append(after)
+        self._block(body)
+        self._leave.pop()
+
+    def _repeat(self, node: code.Repeat) -> None:
+        """Translate the loop over the numbers of blocks, for graphs with cycles."""
+        count = self._rooms.alloca(I32)
+        self._b.store(ir.Constant(I32, 0), count)
+        head = self._function.append_basic_block("again")
+        body = self._function.append_basic_block("step")
+        after = self._function.append_basic_block("done")
+        self._b.branch(head)
+        self._b.position_at_end(head)
+        made = self._b.load(count)
+        self._b.store(self._b.add(made, ir.Constant(I32, 1)), count)
+        is_more = self._b.icmp_unsigned("<", made, ir.Constant(I32, node.most))
+        self._b.cbranch(is_more, body, after)
+        self._b.position_at_end(body)
+        self._breakable(node.body, after)
+        if not self._b.block.is_terminated:
+            self._b.branch(head)
+
+        self._b.position_at_end(after)
+
+    def _assign(self, node: code.Assign) -> None:
+        if isinstance(node.target, Cell):
+            self._store_cell(node.target, node.value)
+        else:
+            self._set(node.target, self._value(node.value))
+
+    def _clear(self, node: code.Clear) -> None:
+        for target in node.targets:
+            self._set(target, constant(0))
+
+    def _move(self, node: code.Move) -> None:
+        # All of the right side first: elements of a stack move over one another.
+        found = [self._value(value) for value in node.values]
+        for target, value in zip(node.targets, found, strict=True):
+            self._set(target, value)
+
+    def _change(self, node: code.Change) -> None:
+        self._set(node.target, self._number(Binary(node.op, node.target, node.value)))
+
+    def _halve(self, node: code.Halve) -> None:
+        self._set(node.target, self._number(Shift(">>", node.target, node.times)))
+
+    CODE: ClassVar[CodeRules] = {
+        **Frames.CODE,
+        **Cells.CODE,
+        **Lookups.CODE,
+        **Asking.CODE,
+        code.Measure: _measure,
+        code.Break: _break,
+        code.Log: _log,
+        code.If: _if,
+        code.Once: _once,
+        code.Repeat: _repeat,
+        code.Assign: _assign,
+        code.Clear: _clear,
+        code.Move: _move,
+        code.Change: _change,
+        code.Halve: _halve,
+    }
+    NUMBERS: ClassVar[NumberRules] = {
+        **Expressions.NUMBERS,
+        **Frames.NUMBERS,
+        **Calls.NUMBERS,
+        **Cells.NUMBERS,
+        **Lookups.NUMBERS,
+    }
+    TRUTHS: ClassVar[TruthRules] = Expressions.TRUTHS

@@ -1,0 +1,50 @@
+"""Packet-in and packet-out: metadata for P4Runtime is the first header for the program."""
+
+from __future__ import annotations
+
+from p4.v1 import p4runtime_pb2
+
+from ofan_p4.softswitch.errors import Code, EntryError
+from ofan_p4.softswitch.p4rt.specs import PacketHeader
+
+
+def encode_packet_in(header: PacketHeader, frame: bytes) -> p4runtime_pb2.PacketIn:
+    """Return a frame from the CPU port as a message.
+
+    What is too short for the header is payload only.
+    """
+    size = header.bytes
+    packet = p4runtime_pb2.PacketIn(payload=frame[size:])
+    if len(frame) < size:
+        packet.payload = frame
+        return packet
+
+    # The controller header is bit fields: they need not lie on bytes.
+    rest = int.from_bytes(frame[:size], "big")
+    low = size * 8
+    for field in header.fields:
+        low -= field.bits
+        value = rest >> low & (1 << field.bits) - 1
+        packet.metadata.add(metadata_id=field.id, value=field.encode(value))
+
+    return packet
+
+
+def decode_packet_out(header: PacketHeader, packet: p4runtime_pb2.PacketOut) -> bytes:
+    """Return the frame that the program receives on the CPU port."""
+    given = {item.metadata_id: item.value for item in packet.metadata}
+    wanted = {field.id for field in header.fields}
+    if len(given) != len(packet.metadata) or given.keys() != wanted:
+        raise EntryError(
+            Code.INVALID_ARGUMENT,
+            f"a packet-out has the metadata {sorted(wanted)}, found {sorted(given)}",
+        )
+
+    value = 0
+    for field in header.fields:
+        what = f"packet-out metadata {field.name!r}"
+        value = value << field.bits | field.decode(given[field.id], what)
+
+    # The program's header is whole bytes; what the metadata leaves over is zeros at its end.
+    padding = header.bytes * 8 - sum(field.bits for field in header.fields)
+    return (value << padding).to_bytes(header.bytes, "big") + bytes(packet.payload)

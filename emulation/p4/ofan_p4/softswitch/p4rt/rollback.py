@@ -1,0 +1,93 @@
+"""What undoes an update: for batches that are applied as a whole or not at all (12.2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from p4.v1 import p4runtime_pb2
+from p4.v1.p4runtime_pb2 import Entity, Update
+
+from ofan_p4.softswitch.errors import EntryError
+from ofan_p4.softswitch.p4rt.contract import Reader
+
+# Numbers and messages that say which entity is meant, whatever its kind.
+IDS = {
+    "action_profile_id",
+    "member_id",
+    "group_id",
+    "digest_id",
+    "value_set_id",
+    "counter_id",
+    "meter_id",
+    "register_id",
+}
+PARTS = {"index", "table_entry"}
+
+
+def undo_of(update: Update, readers: dict[str, Reader]) -> Update | None:
+    """Return the update that restores what is there now; None where there is nothing to restore."""
+    if update.type == Update.INSERT:
+        return Update(type=Update.DELETE, entity=update.entity)
+
+    before = _present(update.entity, readers)
+    if before is None:
+        return None
+
+    kind = Update.INSERT if update.type == Update.DELETE else Update.MODIFY
+    return Update(type=kind, entity=before)
+
+
+def _present(entity: Entity, readers: dict[str, Reader]) -> Entity | None:
+    """Return an entity as it is, None where it does not exist."""
+    kind = entity.WhichOneof("entity")
+    if kind not in readers:
+        return None
+
+    wanted = Entity()
+    _identify(kind, getattr(entity, kind), getattr(wanted, kind))
+    response = p4runtime_pb2.ReadResponse()
+    try:
+        readers[kind](getattr(wanted, kind), response.entities.add)
+    except EntryError:
+        return None
+
+    # Without a match a read selects all entries of a table.
+    found = [item for item in response.entities if _is_same(kind, item, wanted)]
+    return found[0] if found else None
+
+
+def _identify(kind: str, message: Any, wanted: Any) -> None:
+    """Copy what says which entity it is, and ask for all that belongs to it."""
+    match kind:
+        case "table_entry":
+            wanted.table_id = message.table_id
+            wanted.match.extend(message.match)
+            wanted.priority = message.priority
+            wanted.is_default_action = message.is_default_action
+            wanted.counter_data.SetInParent()
+            wanted.meter_config.SetInParent()
+        case "packet_replication_engine_entry":
+            inner = message.WhichOneof("type")
+            wanted.multicast_group_entry.multicast_group_id = (
+                message.multicast_group_entry.multicast_group_id
+            )
+            if inner == "clone_session_entry":
+                wanted.clone_session_entry.session_id = message.clone_session_entry.session_id
+        case _:
+            for name in IDS & {*message.DESCRIPTOR.fields_by_name}:
+                setattr(wanted, name, getattr(message, name))
+
+            for name in PARTS & {*message.DESCRIPTOR.fields_by_name}:
+                getattr(wanted, name).CopyFrom(getattr(message, name))
+
+
+def _is_same(kind: str, found: Entity, wanted: Entity) -> bool:
+    if kind != "table_entry":
+        return True
+
+    one, other = found.table_entry, wanted.table_entry
+    return one.priority == other.priority and _match_of(one) == _match_of(other)
+
+
+def _match_of(entry: p4runtime_pb2.TableEntry) -> set[bytes]:
+    return {field.SerializeToString(deterministic=True) for field in entry.match}

@@ -1,0 +1,130 @@
+"""What differs between the packets that a script expects and those that the switch sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from ofan_p4.stf.dissect import Part, dissect
+from ofan_p4.stf.script import Expect
+
+Sent = Mapping[int, Sequence[bytes]]
+
+
+def first_difference(
+    program: Mapping[str, Any], expected: Sequence[Expect], sent: Sent
+) -> str | None:
+    """Describe the first packet that is missing, too many or wrong; None if all are right."""
+    for port in sorted({item.port for item in expected} | set(sent)):
+        wanted = [item for item in expected if item.port == port]
+        # One such line makes the others of the port meaningless: there is no order to compare.
+        if any(item.digits is None for item in wanted):
+            found = _any_number(wanted, port, sent)
+        else:
+            found = _port_difference(program, port, wanted, sent.get(port, ()))
+
+        if found:
+            return found
+
+    return None
+
+
+def _any_number(wanted: Sequence[Expect], port: int, sent: Sent) -> str | None:
+    """`expect PORT` alone: at least one packet leaves, whatever it is."""
+    return None if sent.get(port) else f"line {wanted[0].line}: no packet left through port {port}"
+
+
+def _port_difference(
+    program: Mapping[str, Any], port: int, wanted: Sequence[Expect], frames: Sequence[bytes]
+) -> str | None:
+    # In order: a port is a wire.
+    for number, (item, frame) in enumerate(zip(wanted, frames, strict=False)):
+        at = differs_at(item, frame)
+        if at is not None:
+            what = describe(program, item, frame, at)
+            return f"line {item.line}: packet {number} on port {port} {what}"
+
+    if len(frames) < len(wanted):
+        missing = wanted[len(frames)]
+        return (
+            f"line {missing.line}: expected {len(wanted)} packets on port {port}, "
+            f"{len(frames)} left: {missing.digits}"
+        )
+
+    if len(frames) > len(wanted):
+        return (
+            f"port {port}: expected {len(wanted)} packets, {len(frames)} left; "
+            f"the first one too many: {frames[len(wanted)].hex()}"
+        )
+
+    return None
+
+
+def differs_at(item: Expect, frame: bytes) -> int | None:
+    """Return the first hexadecimal digit where a frame is not as expected, or None."""
+    digits = item.digits or ""
+    found = frame.hex()
+    for at, (want, have) in enumerate(zip(digits, found, strict=False)):
+        if want not in ("*", have):
+            return at
+
+    # Without `$`, what follows the digits is not looked at.
+    if len(found) < len(digits) or (item.is_whole and len(found) > len(digits)):
+        return min(len(found), len(digits))
+
+    return None
+
+
+def describe(program: Mapping[str, Any], item: Expect, frame: bytes, at: int) -> str:
+    """Say which field differs first, then show both packets with a caret under the digit."""
+    digits = item.digits or ""
+    found = frame.hex()
+    parts = dissect(program, frame)
+
+    # One ends where the other goes on: there is no digit to show.
+    if at >= min(len(digits), len(found)):
+        head = f"has {len(found) / 2:g} bytes, expected {len(digits) / 2:g}"
+    else:
+        part = _part_at(parts, at * 4)
+        head = f"differs at byte {at // 2}, in {part.name} "
+        head += f"(bits {part.offset} to {part.offset + part.bits - 1})"
+        head += f": expected {_slice(digits, part)}, found {_slice(found, part)}"
+
+    cuts = _cuts(parts)
+    caret = " " * (at + sum(1 for cut in cuts if cut <= at)) + "^"
+    headers = " ".join(dict.fromkeys(part.name.rpartition(".")[0] or part.name for part in parts))
+
+    lines = [
+        head,
+        f"  expected {_spaced(digits, cuts)}",
+        f"  found    {_spaced(found, cuts)}",
+        f"           {caret}",
+        f"  headers  {headers}",
+    ]
+    return "\n".join(lines)
+
+
+def _part_at(parts: Sequence[Part], bit: int) -> Part:
+    # A digit is four bits, which may belong to two fields: the first is named.
+    return next(part for part in parts if part.offset <= bit + 3 and bit < part.offset + part.bits)
+
+
+def _slice(digits: str, part: Part) -> str:
+    """Return the digits of a field; those that it shares with a neighbour too."""
+    return digits[part.offset // 4 : (part.offset + part.bits + 3) // 4][:64]
+
+
+def _cuts(parts: Sequence[Part]) -> list[int]:
+    """Return the digits at which a header other than the first begins."""
+    names = [part.name.rpartition(".")[0] for part in parts]
+    return [
+        part.offset // 4
+        for part, name, before in zip(parts[1:], names[1:], names, strict=False)
+        if name != before
+    ]
+
+
+def _spaced(digits: str, cuts: Sequence[int]) -> str:
+    edges = [0, *cuts, max(len(digits), *cuts, 0)]
+    return " ".join(digits[start:end] for start, end in pairwise(edges)).rstrip()

@@ -1,0 +1,369 @@
+"""Lower bounds of the completion time, which no run beats: no queueing, no loss.
+
+Each is the largest of what links and waits alone need: the longest chain of flows, each alone on
+empty links; and what each host's link must carry, to it and from it. Where every host sends one
+message and gets one alike, appendix B knows more: the permutation's bound follows the three modes
+of a host that sends data and acknowledges at once: data only, data and ACKs in turn, ACKs only.
+`T_d`, `T_a` are serialisation times without the gap, `d`, `a` with it, `p` the one-way propagation.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fattree.demand.flows import Flows, entries, generations, in_generations, path_links
+from fattree.demand.traffic import gaps as line_rate_gaps
+from fattree.demand.traffic import nic
+from fattree.experiment.model import Scenario
+from fattree.shape.topology import FatTree
+
+Int64 = NDArray[np.int64]
+LATER = np.iinfo(np.int64).max // 4
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """The times of appendix B in ps, for paths of so many links.
+
+    `*_path_ps` is what a packet takes to be sent on all links of a path, one after the other; the
+    rest is of the host's link.
+    """
+
+    data_ps: int
+    ack_ps: int
+    data_slot_ps: int
+    ack_slot_ps: int
+    propagation_ps: int
+    data_path_ps: int
+    ack_path_ps: int
+
+    @classmethod
+    def of(cls, scenario: Scenario, hops: int = 6, data_slot_ps: int | None = None) -> "Timing":
+        """Return the scenario's times; slots are the NIC's.
+
+        `data_slot_ps` replaces T'_d by another gap.
+        """
+        levels = scenario.tree.levels(hops)
+        pace = nic(scenario)
+        return cls(
+            data_ps=scenario.tx_ps(scenario.data_bytes),
+            ack_ps=scenario.tx_ps(scenario.ack_bytes),
+            data_slot_ps=data_slot_ps or pace.data_ps,
+            ack_slot_ps=pace.ack_ps,
+            propagation_ps=sum(scenario.latencies_ps[level] for level in levels),
+            data_path_ps=sum(scenario.tx_ps(scenario.data_bytes, level) for level in levels),
+            ack_path_ps=sum(scenario.tx_ps(scenario.ack_bytes, level) for level in levels),
+        )
+
+
+def data_only_packets(timing: Timing) -> int:
+    """Return i_1: how many data packets a host has begun when the first arrives (78 by default)."""
+    # -(-a // b) is a divided by b, rounded up, in integers.
+    travelled_ps = timing.propagation_ps + timing.data_path_ps - timing.data_ps
+    return -(-travelled_ps // timing.data_slot_ps) + 1
+
+
+def ack_times_ps(timing: Timing, packets: int) -> list[int]:
+    """Return when the ACK of each of `packets` data packets arrives at best, in order.
+
+    The host receives as many as it sends, so that its ACKs share its link with its data.
+    Modes 1 and 2 give the ACKs up to i_2 = packets - i_1 + 1, mode 3 the later of its two
+    constraints for the rest. A host that has sent all its data before the first packet arrives
+    acknowledges each packet at once.
+    """
+    first_data = arrival_ps(timing)
+    i1 = data_only_packets(timing)
+    if packets < i1:
+        return [
+            first_data + index * timing.data_slot_ps + return_ps(timing) for index in range(packets)
+        ]
+
+    interleaved = packets - i1 + 1
+    first_ack = first_data + (i1 - 1) * timing.data_slot_ps + timing.ack_slot_ps
+    arrivals = [
+        first_ack + index * (timing.data_slot_ps + timing.ack_slot_ps)
+        for index in range(interleaved)
+    ]
+
+    for index in range(interleaved, packets):
+        on_the_link = arrivals[interleaved - 1] + (index + 1 - interleaved) * timing.ack_slot_ps
+        # The ACK of what left in mode 1 waits for nothing but its own way there and back.
+        if index < i1 - 1:
+            after_data = first_data + index * timing.data_slot_ps + return_ps(timing)
+        else:
+            # The second constraint of mode 3. The paper prints (H - 1) a, with the gap; the figure
+            # that it prints beside it, 17.05694 us, is without.
+            after_data = (
+                arrivals[index - (i1 - 1)]
+                + (timing.ack_path_ps - timing.ack_ps)
+                + timing.propagation_ps
+            )
+
+        arrivals.append(max(on_the_link, after_data))
+
+    return arrivals
+
+
+def return_ps(timing: Timing) -> int:
+    """Return how long an ACK travels on an empty path."""
+    return timing.propagation_ps + timing.ack_path_ps
+
+
+def arrival_ps(timing: Timing) -> int:
+    """Return when the last bit of a first data packet arrives on an empty path."""
+    return timing.propagation_ps + timing.data_path_ps
+
+
+def plain_sum_ps(timing: Timing, packets: int) -> int:
+    """Return the paper's all-to-all bound: a host's transmissions and one empty round trip."""
+    return packets * timing.data_slot_ps + arrival_ps(timing) + return_ps(timing)
+
+
+def one_way_ps(timing: Timing, packets: int) -> int:
+    """Return when the last ACK arrives at a host that only sends."""
+    return (packets - 1) * timing.data_slot_ps + arrival_ps(timing) + return_ps(timing)
+
+
+def bound_ps(scenario: Scenario, flows: Flows, gaps: Int64 | None = None) -> int:
+    """Return the lower bound of the CCT of `flows`, from each flow's start.
+
+    `gaps` are the paced gaps (under failures); by default those at line rate.
+    """
+    paced = line_rate_gaps(scenario, flows) if gaps is None else gaps
+    together = _both_ways_ps(scenario, flows, paced)
+    chain_ps, last_ps = _longest_chain_ps(scenario, flows, paced, together)
+    return max(chain_ps, last_ps, _busiest_link_ps(scenario, flows))
+
+
+def sending_bound_ps(scenario: Scenario, flows: Flows, gaps: Int64 | None = None) -> int:
+    """Return the lower bound of the CCT from each flow's first packet.
+
+    A flow that waits for others counts from the start, as in `Flows.longest_sending_ps`.
+    """
+    paced = line_rate_gaps(scenario, flows) if gaps is None else gaps
+    # Of several flows of a host each counts from its own first packet.
+    _, flow_of, count = np.unique(flows.source, return_inverse=True, return_counts=True)
+    is_alone = count[flow_of.ravel()] == 1
+    together = np.where(is_alone, _both_ways_ps(scenario, flows, paced), 0)
+    chain_ps, _ = _longest_chain_ps(scenario, flows, paced, together)
+    if scenario.is_shared_actively or len(flows.after) or np.ptp(flows.start_ps) > 0:
+        return chain_ps
+
+    # Where all begin together: a first packet leaves within a gap and what others' first packets
+    # take, each with an ACK.
+    pace = nic(scenario)
+    firsts_ps = count[flow_of.ravel()] * (pace.data_ps + pace.ack_ps)
+    latest_ps = int((paced + firsts_ps).max())
+    return max(chain_ps, _busiest_link_ps(scenario, flows) - latest_ps)
+
+
+def _longest_chain_ps(
+    scenario: Scenario, flows: Flows, paced: Int64, together: Int64
+) -> tuple[int, int]:
+    """Return when the last flow is done if each is alone on empty links, and waits for its own.
+
+    And when the last host is, whose flows share its link. `together` is what a flow takes at least
+    beside its host's others, 0 where that is not known.
+    """
+    tree = scenario.tree
+    is_sent = flows.packets > 0
+    hops = path_links(tree, flows)
+    begun = np.where(is_sent, (flows.packets - 1) * paced, flows.compute_ps)
+    there = np.where(is_sent, _by_hops(scenario, arrival_ps)[hops // 2 - 1], 0)
+    back = np.where(is_sent, _by_hops(scenario, return_ps)[hops // 2 - 1], 0)
+    acknowledged = np.maximum(begun + there + back, together)
+    # What waits in a graph for a transfer at its source waits until it is sent; else for its ACKs.
+    waits = _Waits(
+        at_source=begun if scenario.is_graph else acknowledged,
+        at_destination=begun + there,
+        there=there,
+        sending_slot_ps=nic(scenario).data_ps,
+        link_slot_ps=scenario.slot_ps,
+    )
+    begins = _begins_ps(tree, flows, waits)
+    last = _last_of_hosts_ps(tree, flows, begins, waits, back)
+
+    return int((begins + acknowledged - flows.start_ps).max(initial=0)), last
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Waits:
+    """How long after its own begin a flow is known to be done, at its source and destination.
+
+    `there` is the way of one packet, the slots what data need on a host's link, from it and to it.
+    """
+
+    at_source: Int64
+    at_destination: Int64
+    there: Int64
+    sending_slot_ps: int
+    link_slot_ps: int
+
+
+def _begins_ps(tree: FatTree, flows: Flows, waits: _Waits) -> Int64:
+    """Return before when no flow begins: what it waits for takes its time, alone and together."""
+    begins: Int64 = flows.start_ps.copy()
+    # By generations, so what a flow waits for has its own begin already.
+    for chosen in in_generations(generations(tree, flows))[1:]:
+        waiting = np.repeat(chosen, np.diff(flows.after_offset)[chosen])
+        awaited = flows.after[entries(flows.after_offset, chosen)]
+        is_own = (flows.source[awaited] - flows.source[waiting]) % tree.machines == 0
+        known = np.where(is_own, waits.at_source[awaited], waits.at_destination[awaited])
+        np.maximum.at(begins, waiting, begins[awaited] + known)
+
+        # Several that it waits for share the link of one NIC, from it or to it.
+        nic_host = np.where(is_own, flows.source[awaited], flows.destination[awaited])
+        key = (waiting * 2 + is_own) * tree.hosts + nic_host
+        groups, group_of = np.unique(key, return_inverse=True)
+        group_of = group_of.ravel()
+        earliest = np.full(len(groups), LATER)
+        reached = begins[awaited] + np.where(is_own, 0, waits.there[awaited])
+        np.minimum.at(earliest, group_of, reached)
+        packets = np.bincount(group_of, flows.packets[awaited], len(groups)).astype(np.int64)
+        group_is_own = groups // tree.hosts % 2 == 1
+        slot = np.where(group_is_own, waits.sending_slot_ps, waits.link_slot_ps)
+        together = earliest + np.maximum(packets - 1, 0) * slot
+        np.maximum.at(begins, groups // tree.hosts // 2, together)
+
+    return begins
+
+
+def _last_of_hosts_ps(
+    tree: FatTree, flows: Flows, begins: Int64, waits: _Waits, back: Int64
+) -> int:
+    """Return when the last host is done whose flows of the same time share its link.
+
+    Of the flows of a host that begin at a time or later, each needs the link from then on.
+    """
+    sent = np.flatnonzero(flows.packets)
+    ends = (
+        (flows.source, begins, waits.sending_slot_ps, waits.there + back),
+        (flows.destination, begins + waits.there, waits.link_slot_ps, back),
+    )
+    longest = 0
+    for host, earliest, slot_ps, tail in ends if len(sent) else ():
+        order = sent[np.lexsort((-earliest[sent], host[sent]))]
+        first = np.flatnonzero(np.diff(host[order], prepend=-1))
+        total = np.cumsum(flows.packets[order])
+        before = np.repeat(
+            total[first] - flows.packets[order][first], np.diff([*first, len(order)])
+        )
+        least = _least(tree.hosts, (host[sent], tail[sent]))[host[order]]
+        latest = -_least(tree.hosts, (host[sent], -flows.start_ps[sent]))[host[order]]
+        done = earliest[order] + (total - before - 1) * slot_ps + least - latest
+        longest = max(longest, int(done.max()))
+
+    return longest
+
+
+def _both_ways_ps(scenario: Scenario, flows: Flows, paced: Int64) -> Int64:
+    """Return appendix B's time of each flow whose host sends to one and gets as much from one.
+
+    0 for all others: a host without data to send acknowledges at once, and one that gets its data
+    over other paths begins to acknowledge at another time.
+    """
+    found = np.zeros(len(flows), dtype=np.int64)
+    # Few ACKs take next to nothing.
+    if not len(flows) or scenario.transport.packets_per_ack > 1:
+        return found
+
+    tree = scenario.tree
+    hops = path_links(tree, flows)
+    together = generations(tree, flows) * tree.hosts
+    sender, receiver = together + flows.source, together + flows.destination
+    count = int(max(sender.max(), receiver.max())) + 1
+    sends, gets = (np.bincount(end, flows.packets, count) for end in (sender, receiver))
+    # Per host and generation: how many flows, how far, when, to whom and from whom.
+    parts = np.bincount(sender, minlength=count)
+    out, come = (
+        [_only(count, end, values) for values in (hops, flows.start_ps, other)]
+        for end, other in ((sender, receiver), (receiver, sender))
+    )
+    alike = (out[2] >= 0) & (come[2] >= 0) & (out[0] == come[0]) & (out[1] == come[1])
+    alike &= (sends > 0) & (gets >= sends)
+
+    # A slower pace leaves room for ACKs between data.
+    is_full = paced <= parts[sender] * nic(scenario).data_ps
+    chosen = np.flatnonzero(alike[sender] & is_full)
+    # The recursion is the same for all hosts with equal figures: each distinct case is run once.
+    keys = np.stack([hops[chosen], sends[sender[chosen]].astype(np.int64)], axis=1)
+    cases, case_of = np.unique(keys, axis=0, return_inverse=True)
+    times = [_case_ps(scenario, links, packets) for links, packets in cases.tolist()]
+    found[chosen] = np.array(times, dtype=np.int64)[case_of.ravel()]
+
+    return found
+
+
+def _only(count: int, group: Int64, values: Int64) -> Int64:
+    """Return the value that all members of each of `count` groups have, -1 where they differ."""
+    least, most = np.full(count, LATER), np.full(count, -LATER)
+    np.minimum.at(least, group, values)
+    np.maximum.at(most, group, values)
+
+    return np.where(least == most, least, -1)
+
+
+def _busiest_link_ps(scenario: Scenario, flows: Flows) -> int:
+    """Return how long the host's link that has most to carry needs, one way or the other.
+
+    Counted from the latest start of a flow that takes part in it.
+    """
+    sent = np.flatnonzero(flows.packets)
+    if not len(sent):
+        return 0
+
+    hosts = scenario.tree.hosts
+    hops = path_links(scenario.tree, flows)[sent] // 2 - 1
+    there, back = (_by_hops(scenario, time)[hops] for time in (arrival_ps, return_ps))
+    start_ps, packets = flows.start_ps[sent], flows.packets[sent]
+    source, destination = flows.source[sent], flows.destination[sent]
+    pace = nic(scenario)
+
+    # From a host: its data, and an ACK for each packet that it gets. They begin when it may send,
+    # or when it has got something; whichever is last still has its way.
+    data = np.bincount(source, weights=packets, minlength=hosts)
+    acks = np.bincount(destination, weights=packets, minlength=hosts)
+    acks *= scenario.transport.packets_per_ack == 1
+    work = data * pace.data_ps + acks * pace.ack_ps
+    first = _least(hosts, (source, start_ps), (destination, start_ps + there))
+    last = _least(hosts, (source, there + back - pace.data_ps), (destination, back - pace.ack_ps))
+    latest = -_least(hosts, (source, -start_ps), (destination, -start_ps))
+    up = np.where(data + acks > 0, first + work + last - latest, 0)
+
+    # Its data alone: the last one is to be acknowledged.
+    first, last = _least(hosts, (source, start_ps)), _least(hosts, (source, there + back))
+    latest = -_least(hosts, (source, -start_ps))
+    out = np.where(data > 0, first + (data - 1) * pace.data_ps + last - latest, 0)
+
+    # To a host: the data alone, as ACKs may be lost on their way.
+    first = _least(hosts, (destination, start_ps + there))
+    last = _least(hosts, (destination, back))
+    latest = -_least(hosts, (destination, -start_ps))
+    gets = np.bincount(destination, weights=packets, minlength=hosts)
+    down = np.where(gets > 0, first + (gets - 1) * scenario.slot_ps + last - latest, 0)
+
+    # Floats hold the sums of any run exactly: 2**53 ps are two and a half hours.
+    return int(max(up.max(), out.max(), down.max()))
+
+
+def _least(hosts: int, *parts: tuple[Int64, Int64]) -> Int64:
+    """Return the least of the values of each host, given as (host, value) columns."""
+    found = np.full(hosts, LATER)
+    for host, values in parts:
+        np.minimum.at(found, host, values)
+
+    return found
+
+
+def _by_hops(scenario: Scenario, time_ps: Callable[[Timing], int]) -> Int64:
+    """Return a time for paths of 2, 4 and 6 links."""
+    return np.array([time_ps(Timing.of(scenario, hops)) for hops in (2, 4, 6)], dtype=np.int64)
+
+
+def _case_ps(scenario: Scenario, hops: int, packets: int) -> int:
+    # Appendix B lets the slots of all hosts meet. Where they do not, an ACK may come between others
+    # that it would have waited for: runs have been seen up to 0.7 of an ACK's slot below.
+    timing = Timing.of(scenario, hops)
+    return ack_times_ps(timing, packets)[-1] - timing.ack_slot_ps

@@ -1,0 +1,89 @@
+"""Planes: fabrics side by side, with a NIC of every machine in each; what is sent over which.
+
+A scenario's hosts are NICs: plane after plane, n-th machine after n-th machine. Its collectives
+speak of the hosts of one plane, which are the machines. `spray` gives each plane an equal part of
+every message, and a part waits for parts in its own plane only (a ring a rail), but a computation
+for all parts, and they for it; `keep` leaves a message whole. What is known at one NIC of a machine
+is known at all of them.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fattree.demand.flows import Flows, entries, offsets
+from fattree.experiment.model import Scenario
+
+Int64 = NDArray[np.int64]
+
+
+def one_plane(scenario: Scenario) -> Scenario:
+    """Return a scenario as if there were one plane."""
+    if not scenario.fabric.planes:
+        return scenario
+
+    fabric = scenario.fabric.model_copy(update={"planes": None, "plane_use": None})
+    return scenario.model_copy(update={"fabric": fabric})
+
+
+def over_planes(scenario: Scenario, whole: Flows) -> Flows:
+    """Return the flows between NICs of `whole`, which are between machines."""
+    planes = scenario.tree.planes
+    if planes == 1:
+        return whole
+
+    machines = scenario.tree.machines
+    keeps = scenario.fabric.plane_use == "keep"
+    return _kept(whole, planes, machines) if keeps else _sprayed(whole, planes, machines)
+
+
+def _sprayed(whole: Flows, planes: int, machines: int) -> Flows:
+    # A flow's parts follow each other, plane after plane; a computation has one, in the first.
+    is_sent = whole.packets > 0
+    parts = np.where(is_sent, planes, 1)
+    first = offsets(parts)
+    flow = np.repeat(np.arange(len(whole)), parts)
+    plane = np.arange(first[-1]) - first[flow]
+
+    # One row an awaited flow of a part: the part in the same plane, or all of them.
+    waits = np.diff(whole.after_offset)[flow]
+    row = np.repeat(np.arange(len(flow)), waits)
+    awaited = whole.after[entries(whole.after_offset, flow)]
+    is_own_plane = is_sent[flow[row]] & is_sent[awaited]
+    counts = np.where(is_own_plane, 1, parts[awaited])
+    begins = first[awaited] + np.where(is_own_plane, plane[row], 0)
+    after = np.repeat(begins - offsets(counts)[:-1], counts) + np.arange(counts.sum())
+
+    lengths = np.bincount(row, weights=counts, minlength=len(flow)).astype(np.int64)
+    return Flows(
+        source=plane * machines + whole.source[flow],
+        destination=plane * machines + whole.destination[flow],
+        packets=-(-whole.packets[flow] // planes),
+        start_ps=whole.start_ps[flow],
+        after_offset=offsets(lengths),
+        after=after,
+        compute_ps=whole.compute_ps[flow],
+        share=whole.share[flow],
+        in_turn=whole.in_turn[flow],
+    )
+
+
+def _kept(whole: Flows, planes: int, machines: int) -> Flows:
+    # A machine's messages take the planes in turn, each machine from another one on.
+    sent = np.flatnonzero(whole.packets)
+    order = sent[np.argsort(whole.source[sent], kind="stable")]
+    _, first, counts = np.unique(whole.source[order], return_index=True, return_counts=True)
+    turn = np.arange(len(order)) - np.repeat(first, counts)
+    plane = np.zeros(len(whole), dtype=np.int64)
+    plane[order] = (whole.source[order] + turn) % planes
+
+    return Flows(
+        source=plane * machines + whole.source,
+        destination=plane * machines + whole.destination,
+        packets=whole.packets,
+        start_ps=whole.start_ps,
+        after_offset=whole.after_offset,
+        after=whole.after,
+        compute_ps=whole.compute_ps,
+        share=whole.share,
+        in_turn=whole.in_turn,
+    )

@@ -1,0 +1,157 @@
+"""`[collective]` and `[[jobs]]`: who sends how much to whom, and when."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from fattree.experiment.base import LATEST_NS, MOST_BYTES, Section, wrong
+
+Matrix = Literal[
+    "permutation",
+    "inter_pod_permutation",
+    "all_to_all",
+    "ring",
+    "hierarchical_ring",
+    "fsdp",
+    "pairs",
+    "file",
+    "all_reduce",
+    "reduce_scatter",
+    "all_gather",
+    "broadcast",
+    "workload",
+]
+Algorithm = Literal["ring", "double_tree", "recursive", "hierarchical", "direct"]
+# What each matrix heeds beside `matrix`; any other key would be set without effect.
+SHARD_KEYS = ("model", "parameters", "layers", "hidden_size")
+ON_HOSTS = ("hosts", "placement")
+BY_ALGORITHM = ("message_bytes", "algorithm", "chunks", *ON_HOSTS)
+MATRIX_KEYS: dict[Matrix, tuple[str, ...]] = {
+    "permutation": ("message_bytes",),
+    "inter_pod_permutation": ("message_bytes",),
+    "all_to_all": BY_ALGORITHM,
+    "ring": ("message_bytes", "steps"),
+    "hierarchical_ring": ("message_bytes", "servers_per_ring", "steps"),
+    "fsdp": (*SHARD_KEYS, "servers_per_ring", "steps"),
+    "pairs": ("message_bytes", "pairs"),
+    "file": ("file", "start_unit"),
+    "all_reduce": BY_ALGORITHM,
+    "reduce_scatter": BY_ALGORITHM,
+    "all_gather": BY_ALGORITHM,
+    "broadcast": BY_ALGORITHM,
+    "workload": ("file", *ON_HOSTS),
+}
+# Those that are graphs of dependent transfers (`demand.workloads`), and may be jobs.
+GRAPHS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all", "workload")
+
+
+class Collective(Section):
+    """Who sends how much to whom (`fattree.demand.traffic`).
+
+    `steps` of a ring: by default a whole exchange, one step for fsdp.
+    """
+
+    matrix: Matrix = "permutation"
+    """Who sends to whom; the keys below are for some of them (table at the end)."""
+    message_bytes: Annotated[int, Field(gt=0, le=MOST_BYTES)] = 1 << 20
+    """What each flow sends; in a ring, what each host passes on in a step."""
+    pairs: tuple[tuple[int, int], ...] = ()
+    """Who sends to whom: a [source, destination] for each flow, hosts by their numbers (above), as
+    in `[[0, 5], [1, 5]]`.
+    """
+    file: str | None = None
+    """A connection matrix in htsim's format, or a workload (`docs/workloads.md`); relative to the
+    experiment's folder.
+    """
+    start_unit: Literal["ps", "us"] = "ps"
+    """The unit of `start` in a connection matrix: simulators disagree."""
+    steps: Annotated[int, Field(ge=1, le=10**9)] | None = None
+    """Steps of a ring; by default the whole exchange, for fsdp one."""
+    servers_per_ring: Annotated[int, Field(ge=2, le=10**9)] | None = None
+    """How many servers (edge switches) make a ring; by default all."""
+    model: Literal["llama-7b", "llama-70b", "llama-405b"] | None = None
+    """fsdp: the model whose layer is gathered."""
+    hidden_size: Annotated[int, Field(gt=0, le=10**6)] | None = None
+    """fsdp: the model's hidden size, in the place of its name."""
+    layers: Annotated[int, Field(gt=0, le=10**6)] | None = None
+    """fsdp: over how many layers `parameters` are spread."""
+    parameters: Annotated[int, Field(gt=0, le=10**15)] | None = None
+    """fsdp: the model's parameters, in the place of its name."""
+    algorithm: Algorithm | None = None
+    """How a collective is done (`docs/workloads.md`); by default by ring, an all-to-all directly.
+    """
+    chunks: Annotated[int, Field(ge=1, le=10**6)] = 1
+    """Into how many parts each transfer is cut, which then go one after the other."""
+    hosts: Annotated[str, Field(max_length=10_000)] = ""
+    """Who takes part, by name or range: `"pod0, edge1_*, h2_0_1-3"`; by default all."""
+    placement: Literal["packed", "random", "rail"] = "packed"
+    """Which host is which rank: in order, at random, or by rail (the same GPU of all servers side
+    by side; over planes, each in its own).
+    """
+
+    @property
+    def is_graph(self) -> bool:
+        """Return whether it is a graph of transfers; a plain all-to-all is not."""
+        if self.matrix == "all_to_all":
+            return bool(self.algorithm or self.chunks > 1 or self.hosts) or (
+                self.placement != "packed"
+            )
+
+        return self.matrix in GRAPHS
+
+    @property
+    def unheeded(self) -> tuple[str, ...]:
+        """Return the keys that were given, and that the matrix makes nothing of."""
+        heeded = ("matrix", *MATRIX_KEYS[self.matrix])
+        return tuple(
+            key
+            for key in type(self).model_fields
+            if key in self.model_fields_set and key not in heeded
+        )
+
+    @model_validator(mode="after")
+    def _no_key_without_effect(self) -> "Collective":
+        # Defaults pass: whoever copies a collective gives every key.
+        for key in self.unheeded:
+            if getattr(self, key) != type(self).model_fields[key].default:
+                raise wrong(key, no_such_key(self, key))
+
+        return self
+
+
+def no_such_key(collective: Collective, key: str) -> str:
+    """Return what is wrong with a key that a matrix does not heed, and what is right."""
+    others = [matrix for matrix, keys in MATRIX_KEYS.items() if key in keys]
+    of = others[0] if len(others) == 1 else f"{', '.join(others[:-1])} and {others[-1]}"
+    return (
+        f"collective.{key} says nothing to matrix {collective.matrix}, which takes "
+        f"{', '.join(MATRIX_KEYS[collective.matrix])} ({key} is for {of})"
+    )
+
+
+class Job(Section):
+    """One of several collectives: it starts at a time, or after another job.
+
+    After another one, each host begins when its own part of that is complete.
+    """
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", max_length=100)]
+    """What `after` and results call the job."""
+    collective: Collective
+    """Its collective, with the keys of `[collective]`."""
+    start_ns: Annotated[float, Field(ge=0, le=LATEST_NS)] = 0
+    """When it begins."""
+    after: str | None = None
+    """The job before it that it follows: each host begins when its own part of that is complete."""
+
+    @model_validator(mode="after")
+    def _is_one_of_a_job(self) -> "Job":
+        if self.collective.matrix not in GRAPHS:
+            raise ValueError(
+                f"a job's matrix is one of {', '.join(GRAPHS)}, not {self.collective.matrix}"
+            )
+
+        if self.after is not None and self.start_ns:
+            raise ValueError("give start_ns or after, not both")
+
+        return self

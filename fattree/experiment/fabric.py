@@ -1,0 +1,162 @@
+"""`[fabric]`: counts, rates, latencies and buffers."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from fattree.errors import ExperimentError
+from fattree.experiment.base import MOST_BYTES, Section, wrong
+from fattree.files.text_file import read_text
+from fattree.files.topo_file import fabric_of
+from fattree.shape.topology import MOST_HOSTS, FatTree, refuse_unaddressable
+
+# The paper's setting: 200 data packets of 4 KB or so.
+DEFAULT_QUEUE_BYTES = 800_000
+
+Rate = Annotated[float, Field(ge=0.001, le=10_000)]
+Latency = Annotated[float, Field(ge=0.001, le=10**9)]
+Count = Annotated[int, Field(ge=1, le=255)]
+
+
+class Fabric(Section):
+    """The fabric's counts (`shape.topology`), and its links. `queue_bytes` 0 means unlimited.
+
+    `k` is short for the k-ary fat-tree, and 0 beside counts; `topology` is a file of htsim's that
+    says counts, rates and latencies.
+    Thresholds are fractions of `threshold_bytes`.
+    """
+
+    k: Annotated[int, Field(ge=0, le=128, multiple_of=2)] = 8
+    """Ports of a switch of the fat-tree, which has k*k*k/4 hosts; 0 beside the counts of any other
+    fabric.
+    """
+    topology: str | None = None
+    """A topology file of htsim's (`.topo`) in place of counts, rates and latencies; relative to the
+    experiment's folder.
+    """
+    pods: Count | None = None
+    """In place of `k`, any folded Clos (`docs/fabrics.md`): pods, each with edges and aggs; by
+    default 1.
+    """
+    edges_per_pod: Count | None = None
+    """Edge switches (leaves) of a pod."""
+    hosts_per_edge: Annotated[int, Field(ge=1, le=MOST_HOSTS)] | None = None
+    """Hosts at an edge switch."""
+    aggs_per_pod: Count | None = None
+    """Aggregation switches (spines) of a pod, each linked to all its edges."""
+    cores_per_agg: Annotated[int, Field(ge=0, le=255)] | None = None
+    """Core switches above an aggregation switch, each linked to the same one of every pod; none in
+    a leaf-spine.
+    """
+    edge_agg_links: Count | None = None
+    """Parallel links between an edge and an aggregation switch; by default 1."""
+    agg_core_links: Count | None = None
+    """Parallel links between an aggregation and a core switch; by default 1."""
+    planes: Annotated[int, Field(ge=2, le=255)] | None = None
+    """Fabrics side by side (rails), with a NIC of every machine in each; a collective's hosts are
+    the machines.
+    """
+    plane_use: Literal["spray", "keep"] | None = None
+    """`spray` (default): each plane carries an equal part of every message; `keep`: a message keeps
+    to a plane, in turn.
+    """
+    rate_gbps: Rate = 800
+    """The rate of hosts' links, and of all others that have none of their own."""
+    latency_ns: Latency = 500
+    """The latency of hosts' links, and of all others that have none of their own."""
+    # Those of links between switches, where they are others than the hosts'.
+    edge_agg_gbps: Rate | None = None
+    """The rate of links between edge and aggregation switches."""
+    agg_core_gbps: Rate | None = None
+    """The rate of links between aggregation and core switches."""
+    edge_agg_latency_ns: Latency | None = None
+    """The latency of links between edge and aggregation switches."""
+    agg_core_latency_ns: Latency | None = None
+    """The latency of links between aggregation and core switches."""
+    queue_bytes: Annotated[int, Field(ge=0, le=MOST_BYTES)] = DEFAULT_QUEUE_BYTES
+    """The buffer of every port; 0: without a limit."""
+    threshold_bytes: Annotated[int, Field(gt=0, le=MOST_BYTES)] | None = None
+    """What ECN thresholds and queue bins are fractions of; by default the buffer, or 800 KB where
+    that has no limit.
+    """
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_k_beside_counts(cls, values: Any) -> Any:
+        if not isinstance(values, dict):
+            return values
+
+        # What is written down has the counts, too: it must not depend on files that may change.
+        file = values.get("topology")
+        if isinstance(file, str) and values.get("edges_per_pod") is None:
+            read = fabric_of(read_text(file, ExperimentError), file)
+            again = next((key for key in ("k", *read) if values.get(key) is not None), None)
+            if again:
+                raise ValueError(
+                    f"{Path(file).name} says all of it but buffers: fabric.{again} is too much"
+                )
+
+            values = {**values, **read, "topology": Path(file).name}
+
+        if "k" in values:
+            return values
+
+        return {**values, "k": 0} if any(values.get(key) is not None for key in COUNTS) else values
+
+    @model_validator(mode="after")
+    def _counts_make_a_fabric(self) -> "Fabric":
+        given = [key for key in COUNTS if getattr(self, key) is not None]
+        if self.k and given:
+            raise wrong(given[0], f"fabric.{given[0]} is for other fabrics than k = {self.k}")
+
+        for key in () if self.k else NEEDED:
+            if getattr(self, key) is None:
+                first = given[0] if given else "k"
+                raise wrong(first, f"fabric.{first} = {getattr(self, first)} needs fabric.{key}")
+
+        if self.pods and self.pods > 1 and not self.cores_per_agg:
+            raise wrong("pods", f"fabric.pods = {self.pods} needs fabric.cores_per_agg")
+
+        if self.plane_use and not self.planes:
+            raise wrong("plane_use", "fabric.plane_use needs fabric.planes")
+
+        try:
+            refuse_unaddressable(self.tree)
+        except ValueError as error:
+            raise wrong(given[0] if given else "k", f"fabric: {error}") from None
+
+        return self
+
+    @model_validator(mode="after")
+    def _links_have_cores(self) -> "Fabric":
+        for key in () if self.k or self.cores_per_agg else OF_CORES:
+            if getattr(self, key) is not None:
+                raise wrong(key, f"fabric.{key} needs fabric.cores_per_agg: there are no cores")
+
+        # A topology file says all of its tiers, and may be of one pod.
+        if self.cores_per_agg and self.tree.pods_per_plane == 1 and not self.topology:
+            raise wrong(
+                "cores_per_agg",
+                f"fabric.cores_per_agg = {self.cores_per_agg} needs fabric.pods of at least 2:"
+                " within a pod nothing goes by cores",
+            )
+
+        return self
+
+    @property
+    def tree(self) -> FatTree:
+        """Return who is connected to whom."""
+        planes = self.planes or 1
+        if self.k:
+            return FatTree(self.k, planes=planes)
+
+        counts = {key: getattr(self, key) for key in COUNTS if getattr(self, key) is not None}
+        return FatTree(**counts | {"pods": (self.pods or 1) * planes, "planes": planes})
+
+
+SHAPE = ("pods", "edges_per_pod", "hosts_per_edge", "aggs_per_pod", "cores_per_agg")
+COUNTS = (*SHAPE, "edge_agg_links", "agg_core_links")
+OF_CORES = ("agg_core_links", "agg_core_gbps", "agg_core_latency_ns")
+# The others have a default: one pod without cores, a leaf-spine.
+NEEDED = ("edges_per_pod", "hosts_per_edge", "aggs_per_pod")

@@ -1,0 +1,123 @@
+"""`[packets]`, `[load_balancer]` and `[transport]`: what is sent, where, and how fast."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from fattree.experiment.base import MOST_RTTS, Section, only_on
+
+Congestion = Literal["fixed", "swift", "lazy_swift", "mswift", "nscc"]
+
+
+class Packets(Section):
+    """What a packet of each class occupies on the wire."""
+
+    # Below 256 bytes switches would take data for ACKs (design, decision 2). The headers are our
+    # packets' 58 bytes and Ethernet's FCS.
+    payload_bytes: Annotated[int, Field(ge=256, le=65_000)] = 4096
+    """The payload of a data packet; on Mininet at most what its links carry (8,956)."""
+    header_bytes: Annotated[int, Field(ge=62, le=1_000)] = 62
+    """What a data packet's headers add on the wire, FCS included."""
+    ack_bytes: Annotated[int, Field(ge=1, le=65_000)] = 64
+    """The size of an ACK on the wire."""
+    gap_bytes: Annotated[int, Field(ge=0, le=1_000)] = 20
+    """Preamble and gap, which occupy a link behind every packet."""
+    tunnel_bytes: Annotated[int, Field(ge=0, le=1_000)] = 0
+    """What Host DR's tunnel adds to every packet."""
+
+
+class LoadBalancer(Section):
+    """Options of the schemes; which one runs is `Scenario.policy`."""
+
+    # Simple RR's: the paper's text in "Ofan" has one pointer for each next-hop group, while its
+    # theory and figures (perfect uplinks, linear queues) are those of one class by itself.
+    rr_pointer: Literal["per_class", "shared"] = "per_class"
+    """Simple RR: a pointer per next-hop group and class, or one that both classes share."""
+    # The paper's text in "Ofan" gives each pointer an order of its own, its appendix F each pod.
+    schedule_orders: Literal["per_pod", "per_pointer"] = "per_pod"
+    """Ofan: the edges of a pod share one random order of the schedule, or every pointer has its
+    own.
+    """
+    # Unless given, those of the fabric (`forwarding.consolidation`).
+    edge_pointers: Literal["pod", "edge", "host"] | None = None
+    """Ofan: what an edge switch has a pointer for, each destination pod, edge or host; by default
+    edge, with parallel links host.
+    """
+    agg_pointers: Literal["pod", "edge", "host"] | None = None
+    """Ofan: the same for aggregation switches; by default pod, with parallel links host."""
+    queue_staleness_ns: Annotated[float, Field(ge=0, le=10**9), only_on("sim")] = 0
+    """JSQ and Switch Pkt AR: how old the queue lengths are that they look at."""
+    bins_percent: tuple[float, float, float] = (5, 10, 20)
+    """Switch Pkt AR: the bounds of its bins of queue lengths, in percent of the threshold."""
+    ecn_percent: Annotated[float, Field(gt=0, le=100)] | None = None
+    """From which queue on packets are marked, in percent of the threshold; by default the load
+    balancer's own value, with NSCC 20 where it has none.
+    """
+    # The last ACKs' marks are bits of one int64.
+    plb_acks: Annotated[int, Field(ge=1, le=60)] = 10
+    """Flowlets: a path is judged by so many of its last ACKs."""
+    plb_percent: Annotated[int, Field(ge=1, le=100)] = 40
+    """Flowlets: from which share of marked ACKs on a path is bad."""
+    plb_gaps: Annotated[int, Field(ge=1, le=10**6)] = 10
+    """Flowlets: for how many gaps a path may stay bad until the flow leaves it; up to two more, at
+    random.
+    """
+    # As in REPS's public implementations; at this scale a flow that freezes stays so to its end.
+    freeze_us: Annotated[float, Field(ge=0, le=10**9)] = 10_000
+    """REPS: how long a flow that has lost packets keeps to labels that worked."""
+    reps_explore_packets: Annotated[int, Field(ge=0, le=10**6)] = 16
+    """REPS: how many packets explore new labels when a freeze ends."""
+
+    @field_validator("edge_pointers")
+    @classmethod
+    def _one_order_per_pointer(cls, level: str | None, others: ValidationInfo) -> str | None:
+        if level == "pod" and others.data.get("schedule_orders") == "per_pointer":
+            raise ValueError(
+                '"pod" needs schedule_orders = "per_pod": '
+                "a pod's edges share a pointer, so they share an order"
+            )
+
+        return level
+
+
+class Transport(Section):
+    """Loss recovery, congestion control and pacing."""
+
+    recovery: Literal["erasure", "sack"] = "erasure"
+    """How lost packets are recovered: ideally (any packets of the right number), or selective ACKs.
+    """
+    congestion: Congestion = "fixed"
+    """Hosts' rate: fixed, or one of four congestion controls."""
+    # A bitmap has 1,024 bits, so the highest number is at most 1,023 above the lowest missing one.
+    sack_threshold: Annotated[int, Field(ge=1, le=1023)] = 32
+    """SACK: how many packets above a hole must have arrived for it to count as lost."""
+    # No packet times out sooner, in zero-load RTTs: with one instead of three, rttvar shrinks below
+    # what a longer queue adds, and REPS freezes without any failure.
+    timer_floor_rtt: Annotated[float, Field(ge=0, le=MOST_RTTS)] = 3
+    """No packet times out sooner."""
+    pacing_jitter: Annotated[float, Field(ge=0, le=1)] = 0
+    """How far gaps between packets may be off, as a share of the gap."""
+    random_phases: bool = True
+    """Whether hosts start at a random phase of their gap."""
+    rate_limit: Annotated[float, Field(gt=0, le=1)] | None = None
+    """The share of the link's rate at which hosts send at most."""
+    # Unless given, as the traffic is (`Settings.is_shared_actively`, `Settings.tells_shares`).
+    sharing: Literal["static", "active"] | None = None
+    """Who shares a host's rate: all its flows, each an equal part for life (`static`), or packet by
+    packet in turn those that are ready now (`active`). By default the paper's matrices are
+    `static`; graphs, jobs, steps, traces, pairs and connection matrices `active`
+    (`docs/transport.md`).
+    """
+    receiver_share: bool | None = None
+    """With `active`: whether each ACK tells among how many flows the receiver's link is shared,
+    which is how many slots then lie between two packets of the flow. By default with `congestion =
+    "fixed"` (`docs/transport.md`).
+    """
+    trimming: Annotated[bool, only_on("virtual", "sim")] = False
+    """Whether switches cut data that find a queue full to their headers, which hurry to the
+    receiver; its NACK has them sent again at once (`docs/transport.md`).
+    """
+    packets_per_ack: Annotated[int, Field(ge=1, le=64)] = 1
+    """Receivers acknowledge each Nth packet of a flow, and at once what is marked, a duplicate, the
+    last one, or what the sender waits for (`docs/transport.md`).
+    """

@@ -1,0 +1,425 @@
+"""The experiment file: fabric, load balancers, collective, failures, seeds.
+
+Every number has its unit in its key; `fattree.experiment` has the tables.
+
+An `Experiment` is what a TOML file says; it unfolds into one `Scenario` per load balancer and seed,
+which each of the three networks runs as it is.
+"""
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+from pydantic import Field, field_validator, model_validator
+
+from fattree.experiment.base import LATEST_NS, Section
+from fattree.experiment.collective import Collective, Job
+from fattree.experiment.fabric import DEFAULT_QUEUE_BYTES, Fabric
+from fattree.experiment.failures import Controller, Degraded, FailureEvent, Failures, Loss, Place
+from fattree.experiment.hosts import LoadBalancer, Packets, Transport
+from fattree.experiment.own import LIKE, AgentPacket, HostRule, OwnHostRule, OwnProgram
+from fattree.policies import POLICIES, Policy
+from fattree.shape.topology import FatTree, Level, Speeds
+from fattree.units import PS_PER_NS, PS_PER_SECOND, PS_PER_US
+
+__all__ = [
+    "BUILT_IN",
+    "AgentPacket",
+    "Collective",
+    "Controller",
+    "Degraded",
+    "Experiment",
+    "Fabric",
+    "FailureEvent",
+    "Failures",
+    "HostRule",
+    "Job",
+    "LoadBalancer",
+    "Loss",
+    "OwnHostRule",
+    "OwnProgram",
+    "Packets",
+    "Place",
+    "Scenario",
+    "Settings",
+    "Transport",
+    "with_files",
+]
+
+# Where a load balancer marks nothing and the congestion control needs marks.
+NSCC_ECN_PERCENT = 20
+
+
+class Settings(Section):
+    """What experiments and scenarios share."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", max_length=100)] = (
+        "experiment"
+    )
+    """What results, stores and pictures are called."""
+    fabric: Fabric = Fabric()
+    packets: Packets = Packets()
+    load_balancer: LoadBalancer = LoadBalancer()
+    collective: Collective = Collective()
+    jobs: Annotated[tuple[Job, ...], Field(max_length=1_000)] = ()
+    transport: Transport = Transport()
+    failures: Failures = Failures()
+    controller: Controller = Controller()
+    agent_packet: AgentPacket | None = None
+    horizon_us: Annotated[float, Field(gt=0, le=LATEST_NS / 1000)] | None = None
+    """When a run is given up that is not done: so long after its start, in its own time (on
+    `mininet` that is real time). By default none is that still progresses; one that stands still
+    for good ends by itself.
+    """
+
+    @model_validator(mode="after")
+    def _packets_can_ask_for_acks(self) -> "Settings":
+        if self.transport.packets_per_ack > 1 and self.agent_packet:
+            raise ValueError(
+                "transport.packets_per_ack needs packets that ask for an ACK or do not, which"
+                " packets of your own (agent_packet) cannot"
+            )
+
+        return self
+
+    @model_validator(mode="after")
+    def _what_is_trimmed_is_full_and_long(self) -> "Settings":
+        if not self.transport.trimming:
+            return self
+
+        packets = self.packets
+        if not self.fabric.queue_bytes:
+            raise ValueError(
+                "transport.trimming needs a buffer limit: fabric.queue_bytes = 0 has none"
+            )
+        if packets.ack_bytes >= packets.payload_bytes + packets.header_bytes:
+            raise ValueError(
+                "transport.trimming cuts packets to packets.ack_bytes ="
+                f" {packets.ack_bytes}, which must be less than they have"
+            )
+        if self.agent_packet:
+            raise ValueError(
+                "transport.trimming needs NACKs, which packets of your own (agent_packet) lack"
+            )
+
+        return self
+
+    @model_validator(mode="after")
+    def _jobs_follow_earlier_ones(self) -> "Settings":
+        if self.jobs and self.collective != Collective():
+            raise ValueError("give a [collective] or [[jobs]], not both")
+
+        names = [job.name for job in self.jobs]
+        for number, job in enumerate(self.jobs):
+            if job.name in names[:number]:
+                raise ValueError(f"jobs: there are two of the name {job.name}")
+            if job.after is not None and job.after not in names[:number]:
+                raise ValueError(
+                    f"jobs: {job.name} is after {job.after!r}, which is no job before it"
+                )
+
+        return self
+
+    @model_validator(mode="after")
+    def _a_packet_fits(self) -> "Settings":
+        refuse_small_buffers(self, tunnel_bytes=0)
+        return self
+
+    @property
+    def collectives(self) -> tuple[Collective, ...]:
+        """Return the collective, or those of all jobs."""
+        return tuple(job.collective for job in self.jobs) or (self.collective,)
+
+    @property
+    def is_graph(self) -> bool:
+        """Return whether what hosts send is a graph of transfers (`demand.workloads`)."""
+        return bool(self.jobs) or self.collective.is_graph
+
+    @property
+    def is_shared_actively(self) -> bool:
+        """Return whether a host's rate is shared by the flows that are ready, not for life.
+
+        The paper's matrices keep equal shares for life; graphs, jobs, steps and traces do not, nor
+        do pairs and connection matrices, whose flows may begin apart or meet at a receiver.
+        """
+        sharing = self.transport.sharing
+        is_listed = self.collective.matrix in ("pairs", "file")
+        return self.is_graph or is_listed if sharing is None else sharing == "active"
+
+    @property
+    def tells_shares(self) -> bool:
+        """Return whether receivers tell senders among how many flows their links are shared."""
+        if not self.is_shared_actively:
+            return False
+
+        told = self.transport.receiver_share
+        return self.transport.congestion == "fixed" if told is None else told
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Return the files that say what is sent, each once."""
+        return tuple(dict.fromkeys(one.file for one in self.collectives if one.file))
+
+    @property
+    def matrix(self) -> str:
+        """Return what the collectives are called, each kind once."""
+        return "+".join(dict.fromkeys(one.matrix for one in self.collectives))
+
+
+def refuse_small_buffers(settings: Settings, tunnel_bytes: int) -> None:
+    """Raise ValueError where no data packet fits into a queue, or no ACK: nothing would arrive."""
+    sizes = settings.packets
+    queue = settings.fabric.queue_bytes
+    for name, size in (
+        ("a packet", sizes.payload_bytes + sizes.header_bytes + tunnel_bytes),
+        ("an ACK (packets.ack_bytes)", sizes.ack_bytes + tunnel_bytes),
+    ):
+        if 0 < queue < size:
+            raise ValueError(
+                f"fabric.queue_bytes = {queue} has no room for {name}, which has"
+                f" {size} bytes (0: queues without a limit)"
+            )
+
+
+Whole = TypeVar("Whole", bound=Settings)
+
+
+def with_files(settings: Whole, renamed: Mapping[str, str]) -> Whole:
+    """Return settings whose collectives have their files elsewhere."""
+
+    def moved(collective: Collective) -> Collective:
+        file = collective.file
+        return collective.model_copy(update={"file": renamed[file]}) if file else collective
+
+    jobs = tuple(
+        job.model_copy(update={"collective": moved(job.collective)}) for job in settings.jobs
+    )
+    return settings.model_copy(update={"collective": moved(settings.collective), "jobs": jobs})
+
+
+# `Scenario.program`: the load balancer's own P4 program.
+BUILT_IN = "built-in"
+
+
+class Scenario(Settings):
+    """One run: one load balancer, one seed. Times that follow from it are integer picoseconds.
+
+    `program` is for the simulator: the P4 program that its switches run, a file of the user's (with
+    the groups and hosts of `policy`) or BUILT_IN, in place of kernels. With a `host_rule` of the
+    user's, hosts label packets by that; all else is the policy's.
+    """
+
+    policy: str = "ofan"
+    program: Annotated[str, Field(min_length=1)] | None = None
+    host_rule: HostRule | None = None
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
+
+    @field_validator("policy")
+    @classmethod
+    def _known_policy(cls, slug: str) -> str:
+        if slug not in POLICIES:
+            raise ValueError(f"no load balancer {slug!r}; choose from {', '.join(POLICIES)}")
+
+        return slug
+
+    @model_validator(mode="after")
+    def _has_groups(self) -> "Scenario":
+        if self.program not in (None, BUILT_IN) and self.policy not in LIKE:
+            raise ValueError(f"a program can be like one of {', '.join(LIKE)}, not {self.policy}")
+
+        return self
+
+    @property
+    def tree(self) -> FatTree:
+        """Return who is connected to whom."""
+        return self.fabric.tree
+
+    @property
+    def scheme(self) -> Policy:
+        """Return the load balancer's row of the table."""
+        return POLICIES[self.policy]
+
+    @property
+    def own_name(self) -> str:
+        """Return what the user calls a load balancer of theirs, empty for one of ours."""
+        program = "" if self.program in (None, BUILT_IN) else Path(str(self.program)).name
+        rule = self.host_rule.file if self.host_rule else ""
+        return f"{program} {rule}".strip()
+
+    @property
+    def balancer(self) -> str:
+        """Return what balances the load: the policy's slug, or the user's files."""
+        return self.own_name or self.policy
+
+    @property
+    def balancer_label(self) -> str:
+        """Return the same as people read it."""
+        form = " (P4)" if self.program == BUILT_IN else ""
+        return self.own_name or f"{self.scheme.label}{form}"
+
+    @property
+    def rate_bps(self) -> int:
+        """Return the rate of hosts' links in bit/s."""
+        return self.rates_bps[Level.HOST]
+
+    @property
+    def rates_bps(self) -> tuple[int, int, int]:
+        """Return the rate of the links of each level in bit/s."""
+        fabric = self.fabric
+        rates = (fabric.rate_gbps, fabric.edge_agg_gbps, fabric.agg_core_gbps)
+        host, edge_agg, agg_core = (round((rate or fabric.rate_gbps) * 10**9) for rate in rates)
+        return host, edge_agg, agg_core
+
+    @property
+    def latency_ps(self) -> int:
+        """Return the latency of hosts' links."""
+        return self.latencies_ps[Level.HOST]
+
+    @property
+    def latencies_ps(self) -> tuple[int, int, int]:
+        """Return the latency of the links of each level."""
+        fabric = self.fabric
+        given = (fabric.latency_ns, fabric.edge_agg_latency_ns, fabric.agg_core_latency_ns)
+        host, edge_agg, agg_core = (round((ns or fabric.latency_ns) * PS_PER_NS) for ns in given)
+        return host, edge_agg, agg_core
+
+    @property
+    def speeds(self) -> Speeds:
+        """Return how fast links between switches are, hosts' links being 1."""
+        host, edge_agg, agg_core = self.rates_bps
+        return Speeds(Fraction(edge_agg, host), Fraction(agg_core, host))
+
+    @property
+    def data_bytes(self) -> int:
+        """Return the wire size of a data packet without gap, with the tunnel where there is one."""
+        tunnel = self.packets.tunnel_bytes if self.policy == "host_dr" else 0
+        return self.packets.payload_bytes + self.packets.header_bytes + tunnel
+
+    @property
+    def ack_bytes(self) -> int:
+        """Return the wire size of an ACK without gap."""
+        return self.packets.ack_bytes + (
+            self.packets.tunnel_bytes if self.policy == "host_dr" else 0
+        )
+
+    @property
+    def threshold_bytes(self) -> int:
+        """Return the buffer that ECN and queue bins are fractions of."""
+        return self.fabric.threshold_bytes or self.fabric.queue_bytes or DEFAULT_QUEUE_BYTES
+
+    @property
+    def ecn_percent(self) -> float | None:
+        """Return from which share of `threshold_bytes` on data is marked, None for never."""
+        # NSCC shrinks its window only where it sees marks.
+        default = NSCC_ECN_PERCENT if self.transport.congestion == "nscc" else None
+        return self.load_balancer.ecn_percent or self.scheme.ecn_percent or default
+
+    def link_bps(self, level: Level, share: float = 1) -> int:
+        """Return the rate in bit/s of a link of a level that carries a share of it."""
+        return max(1, round(self.rates_bps[level] * Fraction(str(share))))
+
+    def tx_ps(self, size: int, level: Level = Level.HOST, share: float = 1) -> int:
+        """Return how long `size` bytes occupy a link that carries a share of its rate."""
+        # Rounded up to whole ps: no link is ever faster than its rate.
+        return -(-size * 8 * PS_PER_SECOND // self.link_bps(level, share))
+
+    def path_ps(self, hops: int, size: int) -> int:
+        """Return how long a packet of `size` bytes travels an empty path of so many links."""
+        levels = self.tree.levels(hops)
+        return sum(self.tx_ps(size, level) + self.latencies_ps[level] for level in levels)
+
+    @property
+    def slot_ps(self) -> int:
+        """Return the time a data packet and its gap hold a link."""
+        return self.tx_ps(self.data_bytes + self.packets.gap_bytes)
+
+    @property
+    def ack_slot_ps(self) -> int:
+        """Return the time an ACK and its gap hold a link."""
+        return self.tx_ps(self.ack_bytes + self.packets.gap_bytes)
+
+    @property
+    def zero_load_rtt_ps(self) -> int:
+        """Return 2 T_p + H (T_d + T_a) of the longest path, 6.253 us by default (decision 4)."""
+        hops = self.tree.most_hops
+        return self.path_ps(hops, self.data_bytes) + self.path_ps(hops, self.ack_bytes)
+
+    @property
+    def bdp_packets(self) -> int:
+        """Return the data packets in one zero-load RTT at line rate."""
+        return -(-self.zero_load_rtt_ps // self.slot_ps)
+
+    @property
+    def horizon_ps(self) -> int | None:
+        """Return when a run ends that is not done, None where its user has set no such time."""
+        return None if self.horizon_us is None else max(1, round(self.horizon_us * PS_PER_US))
+
+    @property
+    def convergence_ps(self) -> int | None:
+        """Return G, or None for never."""
+        rtts = self.failures.convergence_rtt
+        return None if rtts == float("inf") else round(rtts * self.zero_load_rtt_ps)
+
+
+class Experiment(Settings):
+    """A file: the shared settings, the load balancers and the seeds to run.
+
+    A program or a host rule of the user's runs before them.
+    """
+
+    policies: tuple[str, ...] = ("ofan",)
+    """The load balancers, by the names of `fattree/policies.py`; each is run with every seed."""
+    program: OwnProgram | None = None
+    host_rule: OwnHostRule | None = None
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
+    """The first seed; it fixes matrix and failures for all load balancers alike."""
+    seeds: Annotated[int, Field(ge=1, le=100_000)] = 1
+    """How many seeds, from the first on."""
+
+    @model_validator(mode="after")
+    def _a_wrapped_packet_fits(self) -> "Experiment":
+        if "host_dr" in self.policies:
+            refuse_small_buffers(self, self.packets.tunnel_bytes)
+
+        return self
+
+    @model_validator(mode="after")
+    def _last_seed_is_one(self) -> "Experiment":
+        if self.seed + self.seeds > 2**63:
+            raise ValueError(
+                f"the last seed would be {self.seed + self.seeds - 1}, above 2**63 - 1"
+            )
+
+        return self
+
+    @property
+    def runs(self) -> int:
+        """Return how many scenarios there are."""
+        return (len(self.policies) + (self.host_rule is not None)) * self.seeds
+
+    def alone(self, like: str) -> "Experiment":
+        """Return the experiment with one load balancer, `like` one of ours but for a host rule."""
+        if self.host_rule is None:
+            return self.model_copy(update={"policies": (like,)})
+
+        rule = self.host_rule.model_copy(update={"like": like})
+        return self.model_copy(update={"policies": (), "host_rule": rule})
+
+    def without_rule(self) -> "Experiment":
+        """Return the experiment with the load balancers of ours alone."""
+        return self.model_copy(update={"host_rule": None})
+
+    def scenarios(self) -> Iterator[Scenario]:
+        """Yield one scenario per seed and load balancer.
+
+        A seed fixes matrix and failures for all schemes alike.
+        """
+        shared = {name: getattr(self, name) for name in Settings.model_fields}
+        for seed in range(self.seed, self.seed + self.seeds):
+            if self.host_rule:
+                rule = HostRule(file=self.host_rule.file, text=self.host_rule.text)
+                yield Scenario(policy=self.host_rule.like, host_rule=rule, seed=seed, **shared)
+
+            for policy in self.policies:
+                yield Scenario(policy=policy, seed=seed, **shared)

@@ -1,0 +1,80 @@
+"""What users bring along: P4 programs, host rules, packets."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, model_validator
+
+from fattree.errors import ExperimentError
+from fattree.experiment.base import Section, only_on
+from fattree.files.text_file import read_text
+from fattree.policies import POLICIES, Chooser
+
+MOST_OWN_CHARACTERS = 100_000
+# In the simulator it is an option (`ofan sim run --program`).
+EMULATED = only_on("virtual", "mininet")
+
+# Host DR's hosts choose the way, so it has no groups that another program could take.
+LIKE = tuple(slug for slug, row in POLICIES.items() if row.chooser is not Chooser.WAYPOINT)
+
+
+def _has_groups(slug: str) -> str:
+    if slug not in LIKE:
+        raise ValueError(f"must be one of {', '.join(LIKE)}")
+
+    return slug
+
+
+Like = Annotated[str, AfterValidator(_has_groups)]
+
+
+class OwnProgram(Section):
+    """A P4 program of the user's, and the load balancer whose groups and hosts it gets."""
+
+    file: Annotated[str, Field(min_length=1), EMULATED]
+    """A P4 program of your own (`.p4`, or BMv2 `.json` with its P4Info beside it), run in place of
+    `policies`.
+    """
+    like: Annotated[Like, EMULATED] = "simple_rr"
+    """The load balancer whose groups and hosts the program gets."""
+
+
+class OwnText(Section):
+    """A Python file of the user's: `text` is all of it, and `file` is what it is called.
+
+    Without the text, it is read from the file.
+    """
+
+    file: Annotated[str, Field(min_length=1)]
+    """A Python file of your own, of two functions."""
+    text: Annotated[str, Field(max_length=MOST_OWN_CHARACTERS)]
+    """The file's whole text; by default it is read from `file`. Results folders have it, where
+    `file` is a name alone.
+    """
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read(cls, values: Any) -> Any:
+        if not isinstance(values, dict) or not isinstance(values.get("file"), str):
+            return values
+
+        # What is written down must not depend on files that may change, or that others cannot read.
+        name = Path(values["file"]).name
+        text = values.get("text")
+        text = read_text(values["file"], ExperimentError) if text is None else text
+        return {**values, "file": name, "text": text}
+
+
+class HostRule(OwnText):
+    """A host rule of the user's."""
+
+
+class AgentPacket(OwnText):
+    """What packets of the user's look like: functions that build them (`hostagent.own_packet`)."""
+
+
+class OwnHostRule(HostRule):
+    """The same among an experiment's load balancers: what else hosts and switches do is `like`."""
+
+    like: Like = "host_pkt_ar"
+    """The load balancer whose switches and other host settings it gets."""

@@ -1,0 +1,1 @@
+"""What makes workload files: traces, GOAL schedules and training steps become graphs."""

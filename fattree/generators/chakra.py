@@ -1,0 +1,187 @@
+"""Chakra traces as graphs: what of them a network here can do.
+
+A rank's computations take their recorded time, one after the other, those of the CPU apart from
+those of the GPU. Sends match receives by ranks and tag, in the order of the files. The n-th
+collective of a process group on one rank is the n-th on all its ranks, which are those whose traces
+name the group (`pg_name`; all without one). What `comm_size` is of a collective is as in ASTRA-sim:
+the buffer of an all-reduce, a broadcast or a reduce-scatter, what each rank has before an
+all-gather, what each rank sends in all in an all-to-all.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from enum import IntEnum
+
+from fattree.demand.workloads.graph import Graph
+from fattree.errors import TrafficError
+from fattree.files.memory import Room
+from fattree.generators.building import Builder, Message, matched, one_after_another
+from fattree.generators.chakra_file import NodeType, Trace, TraceNode
+from fattree.units import PS_PER_US
+
+
+class Collective(IntEnum):
+    """The collectives, as the schema numbers them."""
+
+    ALL_REDUCE = 0
+    REDUCE = 1
+    ALL_GATHER = 2
+    GATHER = 3
+    SCATTER = 4
+    BROADCAST = 5
+    ALL_TO_ALL = 6
+    REDUCE_SCATTER = 7
+    REDUCE_SCATTER_BLOCK = 8
+    BARRIER = 9
+
+
+MATRICES = {
+    Collective.ALL_REDUCE: "all_reduce",
+    Collective.ALL_GATHER: "all_gather",
+    Collective.BROADCAST: "broadcast",
+    Collective.ALL_TO_ALL: "all_to_all",
+    Collective.REDUCE_SCATTER: "reduce_scatter",
+    # As much as nothing, from all to all.
+    Collective.BARRIER: "all_reduce",
+}
+# A collective, by its group and its place among that group's; and a rank with its node.
+Group = tuple[str, int]
+Part = tuple[int, TraceNode]
+
+
+def chakra_graph(trace: Trace, algorithm: str = "ring", room: Room | None = None) -> Graph:
+    """Return traces as a graph, collectives by an algorithm; raises TrafficError."""
+    builder = Builder(room=room or Room())
+    # Where a node's own dependencies meet, and where those that depend on it wait for it.
+    began: list[dict[int, int]] = []
+    ended: list[dict[int, int]] = []
+    messages: defaultdict[NodeType, list[Message]] = defaultdict(list)
+    processors: defaultdict[tuple[int, bool], list[int]] = defaultdict(list)
+
+    for rank, nodes in enumerate(trace.ranks):
+        _refuse_repeated(nodes)
+        began.append({one.number: _begin(builder, rank, one, len(trace.ranks)) for one in nodes})
+        ended.append(dict(began[rank]))
+        for node in nodes:
+            _sort(rank, node, began[rank][node.number], messages, processors)
+
+    for receive, sent in matched(messages[NodeType.COMM_SEND], messages[NodeType.COMM_RECV]):
+        builder.wait(receive, (sent,))
+
+    for parts in _collectives(trace):
+        for (rank, node), end in zip(parts, _put_in(builder, parts, began, algorithm), strict=True):
+            ended[rank][node.number] = end
+
+    for rank, nodes in enumerate(trace.ranks):
+        for node in nodes:
+            builder.wait(began[rank][node.number], _awaited(node, ended[rank]))
+
+    one_after_another(builder, processors.values())
+    return builder.graph()
+
+
+def _refuse_repeated(nodes: list[TraceNode]) -> None:
+    seen: set[int] = set()
+    for node in nodes:
+        if node.number in seen:
+            raise TrafficError(f"{node.where}: there is another node of this number")
+
+        seen.add(node.number)
+
+
+def _begin(builder: Builder, rank: int, node: TraceNode, ranks: int) -> int:
+    match node.kind:
+        case NodeType.COMM_SEND:
+            there = node.whole("comm_dst")
+            if there >= ranks:
+                raise TrafficError(f"{node.where}: there is no rank {there}")
+
+            return builder.send(rank, there, node.whole("comm_size"))
+        case NodeType.COMP | NodeType.MEM_LOAD | NodeType.MEM_STORE:
+            if not node.duration_us and node.attributes.get("num_ops"):
+                raise TrafficError(f"{node.where}: has num_ops but no duration: not supported")
+
+            return builder.compute(rank, node.duration_us * PS_PER_US)
+        case _:
+            return builder.compute(rank, 0)
+
+
+def _sort(
+    rank: int,
+    node: TraceNode,
+    begin: int,
+    messages: dict[NodeType, list[Message]],
+    processors: dict[tuple[int, bool], list[int]],
+) -> None:
+    """Put a node among those that have another end, or a processor to share."""
+    tag = node.attributes.get("comm_tag", 0)
+    if node.kind is NodeType.COMM_SEND:
+        key = (rank, node.whole("comm_dst"), tag)
+        messages[node.kind].append(Message(key, begin, node.where))
+    elif node.kind is NodeType.COMM_RECV:
+        key = (node.whole("comm_src"), rank, tag)
+        messages[node.kind].append(Message(key, begin, node.where))
+    elif node.duration_us:
+        processors[rank, bool(node.attributes.get("is_cpu_op", False))].append(begin)
+
+
+def _awaited(node: TraceNode, ended: dict[int, int]) -> Iterator[int]:
+    for number in node.after:
+        if number not in ended:
+            raise TrafficError(f"{node.where}: depends on node {number}, which is not in this file")
+
+        yield ended[number]
+
+
+def _collectives(trace: Trace) -> list[list[Part]]:
+    """Return the collectives, each with the ranks that take part and their nodes."""
+    found: defaultdict[Group, list[Part]] = defaultdict(list)
+    members: defaultdict[str, set[int]] = defaultdict(set)
+    for rank, nodes in enumerate(trace.ranks):
+        counts: defaultdict[str, int] = defaultdict(int)
+        for node in nodes:
+            if node.kind is NodeType.COMM_COLL:
+                name = str(node.attributes.get("pg_name", ""))
+                found[name, counts[name]].append((rank, node))
+                members[name].update([rank] if name else range(len(trace.ranks)))
+                _matrix(node)
+                counts[name] += 1
+
+    for (name, _), parts in found.items():
+        kinds = {(part.whole("comm_type"), part.whole("comm_size")) for _, part in parts}
+        if len(parts) < len(members[name]) or len(kinds) > 1:
+            raise TrafficError(
+                f"{parts[0][1].where}: not all ranks of its group have a collective of this type "
+                "and size in this place"
+            )
+
+    return list(found.values())
+
+
+def _put_in(
+    builder: Builder, parts: list[Part], began: list[dict[int, int]], algorithm: str
+) -> list[int]:
+    """Add a collective; return where each rank has it behind it."""
+    node = parts[0][1]
+    matrix = _matrix(node)
+    ranks = [rank for rank, _ in parts]
+    size = node.whole("comm_size")
+    if matrix == "all_gather":
+        size *= len(ranks)
+    elif matrix == "all_to_all":
+        size = -(-size // len(ranks))
+
+    usual = "direct" if matrix == "all_to_all" else algorithm
+    after = [[began[rank][part.number]] for rank, part in parts]
+    return builder.collective(matrix, usual, ranks, max(size, 1), after)
+
+
+def _matrix(node: TraceNode) -> str:
+    """Return what a collective is called here; raises TrafficError for those that are not."""
+    number = node.whole("comm_type")
+    kind = Collective(number) if number in set(Collective) else None
+    if kind not in MATRICES:
+        name = str(number) if kind is None else kind.name
+        raise TrafficError(f"{node.where}: collectives of type {name} are not supported")
+
+    return MATRICES[kind]

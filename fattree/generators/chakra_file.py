@@ -1,0 +1,233 @@
+"""Chakra execution traces (MLCommons): a file a rank, of length-delimited protobuf messages.
+
+The first message of a file is its metadata, all others are nodes. The messages are declared here by
+the public schema's field numbers, as far as they are read; protobuf passes over the rest. A file
+may be compressed (gzip).
+"""
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.message import DecodeError
+
+from fattree.demand.workloads.graph import refuse_many
+from fattree.errors import TrafficError
+from fattree.files.memory import Room
+from fattree.files.text_file import MOST_BYTES, read_bytes
+
+GZIP = b"\x1f\x8b"
+FIELD = descriptor_pb2.FieldDescriptorProto
+# Name, number, type, whether there are many.
+NODE = (
+    ("id", 1, FIELD.TYPE_UINT64, False),
+    ("name", 2, FIELD.TYPE_STRING, False),
+    ("type", 3, FIELD.TYPE_INT32, False),
+    ("ctrl_deps", 4, FIELD.TYPE_UINT64, True),
+    ("data_deps", 5, FIELD.TYPE_UINT64, True),
+    ("duration_micros", 7, FIELD.TYPE_UINT64, False),
+    ("attr", 10, FIELD.TYPE_MESSAGE, True),
+)
+# The kinds of values that attributes which are read here have had in some version.
+ATTRIBUTE = (
+    ("name", 1, FIELD.TYPE_STRING, False),
+    ("int32_val", 7, FIELD.TYPE_INT32, False),
+    ("int64_val", 9, FIELD.TYPE_INT64, False),
+    ("uint32_val", 11, FIELD.TYPE_UINT32, False),
+    ("uint64_val", 13, FIELD.TYPE_UINT64, False),
+    ("sint32_val", 15, FIELD.TYPE_SINT32, False),
+    ("sint64_val", 17, FIELD.TYPE_SINT64, False),
+    ("bool_val", 27, FIELD.TYPE_BOOL, False),
+    ("string_val", 29, FIELD.TYPE_STRING, False),
+)
+
+
+class NodeType(IntEnum):
+    """What a node is, as the schema numbers it."""
+
+    INVALID = 0
+    METADATA = 1
+    MEM_LOAD = 2
+    MEM_STORE = 3
+    COMP = 4
+    COMM_SEND = 5
+    COMM_RECV = 6
+    COMM_COLL = 7
+
+
+@dataclass(frozen=True, slots=True)
+class TraceNode:
+    """A node: what it is, after which others, for how long; attributes by name."""
+
+    number: int
+    kind: NodeType
+    after: tuple[int, ...]
+    duration_us: int
+    attributes: dict[str, Any]
+    where: str
+
+    def whole(self, name: str) -> int:
+        """Return an attribute that must be there, a whole number; raises TrafficError."""
+        value = self.attributes.get(name)
+        if type(value) is not int or value < 0:
+            raise TrafficError(f"{self.where}: {name} is missing, or below 0")
+
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """The nodes of every rank, in the order of their files."""
+
+    ranks: list[list[TraceNode]]
+
+    @property
+    def dependencies(self) -> int:
+        """Return how many dependencies there are, of both kinds together."""
+        return sum(len(node.after) for rank in self.ranks for node in rank)
+
+    @property
+    def total_bytes(self) -> int:
+        """Return the bytes that nodes name: of every send, and of collectives on every rank."""
+        kinds = (NodeType.COMM_SEND, NodeType.COMM_COLL)
+        return sum(
+            node.attributes.get("comm_size", 0)
+            for rank in self.ranks
+            for node in rank
+            if node.kind in kinds
+        )
+
+
+def _messages() -> tuple[Any, Any]:
+    """Return the classes of nodes and of what only has to be passed over."""
+    file = descriptor_pb2.FileDescriptorProto(
+        name="ofan_chakra.proto", package="ofan_chakra", syntax="proto3"
+    )
+    for message, fields in (("Node", NODE), ("Attribute", ATTRIBUTE)):
+        described = file.message_type.add(name=message)
+        for name, number, kind, is_many in fields:
+            described.field.add(
+                name=name,
+                number=number,
+                type=kind,
+                label=FIELD.LABEL_REPEATED if is_many else FIELD.LABEL_OPTIONAL,
+                type_name=".ofan_chakra.Attribute" if kind == FIELD.TYPE_MESSAGE else None,
+                # So that a value that is 0 can be told from none.
+                oneof_index=0 if message == "Attribute" and name != "name" else None,
+            )
+
+        if message == "Attribute":
+            described.oneof_decl.add(name="value")
+
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    node, attribute = (
+        message_factory.GetMessageClass(pool.FindMessageTypeByName(f"ofan_chakra.{name}"))
+        for name in ("Node", "Attribute")
+    )
+    return node, attribute
+
+
+Node, Attribute = _messages()
+
+
+def read_chakra(prefix: str, room: Room | None = None) -> Trace:
+    """Read PREFIX.0.et, PREFIX.1.et, ...; raises TrafficError."""
+    room = room or Room()
+    ranks: list[list[TraceNode]] = []
+    while Path(f"{prefix}.{len(ranks)}.et").exists():
+        ranks.append(list(_nodes(f"{prefix}.{len(ranks)}.et", room)))
+        refuse_many(sum(map(len, ranks)))
+
+    if not ranks:
+        raise TrafficError(f"there is no {prefix}.0.et: expected a trace for each rank")
+
+    return Trace(ranks)
+
+
+def _nodes(path: str, room: Room) -> Iterator[TraceNode]:
+    content = read_bytes(path, TrafficError)
+    if content.startswith(GZIP):
+        content = _unpacked(content, path)
+
+    for count, message in enumerate(_delimited(content, path)):
+        refuse_many(count)
+        # The first is the file's metadata.
+        if count:
+            node = _node(message, path, count)
+            room.take(1, len(node.after))
+            yield node
+
+
+def _unpacked(content: bytes, path: str) -> bytes:
+    # Not gzip.decompress: a small file may unpack to more than there is memory.
+    unpacker = zlib.decompressobj(wbits=31)
+    try:
+        found = unpacker.decompress(content, MOST_BYTES)
+    except (zlib.error, gzip.BadGzipFile):
+        raise TrafficError(f"{path}: compressed, but damaged") from None
+
+    if unpacker.unconsumed_tail:
+        raise TrafficError(f"{path}: has more than {MOST_BYTES >> 20} MiB")
+
+    if not unpacker.eof:
+        raise TrafficError(f"{path}: compressed, but cut short")
+
+    return found
+
+
+def _delimited(content: bytes, path: str) -> Iterator[bytes]:
+    """Yield the messages of a file, each behind its length as a varint."""
+    at = 0
+    while at < len(content):
+        length = shift = 0
+        while True:
+            if at >= len(content) or shift > 63:
+                raise TrafficError(f"{path}: not a Chakra trace, or cut short, at byte {at}")
+
+            byte = content[at]
+            length |= (byte & 0x7F) << shift
+            shift += 7
+            at += 1
+            if byte < 0x80:
+                break
+
+        if at + length > len(content):
+            raise TrafficError(f"{path}: not a Chakra trace, or cut short, at byte {at}")
+
+        yield content[at : at + length]
+        at += length
+
+
+def _node(message: bytes, path: str, count: int) -> TraceNode:
+    node = Node()
+    try:
+        node.ParseFromString(message)
+        kind = NodeType(node.type)
+    except (DecodeError, ValueError):
+        raise TrafficError(f"{path}: message {count} is no node of a Chakra trace") from None
+
+    where = f"{path}: node {node.id} ({node.name[:40]})"
+    # Refused here: zeros, of which a small compressed file has millions, are such nodes.
+    if kind is NodeType.INVALID:
+        raise TrafficError(f"{where}: is of type INVALID_NODE")
+
+    attributes = {
+        attribute.name: getattr(attribute, attribute.WhichOneof("value"))
+        for attribute in node.attr
+        if attribute.WhichOneof("value")
+    }
+    after = dict.fromkeys((*node.ctrl_deps, *node.data_deps))
+    return TraceNode(
+        number=node.id,
+        kind=kind,
+        after=tuple(after),
+        duration_us=node.duration_micros,
+        attributes=attributes,
+        where=where,
+    )

@@ -1,0 +1,35 @@
+"""What every column of results means: the sentences of `Record`, for JSON, CSV and Parquet alike.
+
+`python -m fattree.records.columns PAGE` writes the documentation's page.
+"""
+
+import sys
+from pathlib import Path
+
+from fattree.records.record import Record
+from fattree.sentences import sentences
+
+HEAD = """# Every column of results
+
+A run is a row with these columns, whichever network it ran on: in `--json`, `--csv` and \
+`--parquet` of `ofan sim run`, `sweep` and `results`, in `--json` and `--csv` of `ofan emulate` \
+and `compare`, in `results.parquet`
+of their folders, and as the fields of a `Record` in Python. Counters count packets of the whole \
+run. `_ps` is picoseconds. A sweep's rows also have a column for each swept key that is none of \
+these (`fabric.latency_ns`).
+CSV has a column for each layer, as in `max_queue_layers.E>A`. This page is made from \
+`fattree/records/columns.py` (`make reference`).
+
+| column | |
+|---|---|
+"""
+
+
+def page() -> str:
+    """Return the documentation's page."""
+    rows = (f"| `{name}` | {meaning} |\n" for name, meaning in sentences(Record).items())
+    return HEAD + "".join(rows)
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(page(), encoding="utf-8")

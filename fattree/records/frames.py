@@ -1,0 +1,93 @@
+"""Data frames of a run, a row per flow and a row per port: the same columns on every network.
+
+Results folders hold them as `flows.parquet` and `ports.parquet`. Hosts, switches and links go by
+their names, as in commands and files; times are picoseconds from the start of the run.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import polars as pl
+from numpy.typing import NDArray
+
+from fattree.counters import PORT_COUNTERS
+from fattree.experiment.model import Scenario
+from fattree.shape.addressing import host_name, switch_name
+from fattree.shape.topology import FatTree
+
+Column: TypeAlias = Sequence[Any] | NDArray[Any]
+
+
+def flow_frame(
+    scenario: Scenario,
+    policy: str,
+    *,
+    source: Column,
+    destination: Column,
+    packets: Column,
+    transmissions: Column,
+    planned_ps: Column,
+    start_ps: Column,
+    first_ps: Column,
+    done_ps: Column,
+) -> pl.DataFrame:
+    """Return one row per flow: when it should start, when it could, its first packet, its end.
+
+    `policy` is what balanced the load; `source` and `destination` are hosts by number, named here.
+    `fct_ps` counts from when the flow could start: its own start, or the end of those before it.
+    """
+    tree = scenario.tree
+    hosts = [host_name(tree, host) for host in range(tree.hosts)]
+    return pl.DataFrame(
+        {
+            "policy": [policy] * len(source),
+            "seed": [scenario.seed] * len(source),
+            "flow": range(len(source)),
+            "source": [hosts[host] for host in source],
+            "destination": [hosts[host] for host in destination],
+            "packets": packets,
+            "transmissions": transmissions,
+            "planned_ps": planned_ps,
+            "start_ps": start_ps,
+            "first_ps": first_ps,
+            "done_ps": done_ps,
+        }
+    ).with_columns(fct_ps=pl.col("done_ps") - pl.col("start_ps"))
+
+
+def port_frame(
+    scenario: Scenario,
+    policy: str,
+    *,
+    packets: Column,
+    bytes: Column,
+    counts: Mapping[str, Column],
+    max_queue_bytes: Column,
+    mean_queue_bytes: Column,
+) -> pl.DataFrame:
+    """Return one row per output port of every switch, in the order of switches and ports.
+
+    `counts` are the PORT_COUNTERS.
+    """
+    tree = scenario.tree
+    places = [(switch, port) for switch in range(tree.switches) for port in tree.ports(switch)]
+    return pl.DataFrame(
+        {
+            "policy": [policy] * len(places),
+            "seed": [scenario.seed] * len(places),
+            "link": [port_name(tree, *place) for place in places],
+            "layer": [tree.layer_of(*place) for place in places],
+            "packets": packets,
+            "bytes": bytes,
+            **{name: counts[name] for name in PORT_COUNTERS},
+            "max_queue_bytes": max_queue_bytes,
+            "mean_queue_bytes": mean_queue_bytes,
+        }
+    )
+
+
+def port_name(tree: FatTree, switch: int, port: int) -> str:
+    """Return for example `edge0_1-agg0_0`, in the direction of the packets."""
+    far = tree.neighbour(switch, port)
+    there = switch_name(tree, far.switch) if far else host_name(tree, tree.host_at(switch, port))
+    return f"{switch_name(tree, switch)}-{there}"

@@ -1,0 +1,307 @@
+"""One row per run: the schema of every result, whichever network it ran on."""
+
+import resource
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from pydantic import BaseModel, model_validator
+
+from fattree.counters import Counts
+from fattree.demand.flows import Flows, longest_computation_ps
+from fattree.demand.traffic import message_bytes
+from fattree.demand.workloads.jobs import job_flows, scale_of
+from fattree.errors import PhysicsError
+from fattree.experiment.model import BUILT_IN, Scenario
+from fattree.shape.topology import SWITCH_LAYERS
+
+KIB = 1024
+MOST = 2**63 - 1
+PERCENTILES = {"fct_p50_ps": 50, "fct_p99_ps": 99, "fct_p999_ps": 99.9}
+# Their headings in tables.
+FLOW_TIMES = ("p50", "p99", "p99.9")
+LAYERED = "_layers"
+
+
+class Measured(BaseModel):
+    """What ran and how long it took: the columns before the counters."""
+
+    name: str
+    """The experiment's `name`."""
+    network: str
+    """`sim`, `virtual` or `mininet`."""
+    policy: str
+    """The load balancer, or the name of your program or host rule."""
+    k: int
+    """Of the fat-tree; 0 where the fabric has other counts."""
+    fabric: str = ""
+    """The fabric in words."""
+    hosts: int
+    """How many hosts (NICs) the fabric has."""
+    matrix: str
+    """Who sends to whom; of several jobs each kind once, joined by `+`."""
+    message_bytes: int
+    """What each flow sends (`fsdp`: a shard of a layer); of several jobs the largest. A file of
+    traffic has sizes of its own.
+    """
+    packets: int
+    """Data packets of all messages."""
+    seed: int
+    """It fixes matrix, failures and all random choices."""
+    recovery: str
+    """`transport.recovery`."""
+    congestion: str
+    """`transport.congestion`."""
+    failure_rate: float
+    """`failures.rate`."""
+    convergence_rtt: float
+    """`failures.convergence_rtt`; `inf` (in JSON null): routes never change."""
+    cct_ps: int
+    """Collective completion time: the largest time that any flow takes, from when it could start to
+    its last ACK.
+    """
+    bound_ps: int
+    """The least `cct_ps` there can be: the longest chain of flows, each alone on empty links
+    (appendix B), or what the host's link that carries most needs, if that is longer.
+    """
+    increase: float
+    """(`cct_ps` - `bound_ps`) / `bound_ps`."""
+    sending_cct_ps: int = 0
+    """As `cct_ps`, from each flow's first packet on, without the random phase before it."""
+    sending_bound_ps: int = 0
+    """The least `sending_cct_ps` there can be: the longest chain of flows, each alone on empty
+    links.
+    """
+    sending_increase: float = 0
+    """(`sending_cct_ps` - `sending_bound_ps`) / `sending_bound_ps`."""
+    fct_p50_ps: int | None = None
+    """The median of the flows' times, each from when it could start."""
+    fct_p99_ps: int | None = None
+    """Their 99th percentile."""
+    fct_p999_ps: int | None = None
+    """Their 99.9th percentile."""
+    max_queue_bytes: int
+    """The longest queue of any switch port at any time."""
+    max_queue_packets: float
+    """The same in data packets."""
+    mean_queue_packets: float | None
+    """The mean queue over all switch ports and the run, in data packets; empty where nobody
+    measures it (Mininet).
+    """
+    max_queue_layers: tuple[float, ...]
+    """The longest queue of any port of a layer, in data packets: one value for each of E>A, A>C,
+    C>A, A>E, E>H (glossary: layers).
+    """
+    mean_queue_layers: tuple[float, ...]
+    """The mean queue over a layer's ports and the run, in data packets."""
+    utilisation_layers: tuple[float, ...]
+    """The share of the run for which a layer's links carried bits, the mean over its links; gaps
+    between packets do not count.
+    """
+
+
+class Record(Counts, Measured):
+    """What one run has shown: a sentence below each column says what it is.
+
+    `cct_ps` counts from each flow's start, `sending_cct_ps` from its first packet, without the
+    random phase before it; either has a bound of its own. `*_layers` hold one value for each of
+    `topology.SWITCH_LAYERS`.
+    """
+
+    compute_ps: int = 0
+    """Workloads: how long the longest chain of computations takes alone."""
+    scale: int = 1
+    """Workloads: what bytes and computations were divided by."""
+    jobs_ps: str = ""
+    """Several jobs: each one's completion time in ps, `NAME=PS`, with spaces between them."""
+    cpu_s: float
+    """Seconds of processor time that the run took."""
+    max_rss_bytes: int
+    """The most memory that the process has held."""
+
+    @model_validator(mode="after")
+    def _no_number_beyond_int64(self) -> "Record":
+        # No run makes one, but a file of somebody's may have it.
+        for name, value in self:
+            if isinstance(value, int) and not -MOST <= value <= MOST:
+                raise ValueError(f"{name} is beyond 64 bits")
+
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Queues:
+    """The switch ports' queues over a run, in bytes, one value for each of SWITCH_LAYERS.
+
+    `longest` is that of a layer's longest queue (None: not reported), `mean` the time average of a
+    layer's ports and `mean_of_all` that of all ports (None: not reported); `utilisation` is a share
+    of the run.
+    """
+
+    longest: Sequence[int] | None
+    mean: Sequence[float | None]
+    mean_of_all: float | None
+    utilisation: Sequence[float]
+
+
+def run_record(
+    scenario: Scenario,
+    network: str,
+    flows: Flows,
+    *,
+    cct_ps: int,
+    sending_cct_ps: int,
+    sending_bound_ps: int,
+    fct_ps: NDArray[np.int64],
+    done_ps: NDArray[np.int64],
+    bound_ps: int,
+    queues: Queues,
+    counts: Counts,
+    cpu_s: float,
+    policy: str = "",
+) -> Record:
+    """Return the row of a run that has just ended in this process, on whichever network.
+
+    `policy` is the name of a program of the user's, where it balanced the load instead of the
+    scenario's policy.
+    """
+    if not policy:
+        refuse_impossible(scenario, network, cct_ps, bound_ps)
+
+    name = described(scenario, network, message_bytes(scenario), int(flows.packets.sum()))
+    packet = scenario.data_bytes
+    # A record without layers says that nobody has looked; 0 would be an empty queue.
+    longest = queues.longest or ()
+
+    return Record(
+        **name | {"policy": policy or scenario.balancer},
+        cct_ps=cct_ps,
+        bound_ps=bound_ps,
+        increase=cct_ps / bound_ps - 1,
+        sending_cct_ps=sending_cct_ps,
+        sending_bound_ps=sending_bound_ps,
+        sending_increase=sending_cct_ps / sending_bound_ps - 1,
+        **percentiles(fct_ps[flows.packets > 0]),
+        compute_ps=longest_computation_ps(scenario.tree, flows),
+        scale=scale_of(scenario),
+        jobs_ps=_jobs_ps(scenario, flows, done_ps),
+        max_queue_bytes=max(longest, default=0),
+        max_queue_packets=max(longest, default=0) / packet,
+        mean_queue_packets=None if queues.mean_of_all is None else queues.mean_of_all / packet,
+        max_queue_layers=tuple(size / packet for size in longest),
+        mean_queue_layers=tuple(size / packet for size in queues.mean if size is not None),
+        utilisation_layers=tuple(queues.utilisation),
+        cpu_s=cpu_s,
+        max_rss_bytes=max_rss_bytes(),
+        **dict(counts),
+    )
+
+
+def refuse_impossible(scenario: Scenario, network: str, cct_ps: int, bound_ps: int) -> None:
+    """Raise PhysicsError for a run that was faster than its links.
+
+    Not on Mininet, whose clock is the machine's, nor where a program of the user's may send packets
+    twice.
+    """
+    is_ours = scenario.program in (None, BUILT_IN)
+    if cct_ps < bound_ps and network != "mininet" and is_ours:
+        raise PhysicsError(
+            f"{scenario.balancer}, seed {scenario.seed}: the run ended after {cct_ps:,} ps, but "
+            f"its links need {bound_ps:,} ps: this is a fault of ours, please report the experiment"
+        )
+
+
+def _jobs_ps(scenario: Scenario, flows: Flows, done_ps: NDArray[np.int64]) -> str:
+    if not scenario.jobs:
+        return ""
+
+    parts = job_flows(scenario)
+    ends = np.cumsum([len(part) for _, part in parts]) * scenario.scheme.subflows
+    times = np.split(done_ps - flows.start_ps, ends[:-1])
+    return " ".join(f"{name}={of.max()}" for (name, _), of in zip(parts, times, strict=True))
+
+
+def percentiles(fct_ps: NDArray[np.int64]) -> dict[str, Any]:
+    """Return the PERCENTILES of flow completion times: each the time of a flow, nothing between."""
+    found = np.percentile(fct_ps, list(PERCENTILES.values()), method="inverted_cdf")
+    return dict(zip(PERCENTILES, map(int, found), strict=True))
+
+
+def flow_times(records: Sequence[Record], unit_ps: int) -> list[str]:
+    """Return the means of FLOW_TIMES over runs as cells; a dash where a run has none."""
+    columns = [[getattr(record, name) for record in records] for name in PERCENTILES]
+    return [
+        "-" if None in values else f"{sum(values) / len(values) / unit_ps:.2f}"
+        for values in columns
+    ]
+
+
+def flat(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a record's fields with a column for every layer, as in `max_queue_layers.E>A`."""
+    # CSV has no lists. Layers that a record lacks are empty.
+    plain = {name: value for name, value in row.items() if not name.endswith(LAYERED)}
+    for name in (name for name in row if name.endswith(LAYERED)):
+        values = (*row[name], *[None] * (len(SWITCH_LAYERS) - len(row[name])))
+        plain |= {
+            f"{name}.{layer}": value for layer, value in zip(SWITCH_LAYERS, values, strict=True)
+        }
+
+    return plain
+
+
+def max_rss_bytes() -> int:
+    """Return the most memory that this process has held."""
+    # getrusage(2) tells kibibytes on Linux, bytes on macOS.
+    unit = 1 if sys.platform == "darwin" else KIB
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def described(scenario: Scenario, network: str, message_bytes: int, packets: int) -> dict[str, Any]:
+    """Return the fields of a Record that name its run."""
+    return {
+        "name": scenario.name,
+        "network": network,
+        "policy": scenario.balancer,
+        "k": scenario.tree.k,
+        "fabric": scenario.tree.label,
+        "hosts": scenario.tree.hosts,
+        "matrix": scenario.matrix,
+        "message_bytes": message_bytes,
+        "packets": packets,
+        "seed": scenario.seed,
+        "recovery": scenario.transport.recovery,
+        "congestion": scenario.transport.congestion,
+        "failure_rate": scenario.failures.rate,
+        "convergence_rtt": scenario.failures.convergence_rtt,
+    }
+
+
+def table(records: Iterable[Record]) -> pl.DataFrame:
+    """Return records as a data frame, one row each, lists for layers."""
+    return pl.DataFrame([record.model_dump() for record in records], infer_schema_length=None)
+
+
+def summary(records: Sequence[Record]) -> pl.DataFrame:
+    """Return mean and standard deviation over the seeds of each (network, policy), and how many."""
+    # In first-seen order, which is that of the experiment's list of load balancers.
+    return (
+        table(records)
+        .group_by("network", "policy", maintain_order=True)
+        .agg(
+            pl.len().alias("seeds"),
+            pl.col("cct_ps").mean().alias("cct_ps"),
+            pl.col("cct_ps").std().alias("cct_ps_std"),
+            pl.col("increase").mean().alias("increase"),
+            pl.col("increase").std().alias("increase_std"),
+            pl.col("sending_increase").mean().alias("sending_increase"),
+            pl.col("sending_increase").std().alias("sending_increase_std"),
+            pl.col("max_queue_packets").mean().alias("max_queue_packets"),
+            pl.col("max_queue_packets").max().alias("largest_queue_packets"),
+            pl.col("dropped").sum().alias("dropped"),
+            pl.col("lost_to_failure").sum().alias("lost_to_failure"),
+        )
+    )

@@ -1,0 +1,1 @@
+"""Which links live, and over which of them each switch sends: weights, schedules, failures."""

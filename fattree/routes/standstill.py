@@ -1,0 +1,264 @@
+"""When a run is given up: at the horizon that its user has set, or when it stands still for good.
+
+Progress is whatever a sender learns, a flow that starts, a computation that ends. A run that
+progresses is never given up, however slow it is. Without progress most senders go on for ever: an
+erasure sender makes new symbols, SACK sends its holes again. So a run stands still for good when
+
+- no link and no route changes any more, and no computation is under way,
+- since the last progress every flow that has started and is not done has sent `tries` packets, in
+  at least three rounds,
+- and longer than `wait_ps` ago: what was under way then has arrived or is lost, its ACK too.
+
+Packets are counted beside the time, as a timeout that has doubled 16 times takes so much longer.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import ceil, log
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fattree.experiment.model import Scenario
+from fattree.policies import Chooser, LabelRule
+from fattree.routes.failures import Links, Timeline
+from fattree.routes.slow_links import slowest
+from fattree.shape.addressing import link_name
+from fattree.shape.topology import Level
+from fattree.units import PS_PER_US
+
+# As `hostagent.transports.state.NEVER`.
+NEVER = 2**62
+
+# Whoever takes the same path each time tries it so often: where all others stand still, nothing is
+# in the way of the first try but what was under way.
+LEAST_TRIES = 8
+# Of a burst one packet may have been asked to be acknowledged, and be lost: it is not all tries
+# that there are.
+LEAST_ROUNDS = 3
+# Whoever has a chance on each try is given up wrongly once in so many times.
+TRUST = 10**9
+# Round trips: one for what was under way at the last progress, one for the timeout that then
+# changes a label, one for what the new label does.
+ROUND_TRIPS = 3
+# What waits in queues has been sent since the start, by so many hosts for each link at most.
+SENDERS_A_LINK = 4
+# Zero-load RTTs until a sender without a sample of its own takes a packet for lost.
+FIRST_TIMEOUT_RTT = 3
+NAMED = 3
+
+
+class Patience(NamedTuple):
+    """What a run without progress is given; until `settled_ps` something may change by itself.
+
+    It is given `wait_ps`, and for its queues `queues_ps`, or as long as it may have taken to fill
+    them if that is less.
+    """
+
+    settled_ps: int
+    wait_ps: int
+    queues_ps: int
+    tries: int
+
+
+class Standing(NamedTuple):
+    """How far a run is: `reached` grows with any progress and with nothing else.
+
+    `sent` has the packets of every flow, repeated ones included; `is_open` says which have begun
+    and are not done, `is_changing` whether something is about to happen that no sender does;
+    `heard_ps` is when a sender has last heard anything.
+    """
+
+    reached: int
+    sent: NDArray[np.int64]
+    is_open: NDArray[np.bool_]
+    is_changing: bool
+    heard_ps: int
+
+
+class Senders(NamedTuple):
+    """What a network knows of every flow at its sender; times are NEVER where they are not yet.
+
+    `heard_ps` is 0 before the first ACK, `computes` says which are computations.
+    """
+
+    started_ps: NDArray[np.int64]
+    done_ps: NDArray[np.int64]
+    heard_ps: NDArray[np.int64]
+    acked: NDArray[np.int64]
+    sent: NDArray[np.int64]
+    computes: NDArray[np.bool_]
+
+
+def standing(now_ps: int, senders: Senders, is_changing: bool = False) -> Standing:
+    """Return how far a run is; `is_changing` where routes or links are about to change."""
+    has_begun = senders.started_ps != NEVER
+    is_done = has_begun & (senders.done_ps != NEVER)
+    is_open = has_begun & ~is_done
+    times = (
+        np.where(is_done, senders.done_ps, 0),
+        np.where(is_open, senders.heard_ps, 0),
+        # A planned start may lie ahead.
+        np.where(senders.started_ps <= now_ps, senders.started_ps, 0),
+    )
+    return Standing(
+        reached=int(senders.acked.sum() + has_begun.sum() + is_done.sum()),
+        sent=senders.sent,
+        is_open=is_open,
+        is_changing=is_changing or bool((is_open & senders.computes).any()),
+        heard_ps=max(int(time_ps.max(initial=0)) for time_ps in times),
+    )
+
+
+def patience(scenario: Scenario, events: Timeline, follows_ps: int = 0) -> Patience:
+    """Return what a scenario's run is given.
+
+    `follows_ps`: how much later than its change a link's state may still have consequences.
+    """
+    # Whoever routes by itself needs time to find out what has changed.
+    last_ps = events.last_change_ps
+    rtt_ps = scenario.zero_load_rtt_ps
+    timeout_ps = ceil(max(FIRST_TIMEOUT_RTT, scenario.transport.timer_floor_rtt) * rtt_ps)
+    gap_ps = (scenario.transport.packets_per_ack - 1) * scenario.slot_ps
+    return Patience(
+        settled_ps=last_ps + (follows_ps if last_ps else 0),
+        wait_ps=ROUND_TRIPS * _round_trip_ps(scenario, _slot_ps) + timeout_ps + gap_ps,
+        queues_ps=ROUND_TRIPS * _round_trip_ps(scenario, _full_queue_ps),
+        tries=_tries(scenario),
+    )
+
+
+def _round_trip_ps(scenario: Scenario, hop_ps: Callable[[Scenario, Level], int]) -> int:
+    """Return what the hops of the longest path take, there and back, where all links are slow."""
+    share = Fraction(str(slowest(scenario)))
+    levels = scenario.tree.levels(scenario.tree.most_hops)
+    return 2 * sum(ceil(hop_ps(scenario, Level(level)) / share) for level in levels)
+
+
+def _slot_ps(scenario: Scenario, level: Level) -> int:
+    """Return what a packet takes that finds a link free."""
+    size = scenario.data_bytes + scenario.packets.gap_bytes
+    return scenario.latencies_ps[level] + scenario.tx_ps(size, level)
+
+
+def _full_queue_ps(scenario: Scenario, level: Level) -> int:
+    """Return how long a full queue holds a packet up; NEVER where buffers have no limit."""
+    if not scenario.fabric.queue_bytes:
+        return NEVER
+
+    # Of the smallest packets most gaps go into a buffer; a lane is as long again.
+    packets = ceil(scenario.fabric.queue_bytes / scenario.ack_bytes)
+    lanes = 2 if scenario.transport.trimming else 1
+    size = scenario.ack_bytes + scenario.packets.gap_bytes
+    return lanes * packets * scenario.tx_ps(size, level)
+
+
+def _tries(scenario: Scenario) -> int:
+    """Return how many packets in vain show that a flow has no chance."""
+    # One path in all may be alive. Who takes the same one each time has tried all that it will.
+    tree = scenario.tree
+    is_fixed = scenario.host_rule is None and scenario.scheme.label_rule is LabelRule.FIXED
+    is_fixed = is_fixed and scenario.scheme.chooser in (Chooser.HASH, Chooser.NUMBERED)
+    paths = 1 if is_fixed else max(1, tree.edge_uplinks * max(1, tree.agg_uplinks))
+
+    # Of what links lose at random, the packet and its ACK must both get through.
+    losses = [loss for loss in scenario.failures.losses if loss.share < 1]
+    worst = max((loss.share for loss in losses), default=0)
+    crossed = min(tree.most_hops, sum(2 if loss.switch else 1 for loss in losses))
+    chance = (1 - worst) ** (2 * crossed) / paths
+    return LEAST_TRIES if chance == 1 else ceil(log(TRUST) / chance)
+
+
+@dataclass(slots=True)
+class Watch:
+    """Looks at a run now and then, and sees when it stands still for good.
+
+    Whoever runs it asks `is_over` at `next_ps`: seldom, the less the longer nothing happens, so
+    that it costs nothing.
+    """
+
+    patience: Patience
+    next_ps: int
+    since_ps: int = 0
+    heard_ps: int = 0
+    _reached: int = -1
+    _last_sent: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    _rounds: int = 0
+    _was_changing: bool = False
+    _sent: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    @classmethod
+    def of(cls, patience: Patience) -> "Watch":
+        """Return a watch that first looks when a run could stand still since its start."""
+        return cls(patience, next_ps=max(patience.wait_ps, patience.settled_ps))
+
+    def is_over(self, now_ps: int, standing: Standing) -> bool:
+        """Return whether nothing can happen any more; call it at `next_ps`."""
+        # What was about to change at the last look may have changed just now.
+        may_move = standing.is_changing or self._was_changing
+        has_moved = standing.reached != self._reached or len(self._sent) == 0
+        self._was_changing = standing.is_changing
+        if has_moved or may_move or self.since_ps < self.patience.settled_ps:
+            self._reached = standing.reached
+            self._sent = self._last_sent = standing.sent.copy()
+            self._rounds = 0
+            self.since_ps = now_ps
+            self.heard_ps = min(now_ps, standing.heard_ps)
+            self.next_ps = now_ps + self._wait_ps
+            return False
+
+        # SACK's timeouts double, and so does the time between looks that see no packet.
+        is_sending = bool(np.all((standing.sent - self._last_sent)[standing.is_open] > 0))
+        self.next_ps = now_ps + (
+            self._wait_ps if is_sending else max(self._wait_ps, now_ps - self.since_ps)
+        )
+        self.heard_ps = min(self.since_ps, standing.heard_ps)
+        if not is_sending:
+            return False
+
+        # What was sent just before a look may still be answered: the look before must have seen
+        # enough.
+        in_vain = (self._last_sent - self._sent)[standing.is_open]
+        self._last_sent = standing.sent.copy()
+        self._rounds += 1
+        return self._rounds >= LEAST_ROUNDS and bool(np.all(in_vain >= self.patience.tries))
+
+    @property
+    def _wait_ps(self) -> int:
+        queues_ps = min(self.patience.queues_ps, SENDERS_A_LINK * self.heard_ps)
+        return self.patience.wait_ps + queues_ps
+
+
+def why_still(scenario: Scenario, events: Timeline, since_ps: int) -> str:
+    """Say since when a run stands still, and why, where that is known."""
+    reason = _reason(scenario, events)
+    return (
+        f"no progress since {since_ps / PS_PER_US:.3f} us, and nothing can change that any more"
+        f"{f': {reason}' if reason else ''}"
+    )
+
+
+def _reason(scenario: Scenario, events: Timeline) -> str:
+    down = sorted(_down_for_good(events) - _avoided(events))
+    if down and not scenario.failures.local_repair:
+        links = ", ".join(link_name(scenario.tree, link) for link in down[:NAMED])
+        more = f" and {len(down) - NAMED} more" if len(down) > NAMED else ""
+        are = "is" if len(down) == 1 else "are"
+        return f"{links}{more} {are} down for good, and routes still lead there"
+
+    lossy = [loss.name for loss in scenario.failures.losses if loss.share == 1]
+    return f"{lossy[0]} loses all its packets" if lossy else ""
+
+
+def _down_for_good(events: Timeline) -> Links:
+    down: Links = frozenset()
+    for change in events.changes:
+        down = down - change.up | change.down
+
+    return down
+
+
+def _avoided(events: Timeline) -> Links:
+    return events.routes[-1].failed if events.routes else events.first_routes

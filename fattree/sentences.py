@@ -1,0 +1,28 @@
+"""The sentences below the fields of our models: what pages and schemas say of them."""
+
+import ast
+import inspect
+from itertools import pairwise
+
+from pydantic import BaseModel
+
+
+def sentences(model: type[BaseModel]) -> dict[str, str]:
+    """Return what stands below a model's fields, its own and those that it inherits.
+
+    pydantic could read them itself, but would do so whenever the model is imported.
+    """
+    found = {}
+    for owner in reversed(model.__mro__):
+        if not issubclass(owner, BaseModel) or owner is BaseModel:
+            continue
+
+        (tree,) = ast.parse(inspect.getsource(owner)).body
+        for above, below in pairwise(tree.body if isinstance(tree, ast.ClassDef) else ()):
+            match above, below:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(
+                    value=ast.Constant(value=str(text))
+                ):
+                    found[name] = " ".join(text.split())
+
+    return found

@@ -1,0 +1,1 @@
+"""The fabric itself: levels, bundles and ports, and what its switches and hosts are called."""

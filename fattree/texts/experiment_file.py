@@ -1,0 +1,255 @@
+"""Read experiment files: TOML in, `Experiment` out, one line for whatever is wrong.
+
+Sizes (keys that end in `_bytes`) may be written as text: "1MiB", "64KiB", "16 MB". `convergence_rtt
+= inf` is plain TOML.
+"""
+
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from fattree.demand.traffic import check_collective
+from fattree.errors import ExperimentError, FabricError
+from fattree.experiment.collective import no_such_key
+from fattree.experiment.model import Experiment, Scenario
+from fattree.experiment.own import LIKE
+from fattree.files.text_file import read_text
+from fattree.policies import POLICIES
+from fattree.routes.failures import named_outages
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+from fattree.texts.experiment_writer import toml_value
+from fattree.texts.explanations import KeyPath, Where, explain, nearest
+
+# No more digits than a double holds exactly.
+SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([kKMGT]?)(i?)B", re.ASCII)
+PREFIXES = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
+
+
+def load_experiment(
+    path: str | Path, overrides: Iterable[str] = (), takes_program: bool = False
+) -> Experiment:
+    """Read an experiment file and apply overrides such as `fabric.k=8` or `policies=ofan,jsq`.
+
+    Raises ExperimentError.
+
+    A `collective.file` is sought in the experiment's folder, one in an override in the current
+    folder; so is `program.file`. A `[program]` is refused unless the caller runs P4.
+    """
+    text = read_text(path, ExperimentError)
+    if not _parse_toml(text, str(path)):
+        raise ExperimentError(
+            f"{path}: the file sets nothing: ofan experiments show demo is an example"
+        )
+
+    return parse_experiment(
+        text,
+        source=str(path),
+        overrides=overrides,
+        folder=Path(path).parent,
+        takes_program=takes_program,
+    )
+
+
+def parse_experiment(
+    text: str,
+    source: str,
+    overrides: Iterable[str] = (),
+    folder: Path | None = None,
+    takes_program: bool = False,
+) -> Experiment:
+    """Read an experiment from TOML text.
+
+    `source` names it in errors, relative paths start at `folder`.
+    """
+    values = _parse_toml(text, source)
+    _anchor(values, folder)
+    place = Where(text, source, [_override(values, override) for override in overrides])
+
+    try:
+        experiment = Experiment.model_validate(_sizes(values))
+    except ValidationError as error:
+        raise ExperimentError(explain(error, place, values)) from None
+    except RecursionError:
+        raise ExperimentError(f"{source}: a key is nested too deeply") from None
+
+    for path, problem in _problems(experiment):
+        raise ExperimentError(f"{place.of(path)}: {problem}")
+
+    if experiment.program and not takes_program:
+        raise ExperimentError(
+            f"{place.of(('program',))}: only `ofan emulate` runs a program of yours"
+            " that a file names; `sim` and `compare` take --program FILE"
+        )
+
+    return experiment
+
+
+def host_rule_settings(file: Path | None, like: str | None) -> list[str]:
+    """Return the overrides that let a host rule run in place of an experiment's load balancers.
+
+    Those that are named later run beside it. Raises ExperimentError for `like` without a file.
+    """
+    if file is None:
+        if like:
+            raise ExperimentError("--like needs --program or --host-rule")
+
+        return []
+
+    values = {"file": str(file)} | ({"like": like} if like else {})
+    return [f"host_rule={toml_value(values)}", "policies=[]"]
+
+
+def agent_packet_settings(file: Path | None) -> list[str]:
+    """Return the overrides that let hosts send packets of the user's."""
+    return [f"agent_packet={toml_value({'file': str(file)})}"] if file else []
+
+
+def _parse_toml(text: str, source: str) -> dict[str, Any]:
+    try:
+        values: dict[str, Any] = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ExperimentError(
+            f"{source}: not TOML: "
+            f"{str(error).splitlines()[0] if str(error) else 'nested too deeply'}"
+        ) from None
+
+    return values
+
+
+# The tables that name a file.
+FILES = ("collective", "program", "host_rule", "agent_packet")
+
+
+def _anchor(values: dict[str, Any], folder: Path | None) -> None:
+    jobs = values.get("jobs")
+    tables = [values.get(name) for name in FILES]
+    tables += [
+        job.get("collective")
+        for job in (jobs if isinstance(jobs, list) else ())
+        if isinstance(job, dict)
+    ]
+    fabric = values.get("fabric")
+    if folder and isinstance(fabric, dict) and isinstance(fabric.get("topology"), str):
+        fabric["topology"] = str(folder / fabric["topology"])
+
+    for table in tables:
+        if folder is not None and isinstance(table, dict) and isinstance(table.get("file"), str):
+            table["file"] = str(folder / table["file"])
+
+
+def _override(values: dict[str, Any], override: str) -> KeyPath:
+    """Set one `a.b=value` in the nested values and return its path.
+
+    A value is TOML, or else text.
+    """
+    key, separator, text = override.partition("=")
+    path = tuple(part.strip() for part in key.split("."))
+    if not separator or not all(path):
+        raise ExperimentError(f"{override!r}: expected KEY=VALUE, as in fabric.k=8")
+
+    table = values
+    for part in path[:-1]:
+        table = table.setdefault(part, {})
+        if not isinstance(table, dict):
+            raise ExperimentError(f"{override!r}: {part} is not a table")
+
+    table[path[-1]] = _value(path[-1], text.strip())
+    return path
+
+
+def _value(key: str, text: str) -> Any:
+    # What is no TOML is text, so that a shell's user need not quote twice: `matrix=ring`. Load
+    # balancers are a list.
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return [part.strip() for part in text.split(",")] if key == "policies" else text
+
+
+def _sizes(values: Any) -> Any:
+    """Replace sizes in text by bytes, in keys that end in `_bytes`."""
+    if isinstance(values, list):
+        return [_sizes(value) for value in values]
+
+    if not isinstance(values, dict):
+        return values
+
+    return {
+        key: _bytes(value) if str(key).endswith("_bytes") else _sizes(value)
+        for key, value in values.items()
+    }
+
+
+def _bytes(value: Any) -> Any:
+    found = SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
+    if not found:
+        return value
+
+    number, prefix, binary = found.groups()
+    size = float(number) * (1024 if binary else 1000) ** PREFIXES[prefix]
+
+    # Half a byte stays text, which pydantic then refuses with the key's name.
+    return int(size) if size == int(size) else value
+
+
+def size_in_bytes(text: str) -> int:
+    """Return the bytes of "1MiB", "64KiB", "16 MB" or a plain number; raises ExperimentError."""
+    size = int(text) if text.isascii() and text.isdigit() else _bytes(text)
+    if not isinstance(size, int):
+        raise ExperimentError(
+            f"{text!r} is not a size: expected bytes, or a number and a unit, as in 1MiB or 64 KB"
+        )
+
+    return size
+
+
+def _problems(experiment: Experiment) -> Iterator[tuple[KeyPath, str]]:
+    """Yield what pydantic cannot see, with its key: names, and traffic that does not fit."""
+    if not (experiment.policies or experiment.program or experiment.host_rule):
+        yield ("policies",), "policies is empty: name at least one load balancer"
+
+    for slug in experiment.policies:
+        if slug not in POLICIES:
+            yield (
+                ("policies",),
+                f"no load balancer {slug!r}{nearest(slug, POLICIES)}; "
+                f"there are {', '.join(POLICIES)}",
+            )
+
+        if experiment.policies.count(slug) > 1:
+            yield ("policies",), f"policies names {slug} twice"
+
+    scenario = next(
+        experiment.model_copy(update={"policies": experiment.policies or LIKE[:1]}).scenarios()
+    )
+    try:
+        named_outages(scenario)
+    except FabricError as error:
+        yield ("failures", "events"), str(error)
+
+    yield from _traffic_problems(scenario)
+
+
+def _traffic_problems(scenario: Scenario) -> Iterator[tuple[KeyPath, str]]:
+    for number, job in enumerate(scenario.jobs):
+        for key in job.collective.unheeded:
+            yield ("jobs", number, "collective", key), no_such_key(job.collective, key)
+
+    collective = scenario.collective
+    for key in collective.unheeded:
+        yield ("collective", key), no_such_key(collective, key)
+
+    try:
+        check_collective(scenario)
+    except FabricError as error:
+        given = {"pairs": collective.pairs, "file": collective.file}.get(collective.matrix)
+        place = ("collective", collective.matrix if given else "matrix")
+        yield ("jobs",) if scenario.jobs else place, str(error)

@@ -1,0 +1,244 @@
+"""Read sweep files: an experiment file whose last table, `[sweep]`, lists values of keys.
+
+Every combination is run.
+
+    [sweep]
+    "fabric.k" = [4, 8]
+    "collective.message_bytes" = ["64KiB", "1MiB"]
+"""
+
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from fattree.errors import ExperimentError
+from fattree.experiment.base import WITHOUT_EFFECT
+from fattree.experiment.model import Experiment, Scenario
+from fattree.files.text_file import read_text
+from fattree.texts.experiment_file import FILES, parse_experiment, size_in_bytes
+from fattree.texts.experiment_writer import toml_value
+from fattree.texts.explanations import likely
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+HEADER = re.compile(r"^\s*\[\s*sweep\s*\]", re.MULTILINE)
+MOST_RUNS = 1_000_000
+PATHS = {"fabric.topology", *(f"{table}.file" for table in FILES)}
+
+
+def load_sweep(path: str | Path, overrides: Iterable[str] = ()) -> list[Scenario]:
+    """Read a sweep file and return its runs: all combinations, seeds and load balancers.
+
+    Raises ExperimentError.
+    """
+    return parse_sweep(read_text(path, ExperimentError), str(path), overrides, Path(path).parent)
+
+
+def parse_sweep(
+    text: str, source: str, overrides: Iterable[str] = (), folder: Path | None = None
+) -> list[Scenario]:
+    """Return the runs of a sweep in TOML text; `source` names it in errors.
+
+    Files, swept ones too, are sought in `folder`, those in an override in the current one. Without
+    `[sweep]`, the runs are those of the experiment. An override takes the place of a key's values.
+    """
+    header = HEADER.search(text)
+    settings = list(overrides)
+    overridden = {setting.partition("=")[0].strip() for setting in settings}
+    axes = _axes(text, header.start(), source) if header else {}
+    # What the command line says holds for all runs.
+    axes = {key: values for key, values in axes.items() if key not in overridden}
+    axes = {key: _anchored(key, values, folder) for key, values in axes.items()}
+    base = _base(
+        text[: header.start()] if header else text,
+        axes,
+        text,
+        source,
+        overrides=settings,
+        folder=folder,
+    )
+
+    if prod(map(len, axes.values())) * base.runs > MOST_RUNS:
+        raise ExperimentError(f"{source}: more than {MOST_RUNS:,} runs")
+
+    # Each value on its own first: an error names one key and not a combination.
+    values = base.model_dump()
+    for key, choices in axes.items():
+        for value in choices:
+            _experiment(values, {key: value}, text, source)
+
+    return list(_scenarios(values, axes, text, source))
+
+
+def _base(
+    head: str,
+    axes: Mapping[str, list[Any]],
+    text: str,
+    source: str,
+    *,
+    overrides: Iterable[str],
+    folder: Path | None,
+) -> Experiment:
+    """Return the experiment above `[sweep]`.
+
+    Its collective is that of the sweep's first values: which keys it may have depends on them.
+    """
+    first = {key: values[0] for key, values in axes.items() if key.startswith("collective.")}
+    try:
+        return parse_experiment(
+            head,
+            source,
+            [*overrides, *(f"{key}={toml_value(value)}" for key, value in first.items())],
+            folder=folder,
+        )
+    except ExperimentError as error:
+        message = str(error)
+        for key in first:
+            message = message.replace(f"--set {key}:", f"{_where(key, text, source)}:")
+
+        raise ExperimentError(message) from None
+
+
+def _anchored(key: str, values: list[Any], folder: Path | None) -> list[Any]:
+    if folder is None or key not in PATHS:
+        return values
+
+    return [str(folder / value) if isinstance(value, str) else value for value in values]
+
+
+def _axes(text: str, start: int, source: str) -> dict[str, list[Any]]:
+    """Return the values of every swept key, sizes in bytes."""
+    # Read alone, the tail shows whether any table follows; all of the text, that nothing is twice.
+    try:
+        everything = tomllib.loads(text)
+        tail = tomllib.loads(text[start:])
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ExperimentError(f"{source}: not TOML: {error or 'nested too deeply'}") from None
+
+    line = text.count("\n", 0, start) + 1
+    if set(tail) != {"sweep"}:
+        raise ExperimentError(f"{source}:{line}: [sweep] must be the last table of the file")
+
+    return {
+        key: _choices(key, value, _where(key, text, source))
+        for key, value in _dotted(everything["sweep"])
+    }
+
+
+def _dotted(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    # "fabric.k" in quotes is one key, fabric.k without them a table in a table: both are meant.
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _dotted(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _choices(key: str, values: Any, where: str) -> list[Any]:
+    if not isinstance(values, list) or not values:
+        raise ExperimentError(
+            f'{where}: {key}: expected a list of values, as in "fabric.k" = [4, 8]'
+        )
+
+    if not key.endswith("_bytes"):
+        return values
+
+    try:
+        return [size_in_bytes(value) if isinstance(value, str) else value for value in values]
+    except ExperimentError as error:
+        raise ExperimentError(f"{where}: {key}: {error}") from None
+
+
+def _scenarios(
+    values: dict[str, Any], axes: dict[str, list[Any]], text: str, source: str
+) -> Iterator[Scenario]:
+    for point in product(*axes.values()):
+        yield from _experiment(
+            values, dict(zip(axes, point, strict=True)), text, source
+        ).scenarios()
+
+
+def _experiment(
+    values: dict[str, Any], point: Mapping[str, Any], text: str, source: str
+) -> Experiment:
+    """Return the experiment at one point of the sweep.
+
+    Raises ExperimentError with the line of the key that is wrong.
+    """
+    merged = values
+    for key, value in point.items():
+        merged = _replaced(merged, key.split("."), value)
+        # The text that is there is of the file that was.
+        if key in ("host_rule.file", "agent_packet.file"):
+            merged = _replaced(merged, [key.partition(".")[0], "text"], None)
+
+    try:
+        experiment = Experiment.model_validate(merged)
+        next(experiment.scenarios(), None)
+    except ValidationError as error:
+        raise ExperimentError(_explain(error, merged, point, text, source)) from None
+
+    return experiment
+
+
+def _replaced(values: Any, path: list[str], value: Any) -> Any:
+    if not path:
+        return value
+
+    table = values if isinstance(values, dict) else {}
+    return {**table, path[0]: _replaced(table.get(path[0], {}), path[1:], value)}
+
+
+def _explain(
+    error: ValidationError,
+    merged: Mapping[str, Any],
+    point: Mapping[str, Any],
+    text: str,
+    source: str,
+) -> str:
+    problem = error.errors()[0]
+    name = ".".join(map(str, problem["loc"]))
+    if problem["type"] == WITHOUT_EFFECT and f"{name}.{problem['ctx']['key']}" in point:
+        name = f"{name}.{problem['ctx']['key']}"
+
+    key = next(
+        (
+            key
+            for key in point
+            if name == key or name.startswith(f"{key}.") or key.startswith(f"{name}.")
+        ),
+        next(iter(point)),
+    )
+
+    if problem["type"] == "extra_forbidden":
+        return f"{_where(key, text, source)}: unknown key {key}{likely(problem['loc'], merged)}"
+    if problem["type"] == WITHOUT_EFFECT:
+        return f"{_where(key, text, source)}: {problem['msg']}"
+
+    message = problem["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+    return f"{_where(key, text, source)}: {key} = {point[key]!r}: {message}"
+
+
+def _where(key: str, text: str, source: str) -> str:
+    """Return `file:line` of a key in the sweep table, or of the table."""
+    header = HEADER.search(text)
+    assert header is not None
+    first = text.count("\n", 0, header.start()) + 1
+
+    for number, line in enumerate(text[header.start() :].splitlines(), start=first):
+        if "=" in line and line.partition("=")[0].translate(_QUOTES).strip() == key:
+            return f"{source}:{number}"
+
+    return f"{source}:{first}"
+
+
+_QUOTES = str.maketrans("", "", "\"'")

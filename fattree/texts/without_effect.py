@@ -1,0 +1,130 @@
+"""What an experiment says and no run of it heeds, in a line each: nothing is silently ignored.
+
+Refused is what can have no effect in any experiment (`fattree.experiment`); this depends on the
+load balancers that run and on when their flows end.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from fattree.demand import traffic
+from fattree.experiment.model import BUILT_IN, Scenario, Settings
+from fattree.policies import POLICIES, ROTATIONS, Chooser, LabelRule
+from fattree.records.record import Record
+from fattree.units import PS_PER_NS, PS_PER_US
+
+
+class Reader(NamedTuple):
+    """Which runs heed a key, and why others do not."""
+
+    reads: Callable[[Scenario], bool]
+    why: str
+
+
+def _switches(*choosers: Chooser) -> Reader:
+    """Return the runs whose switches choose so; a program of the user's may heed anything."""
+    slugs = [slug for slug, policy in POLICIES.items() if policy.chooser in choosers]
+    return Reader(
+        lambda one: one.policy in slugs or one.program not in (None, BUILT_IN), _named(slugs)
+    )
+
+
+def _hosts(rule: LabelRule) -> Reader:
+    """Return the runs whose hosts choose labels so; a host rule of the user's may heed anything."""
+    slugs = [slug for slug, policy in POLICIES.items() if policy.label_rule == rule]
+    return Reader(lambda one: one.policy in slugs or one.host_rule is not None, _named(slugs))
+
+
+def _named(slugs: Iterable[str]) -> str:
+    return f"it is for {', '.join(slugs)}"
+
+
+ROTATION = _switches(*ROTATIONS)
+PLB = _hosts(LabelRule.PLB)
+REPS = _hosts(LabelRule.REPS)
+READERS = {
+    "packets.tunnel_bytes": _switches(Chooser.WAYPOINT),
+    "load_balancer.rr_pointer": _switches(Chooser.ROUND_ROBIN),
+    "load_balancer.schedule_orders": ROTATION,
+    "load_balancer.edge_pointers": ROTATION,
+    "load_balancer.agg_pointers": ROTATION,
+    "load_balancer.queue_staleness_ns": _switches(
+        Chooser.BINNED, Chooser.SHORTEST, Chooser.ROTATION_SHORTEST_START
+    ),
+    "load_balancer.bins_percent": _switches(Chooser.BINNED),
+    "load_balancer.plb_acks": PLB,
+    "load_balancer.plb_percent": PLB,
+    "load_balancer.plb_gaps": PLB,
+    "load_balancer.freeze_us": REPS,
+    "load_balancer.reps_explore_packets": REPS,
+    "transport.sack_threshold": Reader(
+        lambda one: one.transport.recovery == "sack" or one.host_rule is not None,
+        'transport.recovery = "erasure" resends no packet',
+    ),
+    "failures.at_ns": Reader(lambda one: one.failures.rate > 0, "failures.rate is 0"),
+    "failures.convergence_rtt": Reader(
+        lambda one: bool(one.failures.rate or one.failures.events or one.failures.degraded),
+        "no link fails",
+    ),
+    "failures.local_repair": Reader(
+        lambda one: bool(one.failures.rate or one.failures.events), "no link fails"
+    ),
+}
+
+
+def unread(scenarios: Iterable[Scenario]) -> list[str]:
+    """Return a line for each key that has another value than by default, and that no run heeds."""
+    unheeded: dict[str, bool] = {}
+    for scenario in scenarios:
+        for key, reader in READERS.items():
+            if unheeded.get(key, True) and _value(scenario, key) != DEFAULTS[key]:
+                unheeded[key] = not reader.reads(scenario)
+
+    return [
+        f"{key} has no effect here: {READERS[key].why}" for key, is_so in unheeded.items() if is_so
+    ]
+
+
+def _value(settings: Settings, key: str) -> Any:
+    table, _, name = key.partition(".")
+    return getattr(getattr(settings, table), name)
+
+
+DEFAULTS = {key: _value(Settings(), key) for key in READERS}
+
+
+def late(runs: Iterable[tuple[Scenario, Record]]) -> list[str]:
+    """Return a line for each failure that began when the flows of runs had finished."""
+    found: dict[tuple[str, float], int] = {}
+    total = 0
+    for scenario, record in runs:
+        total += 1
+        for name, at_ns in _beginnings(scenario):
+            at_ps = at_ns * PS_PER_NS
+            # Only then it takes reading the traffic: a CCT counts from each flow's own start.
+            is_late = at_ps > record.cct_ps and at_ps > record.cct_ps + _last_start_ps(scenario)
+            found[name, at_ns] = found.get((name, at_ns), 0) + is_late
+
+    return [
+        f"{name} at {at_ns * PS_PER_NS / PS_PER_US:,g} us came after the last flow had finished"
+        + (f", in {count} of {total} runs" if count < total else "")
+        for (name, at_ns), count in found.items()
+        if count
+    ]
+
+
+def _beginnings(scenario: Scenario) -> Iterator[tuple[str, float]]:
+    """Yield what fails or slows down during a run, and from when on in ns."""
+    failures = scenario.failures
+    if failures.rate and failures.at_ns:
+        yield "the failure of failures.rate's links", failures.at_ns
+
+    for event in failures.events:
+        yield f"the failure of {event.name}", event.down_ns
+
+    for slow in failures.degraded:
+        yield f"the slowing down of {slow.name}", slow.at_ns
+
+
+def _last_start_ps(scenario: Scenario) -> int:
+    return int(traffic.flows(scenario).start_ps.max(initial=0))

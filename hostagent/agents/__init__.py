@@ -1,0 +1,1 @@
+"""The processes of agents: their sockets, and what confines them."""

@@ -1,0 +1,209 @@
+"""A host's link on a real interface: the model's rate, gap and latency in front of a packet socket.
+
+The software is late by what the scheduler makes it wait. Departures are therefore dated by the
+model (when the link was free and the flow due), and only what is later than a packet's time on the
+wire counts as a new start: lateness does not add up from packet to packet, and nothing is caught up
+with a burst.
+"""
+
+import socket
+import struct
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fattree.experiment.model import Scenario
+from fattree.routes.slow_links import FULL
+from hostagent.agents.process import inside
+from hostagent.endpoint import Endpoint, MisdeliveryError, StalePacketError
+from hostagent.transports.state import NEVER
+
+# Of <linux/if_ether.h>, <linux/if_packet.h> and <asm-generic/socket.h>.
+ETH_P_ALL = 3
+SOL_PACKET = 263
+PACKET_STATISTICS = 6
+PACKET_IGNORE_OUTGOING = 23
+SO_SNDBUFFORCE = 32
+SO_RCVBUFFORCE = 33
+
+# Room for about a thousand data packets of 4 KiB while the agent serves its other hosts.
+BUFFER_BYTES = 4 << 20
+
+# Jumbo frames of 9,000 bytes, and headers.
+FRAME_BYTES = 9_200
+
+# A flood at one host must not keep the agent from the deadlines of the others.
+BATCH = 64
+
+
+@dataclass(slots=True)
+class Counts:
+    """What has passed a host's link.
+
+    `refused` were not accepted by the kernel, `missed` not taken from it in time; `stale` are of
+    earlier runs, `foreign` nobody's here.
+    """
+
+    data_sent: int = 0
+    acks_sent: int = 0
+    received: int = 0
+    refused: int = 0
+    missed: int = 0
+    stale: int = 0
+    foreign: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LinkTimes:
+    """The scenario's figures of a host's link, in picoseconds, for the two classes (data, ACK)."""
+
+    latency_ps: int
+    on_wire_ps: tuple[int, int]
+    slot_ps: tuple[int, int]
+
+
+def link_times(scenario: Scenario, share: float = FULL) -> LinkTimes:
+    """Return the figures of a host's link that carries a share of its rate."""
+    sizes = scenario.data_bytes, scenario.ack_bytes
+    gap = scenario.packets.gap_bytes
+    data, ack = (
+        (scenario.tx_ps(size, share=share), scenario.tx_ps(size + gap, share=share))
+        for size in sizes
+    )
+    on_wire, slot = zip(data, ack, strict=True)
+    return LinkTimes(scenario.latency_ps, on_wire, slot)
+
+
+class Nic:
+    """One host: its rules (`endpoint`), its link's timing, its socket.
+
+    `clock` is the run's time in ps.
+    """
+
+    __slots__ = (
+        "_free_ps",
+        "_is_halted",
+        "_now_ps",
+        "_wire",
+        "clock",
+        "counts",
+        "endpoint",
+        "socket",
+        "times",
+    )
+
+    def __init__(
+        self, link: socket.socket, endpoint: Endpoint, times: LinkTimes, clock: Callable[[], int]
+    ) -> None:
+        self.socket = link
+        self.endpoint = endpoint
+        self.times = times
+        self.clock = clock
+        self.counts = Counts()
+        self._wire: deque[tuple[int, bytes]] = deque()
+        self._free_ps = 0
+        self._now_ps = 0
+        self._is_halted = False
+
+    def due_ps(self) -> int:
+        """Return when `act` has something to do, NEVER if nothing until a packet arrives."""
+        if self._is_halted:
+            due = NEVER
+        else:
+            due = min(self.endpoint.timer_ps(), max(self._free_ps, self.endpoint.wake_ps()))
+
+        return min(due, self._wire[0][0]) if self._wire else due
+
+    def act(self) -> None:
+        """Do what is due: start packets, and hand over those whose last bit has arrived."""
+        # A start that is late by less than a slot is dated when it was due, so that the rate is the
+        # model's. One that is later begins now: the missed slots are not caught up with.
+        now = self.clock()
+        # Computations end when they should have, too, so that what follows them is not late twice.
+        while not self._is_halted and (ended_ps := self.endpoint.timer_ps()) <= now:
+            self._now_ps = max(self._now_ps, ended_ps)
+            self.endpoint.elapse(self._now_ps)
+
+        while (
+            not self._is_halted
+            and (due := max(self._free_ps, self.endpoint.wake_ps(), self._now_ps)) <= now
+        ):
+            self._start(due if now - due <= self.times.slot_ps[0] else now)
+
+        while self._wire and self._wire[0][0] <= now:
+            self._hand_over(self._wire.popleft()[1])
+
+    def halt(self) -> None:
+        """Start no packet any more; those that are on the wire arrive."""
+        self._is_halted = True
+
+    def _start(self, start_ps: int) -> None:
+        # The endpoint's time never runs backwards, though starts are dated back.
+        self._now_ps = start_ps
+        departure = self.endpoint.send(start_ps)
+        if departure is None:
+            return
+
+        held_ps = self.times.slot_ps[departure.is_ack]
+        self._free_ps = start_ps + max(held_ps, self.endpoint.kept_ps(departure.is_ack))
+        self._wire.append(
+            (
+                start_ps + self.times.on_wire_ps[departure.is_ack] + self.times.latency_ps,
+                departure.frame,
+            )
+        )
+
+        if departure.is_ack:
+            self.counts.acks_sent += 1
+        else:
+            self.counts.data_sent += 1
+
+    def _hand_over(self, frame: bytes) -> None:
+        try:
+            self.socket.send(frame)
+        except OSError:
+            self.counts.refused += 1
+
+    def receive(self) -> bool:
+        """Take in the frames that wait in the socket, a batch at most; return whether more may."""
+        for _ in range(BATCH):
+            try:
+                frame = self.socket.recv(FRAME_BYTES)
+            except OSError:
+                return False
+
+            self._now_ps = max(self._now_ps, self.clock())
+            try:
+                self.endpoint.receive(self._now_ps, frame)
+                self.counts.received += 1
+            except StalePacketError:
+                self.counts.stale += 1
+            except MisdeliveryError:
+                self.counts.foreign += 1
+
+        return True
+
+    def final_counts(self) -> Counts:
+        """Return the counts with what the kernel has dropped since the last call."""
+        # Reading resets the kernel's two counters, packets and drops (packet(7)).
+        dropped = struct.unpack("II", self.socket.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8))[1]
+        self.counts.missed += dropped
+        return self.counts
+
+
+def open_link(pid: int, interface: str) -> socket.socket:
+    """Open a packet socket on an interface in the network namespace of a process.
+
+    Raises OSError.
+    """
+    # Protocol 0, "none": before the bind nothing arrives from any interface (packet(7)). FORCE
+    # passes over rmem_max and wmem_max.
+    with inside(pid):
+        link = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+        link.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
+        link.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER_BYTES)
+        link.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, BUFFER_BYTES)
+        link.bind((interface, ETH_P_ALL))
+
+    link.setblocking(False)
+    return link

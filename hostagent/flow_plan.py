@@ -1,0 +1,48 @@
+"""What a run has planned for a host: its flows, and who waits for whom."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+
+class FlowPlan(NamedTuple):
+    """One flow of a run.
+
+    It starts at `start_ps`, or when all of `after` are complete here (`Rules.awaits_acks`), and is
+    due a phase later. Without packets it is a computation that takes `compute_ps`. `in_turn` says
+    that it leaves as a whole, before what its host begins later.
+    """
+
+    flow: int
+    source: int
+    destination: int
+    packets: int
+    gap_ps: int
+    phase_ps: int
+    start_ps: int
+    hops: int
+    after: tuple[int, ...] = ()
+    compute_ps: int = 0
+    in_turn: int = 0
+
+
+class Waits:
+    """Who waits for whom at a machine: what ends at one of its hosts lets flows of others begin."""
+
+    def __init__(self) -> None:
+        self._blocked: dict[int, int] = {}
+        self._followers: dict[int, list[int]] = {}
+        self._start: dict[int, Callable[[int, int], None]] = {}
+
+    def add(self, plan: FlowPlan, start: Callable[[int, int], None]) -> None:
+        """Let a flow `start` (flow, time) when all that it waits for is complete."""
+        self._blocked[plan.flow] = len(plan.after)
+        self._start[plan.flow] = start
+        for awaited in plan.after:
+            self._followers.setdefault(awaited, []).append(plan.flow)
+
+    def complete(self, flow: int, now_ps: int) -> None:
+        """Start the flows that waited for `flow` alone."""
+        for waiting in self._followers.get(flow, ()):
+            self._blocked[waiting] -= 1
+            if not self._blocked[waiting]:
+                self._start[waiting](waiting, now_ps)

@@ -1,0 +1,70 @@
+"""Which congestion control a flow has: none, Swift's window in three forms, or NSCC's."""
+
+from numba.extending import register_jitable
+
+from hostagent.transports import nscc, swift
+from hostagent.transports.state import Congestion
+
+# Plain integers: kernels compare them with the fields of records.
+FIXED = int(Congestion.FIXED)
+NSCC = int(Congestion.NSCC)
+
+
+@register_jitable
+def start(sender, rules, hops):
+    """Give a flow its first window."""
+    if rules.congestion == NSCC:
+        nscc.start(sender)
+    elif rules.congestion != FIXED:
+        swift.start(sender, rules, hops)
+
+
+@register_jitable
+def allows(sender, rules):
+    """Tell whether one more packet may be outstanding."""
+    # What a switch has cut is not under way, and waits to be sent again.
+    outstanding = sender.sent - sender.acked - sender.trimmed
+    return rules.congestion == FIXED or outstanding < sender.window >> 16
+
+
+@register_jitable
+def on_ack(sender, rules, packets, marked, rtt_ps, now_ps):
+    """Learn from an ACK; `rtt_ps` is negative if it is not known."""
+    if rules.congestion == NSCC:
+        nscc.on_ack(sender, rules, marked=marked, rtt_ps=rtt_ps, now_ps=now_ps)
+    elif rules.congestion != FIXED:
+        swift.on_ack(sender, rules, packets, rtt_ps, now_ps)
+
+
+@register_jitable
+def on_late_hole(sender, rules, now_ps):
+    """Learn that the lowest hole is late. To NSCC that is nothing: it may be reordering."""
+    if rules.congestion != FIXED and rules.congestion != NSCC:
+        swift.on_late_hole(sender, rules, now_ps)
+
+
+@register_jitable
+def on_nack(sender, rules, now_ps):
+    """Learn that a switch has cut a packet: to Swift and its kin it is a late hole.
+
+    What else the NACK reports has arrived, and lets no window grow.
+    """
+    sender.counted = sender.acked
+    if rules.congestion == NSCC:
+        nscc.on_nack(sender, rules, now_ps)
+    elif rules.congestion != FIXED:
+        swift.on_late_hole(sender, rules, now_ps)
+
+
+@register_jitable
+def on_timeout(sender, rules, now_ps):
+    """Learn that the lowest hole has timed out."""
+    if rules.congestion != FIXED and rules.congestion != NSCC:
+        swift.cut(sender, sender.window >> 1, now_ps)
+
+
+@register_jitable
+def on_timed_out(sender, rules):
+    """Learn that a packet is sent again because it has timed out."""
+    if rules.congestion == NSCC:
+        nscc.give_up_a_packet(sender)

@@ -1,0 +1,256 @@
+"""Which flow label (UDP source port) a packet carries (load balancers, "Hosts").
+
+`next_label` runs when a packet leaves, `on_ack` when an acknowledgement has arrived, before
+`transport.on_ack`. Labels have 16 bits.
+"""
+
+from numba.extending import register_jitable
+
+from fattree.draws import Stream, below, component, mix
+from fattree.policies import LabelRule
+from hostagent.transports.state import MOST_PENALTY, PATHS, RING, TRIMMED_PENALTY, PacketState
+from hostagent.transports.timers import timeout_ps
+
+FRESH = int(LabelRule.FRESH)
+PLB = int(LabelRule.PLB)
+REPS = int(LabelRule.REPS)
+BITMAP = int(LabelRule.BITMAP)
+LABEL = int(Stream.LABEL)
+PATIENCE = int(Stream.PLB)
+KNOWN = int(PacketState.ACKED | PacketState.TRIMMED)
+
+# No 16-bit label is negative.
+NO_LABEL = -1
+
+
+@register_jitable
+def start(sender, rules):
+    """Draw the flow's first label and empty its ring."""
+    sender.label = random_label(sender, rules)
+    for entry in range(RING):
+        sender.ring[entry] = NO_LABEL
+
+    if rules.label_rule == PLB:
+        draw_patience(sender, rules)
+    elif rules.label_rule == BITMAP:
+        sender.turn_xor = random_label(sender, rules) % PATHS
+
+
+@register_jitable
+def random_label(sender, rules):
+    """Return the flow's next random label."""
+    # Numbered by the flow's own draws, not by time: every network draws the same labels.
+    label = mix(rules.seed, component(LABEL, sender.flow), sender.draws) & 0xFFFF
+    sender.draws += 1
+    return label
+
+
+@register_jitable
+def next_label(sender, rules, packets, now_ps):
+    """Return the label of the packet that leaves at `now_ps`."""
+    if rules.label_rule == FRESH:
+        return random_label(sender, rules)
+
+    if rules.label_rule == PLB:
+        if expire(sender, rules, packets, now_ps=now_ps):
+            change_label(sender, rules, now_ps)
+    elif rules.label_rule == REPS:
+        return recycled_label(sender, rules, packets, now_ps)
+    elif rules.label_rule == BITMAP:
+        return unpenalised_label(sender, rules, packets, now_ps)
+
+    return sender.label
+
+
+@register_jitable
+def on_ack(sender, rules, label, marked, now_ps):
+    """Learn from an ACK that echoes `label` and whether its data packet was marked."""
+    if rules.label_rule == PLB:
+        judge_path(sender, rules, marked, now_ps)
+    elif rules.label_rule == REPS and not marked:
+        keep_label(sender, label)
+    elif rules.label_rule == BITMAP and marked:
+        penalise(sender, label, 1)
+
+
+@register_jitable
+def on_nack(sender, rules, label, now_ps):
+    """Learn that a switch has cut a packet of this label: its queue was full, not only long.
+
+    PLB takes it for a mark, and REPS as little as that.
+    """
+    if rules.label_rule == PLB:
+        judge_path(sender, rules, True, now_ps)
+    elif rules.label_rule == BITMAP:
+        penalise(sender, label, TRIMMED_PENALTY)
+
+
+@register_jitable
+def expire(sender, rules, packets, now_ps):
+    """Return how many packets have gone unacknowledged for a timeout since the last call.
+
+    REPS forgets their labels, UET Bitmap gives them the most penalty.
+    """
+    # `oldest` never goes back, so each packet is looked at about once in its life. Times grow with
+    # the packet numbers; a resent packet is younger and holds up those behind it for a while.
+    expired = 0
+    limit_ps = timeout_ps(sender, rules)
+    while sender.oldest < sender.sent:
+        packet = packets[sender.oldest & (len(packets) - 1)]
+        if not packet.state & KNOWN:
+            if packet.sent_ps + limit_ps > now_ps:
+                break
+
+            expired += 1
+            if rules.label_rule == REPS:
+                forget_label(sender, packet.label)
+            elif rules.label_rule == BITMAP:
+                penalise(sender, packet.label, MOST_PENALTY)
+
+        sender.oldest += 1
+
+    return expired
+
+
+@register_jitable
+def judge_path(sender, rules, marked, now_ps):
+    """PLB: a path is good while under `plb_percent` of the last `plb_acks` ACKs are marked.
+
+    Leave a bad one.
+    """
+    sender.acks_seen = min(sender.acks_seen + 1, rules.plb_acks)
+    sender.history = ((sender.history << 1) | (1 if marked else 0)) & ((1 << rules.plb_acks) - 1)
+    marks = 0
+
+    for bit in range(rules.plb_acks):
+        marks += (sender.history >> bit) & 1
+
+    # The paper's PLB has no RPC boundaries to wait for: "at most every alpha packets" instead
+    # ("Leading Contenders", 3), which is the patience here.
+    if marks * 100 < rules.plb_percent * sender.acks_seen or sender.good_ps < 0:
+        sender.good_ps = now_ps
+    elif now_ps - max(sender.good_ps, sender.changed_ps) > sender.patience_ps:
+        change_label(sender, rules, now_ps)
+
+
+@register_jitable
+def change_label(sender, rules, now_ps):
+    """PLB: take a new label and draw how long it may stay bad."""
+    sender.label = random_label(sender, rules)
+    sender.changed_ps = now_ps
+    draw_patience(sender, rules)
+
+
+@register_jitable
+def draw_patience(sender, rules):
+    """PLB: `plb_gaps` packet gaps and up to two more, at random."""
+    # Random, so that flows that met on a bad path do not move on together. A label is drawn before
+    # every patience, so `draws` numbers patiences as well.
+    draw = mix(rules.seed, component(PATIENCE, sender.flow), sender.draws)
+    sender.patience_ps = rules.plb_gaps * sender.gap_ps + below(draw, 2 * sender.gap_ps)
+
+
+@register_jitable
+def recycled_label(sender, rules, packets, now_ps):
+    """REPS: explore; or, frozen, cycle the ring; or reuse the oldest fresh label; or draw one."""
+    if sender.frozen_until_ps > 0 and now_ps >= sender.frozen_until_ps:
+        thaw(sender, rules)
+
+    if (
+        expire(sender, rules, packets, now_ps=now_ps)
+        and sender.frozen_until_ps == 0
+        and sender.explore == 0
+    ):
+        sender.frozen_until_ps = now_ps + rules.freeze_ps
+        sender.frozen_head = sender.head
+        sender.freezes += 1
+
+    if sender.explore > 0:
+        sender.explore -= 1
+        return random_label(sender, rules)
+
+    # The head is where the next label goes, so the first valid entry from there on is the oldest.
+    # Without one labels are random: that is how a new flow finds its first paths.
+    is_frozen = sender.frozen_until_ps > 0
+    first = sender.frozen_head if is_frozen else sender.head
+    for step in range(RING if is_frozen or sender.fresh > 0 else 0):
+        entry = (first + step) % RING
+        if sender.ring[entry] != NO_LABEL and (is_frozen or sender.ring_valid[entry]):
+            sender.fresh -= sender.ring_valid[entry]
+            sender.ring_valid[entry] = 0
+            sender.frozen_head = (entry + 1) % RING
+
+            return sender.ring[entry]
+
+    return random_label(sender, rules)
+
+
+@register_jitable
+def thaw(sender, rules):
+    """REPS: leave freezing: empty the ring and explore one bandwidth-delay product."""
+    # What the ring knows is from before the failure; links may have come back since.
+    sender.frozen_until_ps = 0
+    sender.explore = rules.explore_packets
+    sender.fresh = 0
+
+    for entry in range(RING):
+        sender.ring[entry] = NO_LABEL
+        sender.ring_valid[entry] = 0
+
+
+@register_jitable
+def keep_label(sender, label):
+    """REPS: an unmarked ACK writes its label at the head."""
+    sender.fresh += 1 - sender.ring_valid[sender.head]
+    sender.ring[sender.head] = label
+    sender.ring_valid[sender.head] = 1
+    sender.head = (sender.head + 1) % RING
+
+
+@register_jitable
+def forget_label(sender, label):
+    """REPS: a label that timed out leaves the ring until it is acknowledged again."""
+    for entry in range(RING):
+        if sender.ring[entry] == label:
+            sender.ring[entry] = NO_LABEL
+            sender.fresh -= sender.ring_valid[entry]
+            sender.ring_valid[entry] = 0
+
+
+@register_jitable
+def unpenalised_label(sender, rules, packets, now_ps):
+    """UET Bitmap: the next path in turn without a penalty; the first that has one loses one."""
+    expire(sender, rules, packets, now_ps=now_ps)
+    path = next_path(sender, rules)
+    if sender.penalties[path] > 0:
+        sender.penalties[path] -= 1
+        path = next_path(sender, rules)
+
+        # Where all have one, the one that a whole round of turns ends at.
+        for _ in range(PATHS - 1):
+            if sender.penalties[path] == 0:
+                break
+
+            path = next_path(sender, rules)
+
+    # The upper bits are the flow's own: two flows' labels of one path lead through other links.
+    return sender.label - sender.label % PATHS + path
+
+
+@register_jitable
+def next_path(sender, rules):
+    """UET Bitmap: return the path whose turn it is and advance; each round has another order."""
+    path = sender.turn ^ sender.turn_xor
+    sender.turn += 1
+    if sender.turn == PATHS:
+        sender.turn = 0
+        sender.turn_xor = random_label(sender, rules) % PATHS
+
+    return path
+
+
+@register_jitable
+def penalise(sender, label, penalty):
+    """UET Bitmap: add to the penalty of a label's path."""
+    path = label % PATHS
+    sender.penalties[path] = min(int(sender.penalties[path]) + penalty, MOST_PENALTY)

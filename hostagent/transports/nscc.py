@@ -1,0 +1,185 @@
+"""NSCC's window: Ultra Ethernet's sender-side congestion control (docs/congestion.md has the rule).
+
+ECN marks and the queueing delay together decide, one ACK at a time: unmarked below the target delay
+grows in proportion to what is left of it, unmarked above grows fairly, marked above shrinks, and
+marked below leaves the window alone, as the load balancer is to move traffic first.
+
+Windows and scales are times 2**16 and divisions round down, so that all networks agree.
+"""
+
+from numba.extending import register_jitable
+
+from fattree.units import PS_PER_US
+from hostagent.transports.state import PSN_WINDOW
+
+ONE = 1 << 16
+# No window, and no increase in a round trip, is larger: SACK's bitmap has as many bits. Products
+# stay below 2**60.
+MOST = PSN_WINDOW * ONE
+
+# The constants are for 100 Gb/s and 12 us; `rules.bdp_scale` is the network's bandwidth-delay
+# product over that one's.
+REFERENCE_PS = 12 * PS_PER_US
+FAIR_PACKETS = 5
+PROPORTIONAL_PACKETS = 4
+# A queueing delay below is none at all.
+CLEAR_PS = PS_PER_US
+# Increases wait until more packets than this are acknowledged, or a round trip has passed.
+ADJUST_PACKETS = 8
+# QuickAdapt: beyond so many targets, when less than an eighth of the largest window has arrived.
+QUICK_TARGETS = 4
+QUICK_GATE = 3
+# The mean delay moves by the 80th part of what a sample differs from it.
+MEAN_OF = 80
+
+
+@register_jitable
+def start(sender):
+    """Open the window at its ceiling."""
+    sender.window = ceiling(sender)
+
+
+@register_jitable
+def ceiling(sender):
+    """Return the largest window: one and a half times what leaves in the path's zero-load RTT."""
+    return min(max(3 * sender.base_ps * ONE // (2 * sender.gap_ps), ONE), MOST)
+
+
+@register_jitable
+def on_ack(sender, rules, marked, rtt_ps, now_ps):
+    """Move the window for what is newly acknowledged; `rtt_ps` is negative if it is not known."""
+    acked = sender.acked - sender.counted
+    sender.counted = sender.acked
+
+    if rtt_ps >= 0:
+        delay_ps = max(rtt_ps - sender.base_ps, 0)
+        average(sender, rules, marked, delay_ps)
+    else:
+        delay_ps = sender.mean_delay_ps
+
+    if quick_adapt(sender, rules, marked, delay_ps, now_ps):
+        sender.owed = 0
+        sender.adjusted_acked = sender.acked
+        return
+
+    if delay_ps < rules.target_ps:
+        if not marked:
+            grow(sender, rules, acked, delay_ps)
+    elif marked:
+        shrink(sender, rules, now_ps)
+    else:
+        sender.owed += acked * min(FAIR_PACKETS * rules.bdp_scale, MOST)
+
+    adjust(sender, rules, now_ps)
+
+
+@register_jitable
+def give_up_a_packet(sender):
+    """Give up one packet of the window for one that has timed out, or was cut."""
+    sender.window = max(sender.window - ONE, ONE)
+
+
+@register_jitable
+def on_nack(sender, rules, now_ps):
+    """Give up one packet of the window for one that was cut, or adapt quickly.
+
+    The mean learns that a queue was as long as one that trims: the network's zero-load RTT.
+    """
+    average(sender, rules, marked=True, delay_ps=rules.zero_load_rtt_ps)
+    sender.ignored_below -= 1
+    sender.is_trimmed = 1
+
+    if quick_adapt(sender, rules, marked=True, delay_ps=0, now_ps=now_ps):
+        sender.owed = 0
+        sender.adjusted_acked = sender.acked
+    else:
+        give_up_a_packet(sender)
+
+
+@register_jitable
+def average(sender, rules, marked, delay_ps):
+    """Feed a queueing delay into the mean."""
+    # Late but unmarked: that queue is draining, so it should not count as congestion.
+    is_draining = not marked and delay_ps > rules.target_ps
+    sample_ps = sender.base_ps // 4 if is_draining else delay_ps
+    sender.mean_delay_ps += (sample_ps - sender.mean_delay_ps) // MEAN_OF
+
+
+@register_jitable
+def quick_adapt(sender, rules, marked, delay_ps, now_ps):
+    """Take what arrived in the last period as the window if delays are extreme, or packets cut.
+
+    Return whether this ACK has been dealt with.
+    """
+    # Marks of what was under way at the last QuickAdapt tell of the queue that it was for. Of this,
+    # what NACKs tell of (`on_nack`) is over as what is acknowledged.
+    if marked and sender.acked < sender.ignored_below:
+        return True
+
+    if now_ps <= sender.quick_ps:
+        return False
+
+    achieved = sender.acked - sender.quick_acked
+    is_long = delay_ps > QUICK_TARGETS * rules.target_ps
+    is_extreme = sender.quick_ps > 0 and (sender.is_trimmed or is_long)
+    is_adapted = is_extreme and achieved * ONE < ceiling(sender) >> QUICK_GATE
+
+    if is_adapted:
+        sender.window = max(achieved, 1) * ONE
+        sender.ignored_below = sender.sent - sender.trimmed
+        sender.is_trimmed = 0
+
+    sender.quick_acked = sender.acked
+    sender.quick_ps = now_ps + sender.base_ps + rules.target_ps
+    return is_adapted
+
+
+@register_jitable
+def grow(sender, rules, acked, delay_ps):
+    """Increase at once if a window's worth has met no queue, else in proportion to what is left."""
+    sender.clear = sender.clear + acked if delay_ps < CLEAR_PS else 0
+    if delay_ps < CLEAR_PS and (sender.is_clear or sender.clear * ONE > sender.window):
+        sender.is_clear = 1
+        sender.window += acked * min(rules.bdp_scale // 4, MOST)
+        return
+
+    sender.is_clear = 0
+    left_ps = rules.target_ps - delay_ps
+    share = min(PROPORTIONAL_PACKETS * left_ps * ONE // REFERENCE_PS, MOST)
+    sender.owed += acked * min(rules.bdp_scale * share >> 16, MOST)
+
+
+@register_jitable
+def shrink(sender, rules, now_ps):
+    """Cut by 0.8 of the mean's share above the target, half at most, once a zero-load RTT."""
+    sender.is_clear = 0
+    sender.clear = 0
+    excess_ps = sender.mean_delay_ps - rules.target_ps
+    if excess_ps <= 0 or now_ps - sender.decreased_ps <= sender.base_ps:
+        return
+
+    share = excess_ps * ONE // sender.mean_delay_ps
+    cut = min(sender.window * 4 * share // (5 * ONE), sender.window >> 1)
+    sender.window = max(sender.window - cut, ONE)
+    sender.decreased_ps = now_ps
+
+
+@register_jitable
+def adjust(sender, rules, now_ps):
+    """Pay out the increases that are owed, and a little more once a round trip."""
+    most = ceiling(sender)
+    sender.window = min(sender.window, most)
+    # The first round trip begins with the first packet, whenever the flow has started.
+    is_due = now_ps - max(sender.adjusted_ps, sender.first_ps) >= rules.zero_load_rtt_ps
+    if not is_due and sender.acked - sender.adjusted_acked <= ADJUST_PACKETS:
+        return
+
+    sender.window += sender.owed * ONE // sender.window
+    sender.owed = 0
+    sender.adjusted_acked = sender.acked
+
+    if is_due:
+        sender.window += min(rules.bdp_scale * 3 // 20, MOST)
+        sender.adjusted_ps = now_ps
+
+    sender.window = min(sender.window, most)

@@ -1,0 +1,24 @@
+"""What a sender's ring remembers of a packet, and how a number that was never sent is taken."""
+
+from numba.extending import register_jitable
+
+from hostagent.transports.state import PacketState
+
+# Plain integers: kernels compare them with the fields of records.
+OUT = int(PacketState.OUT)
+RESENT = int(PacketState.RESENT)
+ACKED = int(PacketState.ACKED)
+TRIMMED = int(PacketState.TRIMMED)
+AGAIN = int(PacketState.AGAIN)
+# What rounds pass over: what has arrived, and what goes again by itself (`transports.trimmed`).
+SETTLED = ACKED | TRIMMED
+
+
+@register_jitable
+def new_psn(sender, packets):
+    """Take the next packet number that was never sent."""
+    psn = sender.sent
+    sender.sent += 1
+    packets[psn & (len(packets) - 1)].state = OUT
+
+    return psn

@@ -1,0 +1,172 @@
+"""What a host remembers: a record per sending flow, one per packet of it, and the rules for all.
+
+The rules in `labels` and `transport` read and write attributes only, so they run on these records
+inside numba kernels and on `blank` objects in plain Python.
+"""
+
+from collections.abc import Mapping
+from enum import IntEnum, IntFlag
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fattree.counters import SENDER_COUNTERS
+
+# Later than any time, and a time may be added to it without leaving int64.
+NEVER = 2**62
+
+# REPS's ring of labels, as published.
+RING = 8
+
+# How many path labels a flow of UET Bitmap takes in turn (a power of two), a label's most penalty,
+# and what a trimmed packet adds to it: the defaults of Ultra Ethernet's simulator.
+PATHS = 64
+MOST_PENALTY = 15
+TRIMMED_PENALTY = 4
+
+# The most packet numbers between a hole and the newest packet: as many as an ACK's bitmap has bits.
+PSN_WINDOW = 1024
+
+
+class Recovery(IntEnum):
+    """How losses are repaired."""
+
+    ERASURE = 0
+    SACK = 1
+
+
+class Congestion(IntEnum):
+    """What sets the rate."""
+
+    FIXED = 0
+    SWIFT = 1
+    LAZY_SWIFT = 2
+    MSWIFT = 3
+    NSCC = 4
+
+
+class PacketState(IntFlag):
+    """What the sender knows of a packet number."""
+
+    OUT = 0
+    RESENT = 1
+    ACKED = 2
+    # A NACK has told that a switch cut it, and it has not been sent again.
+    TRIMMED = 4
+    # Sent again after a NACK: what has become of every earlier copy is known.
+    AGAIN = 8
+
+
+class Rules(NamedTuple):
+    """What holds for all flows of a run.
+
+    Times in ps: `timer_floor_ps` at least, `target_ps` Swift's delay over the longest path, which
+    has `longest_path` links, or NSCC's in queues. Swift's window is cut at the `late_holes`th late
+    hole in a row, by the median of `most_delays` delays at most. `bdp_scale` is NSCC's, times
+    2**16. `trimming` says whether switches cut packets in place of dropping them. With
+    `awaits_acks` what waits for a flow at its source waits for its ACKs, else until all of it has
+    been sent once.
+    Receivers acknowledge every `packets_per_ack`th packet, and with `tells_share` each ACK says
+    among how many flows their link is shared.
+    """
+
+    seed: int
+    recovery: int
+    congestion: int
+    label_rule: int
+    zero_load_rtt_ps: int
+    longest_path: int
+    explore_packets: int
+    sack_threshold: int
+    jitter_permille: int
+    freeze_ps: int
+    timer_floor_ps: int
+    plb_acks: int
+    plb_percent: int
+    plb_gaps: int
+    target_ps: int
+    late_holes: int
+    most_delays: int
+    bdp_scale: int
+    trimming: int
+    awaits_acks: int
+    packets_per_ack: int
+    tells_share: int
+
+
+# One sending flow. Packet numbers (PSN) count from 0; `pace_ps` is what lies between its packets at
+# least, its gap times the receiver's `share` of flows, 0 for what goes in turn: its packets are all
+# due `since_ps`, when the first one was. `left_ps` is when the last one left. From `resume_ps` on
+# an erasure sender does not stop any more, 0 before its first stop; `highest` is the largest number
+# of which an ACK (with erasure codes also a NACK) has come, -1 before; `first_ps` and `done_ps` are
+# NEVER until its first packet leaves, until it is done; `base_ps` is its path's zero-load RTT,
+# before `patient_ps` late holes wait; `window` is in packets times 2**16, as is what NSCC has
+# `owed` it (packets squared). `trimmed` counts packets that NACKs have told of and that SACK is to
+# send again, from `first_trimmed` on; `heard_ps` is when the last ACK or NACK came. What a round
+# sends again has timed out (`round_is_timeout`), or was late.
+SENDER = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            *(
+                "flow",
+                "packets",
+                "gap_ps",
+                "pace_ps",
+                "share",
+                "since_ps",
+                "left_ps",
+                "due_ps",
+                "resume_ps",
+                "first_ps",
+                "done_ps",
+                "sent",
+                *SENDER_COUNTERS,
+            ),
+            *("acked", "highest", "srtt_ps", "rttvar_ps", "label", "draws"),
+            *("lowest", "backoff", "round_next", "round_end", "round_before_ps", "round_skips"),
+            "round_is_timeout",
+            *("recover", "trimmed", "first_trimmed", "heard_ps"),
+            *("base_ps", "patient_ps"),
+            *(
+                "target_ps",
+                "window",
+                "counted",
+                "samples",
+                "median_ns",
+                "decreased_ps",
+                "late_holes",
+            ),
+            *("mean_delay_ps", "owed", "adjusted_ps", "adjusted_acked", "clear", "is_clear"),
+            *("quick_ps", "quick_acked", "ignored_below", "is_trimmed"),
+            *("oldest", "head", "fresh", "explore", "frozen_head", "frozen_until_ps"),
+            *("history", "acks_seen", "good_ps", "changed_ps", "patience_ps"),
+            *("turn", "turn_xor"),
+        )
+    ]
+    + [("ring", np.int64, (RING,)), ("ring_valid", np.int64, (RING,))]
+    + [("penalties", np.uint8, (PATHS,))],
+    align=True,
+)
+
+# One packet number of a sending flow, in a ring of `len(packets)` (a power of two): entry psn &
+# (len - 1). `delay_ns` belongs to the ring of delay samples instead, which shares the memory.
+PACKET = np.dtype(
+    [("sent_ps", np.int64), ("delay_ns", np.int32), ("label", np.uint16), ("state", np.uint16)],
+    align=True,
+)
+
+
+def blank(dtype: np.dtype[np.void]) -> SimpleNamespace:
+    """Return a plain object with a record's fields, all zero.
+
+    In plain Python a field of a numpy record costs many times as much as an attribute.
+    """
+    fields: Mapping[str, Any] = dtype.fields or {}
+    return SimpleNamespace(
+        **{
+            name: [0] * int(np.prod(kind[0].shape)) if kind[0].shape else 0
+            for name, kind in fields.items()
+        }
+    )

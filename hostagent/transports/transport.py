@@ -1,0 +1,230 @@
+"""When a flow may send, what it sends, and what an ACK changes (load balancers, "Transport").
+
+Every function takes records (or `state.blank` objects) and integers, changes them in place and
+reads no clock, so that the agents, the virtual network and the simulator's kernels share it. A host
+calls `ready_ps` to order its flows, `next_psn` at the moment its link takes the packet, and
+`on_ack` when an acknowledgement has arrived (with SACK after `sack.acknowledge` for every number
+that it reports), `on_nack` in its place when a NACK has. Timers are looked at when the flow could
+send, not by events of their own.
+"""
+
+from numba.extending import register_jitable
+
+from fattree.draws import Stream, below, component, mix, scramble
+from hostagent.transports import congestion, erasure, sack, trimmed
+from hostagent.transports.packet_states import AGAIN, RESENT
+from hostagent.transports.state import NEVER, PSN_WINDOW, Recovery, Rules
+from hostagent.transports.timers import sample_rtt
+
+# `fattree` knows no numba; kernels that draw must know these, too.
+for rule in (scramble, mix, below, component):
+    register_jitable(rule)
+
+# Plain integers: kernels compare them with the fields of records.
+ERASURE = int(Recovery.ERASURE)
+JITTER = int(Stream.JITTER)
+
+
+def ring_length(rules: Rules, packets: int, gap_ps: int) -> int:
+    """Return how many entries a flow's ring of packets has, a power of two up to PSN_WINDOW.
+
+    Twice the message, or what a flow of this gap sends in 16 zero-load RTTs, and 16, if that is
+    less.
+    """
+    # Erasure overwrites what is older than the ring (`on_ack` then takes no RTT sample); with SACK
+    # nothing is sent that would not fit (`sack.has_new`), nor would the ACK's bitmap hold more.
+    enough = min(2 * packets, 16 + 16 * rules.zero_load_rtt_ps // gap_ps)
+    return min(1 << (enough - 1).bit_length(), PSN_WINDOW)
+
+
+@register_jitable
+def start(sender, rules, flow, packets, gap_ps, due_ps, hops, in_turn, share):
+    """Make a zeroed record the sender of `packets` packets, a gap apart, due from `due_ps` on.
+
+    What goes `in_turn` is due from then on until all has left: the NIC alone paces it. `share` is
+    what the receiver has told of late (`share_at_start`).
+    """
+    sender.flow = flow
+    sender.packets = packets
+    sender.gap_ps = gap_ps
+    sender.pace_ps = 0 if in_turn else gap_ps * share
+    sender.share = share
+    sender.since_ps = due_ps
+    sender.due_ps = due_ps
+    sender.first_ps = NEVER
+    sender.done_ps = NEVER
+    sender.highest = -1
+    sender.srtt_ps = -1
+    sender.good_ps = -1
+    sender.base_ps = rules.zero_load_rtt_ps * hops // rules.longest_path
+
+    congestion.start(sender, rules, hops)
+
+
+@register_jitable
+def ready_ps(sender, rules, packets):
+    """Return when the flow may send if nothing arrives until then, NEVER if it will not."""
+    if sender.done_ps != NEVER:
+        return NEVER
+
+    if rules.recovery == ERASURE:
+        has_sent_enough = erasure.covers(sender)
+        return max(sender.due_ps, sender.resume_ps) if has_sent_enough else sender.due_ps
+
+    is_resending = sender.round_next < sender.round_end or trimmed.may_go(sender, rules)
+    if is_resending or sack.has_new(sender, rules, packets):
+        return sender.due_ps
+
+    return max(sender.due_ps, sack.deadline_ps(sender, rules, packets))
+
+
+@register_jitable
+def next_psn(sender, rules, packets, label, now_ps):
+    """Take the packet number that leaves with `label` at `now_ps`.
+
+    The next is due a gap later, no catching up.
+    """
+    if rules.recovery == ERASURE:
+        psn = erasure.next_symbol(sender, rules, packets, now_ps)
+    else:
+        psn = sack.next_hole_or_new(sender, rules, packets, now_ps)
+
+    packet = packets[psn & (len(packets) - 1)]
+    packet.sent_ps = now_ps
+    packet.label = label
+    sender.first_ps = min(sender.first_ps, now_ps)
+    sender.transmissions += 1
+    sender.left_ps = now_ps
+    set_due(sender)
+
+    # Numbered by transmission, which counts resent packets as well: no two share a draw.
+    if rules.jitter_permille > 0:
+        draw = mix(rules.seed, component(JITTER, sender.flow), sender.transmissions)
+        sender.due_ps += below(draw, sender.pace_ps * rules.jitter_permille // 1000)
+
+    return psn
+
+
+@register_jitable
+def set_due(sender):
+    """Let the next packet be due a pace after the last one left, or, in turn, at once."""
+    sender.due_ps = sender.left_ps + sender.pace_ps if sender.pace_ps > 0 else sender.since_ps
+
+
+@register_jitable
+def share_at_start(rules, told, told_ps, in_turn, now_ps):
+    """Return the share with which a flow begins: what its receiver has `told` its host of late.
+
+    The chunks of a transfer are one conversation. If each began as if it were alone, every chunk
+    would drown a receiver that has several senders. After a silence of a round trip a flow begins
+    alone, and so does one that goes in turn.
+    """
+    is_of_late = told_ps != NEVER and now_ps - told_ps <= rules.zero_load_rtt_ps
+    return told if is_of_late and not in_turn else 1
+
+
+@register_jitable
+def heed_share(sender, share, in_turn):
+    """Pace a flow as its receiver says, whose link is shared among `share` flows.
+
+    Flows whose host has heard nothing send a round trip long as if they were alone; then the sum of
+    what leaves for one host is what its link carries, and nothing is drowned that only shares a way
+    with them.
+    """
+    if share == sender.share:
+        return
+
+    sender.share = share
+    sender.pace_ps = 0 if in_turn and share == 1 else sender.gap_ps * share
+    set_due(sender)
+
+
+@register_jitable
+def asks(sender, rules, packets, psn):
+    """Return whether the packet that was just taken asks for an ACK at once.
+
+    It does where the sender has nothing more to send until it hears of it, or sends it again: so
+    nobody waits for an ACK that the receiver holds back.
+    """
+    if rules.packets_per_ack == 1:
+        return True
+
+    if rules.recovery == ERASURE:
+        return erasure.covers(sender)
+
+    if packets[psn & (len(packets) - 1)].state & (RESENT | AGAIN):
+        return True
+
+    is_resending = sender.round_next < sender.round_end or trimmed.may_go(sender, rules)
+    return not (is_resending or sack.has_new(sender, rules, packets))
+
+
+@register_jitable
+def is_acknowledged(rules, waiting, asked, marked, is_new, is_complete):
+    """Tell whether a receiver acknowledges a packet at once.
+
+    `waiting` packets of the flow, this one among them, are not acknowledged. No timer: a mark, a
+    duplicate and whatever the sender asks for are answered, so what waits is never the last.
+    """
+    return waiting >= rules.packets_per_ack or asked or marked or not is_new or is_complete
+
+
+@register_jitable
+def on_ack(sender, rules, packets, psn, total, marked, now_ps):
+    """Account for an ACK of packet number `psn` that arrives at `now_ps`.
+
+    `total` is how many packets of the flow the receiver has received, `marked` whether this one had
+    ECN's mark. Return whether the flow is done.
+    """
+    if sender.done_ps != NEVER:
+        return False
+
+    sender.heard_ps = now_ps
+    packet = packets[psn & (len(packets) - 1)]
+    is_known = psn + len(packets) >= sender.sent
+    # Karn: an ACK of a packet that was sent twice tells no round-trip time (RFC 6298, section 3).
+    rtt_ps = now_ps - packet.sent_ps if is_known and not packet.state & RESENT else -1
+
+    if rtt_ps >= 0:
+        sample_rtt(sender, rtt_ps)
+
+    # No packet is back that soon: the ACK is the first one's, not the second's (Eifel, RFC 3522).
+    if packet.state & RESENT and now_ps - packet.sent_ps < sender.base_ps:
+        sack.on_spurious(sender, now_ps)
+
+    if rules.recovery == ERASURE:
+        erasure.count_symbols(sender, rules, packets, psn=psn, total=total, now_ps=now_ps)
+    else:
+        sack.repair(sender, rules, packets, marked=marked, rtt_ps=rtt_ps, now_ps=now_ps)
+
+    return is_done(sender, now_ps)
+
+
+@register_jitable
+def on_nack(sender, rules, packets, psn, total, now_ps):
+    """Account for a NACK at `now_ps`: a switch has cut packet number `psn` to its headers.
+
+    It reports what has arrived as an ACK does. Return whether the flow is done.
+    """
+    if sender.done_ps != NEVER:
+        return False
+
+    sender.heard_ps = now_ps
+    if rules.recovery == ERASURE:
+        # Any other symbol is as good.
+        erasure.count_symbols(sender, rules, packets, psn=psn, total=total, now_ps=now_ps)
+    elif trimmed.note(sender, packets, psn):
+        sack.skip_to_hole(sender, packets)
+        congestion.on_nack(sender, rules, now_ps)
+
+    return is_done(sender, now_ps)
+
+
+@register_jitable
+def is_done(sender, now_ps):
+    """Note when the flow is complete; return whether it is."""
+    if sender.acked < sender.packets:
+        return False
+
+    sender.done_ps = now_ps
+    return True

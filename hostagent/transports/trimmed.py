@@ -1,0 +1,58 @@
+"""Packets that switches have cut to their headers, as a SACK sender remembers them.
+
+A NACK makes a packet TRIMMED: known not to have arrived, so it is neither under way nor timed out.
+It stays so until it is sent again, the lowest first, or until an earlier copy turns out to have
+arrived. `sender.trimmed` counts them, `sender.first_trimmed` is the lowest.
+"""
+
+from numba.extending import register_jitable
+
+from hostagent.transports import congestion
+from hostagent.transports.state import PacketState
+
+RESENT = int(PacketState.RESENT)
+ACKED = int(PacketState.ACKED)
+TRIMMED = int(PacketState.TRIMMED)
+AGAIN = int(PacketState.AGAIN)
+
+
+@register_jitable
+def note(sender, packets, psn):
+    """Remember that a packet was cut; return whether that is news."""
+    packet = packets[psn & (len(packets) - 1)]
+    if psn < sender.lowest or packet.state & (ACKED | TRIMMED):
+        return False
+
+    if sender.trimmed == 0 or psn < sender.first_trimmed:
+        sender.first_trimmed = psn
+
+    packet.state |= TRIMMED
+    sender.trimmed += 1
+    return True
+
+
+@register_jitable
+def forget(sender, packets, psn):
+    """Take a packet out, which was sent again or has arrived after all."""
+    packets[psn & (len(packets) - 1)].state &= RESENT | ACKED | AGAIN
+    sender.trimmed -= 1
+    if sender.trimmed > 0 and psn == sender.first_trimmed:
+        while not packets[sender.first_trimmed & (len(packets) - 1)].state & TRIMMED:
+            sender.first_trimmed += 1
+
+
+@register_jitable
+def may_go(sender, rules):
+    """Tell whether there is one that the window lets go: before holes, and before new packets."""
+    return sender.trimmed > 0 and congestion.allows(sender, rules)
+
+
+@register_jitable
+def take_lowest(sender, packets):
+    """Take the lowest to be sent again; return its number."""
+    # Not RESENT: its ACK can only be this copy's, so it tells a round-trip time. Without that the
+    # flows of an incast, most of whose packets are cut once, would never learn any.
+    psn = sender.first_trimmed
+    forget(sender, packets, psn)
+    packets[psn & (len(packets) - 1)].state |= AGAIN
+    return psn

@@ -1,0 +1,127 @@
+"""Ofan's lead in every setting of this report, from runs of the other figures."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+
+from fattree.experiment.model import Scenario
+from fattree.texts.looks import SLATES
+from reproduction.figures.beyond import collectives, controls, fabrics, faults, training
+from reproduction.figures.beyond.shared import CHOSEN, NO_ROTATION, ROTATIONS
+from reproduction.report import schemes, style
+from reproduction.report.figure import Data, Figure, Preset, slug
+from reproduction.report.schemes import difference, percent
+from reproduction.report.statistics import Estimate
+
+FIRST = "sending_increase"
+WHOLE = "increase"
+# From which of a module's parts, and by which column.
+SETTINGS: dict[str, tuple[Any, str]] = {
+    **dict.fromkeys(fabrics.FABRICS, (fabrics, FIRST)),
+    **dict.fromkeys(collectives.PARTS, (collectives, WHOLE)),
+    **dict.fromkeys(training.PARTS, (training, WHOLE)),
+    **dict.fromkeys(faults.PARTS, (faults, FIRST)),
+    **{controls.part(controls.PERMUTATION, name): (controls, FIRST) for name in controls.CONTROLS},
+    **{controls.part(controls.INCAST, name): (controls, FIRST) for name in controls.SLOWING},
+}
+LEADS = {"best that does not rotate": NO_ROTATION, "best other rotation": ROTATIONS}
+LOOKS = {
+    "best that does not rotate": {"color": SLATES[1], "fmt": "s"},
+    "best other rotation": {"color": SLATES[3], "fmt": "o"},
+}
+# In points: below, dots lie as on a ruler; above, as on a logarithmic one.
+LINEAR = 1
+
+
+def scenarios(preset: Preset) -> list[Scenario]:
+    """Return the runs of the other figures that have a setting's name, of fabrics a size."""
+    names = {slug(name) for name in SETTINGS}
+    found = []
+    for module in dict.fromkeys(module for module, _ in SETTINGS.values()):
+        runs = [each for each in module.scenarios(preset) if each.name in names]
+        middle = {
+            name: sorted({each.tree.hosts for each in runs if each.name == name})[:2][-1]
+            for name in {each.name for each in runs}
+        }
+        found += [
+            each for each in runs if each.policy in CHOSEN and each.tree.hosts == middle[each.name]
+        ]
+
+    return found
+
+
+def leads(data: Data) -> Iterator[tuple[str, str, str, Estimate]]:
+    """Return each setting, kind of others, the best of them, and how far it is behind Ofan."""
+    for name, rows in data.parts(*SETTINGS).items():
+        column = SETTINGS[name][1]
+        for kind, policies in LEADS.items():
+            there = [policy for policy in policies if policy in rows["policy"].unique()]
+            best = schemes.order(rows, there, column)[0]
+            yield name, kind, best, difference(rows, best, "ofan", column)
+
+
+def draw(data: Data) -> dict[str, Any]:
+    """Draw a row for each setting, the lead to the right of 0."""
+    found = list(leads(data))
+    settings = list(dict.fromkeys(name for name, *_ in found))
+    picture, axes = style.panel(5.2, 0.9 + 0.2 * len(settings))
+    for kind, look in LOOKS.items():
+        gaps = [(name, gap) for name, which, _, gap in found if which == kind]
+        axes.errorbar(
+            [100 * gap.mean for _, gap in gaps],
+            [settings.index(name) for name, _ in gaps],
+            xerr=[100 * gap.whisker for _, gap in gaps],
+            label=kind,
+            markersize=4.5,
+            linestyle="none",
+            elinewidth=0.8,
+            markeredgecolor="#333333",
+            markeredgewidth=0.4,
+            **look,
+        )
+
+    axes.axvline(0, color=style.BOUND, linewidth=0.9)
+    axes.set_xscale("symlog", linthresh=LINEAR, linscale=0.6)
+    ticks = (-100, -10, -1, 0, 1, 10, 100)
+    low, high = axes.get_xlim()
+    shown = [tick for tick in ticks if low <= tick <= high]
+    axes.set_xticks(shown, [f"{tick}".replace("-", "−") for tick in shown])
+    axes.minorticks_off()
+    axes.grid(visible=True, axis="x")
+    axes.set_yticks(range(len(settings)), settings)
+    axes.set_ylim(len(settings) - 0.4, -0.6)
+    axes.set_xlabel("CCT increase less Ofan's (points)")
+    style.legend_above(picture, axes, columns=2)
+    return {"": picture}
+
+
+def table(data: Data) -> pl.DataFrame:
+    """Return the leads as numbers."""
+    return pl.DataFrame(
+        [
+            {
+                "setting": name,
+                "others": kind,
+                "best of them": style.label(best),
+                "its increase less Ofan's": percent(gap, 2),
+                "seeds": gap.count,
+            }
+            for name, kind, best, gap in leads(data)
+        ]
+    )
+
+
+FIGURE = Figure(
+    name="overview",
+    title="Where Ofan's advantage holds, shrinks or turns",
+    paper="all figures below",
+    caption=(
+        "CCT increase over the bound of the best other scheme less that of Ofan, with "
+        "intervals of paired differences: to the right of the line Ofan is ahead. The best is the "
+        "one with the lowest mean in that setting, which favours the others a little."
+    ),
+    scenarios=scenarios,
+    draw=draw,
+    table=table,
+)

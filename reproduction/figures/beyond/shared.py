@@ -1,0 +1,152 @@
+"""What the figures beyond the paper share: who is compared, and how leads are said and drawn."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import matplotlib as mpl
+import polars as pl
+from matplotlib.figure import Figure as Picture
+
+from fattree.texts.looks import LOOKS
+from reproduction.report import schemes, style
+from reproduction.report.schemes import difference, mean_of, names, percent
+from reproduction.report.statistics import Estimate, estimate
+
+# The paper's rows and those since, but Ofan's variants, which are Ofan.
+OTHERS = (
+    "flow",
+    "subflow",
+    "host_flowlet_ar",
+    "host_pkt",
+    "host_pkt_ar",
+    "switch_pkt",
+    "simple_rr",
+    "switch_pkt_ar",
+    "jsq",
+    "rsq",
+    "host_dr",
+    "themis",
+    "uet_bitmap",
+)
+ROWS = (*OTHERS, "ofan", "ofan_fib", "ofan_jsq_start")
+# Where runs are dear: one of each kind. The first four do not rotate.
+NO_ROTATION = ("flow", "host_pkt", "host_pkt_ar", "switch_pkt_ar")
+ROTATIONS = ("host_dr", "themis")
+CHOSEN = (*NO_ROTATION, *ROTATIONS, "ofan")
+# Of logarithmic axes of per cents and packets.
+TICKS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000)
+
+
+def next_best(frame: pl.DataFrame, others: Sequence[str], column: str) -> str:
+    """Return Ofan's value, and who comes closest to it or is ahead of it."""
+    best = schemes.order(frame, others, column)[0]
+    gap = difference(frame, best, "ofan", column)
+    return (
+        f"Ofan {percent(mean_of(frame, 'ofan', column))}, {style.label(best)} "
+        f"{percent(gap)} above it"
+    )
+
+
+def behind(frame: pl.DataFrame, others: Sequence[str], column: str = "sending_increase") -> str:
+    """Return who is not surely above Ofan, nothing for nobody."""
+    found = [one for one in others if not schemes.below(frame, "ofan", one, column)]
+    return f", not ahead of {names(found)}" if found else ""
+
+
+def spans(
+    picture: Any,
+    axes: Any,
+    found: Mapping[str, Mapping[str, Estimate]],
+    text: str,
+    scale: float = 100,
+) -> None:
+    """Draw groups of dots with intervals, a group a place, a load balancer a colour.
+
+    The axis is logarithmic: Flow is often a hundred times as far away as the others.
+    """
+    shown = list(dict.fromkeys(policy for points in found.values() for policy in points))
+    for number, policy in enumerate(shown):
+        places = [
+            place + 0.7 * ((number + 0.5) / len(shown) - 0.5)
+            for place, points in enumerate(found.values())
+            if policy in points
+        ]
+        points = [each[policy] for each in found.values() if policy in each]
+        ink, marker, _ = LOOKS[policy]
+        look = {"color": ink, "fmt": marker, "label": style.label(policy), "markersize": 5}
+        style.dots(axes, places, points, scale, **look)
+
+    for border in range(1, len(found)):
+        axes.axvline(border - 0.5, color="#d5d5d5", linewidth=0.6)
+
+    style.plain_log(axes, TICKS)
+    axes.set_xlim(-0.5, len(found) - 0.5)
+    axes.set_xticks(range(len(found)), list(found))
+    axes.set_ylabel(text)
+    style.legend_above(picture, axes, columns=4)
+
+
+def slower(frame: pl.DataFrame, policy: str) -> Estimate:
+    """Return by which share a run takes longer than with Ofan, paired by seed."""
+    times = [schemes.of_policy(frame, one, "cct_ps") for one in (policy, "ofan")]
+    both = min(map(len, times))
+    return estimate(times[0][:both] / times[1][:both] - 1)
+
+
+def rows_of_dots(frame: pl.DataFrame, policies: Sequence[str]) -> Any:
+    """Return a picture of CCT and longest queues with a dot and its interval for every row."""
+    with mpl.rc_context(style.STYLE):
+        picture = Picture(figsize=(4.2, 3.9))
+        above, below = picture.subplots(2, 1, sharex=True)
+
+    _dots(above, frame, policies, "sending_increase", 100)
+    _dots(below, frame, policies, "max_queue_packets", 1)
+    above.set_ylabel(style.INCREASE)
+    below.set_ylabel("longest queue\n(packets)")
+    below.set_xlim(-0.6, len(policies) - 0.1)
+    style.slanted(below, [style.label(policy) for policy in policies])
+    return picture
+
+
+def _dots(
+    axes: Any, frame: pl.DataFrame, policies: Sequence[str], column: str, scale: float
+) -> None:
+    for place, policy in enumerate(policies):
+        ink, marker, _ = LOOKS[policy]
+        point = mean_of(frame, policy, column)
+        style.dots(axes, [place], [point], scale, color=ink, fmt=marker)
+        value = scale * point.mean
+        axes.annotate(
+            f"{value:.0f}" if abs(value) >= 20 else f"{value:.1f}",
+            (place, scale * (point.mean + point.whisker)),
+            (0, 3),
+            textcoords="offset points",
+            ha="center",
+            fontsize=5.5,
+        )
+
+    style.plain_log(axes, TICKS)
+
+
+def groups(
+    data: Mapping[str, pl.DataFrame], policies: Iterable[str], column: str
+) -> dict[str, dict[str, Estimate]]:
+    """Return the mean of every load balancer that a part has, by part."""
+    return {
+        part: {
+            policy: mean_of(rows, policy, column)
+            for policy in policies
+            if policy in rows["policy"].unique()
+        }
+        for part, rows in data.items()
+    }
+
+
+def seeds_of(frames: Iterable[pl.DataFrame]) -> int:
+    """Return how many seeds the part with the fewest has."""
+    return min(map(schemes.seeds_of, frames))
+
+
+def each(frames: Mapping[str, pl.DataFrame], said: Callable[[pl.DataFrame], str]) -> str:
+    """Return what is said of every part, one after the other."""
+    return "; ".join(f"{part}: {said(frame)}" for part, frame in frames.items())

@@ -1,0 +1,127 @@
+"""The two reports: figures in the order of the page, claims, and what a page says of itself.
+
+Figures are imported when they are asked for.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+
+from reproduction.report.claims import CLAIMS, Claim
+from reproduction.report.figure import Figure, Level
+from reproduction.report.plain import PLAIN
+from reproduction.report.statements import PLAINLY, STATEMENTS
+
+# Name on the command line -> module of `figures`. Names, not modules: figures import the report
+# and the report no figure, and one figure does not wait until all others are imported.
+# The order is the paper's: sections 3 to 7, then the appendices; what goes beyond it comes last.
+FIGURES: dict[str, str] = {
+    "contenders": "contenders",
+    "baseline": "baseline",
+    "no_convergence": "no_convergence",
+    "convergence": "convergence",
+    "failure_rate": "failure_rate",
+    "converged": "converged",
+    "growth": "growth",
+    "overload": "overload",
+    "network_size": "network_size",
+    "buffer_size": "buffer_size",
+    "message_size": "message_size",
+    "packet_size": "packet_size",
+    "sack": "sack",
+    "congestion": "congestion",
+    "fsdp": "fsdp",
+    "timeline": "timeline",
+    "pairs": "pairs",
+    "random_queue": "random_queue",
+    "host_dr_model": "host_dr_model",
+    "ratio": "ratio",
+    "ofan_model": "ofan_model",
+    "pointers": "pointers",
+    "invariant": "invariant",
+    "anchored": "anchored",
+    "consolidation": "consolidation",
+    "choices": "choices",
+}
+# What is beyond the paper; the order is that of the questions: where, for what, in spite of what.
+BEYOND: dict[str, str] = {
+    "overview": "beyond.overview",
+    "fabrics": "beyond.fabrics",
+    "collectives": "beyond.collectives",
+    "training": "beyond.training",
+    "faults": "beyond.faults",
+    "controls": "beyond.controls",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Edition:
+    """One of the two reports.
+
+    `says` names who makes the claims, `option` is what the command has to be given for it; `notes`
+    is the template of what a reader has to know about all of its numbers.
+    """
+
+    slug: str
+    title: str
+    lead: str
+    says: str
+    option: str
+    notes: str
+    figures: Mapping[str, str]
+    claims: Mapping[str, Claim]
+    plain: Mapping[str, str]
+    scope: Mapping[Level, str]
+
+
+LOOK = (
+    "Quick preset: few seeds, small fabrics. A look, not a result: what seeds decide is left open."
+)
+EDITIONS = {
+    each.slug: each
+    for each in (
+        Edition(
+            slug="paper",
+            title="Load balancing for AI training workloads, reproduced",
+            lead="Every figure of the paper, run on the simulator of this repository, and what "
+            "each says about the paper's claims.",
+            says="The paper",
+            option="",
+            notes="paper_notes.html",
+            figures=FIGURES,
+            claims=CLAIMS,
+            plain=PLAIN,
+            scope={
+                "quick": LOOK,
+                "default": "Default preset: all figures; all-to-all up to k = 8.",
+                "full": "Full preset: every figure with all seeds, up to k = 64.",
+            },
+        ),
+        Edition(
+            slug="beyond",
+            title="Beyond the paper: where Ofan's advantage holds, shrinks or turns",
+            lead="Other fabrics, collectives as graphs, training steps, faults and congestion "
+            "controls, on the simulator of this repository. The statements are ours, and were "
+            "written down before the runs that decide them.",
+            says="Statement",
+            option=" --beyond",
+            notes="beyond_notes.html",
+            figures=BEYOND,
+            claims=STATEMENTS,
+            plain=PLAINLY,
+            scope={
+                "quick": LOOK,
+                "default": "Default preset: all figures, mostly 128 hosts.",
+                "full": "Full preset: larger fabrics, and 20 seeds.",
+            },
+        ),
+    )
+}
+
+
+def figure(name: str) -> Figure:
+    """Return a figure of either report by its name; raises KeyError."""
+    # A name of the table, never a user's text: the command line offers these and no others.
+    found = import_module(f"reproduction.figures.{(FIGURES | BEYOND)[name]}").FIGURE
+    assert isinstance(found, Figure)
+    return found

@@ -1,0 +1,148 @@
+"""Whether a report that is kept is what the model gives today: some of its runs, run again.
+
+    python -m reproduction.report.fresh docs/report/data docs/beyond/data --runs 20
+
+A report's data name the model that made them. Another model makes them stale, whatever it gives;
+and the same model must give every number again, to the last digit. Which runs are drawn is said by
+a seed, so that a test may take others for every commit.
+"""
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from random import Random
+
+import click
+
+from fattree.experiment.model import Scenario
+from fattree.records.record import Record
+from fattree.texts.shipped import EXPERIMENTS
+from reproduction.report.contents import EDITIONS, figure
+from reproduction.report.figure import Figure, Measured
+from reproduction.report.stored import MadeWith, stored
+from sim.sweeps.cost import packet_hops
+from sim.sweeps.store import model_version
+from sim.sweeps.sweeping import simulate
+
+# What a run costs is no result of it.
+COSTS = {"cpu_s", "max_rss_bytes"}
+# A run of a tenth of a second: a permutation of 1 MiB on 128 hosts has 0.4 million.
+CHEAP = 2_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A run of a kept report."""
+
+    figure: Figure
+    scenario: Scenario
+    record: Record
+
+    def __str__(self) -> str:
+        return f"{self.figure.name}, {self.scenario.name}, {self.scenario.policy}, seed " + str(
+            self.scenario.seed
+        )
+
+
+def stale(folder: Path) -> str | None:
+    """Return how a report's data name another model than today's, None where they name it."""
+    made = MadeWith.read(folder).environment.get("model", "none")
+    now = model_version()[: len(made)]
+    return None if made == now else f"{folder}: made with model {made}, which is {now} by now"
+
+
+def kept_runs(folder: Path) -> list[Kept]:
+    """Return the runs of a report's data; raises StoreError."""
+    made = MadeWith.read(folder)
+    figures = [figure(name) for name in EDITIONS[made.edition].figures]
+    found = stored(figures, made, folder)
+    return [
+        Kept(each, _found(scenario), record)
+        for each in figures
+        for scenario, record in zip(
+            found[each.name].scenarios, found[each.name].records, strict=True
+        )
+    ]
+
+
+def _found(scenario: Scenario) -> Scenario:
+    """Return the scenario with the path of its file, of which data have the name only."""
+    if not scenario.collective.file:
+        return scenario
+
+    file = str(EXPERIMENTS / scenario.collective.file)
+    collective = scenario.collective.model_copy(update={"file": file})
+    return scenario.model_copy(update={"collective": collective})
+
+
+def drawn(runs: Sequence[Kept], count: int, seed: int, most_hops: int = CHEAP) -> list[Kept]:
+    """Return some of the runs that cost little.
+
+    They are as many of each figure as of any other, as far as that goes.
+    """
+    rng = Random(seed)
+    by_figure: dict[str, list[Kept]] = {}
+    for run in runs:
+        by_figure.setdefault(run.figure.name, []).append(run)
+
+    names = sorted(by_figure)
+    rng.shuffle(names)
+    # What a run costs is asked when its turn comes: to ask of all would cost more than to run some.
+    cheap = [
+        (run for run in rng.sample(found, len(found)) if packet_hops(run.scenario) <= most_hops)
+        for found in (by_figure[name] for name in names)
+    ]
+    return list(islice(_in_turn(cheap), count))
+
+
+def _in_turn(each: Sequence[Iterator[Kept]]) -> Iterator[Kept]:
+    """Return the first of each, the second of each, and so on, as far as each goes."""
+    while each:
+        left = []
+        for runs in each:
+            if (run := next(runs, None)) is not None:
+                yield run
+                left.append(runs)
+
+        each = left
+
+
+def again(run: Kept) -> Iterator[str]:
+    """Run it again; return every value that is another one now."""
+    today = run.figure.measure(run.scenario) if run.figure.measure else simulate(run.scenario)
+    for name in Record.model_fields:
+        before, now = getattr(run.record, name), getattr(today, name)
+        if name not in COSTS | {"name"} and before != now:
+            yield f"{run}: {name} is {now}, was {before}"
+
+    if isinstance(today, Measured) and isinstance(run.record, Measured):
+        for name, values in today.values.items():
+            if run.record.values.get(name) != values:
+                yield f"{run}: {name} is not what it was"
+
+
+@click.command()
+@click.argument(
+    "folders", nargs=-1, required=True, type=click.Path(path_type=Path, file_okay=False)
+)
+@click.option("--runs", default=20, show_default=True, help="How many, of each report.")
+@click.option("--seed", default=1, show_default=True, help="Which are drawn.")
+def main(folders: Sequence[Path], runs: int, seed: int) -> None:
+    """Compare some runs of kept reports with the same runs of today."""
+    wrong = []
+    for folder in folders:
+        name = stale(folder)
+        wrong += [name] if name else []
+        for run in drawn(kept_runs(folder), runs, seed):
+            wrong += list(again(run))
+
+    for line in wrong:
+        click.echo(line)
+
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""A report's data read back, so that its page and pictures can be drawn again without its runs."""
+
+import ast
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fattree.experiment.model import Scenario
+from fattree.files.parquet import ParquetError, Table, read_parquet
+from fattree.files.text_file import read_bytes
+from fattree.records.record import Record
+from reproduction.report.figure import Data, Figure, Measured, Preset, dotted, nested, settings_of
+from sim.errors import StoreError
+from sim.sweeps.store import plain
+
+# Beside the data: what it was made with, which no row of it says.
+MADE_WITH = "made_with.json"
+PAPER = "paper"
+
+
+@dataclass(frozen=True, slots=True)
+class MadeWith:
+    """What a report's runs were: their preset, what they cost, and on what they ran."""
+
+    preset: Preset
+    wall_s: float
+    cpu_s: float
+    runs: int
+    seeds: str
+    environment: Mapping[str, str]
+    missing: Mapping[str, int]
+    edition: str = PAPER
+    # Of each claim: the look that decided it, and the most seeds that it had asked for.
+    looks: Mapping[str, Sequence[int]] = field(default_factory=dict)
+
+    def write(self, folder: Path) -> None:
+        """Keep it beside the data."""
+        (folder / MADE_WITH).write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
+
+    @classmethod
+    def read(cls, folder: Path) -> "MadeWith":
+        """Read it; raises StoreError where a folder has no data of a report."""
+        try:
+            values = json.loads((folder / MADE_WITH).read_text(encoding="utf-8"))
+            return cls(**{**values, "preset": Preset(**values["preset"])})
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise StoreError(f"{folder}: no data of a report ({error})") from None
+
+
+def stored(figures: Iterable[Figure], made: MadeWith, folder: Path) -> dict[str, Data]:
+    """Return every figure's data from its Parquet file; raises StoreError."""
+    wanted = list(figures)
+    paths = {figure.name: folder / f"{figure.name}.parquet" for figure in wanted}
+    there = {name: path for name, path in paths.items() if path.is_file()}
+    try:
+        contents = [read_bytes(path, ParquetError) for path in there.values()]
+    except ParquetError as error:
+        raise StoreError(str(error)) from None
+
+    # One process reads them all, in this order.
+    tables = read_parquet(contents)
+    return {
+        figure.name: _data(figure, made, paths[figure.name], tables)
+        if figure.name in there
+        else Data(made.preset, (), (), made.missing.get(figure.name, 0))
+        for figure in wanted
+    }
+
+
+def _data(figure: Figure, made: MadeWith, path: Path, tables: Iterator[Table]) -> Data:
+    try:
+        rows = next(tables).frame.to_dicts()
+        scenarios = tuple(scenario_of(row) for row in rows)
+        records = tuple(
+            record_of(row, scenario, figure.measure is not None)
+            for row, scenario in zip(rows, scenarios, strict=True)
+        )
+    # What a row lacks, or has in a key's place: SyntaxError is of lists as text.
+    except (ValueError, KeyError, TypeError, SyntaxError, RecursionError, MemoryError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise StoreError(f"{path}: {reason}") from None
+
+    return Data(made.preset, scenarios, records, made.missing.get(figure.name, 0))
+
+
+def scenario_of(row: Mapping[str, Any]) -> Scenario:
+    """Return the scenario of a row of a figure's data."""
+    known = dict(dotted(plain(Scenario())))
+    # Lists became text (`figure.dotted`), which has no type of its own.
+    given = {
+        key.replace(".", "__"): ast.literal_eval(row[key])
+        if isinstance(known[key], str) and str(row[key]).startswith("[")
+        else row[key]
+        for key in known
+        if key in row and row[key] is not None
+    }
+    # A row says how its load balancer is called there, which may be one with other options.
+    return Scenario.model_validate(nested({**given, **settings_of(row["policy"])}))
+
+
+def record_of(row: Mapping[str, Any], scenario: Scenario, is_measured: bool) -> Record:
+    """Return the record of a row, with what was measured besides."""
+    fields = {name: row[name] for name in Record.model_fields if name in row}
+    record = Record.model_validate({**fields, "policy": scenario.balancer})
+    if not is_measured:
+        return record
+
+    known = {*Record.model_fields, *dict(dotted(plain(scenario)))}
+    values = {name: value for name, value in row.items() if name not in known and value is not None}
+    return Measured.of(record, **values)

@@ -1,1 +1,0 @@
-"""The paper's figures, one module each; `sim.report.contents` lists them."""

@@ -1,1 +1,0 @@
-"""Figures of what is beyond the paper, one module each; `sim.report.contents` lists them."""

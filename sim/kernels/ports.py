@@ -1,0 +1,349 @@
+"""The port's body for kernels' records: a queue, its lane, a rate, and when packets leave.
+
+It exists for frames, too (`ofan_p4.softswitch.queue`), for a reason: the switch imports nothing
+of ours and lets each packet leave in its time, with any size; a port here is a record inside
+compiled kernels, knows two sizes, and says when a packet leaves as soon as it comes. The rules are
+the same (`docs/decisions/two-ports.md`), and a test feeds all bodies the same offers.
+
+    offer            a packet comes: it waits, or is cut and hurried, or is dropped
+    hurry            it goes into the lane, ahead of all that waits (`give_way`)
+    occupy, holding  the rate: when a packet starts and has left; the rate at its start holds
+    settle, let_go   depths: the packets leave whose last bit is out
+    next_departure   readings, beside a link's `occupancy`, `max_bytes`, `byte_ps` and its ledger
+
+What kernels that forward by themselves add is in `sim.kernels.switches` (they settle late, and
+mark), what those around P4 programs add in `sim.programs.ports` (frames, and egress at the
+departure).
+"""
+
+import numpy as np
+
+from fattree.draws import Stream, component, mix
+from sim.kernels.jit import at, inlined
+from sim.kernels.lists import append, following, leave
+from sim.kernels.state import ACK, CHUNK, LIVE, LOST, SMALL, TRIMMED
+
+LOSS = int(Stream.LOSS)
+# In place of the slot of a packet that is dropped.
+NO_SLOT = -1
+# Later than any departure.
+FAR = 1 << 62
+
+
+@inlined
+def offer(world, number, level, packet, status, now_ps):
+    """Take in a copy of `packet`, with a status of its own, at a switch's port; return its slot.
+
+    What finds no room is cut and hurried where ports have lanes; what is dropped has NO_SLOT. The
+    port is settled, and `level` is that of its link.
+    """
+    constants = world.constants
+    link = world.links[at(number)]
+    is_ack = status & ACK
+    if not status & TRIMMED:
+        size = constants.ack_bytes if is_ack else constants.data_bytes
+        occupancy = link.occupancy + size
+        if constants.capacity == 0 or occupancy <= constants.capacity:
+            return queue(world, number, level, packet, status, size=size, now_ps=now_ps)
+
+        if constants.lanes == 0 or is_ack:
+            return drop(world, number)
+
+    return hurry(world, number, level, packet, status, now_ps)
+
+
+@inlined
+def queue(world, number, level, packet, status, size, now_ps):
+    """Put a copy of a packet of `size` bytes at the end of a port's queue; return its slot."""
+    # A FIFO whose rates are foreseen: when a packet leaves is known as soon as it is queued.
+    link = world.links[at(number)]
+    occupancy = link.occupancy + size
+    start_ps, departure_ps = occupy(world, number, level, status & ACK, now_ps)
+    if is_gone(world, number, start_ps, now_ps):
+        status |= LOST
+
+    slot = append(world.pool, link, 2, world.counters)
+    write(world, slot, level, packet, status, start_ps=start_ps, departure_ps=departure_ps)
+    link.occupancy = occupancy
+    link.max_bytes = max(link.max_bytes, occupancy)
+    # The queue's integral over time is the sum of what each packet adds to it: size times stay.
+    link.byte_ps += size * (departure_ps - now_ps)
+    return slot
+
+
+@inlined
+def hurry(world, number, level, packet, status, now_ps):
+    """Put a copy of a packet into a port's lane, cut to its headers, or drop it where that is full.
+
+    Return its slot, or NO_SLOT.
+    """
+    pool = world.pool
+    constants = world.constants
+    lane = world.links[at(constants.lanes + number)]
+    settle(pool, lane, constants, level, now_ps=now_ps, counters=world.counters)
+
+    # As long as the queue itself, and apart from it: neither ECN nor load balancers see it.
+    if lane.occupancy + constants.ack_bytes > constants.capacity:
+        return drop(world, number)
+
+    if not status & TRIMMED:
+        world.ledgers[at(number)].trimmed += 1
+
+    start_ps, departure_ps = give_way(world, number, level, now_ps)
+    status |= TRIMMED
+    if is_gone(world, number, start_ps, now_ps):
+        status |= LOST
+
+    slot = append(pool, lane, 2, world.counters)
+    write(world, slot, level, packet, status, start_ps=start_ps, departure_ps=departure_ps)
+    lane.occupancy += constants.ack_bytes
+    return slot
+
+
+@inlined
+def drop(world, number):
+    """Count a packet that a port has no room for."""
+    world.ledgers[at(number)].dropped += 1
+    world.counters[LIVE] -= 1
+    return NO_SLOT
+
+
+@inlined
+def write(world, slot, level, packet, status, start_ps, departure_ps):
+    """Write a copy of a packet to the slot where it waits."""
+    constants = world.constants
+    packets = world.pool.packets
+    packets[at(slot)] = packet
+    queued = packets[at(slot)]
+    queued.time_ps = departure_ps + constants.latency_ps[at(level)]
+    queued.status = status
+    if constants.is_slowed and constants.lanes > 0:
+        world.pool.starts[at(slot)] = start_ps
+
+
+@inlined
+def give_way(world, number, level, now_ps):
+    """Let a packet of the lane go before all that a link has not begun to send.
+
+    Return when it starts and when its last bit leaves. The link is settled. What waits starts
+    later by the packet's slot, and takes as long as the rate at its new start says. Nobody has
+    looked at its arrival yet: it is further away than a window, before and afterwards. Whether it
+    goes into a dead link stays decided.
+    """
+    pool = world.pool
+    link = world.links[at(number)]
+    slot = np.int64(link.cursor)
+    while slot != link.tail and begins(world, slot, level) <= now_ps:
+        slot = following(pool, slot)
+
+    # The link never idles while something waits, so what has not begun leaves one by one.
+    start_ps = max(link.free_ps, now_ps)
+    if slot != link.tail:
+        start_ps = begins(world, slot, level)
+
+    sending_ps, slot_ps = holding(world, number, level, 1, now_ps=now_ps, start_ps=start_ps)
+    free_ps = start_ps + slot_ps
+    while slot != link.tail:
+        waiting = pool.packets[at(slot)]
+        is_small = int(waiting.status) & SMALL
+        own_ps, own_slot_ps = holding(
+            world, number, level, is_small, now_ps=now_ps, start_ps=free_ps
+        )
+        time_ps = free_ps + own_ps + world.constants.latency_ps[at(level)]
+        size = world.constants.ack_bytes if is_small else world.constants.data_bytes
+        link.byte_ps += size * (time_ps - waiting.time_ps)
+        waiting.time_ps = time_ps
+        if world.constants.is_slowed:
+            pool.starts[at(slot)] = free_ps
+
+        free_ps += own_slot_ps
+        slot = following(pool, slot)
+
+    link.ack_packets += 1
+    link.free_ps = free_ps
+    return start_ps, start_ps + sending_ps
+
+
+@inlined
+def begins(world, slot, level):
+    """Return when the transmission of a packet that waits at a port with a lane begins."""
+    # A departure alone does not say where links change their rate: a packet that starts early and
+    # slowly may leave when one would that starts late and fast.
+    constants = world.constants
+    if constants.is_slowed:
+        return world.pool.starts[at(slot)]
+
+    packet = world.pool.packets[at(slot)]
+    is_small = int(packet.status) & SMALL
+    sending_ps = constants.ack_ps[at(level)] if is_small else constants.data_ps[at(level)]
+    return packet.time_ps - constants.latency_ps[at(level)] - sending_ps
+
+
+@inlined
+def occupy(world, number, level, is_ack, now_ps):
+    """Take a link of a level as soon as it is free.
+
+    Return when a packet of this class starts and when its last bit leaves: the gap that follows
+    keeps the link busy, but the packet is out.
+    """
+    link = world.links[at(number)]
+    start_ps = max(link.free_ps, now_ps)
+    link.ack_packets += is_ack
+    link.data_packets += ACK - is_ack
+    sending_ps, slot_ps = holding(world, number, level, is_ack, now_ps=now_ps, start_ps=start_ps)
+    link.free_ps = start_ps + slot_ps
+    return start_ps, start_ps + sending_ps
+
+
+@inlined
+def holding(world, number, level, is_small, now_ps, start_ps):
+    """Return how long a packet that starts then holds a link: to its last bit, and with the gap."""
+    constants = world.constants
+    # As with losses, a ledger is another line of memory, and hardly any run has slow links.
+    if constants.is_slowed:
+        row = pace(world, number, now_ps, start_ps)
+        return world.paces[row, at(3 if is_small else 1)], world.paces[
+            row, at(4 if is_small else 2)
+        ]
+
+    if is_small:
+        return constants.ack_ps[at(level)], constants.ack_slot_ps[at(level)]
+
+    return constants.data_ps[at(level)], constants.data_slot_ps[at(level)]
+
+
+@inlined
+def pace(world, number, now_ps, start_ps):
+    """Return the row of `world.paces` for a transmission on a link that starts at a time ahead."""
+    # A link's last row lasts for ever. What is over is not looked at again, but starts may run
+    # backwards: a packet of the lane is ahead of all that waits.
+    paces = world.paces
+    ledger = world.ledgers[at(number)]
+    while now_ps >= paces[at(ledger.pace), 0]:
+        ledger.pace += 1
+
+    row = np.int64(ledger.pace)
+    while start_ps >= paces[at(row), 0]:
+        row += 1
+
+    return at(row)
+
+
+@inlined
+def host_sending_ps(world, number, is_ack):
+    """Return how long a packet of a class holds a host's link, whose rate never changes."""
+    constants = world.constants
+    if constants.is_slowed:
+        return world.paces[at(world.ledgers[at(number)].pace), at(3 if is_ack else 1)]
+
+    return constants.ack_ps[0] if is_ack else constants.data_ps[0]
+
+
+@inlined
+def is_gone(world, number, start_ps, now_ps):
+    """Return whether the transmission that starts then, of the link's last packet, never arrives.
+
+    It does not where it starts while the link is dead (decision 8), or by chance.
+    """
+    link = world.links[at(number)]
+    ledger = world.ledgers[at(number)]
+    gone = start_ps >= link.down_ps and is_dead(world, link, ledger, start_ps, now_ps)
+
+    # The ledger is another line of memory, and hardly any run has links that lose packets.
+    if world.constants.is_lossy and not gone:
+        count = np.int64(link.data_packets) + np.int64(link.ack_packets) - 1
+        gone = mix(world.constants.seed, component(LOSS, number), count) < ledger.unlucky
+
+    if gone:
+        ledger.lost_to_failure += 1
+
+    return gone
+
+
+@inlined
+def is_dead(world, link, ledger, start_ps, now_ps):
+    """Return whether a link is down at a time ahead."""
+    # Each link's row of outages ends with NEVER, where both stop. As with rates, what is over is
+    # not looked at again.
+    outages = world.outages
+    while now_ps >= ledger.up_ps:
+        ledger.outage += 1
+        link.down_ps = outages[ledger.outage, 0]
+        ledger.up_ps = outages[ledger.outage, 1]
+
+    row = np.int64(ledger.outage)
+    while start_ps >= outages[at(row), 1]:
+        row += 1
+
+    return start_ps >= outages[at(row), 0]
+
+
+@inlined
+def settle(pool, way, constants, level, now_ps, counters):
+    """Let the packets go whose last bit has left a port's queue, or its lane, by `now_ps`."""
+    # Departures need no events: a packet's arrival says when it left, one latency before.
+    while way.cursor != way.tail:
+        time_ps = pool.packets[at(way.cursor)].time_ps
+        if time_ps - constants.latency_ps[at(level)] > now_ps:
+            return
+
+        let_go(pool, way, constants, counters)
+
+
+@inlined
+def let_go(pool, way, constants, counters):
+    """Let the first packet of a port's queue, or of its lane, go: it has left."""
+    slot = way.cursor
+    is_small = pool.packets[at(slot)].status & SMALL
+    way.occupancy -= constants.ack_bytes if is_small else constants.data_bytes
+    way.cursor = following(pool, slot)
+
+    if (slot + 1) % CHUNK == 0:
+        leave(pool, slot, counters)
+
+
+@inlined
+def next_departure(world, number, level):
+    """Return when the next packet leaves a port, FAR if none waits."""
+    way = world.links[at(first_way(world, number))]
+    if way.cursor == way.tail:
+        return FAR
+
+    return world.pool.packets[at(way.cursor)].time_ps - world.constants.latency_ps[at(level)]
+
+
+@inlined
+def first_way(world, number):
+    """Return which has the packet that leaves a port first: the link's number, or its lane's."""
+    if world.constants.lanes == 0:
+        return number
+
+    link = world.links[at(number)]
+    lane = world.links[at(world.constants.lanes + number)]
+    if lane.cursor == lane.tail:
+        return number
+
+    packets = world.pool.packets
+    is_first = (
+        link.cursor != link.tail
+        and packets[at(link.cursor)].time_ps < packets[at(lane.cursor)].time_ps
+    )
+    return number if is_first else world.constants.lanes + number
+
+
+@inlined
+def level_of(constants, number):
+    """Return the level of a link: where it is not known, as its tier and direction are not."""
+    if number >= constants.ports:
+        return 0
+
+    edges = constants.first_agg * constants.edge_ports
+    if number < edges:
+        return 1 if number % constants.edge_ports >= constants.hosts_per_edge else 0
+
+    aggs = (constants.first_core - constants.first_agg) * constants.agg_ports
+    if number - edges < aggs:
+        down = constants.agg_ports - constants.agg_uplinks
+        return 2 if (number - edges) % constants.agg_ports >= down else 1
+
+    return 2

@@ -1,0 +1,218 @@
+"""The port's bodies, for frames, for kernels' records and the plain one, given the same offers."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emulation.virtual.ports import ports_of
+from emulation.virtual.wires import Wires
+from fattree.demand import traffic
+from fattree.experiment.model import Degraded, Fabric, Failures, Scenario, Transport
+from fattree.routes.failures import timeline
+from ofan_p4.softswitch.queue import Passage
+from sim.arrays.network import build
+from sim.kernels.ports import settle
+from sim.kernels.state import ACK, DATA, TRIMMED
+from sim.kernels.switches import enqueue
+from tests import naive
+from tests.naive import packet as plain
+
+# A fabric of single links: port 2 of the first switch is its uplink, the link below it is 1.
+SWITCH, PORT, LINK, LEVEL = 0, 2, 1, 1
+NAME = "edge0_0-agg0_0"
+WHOLE, SHORT, NACK = "data", "ack", "nack"
+
+
+class Readings(NamedTuple):
+    """What a body says after all offers: departures of what was accepted, in order of arrival."""
+
+    departures_ps: list[int]
+    occupancy: int
+    max_bytes: int
+    byte_ps: int
+    dropped: int
+    trimmed: int
+
+
+Offers = list[tuple[int, str]]
+Body = Callable[[Scenario, Offers], Readings]
+
+
+def of_frames(scenario: Scenario, offers: Offers) -> Readings:
+    wires = Wires(scenario, timeline(scenario, traffic.flows(scenario)))
+    port = ports_of(scenario, SWITCH, wires)[PORT]
+    passages: list[Passage] = []
+    now_ps = 0
+    for now_ps, kind in offers:
+        size = scenario.data_bytes if kind == WHOLE else scenario.ack_bytes
+        passage = port.offer(now_ps, size, is_urgent=kind == NACK)
+        passages += [passage] if passage else []
+
+    return Readings(
+        [passage.departure_ps for passage in passages],
+        port.queue.occupancy_bytes(now_ps),
+        port.queue.max_bytes,
+        port.queue.byte_ps,
+        port.counts["dropped"],
+        port.counts["trimmed"],
+    )
+
+
+def of_kernels(scenario: Scenario, offers: Offers) -> Readings:
+    world = build(scenario).world
+    constants, packets = world.constants, world.pool.packets
+    link, ledger = world.links[LINK], world.ledgers[LINK]
+    lane = world.links[constants.lanes + LINK]
+    slots = []
+    now_ps = 0
+    for number, (now_ps, kind) in enumerate(offers):
+        packet = np.zeros(1, dtype=packets.dtype).view(np.recarray)[0]
+        packet.status = {WHOLE: DATA, SHORT: ACK, NACK: ACK | TRIMMED}[kind]
+        packet.psn = number
+        tails = int(link.tail), int(lane.tail)
+        enqueue(world, LINK, LEVEL, packet, now_ps)
+        slots += [
+            slot
+            for way, slot in zip((link, lane), tails, strict=True)
+            if way.tail != slot and packets[slot].psn == number
+        ][:1]
+
+    settle(world.pool, link, constants, LEVEL, now_ps, world.counters)
+    return Readings(
+        [int(packets[slot].time_ps) - scenario.latency_ps for slot in slots],
+        int(link.occupancy),
+        int(link.max_bytes),
+        int(link.byte_ps),
+        int(ledger.dropped),
+        int(ledger.trimmed),
+    )
+
+
+def of_plain_model(scenario: Scenario, offers: Offers) -> Readings:
+    network = naive.Network(scenario)
+    port = network.ports[SWITCH, PORT]
+    now_ps = 0
+    for now_ps, kind in offers:
+        packet = plain.Packet(
+            flow=0,
+            psn=0,
+            source=0,
+            destination=1,
+            kind=plain.DATA if kind == WHOLE else plain.ACK,
+            label=0,
+            trimmed=kind == NACK,
+        )
+        network.enqueue((SWITCH, PORT), packet, now_ps)
+
+    passages = sorted(port.log + port.hurried, key=lambda passage: passage.turn)
+    return Readings(
+        [passage.departure_ps for passage in passages],
+        port.bytes_at(now_ps),
+        port.max_bytes,
+        port.byte_ps(naive.NEVER),
+        port.drops,
+        port.trims,
+    )
+
+
+BODIES: dict[str, Body] = {
+    "frames": of_frames,
+    "kernels": of_kernels,
+    "plain": of_plain_model,
+}
+
+
+def scenario(*degraded: Degraded, capacity: int = 0, **settings: Any) -> Scenario:
+    return Scenario(
+        fabric=Fabric(k=2, queue_bytes=capacity, rate_gbps=settings.pop("rate_gbps", 800)),
+        failures=Failures(degraded=degraded),
+        transport=Transport(**settings),
+    )
+
+
+# 10 ps a byte: data take 41,580 ps and hold the link for 41,780, what is cut 640 and 840.
+HALF = Degraded(link=NAME, rate=0.5, at_ns=42, until_ns=150)
+BURST = [(0, WHOLE)] * 3
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+@pytest.mark.parametrize(
+    ("offers", "departures_ps"),
+    [
+        # The second starts before the link is slow, the third after that.
+        (BURST, [41_580, 83_360, 166_720]),
+        # The NACK is first, so that the second is slow, too: 42,620 + 83,160.
+        ([*BURST, (10_000, NACK)], [41_580, 125_780, 209_340, 42_420]),
+        # What is cut is behind the first NACK: 42,620 + 1,280; then from 44,300 on.
+        (
+            [*BURST, (10_000, NACK), (20_000, WHOLE)],
+            [41_580, 127_460, 211_020, 42_420, 43_900],
+        ),
+        # 13 more take 1,680 each, so that the third starts at 149,700; one more, and it starts at
+        # 151,380, when the link is whole again, and leaves earlier.
+        (
+            [*BURST, *[(10_000, NACK)] * 15],
+            [41_580, 149_300, 232_860, 42_420, *range(43_900, 43_900 + 14 * 1_680, 1_680)],
+        ),
+        (
+            [*BURST, *[(10_000, NACK)] * 16],
+            [41_580, 150_980, 192_960, 42_420, *range(43_900, 43_900 + 15 * 1_680, 1_680)],
+        ),
+    ],
+    ids=["no lane", "a NACK", "cut", "just not whole again", "earlier"],
+)
+def test_a_lane_at_a_slow_link_in_numbers_by_hand(
+    body: Body, offers: Offers, departures_ps: list[int]
+) -> None:
+    slow = scenario(HALF, capacity=3 * 4_158, trimming=True)
+    assert body(slow, offers).departures_ps == departures_ps
+
+
+@st.composite
+def rates(draw: Any) -> list[Degraded]:
+    from_ns = st.integers(0, 2_000)
+    lasts_ns = st.one_of(st.none(), st.integers(1, 800))
+    spans = draw(st.lists(st.tuples(from_ns, lasts_ns), max_size=4))
+    return [
+        Degraded(
+            link=NAME,
+            rate=draw(st.sampled_from((0.5, 0.1, 0.37))),
+            direction=draw(st.sampled_from(("both", "up"))),
+            at_ns=at_ns,
+            until_ns=None if lasts_ns is None else at_ns + lasts_ns,
+        )
+        for at_ns, lasts_ns in spans
+    ]
+
+
+@given(
+    waits=st.lists(
+        st.tuples(
+            st.one_of(st.just(0), st.integers(0, 100_000)), st.sampled_from((WHOLE, SHORT, NACK))
+        ),
+        min_size=1,
+        max_size=80,
+    ),
+    degraded=rates(),
+    capacity=st.sampled_from([0, 4_158, 9_000, 30_000]),
+    rate_gbps=st.sampled_from([800, 333, 100]),
+    trimming=st.booleans(),
+)
+def test_all_bodies_drop_cut_delay_and_fill_alike(
+    waits: Offers, degraded: list[Degraded], capacity: int, rate_gbps: int, trimming: bool
+) -> None:
+    trims = trimming and capacity > 0
+    chosen = scenario(*degraded, capacity=capacity, rate_gbps=rate_gbps, trimming=trims)
+    offers: Offers = []
+    now_ps = 0
+    for wait_ps, kind in waits:
+        now_ps += wait_ps
+        offers.append((now_ps, SHORT if kind == NACK and not trims else kind))
+
+    expected = of_plain_model(chosen, offers)
+    assert of_frames(chosen, offers) == expected
+    assert of_kernels(chosen, offers) == expected

@@ -1,0 +1,28 @@
+"""A small report, made once for all that ask what is in it."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from click.testing import CliRunner
+
+from ofan import cli
+
+FIGURES = ("timeline", "invariant")
+TINY = ("--quick", *(word for name in FIGURES for word in ("--figure", name)))
+
+
+class Report(NamedTuple):
+    """A report's folder, and what its command has said as JSON."""
+
+    folder: Path
+    said: str
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    folder = tmp_path_factory.mktemp("report") / "tiny"
+    words = ["report", *TINY, "--jobs", "1", "--output", str(folder), "--json"]
+    done = CliRunner().invoke(cli, words)
+    assert done.exit_code == 0, done.output
+    return Report(folder, done.stdout)

@@ -1,0 +1,114 @@
+"""Means, intervals, exponents and ranks, against cases worked out by hand or by numpy."""
+
+import math
+
+import numpy as np
+import pytest
+
+from reproduction.report.statistics import (
+    Estimate,
+    apart,
+    estimate,
+    exponent,
+    one_direction,
+    paired,
+    rank_correlation,
+)
+
+
+def test_interval_of_two_values_uses_ninety_standard_errors() -> None:
+    found = estimate([1, 3])
+    assert (found.mean, found.count) == (2, 2)
+    assert found.half == pytest.approx(89.123)
+
+
+def test_one_value_has_no_interval() -> None:
+    found = estimate([5])
+    assert math.isnan(found.half)
+    assert not found.differs
+    assert f"{found:.1f}" == "5.0"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "differs"),
+    [
+        ([10, 20, 30], [9, 19, 29.1], True),
+        ([10, 20, 30], [9, 21, 30], False),
+        ([1, 1, 1], [1, 1, 1], False),
+    ],
+)
+def test_pairs_differ_only_if_every_seed_does_alike(
+    first: list[float], second: list[float], differs: bool
+) -> None:
+    assert paired(first, second).differs is differs
+
+
+def test_intervals_hold_the_mean_as_often_as_they_promise() -> None:
+    rng = np.random.default_rng(1)
+    inside = sum(
+        abs((found := estimate(rng.normal(3, 2, 10))).mean - 3) <= found.half for _ in range(2000)
+    )
+    assert 0.988 < inside / 2000 < 0.997
+
+
+@pytest.mark.parametrize("power", [0, 0.5, 1])
+def test_exponent_of_a_power_law(power: float) -> None:
+    sizes = np.array([8, 16, 32, 64])
+    found = exponent(sizes, 3 * sizes**power)
+    assert found.mean == pytest.approx(power)
+    assert found.half == pytest.approx(0, abs=1e-9)
+
+
+def test_exponent_leaves_out_empty_queues() -> None:
+    assert exponent([1, 2, 4, 8], [0, 2, 4, 8]).mean == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("second", "correlation"),
+    [([1, 2, 3, 4], 1), ([4, 3, 2, 1], -1), ([1, 3, 2, 4], 0.8), ([1, 1, 2, 2], 2 / math.sqrt(5))],
+)
+def test_rank_correlation(second: list[float], correlation: float) -> None:
+    assert rank_correlation([10, 20, 30, 40], second) == pytest.approx(correlation)
+
+
+def test_errors_of_independent_means_add_up_as_squares() -> None:
+    found = apart(Estimate(5.0, 3.0, 10), Estimate(2.0, 4.0, 8))
+    assert (found.mean, found.half, found.count) == (3.0, 5.0, 8)
+
+
+@pytest.mark.parametrize(
+    ("found", "above"),
+    [
+        (Estimate(0.6, 0.5, 10), True),
+        (Estimate(-0.6, 0.5, 10), False),
+        (Estimate(0.4, 0.5, 10), False),
+        (Estimate(0.6, 0.7, 10), None),
+        # Equal to the last bit, and a difference that is shown however small it is.
+        (Estimate(0.0, 0.0, 10), False),
+        (Estimate(0.01, 0.001, 10), True),
+        # One seed shows nothing.
+        (Estimate(5.0, math.nan, 1), None),
+    ],
+)
+def test_what_clears_a_line_by_less_than_the_margin_has_not_cleared_it(
+    found: Estimate, above: bool | None
+) -> None:
+    mirrored = Estimate(-found.mean, found.half, found.count)
+    assert found.above(0, margin=1) is above
+    assert mirrored.below(0, margin=1) is above
+
+
+@pytest.mark.parametrize(
+    ("differences", "turns_not"),
+    [
+        ([(3, 1), (0.2, 0.5)], True),
+        ([(3, 1), (-3, 1)], False),
+        ([(3, 1), (-0.5, 2)], None),
+        ([(0.1, 0.5), (-0.1, 0.5)], True),
+    ],
+)
+def test_a_difference_that_turns_by_less_than_the_margin_does_not_turn(
+    differences: list[tuple[float, float]], turns_not: bool | None
+) -> None:
+    given = [Estimate(mean, half, 10) for mean, half in differences]
+    assert one_direction(given, margin=1) is turns_not
