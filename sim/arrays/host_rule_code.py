@@ -16,19 +16,26 @@ RULES = np.dtype([(name, np.int64) for name in Rules._fields], align=True)
 _ready: Any = njit(error_model="numpy", nogil=True)
 
 
+# A rule's numbers wrap around. Those with a sign must not, as numba tells LLVM ("nsw"), which then
+# takes x + x < 0 for false where x > 0.
 @_ready
 def _add(a, b):
-    return np.int64(a) + np.int64(b)
+    return np.int64(np.uint64(a) + np.uint64(b))
 
 
 @_ready
 def _sub(a, b):
-    return np.int64(a) - np.int64(b)
+    return np.int64(np.uint64(a) - np.uint64(b))
 
 
 @_ready
 def _mul(a, b):
-    return np.int64(a) * np.int64(b)
+    return np.int64(np.uint64(a) * np.uint64(b))
+
+
+@_ready
+def _neg(a):
+    return _sub(0, a)
 
 
 @_ready
@@ -37,7 +44,7 @@ def _div(a, b):
     if b == 0:
         return np.int64(0)
     if b == -1:
-        return -np.int64(a)
+        return _neg(a)
 
     return np.int64(a) // np.int64(b)
 
@@ -61,11 +68,6 @@ def _shr(number, bits):
 
 
 @_ready
-def _neg(a):
-    return -np.int64(a)
-
-
-@_ready
 def _inv(a):
     return ~np.int64(a)
 
@@ -77,7 +79,7 @@ def _int(a):
 
 @_ready
 def _abs(a):
-    return -a if a < 0 else a
+    return _neg(a) if a < 0 else np.int64(a)
 
 
 @_ready

@@ -208,6 +208,14 @@ def test_operators_have_the_same_ends() -> None:
     assert_same_states(rule_of(lines), acks)
 
 
+def test_sums_wrap_around_where_they_are_compared() -> None:
+    doubled = ("state.x += state.x", "state.y *= 3", "state.cells[0] -= state.y")
+    compared = ("helper(state, state.x, 63)", "abs(state.y) < state.y", "-state.x > state.x + 1")
+    cells = (f"state.cells[{number}]" for number in (1, 2, 3))
+    lines = [*doubled, *map(" = ".join, zip(cells, compared, strict=True))]
+    assert_same_states(rule_of(lines), [(0, False, 0)] * 200)
+
+
 def assert_same_states(text: str, acks: Iterable[tuple[int, bool, int]]) -> None:
     plain, native = own_rule(text, "mine.py"), compiled(text, "mine.py")
     shared = rules(Scenario())
