@@ -15,7 +15,8 @@ from google.rpc import status_pb2
 from p4.v1 import p4runtime_pb2 as p4
 from p4.v1 import p4runtime_pb2_grpc
 
-from ofan_p4.softswitch.daemon.dataplane import Clock, Dataplane
+from ofan_p4.softswitch.daemon.clock import Clock
+from ofan_p4.softswitch.daemon.dataplane import Dataplane
 from ofan_p4.softswitch.daemon.grpc_server import GrpcThread, ServerError, Servicer
 from ofan_p4.softswitch.daemon.log import Log
 from ofan_p4.softswitch.daemon.sockets import open_link_events

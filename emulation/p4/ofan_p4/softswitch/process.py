@@ -15,7 +15,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from random import Random
 
-from ofan_p4.softswitch.daemon.dataplane import Clock, Dataplane
+from ofan_p4.softswitch.daemon.clock import Clock
+from ofan_p4.softswitch.daemon.dataplane import Dataplane
 from ofan_p4.softswitch.daemon.log import open_log
 from ofan_p4.softswitch.daemon.options import Options, UsageError, parse
 from ofan_p4.softswitch.daemon.ports import open_port
@@ -96,6 +97,7 @@ def run(options: Options) -> int:
             switch.load(source)
 
         # The handler only wakes the loop, which then ends by itself.
+        dataplane.heed_signals()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: dataplane.stop())
 

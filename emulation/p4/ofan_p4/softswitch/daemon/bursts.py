@@ -1,18 +1,20 @@
-"""Many frames in one call: from a port's ring through machine code to the rings of other ports."""
+"""Many frames in one call: from ports' rings through machine code to the rings of other ports."""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterable
+import socket
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import cache
 
 import numpy as np
+from llvmlite import ir
 
 from ofan_p4.softswitch.daemon.ports import Port
 from ofan_p4.softswitch.daemon.rings import Ring
 from ofan_p4.softswitch.native import burst_code as at
-from ofan_p4.softswitch.native import kept, machine
+from ofan_p4.softswitch.native import kept, machine, turn_code
 from ofan_p4.softswitch.native.engine import NativeFunctions
 from ofan_p4.softswitch.native.slots import address
 from ofan_p4.softswitch.switch import Counts
@@ -23,22 +25,25 @@ _I64 = ctypes.c_int64
 _BURST = ctypes.CFUNCTYPE(
     _I64, _I64, _I64, _I64, _I64, _I64, _I64, ctypes.c_void_p, _I64, _I64, _I64, _I64
 )
+_TURNS = ctypes.CFUNCTYPE(_I64, *[_I64] * 9, ctypes.c_void_p, *[_I64] * 6)
 
 
 @cache
 def burst_code() -> machine.Code:
-    """Return the loop, which is the same for all programs."""
+    """Return both loops, which are the same for all programs: of a burst, and of turns."""
     key = burst_key()
     found = kept.read(key)
     if found is None:
-        found = "", machine.object_code(at.burst_module())
+        module = ir.Module("bursts")
+        turn_code.add_turns(module, at.add_burst(module))
+        found = "", machine.object_code(str(module))
         kept.write(key, *found)
 
-    return machine.load(found[1], at.BURST)
+    return machine.load(found[1], at.BURST, turn_code.TURNS)
 
 
 def burst_key() -> str:
-    """Return what names the loop's code where it is kept."""
+    """Return what names the loops' code where it is kept."""
     return machine.identity(at.BURST.encode())
 
 
@@ -47,16 +52,30 @@ def burst_function() -> Callable[..., int]:
     return _BURST(burst_code().addresses[0])
 
 
+def turns_function() -> Callable[..., int]:
+    """Return `native.turn_code`'s loop; arrays are given by their addresses."""
+    return _TURNS(burst_code().addresses[1])
+
+
 class Bursts:
     """The rings of a switch's ports; without any there is nothing to run."""
 
     def __init__(self, ports: Iterable[Port], wanted: bool) -> None:
-        self._ports = [port for port in ports if wanted and port.is_plain]
+        every = list(ports)
+        self._ports = [port for port in every if wanted and port.is_plain]
+        # Whoever waits for a port without a ring waits in Python.
+        self._are_all_plain = len(self._ports) == len(every)
         self.words = np.zeros((max(1, len(self._ports)), at.PORT_WORDS), dtype=np.uint64)
         self._of_port = np.zeros(at.PORT_NUMBERS, dtype=np.int64)
         self.report = np.zeros(at.REPORT_WORDS, dtype=np.int64)
 
         self._function: Callable[..., int] | None = None
+        self._turns: Callable[..., int] | None = None
+        self._calls = turn_code.library_calls()
+        self._others: Sequence[socket.socket] = ()
+        self._polled = np.zeros(len(self._ports), dtype=turn_code.POLLED)
+        self._polled["fd"] = -1
+        self._first = 0
         self._index = {port.number: i for i, port in enumerate(self._ports)}
         for port in self._ports:
             self.renew(port)
@@ -68,12 +87,14 @@ class Bursts:
             return
 
         self._of_port[port.number] = 0
+        self._polled[i] = (-1, 0, 0)
         if not port.index:
             return
 
         # Where the kernel has none to give, sockets do.
         with suppress(OSError, ValueError):
             port.ring = Ring(port.socket, port.name, port.number, self.words[i])
+            self._polled[i] = (port.socket.fileno(), turn_code.POLLIN, 0)
             self.hold(port, held=False)
 
     def hold(self, port: Port, held: bool) -> None:
@@ -84,6 +105,7 @@ class Bursts:
             # A port whose rate goes later may be the first that needs it.
             if not is_held and self._function is None:
                 self._function = burst_function()
+                self._turns = turns_function()
 
     def run(self, port: Port, functions: NativeFunctions, now_ps: int, counts: Counts) -> int:
         """Take frames from a port's ring; return how that ended (`native.burst_code`)."""
@@ -101,12 +123,71 @@ class Bursts:
             functions.growth,
             address(report),
         )
+        self._count(counts)
+
+        return end
+
+    def can_wait(self) -> bool:
+        """Return whether machine code may wait for all ports: each has a ring, or is gone."""
+        return (
+            self._are_all_plain
+            and self._turns is not None
+            and all(port.ring is not None or not port.index for port in self._ports)
+        )
+
+    def wait_for(self, others: Sequence[socket.socket]) -> None:
+        """Let turns end when one of these sockets has something."""
+        self._others = others
+        ports = self._polled[: len(self._ports)]
+        behind = np.zeros(len(others), dtype=turn_code.POLLED)
+        behind["fd"] = [each.fileno() for each in others]
+        behind["events"] = turn_code.POLLIN
+        self._polled = np.concatenate([ports, behind])
+
+    def take_turns(
+        self, functions: NativeFunctions, *, deadline_ns: int, start_ns: int, counts: Counts
+    ) -> int:
+        """Wait and move frames until Python is needed; return why (`native.turn_code`)."""
+        assert self._turns is not None
+        self.report[:] = 0
+        self._polled["found"] = 0
+        end = self._turns(
+            address(self._polled),
+            len(self._polled),
+            address(self.words),
+            len(self._ports),
+            self._first,
+            address(self._of_port),
+            *functions.addresses,
+            functions.burst_state,
+            deadline_ns,
+            start_ns,
+            BUDGET,
+            functions.growth,
+            address(self.report),
+            address(self._calls),
+        )
+        self._count(counts)
+        # A port whose frames all need Python does not keep others waiting.
+        self._first = (int(self.report[at.PORT]) + 1) % len(self._ports)
+
+        return end
+
+    def port(self) -> Port:
+        """Return the port at which turns have ended."""
+        return self._ports[int(self.report[at.PORT])]
+
+    def readable(self) -> list[socket.socket]:
+        """Return which of the other sockets have something."""
+        found = self._polled["found"][len(self._ports) :]
+        return [self._others[i] for i in np.flatnonzero(found).tolist()]
+
+    def _count(self, counts: Counts) -> None:
+        report = self.report
         counts.received += int(report[at.TAKEN])
         counts.dropped_by_ingress += int(report[at.DROPPED_INGRESS])
         counts.dropped_by_egress += int(report[at.DROPPED_EGRESS])
         counts.transmitted += int(report[at.TRANSMITTED])
-
-        return end
 
     def frame(self) -> bytes:
         """Return the frame that a burst has handed back."""

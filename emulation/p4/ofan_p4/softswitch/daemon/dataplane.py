@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 import select
+import signal
 import socket
 import time
 from collections import deque
@@ -19,17 +20,14 @@ from itertools import count
 from typing import Any, TypeVar
 
 from ofan_p4.softswitch.daemon.bursts import Bursts
+from ofan_p4.softswitch.daemon.clock import PS_PER_NS, Clock
+from ofan_p4.softswitch.daemon.links import Links
 from ofan_p4.softswitch.daemon.log import Log
 from ofan_p4.softswitch.daemon.options import DEFAULT_DEPTH
 from ofan_p4.softswitch.daemon.ports import Port
-from ofan_p4.softswitch.daemon.sockets import (
-    InterfaceError,
-    drain,
-    interface_index,
-    is_running,
-    open_interface,
-)
+from ofan_p4.softswitch.daemon.sockets import drain
 from ofan_p4.softswitch.native import burst_code as at
+from ofan_p4.softswitch.native import turn_code
 from ofan_p4.softswitch.native.engine import NativeFunctions
 from ofan_p4.softswitch.switch import Pending, Switch, Transmit
 from ofan_p4.softswitch.units import PS_PER_SECOND, PS_PER_US
@@ -53,17 +51,6 @@ CUTTING = (
 )
 
 
-class Clock:
-    """Monotonic time in picoseconds since the clock was made."""
-
-    def __init__(self) -> None:
-        self._start_ns = time.monotonic_ns()
-
-    def __call__(self) -> int:
-        """Return the time in picoseconds."""
-        return (time.monotonic_ns() - self._start_ns) * 1000
-
-
 class Dataplane:
     """Runs one switch on its ports until `stop` is called.
 
@@ -83,13 +70,13 @@ class Dataplane:
         self.ports = ports
         self.tick: Callable[[], None] = lambda: None
         self.next_tick_ps: Callable[[], int | None] = lambda: None
-        self.others: dict[socket.socket, Callable[[], None]] = {link_events: self._links_changed}
         self._clock = clock
-        self._link_events = link_events
         self._log = log
         wants_rings = switch.engine != "python" and not log.wants("debug")
         self._bursts = Bursts(ports.values(), wants_rings)
         self._by_socket = {port.socket: port for port in ports.values()}
+        self._links = Links(switch, ports, self._by_socket, bursts=self._bursts, events=link_events)
+        self.others: dict[socket.socket, Callable[[], None]] = {link_events: self._links.changed}
         self._events: list[tuple[int, int, int, Port | None, Pending | bytes | None]] = []
         # Events of the same time stay in order, and are never compared any further.
         self._order = count()
@@ -120,20 +107,21 @@ class Dataplane:
         self._stopping = True
         self.wake()
 
+    def heed_signals(self) -> None:
+        """Let a signal wake the loop also when it comes right before the loop begins to wait."""
+        signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
+
     def run(self) -> None:
         """Move packets until stopped."""
-        self._links_changed()
+        self._links.changed()
+        self._bursts.wait_for([*self.others, self._wakened])
         while not self._stopping:
             # One pass: what has arrived, what is due, what the controller wants.
-            readable = self._wait()
-            for sock in readable:
-                port = self._by_socket.get(sock)
-                if port is not None:
-                    self._receive(port)
-                elif sock is self._wakened:
-                    drain(self._wakened)
-                else:
-                    self.others[sock]()
+            functions = self._turning()
+            if functions is None:
+                self._pass()
+            else:
+                self._take_turns(functions)
 
             self._run_due()
             if self._short:
@@ -156,7 +144,7 @@ class Dataplane:
         for port in self.ports.values():
             port.close()
 
-        for sock in (self._waker, self._wakened, self._link_events):
+        for sock in (self._waker, self._wakened, self._links.events):
             sock.close()
 
     def enqueue(self, copies: Sequence[Pending]) -> None:
@@ -164,13 +152,52 @@ class Dataplane:
         for pending in copies:
             port = self.ports.get(pending.egress_port)
             # The CPU port has no interface, and a port without rate no queue that could fill.
-            if port is None or (port.is_immediate and _takes(port)):
+            if port is None or (port.is_immediate and port.takes):
                 pending.enq_timestamp = self._clock() // PS_PER_US
                 self._leave(port, pending, 0, 0)
             elif port.is_immediate:
                 self._wait_at(port, pending)
             else:
                 self._offer(port, pending)
+
+    def _turning(self) -> NativeFunctions | None:
+        """Return the functions that may wait and move frames by themselves, if all is simple."""
+        if self._work or self._short or not self._bursts.can_wait():
+            return None
+
+        pipeline = self.switch.pipeline
+        return None if pipeline is None else pipeline.functions
+
+    def _take_turns(self, functions: NativeFunctions) -> None:
+        """Let machine code wait and move frames until there is something for Python."""
+        functions.settle()
+        end = self._bursts.take_turns(
+            functions,
+            deadline_ns=self._deadline_ns(),
+            start_ns=self._clock.start_ns,
+            counts=self.switch.counts,
+        )
+        if end == turn_code.OTHERS:
+            for sock in self._bursts.readable():
+                self._answer(sock)
+        elif end == turn_code.FAILED:
+            self._links.changed()
+        elif end in (at.ODD, at.PASSED, at.ASKED_EGRESS):
+            self._go_on(self._bursts.port(), end)
+
+    def _pass(self) -> None:
+        for sock in self._wait():
+            port = self._by_socket.get(sock)
+            if port is not None:
+                self._receive(port)
+            else:
+                self._answer(sock)
+
+    def _answer(self, sock: socket.socket) -> None:
+        if sock is self._wakened:
+            drain(self._wakened)
+        else:
+            self.others[sock]()
 
     def _wait(self) -> list[socket.socket]:
         sockets = [*self._by_socket, *self.others, self._wakened]
@@ -184,15 +211,22 @@ class Dataplane:
         return readable
 
     def _timeout(self) -> float | None:
+        due_ps = self._due_ps()
+        return None if due_ps is None else max(0, due_ps - self._clock()) / PS_PER_SECOND
+
+    def _deadline_ns(self) -> int:
+        due_ps = self._due_ps()
+        # Not before it is due.
+        return turn_code.NEVER if due_ps is None else self._clock.start_ns - -due_ps // PS_PER_NS
+
+    def _due_ps(self) -> int | None:
+        """Return when the next event or the control plane's tick is due."""
         tick = self.next_tick_ps()
         times = [self._events[0][0]] if self._events else []
         if tick is not None:
             times.append(tick)
 
-        if not times:
-            return None
-
-        return max(0, min(times) - self._clock()) / PS_PER_SECOND
+        return min(times, default=None)
 
     def _flush(self) -> None:
         for port in self.ports.values():
@@ -213,23 +247,29 @@ class Dataplane:
         functions.settle()
         for _ in range(BATCH):
             end = self._bursts.run(port, functions, self._clock(), self.switch.counts)
-            report = self._bursts.report
-            if end == at.PASSED:
-                copies = self._guarded(
-                    self.switch.passed, port.number, self._bursts.frame(), int(report[at.RESULT])
-                )
-                port.ring.release()
-                self.enqueue(copies)
-            elif end == at.ASKED_EGRESS:
-                out = self._bursts.frame(), int(report[at.RESULT]), int(report[at.OUT])
-                sent = self._guarded(self.switch.left, port.number, *out)
-                port.ring.release()
-                self._send(sent, None)
-            elif end == at.ODD:
-                self._receive_some(port, 1)
             # The ring is empty, or others have their turn.
-            else:
+            if end in (at.EMPTY, at.MORE):
                 return
+
+            self._go_on(port, end)
+
+    def _go_on(self, port: Port, end: int) -> None:
+        """Go on with a frame where a burst has handed it back."""
+        assert port.ring is not None
+        report = self._bursts.report
+        if end == at.PASSED:
+            copies = self._guarded(
+                self.switch.passed, port.number, self._bursts.frame(), int(report[at.RESULT])
+            )
+            port.ring.release()
+            self.enqueue(copies)
+        elif end == at.ASKED_EGRESS:
+            out = self._bursts.frame(), int(report[at.RESULT]), int(report[at.OUT])
+            sent = self._guarded(self.switch.left, port.number, *out)
+            port.ring.release()
+            self._send(sent, None)
+        else:
+            self._receive_some(port, 1)
 
     def _receive_some(self, port: Port, count: int) -> None:
         for _ in range(count):
@@ -239,7 +279,7 @@ class Dataplane:
             except BlockingIOError:
                 return
             except OSError:
-                self._links_changed()
+                self._links.changed()
                 return
 
             if len(frames) > 1 and port.counts.cut_frames == 1:
@@ -393,45 +433,3 @@ class Dataplane:
                 work.popleft()
 
         self.enqueue(self.switch.take_requeued())
-
-    def _links_changed(self) -> None:
-        drain(self._link_events)
-        for port in self.ports.values():
-            # The event says that some interface has changed, not which.
-            index = interface_index(port.name)
-            if index != port.index:
-                self._follow(port, index)
-
-            # That it was down once would be the answer to the first frame that leaves again.
-            port.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-            up = bool(port.index) and is_running(port.socket, port.name)
-            if up != port.is_up:
-                port.is_up = up
-                self.switch.set_port_status(port.number, up)
-
-    def _follow(self, port: Port, index: int) -> None:
-        """Take another interface of a port's name for it; the old one has been deleted."""
-        # A socket of an interface that is gone is readable for ever, and never has anything.
-        self._by_socket.pop(port.socket, None)
-        port.forsake()
-        self._bursts.renew(port)
-
-        # Not before it is up: kernels forget a socket whose ring is made while its interface comes
-        # up. One that cannot be opened is tried again at its next change.
-        with suppress(InterfaceError):
-            if index and is_running(port.socket, port.name):
-                port.follow(open_interface(port.name), index)
-                self._by_socket[port.socket] = port
-                self._bursts.renew(port)
-
-
-def _takes(port: Port) -> bool:
-    """Return whether an interface takes a frame now."""
-    if port.waiting:
-        return False
-
-    # A ring may be full of frames that the kernel has not been asked to send yet.
-    if port.is_blocked and not port.is_retrying:
-        port.push()
-
-    return not port.is_blocked

@@ -88,6 +88,18 @@ class Port:
         """Whether the interface takes no more for the moment."""
         return bool(self.stuck) or (self.ring is not None and not self.ring.has_room)
 
+    @property
+    def takes(self) -> bool:
+        """Whether the interface takes a frame now, with nothing waiting in front of it."""
+        if self.waiting:
+            return False
+
+        # A ring may be full of frames that the kernel has not been asked to send yet.
+        if self.is_blocked and not self.is_retrying:
+            self.push()
+
+        return not self.is_blocked
+
     def receive(self) -> list[bytes]:
         """Return the next frame, cut where its host has left that to us (`offloads`).
 

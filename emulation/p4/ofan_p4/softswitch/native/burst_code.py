@@ -49,10 +49,11 @@ EMPTY, MORE, ODD, PASSED, ASKED_EGRESS = range(5)
 ) = range(16)
 PORT_WORDS = 16
 
-# What a burst reports: frames taken, and what became of them; then of a frame that is handed back
-# its address and length, and, after egress, the result and the address of the frame that leaves.
-TAKEN, DROPPED_INGRESS, DROPPED_EGRESS, TRANSMITTED, FRAME, LENGTH, RESULT, OUT = range(8)
-REPORT_WORDS = 8
+# What bursts report, one after the other: frames taken, and what became of them; then of a frame
+# that is handed back its address and length, and, after egress, the result and the address of the
+# frame that leaves; and, of turns, at which port they have ended.
+TAKEN, DROPPED_INGRESS, DROPPED_EGRESS, TRANSMITTED, FRAME, LENGTH, RESULT, OUT, PORT = range(9)
+REPORT_WORDS = 9
 
 PORT_NUMBERS = 512
 US = 10**6
@@ -69,16 +70,16 @@ VIRTIO_HEADER = 10
 TX_HEADER = 32 + VIRTIO_HEADER
 
 
-def burst_module() -> str:
-    """Return the module as text."""
-    module = ir.Module("burst")
+def add_burst(module: ir.Module) -> ir.Function:
+    """Return the function, added to a module."""
     pointer = I64.as_pointer()
     kind = ir.FunctionType(
         I64, [pointer, I64, pointer, I64, I64, I64, POINTER, I64, I64, I64, pointer]
     )
-    _Burst(ir.Function(module, kind, name=BURST)).build()
+    burst = ir.Function(module, kind, name=BURST)
+    _Burst(burst).build()
 
-    return str(module)
+    return burst
 
 
 class _Burst:
@@ -105,7 +106,7 @@ class _Burst:
         """Write the loop."""
         b = self._b
         taken = b.gep(self._report, [word(TAKEN)])
-        b.store(word(0), taken)
+        most = b.add(b.load(taken), self._budget)
         b.branch(self._head)
         b.position_at_end(self._head)
 
@@ -114,7 +115,7 @@ class _Burst:
         with b.if_then(self._is_zero(b.and_(status, I32(TP_STATUS_USER)))):
             b.ret(word(EMPTY))
 
-        with b.if_then(b.icmp_unsigned(">=", b.load(taken), self._budget)):
+        with b.if_then(b.icmp_unsigned(">=", b.load(taken), most)):
             b.ret(word(MORE))
 
         whole = self._number(header, LEN, I32)

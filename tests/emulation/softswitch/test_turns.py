@@ -1,0 +1,136 @@
+"""Turns wait, move frames and come back for what needs Python; here with plain memory."""
+
+import socket
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from benchmarks.bursts import FRAME_BYTES, FRAMES, Nothing, ring
+from ofan_p4.softswitch.daemon.bursts import BUDGET, turns_function
+from ofan_p4.softswitch.native import burst_code as at
+from ofan_p4.softswitch.native import turn_code
+from ofan_p4.softswitch.native.slots import address
+
+FRAME = bytes(range(60))
+
+
+class Ports:
+    """Two ports, 1 and 2, in plain memory, with a socket each that says when something has come.
+
+    The program of `Nothing` sends all frames to port 2.
+    """
+
+    def __init__(self) -> None:
+        pairs = [socket.socketpair() for _ in range(3)]
+        self.near = [near for near, _ in pairs]
+        self.far = [far for _, far in pairs]
+        self.received = [ring([FRAME]) for _ in range(2)]
+        self.sent = np.zeros_like(self.received[0])
+        self.words = np.zeros((2, at.PORT_WORDS), np.uint64)
+        for number, words in enumerate(self.words, 1):
+            words[at.NUMBER] = number
+            words[at.RX_BASE : at.RX_NEXT] = (address(self.received[number - 1]), FRAMES, 2048)
+            words[at.TX_BASE : at.TX_NEXT] = (address(self.sent), FRAMES, FRAME_BYTES)
+            words[at.TX_MOST] = 1500
+
+        self.of_port = np.zeros(at.PORT_NUMBERS, np.int64)
+        self.polled = np.zeros(3, turn_code.POLLED)
+        self.polled["fd"] = [each.fileno() for each in self.near]
+        self.polled["events"] = turn_code.POLLIN
+        self.report = np.zeros(at.REPORT_WORDS, np.int64)
+        self.calls = turn_code.library_calls()
+
+    def arrive(self, port: int, count: int) -> None:
+        """Put frames into the ring of a port, and have its socket say so."""
+        self.received[port][:count, at.STATUS] = at.TP_STATUS_USER
+        self.far[port].send(b"\0")
+
+    def take_turns(self, *, deadline_ns: int = turn_code.NEVER, first: int = 0) -> int:
+        """Return how turns end; the last of three sockets is no port's."""
+        self.polled["found"] = 0
+        return turns_function()(
+            *(address(self.polled), 3, address(self.words), 2, first, address(self.of_port)),
+            *(*Nothing.addresses, Nothing.burst_state),
+            *(deadline_ns, 0, BUDGET, Nothing.growth, address(self.report), address(self.calls)),
+        )
+
+
+@pytest.fixture
+def ports() -> Iterator[Ports]:
+    found = Ports()
+    yield found
+
+    for each in (*found.near, *found.far):
+        each.close()
+
+
+def test_a_deadline_ends_the_waiting_and_not_before(ports: Ports) -> None:
+    deadline_ns = time.monotonic_ns() + 20_000_000
+
+    assert ports.take_turns(deadline_ns=deadline_ns) == turn_code.DUE
+    assert time.monotonic_ns() >= deadline_ns
+
+
+def test_a_deadline_that_is_over_is_no_time_at_all(ports: Ports) -> None:
+    assert ports.take_turns(deadline_ns=1) == turn_code.DUE
+
+
+def test_another_socket_ends_the_waiting_and_is_named(ports: Ports) -> None:
+    ports.far[2].send(b"\0")
+
+    assert ports.take_turns() == turn_code.OTHERS
+    assert (ports.polled["found"] != 0).tolist() == [False, False, True]
+
+
+def test_frames_go_where_the_program_says_and_the_kernel_is_asked_to_send(ports: Ports) -> None:
+    ports.of_port[2] = 2
+    ports.arrive(0, count=5)
+
+    # Nobody takes them out of plain memory.
+    assert ports.take_turns() == turn_code.UNSENT
+    assert ports.words[1][[at.TX_NEXT, at.TX_PACKETS, at.TX_PENDING]].tolist() == [5, 5, 5]
+    assert ports.words[0][[at.RX_NEXT, at.RX_PACKETS, at.RX_BYTES]].tolist() == [5, 5, 300]
+    assert ports.report[[at.TAKEN, at.TRANSMITTED]].tolist() == [5, 5]
+    assert ports.sent[4, at.TX_HEADER :][: len(FRAME)].tobytes() == FRAME
+
+
+def test_frames_of_a_budget_leave_before_the_next_turn(ports: Ports) -> None:
+    ports.of_port[2] = 2
+    ports.arrive(0, count=BUDGET + 10)
+
+    assert ports.take_turns() == turn_code.UNSENT
+    assert ports.report[at.TAKEN] == BUDGET
+
+
+def test_no_port_keeps_others_waiting(ports: Ports) -> None:
+    # Port 2 cannot be sent to from here, so that Python is asked at every frame.
+    for port in (0, 1):
+        ports.arrive(port, count=3)
+
+    ended, first = [], 0
+    for _ in range(4):
+        assert ports.take_turns(first=first) == at.PASSED
+        port = int(ports.report[at.PORT])
+        ended.append(port)
+        # What Python does with a frame that it has gone on with.
+        ports.received[port][int(ports.words[port, at.RX_NEXT]), at.STATUS] = 0
+        ports.words[port, at.RX_NEXT] += np.uint64(1)
+        first = (port + 1) % 2
+
+    assert ended == [0, 1, 0, 1]
+
+
+def test_a_socket_that_has_failed_is_told(ports: Ports) -> None:
+    ports.far[1].close()
+
+    assert ports.take_turns() == turn_code.FAILED
+    assert ports.report[at.PORT] == 1
+
+
+def test_a_port_without_a_ring_is_left_out(ports: Ports) -> None:
+    ports.polled[0] = (-1, 0, 0)
+    ports.arrive(0, count=1)
+
+    assert ports.take_turns(deadline_ns=1) == turn_code.DUE
