@@ -34,6 +34,7 @@ from sim.kernels.windows import (
     start_flows,
     truncate,
 )
+from sim.runs.periods import Periods
 from sim.runs.results import Ports, Result, Series, by_layer
 from sim.runs.threads import Crew, advance_side_by_side, kernels
 
@@ -53,13 +54,15 @@ def run(
     horizon_ps: int | None = None,
     threads: int = 1,
     on_progress: OnProgress | None = None,
+    skips: bool = True,
 ) -> Result:
     """Simulate a scenario; `sample_ps` asks for every layer's queues at that interval.
 
     `on_progress` is told now and then which share of the packets is acknowledged. More `threads`
-    make large fabrics faster and change nothing else. Raises FabricError where the
-    scenario cannot be built, UnfinishedError where flows do not finish: by `horizon_ps`, by default
-    the scenario's, or ever (`routes.standstill`).
+    make large fabrics faster and change nothing else; nor does `skips`, which leaves out what
+    repeats (`sim.runs.periods`). Raises FabricError where the scenario cannot be built,
+    UnfinishedError where flows do not finish: by `horizon_ps`, by default the scenario's, or ever
+    (`routes.standstill`).
     """
     prepare()
     began_s = time.process_time()
@@ -70,6 +73,7 @@ def run(
         began_s=began_s,
         threads=threads,
         on_progress=on_progress,
+        skips=skips,
     )
 
 
@@ -98,12 +102,15 @@ def simulate(
     began_s: float,
     threads: int = 1,
     on_progress: OnProgress | None = None,
+    skips: bool = True,
 ) -> Result:
     """Run a network that has just been built to its end.
 
     `began_s` is the process time at which the building began.
     """
     samples: list[tuple[int, Int64]] = []
+    # Who looks at queues wants to see all of them.
+    periods = Periods(network, skips and sample_ps is None)
     start_flows(network.world, network.flows.start_ps)
     with _advancing(network, threads) as leg:
         world = _drive(
@@ -113,6 +120,7 @@ def simulate(
             horizon_ps=network.scenario.horizon_ps if horizon_ps is None else horizon_ps,
             samples=samples,
             on_progress=on_progress,
+            periods=periods,
         )
 
     end_ps = int(world.counters[LAST_DONE])
@@ -120,7 +128,12 @@ def simulate(
     cpu_s = time.process_time() - began_s
 
     return result_of(
-        network, world, end_ps, series=_series(network, samples) if sample_ps else None, cpu_s=cpu_s
+        network,
+        world,
+        end_ps,
+        series=_series(network, samples) if sample_ps else None,
+        cpu_s=cpu_s,
+        skipped_ps=periods.skipped_ps,
     )
 
 
@@ -144,7 +157,8 @@ def _drive(
     sample_ps: int | None,
     horizon_ps: int | None,
     samples: list[tuple[int, Int64]],
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress | None,
+    periods: Periods,
 ) -> World:
     """Advance to the end, in legs that end at route changes, samples and refreshes of queues.
 
@@ -166,6 +180,7 @@ def _drive(
         stops = [
             end_ps,
             watch.next_ps,
+            periods.next_ps,
             *changes[change : change + 1],
             *(_next_multiple(now_ps, step) for step in (sample_ps,) if step),
             *(_next_stop(world, now_ps, step) for step in (stale_ps, leg_ps) if step),
@@ -175,6 +190,7 @@ def _drive(
         if status == FINISHED:
             return world
 
+        periods.look(world, end_ps)
         # Not after every leg: where there are a million flows, to add them up takes a while.
         if on_progress and time.monotonic() - told_s > TELL_SECONDS:
             on_progress(progress(network.flows, world))
@@ -285,7 +301,12 @@ def _series(network: Network, samples: list[tuple[int, Int64]]) -> Series:
 
 
 def result_of(
-    network: Network, world: World, end_ps: int, series: Series | None, cpu_s: float
+    network: Network,
+    world: World,
+    end_ps: int,
+    series: Series | None,
+    cpu_s: float,
+    skipped_ps: int = 0,
 ) -> Result:
     """Return what a finished run has shown, from its world at the end."""
     # Links are numbered ports first, hosts' links behind them (`sim.kernels.state`).
@@ -323,6 +344,7 @@ def result_of(
         redraws=network.events.redraws,
         series=series,
         cpu_s=cpu_s,
+        skipped_ps=skipped_ps,
     )
 
 

@@ -55,7 +55,8 @@ class Result(SenderCounts[Int64]):
     """A finished run. Arrays are per flow, in the order of `flows`.
 
     `gaps` are the paced ones, `end_ps` is when the last flow was done, `host_bytes` and
-    `host_packets` are what hosts have put on their links, host by host.
+    `host_packets` are what hosts have put on their links, host by host. `skipped_ps` is how much of
+    the run was left out because it repeated itself (`sim.runs.periods`).
     """
 
     scenario: Scenario
@@ -73,6 +74,7 @@ class Result(SenderCounts[Int64]):
     redraws: int
     series: Series | None
     cpu_s: float
+    skipped_ps: int = 0
 
     @property
     def cct_ps(self) -> int:

@@ -143,7 +143,8 @@ def _long(what: str, hops: int) -> str:
     if seconds < MINUTE:
         return ""
 
-    return f"{what}: one processor takes at least {duration(seconds)} for {hops:.2g} packet-hops"
+    least = f"one processor takes at least {duration(seconds)} for {hops:.2g} packet-hops"
+    return f"{what}: {least}, less where a run repeats itself"
 
 
 def _there(what: str, finished: int, total: int) -> str:
