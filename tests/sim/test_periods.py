@@ -18,7 +18,12 @@ from fattree.experiment.model import (
     Transport,
 )
 from fattree.policies import POLICIES
+from hostagent.transports.state import PACKET
+from sim.arrays.network import build
 from sim.errors import UnfinishedError
+from sim.kernels.state import World
+from sim.kernels.under_way import hash_under_way, move
+from sim.runs.engine import advanced
 from sim.runs.results import Ports, Result
 
 MIB = 1 << 20
@@ -124,6 +129,46 @@ def test_a_horizon_is_kept() -> None:
         told.append(str(error.value))
 
     assert told[0] == told[1]
+
+
+def hashes(world: World, now_ps: int) -> list[int]:
+    """Return the two hashes of what is under way."""
+    found = np.zeros(2, dtype=np.uint64)
+    hash_under_way(world, now_ps, found)
+
+    return [int(each) for each in found]
+
+
+FIELDS = ("flow", "psn", "pod", "edge", "index", "status", "label", "hash")
+
+
+@pytest.mark.parametrize("field", ["time_ps", *FIELDS])
+def test_packets_under_way_are_compared(field: str) -> None:
+    now_ps = 20_000_000
+    world = advanced(build(long_run()), now_ps)
+    link = next(each for each in world.links if each.taken != each.tail)
+    before = hashes(world, now_ps)
+    assert before == hashes(world, now_ps)
+
+    packet = world.pool.packets[link.taken]
+    setattr(packet, field, getattr(packet, field) ^ 1)
+    changed = hashes(world, now_ps)
+
+    assert changed[0] != before[0]
+    assert changed[1] != before[1]
+
+
+def test_packets_that_are_later_and_further_look_the_same() -> None:
+    now_ps, later_ps, further = 20_000_000, 7_000_000, 12
+    world = advanced(build(long_run()), now_ps)
+    before = hashes(world, now_ps)
+    flows = world.flows
+
+    room = np.zeros(int(flows.table.ring_length.max()), dtype=PACKET).view(np.recarray)
+    move(world, later_ps, np.full(len(flows.table), further), room)
+    flows.senders.sent += further
+
+    assert hashes(world, now_ps + later_ps) == before
 
 
 def drawn(seed: int) -> Scenario:
