@@ -19,7 +19,7 @@ from ofan_p4.softswitch.requests import Resume
 from ofan_p4.softswitch.tables import Table, needs_priority
 from ofan_p4.softswitch.trace import Walk
 
-CONFORMANCE = Path(__file__).with_name("conformance.p4")
+CONFORMANCE = Path(__file__).parent / "conformance" / "conformance.p4"
 PROGRAMS = [*sorted(p4src.FOLDER.glob("*.p4")), CONFORMANCE]
 DEFINES = {"MAX_UPLINKS": "4", "CONTROL_PRIORITY": "0", "ACK_PRIORITY": "0"}
 PORTS = range(1, 9)

@@ -25,7 +25,9 @@ def test_damaged_packets_are_dropped_or_forwarded(program: str) -> None:
 
 def test_damaged_programs_are_refused_in_one_line_or_run() -> None:
     found = fuzz_programs(
-        [json.dumps(compile_file(HERE / "conformance.p4").json).encode()], 60, seed=3
+        [json.dumps(compile_file(HERE / "conformance" / "conformance.p4").json).encode()],
+        60,
+        seed=3,
     )
     assert found["loaded"] > 5
     assert found["refused"] > 5

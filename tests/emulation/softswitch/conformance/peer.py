@@ -28,24 +28,25 @@ Set = p4.SetForwardingPipelineConfigRequest
 
 @functools.cache
 def compiled() -> Program:
-    """The program, compiled once."""
+    """Compile the program, once for all tests."""
     return compile_file(SOURCE)
 
 
 @functools.cache
 def source() -> bytes:
-    """Its BMv2 JSON."""
+    """Return the program as BMv2 JSON."""
     return json.dumps(compiled().json).encode()
 
 
 @functools.cache
 def ids() -> dict[str, int]:
-    """The P4Info id of everything by its alias."""
+    """Return the P4Info id of every object of the program, by alias."""
     info, found = compiled().p4info, {}
     for _, items in info.ListFields():
         for item in () if isinstance(items, Message) else items:
             if hasattr(item, "preamble"):
                 found[item.preamble.alias] = item.preamble.id
+
     return found
 
 
@@ -116,7 +117,9 @@ def group(number: int, *members: str, more: str = "", profile: str = "choices") 
     for item in members:
         identity, weight, *rest = item.split(" ", 2)
         listed.append(f"members {{ member_id: {identity} weight: {weight} {' '.join(rest)} }}")
+
     fields = f"action_profile_id: ${profile} group_id: {number}"
+
     return f"action_profile_group {{ {fields} {' '.join(listed)} {more} }}"
 
 
@@ -148,6 +151,16 @@ def session(number: int, *replicas: str, more: str = "") -> str:
 def frame(kind: int, low: int = 0, mid: int = 0, high: int = 0) -> bytes:
     """A packet of the program."""
     return bytes([kind, low]) + mid.to_bytes(2, "big") + high.to_bytes(4, "big")
+
+
+def code_of(call: Callable[[], Any]) -> str:
+    """Return the name of the code with which a call ends."""
+    try:
+        call()
+    except StatusError as error:
+        return error.code.name
+
+    return "OK"
 
 
 class Peer:
@@ -182,6 +195,7 @@ class Peer:
         if election is not None:
             message.arbitration.election_id.low = election
             message.arbitration.election_id.SetInParent()
+
         stream.receive(message)
 
     def set_pipeline(self, kind: int, has_config: bool = True, **more: Any) -> None:
@@ -192,8 +206,10 @@ class Peer:
             request.config.p4_device_config = source()
             request.config.p4info.CopyFrom(self.info)
             request.config.cookie.cookie = 42
+
         for name, value in more.items():
             setattr(request, name, value)
+
         self.service.set_pipeline(request)
 
     def write(self, *updates: tuple[str, str], **more: Any) -> None:
@@ -204,6 +220,7 @@ class Peer:
             request.updates.add(type=p4.Update.Type.Value(kind), entity=entity(text))
         for name, value in more.items():
             setattr(request, name, value)
+
         self.service.write(request)
 
     def code(self, kind: str, text: str) -> str:
@@ -213,6 +230,7 @@ class Peer:
         except StatusError as error:
             [detail] = error.details
             return Code(detail.canonical_code).name
+
         return "OK"
 
     def read(self, *texts: str) -> list[p4.Entity]:
