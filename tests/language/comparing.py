@@ -23,9 +23,12 @@ from ofan_p4.softswitch.replication import CloneSession, Replica
 from ofan_p4.softswitch.switch import Switch
 from tests.language.drawing import WIDTHS
 from tests.language.evaluating import EndlessError
-from tests.language.programs import Drawn, drawn, entries, packets
+from tests.language.externs import Cells
+from tests.language.inputs import Drawn, entries, packets
+from tests.language.programs import drawn
 from tests.language.reading import read
-from tests.language.switching import Cells, Entry, Judge, Ports
+from tests.language.switching import Judge, Ports
+from tests.language.tables import Entry
 from tests.language.values import Num, UndefinedError, pattern
 
 GROUPS: Ports = {1: ((2, 1), (3, 2)), 2: ((1, 7),)}
@@ -99,6 +102,7 @@ def compare_program(program: Drawn, seed: int, count: int, engines: Sequence[Eng
         if found:
             verdict.difference = found
             break
+
     return verdict
 
 
@@ -109,9 +113,10 @@ def compiled(program: str) -> bytes:
     own = program.split("#include <v1model.p4>\n", 1)[1]
     text = f"{included.text}\n{own}"
     lines = own.split("\n")
-    origin = [*included.origin, *(("program.p4", at) for at in range(1, len(lines) + 1))]
+    origin = [*included.origin, *(("program.p4", i) for i in range(1, len(lines) + 1))]
     files = {**included.files, "program.p4": lines}
     source = Source(text, origin, files, included.code, included.markers)
+
     return json.dumps(compile_preprocessed(source, "program.p4").json).encode()
 
 
@@ -137,11 +142,13 @@ def judged(
     first = Judge(tree, {}, widths, GROUPS, SESSIONS)
     for port, frame in arrivals[:SAMPLED]:
         outcome(first, port, frame)
+
     installed = entries(draw, program, first.looked_up)
 
     judge = Judge(tree, installed, widths, GROUPS, SESSIONS)
     found = [outcome(judge, port, frame) for port, frame in arrivals]
     cells = {path: [number(cell) for cell in kept.cells] for path, kept in judge.objects.items()}
+
     return installed, Expected(found, cells)
 
 
@@ -162,6 +169,7 @@ def outcome(judge: Judge, port: int, frame: bytes) -> Seen | None:
             if path in kept
         }
         return None
+
     return Seen(results.sent, results.digests, results.logs)
 
 
@@ -191,6 +199,7 @@ def difference(
         sent(switch, port, frame, seen)
         if seen.parts() != wanted.parts():
             return f"{engine}: {frame.hex()} on {port}: {shown(seen)}, judge {shown(wanted)}"
+
     return cells_differ(switch, expected.cells, engine)
 
 
@@ -200,6 +209,7 @@ def shown(seen: Seen) -> str:
 
 
 def sent(switch: Switch, port: int, frame: bytes, seen: Seen) -> None:
+    """Put a packet through a switch, and add all that leaves to `seen`."""
     waiting = switch.ingress(port, frame)
     for _ in range(ROUNDS):
         if not waiting:
@@ -207,10 +217,12 @@ def sent(switch: Switch, port: int, frame: bytes, seen: Seen) -> None:
         for out in switch.egress(waiting.pop(0)):
             seen.sent.append((out.port, out.frame))
         waiting += switch.take_requeued()
+
     raise AssertionError("a packet goes round for ever")
 
 
 def replicate(switch: Switch) -> None:
+    """Install the multicast groups and clone sessions that every program may use."""
     state = switch.replication
     for group, ports in GROUPS.items():
         state.groups[group] = tuple(Replica(port, rid) for port, rid in ports)
@@ -219,7 +231,9 @@ def replicate(switch: Switch) -> None:
 
 
 def install(switch: Switch, program: Drawn, installed: dict[str, list[Entry]]) -> None:
+    """Insert entries into the tables of a switch."""
     assert switch.pipeline is not None
+
     tables = {table.spec.name.split(".")[-1]: table for table in switch.pipeline.tables}
     for name, rows in installed.items():
         # A table that nothing reaches is left out of the JSON.
@@ -227,7 +241,7 @@ def install(switch: Switch, program: Drawn, installed: dict[str, list[Entry]]) -
             continue
         table = tables[name]
         numbers = {
-            switch.pipeline.program.actions[at].name.split(".")[-1]: at for at in table.spec.actions
+            switch.pipeline.program.actions[i].name.split(".")[-1]: i for i in table.spec.actions
         }
         ordered = any(key.kind in ("ternary", "range", "optional") for key in table.spec.key)
         for row in rows:
@@ -248,6 +262,7 @@ def prefix(key: tuple[int, int], width: int) -> tuple[int, int]:
 
 
 def cells_differ(switch: Switch, wanted: dict[str, list[int]], engine: str) -> str:
+    """Return the first register or counter that differs from the judge's; empty where none does."""
     pipeline = switch.pipeline
     assert pipeline is not None
     found = {}
@@ -256,7 +271,9 @@ def cells_differ(switch: Switch, wanted: dict[str, list[int]], engine: str) -> s
     for counter, counts in zip(pipeline.program.counters, pipeline.counters, strict=True):
         if counter.name in wanted:
             found[counter.name] = [int(cell[0]) for cell in counts]
+
     for name, cells in wanted.items():
         if found.get(name, cells) != cells:
             return f"{engine}: {name} holds {found[name]}, judge {cells}"
+
     return ""

@@ -7,17 +7,17 @@ invalid stand behind `isValid()`, shifts and divisions have sides that the targe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from random import Random
 
 from tests.language import tree as n
+from tests.language.names import Callable_, Names, Text, Type, Variable, show
 
 WIDTHS = (1, 2, 3, 4, 5, 7, 8, 8, 8, 9, 12, 13, 16, 16, 17, 24, 31, 32, 32, 33, 48, 63, 64, 65, 96)
 WIDE = (1, 8, 32, 63, 64, 65, 127, 128, 129, 130, 191, 192, 193, 255, 256, 257, 300, 511, 520)
 BOOL = n.Plain("bool")
 ERROR = n.Plain("error")
 # How tight an expression binds; whatever is looser than its place gets parentheses.
-LOOSEST, ATOM, PREFIX, POSTFIX = 1, 14, 12, 13
+LOOSEST, PREFIX, POSTFIX = 1, 12, 13
 LEVELS = {
     "||": 2,
     "&&": 3,
@@ -41,71 +41,6 @@ LEVELS = {
     "/": 11,
     "%": 11,
 }
-Type = n.Bits | n.Plain | n.Enum
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """Source of an expression, and how tight it binds."""
-
-    source: str
-    level: int = ATOM
-
-
-@dataclass(frozen=True, slots=True)
-class Variable:
-    """`guard` is the header that must be valid where the variable is read."""
-
-    source: str
-    type: Type
-    writable: bool = True
-    guard: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Callable_:
-    """A function or action that can be called."""
-
-    name: str
-    params: tuple[tuple[str, Type], ...]
-    returns: Type | None
-
-
-@dataclass(slots=True)
-class Names:
-    """What can be used at a place in the program."""
-
-    variables: list[Variable] = field(default_factory=list)
-    functions: list[Callable_] = field(default_factory=list)
-    headers: list[str] = field(default_factory=list)
-    valid: set[str] = field(default_factory=set)
-    errors: tuple[str, ...] = ()
-    parser_error: str = ""
-
-    def inner(self) -> Names:
-        """Return the names of an inner block."""
-        return Names(
-            list(self.variables),
-            self.functions,
-            self.headers,
-            set(self.valid),
-            self.errors,
-            self.parser_error,
-        )
-
-
-def show(type_: n.Type) -> str:
-    """Return a type as source."""
-    match type_:
-        case n.Bits(width, signed):
-            return f"{'int' if signed else 'bit'}<{width}>"
-        case n.Plain(name) | n.Enum(name=name) | n.Struct(name=name):
-            return name
-        case n.Stack(element, size):
-            return f"{element.name}[{size}]"
-        case n.Varbit(width):
-            return f"varbit<{width}>"
-    raise ValueError(type_)
 
 
 class Drawing:
@@ -161,6 +96,7 @@ class Drawing:
         return self.draw.choice((*ends, *(self.draw.getrandbits(width) for _ in range(5))))
 
     def literal(self, type_: n.Bits) -> Text:
+        """Return a number of a type."""
         value = self.number(type_.width)
         if not type_.signed:
             return Text(f"{type_.width}w{self.draw.choice((str, hex))(value)}")
@@ -177,6 +113,7 @@ class Drawing:
                 return self.numeric(type_, names, depth)
             case n.Plain("bool"):
                 return self.truth(names, depth)
+
         return self.member(type_, names, depth)
 
     def member(self, type_: Type, names: Names, depth: int) -> Text:
@@ -195,12 +132,14 @@ class Drawing:
         return self.read(self.draw.choice(fitting), names) if fitting else None
 
     def read(self, item: Variable, names: Names) -> Text:
+        """Return a variable, behind a test of its header unless this is known to be valid."""
         if not item.guard or item.guard in names.valid or self.draw.random() < 0.001:
             return Text(item.source, POSTFIX)
         # Behind a test of its header, an expression of nothing else.
         bare = Names(errors=names.errors)
-        other = self.expression(item.type, bare, 0)
-        whole = f"{item.guard}.isValid() ? {item.source} : {self.inside(other, LOOSEST + 1)}"
+        opposite = self.expression(item.type, bare, 0)
+        whole = f"{item.guard}.isValid() ? {item.source} : {self.inside(opposite, LOOSEST + 1)}"
+
         return Text(whole, LOOSEST)
 
     def any_bits(self, names: Names, depth: int, least: int = 1) -> tuple[n.Bits, Text]:
@@ -216,6 +155,7 @@ class Drawing:
         return type_, self.numeric(type_, names, depth)
 
     def leaf(self, type_: n.Bits, names: Names) -> Text:
+        """Return an expression without operators, but for slices and casts."""
         found = self.variable(type_, names)
         if found is not None and self.draw.random() < 0.85:
             return found
@@ -238,6 +178,7 @@ class Drawing:
             ]
             if same:
                 return self.cast(type_, self.read(self.draw.choice(same), names))
+
         return self.literal(type_)
 
     def numeric(self, type_: n.Bits, names: Names, depth: int) -> Text:
@@ -247,12 +188,14 @@ class Drawing:
         return made(self, type_, names, depth - 1) or self.leaf(type_, names)
 
     def two(self, type_: n.Bits, names: Names, depth: int) -> tuple[Text, Text]:
+        """Return both sides of an operator."""
         left = self.numeric(type_, names, depth)
         # An `int` takes the other side's type.
         if self.draw.random() < 0.1:
             value = self.number(min(type_.width - type_.signed, 31) or 1)
             if not type_.signed or type_.width > 1:
                 return left, Text(str(value))
+
         return left, self.numeric(type_, names, depth)
 
     def arithmetic(self, type_: n.Bits, names: Names, depth: int) -> Text:
@@ -260,6 +203,7 @@ class Drawing:
         return self.binary(op, *self.two(type_, names, depth))
 
     def shift(self, type_: n.Bits, names: Names, depth: int) -> Text:
+        """Return a shift, mostly by few places."""
         left = self.numeric(type_, names, depth)
         roll = self.draw.random()
         if roll < 0.4:
@@ -268,19 +212,23 @@ class Drawing:
             places = self.numeric(n.Bits(self.draw.choice((1, 2, 3, 4, 8))), names, depth - 1)
         else:
             places = self.numeric(n.Bits(self.draw.choice((9, 16, 32))), names, depth - 1)
+
         return self.binary(self.draw.choice(("<<", ">>")), left, places)
 
     def division(self, type_: n.Bits, names: Names, depth: int) -> Text | None:
+        """Return a division by a power of two, which is all that the target can do."""
         if type_.signed or type_.width < 2:
             return None
         power = 1 << self.draw.randrange(type_.width)
         right = Text(f"{type_.width}w{power}")
+
         return self.binary(self.draw.choice(("/", "%")), self.numeric(type_, names, depth), right)
 
     def unary(self, type_: n.Bits, names: Names, depth: int) -> Text:
         return self.prefix(self.draw.choice(("~", "-")), self.numeric(type_, names, depth))
 
     def slice(self, type_: n.Bits, names: Names, depth: int) -> Text | None:
+        """Return some bits of a wider expression."""
         if type_.signed:
             return None
         if self.draw.random() < 0.3:
@@ -288,25 +236,31 @@ class Drawing:
             inner = self.numeric(source, names, depth)
         else:
             source, inner = self.any_bits(names, depth, least=type_.width)
+
         spare = source.width - type_.width
         low = self.draw.choice((0, spare, self.draw.randrange(spare + 1)))
+
         return self.sliced(inner, low + type_.width - 1, low)
 
     def concatenation(self, type_: n.Bits, names: Names, depth: int) -> Text | None:
+        """Return two expressions side by side."""
         if type_.width < 2:
             return None
         low = self.draw.randrange(1, type_.width)
         # The left side says whether the result has a sign.
         left = self.numeric(n.Bits(type_.width - low, type_.signed), names, depth)
         right = self.numeric(n.Bits(low, type_.signed), names, depth)
+
         return self.binary("++", left, right)
 
     def conversion(self, type_: n.Bits, names: Names, depth: int) -> Text:
+        """Return a cast from another type."""
         roll = self.draw.random()
         if roll < 0.25:
             # The same bits with the other sign.
-            other = n.Bits(type_.width, not type_.signed)
-            return self.cast(type_, self.numeric(other, names, depth))
+            opposite = n.Bits(type_.width, not type_.signed)
+            return self.cast(type_, self.numeric(opposite, names, depth))
+
         if type_ == n.Bits(1) and roll < 0.6:
             return self.cast(type_, self.truth(names, depth))
         serial = [enum for enum in self.enums if enum.below is not None]
@@ -315,11 +269,13 @@ class Drawing:
             assert enum.below is not None
             below = self.cast(enum.below, self.member(enum, names, depth))
             return below if enum.below == type_ else self.cast(type_, below)
+
         if type_.signed:
             return self.cast(type_, self.numeric(n.Bits(self.width(), True), names, depth))
         return self.cast(type_, self.any_bits(names, depth)[1])
 
     def choice(self, type_: Type, names: Names, depth: int) -> Text:
+        """Return `condition ? a : b`."""
         condition = self.truth(names, depth - 1)
         then = self.expression(type_, names, depth - 1)
         otherwise = self.expression(type_, names, depth - 1)
@@ -327,6 +283,7 @@ class Drawing:
             f"{self.inside(condition, LOOSEST + 1)} ? {self.inside(then, LOOSEST + 1)} : "
             f"{self.inside(otherwise, LOOSEST + 1)}"
         )
+
         return Text(whole, LOOSEST)
 
     def called(self, type_: Type, names: Names, depth: int) -> Text | None:
@@ -344,6 +301,7 @@ class Drawing:
             if place is None:
                 return None
             args.append(place)
+
         return Text(f"{function.name}({', '.join(args)})", POSTFIX)
 
     def effect(self, type_: n.Bits, names: Names, depth: int) -> Text | None:
@@ -369,6 +327,7 @@ class Drawing:
             return made
         left = self.cast(type_, Text(self.draw.choice(changed).source, POSTFIX))
         pair = (left, made) if self.draw.random() < 0.8 else (made, left)
+
         return self.binary(self.draw.choice(("+", "-", "^", "|")), *pair)
 
     def place(self, type_: Type, names: Names, whole: bool = False) -> str | None:
@@ -394,6 +353,7 @@ class Drawing:
                 assert isinstance(item.type, n.Bits)
                 low = self.draw.randrange(item.type.width - type_.width + 1)
                 return f"{item.source}[{low + type_.width - 1}:{low}]"
+
         return self.draw.choice(fitting) if fitting else None
 
     MADE: tuple[Callable[..., Text | None], ...] = (
@@ -418,17 +378,20 @@ class Drawing:
     # Truth
 
     def truth(self, names: Names, depth: int) -> Text:
+        """Return a boolean expression."""
         if depth <= 0:
             found = self.variable(BOOL, names)
             if found is not None and self.draw.random() < 0.5:
                 return found
             return self.comparison(names, 0)
+
         roll = self.draw.random()
         if roll < 0.5:
             return self.comparison(names, depth - 1)
         if roll < 0.7:
             op = self.draw.choice(("&&", "||"))
             return self.binary(op, self.truth(names, depth - 1), self.truth(names, depth - 1))
+
         if roll < 0.78:
             return self.prefix("!", self.truth(names, depth - 1))
         if roll < 0.84 and names.headers:
@@ -438,19 +401,26 @@ class Drawing:
         if roll < 0.92:
             return self.choice(BOOL, names, depth)
         if roll < 0.95 and names.parser_error:
-            one = Text(names.parser_error, POSTFIX)
-            return self.binary(self.draw.choice(("==", "!=")), one, self.member(ERROR, names, 0))
+            received = Text(names.parser_error, POSTFIX)
+            return self.binary(
+                self.draw.choice(("==", "!=")), received, self.member(ERROR, names, 0)
+            )
+
         found = self.called(BOOL, names, depth - 1)
+
         return found or Text(self.draw.choice(("true", "false")))
 
     def comparison(self, names: Names, depth: int) -> Text:
+        """Return two sides of one type, compared."""
         if self.draw.random() < 0.15:
             kinds: tuple[Type, ...] = (BOOL, *self.enums)
             type_ = self.draw.choice(kinds)
             op = self.draw.choice(("==", "!="))
             left = self.expression(type_, names, depth)
             return self.binary(op, left, self.expression(type_, names, depth))
+
         numbers = [item.type for item in names.variables if isinstance(item.type, n.Bits)]
         wanted = self.draw.choice(numbers) if numbers else self.bits()
         op = self.draw.choice(("==", "!=", "<", "<=", ">", ">="))
+
         return self.binary(op, *self.two(wanted, names, depth))

@@ -7,30 +7,26 @@ out" has it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 from tests.language import tree as n
+from tests.language.operators import binary, cast, converted, label, shift, sliced, unary
+from tests.language.scopes import Part, Place, Scope
 from tests.language.values import (
     UNDEFINED,
     Header,
-    Label,
     Num,
     ParserError,
     Stack,
     Struct,
     UndefinedError,
     Union,
-    Varbits,
-    clamped,
     copied,
     defined,
     equal,
     fresh,
-    pattern,
-    wrapped,
 )
 
 MOST_STEPS = 20_000
@@ -51,220 +47,6 @@ class LoopSignal(Exception):
 
 class EndlessError(Exception):
     """The program takes too long to be worth judging."""
-
-
-@dataclass(slots=True)
-class Scope:
-    """Names of a block: variables with their types, and what else has been declared there."""
-
-    parent: Scope | None
-    values: dict[str, Any] = field(default_factory=dict)
-    types: dict[str, n.Type] = field(default_factory=dict)
-
-    def holder(self, name: str) -> Scope:
-        scope: Scope | None = self
-        while scope is not None:
-            if name in scope.values:
-                return scope
-            scope = scope.parent
-        raise KeyError(name)
-
-    def find(self, name: str) -> Any:
-        return self.holder(name).values[name]
-
-    def declare(self, name: str, type_: n.Type, value: Any) -> None:
-        self.values[name] = value
-        self.types[name] = type_
-
-
-@dataclass(slots=True)
-class Place:
-    """Something that can be written to: an entry of a dict or list, or of a header's fields."""
-
-    container: Any
-    key: Any
-    type: n.Type
-    header: Header | None = None
-
-    def get(self) -> Any:
-        if self.header is not None and not self.header.valid:
-            return UNDEFINED
-        return self.container[self.key]
-
-    def set(self, value: Any) -> None:
-        # A write to a field of an invalid header has no effect that can be seen.
-        if self.header is not None and not self.header.valid:
-            return
-        if isinstance(value, Struct | Header | Union | Stack):
-            overwrite(self.container[self.key], value)
-        else:
-            self.container[self.key] = value
-
-
-@dataclass(slots=True)
-class Part:
-    """A slice of a place."""
-
-    whole: Place | Part
-    high: int
-    low: int
-
-    @property
-    def type(self) -> n.Type:
-        return n.Bits(self.high - self.low + 1)
-
-    def get(self) -> Any:
-        return sliced(defined(self.whole.get()), self.high, self.low)
-
-    def set(self, value: Any) -> None:
-        old = self.whole.get()
-        if old is UNDEFINED:
-            return
-        mask = ((1 << (self.high - self.low + 1)) - 1) << self.low
-        bits = pattern(old) & ~mask | defined(value).value << self.low
-        self.whole.set(wrapped(bits, old.width, old.signed))
-
-
-def overwrite(target: Any, value: Any) -> None:
-    """Copy a struct, header, union or stack into another of its type."""
-    match target, value:
-        case Struct(fields), Struct(given):
-            for name, inner in given.items():
-                if isinstance(inner, Struct | Header | Union | Stack):
-                    overwrite(fields[name], inner)
-                else:
-                    fields[name] = inner
-        case Header(), Header(fields=given, valid=valid):
-            if valid:
-                target.make_valid()
-                # The same dict: a place that a call copies its argument out to stays this one.
-                target.fields.update(given)
-            else:
-                target.make_invalid()
-        case Union(members), Union(given):
-            for member in members.values():
-                member.make_invalid()
-            for name, inner in given.items():
-                if inner.valid:
-                    overwrite(members[name], inner)
-        case Stack(elements, _), Stack(given, following):
-            for element, inner in zip(elements, given, strict=True):
-                overwrite(element, inner)
-            target.next = following
-        case _:
-            raise TypeError(f"{value} does not fit {target}")
-
-
-def sliced(value: Num, high: int, low: int) -> Num:
-    return wrapped(pattern(value) >> low, high - low + 1, False)
-
-
-def converted(value: Any, type_: n.Type) -> Any:
-    """Return a value as one of a type, by the implicit casts: of `int`, and of lists."""
-    match type_, value:
-        case n.Bits(width, signed), Num(number, None):
-            return wrapped(number, width, signed)
-        case n.Struct(kind="struct", fields=fields), Struct(given):
-            return Struct(
-                {
-                    name: converted(copied(inner), below)
-                    for (name, below), inner in zip(fields, ordered(given, fields), strict=True)
-                }
-            )
-        case n.Tuple(items), Struct(given):
-            pairs = zip(items, given.values(), strict=True)
-            return Struct({str(at): converted(inner, t) for at, (t, inner) in enumerate(pairs)})
-        case n.Struct(kind="header", fields=fields), Struct(given):
-            made = fresh(type_)
-            made.valid = True
-            for (name, below), inner in zip(fields, ordered(given, fields), strict=True):
-                made.fields[name] = converted(inner, below)
-            return made
-        case _:
-            return copied(value)
-
-
-def ordered(given: dict[str, Any], fields: tuple[tuple[str, n.Type], ...]) -> list[Any]:
-    """Return the items of a list in the order of the fields, by name where they have names."""
-    if all(name in given for name, _ in fields):
-        return [given[name] for name, _ in fields]
-    return list(given.values())
-
-
-def cast(value: Any, type_: n.Type) -> Any:
-    """Return `(type) value`."""
-    match type_, value:
-        case (n.Bits(width, signed), bool() | Num()) | (
-            n.Enum(below=n.Bits(width, signed)),
-            bool() | Num(),
-        ):
-            number = int(value) if isinstance(value, bool) else value.value
-            return wrapped(number, width, signed)
-        case n.Plain("bool"), bool() | Num():
-            return value if isinstance(value, bool) else value.value != 0
-        case n.Plain("int"), Num():
-            return Num(value.value)
-        case _:
-            return converted(value, type_)
-
-
-# Operators
-
-
-def unary(op: str, value: Any) -> Any:
-    if op == "!":
-        return not value
-    exact = {"-": -value.value, "~": ~value.value, "+": value.value}[op]
-    return wrapped(exact, value.width, value.signed)
-
-
-def binary(op: str, left: Any, right: Any) -> Any:
-    if op in ("==", "!="):
-        return equal(left, right) == (op == "==")
-    if op in ("<<", ">>"):
-        return shifted(op, left, right.value)
-    if op == "++":
-        bits = pattern(left) << right.width | pattern(right)
-        return wrapped(bits, left.width + right.width, left.signed)
-
-    # An `int` takes the type of the other side.
-    if left.width is None and right.width is not None:
-        left = wrapped(left.value, right.width, right.signed)
-    elif right.width is None and left.width is not None:
-        right = wrapped(right.value, left.width, left.signed)
-
-    one, other = left.value, right.value
-    if op in ("|+|", "|-|"):
-        return clamped(one + other if op == "|+|" else one - other, left.width, left.signed)
-    if op in ORDER:
-        return ORDER[op](one, other)
-    return wrapped(ARITHMETIC[op](one, other), left.width, left.signed)
-
-
-ORDER: dict[str, Callable[[int, int], bool]] = {
-    "<": lambda one, other: one < other,
-    "<=": lambda one, other: one <= other,
-    ">": lambda one, other: one > other,
-    ">=": lambda one, other: one >= other,
-}
-ARITHMETIC: dict[str, Callable[[int, int], int]] = {
-    "+": lambda one, other: one + other,
-    "-": lambda one, other: one - other,
-    "*": lambda one, other: one * other,
-    "/": lambda one, other: one // other,
-    "%": lambda one, other: one % other,
-    "&": lambda one, other: one & other,
-    "|": lambda one, other: one | other,
-    "^": lambda one, other: one ^ other,
-}
-
-
-def shifted(op: str, left: Num, places: int) -> Num:
-    """Shift; places beyond the width move everything out, and leave the sign of an `int<W>`."""
-    if left.width is not None:
-        places = min(places, left.width)
-    exact = left.value << places if op == "<<" else left.value >> places
-    return wrapped(exact, left.width, left.signed)
 
 
 class Evaluator:
@@ -311,11 +93,12 @@ class Evaluator:
             case n.Cast(type_, operand):
                 return cast(self.value(operand, scope), type_)
             case n.Items(items, names):
-                keys = names or tuple(str(at) for at in range(len(items)))
+                keys = names or tuple(str(i) for i in range(len(items)))
                 values = [copied(self.loose(item, scope)) for item in items]
                 return Struct(dict(zip(keys, values, strict=True)))
             case n.Call():
                 return self.call(node, scope)
+
         raise TypeError(f"{node} is not a value")
 
     def loose(self, node: n.Expression, scope: Scope) -> Any:
@@ -325,6 +108,7 @@ class Evaluator:
         return self.value(node, scope)
 
     def read(self, node: n.Expression, scope: Scope) -> Any:
+        """Return what stands at an expression, defined or not."""
         match node:
             case n.Name(name):
                 return scope.find(name)
@@ -338,6 +122,7 @@ class Evaluator:
                 return self.value(node, scope)
 
     def member(self, base: Any, name: str) -> Any:
+        """Return `base.name`."""
         match base:
             case Struct(fields):
                 return fields[name]
@@ -350,13 +135,15 @@ class Evaluator:
                     if following == 0:
                         raise UndefinedError
                     return Num(following - 1, 32)
-                at = following - (name == "last")
-                if not 0 <= at < len(elements):
+                i = following - (name == "last")
+                if not 0 <= i < len(elements):
                     raise ParserError("StackOutOfBounds")
-                return elements[at]
+                return elements[i]
+
         raise TypeError(f"{base} has no {name}")
 
     def element(self, base: Any, index: Num) -> Any:
+        """Return `base[index]`."""
         if isinstance(base, Struct):
             return base.fields[str(index.value)]
         if not 0 <= index.value < len(base.elements):
@@ -380,17 +167,18 @@ class Evaluator:
                         return Place(members, name, members[name].type)
                     case Stack(elements, following):
                         self.member(owner, name)
-                        at = following - (name == "last")
-                        return Place(elements, at, n.Plain("void"))
+                        i = following - (name == "last")
+                        return Place(elements, i, n.Plain("void"))
             case n.Index(base, index):
                 owner = self.read(base, scope)
-                at = self.value(index, scope).value
-                self.element(owner, Num(at))
+                i = self.value(index, scope).value
+                self.element(owner, Num(i))
                 if isinstance(owner, Struct):
-                    return Place(owner.fields, str(at), self.type_of(node, scope))
-                return Place(owner.elements, at, self.type_of(node, scope))
+                    return Place(owner.fields, str(i), self.type_of(node, scope))
+                return Place(owner.elements, i, self.type_of(node, scope))
             case n.Slice(base, high, low):
                 return Part(self.place(base, scope), high, low)
+
         raise TypeError(f"{node} is not a place")
 
     def type_of(self, node: n.Expression, scope: Scope) -> n.Type:
@@ -411,11 +199,13 @@ class Evaluator:
                     case n.Tuple(items):
                         assert isinstance(index, n.Number)
                         return items[index.value]
+
         raise TypeError(f"{node} has no type of its own")
 
     # Statements
 
     def run(self, node: n.Statement, scope: Scope) -> None:
+        """Run one statement."""
         self.steps += 1
         if self.steps > MOST_STEPS:
             raise EndlessError
@@ -455,15 +245,17 @@ class Evaluator:
                 raise LoopSignal(kind)
 
     def switch(self, node: n.Switch, scope: Scope) -> None:
+        """Run the case whose label is the subject's value."""
         subject = self.value(node.subject, scope)
         chosen = None
-        for at, (written, _) in enumerate(node.cases):
+        for i, (written, _) in enumerate(node.cases):
             # `default` applies when no other label does, wherever it stands.
             if isinstance(written, n.Anything):
-                chosen = at if chosen is None else chosen
+                chosen = i if chosen is None else chosen
             elif self.is_label(written, subject, scope):
-                chosen = at
+                chosen = i
                 break
+
         if chosen is None:
             return
         for _, body in node.cases[chosen:]:
@@ -488,9 +280,11 @@ class Evaluator:
             self.run(body, scope)
         except LoopSignal as signal:
             return str(signal.args[0])
+
         return ""
 
     def turns(self, node: n.For | n.ForIn, inner: Scope) -> Iterator[None]:
+        """Yield once for each turn of a loop."""
         if isinstance(node, n.For):
             for statement in node.init:
                 self.run(statement, inner)
@@ -499,11 +293,13 @@ class Evaluator:
                 for statement in node.update:
                     self.run(statement, inner)
             return
+
         for value in self.loop_values(node.values, inner):
             inner.declare(node.name, node.type, converted(value, node.type))
             yield
 
     def loop_values(self, node: n.Expression, scope: Scope) -> list[Any]:
+        """Return the values that a `for ... in` goes through."""
         if isinstance(node, n.Between):
             low = self.value(node.low, scope)
             high = self.value(node.high, scope)
@@ -511,11 +307,13 @@ class Evaluator:
             return [
                 Num(value, typed.width, typed.signed) for value in range(low.value, high.value + 1)
             ]
+
         return list(self.value(node, scope).fields.values())
 
     # Calls
 
     def call(self, node: n.Call, scope: Scope) -> Any:
+        """Call whatever stands before the parentheses."""
         match node.target:
             case n.Name(name):
                 try:
@@ -530,9 +328,11 @@ class Evaluator:
                 return self.apply(scope.find(name), node.args, scope)
             case n.Member(base, name):
                 return self.method(self.read(base, scope), name, node, scope)
+
         raise TypeError(f"{node} cannot be called")
 
     def header_method(self, base: Any, name: str, node: n.Call, scope: Scope) -> Any:
+        """Call a method of a header, union or stack."""
         match name, base:
             case "isValid", Header(valid=valid):
                 return valid
@@ -545,6 +345,7 @@ class Evaluator:
                 base.make_invalid()
             case _, Stack():
                 shift(base, self.value(node.args[0], scope).value, forward=name == "push_front")
+
         return None
 
     def invoke(
@@ -558,6 +359,7 @@ class Evaluator:
                     self.run(statement, inner)
             except ReturnSignal as signal:
                 return signal.args[0]
+
         return None
 
     def home(self, function: n.Function, scope: Scope) -> Scope:
@@ -587,6 +389,7 @@ class Evaluator:
             else:
                 value = converted(self.loose(arg, scope), param.type)
             given.append((param, value))
+
         given += zip(params[len(args) :], data, strict=True)
         for param, value in given:
             inner.declare(param.name, param.type, value)
@@ -610,33 +413,3 @@ class Evaluator:
 
     def applied(self, call: n.Call, what: str, scope: Scope) -> Any:
         raise NotImplementedError
-
-
-def label(type_: n.Type, name: str) -> Any:
-    """Return a member of an enum or an error."""
-    match type_:
-        case n.Enum(_, members, n.Bits(width, signed), values):
-            return Num(values[members.index(name)], width, signed)
-        case n.Enum(of):
-            return Label(of, name)
-    return Label("error", name)
-
-
-def shift(stack: Stack, places: int, forward: bool) -> None:
-    """`push_front` and `pop_front`."""
-    size = len(stack.elements)
-    old = [copied(element) for element in stack.elements]
-    for at, element in enumerate(stack.elements):
-        source = at - places if forward else at + places
-        if 0 <= source < size:
-            overwrite(element, old[source])
-        elif isinstance(element, Union):
-            for member in element.members.values():
-                member.make_invalid()
-        else:
-            element.make_invalid()
-    moved = stack.next + places if forward else stack.next - places
-    stack.next = min(max(moved, 0), size)
-
-
-__all__ = ["Evaluator", "ExitSignal", "ParserError", "Scope", "Varbits"]

@@ -84,6 +84,7 @@ def applied(fault: Fault) -> Iterator[None]:
             changed.append((function, function.__code__))
             # The code alone is put in place, so that it still works on the module's own names.
             function.__code__ = vars(wrong)[name].__code__
+
     try:
         yield
     finally:

@@ -10,13 +10,14 @@ def crc(data: bytes, width: int, polynomial: int, start: int, last: int) -> int:
         rest ^= byte
         for _ in range(8):
             rest = rest >> 1 ^ polynomial if rest & 1 else rest >> 1
+
     return (rest ^ last) & ((1 << width) - 1)
 
 
 def words(data: bytes) -> list[int]:
     """Return 16-bit words; the last one is filled with zeros."""
     filled = data + bytes(len(data) % 2)
-    return [filled[at] << 8 | filled[at + 1] for at in range(0, len(filled), 2)]
+    return [filled[i] << 8 | filled[i + 1] for i in range(0, len(filled), 2)]
 
 
 def csum16(data: bytes) -> int:
@@ -25,6 +26,7 @@ def csum16(data: bytes) -> int:
     for word in words(data):
         total += word
         total = (total & 0xFFFF) + (total >> 16)
+
     return ~total & 0xFFFF
 
 
@@ -42,4 +44,5 @@ def hashed(algorithm: str, data: bytes) -> int:
             for word in words(data):
                 found ^= word
             return found
+
     raise ValueError(f"the judge does not know {algorithm}")

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.language import tree as n
-from tests.language.evaluating import Evaluator, Place, Scope, overwrite
+from tests.language.evaluating import Evaluator
 from tests.language.hashing import hashed
+from tests.language.operators import overwrite
 from tests.language.reading import Reader, read
+from tests.language.scopes import Place, Scope
 from tests.language.values import UNDEFINED, Header, Num
 
 CHECK = b"123456789"
@@ -18,6 +20,7 @@ def evaluated(text: str, **variables: Num) -> object:
     for name, value in variables.items():
         assert value.width is not None
         scope.declare(name, n.Bits(value.width, value.signed), value)
+
     return Evaluator(n.Program({}, [])).value(Reader(text).expression(), scope)
 
 

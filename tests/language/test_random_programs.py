@@ -35,6 +35,7 @@ def quickly_made(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         # LLVM takes code behind a shift by all of a number's bits for code that is never reached:
         # a packet that comes there ends the process. Few packets do come there.
         assert [by for width, by in SHIFT.findall(text) if int(by) >= int(width)] == []
+
         return make(text)
 
     monkeypatch.setattr(machine, "object_code", checked)
@@ -121,4 +122,5 @@ def test_machine_code_of_large_programs_reads_no_memory_that_is_not_there(tmp_pa
         text=True,
         check=False,
     )
+
     assert run.returncode == 0, run.stderr

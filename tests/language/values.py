@@ -65,6 +65,7 @@ class Header:
     def make_valid(self) -> None:
         for other in self.others:
             other.make_invalid()
+
         self.valid = True
 
     def make_invalid(self) -> None:
@@ -99,6 +100,7 @@ def wrapped(value: int, width: int | None, signed: bool) -> Num:
 def pattern(number: Num) -> int:
     """Return the bits of a number as an unsigned one (two's complement)."""
     assert number.width is not None
+
     return number.value % (1 << number.width)
 
 
@@ -127,7 +129,7 @@ def fresh(type_: n.Type) -> Any:
         case n.Stack(element, size):
             return Stack([fresh(element) for _ in range(size)])
         case n.Tuple(items):
-            return Struct({str(at): fresh(inner) for at, inner in enumerate(items)})
+            return Struct({str(i): fresh(inner) for i, inner in enumerate(items)})
         case _:
             return UNDEFINED
 
@@ -146,7 +148,7 @@ def zero(type_: n.Type, first_error: str = "NoError") -> Any:
         case n.Struct(kind="struct", fields=fields):
             return Struct({name: zero(inner) for name, inner in fields})
         case n.Tuple(items):
-            return Struct({str(at): zero(inner) for at, inner in enumerate(items)})
+            return Struct({str(i): zero(inner) for i, inner in enumerate(items)})
         case _:
             return fresh(type_)
 
@@ -211,6 +213,7 @@ def width_of(type_: n.Type) -> int:
             return sum(width_of(inner) for _, inner in fields)
         case n.Varbit():
             return 0
+
     raise ValueError(f"{type_} has no width")
 
 
@@ -231,6 +234,7 @@ def from_bits(type_: n.Type, bits: int) -> Any:
                 part = bits >> left & ((1 << width_of(inner)) - 1)
                 found[name] = from_bits(inner, part)
             return Struct(found) if type_.kind == "struct" else Header(type_, found, True)
+
     raise ValueError(f"{type_} has no bits")
 
 
@@ -251,11 +255,12 @@ def to_bits(value: Any) -> tuple[int, int]:
                 total = total << width | bits
                 count += width
             return total, count
+
     raise ValueError(f"{value} has no bits")
 
 
 def to_bytes(values: list[Any]) -> bytes:
     """Return values side by side, filled with zeros to whole bytes (as the target's hashes do)."""
-    total, width = to_bits(Struct({str(at): value for at, value in enumerate(values)}))
+    total, width = to_bits(Struct({str(i): value for i, value in enumerate(values)}))
     filled = -width % 8
     return (total << filled).to_bytes((width + filled) // 8, "big")

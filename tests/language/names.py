@@ -1,0 +1,76 @@
+"""What a random expression is made of: names that may be used at a place, and pieces of source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tests.language import tree as n
+
+# The level of what needs no parentheses anywhere.
+ATOM = 14
+Type = n.Bits | n.Plain | n.Enum
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Source of an expression, and how tight it binds."""
+
+    source: str
+    level: int = ATOM
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """`guard` is the header that must be valid where the variable is read."""
+
+    source: str
+    type: Type
+    writable: bool = True
+    guard: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Callable_:
+    """A function or action that can be called."""
+
+    name: str
+    params: tuple[tuple[str, Type], ...]
+    returns: Type | None
+
+
+@dataclass(slots=True)
+class Names:
+    """What can be used at a place in the program."""
+
+    variables: list[Variable] = field(default_factory=list)
+    functions: list[Callable_] = field(default_factory=list)
+    headers: list[str] = field(default_factory=list)
+    valid: set[str] = field(default_factory=set)
+    errors: tuple[str, ...] = ()
+    parser_error: str = ""
+
+    def inner(self) -> Names:
+        """Return the names of an inner block."""
+        return Names(
+            list(self.variables),
+            self.functions,
+            self.headers,
+            set(self.valid),
+            self.errors,
+            self.parser_error,
+        )
+
+
+def show(type_: n.Type) -> str:
+    """Return a type as source."""
+    match type_:
+        case n.Bits(width, signed):
+            return f"{'int' if signed else 'bit'}<{width}>"
+        case n.Plain(name) | n.Enum(name=name) | n.Struct(name=name):
+            return name
+        case n.Stack(element, size):
+            return f"{element.name}[{size}]"
+        case n.Varbit(width):
+            return f"varbit<{width}>"
+
+    raise ValueError(type_)
