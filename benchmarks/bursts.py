@@ -28,24 +28,9 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.switch import (
-    BMV2,
-    OURS,
-    PROGRAMS,
-    SIZES,
-    WAIT_S,
-    Row,
-    cpu_s,
-    enter_namespace,
-    frame,
-    inserts,
-    ip,
-    pipeline,
-    programmed,
-    running,
-    table_of,
-    veths,
-)
+from benchmarks.rates.programs import PROGRAMS, SIZES, frame, inserts, pipeline, programmed
+from benchmarks.rates.rows import Row, table_of
+from benchmarks.rates.wires import BMV2, OURS, WAIT_S, cpu_s, enter_namespace, ip, running, veths
 from ofan_p4.softswitch.daemon.bursts import Bursts, burst_function
 from ofan_p4.softswitch.daemon.ports import Port
 from ofan_p4.softswitch.daemon.sockets import open_interface

@@ -18,7 +18,7 @@ from pathlib import Path
 import click
 
 from benchmarks.programs import KERNEL, MILLION, NATIVE, PYTHON, PYTHON_BYTES, alone
-from benchmarks.switch import OURS
+from benchmarks.rates.wires import OURS
 from fattree.experiment.model import BUILT_IN, Collective, Fabric, Scenario
 from fattree.texts.looks import GRID, SLATES
 

@@ -17,18 +17,9 @@ from queue import Queue
 from typing import Any
 
 import click
-from switch import (
-    OURS,
-    enter_namespace,
-    frame,
-    hello,
-    inserts,
-    ip,
-    pipeline,
-    running,
-    through,
-    veths,
-)
+
+from benchmarks.rates.programs import frame, hello, inserts, pipeline
+from benchmarks.rates.wires import OURS, enter_namespace, ip, running, through, veths
 
 # isort: split
 from p4.v1 import p4runtime_pb2

@@ -1,9 +1,9 @@
-"""Every way in for somebody else: sockets, folders, names as commands, programs as code.
+"""Every way in for somebody else: sockets, folders, and what root is asked for.
 
-The doors of the web page are in tests/emulation/live/test_page_doors.py.
+The doors of the web page are in tests/emulation/live/test_page_doors.py, and text that could become
+commands or code in tests/test_foreign_text.py.
 """
 
-import ast
 import json
 import os
 import re
@@ -15,7 +15,6 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,52 +25,15 @@ from emulation.errors import NetworkError
 from emulation.held.messages import SOCKET
 from emulation.held.server import LONGEST_REQUEST, control_server
 from emulation.mininet.run_folder import run_folder
-from emulation.programs.switch_program import Size, built_in
-from fattree.errors import ExperimentError
-from fattree.texts.experiment_file import parse_experiment
-from ofan_p4.softswitch.codegen.assembly import assemble
-from ofan_p4.softswitch.codegen.loading import load
 from ofan_p4.softswitch.daemon.options import parse
 from ofan_p4.softswitch.daemon.stats import OwnSocket
-from ofan_p4.softswitch.errors import SoftswitchError
+from tests.doors import ROOT, SMALL
 
-ROOT = Path(ofan.__file__).parent
-PACKAGES = ("fattree", "controller", "emulation", "hostagent", "sim", "p4src")
 NOBODY = 65534
 OUR_LOOPBACK = re.compile(r"127\.0\.0\.1:\d+")
 needs_root = pytest.mark.skipif(
     os.geteuid() != 0, reason="only root can try a door as somebody else"
 )
-METACHARACTERS = (
-    "x; touch {trap}",
-    "$(touch {trap})",
-    "`touch {trap}`",
-    "| touch {trap}",
-    "x\ntouch {trap}",
-    "' ; touch {trap} #",
-    "../../{trap}",
-)
-
-
-@cache
-def sources() -> list[tuple[str, list[tuple[str, ast.Call]]]]:
-    """Return all calls in all files of ours, with the name that is called."""
-    files = [
-        ROOT / "ofan.py",
-        *(file for package in PACKAGES for file in (ROOT / package).rglob("*.py")),
-    ]
-    return [
-        (str(file.relative_to(ROOT)), list(calls(ast.parse(file.read_text(encoding="utf-8")))))
-        for file in files
-    ]
-
-
-def calls(tree: ast.Module) -> Iterator[tuple[str, ast.Call]]:
-    return ((_name(node.func), node) for node in ast.walk(tree) if isinstance(node, ast.Call))
-
-
-def _name(function: ast.expr) -> str:
-    return ast.unparse(function) if isinstance(function, ast.Name | ast.Attribute) else ""
 
 
 def as_nobody(
@@ -99,8 +61,6 @@ def public() -> Iterator[Path]:
         yield Path(folder)
 
 
-# Sockets
-
 CONNECT = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
 
 
@@ -122,6 +82,7 @@ def test_another_user_cannot_open_the_control_socket(public: Path) -> None:
         still_refused = as_nobody(CONNECT, str(door))
         door.chmod(0o666)
         let_in = as_nobody(CONNECT, str(door))
+
     assert "PermissionError" in refused.stderr
     assert "PermissionError" in still_refused.stderr
     assert let_in.returncode == 0, "the test could not fail"
@@ -166,9 +127,6 @@ def test_p4runtime_listens_on_loopback_unless_told_otherwise() -> None:
     assert OUR_LOOPBACK.fullmatch(parse(["--no-p4"]).address)
 
 
-# Folders
-
-
 def test_a_link_in_place_of_the_run_folder_is_refused_and_its_target_left_alone(
     tmp_path: Path,
 ) -> None:
@@ -176,11 +134,13 @@ def test_a_link_in_place_of_the_run_folder_is_refused_and_its_target_left_alone(
     target.mkdir()
     (target / "file").write_text("words")
     link.symlink_to(target)
+
     with (
         pytest.raises(NetworkError, match="must be a folder, and no link to one"),
         run_folder(link),
     ):
         pass
+
     assert (target / "file").read_text() == "words"
 
 
@@ -195,6 +155,7 @@ def test_what_is_no_folder_is_refused(tmp_path: Path, make: Any) -> None:
 def test_somebody_elses_run_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "ofan").mkdir()
     os.chown(tmp_path / "ofan", NOBODY, NOBODY)
+
     with pytest.raises(NetworkError, match="belongs to user 65534"), run_folder(tmp_path / "ofan"):
         pass
 
@@ -213,6 +174,7 @@ def test_links_in_the_run_folder_are_removed_and_not_followed(tmp_path: Path) ->
     (tmp_path / "ofan" / "logs").symlink_to(tmp_path / "precious")
     with run_folder(tmp_path / "ofan"):
         pass
+
     assert (tmp_path / "precious" / "file").exists()
 
 
@@ -232,6 +194,7 @@ def test_compiled_kernels_are_never_taken_from_a_folder_of_somebody_elses(public
         cwd=ROOT,
         check=True,
     )
+
     assert said.stdout.startswith("None ")
     assert list(theirs.iterdir()) == []
 
@@ -253,161 +216,13 @@ def test_results_are_nobody_elses_to_write(
             )
     finally:
         os.umask(before)
+
     assert ended.value.code == 0
+
     modes = {path.name: path.stat().st_mode & 0o022 for path in (tmp_path / "results").rglob("*")}
+
     assert "results.parquet" in modes
     assert set(modes.values()) == {0}
-
-
-# Names
-
-SMALL = ("--set", "policies=ofan", "--set", "collective.message_bytes=4096")
-
-
-@pytest.mark.parametrize("text", METACHARACTERS)
-@pytest.mark.parametrize(
-    "line",
-    [
-        "name = {}",
-        "policies = [{}]",
-        "[collective]\nmatrix = {}",
-        "[failures]\nevents = [{{ link = {}, down_ns = 1 }}]",
-    ],
-)
-def test_names_that_would_be_commands_are_refused(line: str, text: str) -> None:
-    quoted = json.dumps(text.format(trap="/nowhere/trap"))
-    with pytest.raises(ExperimentError) as refused:
-        parse_experiment(line.format(quoted) + "\n", "x.toml")
-    assert len(str(refused.value).splitlines()) == 1
-
-
-@pytest.mark.parametrize("text", METACHARACTERS[1:3])
-def test_a_results_folder_may_have_any_name_and_runs_nothing(
-    tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    name = text.format(trap="trap")
-    with pytest.raises(SystemExit) as ended:
-        ofan.main(["emulate", str(ROOT / "experiments/demo.toml"), *SMALL, "--output", name])
-    assert ended.value.code == 0
-    assert [path.name for path in tmp_path.iterdir()] == [name]
-
-
-@pytest.mark.parametrize("command", [("link", "down"), ("schedule",), ("pointers",), ("shell",)])
-def test_names_on_the_command_line_reach_no_shell(
-    command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit) as ended:
-        ofan.main([*command, "$(touch trap)"])
-    assert ended.value.code == 2
-    assert list(tmp_path.iterdir()) == []
-
-
-# Code
-
-
-def test_no_shell_is_ever_started() -> None:
-    forbidden = {
-        "os.system",
-        "os.popen",
-        "subprocess.getoutput",
-        "subprocess.getstatusoutput",
-        "pty.spawn",
-    }
-    found = [
-        f"{file}:{call.lineno}: {name}"
-        for file, own in sources()
-        for name, call in own
-        if name in forbidden
-        or any(word.arg == "shell" and not _is_false(word.value) for word in call.keywords)
-    ]
-    assert found == []
-
-
-def _is_false(value: ast.expr) -> bool:
-    return isinstance(value, ast.Constant) and value.value is False
-
-
-def test_commands_are_lists_and_never_a_line_of_text() -> None:
-    runners = {
-        "subprocess.run",
-        "subprocess.Popen",
-        "subprocess.check_output",
-        "subprocess.check_call",
-    }
-    found = [
-        f"{file}:{call.lineno}"
-        for file, own in sources()
-        for name, call in own
-        if name in runners and isinstance(call.args[0], ast.Constant | ast.JoinedStr)
-    ]
-    assert found == []
-
-
-def test_nothing_is_unpickled_and_only_compilers_make_code() -> None:
-    makers = {
-        "eval",
-        "exec",
-        "pickle.load",
-        "pickle.loads",
-        "marshal.loads",
-        "yaml.load",
-        "__import__",
-    }
-    found = {file for file, own in sources() for name, _ in own if name in makers}
-    assert found == {
-        "emulation/p4/ofan_p4/softswitch/pipeline.py",
-        # A host rule is read by a parser of its own first, which takes nothing but arithmetic.
-        "hostagent/rule_reader.py",
-        # numba's files, after `ofan_cache` has believed them (test_kernel_cache.py).
-        "sim/kernels/jit.py",
-        # A user's packets: in a process of their own, as nobody (test_own_packet.py).
-        "hostagent/agents/packet_process.py",
-    }
-
-
-def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the places of all strings in a JSON value."""
-    items = (
-        value.items()
-        if isinstance(value, dict)
-        else enumerate(value)
-        if isinstance(value, list)
-        else ()
-    )
-    for key, part in items:
-        yield from [(*path, key)] if isinstance(part, str) else leaves(part, (*path, key))
-
-
-def replaced(value: Any, path: tuple[Any, ...], text: str) -> Any:
-    made = json.loads(json.dumps(value))
-    place = made
-    for key in path[:-1]:
-        place = place[key]
-    place[path[-1]] += text
-    return made
-
-
-def test_no_text_of_a_foreign_program_becomes_code() -> None:
-    """Names, operators and numbers in BMv2 JSON may be anything.
-
-    The Python that it becomes has none of them.
-    """
-    program = json.loads(built_in("ofan", Size(2)).bmv2_json)
-    places = list(leaves(program))
-    text, refused = '"); __import__("os").abort() #', 0
-    for path in places[:: max(1, len(places) // 60)]:
-        try:
-            code = assemble(load(json.dumps(replaced(program, path, text)).encode())).source
-        except (SoftswitchError, ValueError):
-            refused += 1
-            continue
-        assert "__import__" not in code, path
-    assert 0 < refused < 60
-
-
-# Root
 
 
 @needs_root
@@ -425,10 +240,12 @@ def test_a_held_network_tells_others_nothing(arguments: tuple[str, ...], public:
             "import ofan; ofan.main(sys.argv[2:])"
         )
         said = as_nobody(script, str(public / "run"), *arguments, cwd=public)
+
     if "No module named" in said.stderr:
         pytest.skip("another user cannot read this checkout")
     # `serve` goes on to say that it takes an experiment, too.
     lines = said.stderr.splitlines()
+
     assert said.returncode == 2 and len(lines) == 1
     assert lines[0].startswith("ofan: the control socket belongs to root: run this with sudo")
 
@@ -452,6 +269,7 @@ def test_only_mininet_asks_for_root_and_says_so(public: Path) -> None:
         "policies=ofan",
         cwd=public,
     )
+
     assert plain.returncode == 0, plain.stderr
     assert real.returncode == 2
     assert "root" in real.stderr and len(real.stderr.strip().splitlines()) == 1

@@ -11,7 +11,7 @@ import pytest
 from p4.v1 import p4runtime_pb2 as p4
 
 from ofan_p4.compiler import compile_file, compile_source
-from tests.emulation.softswitch.conftest import Controller
+from tests.emulation.softswitch.bench import Controller
 
 PROGRAMS = sorted((Path(__file__).parents[3] / "p4src").glob("*.p4"))
 

@@ -21,7 +21,7 @@ from reproduction.report.contents import EDITIONS
 from reproduction.report.figure import FAILS, FEW, HOLDS, PARTLY, Data, Outcome, Preset
 from reproduction.report.statements import STATEMENTS
 from sim import run
-from tests.reproduction.report.test_criteria import runs
+from tests.reproduction.report.made_up import runs
 
 # The cheapest of its figures.
 TINY = ("--beyond", "--quick", "--figure", "controls", "--jobs", "1")

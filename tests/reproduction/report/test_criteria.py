@@ -1,6 +1,6 @@
 """The criteria of claims are functions of numbers: tables of cases on both sides of each line."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,103 +22,18 @@ from reproduction.figures import (
     sack,
 )
 from reproduction.report import schemes
-from reproduction.report.claims import CLAIMS, POINT, combined, decide, sure
+from reproduction.report.claims import POINT
 from reproduction.report.figure import (
     FAILS,
     FEW,
     HOLDS,
-    OPEN,
     PARTLY,
     Data,
     Outcome,
     Preset,
-    Verdict,
 )
 from reproduction.report.statistics import Estimate, one_direction
-
-
-def runs(increases: Mapping[str, Sequence[float]], **columns: Any) -> pl.DataFrame:
-    """Return a frame of runs: one row a load balancer and seed."""
-    rows = [
-        {
-            "policy": policy,
-            "seed": seed,
-            "increase": value,
-            "sending_increase": value,
-            "cct_ps": 17_000_000 * (1 + value),
-            "sending_cct_ps": 17_000_000 * (1 + value),
-            **columns,
-        }
-        for policy, values in increases.items()
-        for seed, value in enumerate(values, start=1)
-    ]
-    return pl.DataFrame(rows)
-
-
-def exactly(mean: float, half: float = 0.0) -> Estimate:
-    return Estimate(mean, half, 10)
-
-
-@pytest.mark.parametrize(
-    ("outcomes", "together"),
-    [
-        ([HOLDS], HOLDS),
-        ([HOLDS, HOLDS], HOLDS),
-        ([HOLDS, FAILS], PARTLY),
-        ([FAILS], FAILS),
-        ([HOLDS, OPEN], OPEN),
-        ([HOLDS, FEW], FEW),
-        ([], OPEN),
-    ],
-)
-def test_verdicts_of_a_claim_come_together(outcomes: list[Outcome], together: Outcome) -> None:
-    assert combined([Verdict("C01", outcome, "") for outcome in outcomes]) == together
-
-
-def test_a_changed_criterion_does_not_count() -> None:
-    assert (
-        combined([Verdict("C01", FAILS, ""), Verdict("C01", HOLDS, "", criterion="another")])
-        == FAILS
-    )
-
-
-@pytest.mark.parametrize(
-    ("checks", "outcome"),
-    [
-        ([True, True], HOLDS),
-        ([True, False], PARTLY),
-        ([False, False], FAILS),
-        ([True, None], FEW),
-        ([False, None], FEW),
-        ([True, False, None], PARTLY),
-    ],
-)
-def test_checks_decide(checks: list[bool | None], outcome: Outcome) -> None:
-    assert decide(checks) == outcome
-
-
-@pytest.mark.parametrize(
-    ("claim", "seeds", "outcome"),
-    [("C02", 3, FEW), ("C02", 10, HOLDS), ("C17", 30, FEW), ("C17", 300, HOLDS)],
-)
-def test_a_verdict_needs_the_seeds_of_its_claim(claim: str, seeds: int, outcome: Outcome) -> None:
-    assert sure(Verdict(claim, HOLDS, "", seeds=seeds), CLAIMS).verdict == outcome
-
-
-def test_what_is_not_drawn_needs_no_seeds() -> None:
-    assert sure(Verdict("C22", HOLDS, ""), CLAIMS).verdict == HOLDS
-
-
-def test_a_look_decides_nothing_by_runs() -> None:
-    verdict = Verdict("C31", HOLDS, "", seeds=1000)
-    assert sure(verdict, CLAIMS).verdict == HOLDS
-    assert sure(verdict, CLAIMS, is_look=True).verdict == FEW
-    assert sure(Verdict("C22", HOLDS, ""), CLAIMS, is_look=True).verdict == HOLDS
-
-
-def test_every_claim_of_the_paper_is_listed() -> None:
-    assert list(CLAIMS) == [f"C{number:02}" for number in range(1, 32)]
-
+from tests.reproduction.report.made_up import exactly, runs
 
 COARSE = {"flow": (2.3, 2.5, 2.4), "subflow": (1.4, 1.5, 1.4), "host_flowlet_ar": (1.6, 1.7, 1.7)}
 CLOSE = {
@@ -210,6 +125,7 @@ def test_c08_steps_tell_a_plateau_from_growth() -> None:
         for seed in range(3)
     ]
     found = growth.steps(pl.DataFrame(rows), "jsq")
+
     assert found[256].mean == pytest.approx(0.09, abs=0.01)
     assert found[1024].mean == pytest.approx(0.87, abs=0.01)
 
@@ -318,12 +234,14 @@ def test_c28_half_a_delay_costs_large_messages_as_little(large: Estimate, outcom
     # 2 points are what it may cost more. There is no half of 20 here, and no all-to-all for 2.
     of_large = {("host_pkt", 5.0): large, ("host_pkt", 2.0): exactly(9)}
     ata = {("host_pkt", 10.0): exactly(0.02), ("host_pkt", 20.0): exactly(0)}
+
     assert convergence.large_messages(of_large, ata).verdict == outcome
 
 
 def test_c28_one_scheme_that_fails_decides() -> None:
     of_large = {("host_pkt", 5.0): exactly(0.06), ("switch_pkt", 5.0): exactly(0.0, 0.5)}
     ata = dict.fromkeys([("host_pkt", 10.0), ("switch_pkt", 10.0)], exactly(0.02))
+
     assert convergence.large_messages(of_large, ata).verdict == FAILS
 
 
@@ -336,6 +254,7 @@ def test_c28_what_a_delay_costs_is_against_the_scheme_without() -> None:
         ]
     )
     found = convergence.costs(frame)
+
     assert list(found) == [("host_pkt", 10.0)]
     assert found["host_pkt", 10.0].mean == pytest.approx(0.01)
 
@@ -349,6 +268,7 @@ def test_c27_the_gap_with_stale_routes_is_not_below(
 ) -> None:
     whole = runs({**COARSE, **CLOSE})
     stale = runs({**COARSE, **CLOSE, "host_flowlet_ar": flowlets})
+
     assert converged.gap_grows(stale, whole, whole, whole).verdict == outcome
 
 
@@ -388,12 +308,14 @@ def test_overload_perfect_and_poor(perfect: float, poor: float, right: int) -> N
         "ofan": links(0, 0),
     }
     checks = overload.judged(worst(perfect, poor), small)
+
     assert sum(value is True for value in checks.values()) == right
 
 
 def test_c09_an_interval_on_both_sides_of_the_line_is_not_decided() -> None:
     found = worst(0.01, 0.5)
     found["host_dr"] = overload.Overload(exactly(0.05, 0.01), exactly(0.01))
+
     assert overload.judged(found, worst(0.2, 0.5))["Host DR is perfect at 1 MB"] is None
 
 
@@ -426,6 +348,7 @@ def test_c03_flowlets_within_16_per_cent(flowlets: Sequence[float], outcome: Out
         packets=128 * 127 * 256,
         hosts=128,
     )
+
     assert baseline.near_the_bound(ata, runs({**COARSE, **CLOSE})).verdict == outcome
 
 
@@ -458,6 +381,7 @@ def fsdp_runs(own: float, others: float) -> Data:
     )
     data = Data(Preset("default"), (), ())
     data.__dict__["frame"] = pl.concat([frame, frame.with_columns(name=pl.lit("fixed_rate"))])
+
     return data
 
 
@@ -491,4 +415,5 @@ def test_c20_other_layers_are_further_from_their_model(
     ]
     data = Data(Preset("default"), (), ())
     data.__dict__["frame"] = pl.DataFrame(rows)
+
     assert ofan_model.claims(data)[0].verdict == outcome

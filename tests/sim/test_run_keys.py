@@ -1,0 +1,113 @@
+"""The key of a run: what changes it, and what does not."""
+
+import math
+import shutil
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+
+import pytest
+
+import ofan_p4
+from fattree.experiment.model import Collective, Failures, Scenario
+from sim.sweeps import store as module
+from sim.sweeps.store import run_key
+from tests.sim.imports import import_closure
+
+NEVER = Failures(convergence_rtt=math.inf)
+
+
+def test_the_key_ignores_the_name_only() -> None:
+    keys = [
+        run_key(s)
+        for s in (Scenario(), Scenario(seed=2), Scenario(policy="jsq"), Scenario(failures=NEVER))
+    ]
+
+    assert len(set(keys)) == 4
+    assert run_key(Scenario(name="other")) == keys[0]
+
+
+def test_the_key_depends_on_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = run_key(Scenario())
+    monkeypatch.setattr(module, "model_version", lambda: "another")
+
+    assert run_key(Scenario()) != before
+
+
+MODULE = '''"""Says what."""
+
+LIMIT = "# 5"  # a reason
+"""Of what."""
+
+
+def f(x: int) -> int:
+    """Return it.
+
+    Longer.
+    """
+    # Why.
+    return x + 1
+
+
+class Table:
+    key: int = 7
+    """How many."""
+'''
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_same"),
+    [
+        ("Says what", "Says more", True),
+        ("Of what", "Of whom", True),
+        ("How many", "How much", True),
+        ("key: int = 7", "key: int = 8", False),
+        ("    # Why.\n", "", True),
+        ("# a reason", "# another", True),
+        ("    Longer.\n", "", True),
+        ("x + 1", "x + 2", False),
+        ('"# 5"', '"# 6"', False),
+    ],
+)
+def test_the_model_is_its_code(old: str, new: str, is_same: bool) -> None:
+    assert old in MODULE
+    assert (module.code(MODULE.replace(old, new)) == module.code(MODULE)) is is_same
+    assert "x + 1" in module.code(MODULE)
+
+
+def test_the_model_is_all_that_a_run_imports() -> None:
+    kept = {str(path.relative_to(module.ROOT)) for path in module.model_files()}
+    # How a result is kept, and what is said where there is none.
+    others = {"fattree/records/record.py", "sim/errors.py"}
+
+    assert import_closure("sim/runs/engine.py") - kept == others
+
+
+def test_the_key_depends_on_the_content_of_a_traffic_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.cm"
+    scenario = Scenario(collective=Collective(matrix="file", file=str(path)))
+    keys = {run_key(scenario)}
+    for text in ("Nodes 16", "Nodes 128"):
+        path.write_text(text)
+        keys.add(run_key(scenario))
+
+    assert len(keys) == 3
+
+
+@pytest.mark.parametrize("folder", ["compiler", "softswitch/native"])
+def test_whatever_runs_programs_is_in_the_keys_of_their_runs(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The P4 tools are found where they are installed, which need not be beside the simulator."""
+    copy = tmp_path / "ofan_p4"
+    shutil.copytree(Path(ofan_p4.__file__).parent, copy)
+    spec = ModuleSpec("ofan_p4", None, origin=str(copy / "__init__.py"))
+    version = module.p4_version.__wrapped__
+    before = version()
+    monkeypatch.setattr(module, "find_spec", lambda _name: spec)
+
+    assert version() == before
+
+    with (copy / folder / "__init__.py").open("a") as file:
+        file.write("CHANGED = True\n")
+
+    assert version() != before
