@@ -139,13 +139,13 @@ def judged(
     """Return entries made of keys that these packets look up, and what the judge expects."""
     tree = read(program.source)
     widths = {spec.name.split(".")[-1]: [key.width for key in spec.keys] for spec in program.tables}
-    first = Judge(tree, {}, widths, GROUPS, SESSIONS)
+    first = Judge(tree, entries={}, key_widths=widths, groups=GROUPS, sessions=SESSIONS)
     for port, frame in arrivals[:SAMPLED]:
         outcome(first, port, frame)
 
     installed = entries(draw, program, first.looked_up)
 
-    judge = Judge(tree, installed, widths, GROUPS, SESSIONS)
+    judge = Judge(tree, entries=installed, key_widths=widths, groups=GROUPS, sessions=SESSIONS)
     found = [outcome(judge, port, frame) for port, frame in arrivals]
     cells = {path: [number(cell) for cell in kept.cells] for path, kept in judge.objects.items()}
 

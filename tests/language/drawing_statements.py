@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tests.language import tree as n
 from tests.language.drawing_types import ERRORS, PLAIN_ENUM, TypeMaker
@@ -25,16 +25,11 @@ class Where:
 
     def deeper(self, in_loop: bool = False) -> Where:
         """Return what may be said in a block inside."""
-        return Where(
-            self.in_control,
-            self.in_parser,
-            self.in_function,
-            self.in_action,
-            self.in_loop or in_loop,
-            self.is_ingress,
-            self.can_jump or in_loop or self.in_function,
-            self.returns,
-            self.depth + 1,
+        return replace(
+            self,
+            in_loop=self.in_loop or in_loop,
+            can_jump=self.can_jump or in_loop or self.in_function,
+            depth=self.depth + 1,
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tests.language import tree as n
 
@@ -51,14 +51,7 @@ class Names:
 
     def inner(self) -> Names:
         """Return the names of an inner block."""
-        return Names(
-            list(self.variables),
-            self.functions,
-            self.headers,
-            set(self.valid),
-            self.errors,
-            self.parser_error,
-        )
+        return replace(self, variables=list(self.variables), valid=set(self.valid))
 
 
 def show(type_: n.Type) -> str:

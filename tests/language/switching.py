@@ -67,7 +67,7 @@ class Judge(ParserEvaluator):
         # An undefined packet may have ended anywhere.
         self.in_egress = False
         self.path = []
-        self.ingress(port, data, NORMAL, {}, MOST_ROUNDS)
+        self.ingress(port, data, kind=NORMAL, kept={}, rounds=MOST_ROUNDS)
 
         return self.results
 
@@ -77,7 +77,7 @@ class Judge(ParserEvaluator):
             raise UndefinedError
 
         parser, verify, control, *_ = (self.program.blocks[name] for name in self.program.main)
-        state, payload = self.parsed(parser, port, data, kind, kept)
+        state, payload = self.parsed(parser, port, data, kind=kind, kept=kept)
         self.wishes = Wishes()
         self.block(verify, state[:2])
         self.block(control, state)
@@ -93,7 +93,7 @@ class Judge(ParserEvaluator):
             session, number = wishes.clone
             saved = self.saved(state[1], number)
             for copy_port, rid in self.sessions.get(session, ()):
-                again, rest = self.parsed(parser, port, data, INGRESS_CLONE, saved)
+                again, rest = self.parsed(parser, port, data, kind=INGRESS_CLONE, kept=saved)
                 # What the parser has computed is gone, as with any clone.
                 again[1] = zero(self.metadata_type())
                 again[1].fields.update(copied(Struct(saved)).fields)
@@ -105,7 +105,7 @@ class Judge(ParserEvaluator):
 
         if wishes.again is not None:
             saved = self.saved(state[1], wishes.again)
-            self.ingress(port, data, RESUBMITTED, saved, rounds - 1)
+            self.ingress(port, data, kind=RESUBMITTED, kept=saved, rounds=rounds - 1)
             return
 
         group = defined(standard["mcast_grp"]).value
@@ -232,7 +232,7 @@ class Judge(ParserEvaluator):
             frame = frame[: wishes.truncate]
         if wishes.again is not None:
             saved = self.saved(metadata, wishes.again)
-            self.ingress(came, frame, RECIRCULATED, saved, rounds - 1)
+            self.ingress(came, frame, kind=RECIRCULATED, kept=saved, rounds=rounds - 1)
             return
 
         self.results.sent.append((port, frame))

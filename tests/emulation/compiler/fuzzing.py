@@ -87,6 +87,7 @@ def token_soup(rng: random.Random) -> str:
         "control CaseIngress(inout headers_t hdr, inout metadata_t meta, "
         "inout standard_metadata_t standard) {\napply {"
     )
+
     return f'#include "include/begin.p4"\n{head}\n{soup}\n}} }}\n#include "include/end.p4"\n'
 
 
@@ -117,6 +118,7 @@ def _numbers(rng: random.Random, text: str) -> str:
         return text
 
     one = rng.choice(found)
+
     return text[: one.start()] + rng.choice(NUMBERS) + text[one.end() :]
 
 

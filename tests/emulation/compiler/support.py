@@ -197,6 +197,7 @@ def page() -> str:
         lines.append("")
 
     unsaid = [f"| `{name}` | {_escaped(meaning)} |" for name, meaning in unsupported()]
+
     return "\n".join([*lines, UNSAID, *unsaid, "", BESIDE, PUBLIC])
 
 

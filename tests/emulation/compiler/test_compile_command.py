@@ -40,6 +40,7 @@ def program(tmp_path: Path) -> Path:
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared" / "own.p4").write_text("#ifndef WIDTH\n#define WIDTH 8\n#endif\n")
     (tmp_path / "prog.p4").write_text(PROGRAM)
+
     return tmp_path / "prog.p4"
 
 
@@ -49,6 +50,7 @@ def run(*args: object) -> tuple[int, str]:
         ofan.main(["p4", "compile", *map(str, args)])
 
     assert isinstance(stopped.value.code, int)
+
     return stopped.value.code, said.getvalue()
 
 
@@ -61,6 +63,7 @@ def test_writes_json_and_p4info_in_the_formats_of_their_suffixes(program: Path) 
 
     assert (code, output) == (0, "")
     assert json.loads((folder / "out.json").read_text())["__meta__"]["version"] == [2, 23]
+
     binary = p4info_pb2.P4Info.FromString((folder / "info.bin").read_bytes())
 
     assert binary.tables[0].preamble.name == "I.t"
@@ -81,6 +84,7 @@ def test_defines_reach_the_preprocessor(program: Path, define: str, width: int) 
         "-D",
         define,
     )
+
     assert (
         p4info_pb2.P4Info.FromString(out.read_bytes()).tables[0].match_fields[0].bitwidth == width
     )
@@ -113,13 +117,16 @@ def test_unwritable_output_is_one_line_and_exit_2(program: Path) -> None:
     code, text = run(
         program, "-o", program.parent / "missing" / "out.json", "-I", program.parent / "shared"
     )
+
     assert code == 2
     assert text.startswith("ofan: cannot write ") and text.count("\n") == 1
 
 
 def test_missing_program_is_one_line_and_exit_2(tmp_path: Path) -> None:
     code, text = run(tmp_path / "none.p4")
+
     assert code == 2
+
     where = f"{tmp_path / 'none.p4'}:1:1"
 
     assert text == (f"ofan: {where}: error: cannot read the program: No such file or directory\n")
@@ -137,10 +144,13 @@ def test_the_folder_and_formats_of_p4c(program: Path) -> None:
     folder = program.parent
     info = folder / "info.out"
     options = ("-I", folder / "shared", "--driver", "-g", "--p4runtime-file", info)
+
     assert run(*options, "-o", folder / "made", program)[0] == 0
     assert json.loads((folder / "made" / "prog.json").read_text())["pipelines"]
     assert p4info_pb2.P4Info.FromString(info.read_bytes()).tables[0].preamble.name == "I.t"
+
     text = ("--p4runtime-format", "text", "-o", folder / "made")
+
     assert run(*options, *text, program)[0] == 0
     assert 'name: "I.t"' in info.read_text()
 
@@ -148,15 +158,19 @@ def test_the_folder_and_formats_of_p4c(program: Path) -> None:
 def test_preprocessed_programs_compile_to_the_same_places(program: Path) -> None:
     folder = program.parent
     code, text = run("-E", "-I", folder / "shared", "-D", "GONE=1", "-U", "GONE", program)
+
     assert code == 0
     assert "struct meta_t { bit<8> x; }" in text
     assert f'"{program}"' in text
 
     options = ("-I", folder / "shared", "-o", folder / "one.json", "--pp", folder / "pp.p4")
+
     assert run(*options, program) == (0, "")
     assert (folder / "pp.p4").read_text() == text
     assert run("-o", folder / "two.json", folder / "pp.p4") == (0, "")
+
     one, two = ((folder / name).read_text() for name in ("one.json", "two.json"))
+
     assert json.loads(one)["pipelines"] == json.loads(two)["pipelines"]
 
 
@@ -164,13 +178,17 @@ def test_unknown_annotations_warn_and_can_be_disabled_or_errors(program: Path) -
     program.write_text(PROGRAM.replace("    table t", '    @nmae("x") @fine[2] table t'))
     options = ("-I", program.parent / "shared", "-o", program.with_suffix(".json"))
     code, text = run(*options, program)
+
     assert (code, text.splitlines()[0]) == (
         0,
         f"{program}:11:5: warning: unknown annotation 'nmae' [unknown]",
     )
+
     for option in ("--Wdisable", "--Wdisable=unknown"):
         assert run(*options, option, program) == (0, "")
+
     assert run(*options, "--Wdisable=other", program)[1] != ""
+
     for option in ("--Werror", "--Werror=unknown"):
         code, text = run(*options, option, program)
         assert code == 2
@@ -186,6 +204,7 @@ def test_entries_files_hold_the_declared_entries(program: Path) -> None:
     )
     out = program.parent / "entries.txt"
     options = ("-I", program.parent / "shared", "-o", program.with_suffix(".json"))
+
     assert run(*options, "--p4runtime-entries-files", out, program) == (0, "")
     assert "type: INSERT" in out.read_text()
     assert 'value: "\\005"' in out.read_text()
@@ -203,13 +222,18 @@ def test_foreign_externs_are_emitted_on_request(program: Path) -> None:
         )
     )
     options = ("-I", program.parent / "shared", "-o", program.with_suffix(".json"))
+
     assert run(*options, program)[0] == 2
     assert run(*options, "--emit-externs", program) == (0, "")
+
     made = json.loads(program.with_suffix(".json").read_text())
     [box] = made["extern_instances"]
+
     assert (box["name"], box["type"]) == ("I.box", "Box")
     assert box["attribute_values"] == [{"name": "size", "type": "hexstr", "value": "0x7"}]
+
     calls = [step for action in made["actions"] for step in action["primitives"]]
+
     assert [(step["op"], step["parameters"][0]) for step in calls] == [
         ("_Box_put", {"type": "extern", "value": "I.box"}),
         ("f", {"type": "hexstr", "value": "0x04"}),
@@ -218,6 +242,7 @@ def test_foreign_externs_are_emitted_on_request(program: Path) -> None:
 
 def test_the_version_is_told(program: Path) -> None:
     code, text = run("--version")
+
     assert code == 0
     assert text.startswith("p4c-bm2-ss (Ofan)\nVersion ")
 
@@ -239,11 +264,14 @@ def test_installed_names_run_this_installation(program: Path) -> None:
         capture_output=True,
         text=True,
     )
+
     assert done.stderr == ""
     assert (program.parent / "out" / "prog.json").exists()
+
     done = subprocess.run(
         ["simple_switch_grpc", "--json-version"], env=environment, capture_output=True, text=True
     )
+
     assert done.stdout == "2.23\n"
 
 
@@ -252,6 +280,7 @@ def test_installed_names_overwrite_nobodys_files(tmp_path: Path) -> None:
     said = StringIO()
     with redirect_stderr(said), pytest.raises(SystemExit) as stopped:
         ofan.main(["p4", "install-names", str(tmp_path)])
+
     assert stopped.value.code == 2
     assert "exists and is not ours" in said.getvalue()
     assert "another" in (tmp_path / "p4c").read_text()

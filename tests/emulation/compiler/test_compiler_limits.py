@@ -70,6 +70,7 @@ def test_deep_programs_compile_and_run(name: str) -> None:
     switch = Switch(1, lambda: 0, lambda low, _high: low, range(4))
     switch.load(json.dumps(source).encode())
     sent = [out for copy in switch.ingress(1, b"\x01\x02\0\x63") for out in switch.egress(copy)]
+
     assert [out.frame for out in sent] == [expected]
 
 
@@ -170,6 +171,7 @@ BOMBS: dict[str, tuple[dict[str, Any], str]] = {
 def test_programs_without_bounds_end_with_an_error(name: str) -> None:
     parts, message = BOMBS[name]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
     with pytest.raises(CompileError) as caught:
         compile_source(program(**parts), "bomb.p4")
 
@@ -215,6 +217,7 @@ def loaded(text: str) -> Switch:
     compiled = compile_source(text, str(CASES / "large_stack.p4"), INCLUDES)
     switch = Switch(1, lambda: 0, lambda low, _high: low, range(4))
     switch.load(json.dumps(compiled.json).encode())
+
     return switch
 
 
@@ -222,6 +225,7 @@ def test_machine_code_of_large_programs_takes_no_square_of_time() -> None:
     """Each computed index is a case for every header of its stack: 40,000 lines in all."""
     begun = time.process_time()
     switch = loaded(LARGE_STACK)
+
     # Twice four seconds; the square takes minutes.
     assert time.process_time() - begun < 60
     assert switch.pipeline is not None and switch.pipeline.functions is not None
@@ -230,10 +234,12 @@ def test_machine_code_of_large_programs_takes_no_square_of_time() -> None:
 @pytest.mark.slow
 def test_what_would_take_a_compiler_minutes_runs_in_python_and_says_so() -> None:
     switch = loaded(LARGE_STACK.replace("[300]", "[2047]"))
+
     assert switch.pipeline is not None and switch.pipeline.functions is None
     assert "LINES: a program of more than 60,000 lines" in switch.pipeline.reason
 
     # Header 0 of the stack, which is there, takes 0xee.
     (waiting,) = switch.ingress(0, bytes([0, 0, 0, 0, 0, 0, 0, 0, 7]))
     (sent,) = switch.egress(waiting)
+
     assert sent.frame[-1] == 0xEE

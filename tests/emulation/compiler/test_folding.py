@@ -25,6 +25,7 @@ def pairs(draw: st.DrawFn) -> tuple[Bits, int, int]:
     type_ = draw(TYPES)
     low, high = ends(type_)
     numbers = st.one_of(st.sampled_from((low, high)), st.integers(low, high))
+
     return type_, draw(numbers), draw(numbers)
 
 
@@ -51,6 +52,7 @@ def test_sums_products_and_differences_wrap(pair: tuple[Bits, int, int]) -> None
 def test_saturation_stops_at_the_ends(pair: tuple[Bits, int, int]) -> None:
     type_, left, right = pair
     low, high = ends(type_)
+
     assert folded("|+|", pair) == min(max(left + right, low), high)
     assert folded("|-|", pair) == min(max(left - right, low), high)
 
@@ -76,6 +78,7 @@ def test_shifts(pair: tuple[Bits, int, int], places: int) -> None:
     type_, left, _ = pair
     low, high = ends(type_)
     moved = folded("<<", (type_, left, places))
+
     assert low <= moved <= high
     assert (moved - left * 2**places) % 2**type_.width == 0
     # Rounded down, which keeps the sign.

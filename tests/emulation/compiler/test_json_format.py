@@ -213,6 +213,7 @@ def test_headers_have_whole_bytes(program: Json) -> None:
 
 def test_what_simple_switch_requires_is_there(program: Json) -> None:
     standard = fields(program)["standard_metadata"]
+
     assert {"ingress_port", "packet_length", "instance_type", "egress_spec", "egress_port"} <= set(
         standard
     )
@@ -233,6 +234,7 @@ def test_places_are_those_of_the_source() -> None:
     assert table["source_info"]["line"] == line + 1
     assert table["source_info"]["column"] == len("    table ")
     assert table["source_info"]["source_fragment"] == "chosen"
+
     condition = program["pipelines"][0]["conditionals"][0]["source_info"]
 
     assert condition["source_fragment"] == "hdr.data.c == 9"

@@ -127,6 +127,7 @@ def test_every_id_has_the_prefix_of_its_kind(info: p4info_pb2.P4Info) -> None:
 
 def test_match_fields_are_named_by_the_text_of_their_key(info: p4info_pb2.P4Info) -> None:
     fields = table(info, "MyIngress.ipv4_lpm").match_fields
+
     assert [(item.id, item.name, item.bitwidth) for item in fields] == [
         (1, "hdr.ipv4.dst_addr", 32),
         (2, "meta.port", 9),
@@ -145,7 +146,9 @@ def test_keys_take_annotated_names_and_ids(info: p4info_pb2.P4Info) -> None:
 
 def test_selector_keys_are_not_match_fields(info: p4info_pb2.P4Info) -> None:
     chosen = table(info, "MyIngress.chosen")
+
     assert [(item.id, item.name) for item in chosen.match_fields] == [(2, "hdr.ipv4.dst_addr")]
+
     profile = info.action_profiles[0]
 
     assert chosen.implementation_id == profile.preamble.id
@@ -160,6 +163,7 @@ def test_default_actions_and_sizes(info: p4info_pb2.P4Info) -> None:
     lpm, fixed, marks = (
         table(info, f"MyIngress.{name}") for name in ("ipv4_lpm", "fixed", "inner.marks")
     )
+
     assert lpm.const_default_action_id == action(info, "MyIngress.drop").preamble.id
     assert fixed.initial_default_action.arguments[0].value == b"\x00\x05"
     assert (fixed.const_default_action_id, fixed.is_const_table, fixed.has_initial_entries) == (
@@ -173,6 +177,7 @@ def test_default_actions_and_sizes(info: p4info_pb2.P4Info) -> None:
 
 def test_implicit_default_is_a_defaultonly_no_action(info: p4info_pb2.P4Info) -> None:
     reference = table(info, "MyIngress.chosen").action_refs[-1]
+
     assert reference.id == action(info, "NoAction").preamble.id
     assert reference.scope == p4info_pb2.ActionRef.DEFAULT_ONLY
 
@@ -181,6 +186,7 @@ def test_hidden_actions_are_not_told() -> None:
     hidden = PROGRAM.replace("action forward", "@hidden action forward")
     found = compile_source(hidden.replace("action drop", "@hidden action drop"), "x.p4").p4info
     lpm = table(found, "MyIngress.ipv4_lpm")
+
     assert not lpm.action_refs and not lpm.const_default_action_id
     assert not {"MyIngress.forward", "MyIngress.drop"} & {
         each.preamble.name for each in found.actions
@@ -200,13 +206,16 @@ def test_extern_objects(info: p4info_pb2.P4Info) -> None:
     assert (info.meters[0].size, info.meters[0].spec.unit) == (4, p4info_pb2.MeterSpec.PACKETS)
     assert info.registers[0].preamble.name == "bytes"
     assert info.registers[0].type_spec.bitstring.bit.bitwidth == 32
+
     lpm = table(info, "MyIngress.ipv4_lpm")
+
     assert list(lpm.direct_resource_ids) == [info.direct_counters[0].preamble.id]
     assert info.direct_counters[0].direct_table_id == lpm.preamble.id
 
 
 def test_packet_headers_digests_and_value_sets(info: p4info_pb2.P4Info) -> None:
     header = info.controller_packet_metadata[0]
+
     assert header.preamble.name == "packet_in"
     assert [(item.id, item.name, item.bitwidth) for item in header.metadata] == [
         (5, "ingress_port", 9),

@@ -16,6 +16,7 @@ def test_every_case_names_its_area_and_a_feature_of_its_own() -> None:
     found = rows(everything)
 
     assert set(found) == set(AREAS)
+
     names = Counter(
         f"{area}: {feature}" for area, features in found.items() for feature, _ in features
     )

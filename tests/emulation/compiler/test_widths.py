@@ -74,6 +74,7 @@ def crc16(data: bytes) -> int:
         rest ^= byte
         for _ in range(8):
             rest = rest >> 1 ^ (0xA001 if rest & 1 else 0)
+
     return rest
 
 
@@ -153,6 +154,7 @@ def sent(program: str, packet: bytes, engine: Engine) -> list[tuple[int, bytes]]
     switch = Switch(0, lambda: 0, lambda low, _high: low, range(16), engine=engine)
     switch.load(json.dumps(compile_source(program).json).encode())
     waiting = switch.ingress(PORT, packet)
+
     return [(out.port, out.frame) for each in waiting for out in switch.egress(each)]
 
 

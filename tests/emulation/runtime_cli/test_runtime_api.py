@@ -38,6 +38,7 @@ def test_clients_see_what_others_have_done(running: Any) -> None:
 
     second.call("standard:bm_mt_delete_entry", table_name="I.l2", entry_handle=0)
     (left,) = first.call("standard:bm_mt_get_entries", table_name="I.l2")
+
     assert (left.entry_handle, left.match_key[0].exact) == (1, m.Exact(bytes(5) + b"\2"))
     assert (left.action_entry.action_name, left.action_entry.action_data) == ("I.send", [b"\0\1"])
 
@@ -45,6 +46,7 @@ def test_clients_see_what_others_have_done(running: Any) -> None:
         first.call("simple_switch:mirroring_session_delete", mirror_id=3)
 
     assert refused.value.code is MirroringError.SESSION_NOT_FOUND
+
     with pytest.raises(CallError, match="this switch has context 0 only, not 1"):
         first.call("standard:bm_mt_get_entries", cxt_id=1, table_name="I.l2")
 
@@ -55,7 +57,9 @@ def test_clients_see_what_others_have_done(running: Any) -> None:
 def test_entries_of_the_program_have_handles(running: Any) -> None:
     client = running.client()
     (const,) = client.call("standard:bm_mt_get_entries", table_name="I.fixed")
+
     assert (const.entry_handle, const.match_key[0].exact) == (0, m.Exact(b"\x88\xb5"))
+
     client.close()
 
 
@@ -96,7 +100,9 @@ def test_what_is_no_call_ends_its_connection_alone(refusing: Any, garbage: bytes
         assert sock.recv(1000) == b""
 
     client = refusing.client()
+
     assert client.call("standard:bm_mgmt_get_info").thrift_port == refusing.port
+
     client.close()
 
 
@@ -104,6 +110,7 @@ def test_a_taken_port_is_one_line(running: Any) -> None:
     command = [sys.executable, "-m", "ofan_p4.softswitch.process", "--no-p4"]
     command += ["--grpc-server-addr", "127.0.0.1:0", "--thrift-port", str(running.port)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
         f"softswitch: cannot listen on 127.0.0.1:{running.port}: Address already in use\n"
@@ -114,7 +121,9 @@ def test_fields_that_nobody_knows_are_passed_over() -> None:
     known = members_of({"name": str, "number": bool | None})
     # 9: a list of maps, 1: the name, 2: left out.
     data = b"\x0f\0\x09\x0d\0\0\0\1\x0b\x08\0\0\0\1\0\0\0\1k\0\0\0\7" + b"\x0b\0\1\0\0\0\2ab\0"
+
     assert read_members(known, Reader(BytesIO(data)), "it") == {"name": "ab", "number": None}
+
     with pytest.raises(WireError, match="name is missing"):
         read_members(known, Reader(BytesIO(bytes([Kind.STOP]))), "it")
 
@@ -159,4 +168,5 @@ def test_long_and_slow_calls_end_their_connection(running: Any) -> None:
 
     memory = Path(f"/proc/{running.process.pid}/status").read_text()
     peak = next(line for line in memory.splitlines() if line.startswith("VmHWM"))
+
     assert int(peak.split()[1]) < 500_000

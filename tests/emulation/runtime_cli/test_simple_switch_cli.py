@@ -33,10 +33,13 @@ def test_entries_have_handles_and_are_dumped(running: Any) -> None:
         "table_dump l2",
         "table_num_entries l2",
     )
+
     assert status == 0
     assert "match key:           EXACT-00:00:00:00:00:01" in said[0]
+
     # The place of the deleted entry is given again, under another number, as by BMv2.
     handles = [text.split()[-1] for text in said if "Entry has been added" in text]
+
     assert handles == ["0", "1", str(1 << 24)]
     assert (
         "Dumping entry 0x1\nMatch key:\n* hdr.ethernet.dst    : EXACT     000000000002\n"
@@ -96,6 +99,7 @@ def test_what_cannot_be_done_is_one_line_and_status_1(
 def test_duplicates_and_full_tables_are_refused(running: Any) -> None:
     lines = [f"table_add l2 send {key} => 1" for key in (1, 1, 2, 3, 4, 5)]
     status, said = running.script(*lines)
+
     assert status == 1
     assert said[1] == "Invalid table operation (DUPLICATE_ENTRY)"
     assert said[5] == "Invalid table operation (TABLE_FULL)"
@@ -107,6 +111,7 @@ def test_bits_behind_a_prefix_do_not_count(running: Any) -> None:
         "table_add routes drop 10.0.1.9/24 =>",
         "table_dump routes",
     )
+
     assert status == 1
     assert said[1] == "Invalid table operation (DUPLICATE_ENTRY)"
     assert "LPM       0a000100/24" in said[2]
@@ -120,6 +125,7 @@ def test_the_counter_of_an_entry_is_what_was_written(running: Any) -> None:
         "counter_read hits 1",
         "counter_read hits 0",
     )
+
     assert status == 0
     assert "hits[1]= (600 bytes, 5 packets)" in said[-2]
     assert "hits[0]= (0 bytes, 0 packets)" in said[-1]
@@ -140,6 +146,7 @@ def test_action_profiles(running: Any) -> None:
         "act_prof_delete_group spread.implementation 0",
         "table_dump spread",
     )
+
     assert status == 1
     assert said[7:9] == [
         "Invalid table operation (MBR_STILL_USED)",
@@ -166,6 +173,7 @@ def test_a_fresh_start_keeps_what_the_program_says(running: Any) -> None:
         "mc_mgrp_create 5",
         "mirroring_get 7",
     )
+
     assert status == 1
     assert "Dumping entry" not in said[7] and "Action entry: I.drop" in said[7]
     assert said[8:] == [
@@ -181,6 +189,7 @@ def test_the_switch_is_told_from_others(running: Any, program: Path, tmp_path: P
     status, said = running.script(
         "switch_info", f"write_config_to_file {tmp_path / 'copy.json'}", "show_tables"
     )
+
     assert status == 0
     assert said[0].endswith(f": {running.port}")
     assert (tmp_path / "copy.json").read_text() == program.read_text()
@@ -201,24 +210,34 @@ def test_packets_follow_tables_groups_and_sessions(wired: Any, hosts: Hosts) -> 
         "table_add acl drop 10.9.0.0&&&0xffff0000 0->9 1 => 10",
         "table_add acl send 10.9.1.1&&&0xffffffff 0->9 1 => 1 5",
     )
+
     assert (status, [text for text in said if "Error" in text or "Invalid" in text]) == (0, [])
+
     left, right = hosts[1], hosts[2]
 
     left.send(frame(1))
+
     assert right.recv(2000) == frame(1)
+
     left.send(frame(2))
+
     assert (left.recv(2000), right.recv(2000)) == (frame(2), frame(2))
+
     # The mirrored packet, and its clones to the group.
     left.send(frame(3))
+
     assert [left.recv(2000), left.recv(2000), right.recv(2000)] == [frame(3)] * 3
 
     routed = ipv4(1, src=bytes([10, 9, 2, 1]), to=bytes([10, 0, 1, 7]), small=10)
     left.send(routed)
+
     assert right.recv(2000)[:6] == bytes.fromhex("0a0000000009")
+
     # Dropped by the second rule, let through by the first, whose number is smaller.
     left.send(ipv4(1, src=bytes([10, 9, 2, 1]), to=bytes(4)))
     passed = ipv4(1, src=bytes([10, 9, 1, 1]), to=bytes(4))
     left.send(passed)
+
     assert left.recv(2000) == passed
 
 
@@ -230,12 +249,15 @@ def test_counters_meters_and_registers_are_those_of_the_packets(wired: Any, host
         # Two packets at once, and then none for a thousand seconds.
         "meter_array_set_rates speed 0.000000001:1 0.000000001:2",
     )
+
     assert status == 0
+
     left, right = hosts[1], hosts[2]
     for _ in range(3):
         left.send(frame(1))
 
     assert [right.recv(2000) for _ in range(2)] == [frame(1)] * 2
+
     left.send(frame(9))
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
@@ -255,6 +277,7 @@ def test_counters_meters_and_registers_are_those_of_the_packets(wired: Any, host
         "counter_write I.seen 1 3 4",
         "counter_read seen 1",
     )
+
     assert status == 1
     assert said[0] == "seen[1]= (240 bytes, 4 packets)"
     assert said[1].endswith("hits[0]= (180 bytes, 3 packets)")
@@ -276,21 +299,25 @@ def test_queues_take_rates_and_depths_while_packets_flow(wired: Any, hosts: Host
             "",
         ],
     )
+
     left, right = hosts[1], hosts[2]
     for _ in range(10):
         left.send(frame(1))
 
     began = time.monotonic()
+
     assert [right.recv(2000) for _ in range(3)] == [frame(1)] * 3
     assert time.monotonic() - began > 0.09
     # What did not fit was dropped; without a rate packets pass at once again.
     assert wired.script("set_queue_rate 0", "show_ports")[0] == 0
+
     waits = []
     for _ in range(100):
         began = time.monotonic()
         left.send(frame(1, 64))
         assert right.recv(2000) == frame(1, 64)
         waits.append(time.monotonic() - began)
+
     # The rate asked for a twentieth of a second between any two.
     assert min(waits) < 0.05
 
@@ -298,11 +325,15 @@ def test_queues_take_rates_and_depths_while_packets_flow(wired: Any, hosts: Host
 @pytest.mark.root
 def test_no_packet_overtakes_those_that_wait_when_a_rate_goes(wired: Any, hosts: Hosts) -> None:
     assert wired.script("table_add l2 send 1 => 2", "set_queue_rate 1 2")[0] == 0
+
     left, right = hosts[1], hosts[2]
     left.send(frame(1, 70))
     left.send(frame(1, 71))
+
     assert wired.script("set_queue_rate 0")[0] == 0
+
     left.send(frame(1, 72))
+
     assert [len(right.recv(2000)) for _ in range(3)] == [70, 71, 72]
 
 
@@ -317,6 +348,7 @@ def test_direct_meters_have_the_rates_of_one_entry_or_of_all(running: Any) -> No
         "meter_get_rates I.flow 0",
         "meter_get_rates flow 7",
     )
+
     assert status == 1
     assert said[3:5] == [
         "",

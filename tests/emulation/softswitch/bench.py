@@ -79,7 +79,13 @@ class Bench:
     def __init__(self, program: Bmv2 | bytes, ports: int = 8, cpu_port: int | None = None) -> None:
         self.now_ps = 0
         self.draws: list[tuple[int, int]] = []
-        self.switch = Switch(1, lambda: self.now_ps, self._random, range(ports), cpu_port)
+        self.switch = Switch(
+            1,
+            clock=lambda: self.now_ps,
+            random=self._random,
+            ports=range(ports),
+            cpu_port=cpu_port,
+        )
         self.switch.load(program if isinstance(program, bytes) else program.source())
 
     def _random(self, low: int, high: int) -> int:

@@ -28,6 +28,7 @@ def index_program(p: Any, size: int) -> Any:
             p.call("register_write", REGISTER, below, 7),
         ],
     )
+
     return p
 
 
@@ -40,6 +41,7 @@ def test_an_array_has_its_cells_and_no_others(
     run.send(bytes([index << 5, index]))
     counted = [i for i, (packets, _) in enumerate(run.switch.pipeline.counters[0]) if packets]
     written = [i for i, value in enumerate(run.switch.pipeline.registers[0]) if value]
+
     assert counted == ([index] if index < size else [])
     assert written == ([index - 1] if 0 <= index - 1 < size else [])
 
@@ -55,6 +57,7 @@ def test_a_constant_index_beyond_the_end_reads_nothing(
     p.run("read", [p.call("register_read", "h.value", REGISTER, index)])
     run = bench(p)
     run.switch.pipeline.registers[0][2] = 9
+
     assert run.send(b"\5") == [(0, b"\x09" if index == 2 else b"\5")]
 
 
@@ -76,6 +79,7 @@ def test_a_result_is_cut_to_the_width_of_its_field(
     p.state("start", [p.extract("h")])
     p.run("compute", [p.call("assign", "h.result", p.op(operator, "h.left", "h.right"))])
     [(_, sent)] = bench(p).send(bytes([left, right, 0]))
+
     assert sent[2] == expected
 
 
@@ -87,6 +91,7 @@ def test_a_shift_by_a_field_keeps_what_fits(program: Any, bench: Any, amount: in
     p.run("left", [p.call("assign", "h.left", p.op("<<", "h.left", "h.amount"))], following="right")
     p.run("right", [p.call("assign", "h.right", p.op(">>", "h.right", "h.amount"))])
     [(_, sent)] = bench(p).send(bytes([amount, 0x80, 0x01, 0x80, 0x01]))
+
     assert int.from_bytes(sent[1:3], "big") == (0x8001 << amount) & 0xFFFF
     assert int.from_bytes(sent[3:5], "big") == 0x8001 >> amount
 
@@ -116,6 +121,7 @@ def test_the_width_of_a_hash_is_that_of_its_largest_results(name: str) -> None:
     function, bits = ALGORITHMS[name]
     rng = random.Random(name)
     results = [function(rng.randbytes(12)) for _ in range(200)]
+
     assert max(results).bit_length() == bits
 
 
@@ -127,4 +133,5 @@ def test_a_clone_session_has_15_bits(program: Any, bench: Any, session: int) -> 
     p.run("clone", [p.call("clone_ingress_pkt_to_egress", session | 1 << 15, 0)])
     run = bench(p)
     run.switch.replication.sessions[session] = CloneSession((Replica(3),))
+
     assert sorted(run.send(b"x")) == [(0, b"x"), (3, b"x")]

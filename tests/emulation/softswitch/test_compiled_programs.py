@@ -63,6 +63,7 @@ def test_a_compiled_program_with_registers_switch_and_varbit(bench: Any) -> None
         run.send(frame)
         for frame in (b"\7\0abcd", b"\7\0abc", b"\7\0abxy", b"\x08\0abcd", b"\7\0abcd")
     ]
+
     assert sent == [
         [(3, b"\xcf\0abcd")],
         [(3, b"\xcf\1abc")],
@@ -96,8 +97,10 @@ def test_the_projects_programs_load_with_their_p4info_and_survive_noise(
             [b"", bytes(12) + b"\x08\x00\x45", bytes(12) + b"\x08\x00" + noise.randbytes(20)]
         )
         run.send(start + noise.randbytes(noise.randrange(80)), port=noise.choice([0, 1, 510]))
+
     counts = run.switch.counts
     dropped = sum(getattr(counts, name) for name in counts.__slots__ if name.startswith("dropped"))
+
     assert (
         counts.received == counts.transmitted + counts.packet_ins + dropped - counts.copies == 500
     )
@@ -145,6 +148,7 @@ def test_digests_of_one_struct_in_two_places_and_of_a_tuple(bench: Any) -> None:
 
     names = {digest.preamble.id: digest.preamble.name for digest in compiled.p4info.digests}
     lists = [message.digest for message in c.received if message.HasField("digest")]
+
     assert [
         (names[item.digest_id], [m.bitstring for m in getattr(item.data[0], kind).members])
         for item, kind in zip(lists, ("struct", "struct", "tuple"), strict=True)
@@ -212,6 +216,7 @@ def named(bench: Any) -> Controller:
     source = json.dumps(compiled.json).encode()
     c = Controller(bench(source, cpu_port=510), compiled.p4info)
     c.set_pipeline(source)
+
     return c
 
 
@@ -226,6 +231,7 @@ def entry_of(c: Controller, table: str, match: bytes, action: str, **params: byt
     entity.table_entry.action.action.action_id = run.preamble.id
     for item in run.params:
         entity.table_entry.action.action.params.add(param_id=item.id, value=params[item.name])
+
     return entity
 
 
@@ -235,9 +241,12 @@ def test_translated_types_are_strings_that_the_switch_numbers(named: Controller)
         named.write(("INSERT", entry_of(named, "route", vrf, "forward", port=port)))
 
     sent = {kind: named.bench.send(bytes([kind, 0])) for kind in (1, 2, 3)}
+
     # Ports by their number, and the VRF that the program numbers; the others differ.
     assert [port for [(port, _)] in sent.values()] == [3, 4, 5]
+
     numbers = [frame[1] for [(_, frame)] in sent.values()]
+
     assert numbers[2] == 7
     assert len({0, *numbers}) == 4
 
@@ -247,6 +256,7 @@ def test_translated_types_are_read_as_they_were_written(named: Controller) -> No
     named.write(("INSERT", written))
     wanted = p4.Entity()
     wanted.table_entry.table_id = written.table_entry.table_id
+
     assert named.read(wanted) == [written]
 
 
@@ -256,15 +266,21 @@ def test_names_keep_their_numbers_over_pipelines(named: Controller) -> None:
     named.set_pipeline(json.dumps(compile_source(NAMED, "named.p4").json).encode())
     for kind, vrf in ((1, b"blue"), (2, b"red")):
         named.write(("INSERT", entry_of(named, "classify", bytes([kind]), "set_vrf", vrf=vrf)))
+
     [(_, after)] = named.bench.send(b"\x02\x00")
+
     assert before[1] == after[1]
 
 
 def test_an_empty_name_needs_a_mapping(named: Controller) -> None:
     assert named.code("INSERT", entry_of(named, "route", b"", "forward", port=b"1")) == "OK"
+
     refused = entry_of(named, "route", b"red", "forward", port=b"")
+
     assert named.code("INSERT", refused) == "INVALID_ARGUMENT"
+
     refused = entry_of(named, "route", b"\xff", "forward", port=b"1")
+
     assert named.code("INSERT", refused) == "INVALID_ARGUMENT"
 
 
@@ -280,8 +296,11 @@ def test_all_numbers_of_a_type_can_be_named_but_no_more(named: Controller) -> No
 def test_translated_metadata_of_packets_is_a_string(named: Controller) -> None:
     named.write(("INSERT", entry_of(named, "classify", b"\x01", "set_vrf", vrf=b"red")))
     named.write(("INSERT", entry_of(named, "route", b"red", "punt")))
+
     assert named.bench.send(b"\x01\x00", port=6) == []
+
     [packet] = [message.packet for message in named.received if message.HasField("packet")]
+
     assert (packet.metadata[0].value, packet.payload[:1]) == (b"6", b"\x01")
 
     message = p4.StreamMessageRequest()
@@ -289,12 +308,15 @@ def test_translated_metadata_of_packets_is_a_string(named: Controller) -> None:
     message.packet.metadata.add(metadata_id=1, value=b"2")
     message.packet.metadata.add(metadata_id=2, value=b"\x00")
     named.stream.receive(message)
+
     assert named.bench.drain([]) == [(2, b"\x01\x00")]
 
 
 def test_translated_members_of_digests_are_strings(named: Controller) -> None:
     named.write(("INSERT", entry_of(named, "classify", b"\x09", "set_vrf", vrf=b"red")))
+
     assert named.p4info is not None
+
     entity = p4.Entity()
     entity.digest_entry.digest_id = named.p4info.digests[0].preamble.id
     entity.digest_entry.config.SetInParent()
@@ -303,6 +325,7 @@ def test_translated_members_of_digests_are_strings(named: Controller) -> None:
     named.bench.send(b"\x09\x00", port=6)
     [sent] = [message.digest for message in named.received if message.HasField("digest")]
     members = sent.data[0].struct.members
+
     assert [member.bitstring for member in members] == [b"6", b"\x09", b"red"]
 
 
@@ -345,6 +368,7 @@ def test_initial_entries_have_their_own_priorities_and_leave_room(bench: Any) ->
     wanted = p4.Entity()
     wanted.table_entry.table_id = compiled.p4info.tables[0].preamble.id
     read = c.read(wanted)
+
     assert [item.table_entry.priority for item in read] == [70, 90, 50]
     # What the compiler would have a controller insert is what the switch has.
     assert [update.entity for update in compiled.entries.updates] == read
@@ -352,6 +376,9 @@ def test_initial_entries_have_their_own_priorities_and_leave_room(bench: Any) ->
 
     more = read[1]
     more.table_entry.priority = 95
+
     assert c.code("INSERT", more) == "OK"
+
     more.table_entry.priority = 96
+
     assert c.code("INSERT", more) == "RESOURCE_EXHAUSTED"

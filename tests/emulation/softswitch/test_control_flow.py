@@ -30,6 +30,7 @@ def graph_of(ways: list[Way], has_else: list[bool]) -> Graph:
             condition = None if is_else else is_number(Temporary(f"choice{i}"), k)
             branches.append(Branch(condition, name_of(target), (seen(i, k),)))
         graph[str(i)] = Block((seen(i),), tuple(branches))
+
     return graph
 
 
@@ -53,6 +54,7 @@ def walk(ways: list[Way], has_else: list[bool], choice: list[int]) -> list[Any]:
             taken = len(ways[place]) - 1
         trail.append((place, taken))
         place = ways[place][taken]
+
     return trail
 
 
@@ -68,6 +70,7 @@ def run(graph: Graph, choice: list[int]) -> list[Any]:
         trail.append(place if len(place) > 1 else place[0])
 
     exec("\n".join(text(graph)), {"log": log, "place": "", **given})
+
     return trail
 
 
@@ -78,6 +81,7 @@ def acyclic(draw: st.DrawFn) -> tuple[list[Way], list[bool]]:
     for i in range(size):
         later = st.sampled_from([None, *range(i + 1, size), *range(i + 1, min(i + 3, size))])
         ways.append(tuple(draw(st.lists(later, min_size=1, max_size=3))))
+
     return ways, draw(st.lists(st.booleans(), min_size=size, max_size=size))
 
 
@@ -101,6 +105,7 @@ def test_a_cycle_runs_until_its_condition_ends_it() -> None:
     turn = Temporary("choice0")
     step = (Log("place", "", (turn,)), Change("+", turn, Number(1)))
     count = Block(step, (Branch(Compare("<", turn, Number(5)), "0"),))
+
     assert run({"0": count}, [0]) == [0, 1, 2, 3, 4]
 
 
@@ -121,6 +126,7 @@ def test_very_deep_nesting_becomes_flat() -> None:
         for i in range(depth)
     }
     graph[str(depth)] = Block((seen(depth),))
+
     assert [run(graph, [i]) for i in (0, 77, depth)] == [[0], [77], [depth]]
 
 
@@ -146,6 +152,7 @@ def test_every_block_stands_once_or_the_code_would_grow_with_each_level(
     graph = graph_of(ways, has_else)
     found = [line.strip() for line in text(graph)]
     marks = [line.strip() for i in range(len(ways)) for line in lines([seen(i)])]
+
     assert {found.count(mark) for mark in marks} <= {0, 1}
 
 

@@ -75,6 +75,7 @@ def test_every_term_of_the_legend_is_a_name(all_names: set[str], program: Any) -
     program.run("divide", divisions, pipeline="egress")
     found = all_names | names_of(program.source())
     unused = [term.name for term in TERMS if not any(re.fullmatch(term.pattern, n) for n in found)]
+
     assert not unused
 
 

@@ -34,7 +34,7 @@ WAIT_S = 20
 def address() -> Iterator[str]:
     """A running switch that sends everything from the CPU port back to the CPU port."""
     clock = Clock()
-    switch = Switch(1, clock, lambda low, _high: low, (), CPU)
+    switch = Switch(1, clock=clock, random=lambda low, _high: low, ports=(), cpu_port=CPU)
     dataplane = Dataplane(switch, {}, clock, open_link_events(), Log("off", None))
     service = P4RuntimeService(switch)
     server = GrpcThread(Servicer(service, dataplane), "127.0.0.1:0", None)
@@ -63,6 +63,7 @@ class Client:
         request.arbitration.device_id = device
         request.arbitration.election_id.low = election
         self.requests.put(request)
+
         return int(next(self.responses).arbitration.status.code)
 
     def set_pipeline(self, source: bytes, p4info: Any, election: int = 1) -> None:
@@ -77,6 +78,7 @@ class Client:
         request.election_id.low = election
         for entity in entities:
             request.updates.add(type=p4.Update.INSERT, entity=entity)
+
         self.stub.Write(request, timeout=WAIT_S)
 
     def close(self) -> None:
@@ -106,6 +108,7 @@ def echo(program: Any, control: Any) -> tuple[bytes, Any]:
     nothing = p.action("nothing", [])
     p.table("t", {"h.kind": "exact"}, [nothing], default=nothing, following="punt")
     p.run("punt", [p.call("assign", "standard_metadata.egress_spec", CPU)])
+
     return p.source(), control(p).p4info
 
 
@@ -114,12 +117,15 @@ def entry(kind: int) -> p4.Entity:
     entity.table_entry.table_id = TABLE + 1
     entity.table_entry.match.add(field_id=1).exact.value = kind.to_bytes(2, "big")
     entity.table_entry.action.action.action_id = ACTION + 1
+
     return entity
 
 
 def test_a_session_from_arbitration_to_reading_back(connect: Any, echo: Any) -> None:
     client = connect()
+
     assert client.announce(1) == Code.OK
+
     client.set_pipeline(*echo)
     client.write(*map(entry, range(100)))
     request = p4.ReadRequest(device_id=1, entities=[p4.Entity(table_entry=p4.TableEntry())])
@@ -128,10 +134,13 @@ def test_a_session_from_arbitration_to_reading_back(connect: Any, echo: Any) -> 
         for response in client.stub.Read(request, timeout=WAIT_S)
         for entity in response.entities
     ]
+
     assert len(read) == 100
+
     config = client.stub.GetForwardingPipelineConfig(
         p4.GetForwardingPipelineConfigRequest(device_id=1), timeout=WAIT_S
     )
+
     assert config.config.p4_device_config == echo[0]
     assert client.stub.Capabilities(p4.CapabilitiesRequest(), timeout=WAIT_S).p4runtime_api_version
 
@@ -140,14 +149,18 @@ def test_a_failed_write_carries_one_error_per_update(connect: Any, echo: Any) ->
     client = connect()
     client.announce(1)
     client.set_pipeline(*echo)
+
     with pytest.raises(grpc.RpcError) as caught:
         client.write(entry(1), entry(1), entry(0x100))
+
     assert caught.value.code() == grpc.StatusCode.UNKNOWN
+
     [trailer] = [
         value for key, value in caught.value.trailing_metadata() if key == "grpc-status-details-bin"
     ]
     status = status_pb2.Status.FromString(trailer)
     errors = [p4.Error.FromString(detail.value) for detail in status.details]
+
     assert [error.canonical_code for error in errors] == [
         Code.OK,
         Code.ALREADY_EXISTS,
@@ -190,18 +203,23 @@ def test_a_large_write_does_not_keep_other_clients_waiting(connect: Any, echo: A
 
 def test_packets_go_out_and_come_in_while_another_controller_waits(connect: Any, echo: Any) -> None:
     primary, backup = connect(), connect()
+
     assert primary.announce(2) == Code.OK
     assert backup.announce(1) == Code.ALREADY_EXISTS
+
     primary.set_pipeline(*echo, election=2)
     for i in range(50):
         request = p4.StreamMessageRequest()
         request.packet.payload = bytes([i])
         primary.requests.put(request)
+
     assert [next(primary.responses).packet.payload for _ in range(50)] == [
         bytes([i]) for i in range(50)
     ]
+
     with pytest.raises(grpc.RpcError) as caught:
         backup.write(entry(1), election=1)
+
     assert caught.value.code() == grpc.StatusCode.PERMISSION_DENIED
 
 
@@ -210,28 +228,35 @@ def test_when_the_primary_disconnects_the_backup_hears_of_it(connect: Any) -> No
     primary.announce(2)
     backup.announce(1)
     primary.close()
+
     assert next(backup.responses).arbitration.status.code == Code.NOT_FOUND
 
 
 def test_a_refused_arbitration_ends_the_stream_with_its_code(connect: Any) -> None:
     client = connect()
+
     with pytest.raises(grpc.RpcError) as caught:
         client.announce(1, device=7)
+
     assert caught.value.code() == grpc.StatusCode.NOT_FOUND
 
 
 def test_a_corrupt_pipeline_is_an_invalid_argument(connect: Any, echo: Any) -> None:
     client = connect()
     client.announce(1)
+
     with pytest.raises(grpc.RpcError) as caught:
         client.set_pipeline(b"{", echo[1])
+
     assert caught.value.code() == grpc.StatusCode.INVALID_ARGUMENT
 
 
 def test_what_is_no_message_is_an_invalid_argument(connect: Any) -> None:
     call = connect().channel.unary_unary("/p4.v1.P4Runtime/Write")
+
     with pytest.raises(grpc.RpcError) as caught:
         call(b"\xff" * 20, timeout=WAIT_S)
+
     assert caught.value.code() == grpc.StatusCode.INVALID_ARGUMENT
 
 
@@ -244,9 +269,12 @@ def test_a_read_answers_its_valid_requests_before_its_errors(connect: Any, echo:
         device_id=1, entities=[p4.Entity(table_entry=p4.TableEntry()), p4.Entity()]
     )
     answers = client.stub.Read(request, timeout=WAIT_S)
+
     assert len(next(answers).entities) == 1
+
     with pytest.raises(grpc.RpcError) as caught:
         next(answers)
+
     assert caught.value.code() == grpc.StatusCode.UNKNOWN
 
 
@@ -271,6 +299,7 @@ def test_the_details_of_a_long_batch_fit_into_metadata(connect: Any, echo: Any, 
     # Every insertion but the first finds the entry there.
     assert caught.value.code() == grpc.StatusCode.UNKNOWN
     assert f"{count - 1} of {count} updates failed" in caught.value.details()
+
     trailer = dict(caught.value.trailing_metadata())["grpc-status-details-bin"]
     status = status_pb2.Status.FromString(trailer)
     details = []
@@ -280,6 +309,7 @@ def test_the_details_of_a_long_batch_fit_into_metadata(connect: Any, echo: Any, 
         details.append(detail)
 
     codes = [detail.canonical_code for detail in details]
+
     assert codes == [Code.OK, *[Code.ALREADY_EXISTS] * (len(codes) - 1)]
     # All of them as far as there is room, with their messages while that is enough.
     assert len(codes) == count or f"the first {len(codes)} updates" in status.message

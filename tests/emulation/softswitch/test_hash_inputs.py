@@ -57,6 +57,7 @@ def parts_program(p: Any, inputs: list[str], algorithm: str = "crc32") -> Any:
             ),
         ],
     )
+
     return p
 
 
@@ -84,6 +85,7 @@ def test_a_hash_is_that_of_its_present_fields_side_by_side(
     expected = zlib.crc32(as_bytes("".join(fields[name] for name in inputs)))
     # Bit 3 keeps `which` from being 0, which would end the parser before the fields.
     [(_, sent)] = run.send(bytes([missing | 8]) + content)
+
     assert int.from_bytes(sent[:8], "big") == expected
 
 
@@ -115,6 +117,7 @@ def test_the_check_values_of_the_catalogues(
     hashed = p.call(named, "out.hash", 0, calculation, 1 << 64)
     p.run("hash", [p.call("add_header", p.header_operand("out")), hashed])
     [(_, sent)] = bench(p).send(b"123456789")
+
     assert int.from_bytes(sent, "big") == expected
 
 
@@ -144,4 +147,5 @@ def test_a_varbit_is_hashed_with_its_length_at_the_time(
     p.run("hash", [p.call("add_header", p.header_operand("out")), hashed])
     [(_, sent)] = bench(p).send(bytes([len(option)]) + option + b"\xab")
     nibbles = "a" + option.hex() + "b"
+
     assert int.from_bytes(sent[:8], "big") == zlib.crc32(bytes.fromhex(nibbles))

@@ -88,6 +88,7 @@ def rich_program(p: Any) -> Any:
         "priority": 1,
     }
     p.table("t", key, [act], act, [7], entries=[entry])
+
     return p
 
 
@@ -109,6 +110,7 @@ def replaced(node: Any, path: tuple[Any, ...], value: Any) -> Any:
         return value
     copy = dict(node) if isinstance(node, dict) else list(node)
     copy[path[0]] = replaced(node[path[0]], path[1:], value)
+
     return copy
 
 
@@ -156,6 +158,7 @@ def test_a_position_that_python_would_bend_is_refused(
 ) -> None:
     root = rich_program(new_program()).root
     path = tuple(int(key) if key.isdigit() else key for key in place.split())
+
     with pytest.raises(PipelineError, match=f"^corrupt BMv2 JSON: {message}$"):
         bench(json.dumps(replaced(root, path, value)).encode())
 
@@ -173,6 +176,7 @@ def test_a_field_that_a_header_does_not_have_is_refused(
     }
     operands = (field, "h.b") if is_target else ("h.b", field)
     program.run("step", [program.call("assign", *operands)])
+
     with pytest.raises(PipelineError, match=f"^corrupt BMv2 JSON: a field is {number}"):
         bench(program)
 
@@ -184,6 +188,7 @@ def test_any_packet(new_program: Any, bench: Any, frames: list[bytes]) -> None:
     for frame in frames:
         for start in (b"", b"\x01\x21ab", b"\x02\x02ab\x07"):
             run.send(start + frame)
+
     assert run.switch.counts.transmitted == 3 * len(frames)
 
 
@@ -192,5 +197,6 @@ def test_a_table_names_an_action_profile_that_exists(program: Any, bench: Any) -
     act = program.action("act", [])
     program.table("t", {}, [act], act)
     program.root["pipelines"][0]["tables"][0]["action_profile"] = "nobody"
+
     with pytest.raises(PipelineError, match=r"^table 't': no action profile is called 'nobody'$"):
         bench(program)

@@ -43,9 +43,11 @@ def test_the_version_stands_for_what_callers_know(bmv2_json: bytes) -> None:
     """Where this fails, others' calls do: raise the version, here and in what calls."""
     assert contract.VERSION == VERSION
     assert f"**This is version {VERSION}.**" in PAGE
+
     program = load(bmv2_json)
     defined = DEFINED.findall(translate(program, assemble(program)).text)
     functions = {name: len(arguments.split(",")) for name, arguments in defined}
+
     assert {name: functions[name] for name in ARGUMENTS} == ARGUMENTS
     assert {name: getattr(context, name) for name in WORDS} == WORDS
     assert {name: getattr(shared, name) for name in ANSWERS} == ANSWERS
@@ -54,9 +56,12 @@ def test_the_version_stands_for_what_callers_know(bmv2_json: bytes) -> None:
 
 def test_the_page_has_the_figures_of_the_version() -> None:
     functions = {name: len(arguments.split(",")) for name, arguments in FUNCTION.findall(PAGE)}
+
     assert functions == ARGUMENTS
+
     found = (filter(None, each) for each in CONSTANT.findall(PAGE))
     told = {name: int(value) for name, value in found}
+
     assert told == WORDS | ANSWERS | {"DROPPED": DROPPED, "ASKED": ASKED}
 
 
@@ -80,6 +85,7 @@ class Caller:
             self.memory.address, data, avail, len(frame), port, length or len(frame), 7, state
         )
         assert kept.raw == frame[:avail]
+
         return int(asked)
 
     def egress(
@@ -93,6 +99,7 @@ class Caller:
         given = (port, 0, length or len(frame), 0, 0, 9, 0, 0, 2, depth)
         answer = self._egress(self.memory.address, data, avail, len(frame), state, *given, leaves)
         assert out.raw[room:] == b"\xee" * 8
+
         return int(answer), out.raw[:room]
 
     def outcome(self) -> list[int]:
@@ -115,16 +122,20 @@ def test_a_frame_passes_by_what_the_page_says_alone(caller: Caller, avail: int) 
     caller.memory.context[WORDS["DRAW"]] = ctypes.cast(draw, ctypes.c_void_p).value or 0
     caller.memory.context[WORDS["DRAW_STATE"]] = 100
     caller.memory.registers[0].memory[2] = 0x1234
+
     assert caller.native.frame_bytes == 4
 
     assert caller.ingress(FRAME, avail) == 0
     assert caller.outcome() == [3, 0, 5, 0]
     assert caller.memory.registers[0].memory.tolist() == [0, 0, 0x1235, 0]
+
     length, written = caller.egress(FRAME, avail, port=3, length=900, depth=77)
 
     # Four bytes more, and of the payload what was in memory.
     assert length == len(FRAME) + 4
+
     headers = bytes([3, 110]) + (0x1234).to_bytes(2, "big") + (900).to_bytes(2, "big") + b"\0\x4d"
+
     assert written[: avail + 4] == headers + FRAME[4:avail]
 
 
@@ -138,7 +149,9 @@ def test_what_is_dropped_or_asked_for_is_told(caller: Caller) -> None:
 
 def test_what_means_drop_is_a_word_of_the_context(bmv2_json: bytes, caller: Caller) -> None:
     assert caller.memory.context[WORDS["DROP"]] == 511
+
     own = Pipeline(bmv2_json, Random(1).randint, drop_port=17, engine="native").memory
+
     assert own is not None and own.context[WORDS["DROP"]] == 17
 
 
@@ -148,10 +161,12 @@ def test_the_simulator_calls_no_code_of_another_version(
     monkeypatch.chdir(tmp_path)
     command = ["sim", "run", "--k", "2", "--message-bytes", "4KiB", "--program", "two_choices.p4"]
     monkeypatch.setattr(contract, "VERSION", VERSION + 1)
+
     with pytest.raises(SystemExit) as ended:
         ofan.main(command)
 
     said = capsys.readouterr().err
+
     assert ended.value.code == 2
     assert said.startswith(
         "ofan: the simulator cannot run it: ofan-p4 makes machine code by contract 2"

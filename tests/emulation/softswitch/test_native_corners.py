@@ -24,6 +24,7 @@ def switch(engine: Engine) -> Switch:
     assert (found.pipeline.native is None) == (engine == "python")
     (table,) = (table for table in found.pipeline.tables if table.spec.key)
     table.insert(((5, 0),), 0, table.spec.actions[0], (77,))
+
     return found
 
 
@@ -68,6 +69,7 @@ def test_a_register_that_overflows_wraps(engine: Engine) -> None:
     target = switch(engine)
     # Each packet reads the cell and adds 200 to it: 0, 200, 400 - 256, ...
     read = [answer(target, 6, 1, 0)[1][2] for _ in range(4)]
+
     assert read == [0, 200, 144, 88]
     assert target.pipeline is not None
     assert list(target.pipeline.registers[0]) == [0, 32, 0, 0]
@@ -89,12 +91,14 @@ def colours(engine: Engine, seed: int) -> tuple[list[int], list[list[int]]]:
     for _ in range(400):
         now += draw.randrange(10**11)
         seen.append(answer(target, 11, 1, 0, tail=TAIL + bytes(draw.randrange(2000)))[1][2])
+
     return seen, meter.colors
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_meters_colour_alike(seed: int) -> None:
     seen, counted = colours("native", seed)
+
     assert (seen, counted) == colours("python", seed)
     assert [sum(colour == found for found in seen) for colour in range(3)] == [
         packets for packets, _ in counted

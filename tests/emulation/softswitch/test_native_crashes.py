@@ -45,6 +45,7 @@ def answers(source: bytes, frames: list[str], engine: Engine) -> list[str]:
     switch = Switch(1, lambda: 0, random=Random(1).randint, ports=range(4), engine=engine)
     switch.load(source)
     pending = [switch.ingress(0, bytes.fromhex(frame))[0] for frame in frames]
+
     return [switch.egress(each)[0].frame.hex() for each in pending]
 
 
@@ -61,6 +62,7 @@ def apart(source: bytes, frames: list[str], folder: Path) -> list[str]:
         check=False,
     )
     assert run.returncode == 0, run.stderr
+
     return run.stdout.split()
 
 
@@ -91,7 +93,9 @@ def test_a_hash_of_more_than_two_machine_words(tmp_path: Path) -> None:
 def test_division(form: str, op: str, tmp_path: Path) -> None:
     # Machines trap at the least number by -1; LLVM called a library that is not there.
     text = compiled(f"{form} a; {form} b;", "h.h.a = h.h.a - h.h.b;", tmp_path)
+
     assert text.count('"op": "-"') == 1
+
     source = text.replace('"op": "-"', f'"op": "{op}"').encode()
     bits = int(form[4:-1])
     numbers = (0, 1, 2, 7, 1 << 30, 1 << bits - 1, (1 << bits) - 7, (1 << bits) - 1)

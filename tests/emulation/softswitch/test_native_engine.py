@@ -58,6 +58,7 @@ def ipv4(draw: Random, protocol: int, size: int) -> bytes:
     total = sum(int.from_bytes(head[i : i + 2], "big") for i in range(0, 20, 2))
     right = 0xFFFF - (total % 0xFFFF or 0xFFFF)
     head[10:12] = draw.choice([right, right, right, 0]).to_bytes(2, "big")
+
     return bytes(head)
 
 
@@ -93,7 +94,9 @@ def pair(draw: Random, key: KeyField) -> tuple[int, int]:
             return min(value, 3), max(value, 5) & full
         case "optional":
             return (value, full) if draw.random() < 0.7 else (0, 0)
+
     mask = draw.choice([0, full, full, full >> 1, full & ~3])
+
     return value & mask, mask
 
 
@@ -193,8 +196,10 @@ def test_packets_and_entries_are_hit() -> None:
     native, python = both(p4src.path("ofan"))
     for table, twin in zip(native.tables, python.tables, strict=True):
         fill(draw, table, twin, native)
+
     packets = [packet(draw) for _ in range(1_000)]
     outcomes = [item[0] for item in walk(native, Random(0), packets) if isinstance(item[0], list)]
+
     assert sum(spec != DROP_PORT for spec, *_ in outcomes) > 30
     assert any(native.registers[1])
 
@@ -205,6 +210,8 @@ def test_what_has_no_native_form_runs_in_python_and_says_why(new_program: Any) -
     program.state("start", [program.extract("h")])
     text = program.source()
     walked = Pipeline(text, Random(0).randint, walk=Walk(lambda _step: None))
+
     assert (walked.native, walked.reason) == (None, "only the Python engine traces packets")
+
     with pytest.raises(PipelineError, match="--engine native: only the Python engine traces"):
         Pipeline(text, Random(0).randint, walk=Walk(lambda _step: None), engine="native")

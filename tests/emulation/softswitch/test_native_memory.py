@@ -46,6 +46,7 @@ def run(path: Path, seed: int, count: int) -> None:
     twin = Pipeline(source(path), draw.randint, engine="native")
     for table, other in zip(pipeline.tables, twin.tables, strict=True):
         fill(draw, table, other, pipeline)
+
     native, functions = pipeline.native, pipeline.functions
     assert native is not None
     assert functions is not None
@@ -74,6 +75,7 @@ def test_nothing_beyond_a_frame_is_touched() -> None:
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=100
     )
+
     # The last one named is who has died.
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     assert done.stdout.split() == [path.stem for path in PROGRAMS]
@@ -85,4 +87,5 @@ def test_a_touched_page_is_noticed() -> None:
         "import ctypes; ctypes.string_at(Guarded().end, 1)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=100)
+
     assert done.returncode < 0

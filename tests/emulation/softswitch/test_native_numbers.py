@@ -98,6 +98,7 @@ def compiled(made: Made, forms: Sequence[Form]) -> tuple[Callable[[Sequence[int]
         answer = room(0, result.width)
         call(*(ctypes.addressof(each) for each in (*rooms, answer)))
         raw = int.from_bytes(answer.raw, "little") & ((1 << result.width) - 1)
+
         # The container, not only the bits of the number, must hold the value.
         return raw - (1 << result.width) if result.is_signed and raw >> result.width - 1 else raw
 
@@ -127,6 +128,7 @@ def check(
 
 def assert_exact(found: int, result: Number, right: int) -> None:
     promised = Form(result.bits, result.is_signed) if result.bits else Form(1, False)
+
     assert found == right
     assert promised.low <= found <= promised.high
 

@@ -54,6 +54,7 @@ def unfinished(packet: Packet, size: int, kind: int) -> tuple[bytes, bytes]:
     pseudo = b"".join(ends) + struct.pack(">II", 6 if TCP in packet else 17, len(layer))
     total = sum(struct.unpack(f">{len(pseudo) // 2}H", pseudo))
     struct.pack_into(">H", frame, start + offset, total % 0xFFFF)
+
     return MISSING.pack(NEEDS_CHECKSUM, kind, start, size, start, offset), bytes(frame)
 
 
@@ -73,6 +74,7 @@ def test_a_udp_checksum_of_zero_is_written_in_its_other_form() -> None:
     wanted = Ether(bytes(packet))[UDP].chksum
     packet[Raw].load = struct.pack(">H", wanted)
     (frame,) = finished(*unfinished(packet, 0, 0))
+
     assert Ether(frame)[UDP].chksum == 0xFFFF
 
 
@@ -97,15 +99,18 @@ def test_tcp_is_cut_into_segments(tag: Packet, network: Packet, kind: int) -> No
         if IP in packet:
             packet[IP].id = (0xFFFE + number) & 0xFFFF
         expected.append(bytes(packet))
+
     assert frames == expected and len(frames) == 6
 
 
 def test_udp_is_cut_into_datagrams() -> None:
     whole = LINK / V4 / UDP(sport=1, dport=2) / Raw(DATA)
     frames = finished(*unfinished(whole, 1200, UDP_SEGMENTS))
+
     assert [bytes(Ether(frame)[UDP].payload) for frame in frames] == [
         DATA[at : at + 1200] for at in range(0, len(DATA), 1200)
     ]
+
     for frame in frames:
         again = Ether(frame)
         del again[UDP].chksum, again[UDP].len, again[IP].chksum, again[IP].len
@@ -123,8 +128,10 @@ def test_what_cannot_be_cut_is_nobodys(kind: int, size: int, start: int) -> None
 
 def test_sctp_gets_its_crc() -> None:
     assert crc32c(b"123456789") == 0xE3069283
+
     packet = bytes(34) + bytes(8) + bytes(4) + DATA
     (frame,) = finished(MISSING.pack(NEEDS_CHECKSUM, 0, 0, 0, 34, 8), packet)
+
     assert frame[42:46] == struct.pack("<I", crc32c(packet[34:]))
 
 
@@ -228,7 +235,9 @@ def test_a_tcp_connection_of_hosts_with_their_offloads_on_goes_through(
         with python(hosts[0], SEND, address) as sender:
             sent, _ = sender.communicate(timeout=WAIT_S)
         received, _ = receiver.communicate(timeout=WAIT_S)
+
     ports = counted()
+
     assert sent and received == sent
     # Not one frame at a time by chance: the host has left long segments to its interface.
     assert ports["1"]["cut_frames"] > 10 and ports["1"]["kernel_drops"] == 0

@@ -12,7 +12,9 @@ from ofan_p4.softswitch.daemon.stats import OwnSocket
 def test_a_peer_is_answered_and_nobody_is_waited_for(tmp_path: Path) -> None:
     path = tmp_path / "own"
     own = OwnSocket(str(path), lambda _peer: {"packets": 5})
+
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
     with socket.socket(socket.AF_UNIX) as peer:
         peer.connect(str(path))
         own.answer()
@@ -21,6 +23,9 @@ def test_a_peer_is_answered_and_nobody_is_waited_for(tmp_path: Path) -> None:
     idle = threading.Thread(target=own.answer, daemon=True)
     idle.start()
     idle.join(10)
+
     assert not idle.is_alive()
+
     own.close()
+
     assert not path.exists()

@@ -24,6 +24,7 @@ def program(program: Any) -> Any:
         "forward", [p.call("assign", "standard_metadata.egress_spec", p.argument(0))], port=9
     )
     p.table("t", {"h.kind": "exact"}, [forward], default=forward, default_data=[1])
+
     return p
 
 
@@ -33,6 +34,7 @@ def entry(kind: int, port: int) -> p4.Entity:
     entity.table_entry.match.add(field_id=1).exact.value = bytes([kind])
     entity.table_entry.action.action.action_id = ACTION + 1
     entity.table_entry.action.action.params.add(param_id=1, value=bytes([port]))
+
     return entity
 
 
@@ -45,8 +47,11 @@ def wrapped(json: bytes) -> bytes:
 def test_the_json_may_come_in_a_p4_device_config(program: Any, control: Any) -> None:
     c = control(program)
     c.set_pipeline(wrapped(changed(program)))
+
     assert c.bench.send(b"\x05") == [(2, b"\x05")]
+
     request = p4.GetForwardingPipelineConfigRequest(device_id=1)
+
     # What is read is what was set.
     assert c.service.get_pipeline(request).config.p4_device_config == wrapped(changed(program))
 
@@ -61,12 +66,14 @@ def test_commit_replaces_everything(program: Any, control: Any) -> None:
     c = control(program)
     c.write(("INSERT", entry(5, 6)))
     c.set_pipeline(changed(program))
+
     assert c.bench.send(b"\x05") == [(2, b"\x05")]
 
 
 def test_verify_changes_nothing(program: Any, control: Any) -> None:
     c = control(program)
     c.set_pipeline(changed(program), action=VERIFY)
+
     assert c.bench.send(b"\x05") == [(1, b"\x05")]
 
 
@@ -74,8 +81,11 @@ def test_saved_pipeline_takes_writes_before_it_forwards(program: Any, control: A
     c = control(program)
     c.set_pipeline(changed(program), action=SAVE)
     c.write(("INSERT", entry(5, 6)))
+
     assert c.bench.send(b"\x05") == [(1, b"\x05")]
+
     commit(c)
+
     assert [c.bench.send(frame)[0][0] for frame in (b"\x05", b"\x07")] == [6, 2]
 
 
@@ -88,6 +98,7 @@ def commit(c: Any) -> None:
 def test_commit_without_a_saved_pipeline_is_not_found(program: Any, control: Any) -> None:
     with pytest.raises(StatusError) as caught:
         commit(control(program))
+
     assert caught.value.code == Code.NOT_FOUND
 
 
@@ -95,6 +106,7 @@ def test_reconcile_keeps_the_entries(program: Any, control: Any) -> None:
     c = control(program)
     c.write(("INSERT", entry(5, 6)))
     c.set_pipeline(changed(program), action=RECONCILE)
+
     assert [c.bench.send(frame)[0][0] for frame in (b"\x05", b"\x07")] == [6, 2]
 
 
@@ -103,13 +115,16 @@ def test_get_returns_what_was_set(program: Any, control: Any) -> None:
     c.set_pipeline(program.source(), cookie=99)
     request = p4.GetForwardingPipelineConfigRequest(device_id=1)
     config = c.service.get_pipeline(request).config
+
     assert (config.cookie.cookie, config.p4info, config.p4_device_config) == (
         99,
         c.p4info,
         program.source(),
     )
+
     request.response_type = p4.GetForwardingPipelineConfigRequest.COOKIE_ONLY
     config = c.service.get_pipeline(request).config
+
     assert (config.cookie.cookie, config.p4_device_config) == (99, b"")
 
 
@@ -129,8 +144,10 @@ def test_a_corrupt_json_is_one_line_and_the_old_pipeline_stays(
     program: Any, control: Any, source: bytes
 ) -> None:
     c = control(program)
+
     with pytest.raises(StatusError) as caught:
         c.set_pipeline(source)
+
     assert caught.value.code == Code.INVALID_ARGUMENT
     assert "JSON" in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -140,6 +157,7 @@ def test_a_corrupt_json_is_one_line_and_the_old_pipeline_stays(
 def test_a_p4info_of_another_program_is_refused(program: Any, control: Any) -> None:
     c = control(program)
     c.p4info.tables[0].preamble.name = "another"
+
     with pytest.raises(StatusError, match="another"):
         c.set_pipeline(program.source())
 
@@ -147,8 +165,10 @@ def test_a_p4info_of_another_program_is_refused(program: Any, control: Any) -> N
 def test_writes_need_a_pipeline(program: Any, control: Any) -> None:
     c = control(program)
     c.service._loaded = None
+
     with pytest.raises(StatusError) as caught:
         c.write(("INSERT", entry(5, 6)))
+
     assert caught.value.code == Code.FAILED_PRECONDITION
 
 

@@ -26,6 +26,7 @@ def balanced(program: Any, control: Any) -> Any:
         {"name": "ap", "id": 0, "max_size": 4, "selector": selector}
     ]
     p.table("t", {"h.kind": "exact"}, [forward], type="indirect_ws", action_profile="ap")
+
     return control(p)
 
 
@@ -46,6 +47,7 @@ def group(number: int, *members: tuple[int, int]) -> p4.Entity:
     made = p4.ActionProfileGroup(action_profile_id=PROFILE + 1, group_id=number)
     for name, weight in members:
         made.members.add(member_id=name, weight=weight)
+
     return p4.Entity(action_profile_group=made)
 
 
@@ -67,10 +69,15 @@ def test_groups_share_traffic_by_weight(balanced: Any) -> None:
         ("INSERT", member(1, 3)), ("INSERT", member(2, 4)), ("INSERT", group(1, (1, 2), (2, 1)))
     )
     c.write(("INSERT", entry(action_profile_group_id=1)))
+
     assert ports(c) == {3: 8, 4: 4}
+
     c.write(("MODIFY", group(1, (2, 1))))
+
     assert ports(c) == {4: 12}
+
     c.write(("MODIFY", member(2, 5)))
+
     assert ports(c) == {5: 12}
     assert c.read(group(0)) == [group(1, (2, 1))]
     assert c.read(member(0)) == [member(1, 3), member(2, 5)]
@@ -79,9 +86,13 @@ def test_groups_share_traffic_by_weight(balanced: Any) -> None:
 def test_members_and_groups_in_use_cannot_go(balanced: Any) -> None:
     c = balanced
     c.write(("INSERT", member(1, 3)), ("INSERT", group(1, (1, 1))))
+
     assert c.code("DELETE", member(1)) == "FAILED_PRECONDITION"
+
     c.write(("INSERT", entry(action_profile_group_id=1)))
+
     assert c.code("DELETE", group(1)) == "FAILED_PRECONDITION"
+
     c.write(("DELETE", entry()), ("DELETE", group(1)), ("DELETE", member(1)))
 
 
@@ -108,6 +119,7 @@ def test_refused_profile_updates(balanced: Any, kind: str, entity: p4.Entity, co
 def test_a_profile_has_a_size(balanced: Any) -> None:
     for i in range(4):
         balanced.write(("INSERT", member(i + 1, i)))
+
     assert balanced.code("INSERT", member(5, 5)) == "RESOURCE_EXHAUSTED"
 
 
@@ -118,6 +130,7 @@ def one_shot(*actions: tuple[int, int]) -> p4.Entity:
             weight=weight
         )
         made.action.CopyFrom(action(port))
+
     return entity
 
 
@@ -125,12 +138,17 @@ def test_one_shots_are_read_back_and_replaced_within_the_size(balanced: Any) -> 
     c = balanced
     first, second = one_shot((3, 1), (4, 2), (5, 1)), one_shot((6, 1), (7, 1), (1, 1))
     c.write(("INSERT", first))
+
     assert ports(c, 8) == {3: 2, 4: 4, 5: 2}
     assert c.read(p4.Entity(table_entry=p4.TableEntry(table_id=TABLE + 1))) == [first]
+
     c.write(("MODIFY", second))
+
     assert ports(c, 6) == {6: 2, 7: 2, 1: 2}
     assert c.code("INSERT", member(1, 2)) == "INVALID_ARGUMENT"
+
     c.write(("DELETE", entry()))
+
     assert c.code("INSERT", member(1, 2)) == "OK"
 
 
@@ -142,8 +160,11 @@ def test_a_member_whose_watch_port_is_down_is_left_out(balanced: Any) -> None:
     ].watch_port = b"\x03"
     c.write(("INSERT", entity))
     c.bench.switch.set_port_status(3, up=False)
+
     assert ports(c) == {4: 12}
+
     c.bench.switch.set_port_status(3, up=True)
+
     assert ports(c) == {3: 6, 4: 6}
 
 
@@ -194,6 +215,7 @@ def copier(program: Any, control: Any) -> Any:
         tables["in"].insert(((number, 0), (0, 0)), 0, action_id, ())
     for number, action_id in zip(egress, later, strict=True):
         tables["out"].insert(((number, 0), (0, 0), (9, 0)), 0, action_id, ())
+
     return c
 
 
@@ -213,16 +235,23 @@ def session(*pairs: tuple[int, int], size: int = 0) -> p4.Entity:
 
 def test_multicast_copies_to_every_replica(copier: Any) -> None:
     c = copier
+
     assert c.bench.send(b"\1\0\0\0x") == []
+
     c.write(("INSERT", multicast((2, 0), (3, 1))))
+
     assert c.bench.send(b"\1\0\0\0x") == [
         (2, bytes([1, REPLICATION, 0, 0]) + b"x"),
         (3, bytes([1, 5, 1, 0]) + b"x"),
     ]
     assert c.read(multicast()) == [multicast((2, 0), (3, 1))]
+
     c.write(("MODIFY", multicast((4, 0))))
+
     assert [port for port, _ in c.bench.send(b"\1\0\0\0x")] == [4]
+
     c.write(("DELETE", multicast()))
+
     assert c.bench.send(b"\1\0\0\0x") == []
 
 
@@ -234,7 +263,9 @@ def test_a_backup_replica_takes_over_while_the_port_is_down(copier: Any) -> None
         replica.backup_replicas.add(port=bytes([port]), instance=port)
 
     c.write(("INSERT", group))
+
     assert c.read(multicast()) == [group]
+
     seen = []
     for down in ((), (2,), (2, 4), (2, 4, 5)):
         for port in (2, 4, 5):
@@ -249,6 +280,7 @@ def test_an_ingress_clone_is_the_packet_as_it_came_in(copier: Any) -> None:
     c = copier
     c.write(("INSERT", session((2, 3), size=4)))
     clone = bytes([2, INGRESS_CLONE, 3, 9])
+
     assert sorted(c.bench.send(b"\2\0\0\0x")) == [(1, bytes([2, 0, 0, 9]) + b"x"), (2, clone)]
 
 
@@ -260,6 +292,7 @@ def test_an_egress_clone_and_its_original_both_leave(copier: Any) -> None:
     c = copier
     c.write(("INSERT", session((2, 3))))
     original, clone = bytes([4, 0, 0, 9]), bytes([4, EGRESS_CLONE, 3, 9])
+
     assert sorted(c.bench.send(b"\4\0\0\0x")) == [(1, original + b"x"), (2, clone + b"x")]
 
 
@@ -305,7 +338,10 @@ def test_value_sets_steer_the_parser(program: Any, control: Any) -> None:
     wanted.value_set_entry.value_set_id = VALUE_SET + 1
     wanted.value_set_entry.members.add().match.add(field_id=1).exact.value = b"\x12\x34"
     c.write(("MODIFY", wanted))
+
     assert [c.bench.send(frame)[0][0] for frame in (b"\x12\x34\x05", b"\x12\x35\x05")] == [5, 0]
     assert c.read(p4.Entity(value_set_entry=p4.ValueSetEntry())) == [wanted]
+
     wanted.value_set_entry.members.append(wanted.value_set_entry.members[0])
+
     assert c.code("MODIFY", wanted) == "ALREADY_EXISTS"

@@ -30,9 +30,11 @@ class Peer:
             request.arbitration.election_id.high, request.arbitration.election_id.low = divmod(
                 election, 1 << 64
             )
+
         if role:
             request.arbitration.role.name = role
         self.stream.receive(request)
+
         return self.told()
 
     def told(self) -> list[tuple[int, int]]:
@@ -55,11 +57,13 @@ def may_write(service: P4RuntimeService, election: int | None, role: str = "") -
         service.set_pipeline(request)
     except StatusError as error:
         return error.code == Code.INVALID_ARGUMENT
+
     return True
 
 
 def test_the_highest_election_id_is_primary(service: P4RuntimeService) -> None:
     first, second, third = Peer(service), Peer(service), Peer(service)
+
     assert first.announce(5) == [(Code.OK, 5)]
     assert second.announce(3) == [(Code.ALREADY_EXISTS, 5)]
     assert first.told() == []
@@ -80,6 +84,7 @@ def test_without_a_primary_nobody_writes_until_the_highest_id_is_back(
     first.announce(5)
     second.announce(3)
     first.stream.close()
+
     assert second.told() == [(Code.NOT_FOUND, 5)]
     assert not may_write(service, 3)
     assert second.announce(4) == [(Code.NOT_FOUND, 5)]
@@ -92,12 +97,14 @@ def test_a_primary_can_step_down(service: P4RuntimeService) -> None:
     first.announce(5)
     second.announce(3)
     second.told()
+
     assert first.announce(2) == [(Code.NOT_FOUND, 5)]
     assert second.told() == [(Code.NOT_FOUND, 5)]
 
 
 def test_no_election_id_is_always_a_backup_and_roles_are_apart(service: P4RuntimeService) -> None:
     standby, other = Peer(service), Peer(service)
+
     assert standby.announce(None) == [(Code.NOT_FOUND, 0)]
     assert other.announce(1, role="other") == [(Code.OK, 1)]
     assert standby.told() == []
@@ -116,8 +123,10 @@ def test_a_new_stream_that_cannot_be_accepted_ends(
     service: P4RuntimeService, election: int, device: int, role: str, code: Code
 ) -> None:
     Peer(service).announce(5)
+
     with pytest.raises(StatusError) as caught:
         Peer(service).announce(election, device, role)
+
     assert caught.value.code == code
 
 
@@ -127,8 +136,10 @@ def test_device_and_role_stay_for_the_life_of_a_stream(
 ) -> None:
     peer = Peer(service)
     peer.announce(5)
+
     with pytest.raises(StatusError) as caught:
         peer.announce(6, device, role)
+
     assert caught.value.code == Code.FAILED_PRECONDITION
 
 
@@ -169,6 +180,7 @@ def packet_out(port: bytes, *more: tuple[int, bytes]) -> p4.StreamMessageRequest
     request.packet.payload = b"frame"
     for number, value in ((1, port), *more):
         request.packet.metadata.add(metadata_id=number, value=value)
+
     return request
 
 
@@ -179,7 +191,9 @@ def test_a_packet_out_leaves_where_its_metadata_says(packet_io: Any) -> None:
 
 def test_a_packet_in_carries_its_metadata(packet_io: Any) -> None:
     assert packet_io.bench.send(b"frame", port=5) == []
+
     packet = packet_io.received[-1].packet
+
     assert (packet.payload, [(m.metadata_id, m.value) for m in packet.metadata]) == (
         b"frame",
         [(1, b"\5"), (2, b"\0")],
@@ -200,6 +214,7 @@ def test_bad_stream_messages_are_answered_with_an_error(
     packet_io: Any, request_: Any, code: Code
 ) -> None:
     packet_io.stream.receive(request_)
+
     assert packet_io.received[-1].error.canonical_code == code
     assert packet_io.bench.drain([]) == []
 
@@ -209,6 +224,7 @@ def test_a_backup_may_not_send_packets(packet_io: Any) -> None:
     peer.announce(0)
     peer.messages.clear()
     peer.stream.receive(packet_out(b"\x03", (2, b"\0")))
+
     assert peer.messages[-1].error.canonical_code == Code.PERMISSION_DENIED
 
 
@@ -222,6 +238,7 @@ def learning(program: Any, control: Any) -> Any:
         {"name": "learn", "id": 1, "elements": [p.field("h.a"), p.field("h.b")]}
     ]
     p.run("digest", [p.call("generate_digest", 1, 1)])
+
     return control(p)
 
 
@@ -242,10 +259,13 @@ def test_digests_are_bundled_and_distinct(learning: Any) -> None:
     enable(learning, max_list_size=2, max_timeout_ns=1000)
     for frame in (b"\1\2", b"\1\2", b"\3\4", b"\5\6"):
         learning.bench.send(frame)
+
     assert lists(learning) == [[[b"\1", b"\2"], [b"\3", b"\4"]]]
     assert learning.service.next_tick_ps() == 1_000_000
+
     learning.bench.now_ps = 1_000_000
     learning.service.tick()
+
     assert lists(learning)[1:] == [[[b"\5", b"\6"]]]
 
 
@@ -253,12 +273,16 @@ def test_a_digest_is_not_repeated_until_it_is_acknowledged(learning: Any) -> Non
     enable(learning, max_list_size=1, ack_timeout_ns=1000)
     for _ in range(2):
         learning.bench.send(b"\1\2")
+
     assert len(lists(learning)) == 1
+
     sent = next(m.digest for m in learning.received if m.HasField("digest"))
     ack = p4.DigestListAck(digest_id=sent.digest_id, list_id=sent.list_id)
     learning.stream.receive(p4.StreamMessageRequest(digest_ack=ack))
     learning.bench.send(b"\1\2")
+
     assert len(lists(learning)) == 2
+
     for now_ps, number in ((999_999, 2), (1_000_000, 3)):
         learning.bench.now_ps = now_ps
         learning.bench.send(b"\1\2")

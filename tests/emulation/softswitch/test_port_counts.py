@@ -30,9 +30,11 @@ def test_frames_that_the_kernel_has_no_buffers_for_are_counted_apart(
 ) -> None:
     port = Port(1, "x", Refusing(number), (), is_immediate=True)
     port.transmit(b"frame")
+
     assert (port.counts.tx_failed, port.counts.tx_no_buffers, port.counts.tx_packets) == (
         1,
         no_buffers,
         0,
     )
+
     port.socket.close()

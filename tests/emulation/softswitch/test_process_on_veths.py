@@ -50,6 +50,7 @@ def host(name: str) -> socket.socket:
     sock.setsockopt(*RECEIVE_BUFFER_FORCED)
     sock.settimeout(WAIT_S)
     sock.bind((name, 3))
+
     return sock
 
 
@@ -117,8 +118,11 @@ def test_frames_of_all_sizes_arrive_in_order_and_are_counted(wired: Any) -> None
     sent = [frame(size, i) for i, size in enumerate((60, 1514, 4158, 9014) * 10)]
     for data in sent:
         net.left.send(data)
+
     assert [net.right.recv(1 << 16) for _ in sent] == sent
+
     ports = net.statistics()["ports"]
+
     assert ports["1"]["rx_packets"] == ports["2"]["tx_packets"] == len(sent)
     assert ports["2"]["tx_bytes"] == sum(map(len, sent))
 
@@ -134,8 +138,11 @@ def test_rings_are_used_where_machine_code_sends_at_once(
     sent = [frame(60 + i % 500, i) for i in range(300)]
     for data in sent:
         net.left.send(data)
+
     assert [net.right.recv(1 << 16) for _ in sent] == sent
+
     rings = [port["ring"] for port in net.statistics()["ports"].values()]
+
     assert rings == ([True, False] if expected is None else [expected] * 2)
 
 
@@ -145,12 +152,15 @@ def test_an_interface_that_goes_down_and_comes_back(
 ) -> None:
     net = wired("--engine", engine)
     net.left.send(frame(100, 1))
+
     assert net.right.recv(2048) == frame(100, 1)
+
     ip(f"link set {ends[1]}s down")
     for i in range(50):
         net.left.send(frame(100, 2 + i))
     while net.statistics()["counts"]["received"] < 51:
         pass
+
     ip(f"link set {ends[1]}s up")
     ip(f"link set {ends[1]} up")
     net.right.settimeout(0.2)
@@ -161,9 +171,12 @@ def test_an_interface_that_goes_down_and_comes_back(
         net.left.send(frame(100, 99))
         with suppress(TimeoutError):
             found = struct.unpack_from(">I", net.right.recv(2048), 14)[0]
+
     assert found == 99
+
     stats = net.statistics()
     port = stats["ports"]["2"]
+
     # While it was down frames were lost, or waited for it: none is in neither account.
     assert stats["counts"]["transmitted"] == port["tx_packets"] + port["tx_failed"]
 
@@ -179,17 +192,22 @@ def test_packets_wait_behind_an_interface_that_takes_no_more(
     sent = [frame(1000, i) for i in range(600)]
     for data in sent:
         net.left.send(data)
+
     net.right.settimeout(3)
     arrived: list[bytes] = []
     with suppress(TimeoutError):
         while len(arrived) < len(sent):
             arrived.append(net.right.recv(1 << 16))
+
     stats = net.statistics()
     port = stats["ports"]["2"]
+
     assert port["tx_failed"] == 0
     assert len(arrived) + port["waiting_drops"] + stats["ports"]["1"]["kernel_drops"] == len(sent)
+
     # In order, and none twice, whoever waited where.
     numbers = [struct.unpack_from(">I", data, 14)[0] for data in arrived]
+
     assert numbers == sorted(set(numbers))
     assert len(arrived) > 60
 
@@ -206,7 +224,9 @@ def test_a_backlog_longer_than_the_ring_leaves_without_waiting(
     sent = [frame(100, i) for i in range(500)]
     for data in sent:
         net.left.send(data)
+
     net.process.send_signal(signal.SIGCONT)
+
     # As they came: the first byte says how many waited before it.
     assert [net.right.recv(1 << 16) for _ in sent] == sent
 
@@ -215,15 +235,20 @@ def test_a_full_queue_drops_and_every_packet_is_accounted_for(wired: Any) -> Non
     net = wired("--rate-pps", "2=200", "--queue-packets", "2=5")
     for i in range(100):
         net.left.send(frame(100, i))
+
     arrived = [struct.unpack_from(">I", net.right.recv(2048), 14)[0] for _ in range(5)]
+
     assert arrived == [0, 1, 2, 3, 4]
+
     while (stats := net.statistics())["counts"]["received"] < 100:
         pass
+
     waiting = (
         stats["counts"]["received"]
         - stats["counts"]["transmitted"]
         - stats["ports"]["2"]["queue_drops"]
     )
+
     assert 0 <= waiting <= 5
     assert stats["ports"]["2"]["queue_drops"] >= 50
 
@@ -233,6 +258,7 @@ def test_a_delayed_port_keeps_the_order(wired: Any) -> None:
     sent = [frame(200, i) for i in range(30)]
     for data in sent:
         net.left.send(data)
+
     assert [net.right.recv(2048) for _ in sent] == sent
 
 
@@ -243,6 +269,7 @@ def test_vlan_tags_survive_the_kernel(wired: Any) -> None:
     net.right.setsockopt(263, 8, 1)
     data, auxiliary, _, _ = net.right.recvmsg(2048, 64)
     tci, tpid = struct.unpack_from("HH", auxiliary[0][2], 16)
+
     assert (data, tci, tpid) == (tagged[:12] + tagged[16:], 0x6005, 0x8100)
 
 
@@ -252,6 +279,7 @@ def test_an_interface_that_is_made_again_under_its_name_is_followed(
 ) -> None:
     net = wired(*options)
     net.left.send(frame(60, 1))
+
     assert net.right.recv(1 << 16) == frame(60, 1)
 
     ip(f"link del {ends[1]}")
@@ -275,6 +303,7 @@ def test_an_interface_that_is_made_again_under_its_name_is_followed(
 
     # Of the frames of this test one was lost; the last one went back to where it had come from.
     port = net.statistics()["ports"]["2"]
+
     assert port["tx_packets"] in (2, 3) and port["tx_failed"] == 1
 
 
@@ -291,18 +320,23 @@ def test_a_link_that_fails_is_seen_and_comes_back(wired: Any, ends: list[str]) -
     ip(f"link set {ends[1]} down")
     while net.statistics()["ports"]["2"]["up"]:
         pass
+
     net.left.send(frame(60))
     while (
         net.statistics()["ports"]["2"]["tx_failed"] + net.statistics()["ports"]["2"]["tx_packets"]
         < 1
     ):
         pass
+
     ip(f"link set {ends[1]} up")
     while not net.statistics()["ports"]["2"]["up"]:
         pass
+
     with pytest.raises(OSError, match="down"):
         net.right.recv(2048)
+
     net.left.send(frame(60, 7))
+
     assert net.right.recv(2048) == frame(60, 7)
 
 
@@ -316,6 +350,7 @@ def test_the_log_tells_every_step_of_a_packet(wired: Any, tmp_path: Path) -> Non
         for line in lines
         if "packet 1: " in line
     ]
+
     assert told[0].startswith("received 60 bytes on port 1: 00000000")
     assert told[1:4] == ["parser state start", "extracted h at byte 0: kind=0", "transition accept"]
     assert [text.split(":")[0] for text in told[-2:]] == [
@@ -352,6 +387,7 @@ def test_a_port_takes_another_rate_while_it_runs(wired: Any, tmp_path: Path) -> 
             net.left.send(frame(1250, number))
         for _ in range(4):
             net.right.recv(1 << 16)
+
         return time.monotonic() - began
 
     # A tenth of a second for a frame, which no scheduler takes.
@@ -359,6 +395,8 @@ def test_a_port_takes_another_rate_while_it_runs(wired: Any, tmp_path: Path) -> 
     assert seconds() >= 0.4
     assert ask(b'{"rates_bps": {"2": 100000000}}\n') == b"{}"
     assert min(seconds() for _ in range(5)) < 0.4
+
     for nonsense in (b'{"rates_bps": {"9": 1}}\n', b'{"rates_bps": {"2": 0}}\n', b"[]\n", b"\n"):
         assert b"error" in ask(nonsense)
+
     assert min(seconds() for _ in range(5)) < 0.4

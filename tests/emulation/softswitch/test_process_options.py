@@ -13,6 +13,7 @@ def test_a_script_for_simple_switch_grpc_works() -> None:
     line += "--log-console -L warn --thrift-port 9091 "
     line += "--pcap -- --grpc-server-addr 0.0.0.0:50051 --cpu-port 255 --priority-queues 8"
     options = parse(line.split())
+
     assert options.interfaces == ((1, "s1-eth1"), (2, "s1-eth2"))
     assert (options.json, options.device_id, options.address) == (None, 7, "0.0.0.0:50051")
     assert (options.cpu_port, options.priority_queues, options.pcap) == (255, 8, ".")
@@ -25,6 +26,7 @@ def test_a_port_may_be_0() -> None:
 
 def test_the_default_address_is_loopback_and_the_log_is_off() -> None:
     options = parse(["program.json"])
+
     assert (options.json, options.address, options.log_level) == (
         "program.json",
         "127.0.0.1:9559",
@@ -35,7 +37,9 @@ def test_the_default_address_is_loopback_and_the_log_is_off() -> None:
 
 def test_the_log_file_is_named_as_bmv2_does_under_bmv2s_name_alone() -> None:
     line = ["p.json", "--log-file", "ss.log"]
+
     assert parse(line).log_file == "ss.log"
+
     for name in ("simple_switch", "simple_switch_grpc"):
         assert parse([*line, "--in-place-of", name]).log_file == "ss.log.txt"
         assert parse(["p.json", "--in-place-of", name]).log_file is None
@@ -55,6 +59,7 @@ def test_settings_hold_for_all_ports_or_for_one() -> None:
             "10",
         ]
     )
+
     assert [options.rate_bps.of(port) for port in (1, 3)] == [1000, 5]
     assert [options.depth_bytes.of(port) for port in (1, 2)] == [None, 800]
     assert options.delay_us == Setting(10)
@@ -86,5 +91,6 @@ def test_what_is_wrong_is_one_line_and_status_2(
 ) -> None:
     with pytest.raises(UsageError, match=found):
         parse(line.split())
+
     assert main(line.split()) == 2
     assert capsys.readouterr().err.count("\n") == 1

@@ -30,6 +30,7 @@ def start() -> Iterator[Start]:
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         running.append(process)
+
         return process
 
     yield run
@@ -48,6 +49,7 @@ def json_file(program: Any, tmp_path: Path) -> str:
     program.state("start")
     path = tmp_path / "program.json"
     path.write_bytes(program.source())
+
     return str(path)
 
 
@@ -56,8 +58,11 @@ def test_it_says_when_it_is_ready_and_ends_on_a_signal(
     start: Start, json_file: str, number: int
 ) -> None:
     process = start(json_file, "--device-id", "5", "--", "--grpc-server-addr", "127.0.0.1:0")
+
     assert ready(process).startswith("softswitch: device 5 ready on 127.0.0.1:")
+
     process.send_signal(number)
+
     assert process.wait(WAIT_S) == 0
     assert process.communicate()[1] == ""
 
@@ -72,6 +77,7 @@ def test_a_taken_port_is_one_line(start: Start) -> None:
     first = start("--no-p4", "--grpc-server-addr", "127.0.0.1:0")
     address = ready(first).split()[5].rstrip(",")
     status, line = failure(start("--no-p4", "--grpc-server-addr", address))
+
     assert (status, "already in use" in line, address in line) == (1, True, True)
 
 
@@ -79,6 +85,7 @@ def test_a_corrupt_program_is_one_line(start: Start, tmp_path: Path) -> None:
     path = tmp_path / "bad.json"
     path.write_text('{"header_types": [], "pipelines": []}')
     status, line = failure(start(str(path)))
+
     assert (status, "BMv2 JSON" in line) == (2, True)
 
 
@@ -93,17 +100,24 @@ def test_statistics_are_json_for_the_owner_only(
     path = tmp_path / "stats"
     process = start(json_file, "--stats-socket", str(path), "--grpc-server-addr", "127.0.0.1:0")
     ready(process)
+
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+
     with socket.socket(socket.AF_UNIX) as peer:
         peer.settimeout(WAIT_S)
         peer.connect(str(path))
         answer = json.loads(peer.makefile().read())
+
     assert (answer["device_id"], answer["has_pipeline"], answer["ports"]) == (0, True, {})
     assert answer["counts"]["received"] == 0
+
     status, line = failure(
         start(json_file, "--stats-socket", str(path), "--grpc-server-addr", "127.0.0.1:0")
     )
+
     assert (status, "another process" in line) == (1, True)
+
     process.terminate()
     process.wait(WAIT_S)
+
     assert not path.exists()

@@ -110,6 +110,7 @@ def entries_of(service: P4RuntimeService, info: Any) -> Iterator[tuple[int, p4.E
             for entity in response.entities
             if not entity.table_entry.is_const
         )
+
     for table in info.tables:
         if table.const_default_action_id:
             continue
@@ -138,6 +139,7 @@ def program(stub: Any, service: P4RuntimeService, compiled: Any) -> None:
     request.election_id.low = 1
     for kind, entity in entries_of(service, compiled.p4info):
         request.updates.add(type=kind, entity=entity)
+
     stub.Write(request, timeout=WAIT_S)
 
 
@@ -148,6 +150,7 @@ def ours(switch: Switch, packets: list[tuple[int, bytes]]) -> Sent:
         for pending in switch.ingress(port, frame):
             for out in switch.egress(pending):
                 sent[out.port].append(out.frame)
+
     return sent
 
 
@@ -161,10 +164,13 @@ def theirs(
         for port, frame in batch:
             sockets[port].send(frame)
         collect(sockets, sent, 0.002 if batch[0][0] == packets[start - 1][0] == batch[-1][0] else 1)
+
     deadline = time.monotonic() + WAIT_S
     while sum(map(len, sent.values())) < expected and time.monotonic() < deadline:
         collect(sockets, sent, 0.05)
+
     collect(sockets, sent, 0.2)
+
     return sent
 
 
@@ -196,12 +202,16 @@ def test_ten_thousand_packets_leave_alike(name: str, tmp_path: Path) -> None:
     # BMv2 keeps the order of one port's packets, not that of several; pointers depend on it.
     packets.sort(key=lambda packet: packet[0])
     expected = ours(switch, packets)
+
     assert sum(map(len, expected.values())) > COUNT // 4
+
     for _ in range(ATTEMPTS):
         with wires() as (ends, sockets), bmv2(ends, tmp_path) as stub:
             program(stub, service, compiled)
             found = theirs(sockets, packets, sum(map(len, expected.values())))
         if sum(map(len, found.values())) == sum(map(len, expected.values())):
             break
+
     is_free = name in FREE_CHOICE
+
     assert counted(found, is_free) == counted(expected, is_free)

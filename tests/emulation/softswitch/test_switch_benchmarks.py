@@ -60,6 +60,7 @@ def test_forty_thousand_packets_per_second_through_veths(tmp_path: Path) -> None
         for row in rows
         if (row["switch"], row["program"]) == ("softswitch", "ofan")
     }
+
     assert len(rates) == 2
     assert min(rates) > 40_000
     assert (tmp_path / "chart.svg").stat().st_size > 1000
@@ -70,5 +71,6 @@ def test_forty_thousand_packets_per_second_through_veths(tmp_path: Path) -> None
 def test_memory_stays_flat_for_half_a_minute(tmp_path: Path) -> None:
     run("soak_switch.py", "--minutes", 0.5, "--warm-up", 10, "--json", tmp_path / "soak")
     found = json.loads((tmp_path / "soak").read_text())
+
     assert found["packets"] > 10_000
     assert found["updates"] > 1000

@@ -18,6 +18,7 @@ HERE = Path(__file__).parent
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_damaged_packets_are_dropped_or_forwarded(program: str) -> None:
     counts = fuzz_packets(program, 1000, seed=2)
+
     assert counts["received"] > 4000
     assert counts["transmitted"] > 1000
     assert counts["dropped_internal_error"] == 0
@@ -29,6 +30,7 @@ def test_damaged_programs_are_refused_in_one_line_or_run() -> None:
         60,
         seed=3,
     )
+
     assert found["loaded"] > 5
     assert found["refused"] > 5
 

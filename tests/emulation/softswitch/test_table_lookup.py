@@ -27,6 +27,7 @@ def lookup_program(p: Any, *kinds: str) -> Any:
         found,
         [0],
     )
+
     return p
 
 
@@ -53,6 +54,7 @@ def install(
         if (match, priority) not in installed.values():
             table.insert(match, priority, 0, (i + 1,))
             installed[i + 1] = (match, priority)
+
     return installed
 
 
@@ -136,6 +138,7 @@ def test_ternary_by_priority_and_age(
     for number in changed & installed.keys():
         action, _, _ = table.find(*installed[number])
         table.modify(*installed[number], action, (number + 100,))
+
     for values in probes:
         hits = [
             (-priority, number)

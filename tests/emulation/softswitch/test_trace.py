@@ -74,6 +74,7 @@ def walked(frame: bytes) -> list[Step]:
     switch.replication.sessions[5] = CloneSession((Replica(6),))
     for pending in switch.ingress(1, frame):
         switch.egress(pending)
+
     return steps
 
 
@@ -84,11 +85,14 @@ def said(steps: list[Step], *kinds: str) -> list[str]:
 def test_a_hit_is_told_with_key_entry_action_and_line() -> None:
     steps = walked(bytes.fromhex("01001234beef"))
     [table] = [step for step in steps if step.kind == "table"]
+
     assert table.text == (
         "table I.routes, key hdr.h.kind=1, hdr.h.sum=0x1234: hit, "
         "hdr.h.kind=1, hdr.h.sum=0x1200 &&& 0xff00, priority 3 -> I.forward(port=3)"
     )
+
     line = PROGRAM.splitlines().index("    table routes {") + 1
+
     assert table.where == f"small.p4:{line}"
     assert table.data["key"] == {"hdr.h.kind": 1, "hdr.h.sum": 0x1234}
     assert said(steps, "action", "enqueued") == [
@@ -125,6 +129,7 @@ def test_registers_checksums_and_bytes_are_told() -> None:
 
 def test_copies_keep_the_number_of_their_packet_and_drops_are_told() -> None:
     steps = walked(bytes.fromhex("02000000"))
+
     assert said(steps, "clone", "multicast", "egress", "dropped")[1:] == [
         "a clone to session 5",
         "to multicast group 1",
@@ -146,6 +151,7 @@ def test_a_port_that_is_not_there_is_told() -> None:
 def test_without_a_listener_nothing_is_generated_for_it() -> None:
     source = json.dumps(compile_source(PROGRAM, "small.p4").json).encode()
     program = load(source)
+
     assert "trace" not in assemble(program).source
     assert "trace(" in assemble(program, is_traced=True).source
 
@@ -180,6 +186,7 @@ def test_traced_programs_send_what_plain_ones_send(path: Path) -> None:
             for switch in switches
         ]
         assert sent[0] == sent[1]
+
     assert switches[0].counts == switches[1].counts
 
 
@@ -192,4 +199,5 @@ def test_traced_cases_send_what_plain_ones_send(script: Path) -> None:
         for command in parse_script(script.read_text()).commands:
             if not isinstance(command, Expect):
                 bench.run(command)
+
     assert benches[0].sent == benches[1].sent

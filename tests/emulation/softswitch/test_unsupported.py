@@ -44,6 +44,7 @@ def product(p: Any) -> Any:
     wide = p.op("*", "h.wide", "h.wide")
     for _ in range(6):
         wide = p.op("*", wide, wide)
+
     return p.call("assign", "h.wide", p.op(">>", wide, 5_000))
 
 
@@ -51,6 +52,7 @@ def hashed(p: Any) -> Any:
     inputs = [p.field("h.a"), {"type": "payload"}]
     p.root["calculations"] = [{"name": "k", "id": 0, "algo": "crc32", "input": inputs}]
     calculation = {"type": "calculation", "value": "k"}
+
     return p.call("modify_field_with_hash_based_offset", "h.a", 0, calculation, 1 << 16)
 
 
@@ -68,12 +70,14 @@ def test_statements(program: Any, statement: Callable[[Any], Any], name: str) ->
     program.header("h", a=8, b=8, wide=64)
     program.state("start", [program.extract("h")])
     program.run("work", [statement(program)])
+
     assert native_program(program.source()) == f"no native code for {name}: {MEANINGS[name]}"
 
 
 def test_varbits_are_not_compared() -> None:
     compiled = compile_file(CASES / "varbit_headers_compared.p4")
     reason = native_program(json.dumps(compiled.json).encode())
+
     assert reason == f"no native code for CompareBytes: {MEANINGS['CompareBytes']}"
 
 
@@ -81,5 +85,6 @@ def test_nothing_is_traced(program: Any) -> None:
     program.header("h", a=8)
     program.state("start", [program.extract("h")])
     found = load(program.source())
+
     with pytest.raises(UnsupportedError, match=r"^Trace: "):
         translate(found, assemble(found, is_traced=True))

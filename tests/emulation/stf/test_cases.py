@@ -48,6 +48,7 @@ def test_the_first_difference_is_named_with_its_field(
     verdict = run_case(
         *case(f"add ports sm.ingress_port:1 to(port:2)\npacket 1 {FRAME}\nexpect 2 {expected}\n")
     )
+
     assert verdict.status == "failed"
     assert detail in verdict.detail
 
@@ -134,6 +135,7 @@ def test_scripts_that_cannot_be_done_are_unsupported(case: Case, script: str, de
 
 def test_a_program_that_the_compiler_refuses_is_unsupported(case: Case) -> None:
     verdict = run_case(*case("packet 1 00\n", body="hdr.ethernet.to = hdr.ethernet.to % 3;"))
+
     assert verdict.status == "unsupported"
     assert "with a power of two on the right" in verdict.detail
 

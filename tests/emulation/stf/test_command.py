@@ -25,6 +25,7 @@ def run(*args: object) -> Result:
 def test_one_test_says_how_it_went(case: Case) -> None:
     program, script = case(GOOD)
     result = run(program)
+
     assert (result.exit_code, result.output) == (0, f"PASSED {script}\n")
 
 

@@ -35,6 +35,7 @@ def entries_as_protobuf(table: str, port: int) -> str:
 
 def test_a_script_brings_entries_and_packets() -> None:
     result = run(TABLES, "--entries", CASES / "tables.stf")
+
     assert result.exit_code == 0
     assert (
         "hdr.data.d=0x0a0b0c00: hit, hdr.data.d=0x0a0b0000/16 -> CaseIngress.port(to=3)"
@@ -70,6 +71,7 @@ def test_entries_as_p4runtime_messages(shape: str, tmp_path: Path) -> None:
 def test_json_programs_are_traced_too(tmp_path: Path) -> None:
     program = tmp_path / "tables.json"
     program.write_text(json.dumps(compile_file(TABLES).json))
+
     assert "packet 1" in run(program, "--packet", FRAME).output
 
 
@@ -116,6 +118,7 @@ def test_what_is_wrong_is_one_line(
         ofan.main(["p4", "trace", str(TABLES), *filled])
 
     assert caught.value.code == 2
+
     captured = capsys.readouterr()
 
     assert complaint in captured.err
@@ -156,6 +159,7 @@ def test_packets_that_go_round_show_how(
     program.write_text(LOOP.replace(f"/* {where} */", f"{call}_preserving_field_list(0);"))
     result = run(program, "--packet", "01")
     shown = [line.strip() for line in result.output.splitlines()]
+
     assert result.exit_code == status
     assert shown[0] == "packet 1" and "extracted h" in result.output
     assert any(line.startswith(end) for line in shown)

@@ -173,7 +173,13 @@ class Peer:
         self, edit: Callable[[p4info_pb2.P4Info], None] | None = None, has_pipeline: bool = True
     ) -> None:
         self.now_ps = 0
-        self.switch = Switch(DEVICE, lambda: self.now_ps, lambda low, _high: low, range(8), CPU)
+        self.switch = Switch(
+            DEVICE,
+            clock=lambda: self.now_ps,
+            random=lambda low, _high: low,
+            ports=range(8),
+            cpu_port=CPU,
+        )
         self.service = P4RuntimeService(self.switch, lambda: 10**18 + self.now_ps // 1000)
         self.received: list[p4.StreamMessageResponse] = []
         self.stream = self.service.open_stream(self.received.append)
