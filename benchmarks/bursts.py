@@ -34,7 +34,7 @@ from benchmarks.rates.wires import BMV2, OURS, WAIT_S, cpu_s, enter_namespace, i
 from ofan_p4.softswitch.daemon.bursts import Bursts, burst_function
 from ofan_p4.softswitch.daemon.ports import Port
 from ofan_p4.softswitch.daemon.sockets import open_interface
-from ofan_p4.softswitch.native import burst_code as at
+from ofan_p4.softswitch.native import burst_code
 from ofan_p4.softswitch.native.slots import address
 from ofan_p4.softswitch.pipeline import DROP_PORT
 from ofan_p4.softswitch.switch import Counts
@@ -87,8 +87,8 @@ def ring(frames: list[bytes]) -> NDArray[np.uint8]:
     for i, row in enumerate(memory):
         content = frames[i % len(frames)]
         row[MAC : MAC + len(content)] = np.frombuffer(content, np.uint8)
-        row[at.LEN : at.LEN + 8].view(np.uint32)[:] = len(content)
-        row[at.MAC : at.MAC + 2].view(np.uint16)[:] = MAC
+        row[burst_code.LEN : burst_code.LEN + 8].view(np.uint32)[:] = len(content)
+        row[burst_code.MAC : burst_code.MAC + 2].view(np.uint16)[:] = MAC
 
     return memory
 
@@ -104,22 +104,22 @@ def in_process(name: str, size: str, runs: int) -> Row:
 
     received = ring([frame(SIZES[size], label) for label in range(256)])
     sent = np.zeros_like(received)
-    words = np.zeros((2, at.PORT_WORDS), np.uint64)
+    words = np.zeros((2, burst_code.PORT_WORDS), np.uint64)
     for port, row in enumerate(words, 1):
-        row[at.NUMBER] = port
-        row[at.RX_BASE : at.RX_NEXT] = (address(received), FRAMES, FRAME_BYTES)
-        row[at.TX_BASE : at.TX_NEXT] = (address(sent), FRAMES, FRAME_BYTES)
-        row[at.TX_MOST] = FRAME_BYTES
+        row[burst_code.NUMBER] = port
+        row[burst_code.RX_BASE : burst_code.RX_NEXT] = (address(received), FRAMES, FRAME_BYTES)
+        row[burst_code.TX_BASE : burst_code.TX_NEXT] = (address(sent), FRAMES, FRAME_BYTES)
+        row[burst_code.TX_MOST] = FRAME_BYTES
 
-    of_port = np.zeros(at.PORT_NUMBERS, np.int64)
+    of_port = np.zeros(burst_code.PORT_NUMBERS, np.int64)
     of_port[1:3] = (1, 2)
-    report = np.zeros(at.REPORT_WORDS, np.int64)
+    report = np.zeros(burst_code.REPORT_WORDS, np.int64)
     burst = burst_function()
     best = float("inf")
     for _ in range(runs):
-        received[:, at.STATUS] = at.TP_STATUS_USER
-        sent[:, at.STATUS : at.LEN] = 0
-        words[:, [at.RX_NEXT, at.TX_NEXT]] = 0
+        received[:, burst_code.STATUS] = burst_code.TP_STATUS_USER
+        sent[:, burst_code.STATUS : burst_code.LEN] = 0
+        words[:, [burst_code.RX_NEXT, burst_code.TX_NEXT]] = 0
         arguments = (
             *(address(words), 0, address(of_port)),
             *(*functions.addresses, functions.burst_state),
@@ -129,7 +129,7 @@ def in_process(name: str, size: str, runs: int) -> Row:
         burst(*arguments)
         best = min(best, (time.process_time_ns() - started) / 1e9)
 
-    assert report[at.TRANSMITTED] == runs * FRAMES, report
+    assert report[burst_code.TRANSMITTED] == runs * FRAMES, report
     return Row(
         "in process", switch=OURS, program=name, size=size, packets=FRAMES, cpu_s=best, wall_s=best
     )

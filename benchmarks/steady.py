@@ -21,21 +21,8 @@ from pathlib import Path
 
 import click
 
-from benchmarks.switch import (
-    BMV2,
-    OURS,
-    PROGRAMS,
-    SIZES,
-    WAIT_S,
-    cpu_s,
-    enter_namespace,
-    frame,
-    inserts,
-    ip,
-    pipeline,
-    running,
-    veths,
-)
+from benchmarks.rates.programs import PROGRAMS, SIZES, frame, inserts, pipeline
+from benchmarks.rates.wires import BMV2, OURS, WAIT_S, cpu_s, enter_namespace, ip, running, veths
 
 SOURCE = Path(__file__).with_suffix(".c")
 PLAIN = "plain forwarder"

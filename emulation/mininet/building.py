@@ -22,7 +22,7 @@ from emulation.mininet.targets import SOFTSWITCH, Target
 from emulation.programs.switch_program import Compiler, SwitchProgram, built_in, size_of
 from fattree.experiment.model import Scenario
 from hostagent.isolation import clean
-from ofan_p4.softswitch.daemon.bursts import burst_code, burst_key
+from ofan_p4.softswitch.daemon.bursts import burst_key, compiled_bursts
 from ofan_p4.softswitch.errors import PipelineError
 from ofan_p4.softswitch.native import machine
 from ofan_p4.softswitch.native.engine import native_program
@@ -104,7 +104,7 @@ def _keep_machine_code(program: SwitchProgram) -> tuple[str, ...]:
     # What cannot be run a switch refuses in its own words.
     with suppress(PipelineError):
         native_program(program.bmv2_json)
-        burst_code()
+        compiled_bursts()
 
     return machine.identity(program.bmv2_json), burst_key()
 

@@ -43,7 +43,7 @@ STF format of p4c's own suite, and `ofan p4 stf --help` says more.
 {supported} features supported, {refused} refused.
 """
 
-UNSAID = """## What has no machine code
+UNTRANSLATED = """## What has no machine code
 
 The switch's generator makes nodes of a program \
 (`nodes.py`, `packet_nodes.py` and `statements.py` of `emulation/p4/ofan_p4/softswitch/codegen/`).
@@ -196,9 +196,9 @@ def page() -> str:
         ]
         lines.append("")
 
-    unsaid = [f"| `{name}` | {_escaped(meaning)} |" for name, meaning in unsupported()]
+    untranslated = [f"| `{name}` | {_escaped(meaning)} |" for name, meaning in unsupported()]
 
-    return "\n".join([*lines, UNSAID, *unsaid, "", BESIDE, PUBLIC])
+    return "\n".join([*lines, UNTRANSLATED, *untranslated, "", BESIDE, PUBLIC])
 
 
 def _escaped(text: str) -> str:

@@ -9,8 +9,7 @@ import pytest
 
 from benchmarks.bursts import FRAME_BYTES, FRAMES, Nothing, ring
 from ofan_p4.softswitch.daemon.bursts import BUDGET, turns_function
-from ofan_p4.softswitch.native import burst_code as at
-from ofan_p4.softswitch.native import turn_code
+from ofan_p4.softswitch.native import burst_code, turn_code
 from ofan_p4.softswitch.native.slots import address
 
 FRAME = bytes(range(60))
@@ -28,23 +27,31 @@ class Ports:
         self.far = [far for _, far in pairs]
         self.received = [ring([FRAME]) for _ in range(2)]
         self.sent = np.zeros_like(self.received[0])
-        self.words = np.zeros((2, at.PORT_WORDS), np.uint64)
+        self.words = np.zeros((2, burst_code.PORT_WORDS), np.uint64)
         for number, words in enumerate(self.words, 1):
-            words[at.NUMBER] = number
-            words[at.RX_BASE : at.RX_NEXT] = (address(self.received[number - 1]), FRAMES, 2048)
-            words[at.TX_BASE : at.TX_NEXT] = (address(self.sent), FRAMES, FRAME_BYTES)
-            words[at.TX_MOST] = 1500
+            words[burst_code.NUMBER] = number
+            words[burst_code.RX_BASE : burst_code.RX_NEXT] = (
+                address(self.received[number - 1]),
+                FRAMES,
+                2048,
+            )
+            words[burst_code.TX_BASE : burst_code.TX_NEXT] = (
+                address(self.sent),
+                FRAMES,
+                FRAME_BYTES,
+            )
+            words[burst_code.TX_MOST] = 1500
 
-        self.of_port = np.zeros(at.PORT_NUMBERS, np.int64)
+        self.of_port = np.zeros(burst_code.PORT_NUMBERS, np.int64)
         self.polled = np.zeros(3, turn_code.POLLED)
         self.polled["fd"] = [each.fileno() for each in self.near]
         self.polled["events"] = turn_code.POLLIN
-        self.report = np.zeros(at.REPORT_WORDS, np.int64)
+        self.report = np.zeros(burst_code.REPORT_WORDS, np.int64)
         self.calls = turn_code.library_calls()
 
     def arrive(self, port: int, count: int) -> None:
         """Put frames into the ring of a port, and have its socket say so."""
-        self.received[port][:count, at.STATUS] = at.TP_STATUS_USER
+        self.received[port][:count, burst_code.STATUS] = burst_code.TP_STATUS_USER
         self.far[port].send(b"\0")
 
     def take_turns(self, *, deadline_ns: int = turn_code.NEVER, first: int = 0) -> int:
@@ -90,10 +97,14 @@ def test_frames_go_where_the_program_says_and_the_kernel_is_asked_to_send(ports:
 
     # Nobody takes them out of plain memory.
     assert ports.take_turns() == turn_code.UNSENT
-    assert ports.words[1][[at.TX_NEXT, at.TX_PACKETS, at.TX_PENDING]].tolist() == [5, 5, 5]
-    assert ports.words[0][[at.RX_NEXT, at.RX_PACKETS, at.RX_BYTES]].tolist() == [5, 5, 300]
-    assert ports.report[[at.TAKEN, at.TRANSMITTED]].tolist() == [5, 5]
-    assert ports.sent[4, at.TX_HEADER :][: len(FRAME)].tobytes() == FRAME
+    assert ports.words[1][
+        [burst_code.TX_NEXT, burst_code.TX_PACKETS, burst_code.TX_PENDING]
+    ].tolist() == [5, 5, 5]
+    assert ports.words[0][
+        [burst_code.RX_NEXT, burst_code.RX_PACKETS, burst_code.RX_BYTES]
+    ].tolist() == [5, 5, 300]
+    assert ports.report[[burst_code.TAKEN, burst_code.TRANSMITTED]].tolist() == [5, 5]
+    assert ports.sent[4, burst_code.TX_HEADER :][: len(FRAME)].tobytes() == FRAME
 
 
 def test_frames_of_a_budget_leave_before_the_next_turn(ports: Ports) -> None:
@@ -101,7 +112,7 @@ def test_frames_of_a_budget_leave_before_the_next_turn(ports: Ports) -> None:
     ports.arrive(0, count=BUDGET + 10)
 
     assert ports.take_turns() == turn_code.UNSENT
-    assert ports.report[at.TAKEN] == BUDGET
+    assert ports.report[burst_code.TAKEN] == BUDGET
 
 
 def test_no_port_keeps_others_waiting(ports: Ports) -> None:
@@ -111,12 +122,12 @@ def test_no_port_keeps_others_waiting(ports: Ports) -> None:
 
     ended, first = [], 0
     for _ in range(4):
-        assert ports.take_turns(first=first) == at.PASSED
-        port = int(ports.report[at.PORT])
+        assert ports.take_turns(first=first) == burst_code.PASSED
+        port = int(ports.report[burst_code.PORT])
         ended.append(port)
         # What Python does with a frame that it has gone on with.
-        ports.received[port][int(ports.words[port, at.RX_NEXT]), at.STATUS] = 0
-        ports.words[port, at.RX_NEXT] += np.uint64(1)
+        ports.received[port][int(ports.words[port, burst_code.RX_NEXT]), burst_code.STATUS] = 0
+        ports.words[port, burst_code.RX_NEXT] += np.uint64(1)
         first = (port + 1) % 2
 
     assert ended == [0, 1, 0, 1]
@@ -126,7 +137,7 @@ def test_a_socket_that_has_failed_is_told(ports: Ports) -> None:
     ports.far[1].close()
 
     assert ports.take_turns() == turn_code.FAILED
-    assert ports.report[at.PORT] == 1
+    assert ports.report[burst_code.PORT] == 1
 
 
 def test_a_port_without_a_ring_is_left_out(ports: Ports) -> None:

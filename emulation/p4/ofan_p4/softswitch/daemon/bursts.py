@@ -13,8 +13,7 @@ from llvmlite import ir
 
 from ofan_p4.softswitch.daemon.ports import Port
 from ofan_p4.softswitch.daemon.rings import Ring
-from ofan_p4.softswitch.native import burst_code as at
-from ofan_p4.softswitch.native import kept, machine, turn_code
+from ofan_p4.softswitch.native import burst_code, kept, machine, turn_code
 from ofan_p4.softswitch.native.engine import NativeFunctions
 from ofan_p4.softswitch.native.slots import address
 from ofan_p4.softswitch.switch import Counts
@@ -29,32 +28,32 @@ _TURNS = ctypes.CFUNCTYPE(_I64, *[_I64] * 9, ctypes.c_void_p, *[_I64] * 6)
 
 
 @cache
-def burst_code() -> machine.Code:
+def compiled_bursts() -> machine.Code:
     """Return both loops, which are the same for all programs: of a burst, and of turns."""
     key = burst_key()
     found = kept.read(key)
     if found is None:
         module = ir.Module("bursts")
-        turn_code.add_turns(module, at.add_burst(module))
+        turn_code.add_turns(module, burst_code.add_burst(module))
         found = "", machine.object_code(str(module))
         kept.write(key, *found)
 
-    return machine.load(found[1], at.BURST, turn_code.TURNS)
+    return machine.load(found[1], burst_code.BURST, turn_code.TURNS)
 
 
 def burst_key() -> str:
     """Return what names the loops' code where it is kept."""
-    return machine.identity(at.BURST.encode())
+    return machine.identity(burst_code.BURST.encode())
 
 
 def burst_function() -> Callable[..., int]:
     """Return `native.burst_code`'s loop; arrays are given by their addresses."""
-    return _BURST(burst_code().addresses[0])
+    return _BURST(compiled_bursts().addresses[0])
 
 
 def turns_function() -> Callable[..., int]:
     """Return `native.turn_code`'s loop; arrays are given by their addresses."""
-    return _TURNS(burst_code().addresses[1])
+    return _TURNS(compiled_bursts().addresses[1])
 
 
 class Bursts:
@@ -65,9 +64,9 @@ class Bursts:
         self._ports = [port for port in every if wanted and port.is_plain]
         # Whoever waits for a port without a ring waits in Python.
         self._are_all_plain = len(self._ports) == len(every)
-        self.words = np.zeros((max(1, len(self._ports)), at.PORT_WORDS), dtype=np.uint64)
-        self._of_port = np.zeros(at.PORT_NUMBERS, dtype=np.int64)
-        self.report = np.zeros(at.REPORT_WORDS, dtype=np.int64)
+        self.words = np.zeros((max(1, len(self._ports)), burst_code.PORT_WORDS), dtype=np.uint64)
+        self._of_port = np.zeros(burst_code.PORT_NUMBERS, dtype=np.int64)
+        self.report = np.zeros(burst_code.REPORT_WORDS, dtype=np.int64)
 
         self._function: Callable[..., int] | None = None
         self._turns: Callable[..., int] | None = None
@@ -169,13 +168,13 @@ class Bursts:
         )
         self._count(counts)
         # A port whose frames all need Python does not keep others waiting.
-        self._first = (int(self.report[at.PORT]) + 1) % len(self._ports)
+        self._first = (int(self.report[burst_code.PORT]) + 1) % len(self._ports)
 
         return end
 
     def port(self) -> Port:
         """Return the port at which turns have ended."""
-        return self._ports[int(self.report[at.PORT])]
+        return self._ports[int(self.report[burst_code.PORT])]
 
     def readable(self) -> list[socket.socket]:
         """Return which of the other sockets have something."""
@@ -184,16 +183,18 @@ class Bursts:
 
     def _count(self, counts: Counts) -> None:
         report = self.report
-        counts.received += int(report[at.TAKEN])
-        counts.dropped_by_ingress += int(report[at.DROPPED_INGRESS])
-        counts.dropped_by_egress += int(report[at.DROPPED_EGRESS])
-        counts.transmitted += int(report[at.TRANSMITTED])
+        counts.received += int(report[burst_code.TAKEN])
+        counts.dropped_by_ingress += int(report[burst_code.DROPPED_INGRESS])
+        counts.dropped_by_egress += int(report[burst_code.DROPPED_EGRESS])
+        counts.transmitted += int(report[burst_code.TRANSMITTED])
 
     def frame(self) -> bytes:
         """Return the frame that a burst has handed back."""
-        return ctypes.string_at(int(self.report[at.FRAME]), int(self.report[at.LENGTH]))
+        return ctypes.string_at(
+            int(self.report[burst_code.FRAME]), int(self.report[burst_code.LENGTH])
+        )
 
     def pending(self) -> list[Port]:
         """Return the ports that have frames for the kernel to send."""
-        waiting = np.flatnonzero(self.words[:, at.TX_PENDING]).tolist()
+        waiting = np.flatnonzero(self.words[:, burst_code.TX_PENDING]).tolist()
         return [self._ports[i] for i in waiting]

@@ -26,8 +26,7 @@ from ofan_p4.softswitch.daemon.log import Log
 from ofan_p4.softswitch.daemon.options import DEFAULT_DEPTH
 from ofan_p4.softswitch.daemon.ports import Port
 from ofan_p4.softswitch.daemon.sockets import drain
-from ofan_p4.softswitch.native import burst_code as at
-from ofan_p4.softswitch.native import turn_code
+from ofan_p4.softswitch.native import burst_code, turn_code
 from ofan_p4.softswitch.native.engine import NativeFunctions
 from ofan_p4.softswitch.switch import Pending, Switch, Transmit
 from ofan_p4.softswitch.units import PS_PER_SECOND, PS_PER_US
@@ -182,7 +181,7 @@ class Dataplane:
                 self._answer(sock)
         elif end == turn_code.FAILED:
             self._links.changed()
-        elif end in (at.ODD, at.PASSED, at.ASKED_EGRESS):
+        elif end in (burst_code.ODD, burst_code.PASSED, burst_code.ASKED_EGRESS):
             self._go_on(self._bursts.port(), end)
 
     def _pass(self) -> None:
@@ -248,7 +247,7 @@ class Dataplane:
         for _ in range(BATCH):
             end = self._bursts.run(port, functions, self._clock(), self.switch.counts)
             # The ring is empty, or others have their turn.
-            if end in (at.EMPTY, at.MORE):
+            if end in (burst_code.EMPTY, burst_code.MORE):
                 return
 
             self._go_on(port, end)
@@ -257,14 +256,17 @@ class Dataplane:
         """Go on with a frame where a burst has handed it back."""
         assert port.ring is not None
         report = self._bursts.report
-        if end == at.PASSED:
+        if end == burst_code.PASSED:
             copies = self._guarded(
-                self.switch.passed, port.number, self._bursts.frame(), int(report[at.RESULT])
+                self.switch.passed,
+                port.number,
+                self._bursts.frame(),
+                int(report[burst_code.RESULT]),
             )
             port.ring.release()
             self.enqueue(copies)
-        elif end == at.ASKED_EGRESS:
-            out = self._bursts.frame(), int(report[at.RESULT]), int(report[at.OUT])
+        elif end == burst_code.ASKED_EGRESS:
+            out = self._bursts.frame(), int(report[burst_code.RESULT]), int(report[burst_code.OUT])
             sent = self._guarded(self.switch.left, port.number, *out)
             port.ring.release()
             self._send(sent, None)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ofan_p4.softswitch.daemon.offloads import COMPLETE, finished
 from ofan_p4.softswitch.daemon.sockets import MAX_FRAME, SOL_PACKET, put_tag_back
-from ofan_p4.softswitch.native import burst_code as at
+from ofan_p4.softswitch.native import burst_code
 
 # Of the kernel's headers.
 PACKET_RX_RING = 5
@@ -76,10 +76,14 @@ class Ring:
         self._memory = mmap.mmap(sock.fileno(), sum(blocks) * block, mmap.MAP_SHARED)
         start = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
         words[:] = 0
-        words[at.NUMBER] = number
-        words[at.RX_BASE : at.RX_NEXT] = (start, frames[0], size)
-        words[at.TX_BASE : at.TX_NEXT] = (start + blocks[0] * block, frames[1], size)
-        words[at.TX_MOST] = mtu + ETHERNET_AND_TAG
+        words[burst_code.NUMBER] = number
+        words[burst_code.RX_BASE : burst_code.RX_NEXT] = (start, frames[0], size)
+        words[burst_code.TX_BASE : burst_code.TX_NEXT] = (
+            start + blocks[0] * block,
+            frames[1],
+            size,
+        )
+        words[burst_code.TX_MOST] = mtu + ETHERNET_AND_TAG
 
     def take(self) -> list[bytes]:
         """Return the next frame, finished (`offloads`), with its VLAN tag put back.
@@ -87,16 +91,16 @@ class Ring:
         Several if it has to be cut, none if it cannot be. Raises BlockingIOError if nothing has
         arrived.
         """
-        place = self._place(at.RX_BASE, at.RX_NEXT, at.RX_SIZE)
+        place = self._place(burst_code.RX_BASE, burst_code.RX_NEXT, burst_code.RX_SIZE)
         status, whole, size, mac, _, _, _, tci, tpid = HEADER.unpack(
             ctypes.string_at(place, HEADER.size)
         )
-        if not status & at.TP_STATUS_USER:
+        if not status & burst_code.TP_STATUS_USER:
             raise BlockingIOError
 
         # What its host has left to the interface is said right in front of a frame.
         before = len(COMPLETE)
-        if status & at.TP_STATUS_COPY:
+        if status & burst_code.TP_STATUS_COPY:
             received = self._socket.recv(MAX_FRAME)
         else:
             # Where the kernel has had no room for the whole, what it has kept is no frame.
@@ -112,13 +116,16 @@ class Ring:
 
     def release(self) -> None:
         """Give the next frame back to the kernel."""
-        self._set_status(self._place(at.RX_BASE, at.RX_NEXT, at.RX_SIZE), 0)
-        self._advance(at.RX_NEXT, at.RX_FRAMES)
+        self._set_status(self._place(burst_code.RX_BASE, burst_code.RX_NEXT, burst_code.RX_SIZE), 0)
+        self._advance(burst_code.RX_NEXT, burst_code.RX_FRAMES)
 
     @property
     def has_room(self) -> bool:
         """Whether one more frame can be sent."""
-        return self._status(self._place(at.TX_BASE, at.TX_NEXT, at.TX_SIZE)) == 0
+        return (
+            self._status(self._place(burst_code.TX_BASE, burst_code.TX_NEXT, burst_code.TX_SIZE))
+            == 0
+        )
 
     def put(self, frame: bytes) -> None:
         """Put a frame where the next `flush` sends it.
@@ -127,15 +134,19 @@ class Ring:
         """
         if not self.has_room:
             raise BlockingIOError
-        if len(frame) > self.words[at.TX_MOST]:
+        if len(frame) > self.words[burst_code.TX_MOST]:
             raise ValueError(f"{len(frame)} bytes")
 
-        place = self._place(at.TX_BASE, at.TX_NEXT, at.TX_SIZE)
-        ctypes.memmove(place + at.TX_HEADER, frame, len(frame))
-        ctypes.c_uint32.from_address(place + at.LEN).value = len(COMPLETE) + len(frame)
-        self._set_status(place, at.TP_STATUS_SEND_REQUEST)
-        self._advance(at.TX_NEXT, at.TX_FRAMES)
-        for number, change in ((at.TX_PACKETS, 1), (at.TX_BYTES, len(frame)), (at.TX_PENDING, 1)):
+        place = self._place(burst_code.TX_BASE, burst_code.TX_NEXT, burst_code.TX_SIZE)
+        ctypes.memmove(place + burst_code.TX_HEADER, frame, len(frame))
+        ctypes.c_uint32.from_address(place + burst_code.LEN).value = len(COMPLETE) + len(frame)
+        self._set_status(place, burst_code.TP_STATUS_SEND_REQUEST)
+        self._advance(burst_code.TX_NEXT, burst_code.TX_FRAMES)
+        for number, change in (
+            (burst_code.TX_PACKETS, 1),
+            (burst_code.TX_BYTES, len(frame)),
+            (burst_code.TX_PENDING, 1),
+        ):
             self.words[number] += np.uint64(change)
 
     def flush(self) -> bool:
@@ -151,30 +162,35 @@ class Ring:
                 self._discard()
                 raise
 
-        is_waiting = self._status(self._last()) == at.TP_STATUS_SEND_REQUEST
-        self.words[at.TX_PENDING] = is_waiting
+        is_waiting = self._status(self._last()) == burst_code.TP_STATUS_SEND_REQUEST
+        self.words[burst_code.TX_PENDING] = is_waiting
 
         return not is_waiting
 
     def _last(self) -> int:
         """Return where the frame is that was put last."""
-        before = (int(self.words[at.TX_NEXT]) - 1) % int(self.words[at.TX_FRAMES])
-        return int(self.words[at.TX_BASE]) + before * int(self.words[at.TX_SIZE])
+        before = (int(self.words[burst_code.TX_NEXT]) - 1) % int(self.words[burst_code.TX_FRAMES])
+        return int(self.words[burst_code.TX_BASE]) + before * int(self.words[burst_code.TX_SIZE])
 
     def _discard(self) -> None:
         """Take back what the kernel has not sent, and go on where it will look next."""
         words = self.words
-        while self._status(place := self._last()) == at.TP_STATUS_SEND_REQUEST:
+        while self._status(place := self._last()) == burst_code.TP_STATUS_SEND_REQUEST:
             self._set_status(place, 0)
-            words[at.TX_NEXT] = (int(words[at.TX_NEXT]) - 1) % int(words[at.TX_FRAMES])
+            words[burst_code.TX_NEXT] = (int(words[burst_code.TX_NEXT]) - 1) % int(
+                words[burst_code.TX_FRAMES]
+            )
             for number, change in (
-                (at.TX_PACKETS, -1),
-                (at.TX_BYTES, len(COMPLETE) - ctypes.c_uint32.from_address(place + at.LEN).value),
-                (at.TX_FAILED, 1),
+                (burst_code.TX_PACKETS, -1),
+                (
+                    burst_code.TX_BYTES,
+                    len(COMPLETE) - ctypes.c_uint32.from_address(place + burst_code.LEN).value,
+                ),
+                (burst_code.TX_FAILED, 1),
             ):
                 words[number] = int(words[number]) + change
 
-        words[at.TX_PENDING] = 0
+        words[burst_code.TX_PENDING] = 0
 
     def close(self) -> None:
         """Let go of the memory; the socket is closed by whoever has opened it."""

@@ -1,4 +1,4 @@
-"""What a packet asks for beyond being forwarded, and what it brings along when it comes again."""
+"""Requests of a packet (clone, digest, resubmit, recirculate), and values that it brings back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ofan_p4.softswitch.codegen.statements import (
     Restore,
 )
 from ofan_p4.softswitch.codegen.variables import POSITION
-from ofan_p4.softswitch.native import context as at
+from ofan_p4.softswitch.native import context
 from ofan_p4.softswitch.native.build import joined, load_word, word, words_at
 from ofan_p4.softswitch.native.context import words_for
 from ofan_p4.softswitch.native.lookups import Lookups
@@ -64,13 +64,14 @@ class Asking(Lookups):
 
     def _keep_values(self, node: KeepValues) -> None:
         """Put the values of a list behind the requests."""
-        found = [self._value(value) for value in node.values]
+        values = [self._value(value) for value in node.values]
         layout = self._shared.requests
         places = []
-        for value in found:
+        for value in values:
             if isinstance(value, Place):
                 raise beyond(Limit.LISTS)
 
+            # Where the switch finds each value: its first word, its width and its sign.
             places.append((layout.size, value.bits, value.is_signed))
             for i, part in enumerate(self._words_of(value, words_for(value.bits))):
                 self._b.store(part, self._b.gep(self._asked(), [word(layout.size + i)]))
@@ -85,17 +86,18 @@ class Asking(Lookups):
         self._store_state(self._b.gep(base, [word(-self._shared.state.size)]), node.values)
 
     def _asked(self) -> Any:
-        return words_at(self._b, load_word(self._b, self._context, at.REQUESTS))
+        return words_at(self._b, load_word(self._b, self._context, context.REQUESTS))
 
     def _ask_nothing(self, _node: AskNothing) -> None:
         self._b.store(word(0), self._wants)
 
     def _ask_all(self, node: AskAll) -> None:
-        """Note which requests there are, and what they say."""
+        """Write the mask of the requests and their numbers, for the switch to read."""
         mask: Any = word(0)
         for name in (request for request, is_used, _ in node.requests if is_used):
             present, first, second = self._request_rooms(name)
             there = self._b.zext(self._b.load(present), I64)
+            # Every request has its own bit, so that the result of the function tells all of them.
             mask = self._b.or_(mask, self._b.mul(there, word(REQUEST_BITS[name])))
             with self._b.if_then(self._b.load(present)):
                 place = REQUEST_WORDS[name]
@@ -105,9 +107,9 @@ class Asking(Lookups):
         self._b.store(mask, self._wants)
 
     def _restore(self, node: Restore) -> None:
-        resumed = words_at(self._b, load_word(self._b, self._context, at.RESUME))
+        resumed = words_at(self._b, load_word(self._b, self._context, context.RESUME))
         place = RESUME_VALUES
-        found = []
+        numbers = []
         for target in node.targets:
             if isinstance(target, Bytes):
                 raise beyond(Limit.LISTS)
@@ -116,21 +118,21 @@ class Asking(Lookups):
             value = joined(self._b, [load_word(self._b, resumed, place + i) for i in range(count)])
             place += count
             number = cut(self._b, Number(value, 64 * count), target.width)
-            found.append(wrapped(self._b, number, target.width) if target.is_signed else number)
+            numbers.append(wrapped(self._b, number, target.width) if target.is_signed else number)
 
-        for target, number in zip(node.targets, found, strict=True):
+        for target, number in zip(node.targets, numbers, strict=True):
             self._set(target, number)
 
     def _store_state(self, base: Any, values: Sequence[Expression]) -> None:
         """Put the position and the values of the variables that travel into a state block."""
         layout = self._shared.state
-        found = {
+        by_name = {
             variable.name: self._value(value)
             for variable, value in zip(layout.variables, (POSITION, *values), strict=True)
         }
         for name, place in layout.places.items():
             kind = layout.kinds[name]
-            value = found[name]
+            value = by_name[name]
             address = self._b.gep(base, [word(place)])
             if isinstance(kind, NumberKind):
                 if not isinstance(value, Number):
@@ -145,6 +147,7 @@ class Asking(Lookups):
                 continue
 
             pointer = self._b.bitcast(address, I32.as_pointer())
+            # A variable of bytes that nothing was ever assigned to has the number 0: no bytes.
             if isinstance(value, Number):
                 value = Place(ir.Constant(I32, NOTHING), ir.Constant(I32, 0))
 

@@ -37,6 +37,7 @@ def counted(builder: Builder, count: Any) -> Iterator[tuple[Any, Any]]:
     after = function.append_basic_block("after")
     builder.branch(head)
     builder.position_at_end(head)
+    # The index is 0 on the way in, and one more on the way back from the body.
     index = builder.phi(I64)
     index.add_incoming(word(0), before)
     builder.cbranch(builder.icmp_unsigned("<", index, count), body, after)
@@ -81,6 +82,8 @@ def joined(builder: Builder, words: Sequence[Any]) -> Any:
 def folded(builder: Builder, total: Any) -> Any:
     """Return one's complement of a sum of 16-bit words (`hashes.fold`)."""
     most = word(0xFFFF)
+    # Adding with end-around carry is adding modulo 2**16 - 1; but a sum that is not 0 and divides
+    # evenly folds to 0xFFFF, not to 0.
     rest = builder.urem(total, most)
     is_whole = builder.icmp_unsigned("==", rest, word(0))
     is_empty = builder.icmp_unsigned("==", total, word(0))

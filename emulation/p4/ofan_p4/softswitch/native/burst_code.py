@@ -17,7 +17,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ofan_p4.softswitch.native import context as at
+from ofan_p4.softswitch.native import context
 from ofan_p4.softswitch.native.build import load_word, word, words_at
 from ofan_p4.softswitch.native.shared import DROPPED
 from ofan_p4.softswitch.native.values import I16, I32, I64, POINTER, Builder
@@ -110,6 +110,8 @@ class _Burst:
         b.branch(self._head)
         b.position_at_end(self._head)
 
+        # The kernel hands a frame over by its status, and only then the rest may be read: an atomic
+        # load.
         header = self._frame(self._port, RX_BASE, RX_NEXT, RX_SIZE)
         status = self._atomic(header, STATUS)
         with b.if_then(self._is_zero(b.and_(status, I32(TP_STATUS_USER)))):
@@ -120,6 +122,7 @@ class _Burst:
 
         whole = self._number(header, LEN, I32)
         length = self._number(header, SNAPLEN, I32)
+        # Longer than its place in the ring: Python has the whole frame from the socket.
         is_cut = b.icmp_unsigned("!=", whole, length)
         odd = I32(TP_STATUS_VLAN_VALID | TP_STATUS_CSUMNOTREADY)
         is_odd = b.icmp_unsigned("!=", b.and_(status, odd), I32(0))
@@ -130,6 +133,7 @@ class _Burst:
         data = b.gep(header, [self._number(header, MAC, I16)])
         self._count(self._port, RX_PACKETS, word(1))
         self._count(self._port, RX_BYTES, length)
+        # Reported in advance: wherever the burst ends, Python goes on with this frame.
         b.store(b.ptrtoint(data, I64), b.gep(self._report, [word(FRAME)]))
         b.store(length, b.gep(self._report, [word(LENGTH)]))
         self._process(header, data, length)
@@ -150,11 +154,13 @@ class _Burst:
             b.store(asked, b.gep(self._report, [word(RESULT)]))
             b.ret(word(PASSED))
 
-        drop = load_word(b, words_at(b, self._context), at.DROP)
+        drop = load_word(b, words_at(b, self._context), context.DROP)
         with b.if_then(b.icmp_unsigned("==", spec, drop)):
             self._add(DROPPED_INGRESS)
             self._release(header)
 
+        # Without a branch: an unknown number looks at port 0, and what it finds is then thrown
+        # away.
         is_known = b.icmp_unsigned("<", spec, word(PORT_NUMBERS))
         safe = b.select(is_known, spec, word(0))
         found = load_word(b, self._of_port, safe)
@@ -165,6 +171,7 @@ class _Burst:
 
         port = self._at(b.sub(found, word(1)))
         slot = self._frame(port, TX_BASE, TX_NEXT, TX_SIZE)
+        # Egress writes straight into the ring of the port, so that its longest frame must fit.
         room = b.sub(load_word(b, port, TX_SIZE), word(TX_HEADER))
         is_long = b.icmp_signed(">", b.add(length, self._growth), room)
         is_taken = b.icmp_unsigned("!=", self._atomic(slot, STATUS), I32(0))
@@ -194,6 +201,7 @@ class _Burst:
             I64, [I64, POINTER, I64, I64, POINTER, *[I64] * 10, POINTER]
         ).as_pointer()
         zero = word(0)
+        # Of a port that sends at once all queue metadata is 0.
         microseconds = b.udiv(self._now, word(US))
         size = b.call(
             b.inttoptr(self._egress, kind),
@@ -234,6 +242,7 @@ class _Burst:
         place = b.bitcast(b.gep(slot, [word(LEN)]), I32.as_pointer())
         b.store(b.trunc(b.add(size, word(VIRTIO_HEADER)), I32), place)
         status = b.bitcast(slot, I32.as_pointer())
+        # Last of all: with this status the kernel may send the frame.
         b.store_atomic(I32(TP_STATUS_SEND_REQUEST), status, "release", 4)
         self._advance(port, TX_NEXT, TX_FRAMES)
         self._count(port, TX_PACKETS, word(1))
@@ -291,5 +300,6 @@ class _Burst:
         b = self._b
         pointer = b.gep(port, [word(place)])
         following = b.add(b.load(pointer), word(1))
+        # Behind the last frame of a ring comes the first one.
         is_end = b.icmp_unsigned("==", following, load_word(b, port, frames))
         b.store(b.select(is_end, word(0), following), pointer)

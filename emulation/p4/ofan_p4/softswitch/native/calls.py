@@ -13,9 +13,9 @@ from ofan_p4.softswitch.native.build import folded, word
 from ofan_p4.softswitch.native.context import words_for
 from ofan_p4.softswitch.native.division_code import LIBRARY_BITS
 from ofan_p4.softswitch.native.frames import Frames
+from ofan_p4.softswitch.native.missing_rules import no_rule
 from ofan_p4.softswitch.native.scope import NumberRules
 from ofan_p4.softswitch.native.shared import struct_parts
-from ofan_p4.softswitch.native.unsaid import unsaid
 from ofan_p4.softswitch.native.values import (
     I8,
     I32,
@@ -53,46 +53,47 @@ class Calls(Frames):
 
     def _length(self, node: packet_nodes.Length, _demand: int | None) -> Number:
         if isinstance(node.of, packet_nodes.Data):
-            return Number(self._given[names.SIZE], 32)
+            return Number(self._arguments[names.SIZE], 32)
 
         return Number(self._bytes(node.of).size, 32)
 
-    def _exact_quotient(self, node: nodes.Call) -> tuple[Number, Number, Any, Any]:
+    def _exact_quotient(self, node: nodes.Call) -> tuple[Number, Number, Number, Any]:
+        """Return both sides, the quotient (0 where the divisor is 0), and whether it is 0."""
         left, right = (self._number(part) for part in node.parts)
         is_signed = left.is_signed or right.is_signed
         bits = max(left.bits, right.bits, 1)
         if is_signed:
-            # The least number by -1 is one more than the greatest: a machine that has no room for
-            # it ends the process.
+            # The least number divided by -1 is one more than the greatest: where the machine has no
+            # room for it, it ends the process.
             bits = max(left.signed_bits, right.signed_bits) + 1
 
         # Machines divide 64 bits, and LLVM more than 128; what is between is made wider.
         is_wide = bits > WORD_BITS
         type_ = container(max(bits, LIBRARY_BITS + 1) if is_wide else bits)
-        one = as_type(self._b, left, type_)
-        other = as_type(self._b, right, type_)
-        is_zero = self._b.icmp_unsigned("==", other, ir.Constant(type_, 0))
-        # By zero it is 0, as BMv2 has it; the machine must not see it.
-        safe = self._b.select(is_zero, ir.Constant(type_, 1), other)
+        dividend = as_type(self._b, left, type_)
+        divisor = as_type(self._b, right, type_)
+        is_zero = self._b.icmp_unsigned("==", divisor, ir.Constant(type_, 0))
+        # A division by zero gives 0, as in BMv2; the machine would end the process.
+        safe = self._b.select(is_zero, ir.Constant(type_, 1), divisor)
         if is_wide:
             divide = self._shared.helpers.wide_division(type_, is_signed)
-            quotient = self._b.call(divide, [one, safe])
+            quotient = self._b.call(divide, [dividend, safe])
         else:
-            quotient = (self._b.sdiv if is_signed else self._b.udiv)(one, safe)
+            quotient = (self._b.sdiv if is_signed else self._b.udiv)(dividend, safe)
 
-        found = self._b.select(is_zero, ir.Constant(type_, 0), quotient)
+        chosen = self._b.select(is_zero, ir.Constant(type_, 0), quotient)
         bits = left.signed_bits + 1 if is_signed else max(left.bits, 1)
 
-        return left, right, Number(found, bits, is_signed), is_zero
+        return left, right, Number(chosen, bits, is_signed), is_zero
 
     def _div(self, node: nodes.Call, _demand: int | None) -> Number:
-        found = self._exact_quotient(node)[2]
-        assert isinstance(found, Number)
-        return found
+        return self._exact_quotient(node)[2]
 
     def _mod(self, node: nodes.Call, _demand: int | None) -> Number:
         left, right, quotient, is_zero = self._exact_quotient(node)
         product = added(self._b, quotient, right, "mul")
+        # LLVM's remainder would need the same care for zero and signs: it follows from the
+        # quotient.
         rest = added(self._b, left, product, "sub")
         if not left.is_signed and not right.is_signed:
             rest = cut(self._b, rest, max(right.bits, 1))
@@ -108,6 +109,7 @@ class Calls(Frames):
         if node.function == names.SATURATE:
             return cut(self._b, self._limited(node, 0, (1 << bits) - 1), bits)
 
+        # Clamped to the range of int<bits>, which the low bits then hold with their sign.
         most = (1 << bits - 1) - 1
         return wrapped(self._b, self._limited(node, -most - 1, most), bits)
 
@@ -121,10 +123,12 @@ class Calls(Frames):
     def _shift_left(self, node: nodes.Call, demand: int | None) -> Number:
         value = self._number(node.parts[0], demand)
         amount = self._number(node.parts[1])
+        # Without a limit on the bits that matter, the container must hold the longest shift.
         most = (1 << amount.bits) - 1
         bits = demand if demand is not None else value.bits + most
         type_ = container(max(bits, value.bits))
         wide = as_type(self._b, value, type_)
+        # LLVM leaves such shifts undefined: they shift by 0, and the result is replaced by 0.
         limit = constant(type_.width)
         is_far = self._b.or_(
             compared(self._b, ">=", amount, limit), compared(self._b, "<", amount, constant(0))
@@ -139,6 +143,8 @@ class Calls(Frames):
         value = self._number(node.parts[0])
         amount = self._number(node.parts[1])
         type_ = value.value.type
+        # A signed number leaves its sign, however far: the longest shift that LLVM defines does
+        # that.
         last = constant(type_.width - 1)
         is_far = compared(self._b, ">", amount, last)
         is_negative = compared(self._b, "<", amount, constant(0))
@@ -162,33 +168,35 @@ class Calls(Frames):
         return Number(folded(self._b, self._sum_of_words(total)), 16)
 
     def _sum_of_words(self, total: Number) -> Any:
-        """Return 64 bits that are as much modulo 2**16 - 1, and 0 only where the number is."""
+        """Return 64 bits that are equal modulo 2**16 - 1, and 0 only where `total` is."""
         if total.bits <= 64:
             return as_type(self._b, total, I64)
 
-        found: Any = word(0)
+        folded_total: Any = word(0)
+        # 2**32 is 1 modulo 2**16 - 1, so that parts of 32 bits can be added up.
         for low in range(0, total.width, 32):
             part = self._b.trunc(self._b.lshr(total.value, ir.Constant(total.value.type, low)), I32)
-            found = self._b.add(found, self._b.zext(part, I64))
+            folded_total = self._b.add(folded_total, self._b.zext(part, I64))
 
-        return found
+        return folded_total
 
     def _words(self, node: nodes.Call, _demand: int | None) -> Number:
         data = node.parts[0]
         if isinstance(data, packet_nodes.Payload):
             # Beyond what is in memory a frame has zeros, which add nothing.
             start = as_type(self._b, self._number(POSITION), I64)
-            size = self._b.sub(self._given["avail"], start)
+            size = self._b.sub(self._arguments["avail"], start)
             is_empty = self._b.icmp_signed("<", size, word(0))
             size = self._b.select(is_empty, word(0), size)
         else:
             value = self._bytes(data)
+            # Zeros have a negative offset, and add nothing to the sum.
             is_real = self._b.icmp_signed(">=", value.offset, ir.Constant(I32, 0))
             start = self._b.zext(self._b.select(is_real, value.offset, ir.Constant(I32, 0)), I64)
             real = self._b.zext(value.size, I64)
             size = self._b.select(is_real, real, word(0))
 
-        place = self._b.gep(self._given[names.DATA], [start])
+        place = self._b.gep(self._arguments[names.DATA], [start])
         total = self._b.call(self._shared.helpers.words(), [place, size])
         return Number(total, 48)
 
@@ -199,14 +207,15 @@ class Calls(Frames):
                 room, size = self._joined_bits(node.source)
             case packet_nodes.Pack():
                 room, size = self._packed_apart(node.source)
-            case other:
-                raise unsaid(other)
+            case source:
+                raise no_rule(source)
 
         value = self._b.call(self._shared.helpers.hash_of(node.algorithm), [room, size])
         return Number(value, node.bits)
 
     def _packed_apart(self, node: packet_nodes.Pack) -> tuple[Any, Any]:
         size = sum(size for _, size, _ in struct_parts(node.format))
+        # Hashes read bytes: a struct is packed into memory of its own for them.
         room = self._rooms.alloca(I8, size=size)
         self._pack(node, room, word(0))
         return room, word(size)
@@ -220,11 +229,13 @@ class Calls(Frames):
         type_ = ir.IntType(64 * words_for(total))
         value: Any = ir.Constant(type_, 0)
         used: Any = ir.Constant(type_, 0)
-        # From the left end down, so that what is present stays where it is.
+        # From the highest bit downwards: a header that is missing moves nothing that stands
+        # already.
         for present, source, width in node.parts:
             there = self._truth(present)
             number = as_type(self._b, cut(self._b, self._number(source), width), type_)
             after = self._b.add(used, ir.Constant(type_, width))
+            # How far from the lowest bit this part ends.
             by = self._b.sub(ir.Constant(type_, type_.width), after)
             by = self._b.select(there, by, ir.Constant(type_, 0))
             placed = self._b.or_(value, self._b.shl(number, by))
@@ -235,6 +246,7 @@ class Calls(Frames):
         room = self._rooms.alloca(I8, size=size)
         self._b.store(self._b.bswap(value), self._b.bitcast(room, type_.as_pointer()), align=1)
         bits = used if type_.width == 64 else self._b.trunc(used, I64)
+        # Whole bytes: the last one is filled up with zeros.
         count = self._b.lshr(self._b.add(bits, word(7)), word(3))
         return room, count
 

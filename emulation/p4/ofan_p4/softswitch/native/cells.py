@@ -9,7 +9,7 @@ from llvmlite import ir
 from ofan_p4.softswitch.codegen import names, packet_nodes
 from ofan_p4.softswitch.codegen.nodes import Expression
 from ofan_p4.softswitch.codegen.statements import CountCell, CountEntry, Touch, UseRecord
-from ofan_p4.softswitch.native import context as at
+from ofan_p4.softswitch.native import context
 from ofan_p4.softswitch.native.build import load_word, word, words_at
 from ofan_p4.softswitch.native.calls import Calls
 from ofan_p4.softswitch.native.scope import CodeRules, NumberRules
@@ -69,20 +69,22 @@ class Cells(Calls):
 
     def _touch(self, node: Touch) -> None:
         now = as_type(self._b, self._number(node.now), I64)
-        self._b.store(now, self._record_word(at.LAST_HIT))
+        self._b.store(now, self._record_word(context.LAST_HIT))
 
     def _use_record(self, node: UseRecord) -> None:
         # The record is the entry itself, here.
         if node.table is not None:
-            self._b.store(self._descriptor(node.table, at.ENTRIES), self._entry)
+            self._b.store(self._descriptor(node.table, context.ENTRIES), self._entry)
 
     def _descriptor(self, table: int, place: int) -> Any:
         """Return a word of a table's descriptor."""
         return load_word(self._b, self._context, self._places.table(table) + place)
 
     def _count_entry(self, node: CountEntry) -> None:
-        self._grow(self._record_word(at.PACKETS), word(1))
-        self._grow(self._record_word(at.OCTETS), as_type(self._b, self._number(node.length), I64))
+        self._grow(self._record_word(context.PACKETS), word(1))
+        self._grow(
+            self._record_word(context.OCTETS), as_type(self._b, self._number(node.length), I64)
+        )
 
     def _count_cell(self, node: CountCell) -> None:
         array = self._shared.program.counters[node.array]
@@ -102,8 +104,8 @@ class Cells(Calls):
             raise beyond(Limit.RANDOM)
 
         kind = ir.FunctionType(I64, [I64, I64, I64]).as_pointer()
-        draw = self._b.inttoptr(load_word(self._b, self._context, at.DRAW), kind)
-        state = load_word(self._b, self._context, at.DRAW_STATE)
+        draw = self._b.inttoptr(load_word(self._b, self._context, context.DRAW), kind)
+        state = load_word(self._b, self._context, context.DRAW_STATE)
         value = self._b.call(draw, [state, *(as_type(self._b, bound, I64) for bound in bounds)])
         return Number(value, max(bound.bits for bound in bounds) or 1)
 
@@ -111,14 +113,14 @@ class Cells(Calls):
         size = self._shared.program.meters[node.array].size
         index = self._inside(as_type(self._b, self._number(node.index), I64), size)
         first = load_word(self._b, self._context, self._places.meters + node.array)
-        return self._color(self._b.add(first, self._b.mul(index, word(8 * at.METER_WORDS))))
+        return self._color(self._b.add(first, self._b.mul(index, word(8 * context.METER_WORDS))))
 
     def _directly_metered(self, _node: packet_nodes.DirectlyMetered, _demand: int | None) -> Number:
-        return self._color(load_word(self._b, self._record_word(at.METER), 0))
+        return self._color(load_word(self._b, self._record_word(context.METER), 0))
 
     def _color(self, meter: Any) -> Number:
         """Return the colour that the meter at an address gives the packet."""
-        now, length = self._given[names.NOW], self._given[names.PACKET_LENGTH]
+        now, length = self._arguments[names.NOW], self._arguments[names.PACKET_LENGTH]
         color = self._b.call(
             self._shared.helpers.metered(), [words_at(self._b, meter), now, length]
         )

@@ -1,4 +1,4 @@
-"""A program in machine code behind the two functions that a pipeline calls packet by packet."""
+"""A program in machine code, with the two functions that a pipeline calls for each packet."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from ofan_p4.softswitch.codegen import names
 from ofan_p4.softswitch.codegen.assembly import assemble
 from ofan_p4.softswitch.codegen.loading import load
 from ofan_p4.softswitch.codegen.program import Program
-from ofan_p4.softswitch.native import context as at
-from ofan_p4.softswitch.native import kept, machine
+from ofan_p4.softswitch.native import context, kept, machine
 from ofan_p4.softswitch.native.context import WORD, Places, places, words_for
 from ofan_p4.softswitch.native.memory import Memory
 from ofan_p4.softswitch.native.reach import most_bytes, parsed_bytes
@@ -106,16 +105,16 @@ def native_program(source: bytes) -> NativeProgram | str:
     """
     program = load(source)
     key = machine.identity(source)
-    found = kept.read(key)
-    if found is None:
-        made = _compiled(program)
-        if isinstance(made, str):
-            return made
+    stored = kept.read(key)
+    if stored is None:
+        compiled = _compiled(program)
+        if isinstance(compiled, str):
+            return compiled
 
-        found = made
-        kept.write(key, *found)
+        stored = compiled
+        kept.write(key, *stored)
 
-    interface, code = found
+    interface, code = stored
     return NativeProgram(
         program, Interface.from_json(interface), machine.load(code, INGRESS, EGRESS)
     )
@@ -160,21 +159,21 @@ class NativeFunctions:
         self._lists: Mapping[int, Sequence[int]] = {
             number: [
                 native.program.field(*item["value"]).bits
-                for item in found.elements
+                for item in field_list.elements
                 if item.get("type") == "field"
             ]
-            for number, found in native.program.field_lists.items()
+            for number, field_list in native.program.field_lists.items()
         }
 
         # The state of an egress clone comes first, then the words of requests.
         self._asked = np.zeros(native.state_bytes // 8 + self._requests.size, dtype=np.uint64)
         self._words = self._asked[native.state_bytes // 8 :]
-        memory.context[at.REQUESTS] = address(self._words)
+        memory.context[context.REQUESTS] = address(self._words)
         # Both must live as long as the context that has their addresses.
         self._draw = _DRAW(lambda _state, low, high: random(low, high))
-        memory.context[at.DRAW] = ctypes.cast(self._draw, ctypes.c_void_p).value or 0
+        memory.context[context.DRAW] = ctypes.cast(self._draw, ctypes.c_void_p).value or 0
         self._log = _LOG(self._logged)
-        memory.context[at.LOG] = ctypes.cast(self._log, ctypes.c_void_p).value or 0
+        memory.context[context.LOG] = ctypes.cast(self._log, ctypes.c_void_p).value or 0
         self.burst_state = self._block()
         self._out = ctypes.create_string_buffer(2048 + self.growth)
 
@@ -185,15 +184,17 @@ class NativeFunctions:
     def ingress(self, data: bytes, port: int, length: int, now: int, resume: Any) -> Any:
         """Run the parser and the ingress pipeline."""
         self.settle()
+        # A block of its own for each packet, as many may be under way between ingress and egress.
         state = self._block()
         size = len(data)
         if resume is None:
             asked = self._ingress(self._context, data, size, size, port, length, now, state)
         else:
             resumed = self._resumed(resume)
-            self._memory.context[at.RESUME] = address(resumed)
+            self._memory.context[context.RESUME] = address(resumed)
             asked = self._ingress(self._context, data, size, size, port, length, now, state)
-            self._memory.context[at.RESUME] = 0
+            # The next packet comes from outside, and brings nothing along.
+            self._memory.context[context.RESUME] = 0
 
         return self._outcome(asked, data, state)
 
@@ -202,7 +203,7 @@ class NativeFunctions:
         self._memory.settle()
 
     def passed(self, asked: int, data: bytes) -> Any:
-        """Return what `ingress` would, of a frame that a burst has taken through it."""
+        """Return what `ingress` returns, for a frame that a burst has already taken through it."""
         return self._outcome(asked, data, self._block.from_buffer_copy(self.burst_state))
 
     def _outcome(self, asked: int, data: bytes, state: Any) -> Any:
@@ -216,22 +217,24 @@ class NativeFunctions:
         data, block = state
         size = len(data)
         if size + self.growth > len(self._out):
+            # Twice the size, so that growing frames do not need a new buffer each.
             self._out = ctypes.create_string_buffer(2 * size + self.growth)
 
         length = self._egress(self._context, data, size, size, block, port, *metadata, self._out)
         return self.left(length, data, ctypes.addressof(self._out))
 
     def left(self, length: int, data: bytes, out: int) -> tuple[bytes | None, Any]:
-        """Return what egress has said: the frame at the address `out`, and requests."""
+        """Return the frame at the address `out`, None if it is dropped, and the requests."""
         wanted = None
         if length < DROPPED:
             wanted = self._egress_requests(ASKED - length, data)
+            # The length stands beside the requests then, as the result has told these.
             length = int(self._words[FRAME_WORD].astype(np.int64))
 
         return (None if length < 0 else ctypes.string_at(out, length)), wanted
 
     def _resumed(self, resume: Any) -> Any:
-        """Return what a packet brings along, as words."""
+        """Return the words that a packet brings when it comes again: type, list, values."""
         words = [resume[0], resume[1]]
         assert len(words) == RESUME_VALUES
         for value, bits in zip(resume[2], self._lists.get(resume[1], ()), strict=False):
@@ -261,6 +264,7 @@ class NativeFunctions:
         clone = state = recirculate = None
         if asked & CLONED:
             clone = CloneRequest(*self._numbers(names.CLONE))
+            # A copy: the next packet writes its state to the same place.
             block = self._block.from_buffer_copy(self._asked.tobytes())
             state = (data, block)
         if asked & RECIRCULATED:

@@ -9,11 +9,11 @@ from llvmlite import ir
 from ofan_p4.softswitch.codegen import nodes, packet_nodes
 from ofan_p4.softswitch.codegen.kinds import nodes_in
 from ofan_p4.softswitch.codegen.nodes import Expression
-from ofan_p4.softswitch.native import context as at
+from ofan_p4.softswitch.native import context
 from ofan_p4.softswitch.native.build import load_word, word, words_at
+from ofan_p4.softswitch.native.missing_rules import no_rule
 from ofan_p4.softswitch.native.scope import NumberRules, Scope, TruthRules
 from ofan_p4.softswitch.native.shared import RESUME_INSTANCE, RESUME_LIST, Place
-from ofan_p4.softswitch.native.unsaid import unsaid
 from ofan_p4.softswitch.native.values import (
     I1,
     I32,
@@ -35,8 +35,9 @@ from ofan_p4.softswitch.native.variables import NOTHING, ZEROS
 
 _EXACT = {"+": "add", "-": "sub", "*": "mul"}
 _BITWISE = {"|": "or_", "^": "xor"}
-# Both sides of a choice are computed where all of it is of these; a cell beyond the end of its
-# array must not even be looked at, and hashes take long.
+# A choice that consists of these alone computes both sides and selects one, which costs less than a
+# branch. With anything else in it only one side may run: reading a cell beyond the end of its array
+# is forbidden, and a hash takes long.
 _CHEAP = {
     nodes.Number,
     nodes.Truth,
@@ -72,6 +73,7 @@ class Expressions(Scope):
                 return Place(ir.Constant(I32, offset), ir.Constant(I32, size))
             case nodes.Bytes() | nodes.Temporary():
                 return self._get(node)
+            # Bytes are never copied to be looked at: a place says where they are in the frame.
             case packet_nodes.FrameBytes(start=start, stop=stop):
                 first = as_type(self._b, self._number(start), I32)
                 end = as_type(self._b, self._number(stop), I32)
@@ -80,23 +82,24 @@ class Expressions(Scope):
         return self._number(node)
 
     def _bytes(self, node: Expression) -> Place:
-        found = self._value(node)
-        if not isinstance(found, Place):
+        value = self._value(node)
+        if not isinstance(value, Place):
             raise beyond(Limit.KINDS)
 
-        return found
+        return value
 
     def _number(self, node: Expression, demand: int | None = None) -> Number:
-        """Return the value of an expression, or, where only so many bits matter, those."""
+        """Return the value of an expression, or only its lowest `demand` bits."""
         rule = self.NUMBERS.get(type(node))
         if rule is not None:
-            found = rule(self, node, demand)
+            number = rule(self, node, demand)
         elif type(node) in self.TRUTHS:
-            found = Number(self._b.zext(self._truth(node), I32), 1)
+            number = Number(self._b.zext(self._truth(node), I32), 1)
         else:
-            raise unsaid(node)
+            raise no_rule(node)
 
-        return found if demand is None else cut(self._b, found, demand)
+        # A rule may ignore the demand; whoever made it relies on zeros above the bits demanded.
+        return number if demand is None else cut(self._b, number, demand)
 
     def _truth(self, node: Expression) -> Any:
         """Return an expression's truth as one bit."""
@@ -104,6 +107,7 @@ class Expressions(Scope):
         if rule is not None:
             return rule(self, node)
 
+        # Everything but 0 is true.
         number = self._number(node)
         return self._b.icmp_unsigned("!=", number.value, ir.Constant(number.value.type, 0))
 
@@ -112,14 +116,15 @@ class Expressions(Scope):
 
     def _inverse(self, node: nodes.Inverse, demand: int | None) -> Number:
         inner = self._number(node.value, demand)
+        # The inverse of a number of no sign is negative: -1 less the number.
         wide = as_type(self._b, inner, container(inner.signed_bits))
         return Number(self._b.not_(wide), inner.signed_bits, is_signed=True)
 
     def _argument(self, node: nodes.Argument, _demand: int | None) -> Number:
-        return Number(self._given[node.name], 63)
+        return Number(self._arguments[node.name], 63)
 
     def _drop_port(self, _node: nodes.DropPort, _demand: int | None) -> Number:
-        return Number(load_word(self._b, self._context, at.DROP), 32)
+        return Number(load_word(self._b, self._context, context.DROP), 32)
 
     def _variable(self, node: nodes.Variable, _demand: int | None) -> Number:
         value = self._get(node)
@@ -140,6 +145,7 @@ class Expressions(Scope):
         return self._exact(node.op, left, right, demand)
 
     def _exact(self, op: str, left: Number, right: Number, demand: int | None) -> Number:
+        # Where only the low bits matter they are computed alone, as carries go upwards only.
         if demand is None:
             return added(self._b, left, right, _EXACT[op])
 
@@ -153,30 +159,33 @@ class Expressions(Scope):
         return total
 
     def _joined(self, node: nodes.Joined, demand: int | None) -> Number:
+        # The parts stand side by side, the highest first, and their bits do not overlap.
         low = node.bits
-        found: Number | None = None
+        joined: Number | None = None
         for value, width in node.parts:
             low -= width
             part = self._moved_left(value, low, demand) if low else self._number(value, demand)
-            found = part if found is None else bitwise(self._b, found, part, "or_")
+            joined = part if joined is None else bitwise(self._b, joined, part, "or_")
 
-        return constant(0) if found is None else found
+        return constant(0) if joined is None else joined
 
     def _quotient(self, node: nodes.Quotient, _demand: int | None) -> Number:
-        one, other, bits, _ = self._divided(self._number(node.value), constant(node.by))
-        return Number(self._b.udiv(one, other), bits)
+        dividend, divisor, bits, _ = self._divided(self._number(node.value), constant(node.by))
+        return Number(self._b.udiv(dividend, divisor), bits)
 
     def _remainder(self, node: nodes.Remainder, _demand: int | None) -> Number:
         left = self._number(node.value)
-        one, other, bits, size = self._divided(left, self._number(node.size))
+        dividend, divisor, bits, size = self._divided(left, self._number(node.size))
         if not isinstance(node.size, nodes.Number):
-            is_zero = self._b.icmp_unsigned("==", other, ir.Constant(other.type, 0))
-            other = self._b.select(is_zero, ir.Constant(other.type, 1), other)
+            # A division by zero ends the process, even where its result is used by nobody.
+            is_zero = self._b.icmp_unsigned("==", divisor, ir.Constant(divisor.type, 0))
+            divisor = self._b.select(is_zero, ir.Constant(divisor.type, 1), divisor)
 
-        return Number(self._b.urem(one, other), min(bits, size))
+        # The remainder is below both sides.
+        return Number(self._b.urem(dividend, divisor), min(bits, size))
 
     def _divided(self, left: Number, right: Number) -> tuple[Any, Any, int, int]:
-        """Return what the machine divides, and the bits of both sides."""
+        """Return dividend and divisor in one container, and the bits of each."""
         type_ = container(max(left.bits, right.bits))
         if left.is_signed or right.is_signed or type_.width > 64:
             raise beyond(Limit.DIVISIONS)
@@ -185,18 +194,19 @@ class Expressions(Scope):
 
     def _masked(self, node: nodes.Binary, demand: int | None) -> Number:
         """Return an `&`: a constant mask says how many bits of the other side matter."""
-        for mask, other in ((node.right, node.left), (node.left, node.right)):
+        for mask, operand in ((node.right, node.left), (node.left, node.right)):
             if isinstance(mask, nodes.Number) and mask.value >= 0:
                 bits = mask.value.bit_length()
                 wanted = bits if demand is None else min(bits, demand)
                 if not wanted:
                     return constant(0)
 
-                found = self._number(other, wanted)
+                value = self._number(operand, wanted)
+                # Ones only: the bits that matter are all of them, and are cut already.
                 if mask.value == (1 << bits) - 1:
-                    return found
+                    return value
 
-                under = bitwise(self._b, found, constant(mask.value), "and_")
+                under = bitwise(self._b, value, constant(mask.value), "and_")
                 return cut(self._b, under, wanted)
 
         left = self._number(node.left, demand)
@@ -208,11 +218,13 @@ class Expressions(Scope):
             return self._moved_left(node.value, node.amount, demand)
 
         amount = node.amount
+        # What the shift moves out below must be there as well.
         inner = self._number(node.value, None if demand is None else demand + amount)
         bits = inner.bits - amount
         if bits <= 0 and not inner.is_signed:
             return constant(0)
 
+        # LLVM leaves a shift by the whole width or more undefined; one less leaves only the sign.
         by = ir.Constant(inner.value.type, min(amount, inner.width - 1))
         shift = self._b.ashr if inner.is_signed else self._b.lshr
         return Number(shift(inner.value, by), max(bits, 1), inner.is_signed)
@@ -225,6 +237,7 @@ class Expressions(Scope):
             if amount >= demand:
                 return constant(0)
 
+            # The shift fills the lowest bits with zeros: so many fewer of the value matter.
             inner = self._number(value, demand - amount)
             bits = min(demand, inner.bits + amount)
 
@@ -253,30 +266,32 @@ class Expressions(Scope):
         self._b.cbranch(self._truth(node.test), yes, no)
         self._b.position_at_end(yes)
         left = self._number(node.yes, demand)
+        # Translating a side may have begun new blocks: what comes next follows the last of them.
         end_of_yes = self._b.block
         self._b.position_at_end(no)
         right = self._number(node.no, demand)
         end_of_no = self._b.block
+        # Both sides must arrive in one type, which is known only now: each widens at its own end.
         is_signed = left.is_signed or right.is_signed
         bits = max(left.signed_bits, right.signed_bits) if is_signed else max(left.bits, right.bits)
         type_ = container(bits)
 
         self._b.position_at_end(end_of_yes)
-        one = as_type(self._b, left, type_)
+        chosen_yes = as_type(self._b, left, type_)
         self._b.branch(after)
         self._b.position_at_end(end_of_no)
-        other = as_type(self._b, right, type_)
+        chosen_no = as_type(self._b, right, type_)
         self._b.branch(after)
         self._b.position_at_end(after)
         chosen = self._b.phi(type_)
-        chosen.add_incoming(one, end_of_yes)
-        chosen.add_incoming(other, end_of_no)
+        chosen.add_incoming(chosen_yes, end_of_yes)
+        chosen.add_incoming(chosen_no, end_of_no)
 
         return Number(chosen, bits, is_signed)
 
     def _entry_action(self, _node: packet_nodes.EntryAction, _demand: int | None) -> Number:
         entry = words_at(self._b, self._b.load(self._entry))
-        return Number(load_word(self._b, entry, at.ACTION), 64, is_signed=True)
+        return Number(load_word(self._b, entry, context.ACTION), 64, is_signed=True)
 
     def _resumed_type(self, _node: packet_nodes.ResumedType, _demand: int | None) -> Number:
         return self._resumed_word(RESUME_INSTANCE)
@@ -285,7 +300,7 @@ class Expressions(Scope):
         return self._resumed_word(RESUME_LIST)
 
     def _resumed_word(self, place: int) -> Number:
-        resumed = words_at(self._b, load_word(self._b, self._context, at.RESUME))
+        resumed = words_at(self._b, load_word(self._b, self._context, context.RESUME))
         return Number(load_word(self._b, resumed, place), 63)
 
     def _asked_number(self, node: packet_nodes.Asked, _demand: int | None) -> Number:
@@ -293,7 +308,7 @@ class Expressions(Scope):
         return Number(self._b.load(rooms[1 + (node.part or 0)]), 63)
 
     def _request_rooms(self, name: str) -> tuple[Any, Any, Any]:
-        """Return where it is noted that a packet asks for something, and two numbers of it."""
+        """Return the variables of a request: whether there is one, and its two numbers."""
         if name not in self._requests:
             room = self._rooms.alloca
             self._requests[name] = room(I1), room(I64), room(I64)
@@ -313,11 +328,11 @@ class Expressions(Scope):
 
     def _logic(self, node: nodes.Logic) -> Any:
         combine = self._b.and_ if node.op == "and" else self._b.or_
-        found = self._truth(node.parts[0])
+        truth = self._truth(node.parts[0])
         for part in node.parts[1:]:
-            found = combine(found, self._truth(part))
+            truth = combine(truth, self._truth(part))
 
-        return found
+        return truth
 
     def _chosen_truth(self, node: nodes.Choice) -> Any:
         condition = self._truth(node.test)
@@ -332,6 +347,7 @@ class Expressions(Scope):
 
     def _in_bounds(self, node: nodes.InBounds) -> Any:
         index = self._number(node.index)
+        # An index whose width is known has no sign, so that one comparison is enough.
         below = compared(self._b, "<", index, constant(node.size))
         if node.index.bits is not None:
             return below
@@ -343,13 +359,14 @@ class Expressions(Scope):
             case packet_nodes.Asked(request=request):
                 return self._b.load(self._request_rooms(request)[0])
             case packet_nodes.DirectMeter():
-                found = self._b.load(self._record_word(at.METER))
+                address = self._b.load(self._record_word(context.METER))
             case packet_nodes.Entry():
-                found = self._b.load(self._entry)
+                address = self._b.load(self._entry)
             case packet_nodes.Resumed():
-                found = load_word(self._b, self._context, at.RESUME)
+                address = load_word(self._b, self._context, context.RESUME)
 
-        return self._b.icmp_unsigned("!=", found, word(0))
+        # What is not there has address 0.
+        return self._b.icmp_unsigned("!=", address, word(0))
 
     NUMBERS: ClassVar[NumberRules] = {
         nodes.Number: _constant,

@@ -26,17 +26,17 @@ class Frames(Expressions):
     """Translates what `struct` and `int.from_bytes` do."""
 
     def _from_bytes(self, node: packet_nodes.FromBytes, _demand: int | None) -> Number:
-        found = self._bytes(node.source)
-        return self._read(self._b.sext(found.offset, I64), node.size)
+        source = self._bytes(node.source)
+        return self._read(self._b.sext(source.offset, I64), node.size)
 
     def _frame_byte(self, node: packet_nodes.FrameByte, _demand: int | None) -> Number:
         offset = as_type(self._b, self._number(node.offset), I64)
-        byte = self._b.load(self._b.gep(self._given[names.DATA], [offset]))
+        byte = self._b.load(self._b.gep(self._arguments[names.DATA], [offset]))
         return Number(self._b.zext(byte, I32), 8)
 
     def _read(self, offset: Any, size: int) -> Number:
         """Return the big-endian number of `size` bytes of the frame."""
-        place = self._b.gep(self._given[names.DATA], [offset])
+        place = self._b.gep(self._arguments[names.DATA], [offset])
         return Number(self._loaded(place, size), 8 * size)
 
     def _loaded(self, place: Any, size: int) -> Any:
@@ -52,6 +52,7 @@ class Frames(Expressions):
             )
 
         type_ = ir.IntType(8 * size)
+        # Frames are big-endian and lie anywhere in memory; the machine is little-endian.
         value = self._b.load(self._b.bitcast(place, type_.as_pointer()), align=1)
         if size > 1:
             value = self._b.bswap(value)
@@ -61,16 +62,16 @@ class Frames(Expressions):
     def _unpack(self, node: Unpack) -> None:
         """Read a struct, all of it before the first variable is set."""
         start = as_type(self._b, self._number(node.offset), I64)
-        found: list[Number | Place] = []
+        parts: list[Number | Place] = []
         for code, size, offset in struct_parts(node.format):
             place = self._b.add(start, word(offset))
             if code == "s":
-                at_ = self._b.trunc(place, I32)
-                found.append(Place(at_, ir.Constant(I32, size)))
+                # Bytes are not copied: the variable says where they are in the frame.
+                parts.append(Place(self._b.trunc(place, I32), ir.Constant(I32, size)))
             else:
-                found.append(self._read(place, size))
+                parts.append(self._read(place, size))
 
-        for target, part in zip(node.targets, found, strict=True):
+        for target, part in zip(node.targets, parts, strict=True):
             self._set(target, part)
 
     def _pack(self, node: packet_nodes.Pack, room: Any, start: Any) -> int:
@@ -85,6 +86,7 @@ class Frames(Expressions):
                 self._copy(self._bytes(source), place, size)
                 continue
 
+            # `value.to_bytes(...)` in Python: here the number itself is written.
             inner = source.value if isinstance(source, packet_nodes.ToBytes) else source
             number = as_type(self._b, self._number(inner), ir.IntType(8 * size))
             self._write(number, place, size)
@@ -92,6 +94,7 @@ class Frames(Expressions):
         return sum(size for _, size, _ in parts)
 
     def _write(self, number: Any, place: Any, size: int) -> None:
+        # An odd number of bytes is written as the even rest and the last byte, as it is read.
         if size % 2 and size > 1:
             type_ = number.type
             last = self._b.trunc(number, I8)
@@ -107,17 +110,20 @@ class Frames(Expressions):
 
         self._b.store(number, self._b.bitcast(place, number.type.as_pointer()), align=1)
 
-    def _copy(self, found: Place, place: Any, size: int) -> None:
+    def _copy(self, source: Place, place: Any, size: int) -> None:
         """Copy bytes of known length out of the frame, or zeros."""
         if not size:
             return
 
         type_ = ir.IntType(8 * size)
         to = self._b.bitcast(place, type_.as_pointer())
-        is_real = self._b.icmp_signed(">=", found.offset, ir.Constant(I32, 0))
+        # A negative offset stands for zeros (`variables`).
+        is_real = self._b.icmp_signed(">=", source.offset, ir.Constant(I32, 0))
         with self._b.if_else(is_real) as (then, otherwise):
             with then:
-                origin = self._b.gep(self._given[names.DATA], [self._b.sext(found.offset, I64)])
+                origin = self._b.gep(
+                    self._arguments[names.DATA], [self._b.sext(source.offset, I64)]
+                )
                 value = self._b.load(self._b.bitcast(origin, type_.as_pointer()), align=1)
                 self._b.store(value, to, align=1)
             with otherwise:

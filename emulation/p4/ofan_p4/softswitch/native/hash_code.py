@@ -80,6 +80,7 @@ class HashCode(MadeOnce):
         """Return what `hashes.reflected_crc` does."""
 
         def step(crc: Any, byte: Any) -> Any:
+            # A byte at a time by a table of 256 entries, the lowest bit first (reflected).
             index = builder.and_(builder.xor(crc, byte), ir.Constant(I32, 0xFF))
             return builder.xor(
                 builder.lshr(crc, ir.Constant(I32, 8)), self._lookup(builder, table, index)
@@ -92,6 +93,7 @@ class HashCode(MadeOnce):
         table = self.table_of("ccitt_table", values, I32)
 
         def step(crc: Any, byte: Any) -> Any:
+            # The same with the highest bit first.
             index = builder.and_(
                 builder.xor(builder.lshr(crc, ir.Constant(I32, 8)), byte), ir.Constant(I32, 0xFF)
             )
@@ -131,6 +133,7 @@ class HashCode(MadeOnce):
     def _identity(self, builder: Builder, data: Any, size: Any) -> None:
         total = builder.alloca(I64)
         builder.store(word(0), total)
+        # The first eight bytes as one number, which is all that 64 bits hold.
         most = builder.select(builder.icmp_unsigned("<", size, word(8)), size, word(8))
         with counted(builder, most) as (index, _):
             byte = builder.zext(builder.load(builder.gep(data, [index])), I64)

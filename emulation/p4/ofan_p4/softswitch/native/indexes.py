@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ofan_p4.softswitch.codegen.program import TableSpec
 from ofan_p4.softswitch.meters import Meter
-from ofan_p4.softswitch.native import context as at
+from ofan_p4.softswitch.native import context
 from ofan_p4.softswitch.native.context import WORD, TablePlaces
 from ofan_p4.softswitch.native.resources import NativeMeter
 from ofan_p4.softswitch.native.slots import Slots, Words, address, words_of
@@ -49,29 +49,29 @@ class NativeRecord(Record):
     @property
     def packets(self) -> int:
         """Packets that have hit the entry."""
-        return self._word(at.PACKETS)
+        return self._word(context.PACKETS)
 
     @packets.setter
     def packets(self, value: int) -> None:
-        self._set_word(at.PACKETS, value)
+        self._set_word(context.PACKETS, value)
 
     @property
     def octets(self) -> int:
-        """Their bytes."""
-        return self._word(at.OCTETS)
+        """The bytes of these packets."""
+        return self._word(context.OCTETS)
 
     @octets.setter
     def octets(self, value: int) -> None:
-        self._set_word(at.OCTETS, value)
+        self._set_word(context.OCTETS, value)
 
     @property
     def last_hit_ps(self) -> int:
-        """When the last of them came."""
-        return self._word(at.LAST_HIT)
+        """When the last packet hit the entry."""
+        return self._word(context.LAST_HIT)
 
     @last_hit_ps.setter
     def last_hit_ps(self, value: int) -> None:
-        self._set_word(at.LAST_HIT, value)
+        self._set_word(context.LAST_HIT, value)
 
     @property
     def meter(self) -> Meter | None:
@@ -79,13 +79,13 @@ class NativeRecord(Record):
         return self._meter
 
     @meter.setter
-    def meter(self, given: Meter | None) -> None:
+    def meter(self, meter: Meter | None) -> None:
         self._meter: NativeMeter | None = None
-        if given is not None:
-            self._meter = NativeMeter(given.by_bytes)
-            self._meter.configure(given.rates)
+        if meter is not None:
+            self._meter = NativeMeter(meter.by_bytes)
+            self._meter.configure(meter.rates)
 
-        self._set_word(at.METER, address(self._meter.words) if self._meter else 0)
+        self._set_word(context.METER, address(self._meter.words) if self._meter else 0)
 
 
 class NativeIndex:
@@ -100,9 +100,12 @@ class NativeIndex:
         self._free: list[int] = []
         self._order = count()
         self._slots: dict[int, Slots] = {}
+        # Entries of equal mask and value, by rank: only the first of them is in the slots.
         self._ranked: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        # The best rank of each level, by its mask: levels are searched in this order.
         self._tops: dict[int, int] = {}
         self._rows: list[tuple[int, list[int]]] = []
+        # The rank of every entry by its row in memory, which is needed to remove it.
         self._of_rows: dict[int, int] = {}
         # Kept here, as the descriptor only has its address.
         self._table: Words = np.zeros((1, 1), dtype=np.uint64)
@@ -118,6 +121,7 @@ class NativeIndex:
         else:
             place = self._used
             self._used += 1
+            # All rows are taken: the array doubles, and has another address afterwards.
             if place == len(self.entries):
                 self.entries = np.vstack([self.entries, np.zeros_like(self.entries)])
                 self._publish()
@@ -125,7 +129,7 @@ class NativeIndex:
         return NativeRecord(self, place, match, priority)
 
     def set_default(self, entry: Entry) -> None:
-        """Let packets that find no other find this entry."""
+        """Make this the entry of packets that match no other one."""
         self._write(entry)
 
     def add(self, entry: Entry) -> None:
@@ -149,27 +153,28 @@ class NativeIndex:
     def fill(self, pieces: Sequence[Rows]) -> None:
         """Put rows of numbers in the place of all entries but the default, in one step.
 
-        Nobody can then ask for one of them by its match: this is for fabrics of thousands of
-        switches, which are only run. Raises ValueError where a field is neither exact nor matched
-        by a prefix, or a key or an argument has more than 64 bits.
+        The entries cannot be changed or read one by one afterwards: this is for fabrics of
+        thousands of switches, which are only run. Raises ValueError where a field is neither exact
+        nor matched by a prefix, or a key or an argument has more than 64 bits.
         """
         places = self._places
         total = sum(len(rows.matches) for rows in pieces)
         entries = np.zeros((1 + total, places.entry_words), dtype=np.uint64)
         entries[0] = self.entries[0]
+        # Keys of one word are put into their slots by whole arrays; others are too rare for that.
         if places.kind not in ("exact", "lpm") or places.key_words > 1:
             raise ValueError(f"a table that is searched by {places.kind} keys")
 
-        at_row = 1
+        first = 1
         for rows in pieces:
             words = places.argument_words[rows.action]
             if any(size > 1 for size in words):
                 raise ValueError("an argument of more than 64 bits")
 
-            own = entries[at_row : at_row + len(rows.matches)]
-            own[:, at.ACTION] = rows.action
-            own[:, at.ENTRY_WORDS : at.ENTRY_WORDS + len(words)] = rows.arguments
-            at_row += len(rows.matches)
+            block = entries[first : first + len(rows.matches)]
+            block[:, context.ACTION] = rows.action
+            block[:, context.ENTRY_WORDS : context.ENTRY_WORDS + len(words)] = rows.arguments
+            first += len(rows.matches)
 
         self.entries = entries
         self._used = 1 + total
@@ -180,29 +185,32 @@ class NativeIndex:
     def _search(self, matches: Sequence[NDArray[np.int64]]) -> None:
         """Build what is searched from all matches, (n, fields, 2)."""
         fields = self._spec.key
-        found = np.concatenate([*matches, np.zeros((0, len(fields), 2), dtype=np.int64)])
-        value = np.zeros(len(found), dtype=np.uint64)
-        mask = np.zeros(len(found), dtype=np.uint64)
+        # The empty array gives the shape where there are no matches at all.
+        every = np.concatenate([*matches, np.zeros((0, len(fields), 2), dtype=np.int64)])
+        value = np.zeros(len(every), dtype=np.uint64)
+        mask = np.zeros(len(every), dtype=np.uint64)
         for number, key in enumerate(fields):
             ones = (1 << key.bits) - 1
-            part = np.full(len(found), ones, dtype=np.uint64)
+            part = np.full(len(every), ones, dtype=np.uint64)
             if key.kind == "lpm":
                 masks = np.array([prefix_mask(n, key.bits) for n in range(key.bits + 1)], np.uint64)
-                part = masks[found[:, number, 1]]
+                part = masks[every[:, number, 1]]
 
-            value = value << np.uint64(key.bits) | found[:, number, 0].astype(np.uint64) & part
+            # Fields stand side by side in one word, the first one highest.
+            value = value << np.uint64(key.bits) | every[:, number, 0].astype(np.uint64) & part
             mask = mask << np.uint64(key.bits) | part
 
         if self._places.kind == "exact":
-            self._slots = {0: Slots.of(value[:, None], np.arange(1, len(found) + 1))}
+            self._slots = {0: Slots.of(value[:, None], np.arange(1, len(every) + 1))}
             return
 
         self._slots = {}
         self._tops = {}
-        for each in np.unique(mask):
-            own = np.flatnonzero(mask == each)
-            self._slots[int(each)] = Slots.of(value[own][:, None], own + 1)
-            self._tops[int(each)] = -int(each)
+        for level_mask in np.unique(mask):
+            rows = np.flatnonzero(mask == level_mask)
+            self._slots[int(level_mask)] = Slots.of(value[rows][:, None], rows + 1)
+            # A longer prefix has the greater mask: the order of levels is that of their negatives.
+            self._tops[int(level_mask)] = -int(level_mask)
 
     def replace(self, old: Entry, entry: Entry) -> None:
         """Give an entry another action; packets find it where it was."""
@@ -224,23 +232,26 @@ class NativeIndex:
                 self._rows = [row for row in self._rows if row[0] != rank]
 
         self._publish()
-        # Its last counts stay readable in the entry that the caller holds until it is used again.
+        # The row stays as it is until it is used again: the caller may still read the last counts.
         self._free.append(place)
 
     def _write(self, entry: Entry) -> None:
         action, data, _ = entry
         row = self.entries[_place(entry)]
-        row[at.ACTION] = action & WORD
+        row[context.ACTION] = action & WORD
         places = self._places.argument_words.get(action)
         if places is None:
             # No action of the program: the number of a member or group.
-            row[at.ENTRY_WORDS : at.ENTRY_WORDS + len(data)] = [value & WORD for value in data]
+            row[context.ENTRY_WORDS : context.ENTRY_WORDS + len(data)] = [
+                value & WORD for value in data
+            ]
             return
 
+        # Arguments stand one behind the other, each in whole words.
         words = [
             part for size, value in zip(places, data, strict=True) for part in words_of(value, size)
         ]
-        row[at.ENTRY_WORDS : at.ENTRY_WORDS + len(words)] = words
+        row[context.ENTRY_WORDS : context.ENTRY_WORDS + len(words)] = words
 
     def _exact_key(self, match: Match) -> list[int]:
         value = 0
@@ -272,13 +283,15 @@ class NativeIndex:
 
     def _add_ranked(self, entry: Entry, place: int) -> None:
         mask, value = self._masked(entry)
+        # The greatest priority has the least rank, and of equal priorities the older entry.
         rank = (-entry[2].priority << ORDER_BITS) + next(self._order)
         self._of_rows[place] = rank
-        self.entries[place, at.RANK] = rank & WORD
+        self.entries[place, context.RANK] = rank & WORD
+        # A later entry of the same match and a lower priority waits behind the first.
         ranked = self._ranked.setdefault((mask, value), [])
         insort(ranked, (rank, place))
         self._level(mask).put(self._words(value), ranked[0][1])
-        self._tops[mask] = min(rank, self._tops.get(mask, at.NO_RANK))
+        self._tops[mask] = min(rank, self._tops.get(mask, context.NO_RANK))
 
     def _remove_ranked(self, entry: Entry, place: int) -> None:
         mask, value = self._masked(entry)
@@ -293,12 +306,13 @@ class NativeIndex:
 
         if mask in self._tops and self._tops[mask] == rank:
             self._tops[mask] = min(
-                others[0][0] for (known, _), others in self._ranked.items() if known == mask
+                ranks[0][0] for (level, _), ranks in self._ranked.items() if level == mask
             )
 
     def _add_row(self, entry: Entry, place: int) -> None:
         mask, value, *ends, _ = row_of(self._spec.key, entry)
         words = [place, *self._words(mask), *self._words(value)]
+        # Each range has two ends of the same number of words.
         sizes = [size for size in self._places.range_words for _ in range(2)]
         for end, size in zip(ends, sizes, strict=True):
             words += words_of(end, size)
@@ -308,14 +322,14 @@ class NativeIndex:
         insort(self._rows, (rank, words))
 
     def _publish(self) -> None:
-        """Tell the machine code where everything is now."""
+        """Write the addresses that machine code searches into the descriptor."""
         descriptor = self._descriptor
-        descriptor[at.ENTRIES] = address(self.entries)
+        descriptor[context.ENTRIES] = address(self.entries)
         match self._places.kind:
             case "exact":
                 slots = self._slots[0]
-                descriptor[at.SLOTS] = address(slots.array)
-                descriptor[at.SLOT_MASK] = slots.mask
+                descriptor[context.SLOTS] = address(slots.array)
+                descriptor[context.SLOT_MASK] = slots.mask
                 return
             case "lpm" | "masked":
                 rows = [
@@ -323,16 +337,18 @@ class NativeIndex:
                     for mask, slots in self._slots.items()
                     for top in (self._tops[mask] if self._places.kind == "masked" else 0,)
                 ]
+                # Machine code stops at the first level that can no longer win.
                 order = sorted(range(len(rows)), key=[*self._tops.values()].__getitem__)
                 rows = [rows[i] for i in order]
             case _:
                 rows = [words for _, words in self._rows]
 
+        # An address must stand in the descriptor even where there is nothing: the old table serves.
         if rows:
             self._table = np.array(rows, dtype=np.uint64)
 
-        descriptor[at.LEVELS] = address(self._table)
-        descriptor[at.LEVEL_COUNT] = len(rows)
+        descriptor[context.LEVELS] = address(self._table)
+        descriptor[context.LEVEL_COUNT] = len(rows)
 
 
 def _place(entry: Entry) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import ofan_cache
 
-# What `preload` has read, for processes that may no longer read it themselves.
+# What `preload` has read, for processes that may not open the folder any more.
 _preloaded: dict[str, bytes] = {}
 
 
@@ -32,7 +32,7 @@ def _content(key: str) -> bytes | None:
 
 
 def preload(keys: Iterable[str]) -> None:
-    """Read some of what is kept: whoever forks switches that become somebody else does it for them.
+    """Read the code of some programs in advance, for switches that are forked as another user.
 
     Not all of it: thousands of programs may have been compiled here.
     """

@@ -16,7 +16,7 @@ from ofan_p4.softswitch.codegen.statements import (
     TakeArguments,
     UseDefault,
 )
-from ofan_p4.softswitch.native import context as at
+from ofan_p4.softswitch.native import context
 from ofan_p4.softswitch.native.build import entry_at, joined, load_word, word, words_at
 from ofan_p4.softswitch.native.cells import Cells
 from ofan_p4.softswitch.native.context import words_for
@@ -36,12 +36,13 @@ class Lookups(Cells):
     """Translates the ways in which tables are searched."""
 
     def _use_default(self, node: UseDefault) -> None:
-        self._b.store(self._descriptor(node.table, at.ENTRIES), self._entry)
+        # The default entry is the first of a table's entries.
+        self._b.store(self._descriptor(node.table, context.ENTRIES), self._entry)
 
     def _resolve(self, node: Resolve) -> None:
-        """Put the action of an entry's member, or of one of its group's, in its place."""
+        """Replace an indirect table's entry by its member, or by one of its group."""
         profile = self._b.gep(self._context, [word(self._places.profile(node.profile))])
-        found = self._b.call(
+        chosen = self._b.call(
             self._shared.helpers.resolve(self._places.choice_words),
             [
                 words_at(self._b, self._b.load(self._entry)),
@@ -49,28 +50,30 @@ class Lookups(Cells):
                 as_type(self._b, self._number(node.key), I64),
             ],
         )
-        self._b.store(found, self._entry)
+        self._b.store(chosen, self._entry)
 
     def _lookup(self, node: Lookup) -> None:
         match node.kind:
             case "exact":
-                found = self._search_exact(node)
+                entry = self._search_exact(node)
             case "rows":
-                found = self._search_rows(node)
+                entry = self._search_rows(node)
             case _:
-                found = self._search_levels(node)
+                entry = self._search_levels(node)
 
-        self._b.store(found, self._entry)
+        # 0 says that none matches; the statements behind it ask for that.
+        self._b.store(entry, self._entry)
 
     def _search_exact(self, node: Lookup) -> Any:
         shape = self._places.of_tables[node.table]
         key = self._key(node.keys)
-        slots = words_at(self._b, self._descriptor(node.table, at.SLOTS))
-        mask = self._descriptor(node.table, at.SLOT_MASK)
+        slots = words_at(self._b, self._descriptor(node.table, context.SLOTS))
+        mask = self._descriptor(node.table, context.SLOT_MASK)
         words = self._words_of(key, shape.key_words)
         found = self._b.call(self._shared.helpers.probe(shape.key_words), [slots, mask, *words])
-        entries = words_at(self._b, self._descriptor(node.table, at.ENTRIES))
+        entries = words_at(self._b, self._descriptor(node.table, context.ENTRIES))
         is_hit = self._b.icmp_unsigned("!=", found, word(0))
+        # The helper returns the index plus 1, and 0 for a miss: the address of a miss is not used.
         entry = entry_at(self._b, entries, shape, self._b.sub(found, word(1)))
         address = self._b.ptrtoint(entry, I64)
         return self._b.select(is_hit, address, word(0))
@@ -91,7 +94,8 @@ class Lookups(Cells):
         for key, count in zip(ranged, shape.range_words, strict=True):
             words += self._words_of(self._number(key.value), count)
 
-        # What helpers take is in this order, and LLVM makes less code where it is computed in it.
+        # The helper takes its arguments in this order; LLVM makes less code where they are computed
+        # so.
         return self._b.call(
             self._shared.helpers.search_rows(shape),
             [*self._searched(node.table), *self._words_of(masked, shape.key_words), *words],
@@ -100,9 +104,9 @@ class Lookups(Cells):
     def _searched(self, table: int) -> list[Any]:
         """Return the levels or rows of a table, how many there are, and its entries."""
         return [
-            words_at(self._b, self._descriptor(table, at.LEVELS)),
-            self._descriptor(table, at.LEVEL_COUNT),
-            words_at(self._b, self._descriptor(table, at.ENTRIES)),
+            words_at(self._b, self._descriptor(table, context.LEVELS)),
+            self._descriptor(table, context.LEVEL_COUNT),
+            words_at(self._b, self._descriptor(table, context.ENTRIES)),
         ]
 
     def _key(self, keys: Sequence[Key]) -> Number:
@@ -121,10 +125,10 @@ class Lookups(Cells):
 
     def _take_arguments(self, node: TakeArguments) -> None:
         entry = words_at(self._b, self._b.load(self._entry))
-        place = at.ENTRY_WORDS
+        place = context.ENTRY_WORDS
         for target in node.targets:
             bits = max(target.bits or 0, 1)
-            # First, for a damaged width says no before there is a load for each of its words.
+            # Before the loads: a damaged program may name a width of millions of words.
             type_ = container(bits)
             words = [load_word(self._b, entry, place + i) for i in range(words_for(bits))]
             place += len(words)
@@ -138,13 +142,14 @@ class Lookups(Cells):
         if any(part.bits > 64 for part in parts):
             raise beyond(Limit.VALUE_SETS)
 
-        masks = [word(at.WORD if mask is None else mask) for mask in node.masks]
+        # A key without a mask compares all of its bits.
+        masks = [word(context.WORD if mask is None else mask) for mask in node.masks]
         place = self._places.value_set(node.number)
         found = self._b.call(
             self._shared.helpers.in_set(len(parts)),
             [
-                words_at(self._b, load_word(self._b, self._context, place + at.SET_MEMBERS)),
-                load_word(self._b, self._context, place + at.SET_SIZE),
+                words_at(self._b, load_word(self._b, self._context, place + context.SET_MEMBERS)),
+                load_word(self._b, self._context, place + context.SET_SIZE),
                 *(as_type(self._b, part, I64) for part in parts),
                 *masks,
             ],

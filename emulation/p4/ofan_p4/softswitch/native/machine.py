@@ -41,7 +41,7 @@ def _machine(speed: int = SPEED) -> Any:
 
 @cache
 def _maker() -> bytes:
-    """Return what decides, beside the program, which code is made: our sources, LLVM, the CPU."""
+    """Return a digest of all that code depends on beside the program: sources, LLVM, the CPU."""
     digest = hashlib.sha256()
     for path in sorted(PACKAGE.glob("*/*.py")):
         digest.update(path.read_bytes())
@@ -54,7 +54,7 @@ def _maker() -> bytes:
 
 
 def identity(source: bytes) -> str:
-    """Return what names a program's code: no two that differ have the same."""
+    """Return the name of a program's code: different code never has the same name."""
     return hashlib.sha256(_maker() + source).hexdigest()
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ofan_p4.softswitch.codegen.program import Program
-from ofan_p4.softswitch.native import context as at
+from ofan_p4.softswitch.native import context
 from ofan_p4.softswitch.native.context import Places
 from ofan_p4.softswitch.native.indexes import NativeIndex
 from ofan_p4.softswitch.native.resources import (
@@ -36,11 +36,12 @@ class Memory:
         has_port: Callable[[int], bool],
     ) -> None:
         self.context: Words = np.zeros(places.size, dtype=np.uint64)
-        self.context[at.DROP] = drop_port
+        self.context[context.DROP] = drop_port
         self.registers = [Cells(array) for array in program.registers]
         counts = [np.zeros((max(array.size, 1), 2), np.int64) for array in program.counters]
         meters = [
-            np.zeros((max(array.size, 1), at.METER_WORDS), np.uint64) for array in program.meters
+            np.zeros((max(array.size, 1), context.METER_WORDS), np.uint64)
+            for array in program.meters
         ]
         self.counters = [
             [Counts(row) for row in rows[: array.size]]
@@ -51,13 +52,13 @@ class Memory:
             for array, rows in zip(program.meters, meters, strict=True)
         ]
 
-        # Kept, as the context only has their addresses.
+        # Referenced here so that they stay alive: the context only has their addresses.
         self._arrays = [*(cells.memory for cells in self.registers), *counts, *meters]
         first = places.registers
         self.context[first : first + len(self._arrays)] = [*map(address, self._arrays)]
 
         self.value_sets = [
-            NativeValueSet(self._words(places.value_set(i), at.SET_WORDS))
+            NativeValueSet(self._words(places.value_set(i), context.SET_WORDS))
             for i in range(len(program.value_sets))
         ]
         self.profiles = [
@@ -65,14 +66,14 @@ class Memory:
                 program,
                 profile.size,
                 places.choice_words,
-                descriptor=self._words(places.profile(i), at.PROFILE_WORDS),
+                descriptor=self._words(places.profile(i), context.PROFILE_WORDS),
                 is_up=is_up,
                 has_port=has_port,
             )
             for i, profile in enumerate(program.profiles())
         ]
         self.indexes = [
-            NativeIndex(spec, shape, self._words(places.table(i), at.TABLE_WORDS))
+            NativeIndex(spec, shape, self._words(places.table(i), context.TABLE_WORDS))
             for i, (spec, shape) in enumerate(zip(program.tables(), places.of_tables, strict=True))
         ]
 

@@ -7,7 +7,7 @@ from typing import Any
 from llvmlite import ir
 
 from ofan_p4.softswitch.meters import GREEN, RED, YELLOW
-from ofan_p4.softswitch.native import context as at
+from ofan_p4.softswitch.native import context
 from ofan_p4.softswitch.native.build import (
     load_word,
     word,
@@ -29,14 +29,14 @@ class MeterCode(MadeOnce):
     def _metered(self, builder: Builder, meter: Any, now: Any, length: Any) -> None:
         room = builder.alloca(I64)
         builder.store(word(GREEN), room)
-        is_on = builder.icmp_unsigned("!=", load_word(builder, meter, at.METER_ON), word(0))
+        is_on = builder.icmp_unsigned("!=", load_word(builder, meter, context.METER_ON), word(0))
         with builder.if_then(is_on):
-            by_bytes = load_word(builder, meter, at.METER_BYTES)
+            by_bytes = load_word(builder, meter, context.METER_BYTES)
             counts_bytes = builder.icmp_unsigned("!=", by_bytes, word(0))
             units = builder.zext(builder.select(counts_bytes, length, word(1)), I128)
             wanted = builder.mul(units, ir.Constant(I128, PS_PER_SECOND))
-            committed = builder.gep(meter, [word(at.METER_COMMITTED)])
-            peak = builder.gep(meter, [word(at.METER_PEAK)])
+            committed = builder.gep(meter, [word(context.METER_COMMITTED)])
+            peak = builder.gep(meter, [word(context.METER_PEAK)])
             fits = self._refilled(builder, committed, now, wanted)
             fits_peak = self._refilled(builder, peak, now, wanted)
             builder.store(word(RED), room)
@@ -49,7 +49,7 @@ class MeterCode(MadeOnce):
                     self._take(builder, committed, wanted)
 
         color = builder.load(room)
-        first = builder.add(word(at.METER_COLORS), builder.mul(color, word(2)))
+        first = builder.add(word(context.METER_COLORS), builder.mul(color, word(2)))
         for i, amount in enumerate((word(1), length)):
             place = builder.gep(meter, [builder.add(first, word(i))])
             builder.store(builder.add(builder.load(place), amount), place)
@@ -58,24 +58,24 @@ class MeterCode(MadeOnce):
 
     def _refilled(self, builder: Builder, bucket: Any, now: Any, wanted: Any) -> Any:
         """Refill a bucket up to now; return whether it holds what is wanted."""
-        last = load_word(builder, bucket, at.LAST)
-        tokens = self._wide(builder, bucket, at.TOKENS)
-        burst = _load128(builder, self._wide(builder, bucket, at.BURST))
+        last = load_word(builder, bucket, context.LAST)
+        tokens = self._wide(builder, bucket, context.TOKENS)
+        burst = _load128(builder, self._wide(builder, bucket, context.BURST))
         # -1 before its first packet.
         is_known = builder.icmp_signed(">=", last, word(0))
         is_later = builder.icmp_signed(">", now, last)
         with builder.if_then(builder.and_(is_known, is_later)):
             passed = builder.zext(builder.sub(now, last), I128)
-            rate = builder.zext(load_word(builder, bucket, at.RATE), I128)
+            rate = builder.zext(load_word(builder, bucket, context.RATE), I128)
             filled = builder.add(_load128(builder, tokens), builder.mul(passed, rate))
             is_full = builder.icmp_signed("<", burst, filled)
             builder.store(builder.select(is_full, burst, filled), tokens, align=8)
 
-        builder.store(now, builder.gep(bucket, [word(at.LAST)]))
+        builder.store(now, builder.gep(bucket, [word(context.LAST)]))
         return builder.icmp_signed(">=", _load128(builder, tokens), wanted)
 
     def _take(self, builder: Builder, bucket: Any, wanted: Any) -> None:
-        tokens = self._wide(builder, bucket, at.TOKENS)
+        tokens = self._wide(builder, bucket, context.TOKENS)
         builder.store(builder.sub(_load128(builder, tokens), wanted), tokens, align=8)
 
     @staticmethod

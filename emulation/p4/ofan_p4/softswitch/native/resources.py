@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ofan_p4.softswitch.codegen.program import Array, Program
 from ofan_p4.softswitch.meters import Meter, Rates
-from ofan_p4.softswitch.native import context as at
+from ofan_p4.softswitch.native import context
 from ofan_p4.softswitch.native.context import WORD, words_for
 from ofan_p4.softswitch.native.slots import Slots, Words, address, words_of
 from ofan_p4.softswitch.profiles import NOTHING, ActionProfile, Choice
@@ -28,6 +28,7 @@ class Cells(Sequence[int]):
         if self._words:
             self.memory: NDArray[Any] = np.zeros((max(array.size, 1), self._words), np.uint64)
         else:
+            # The same types as machine code stores (`values.stored`).
             kind = next(
                 kind
                 for bits, kind in ((8, np.uint8), (16, np.uint16), (32, np.uint32))
@@ -55,6 +56,7 @@ class Cells(Sequence[int]):
 
             return
 
+        # Cut, as a write of the program is.
         value &= (1 << self._bits) - 1
         cells = self.memory[: self._size]
         cells[index] = words_of(value, self._words) if self._words else value
@@ -93,33 +95,36 @@ class NativeMeter(Meter):
     """A meter in memory that machine code executes."""
 
     def __init__(self, by_bytes: bool, words: Words | None = None) -> None:
-        self.words: Words = np.zeros(at.METER_WORDS, dtype=np.uint64) if words is None else words
-        self.words[at.METER_BYTES] = by_bytes
+        self.words: Words = (
+            np.zeros(context.METER_WORDS, dtype=np.uint64) if words is None else words
+        )
+        self.words[context.METER_BYTES] = by_bytes
         super().__init__(by_bytes)
 
     @property
     def colors(self) -> list[list[int]]:
         """The (packets, bytes) of every colour."""
-        counts: list[list[int]] = self.words[at.METER_COLORS :].reshape(3, 2).tolist()
+        counts: list[list[int]] = self.words[context.METER_COLORS :].reshape(3, 2).tolist()
         return counts
 
     @colors.setter
     def colors(self, counts: list[list[int]]) -> None:
-        self.words[at.METER_COLORS :] = [number for pair in counts for number in pair]
+        self.words[context.METER_COLORS :] = [number for pair in counts for number in pair]
 
     def configure(self, rates: Rates | None) -> None:
         """Set the rates, with full buckets; None switches the meter off."""
         self.rates = rates
-        self.words[at.METER_ON] = rates is not None
+        self.words[context.METER_ON] = rates is not None
         if rates is None:
             return
 
         for place, rate, burst in (
-            (at.METER_COMMITTED, rates.cir, rates.cburst),
-            (at.METER_PEAK, rates.pir, rates.pburst),
+            (context.METER_COMMITTED, rates.cir, rates.cburst),
+            (context.METER_PEAK, rates.pir, rates.pburst),
         ):
+            # Tokens are counted in units of 1/PS_PER_SECOND, so that a refill needs no division.
             tokens = words_of(burst * PS_PER_SECOND, 2)
-            self.words[place : place + at.BUCKET_WORDS] = [rate, *tokens, *tokens, WORD]
+            self.words[place : place + context.BUCKET_WORDS] = [rate, *tokens, *tokens, WORD]
 
 
 class NativeValueSet(ValueSetState):
@@ -130,12 +135,12 @@ class NativeValueSet(ValueSetState):
         self._descriptor = descriptor
 
     def replace(self, members: Sequence[tuple[Match, ValueMatch]]) -> None:
-        """Make these the members."""
+        """Replace all members."""
         super().replace(members)
         rows = [[part & WORD for parts in match for part in parts] for _, match in members]
         self._rows = np.array(rows, dtype=np.uint64)
-        self._descriptor[at.SET_MEMBERS] = address(self._rows)
-        self._descriptor[at.SET_SIZE] = len(rows)
+        self._descriptor[context.SET_MEMBERS] = address(self._rows)
+        self._descriptor[context.SET_SIZE] = len(rows)
 
 
 class NativeProfile(ActionProfile):
@@ -157,12 +162,13 @@ class NativeProfile(ActionProfile):
         self.is_settled = False
 
     def _changed(self) -> None:
-        # Many changes come together: what packets see is made before the next of them.
+        # Changes often come many at a time: the arrays are built once, before the next packet.
         self.is_settled = False
 
     def settle(self) -> None:
         """Let packets see the members and groups as they are now."""
         self.is_settled = True
+        # Machine code has only addresses: Python must keep what they point to.
         self._kept: list[Any] = []
         members = Slots(1)
         for i, number in enumerate(self.members):
@@ -175,6 +181,7 @@ class NativeProfile(ActionProfile):
             choices = self._entries(group.choices)
             rows.append([address(choices), len(group.choices)])
 
+        # The first entry does nothing: what a missing member or group leads to.
         entries = self._entries([NOTHING, *self.members.values()])
         table = np.array(rows or [[0, 0]], dtype=np.uint64)
         self._kept += [members, groups, table]
@@ -190,14 +197,14 @@ class NativeProfile(ActionProfile):
     def _entries(self, choices: Sequence[Choice]) -> Words:
         entries: Words = np.zeros((max(1, len(choices)), self._choice_words), dtype=np.uint64)
         for row, (action, data) in zip(entries, choices, strict=False):
-            row[at.ACTION] = action & WORD
+            row[context.ACTION] = action & WORD
             bits = self._program.actions[action].parameter_bits if data else ()
             words = [
                 part
                 for size, value in zip(bits, data, strict=True)
                 for part in words_of(value, words_for(size))
             ]
-            row[at.ENTRY_WORDS : at.ENTRY_WORDS + len(words)] = words
+            row[context.ENTRY_WORDS : context.ENTRY_WORDS + len(words)] = words
 
         self._kept.append(entries)
         return entries

@@ -48,7 +48,7 @@ class Scope(ABC):  # noqa: B024
             if isinstance(argument.type, ir.PointerType):
                 argument.add_attribute("noalias")
 
-        self._given = dict(
+        self._arguments = dict(
             zip((name for name, _ in self.arguments), self._function.args, strict=True)
         )
         entry = self._function.append_basic_block("entry")
@@ -64,7 +64,7 @@ class Scope(ABC):  # noqa: B024
         self._entry = self._rooms.alloca(I64)
         self._wants = self._rooms.alloca(I64)
         self._places = shared.places
-        self._context = words_at(self._rooms, self._given["ctx"])
+        self._context = words_at(self._rooms, self._arguments["ctx"])
 
     def _slot(self, variable: Local | Bytes) -> tuple[Kind, tuple[Any, ...]]:
         if variable.name not in self._slots:

@@ -6,7 +6,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ofan_p4.softswitch.native import context as at
+from ofan_p4.softswitch.native import context
 from ofan_p4.softswitch.native.build import (
     counted,
     entry_at,
@@ -35,6 +35,7 @@ class SearchCode(MadeOnce):
     @staticmethod
     def _probe(builder: Builder, slots: Any, mask: Any, *key: Any) -> None:
         function = builder.function
+        # A slot is a key and, in its last word, the index of its entry plus 1.
         width = word(len(key) + 1)
         first = builder.and_(hashed(builder, key), mask)
         entry = builder.block
@@ -45,6 +46,7 @@ class SearchCode(MadeOnce):
         builder.branch(look)
 
         builder.position_at_end(look)
+        # The place begins where the hash says, and moves on by one each time round.
         place = builder.phi(I64)
         place.add_incoming(first, entry)
         slot = builder.gep(slots, [builder.mul(place, width)])
@@ -53,6 +55,7 @@ class SearchCode(MadeOnce):
         builder.cbranch(builder.icmp_unsigned("==", found, word(0)), done, compare)
 
         builder.position_at_end(compare)
+        # All words of the key are compared without a branch: most probes hit at once.
         same: Any = ir.Constant(I1, 1)
         for i, part in enumerate(key):
             same = builder.and_(
@@ -61,6 +64,7 @@ class SearchCode(MadeOnce):
 
         builder.cbranch(same, done, further)
         builder.position_at_end(further)
+        # Behind the last slot comes the first one.
         place.add_incoming(builder.and_(builder.add(place, word(1)), mask), further)
         builder.branch(look)
         builder.position_at_end(done)
@@ -74,6 +78,8 @@ class SearchCode(MadeOnce):
 
         def body(builder: Builder, levels: Any, count: Any, entries: Any, *key: Any) -> None:
             function = builder.function
+            # A level is a hash table of all entries with one mask: each is probed with the masked
+            # key.
             best = builder.alloca(I64)
             rank = builder.alloca(I64)
             builder.store(word(0), best)
@@ -81,31 +87,34 @@ class SearchCode(MadeOnce):
 
             with counted(builder, count) as (index, leave):
                 level = builder.gep(levels, [builder.mul(index, word(places.level_words))])
+                # Levels come in the order of their best rank.
                 if is_ranked:
                     # No later level can win once its best is no better than what is found.
                     go_on = function.append_basic_block("go_on")
-                    top = load_word(builder, level, at.LEVEL_RANK)
+                    top = load_word(builder, level, context.LEVEL_RANK)
                     builder.cbranch(builder.icmp_signed("<", top, builder.load(rank)), go_on, leave)
                     builder.position_at_end(go_on)
 
+                # Each level has its own mask, so that the key is masked anew for each.
                 masked = [
-                    builder.and_(part, load_word(builder, level, at.LEVEL_WORDS + i))
+                    builder.and_(part, load_word(builder, level, context.LEVEL_WORDS + i))
                     for i, part in enumerate(key)
                 ]
                 found = builder.call(
                     self.probe(key_words),
                     [
-                        words_at(builder, load_word(builder, level, at.LEVEL_SLOTS)),
-                        load_word(builder, level, at.LEVEL_SLOT_MASK),
+                        words_at(builder, load_word(builder, level, context.LEVEL_SLOTS)),
+                        load_word(builder, level, context.LEVEL_SLOT_MASK),
                         *masked,
                     ],
                 )
                 with builder.if_then(builder.icmp_unsigned("!=", found, word(0))):
                     entry = entry_at(builder, entries, places, builder.sub(found, word(1)))
                     if is_ranked:
-                        its = load_word(builder, entry, at.RANK)
-                        with builder.if_then(builder.icmp_signed("<", its, builder.load(rank))):
-                            builder.store(its, rank)
+                        entry_rank = load_word(builder, entry, context.RANK)
+                        is_better = builder.icmp_signed("<", entry_rank, builder.load(rank))
+                        with builder.if_then(is_better):
+                            builder.store(entry_rank, rank)
                             builder.store(builder.ptrtoint(entry, I64), best)
                     else:
                         builder.store(builder.ptrtoint(entry, I64), best)
@@ -132,17 +141,20 @@ class SearchCode(MadeOnce):
 
         def body(builder: Builder, rows: Any, count: Any, entries: Any, *key: Any) -> None:
             function = builder.function
+            # Rows are searched one after the other, in the order of their rank: the first that fits
+            # wins.
             with counted(builder, count) as (index, _):
                 row = builder.gep(rows, [builder.mul(index, word(places.row_words))])
                 fits: Any = ir.Constant(I1, 1)
                 for i, part in enumerate(key[:key_words]):
-                    mask = load_word(builder, row, at.ROW_WORDS + i)
-                    value = load_word(builder, row, at.ROW_WORDS + key_words + i)
+                    mask = load_word(builder, row, context.ROW_WORDS + i)
+                    value = load_word(builder, row, context.ROW_WORDS + key_words + i)
                     fits = builder.and_(
                         fits, builder.icmp_unsigned("==", builder.and_(part, mask), value)
                     )
 
-                place = at.ROW_WORDS + 2 * key_words
+                # Behind masks and values a row has the two ends of each range.
+                place = context.ROW_WORDS + 2 * key_words
                 rest = list(key[key_words:])
                 for words in places.range_words:
                     number = joined(builder, rest[:words])
@@ -178,28 +190,33 @@ class SearchCode(MadeOnce):
 
         def body(builder: Builder, entry: Any, profile: Any, key: Any) -> None:
             size = word(8 * choice_words)
-            target = load_word(builder, entry, at.ENTRY_WORDS)
-            kind = load_word(builder, entry, at.ACTION)
-            nothing = load_word(builder, profile, at.MEMBERS)
+            # An entry of an indirect table holds a number where others hold arguments: of a member
+            # or group.
+            target = load_word(builder, entry, context.ENTRY_WORDS)
+            kind = load_word(builder, entry, context.ACTION)
+            nothing = load_word(builder, profile, context.MEMBERS)
             is_member = builder.icmp_signed("==", kind, word(USE_MEMBER))
 
             with builder.if_then(is_member):
                 # Member i is the entry behind i others; the first does nothing, like index 0.
-                found = self._find(builder, profile, at.MEMBER_SLOTS, target)
+                found = self._find(builder, profile, context.MEMBER_SLOTS, target)
                 builder.ret(builder.add(nothing, builder.mul(found, size)))
 
-            found = self._find(builder, profile, at.GROUP_SLOTS, target)
+            found = self._find(builder, profile, context.GROUP_SLOTS, target)
+            # A group that is not there, or that has no live member, does nothing.
             with builder.if_then(builder.icmp_unsigned("==", found, word(0))):
                 builder.ret(nothing)
 
-            groups = words_at(builder, load_word(builder, profile, at.GROUPS))
-            place = builder.mul(builder.sub(found, word(1)), word(at.GROUP_WORDS))
+            groups = words_at(builder, load_word(builder, profile, context.GROUPS))
+            place = builder.mul(builder.sub(found, word(1)), word(context.GROUP_WORDS))
             group = builder.gep(groups, [place])
-            count = load_word(builder, group, at.GROUP_SIZE)
+            count = load_word(builder, group, context.GROUP_SIZE)
             with builder.if_then(builder.icmp_unsigned("==", count, word(0))):
                 builder.ret(nothing)
 
-            choices = load_word(builder, group, at.GROUP_CHOICES)
+            choices = load_word(builder, group, context.GROUP_CHOICES)
+            # The selector: the hash of the packet, modulo the number of choices (a weight is
+            # repeated).
             chosen = builder.mul(builder.urem(key, count), size)
             builder.ret(builder.add(choices, chosen))
 
@@ -213,14 +230,17 @@ class SearchCode(MadeOnce):
     def in_set(self, parts: int) -> ir.Function:
         """Return `i1 in_set(members, count, key..., masks...)`."""
 
-        def body(builder: Builder, members: Any, size: Any, *given: Any) -> None:
+        def body(builder: Builder, members: Any, size: Any, *values_and_masks: Any) -> None:
             function = builder.function
             with counted(builder, size) as (index, _):
-                row = builder.gep(members, [builder.mul(index, word(at.PART_WORDS * parts))])
+                row = builder.gep(members, [builder.mul(index, word(context.PART_WORDS * parts))])
                 fits: Any = ir.Constant(I1, 1)
-                for i, (value, mask) in enumerate(zip(given[:parts], given[parts:], strict=True)):
+                values, masks = values_and_masks[:parts], values_and_masks[parts:]
+                for i, (value, mask) in enumerate(zip(values, masks, strict=True)):
+                    # A part is a single value under a mask, or a range: then both of its ends
+                    # differ.
                     low, high, bits = (
-                        load_word(builder, row, at.PART_WORDS * i + j) for j in range(3)
+                        load_word(builder, row, context.PART_WORDS * i + j) for j in range(3)
                     )
                     wanted = builder.and_(builder.and_(low, bits), mask)
                     same = builder.icmp_unsigned("==", builder.and_(value, bits), wanted)

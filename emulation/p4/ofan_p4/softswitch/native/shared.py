@@ -1,4 +1,4 @@
-"""What the translations of a program's two functions have in common."""
+"""What the translations of ingress and egress share."""
 
 from __future__ import annotations
 
@@ -77,20 +77,20 @@ class Interface:
     logs: Mapping[int, tuple[str, int]]
 
     def as_json(self) -> str:
-        """Return it as text."""
+        """Return the interface as text, to be kept beside the code."""
         lists = [[*key, *places] for key, places in self.requests.places.items()]
         logs = [[number, *message] for number, message in self.logs.items()]
         return json.dumps([self.state_bytes, self.requests.size, lists, logs])
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Interface:
-        """Return what `as_json` has written."""
+        """Return the interface that `as_json` has written."""
         size, words, lists, logs = json.loads(text)
         places = {(name, number): tuple(map(tuple, rest)) for name, number, *rest in lists}
         return cls(
             size,
             RequestLayout(places, words),
-            {number: (said, count) for number, said, count in logs},
+            {number: (message, count) for number, message, count in logs},
         )
 
 
@@ -116,7 +116,7 @@ class Shared:
 
     @classmethod
     def of(cls, program: Program, assembly: Assembly) -> Shared:
-        """Return what there is before either is translated."""
+        """Return what both functions share, before either is translated."""
         module = ir.Module("program")
         layout = StateLayout.of((POSITION, *assembly.state))
         return cls(program, places(program), layout, module, Helpers(module))

@@ -10,7 +10,7 @@ from llvmlite import ir
 from ofan_p4.softswitch.codegen import statements as code
 from ofan_p4.softswitch.codegen.nodes import Binary, Expression, Shift
 from ofan_p4.softswitch.codegen.packet_nodes import Cell
-from ofan_p4.softswitch.native import context as at
+from ofan_p4.softswitch.native import context
 from ofan_p4.softswitch.native.asking import Asking
 from ofan_p4.softswitch.native.build import load_word, word
 from ofan_p4.softswitch.native.calls import Calls
@@ -18,13 +18,13 @@ from ofan_p4.softswitch.native.cells import Cells
 from ofan_p4.softswitch.native.expressions import Expressions
 from ofan_p4.softswitch.native.frames import Frames
 from ofan_p4.softswitch.native.lookups import Lookups
+from ofan_p4.softswitch.native.missing_rules import no_rule
 from ofan_p4.softswitch.native.scope import CodeRules, NumberRules, TruthRules
-from ofan_p4.softswitch.native.unsaid import unsaid
 from ofan_p4.softswitch.native.values import I32, I64, Limit, as_type, beyond, constant
 
 
 class Function(Asking):
-    """Translates one of the two functions."""
+    """Translates one of the two functions, statement by statement."""
 
     def translate(self) -> None:
         """Build the function."""
@@ -32,16 +32,18 @@ class Function(Asking):
         if not self._b.block.is_terminated:
             self._b.unreachable()
 
+        # Only now all variables have their room, which the first block makes.
         self._rooms.branch(self._body)
 
     def _block(self, statements: Iterable[code.Statement]) -> None:
         for statement in statements:
+            # Behind a return or a break nothing is reached, and LLVM takes no code there.
             if self._b.block.is_terminated:
                 return
 
             rule = self.CODE.get(type(statement))
             if rule is None:
-                raise unsaid(statement)
+                raise no_rule(statement)
 
             rule(self, statement)
 
@@ -60,10 +62,11 @@ class Function(Asking):
 
             self._b.store(as_type(self._b, value, I64), self._b.gep(room, [word(i)]))
 
+        # The text stays in Python: machine code passes on its number and the values.
         number = len(self._shared.logs)
         self._shared.logs[number] = node.text, len(node.values)
         kind = ir.FunctionType(ir.VoidType(), [I64, I64.as_pointer()]).as_pointer()
-        log = self._b.inttoptr(load_word(self._b, self._context, at.LOG), kind)
+        log = self._b.inttoptr(load_word(self._b, self._context, context.LOG), kind)
         self._b.call(log, [word(number), room])
 
     def _if(self, node: code.If) -> None:
@@ -103,6 +106,7 @@ class Function(Asking):
 
     def _breakable(self, body: code.Statements, after: Any) -> None:
         """Translate statements whose breaks lead to a block."""
+        # A break leads out of the innermost of these, as in Python.
         self._leave.append(after)
         self._block(body)
         self._leave.pop()
@@ -116,9 +120,10 @@ class Function(Asking):
         after = self._function.append_basic_block("done")
         self._b.branch(head)
         self._b.position_at_end(head)
-        made = self._b.load(count)
-        self._b.store(self._b.add(made, ir.Constant(I32, 1)), count)
-        is_more = self._b.icmp_unsigned("<", made, ir.Constant(I32, node.most))
+        # A graph with cycles may go round for ever: so many blocks are enough for any packet.
+        turns = self._b.load(count)
+        self._b.store(self._b.add(turns, ir.Constant(I32, 1)), count)
+        is_more = self._b.icmp_unsigned("<", turns, ir.Constant(I32, node.most))
         self._b.cbranch(is_more, body, after)
         self._b.position_at_end(body)
         self._breakable(node.body, after)
@@ -139,8 +144,8 @@ class Function(Asking):
 
     def _move(self, node: code.Move) -> None:
         # All of the right side first: elements of a stack move over one another.
-        found = [self._value(value) for value in node.values]
-        for target, value in zip(node.targets, found, strict=True):
+        values = [self._value(value) for value in node.values]
+        for target, value in zip(node.targets, values, strict=True):
             self._set(target, value)
 
     def _change(self, node: code.Change) -> None:

@@ -1,7 +1,7 @@
 """From the nodes of a program to LLVM IR.
 
-Each node has its rule in one of the classes that `Function` is made of; what has none raises
-UnsupportedError, and the Python engine runs the program.
+Each kind of node has a rule in one of the classes that `Function` is made of. A node without a rule
+raises UnsupportedError, and the Python engine runs the program.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from ofan_p4.softswitch.codegen.statements import (
 )
 from ofan_p4.softswitch.codegen.variables import POSITION
 from ofan_p4.softswitch.native.build import word
+from ofan_p4.softswitch.native.missing_rules import no_rule, without_rule
 from ofan_p4.softswitch.native.scope import CodeRules, NumberRules
 from ofan_p4.softswitch.native.shared import (
     ASKED,
@@ -38,7 +39,6 @@ from ofan_p4.softswitch.native.shared import (
     Translation,
 )
 from ofan_p4.softswitch.native.statements import Function
-from ofan_p4.softswitch.native.unsaid import unsaid, without_rule
 from ofan_p4.softswitch.native.values import (
     I1,
     I32,
@@ -82,7 +82,9 @@ class Ingress(Function):
     )
 
     def _return(self, node: ReturnIngress) -> None:
-        base = self._given[names.STATE]
+        base = self._arguments[names.STATE]
+        # The state block begins with what the switch must know at once: port, group, priority,
+        # growth.
         outcome = self._b.bitcast(base, I32.as_pointer())
         for i, part in enumerate(node.outcome):
             number = as_type(self._b, self._number(part), I32)
@@ -109,10 +111,11 @@ class Egress(Function):
     )
 
     def _take_state(self, _node: TakeState) -> None:
+        # How long the frame is in the end, and how much of it is written so far.
         self._sent = self._rooms.alloca(I64)
-        self._at = self._rooms.alloca(I64)
+        self._end = self._rooms.alloca(I64)
         layout = self._shared.state
-        base = self._given[names.STATE]
+        base = self._arguments[names.STATE]
         variables = {variable.name: variable for variable in layout.variables}
         for name, place in layout.places.items():
             kind = layout.kinds[name]
@@ -120,6 +123,7 @@ class Egress(Function):
             if isinstance(kind, NumberKind):
                 type_ = kind.memory[0]
                 pointer = self._b.bitcast(address, type_.as_pointer())
+                # Memory has it in fewer bits than it is computed in.
                 value = self._b.load(pointer, align=alignment(type_))
                 wide = kind.type
                 if type_.width < wide.width:
@@ -129,6 +133,8 @@ class Egress(Function):
                 continue
 
             pointer = self._b.bitcast(address, I32.as_pointer())
+            # Bytes travel as an offset into the frame; their number only where it differs by
+            # packet.
             size = (
                 ir.Constant(I32, kind.size)
                 if kind.size is not None
@@ -137,7 +143,7 @@ class Egress(Function):
             self._set(variables[name], Place(self._b.load(pointer), size))
 
     def _make_frame(self, node: MakeFrame) -> None:
-        self._b.store(word(0), self._at)
+        self._b.store(word(0), self._end)
         for piece in node.pieces:
             self._piece(piece)
 
@@ -146,33 +152,34 @@ class Egress(Function):
 
     def _piece(self, node: Expression) -> None:
         match node:
+            # A header that is left out where it is invalid.
             case nodes.Choice(test=test, yes=piece):
                 with self._b.if_then(self._truth(test)):
                     self._piece(piece)
             case packet_nodes.Pack():
-                start = self._b.load(self._at)
-                size = self._pack(node, self._given["out"], start)
-                self._b.store(self._b.add(start, word(size)), self._at)
+                start = self._b.load(self._end)
+                size = self._pack(node, self._arguments["out"], start)
+                self._b.store(self._b.add(start, word(size)), self._end)
             case packet_nodes.Payload():
                 self._payload()
             case nodes.Bytes():
                 self._emit(node)
             case _:
-                raise unsaid(node)
+                raise no_rule(node)
 
     def _emit(self, node: nodes.Bytes) -> None:
-        found = self._bytes(node)
-        start = self._b.load(self._at)
-        place = self._b.gep(self._given["out"], [start])
-        if isinstance(found.size, ir.Constant):
-            size = int(found.size.constant)
+        data = self._bytes(node)
+        start = self._b.load(self._end)
+        place = self._b.gep(self._arguments["out"], [start])
+        if isinstance(data.size, ir.Constant):
+            size = int(data.size.constant)
             if not size:
                 return
 
-            is_there = self._b.icmp_signed("!=", found.offset, ir.Constant(I32, NOTHING))
+            is_there = self._b.icmp_signed("!=", data.offset, ir.Constant(I32, NOTHING))
             with self._b.if_then(is_there):
-                self._copy(found, place, size)
-                self._b.store(self._b.add(start, word(size)), self._at)
+                self._copy(data, place, size)
+                self._b.store(self._b.add(start, word(size)), self._end)
 
             return
 
@@ -181,30 +188,32 @@ class Egress(Function):
             raise beyond(Limit.VARBITS)
 
         most = word(node.most)
-        size = self._b.zext(found.size, I64)
+        size = self._b.zext(data.size, I64)
         size = self._b.select(self._b.icmp_unsigned("<", size, most), size, most)
-        is_real = self._b.icmp_signed(">=", found.offset, ir.Constant(I32, 0))
+        is_real = self._b.icmp_signed(">=", data.offset, ir.Constant(I32, 0))
         with self._b.if_then(is_real):
-            origin = self._b.gep(self._given[names.DATA], [self._b.sext(found.offset, I64)])
+            origin = self._b.gep(self._arguments[names.DATA], [self._b.sext(data.offset, I64)])
             self._copy_memory(place, origin, size)
 
-        self._b.store(self._b.add(start, size), self._at)
+        self._b.store(self._b.add(start, size), self._end)
 
     def _copy_memory(self, to: Any, origin: Any, size: Any) -> None:
+        # Source and target are different frames: they never overlap.
         copy = self._shared.module.declare_intrinsic("llvm.memcpy", [POINTER, POINTER, I64])
         self._b.call(copy, [to, origin, size, ir.Constant(I1, 0)])
 
     def _payload(self) -> None:
         """Copy what is in memory of the rest of the frame, and count all of it."""
         position = as_type(self._b, self._number(POSITION), I64)
-        start = self._b.load(self._at)
-        in_memory = self._b.sub(self._given["avail"], position)
+        start = self._b.load(self._end)
+        # The caller may hand over only the beginning of a frame, and sends the rest itself.
+        in_memory = self._b.sub(self._arguments["avail"], position)
         is_some = self._b.icmp_signed(">", in_memory, word(0))
         with self._b.if_then(is_some):
-            origin = self._b.gep(self._given[names.DATA], [position])
-            self._copy_memory(self._b.gep(self._given["out"], [start]), origin, in_memory)
+            origin = self._b.gep(self._arguments[names.DATA], [position])
+            self._copy_memory(self._b.gep(self._arguments["out"], [start]), origin, in_memory)
 
-        rest = self._b.sub(self._given[names.SIZE], position)
+        rest = self._b.sub(self._arguments[names.SIZE], position)
         rest = self._b.select(self._b.icmp_signed(">", rest, word(0)), rest, word(0))
         self._b.store(self._b.add(start, rest), self._sent)
 
@@ -214,6 +223,8 @@ class Egress(Function):
     def _return(self, node: ReturnEgress) -> None:
         length = word(DROPPED) if node.is_dropped else self._b.load(self._sent)
         wants = self._b.load(self._wants)
+        # One result for two things: a length, or, below DROPPED, the bits of the requests. The
+        # length then stands beside the requests.
         asks = self._b.icmp_unsigned("!=", wants, word(0))
         with self._b.if_then(asks):
             self._b.store(length, self._b.gep(self._asked(), [word(FRAME_WORD)]))
@@ -231,7 +242,7 @@ class Egress(Function):
     NUMBERS: ClassVar[NumberRules] = {**Function.NUMBERS, packet_nodes.FrameLength: _frame_length}
 
 
-# What no rule is needed for, as the rules of others say it.
+# Nodes without a rule of their own: the rules of the nodes around them translate them.
 _WITHIN = frozenset(
     {
         nodes.Zeros,
@@ -249,7 +260,7 @@ _WITHIN = frozenset(
 
 
 def unsupported() -> Iterator[tuple[str, str]]:
-    """Yield what has no machine code, by the names that errors say, and what it means."""
+    """Yield the name of each node or limit that has no machine code, and what it means."""
     rules = (
         rules
         for function in (Ingress, Egress)

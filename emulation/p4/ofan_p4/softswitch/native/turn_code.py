@@ -24,7 +24,7 @@ import numpy as np
 from llvmlite import ir
 from numpy.typing import NDArray
 
-from ofan_p4.softswitch.native import burst_code as at
+from ofan_p4.softswitch.native import burst_code
 from ofan_p4.softswitch.native.build import counted, load_word, word
 from ofan_p4.softswitch.native.values import I16, I32, I64, POINTER, Builder
 
@@ -32,7 +32,7 @@ TURNS = "turns"
 
 # How turns end, beside the ends of a burst: another socket has something, or a signal has come; the
 # deadline is over; an interface has failed; it has not taken all that it was given.
-OTHERS, DUE, FAILED, UNSENT = range(at.ASKED_EGRESS + 1, at.ASKED_EGRESS + 5)
+OTHERS, DUE, FAILED, UNSENT = range(burst_code.ASKED_EGRESS + 1, burst_code.ASKED_EGRESS + 5)
 
 NEVER = -1
 
@@ -161,7 +161,7 @@ class _Turns:
         b = self._b
         found = self._found(index)
         with b.if_then(b.icmp_unsigned("!=", found, I16(0))):
-            b.store(index, b.gep(self._report, [word(at.PORT)]))
+            b.store(index, b.gep(self._report, [word(burst_code.PORT)]))
             failed = b.and_(found, I16(FAILURES))
             with b.if_then(b.icmp_unsigned("!=", failed, I16(0))):
                 b.ret(word(FAILED))
@@ -174,14 +174,14 @@ class _Turns:
                     *(since_ps, self._budget, self._growth, self._report),
                 ],
             )
-            with b.if_then(b.icmp_unsigned(">", end, word(at.MORE))):
+            with b.if_then(b.icmp_unsigned(">", end, word(burst_code.MORE))):
                 b.ret(end)
 
     def _send(self, index: Any) -> None:
         """Have the kernel send what a ring holds; Python tries again what it has not taken."""
         b = self._b
-        port = b.gep(self._ports, [b.mul(index, word(at.PORT_WORDS))])
-        pending = b.gep(port, [word(at.TX_PENDING)])
+        port = b.gep(self._ports, [b.mul(index, word(burst_code.PORT_WORDS))])
+        pending = b.gep(port, [word(burst_code.TX_PENDING)])
         with b.if_then(b.icmp_unsigned("!=", b.load(pending), word(0))):
             kind = ir.FunctionType(I64, [I32, POINTER, I64, I32])
             sent = b.call(
@@ -189,12 +189,14 @@ class _Turns:
                 [self._socket(index), POINTER(None), word(0), I32(MSG_DONTWAIT)],
             )
             # The one that was put last goes last.
-            frames = load_word(b, port, at.TX_FRAMES)
-            before = b.add(load_word(b, port, at.TX_NEXT), b.sub(frames, word(1)))
-            offset = b.mul(b.urem(before, frames), load_word(b, port, at.TX_SIZE))
-            status = b.inttoptr(b.add(load_word(b, port, at.TX_BASE), offset), I32.as_pointer())
+            frames = load_word(b, port, burst_code.TX_FRAMES)
+            before = b.add(load_word(b, port, burst_code.TX_NEXT), b.sub(frames, word(1)))
+            offset = b.mul(b.urem(before, frames), load_word(b, port, burst_code.TX_SIZE))
+            status = b.inttoptr(
+                b.add(load_word(b, port, burst_code.TX_BASE), offset), I32.as_pointer()
+            )
             is_left = b.icmp_unsigned(
-                "==", b.load_atomic(status, "acquire", 4), I32(at.TP_STATUS_SEND_REQUEST)
+                "==", b.load_atomic(status, "acquire", 4), I32(burst_code.TP_STATUS_SEND_REQUEST)
             )
             is_refused = b.icmp_signed("<", sent, word(0))
             with b.if_then(b.or_(is_left, is_refused)):

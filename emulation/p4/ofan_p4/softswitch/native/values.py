@@ -28,11 +28,11 @@ Builder: TypeAlias = ir.IRBuilder
 
 
 class UnsupportedError(Exception):
-    """Something that only the Python engine takes; the message says what."""
+    """Something that only the Python engine can run; the message says what."""
 
 
 class Limit(Enum):
-    """What machine code does not take of nodes that it can say."""
+    """Why machine code refuses a node that it has a rule for."""
 
     NUMBERS = f"a number of more than {MAX_BITS:,} bits"
     DIVISIONS = "a division of more than 64 bits, or of a negative number, in a hash or a timestamp"
@@ -85,6 +85,7 @@ def container(bits: int) -> ir.IntType:
 
 def stored(bits: int) -> ir.IntType:
     """Return the type that numbers of so many bits are kept in."""
+    # Memory has the smaller types that computing does not need: a byte for a flag.
     for width in (8, 16, 32):
         if bits <= width:
             return ir.IntType(width)
@@ -138,6 +139,7 @@ def wrapped(builder: Builder, number: Number, bits: int) -> Number:
 
     type_ = container(bits)
     value = as_type(builder, number, type_)
+    # Up to the top of the container and back: the arithmetic shift copies the sign bit.
     spare = type_.width - bits
     if spare:
         by = ir.Constant(type_, spare)
@@ -149,6 +151,7 @@ def wrapped(builder: Builder, number: Number, bits: int) -> Number:
 def common(builder: Builder, left: Number, right: Number) -> tuple[Any, Any, int, bool]:
     """Return both numbers in one container that holds either, with the bits and whether signed."""
     is_signed = left.is_signed or right.is_signed
+    # One signed side makes both signed: an unsigned one needs a bit more then, for its sign.
     bits = max(left.signed_bits, right.signed_bits) if is_signed else max(left.bits, right.bits, 1)
     type_ = container(bits)
     return as_type(builder, left, type_), as_type(builder, right, type_), bits, is_signed
@@ -157,6 +160,7 @@ def common(builder: Builder, left: Number, right: Number) -> tuple[Any, Any, int
 def added(builder: Builder, left: Number, right: Number, op: str) -> Number:
     """Return the exact sum, difference or product (`op` is add, sub or mul)."""
     is_signed = left.is_signed or right.is_signed or op == "sub"
+    # A product needs the bits of both sides, a sum or difference one more than the longer side.
     if op == "mul":
         bits = left.signed_bits + right.signed_bits if is_signed else left.bits + right.bits
     else:
@@ -188,17 +192,17 @@ def bitwise(builder: Builder, left: Number, right: Number, op: str) -> Number:
             builder.and_(as_type(builder, left, type_), as_type(builder, right, type_)), bits
         )
 
-    one, other, bits, is_signed = common(builder, left, right)
-    return Number(getattr(builder, op)(one, other), bits, is_signed)
+    first, second, bits, is_signed = common(builder, left, right)
+    return Number(getattr(builder, op)(first, second), bits, is_signed)
 
 
 def compared(builder: Builder, op: str, left: Number, right: Number) -> Any:
     """Return a comparison of two numbers, whatever their ranges, as one bit."""
-    one, other, _, is_signed = common(builder, left, right)
-    return (builder.icmp_signed if is_signed else builder.icmp_unsigned)(op, one, other)
+    first, second, _, is_signed = common(builder, left, right)
+    return (builder.icmp_signed if is_signed else builder.icmp_unsigned)(op, first, second)
 
 
 def selected(builder: Builder, condition: Any, left: Number, right: Number) -> Number:
     """Return one of two numbers."""
-    one, other, bits, is_signed = common(builder, left, right)
-    return Number(builder.select(condition, one, other), bits, is_signed)
+    first, second, bits, is_signed = common(builder, left, right)
+    return Number(builder.select(condition, first, second), bits, is_signed)

@@ -1,4 +1,4 @@
-"""What machine code cannot say: nodes without a rule, told by their names."""
+"""Nodes that have no machine code, and the error that names them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from ofan_p4.softswitch.codegen.kinds import EXPRESSIONS, STATEMENTS
 from ofan_p4.softswitch.native.values import UnsupportedError
 
 
-def unsaid(node: Any) -> UnsupportedError:
+def no_rule(node: Any) -> UnsupportedError:
     """Return the error that a node has no rule."""
     return UnsupportedError(f"{type(node).__name__}: {_meaning(type(node))}")
 
 
-def without_rule(said: Collection[type]) -> Iterator[tuple[str, str]]:
-    """Yield the names of the nodes that are not among those which are said, and what they mean."""
+def without_rule(translated: Collection[type]) -> Iterator[tuple[str, str]]:
+    """Yield the name and the meaning of each kind of node that is not among the translated ones."""
     for kind in (*EXPRESSIONS, *STATEMENTS):
-        if kind not in said:
+        if kind not in translated:
             yield kind.__name__, _meaning(kind)
 
 
