@@ -1,4 +1,4 @@
-"""Options that are numbers: NaN is within every range, and nobody waits for infinity."""
+"""Numbers as options: NaN would pass every check of a range, and infinity would never end."""
 
 import math
 from typing import Any

@@ -57,7 +57,7 @@ def test_entries_have_handles_and_are_dumped(running: Any) -> None:
         ("table_add l2 send 1 2 => 1", "Error: table I.l2 has 1 key fields, found 2"),
         ("table_add l2 send 1 =>", "Error: action I.send takes 1 parameters, found 0"),
         ("table_add l2 rewrite 1 => 1 1", "Error: table I.l2 has no action rewrite"),
-        ("table_add nowhere send 1 => 1", "Error: the table name nowhere is nobody's"),
+        ("table_add nowhere send 1 => 1", "Error: no table is called nowhere"),
         ("table_add fixed NoAction 1 =>", "Invalid table operation (IMMUTABLE_TABLE_ENTRIES)"),
         ("table_add spread send 1 => 1", "Invalid table operation (WRONG_TABLE_TYPE)"),
         ("table_delete l2 5", "Invalid table operation (INVALID_HANDLE)"),

@@ -99,7 +99,7 @@ def _original_column(expanded: str, original: str, column: int) -> int:
 def _common_prefix(first: str, second: str) -> int:
     pairs = zip(first, second, strict=False)
     return next(
-        (at for at, (one, other) in enumerate(pairs) if one != other), min(len(first), len(second))
+        (i for i, (left, right) in enumerate(pairs) if left != right), min(len(first), len(second))
     )
 
 
@@ -136,7 +136,7 @@ class Span(NamedTuple):
 
 
 class CompileError(Exception):
-    """What is wrong with a program, and where.
+    """An error of a program, with its place.
 
     `str()` is the full diagnostic with source line and caret.
     """
@@ -157,7 +157,7 @@ class CompileError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CompileWarning:
-    """What is probably wrong with a program that can be compiled.
+    """A probable mistake of a program that can be compiled nevertheless.
 
     `kind` is the word by which it can be disabled, or made an error.
     """

@@ -15,7 +15,7 @@ from typing import Any
 import pcpp
 
 from ofan_p4.compiler.diagnostics import CompileError, Location, Marker, Source, named
-from ofan_p4.compiler.strings import prepare, spliced, whole
+from ofan_p4.compiler.strings import prepare, restored, spliced
 
 P4INCLUDE = Path(__file__).parent / "p4include"
 
@@ -93,7 +93,7 @@ def _pieces(preprocessor: _Preprocessor, name: str) -> Iterator[tuple[str, int, 
     """Yield (file, line, text) of every token that survives."""
     try:
         while token := preprocessor.token():
-            yield getattr(token, "source", None) or name, token.lineno, whole(token.value)
+            yield getattr(token, "source", None) or name, token.lineno, restored(token.value)
     except CompileError:
         raise
     # pcpp evaluates `#if` itself and raises whatever Python does there.

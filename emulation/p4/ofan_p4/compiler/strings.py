@@ -1,6 +1,6 @@
 """What the C preprocessor must not see: comments, and strings of several lines.
 
-Comments become blanks, so that all the rest keeps its line and column. C knows no strings of
+Comments become blanks, so that everything else keeps its line and column. C knows no strings of
 several lines, but P4 does, and programs have `#if` in the middle of them: every line of such a
 string becomes a string of its own, with a mark that `whole` takes away again.
 """
@@ -27,12 +27,14 @@ _CONTINUATION = re.compile(r"\\[ \t]*\r?\n")
 def spliced(text: str) -> str:
     """Join lines that end in a backslash, even in the middle of a name, and make up for them."""
     return _CONTINUED.sub(
-        lambda found: _CONTINUATION.sub("", found[0]) + "\n" * len(_CONTINUATION.findall(found[0])),
+        lambda matched: (
+            _CONTINUATION.sub("", matched[0]) + "\n" * len(_CONTINUATION.findall(matched[0]))
+        ),
         text,
     )
 
 
-def whole(token: str) -> str:
+def restored(token: str) -> str:
     """Return a token of the preprocessor as it stands in the program."""
     match token[1:2]:
         case "\x01":
@@ -64,14 +66,14 @@ def prepare(text: str) -> Prepared:
     if scanner.inside == "comment":
         row, fed, seen = scanner.opened
         rest = lines[row][seen:]
-        scanner.made.fed[row:] = [scanner.made.fed[row][:fed] + rest, *lines[row + 1 :]]
+        scanner.prepared.fed[row:] = [scanner.prepared.fed[row][:fed] + rest, *lines[row + 1 :]]
 
-    return scanner.made
+    return scanner.prepared
 
 
 @dataclass(slots=True)
 class _Scanner:
-    made: Prepared = field(default_factory=Prepared)
+    prepared: Prepared = field(default_factory=Prepared)
     inside: str = ""
     # Row and columns (fed, seen) of a comment that is open.
     opened: tuple[int, int, int] = (0, 0, 0)
@@ -85,82 +87,82 @@ class _Scanner:
         if self.inside == "string" and _DIRECTIVE.match(line):
             self._add(line)
         else:
-            at = 0
-            while at < len(line):
-                at = self._piece(line, at)
+            column = 0
+            while column < len(line):
+                column = self._piece(line, column)
 
         # A comment does not end a directive: what stands behind it belongs to the line above.
-        if self._directive is not None and self._directive < len(self.made.fed):
-            self.made.fed[self._directive] += self._fed
+        if self._directive is not None and self._directive < len(self.prepared.fed):
+            self.prepared.fed[self._directive] += self._fed
             self._fed = ""
 
         if self.inside != "comment":
             self._directive = None
 
-        self.made.fed.append(self._fed)
-        self.made.seen.append(self._seen)
+        self.prepared.fed.append(self._fed)
+        self.prepared.seen.append(self._seen)
 
     def _add(self, text: str, mark: str = "") -> None:
         self._fed += f'"{mark}{text}"' if mark else text
         self._seen += text
 
-    def _piece(self, line: str, at: int) -> int:
+    def _piece(self, line: str, column: int) -> int:
         """Take what stands at a column; return the one behind it."""
         match self.inside:
             case "string":
-                return self._string(line, at)
+                return self._string(line, column)
             case "comment":
-                return self._comment(line, at)
+                return self._comment(line, column)
             case _:
-                return self._code(line, at)
+                return self._code(line, column)
 
-    def _string(self, line: str, at: int) -> int:
-        found = _STRING_END.match(line, at)
-        if found is None:
-            self._add(line[at:], _MIDDLE)
+    def _string(self, line: str, column: int) -> int:
+        matched = _STRING_END.match(line, column)
+        if matched is None:
+            self._add(line[column:], _MIDDLE)
             return len(line)
 
         self.inside = ""
         # The mark stands for the quote that the token has anyway.
-        self._fed += f'"{_END}{found[0][:-1]}"'
-        self._seen += found[0]
-        return found.end()
+        self._fed += f'"{_END}{matched[0][:-1]}"'
+        self._seen += matched[0]
+        return matched.end()
 
-    def _comment(self, line: str, at: int) -> int:
-        end = line.find("*/", at)
+    def _comment(self, line: str, column: int) -> int:
+        end = line.find("*/", column)
         if end < 0:
-            self._add(" " * (len(line) - at))
+            self._add(" " * (len(line) - column))
             return len(line)
 
         self.inside = ""
-        self._add(" " * (end + 2 - at))
+        self._add(" " * (end + 2 - column))
         return end + 2
 
-    def _code(self, line: str, at: int) -> int:
-        found = _TOKEN.search(line, at)
-        if found is None:
-            self._add(line[at:])
+    def _code(self, line: str, column: int) -> int:
+        matched = _TOKEN.search(line, column)
+        if matched is None:
+            self._add(line[column:])
             return len(line)
 
-        self._add(line[at : found.start()])
-        match found.lastgroup:
+        self._add(line[column : matched.start()])
+        match matched.lastgroup:
             case "string":
-                self._add(found[0])
+                self._add(matched[0])
             case "line":
-                self._add(" " * len(found[0]))
+                self._add(" " * len(matched[0]))
             case "comment":
                 self.inside = "comment"
                 if line.lstrip().startswith("#"):
-                    self._directive = len(self.made.fed)
+                    self._directive = len(self.prepared.fed)
 
-                self.opened = (len(self.made.fed), len(self._fed), len(self._seen))
+                self.opened = (len(self.prepared.fed), len(self._fed), len(self._seen))
                 self._add("  ")
             case _ if self._seen.rstrip().endswith(_MAY_OPEN):
                 self.inside = "string"
-                self._fed += f'"{_BEGIN}{line[found.end() :]}"'
-                self._seen += line[found.start() :]
+                self._fed += f'"{_BEGIN}{line[matched.end() :]}"'
+                self._seen += line[matched.start() :]
                 return len(line)
             case _:
                 self._add('"')
 
-        return found.end()
+        return matched.end()

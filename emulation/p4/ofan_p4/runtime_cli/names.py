@@ -64,14 +64,16 @@ class Names:
 
 
 def find(items: Mapping[str, T], name: str, what: str) -> T:
-    """Return what has a name, or alone ends in it."""
+    """Return the item of this name, or the only one whose name ends in it."""
     if name in items:
         return items[name]
 
     matches = [item for known, item in items.items() if known.endswith(f".{name}")]
     if len(matches) != 1:
-        reason = "is more than one's" if matches else "is nobody's"
-        raise InputError(f"the {what} name {name} {reason}")
+        reason = (
+            f"the name {name} fits several {what}s" if matches else f"no {what} is called {name}"
+        )
+        raise InputError(reason)
 
     return matches[0]
 

@@ -60,7 +60,7 @@ def act_prof_delete_group(session: Session, words: list[str]) -> Lines:
 
 @command("act_prof_add_member_to_group <profile> <member> <group>")
 def act_prof_add_member_to_group(session: Session, words: list[str]) -> Lines:
-    """Let a group have a member."""
+    """Add a member to a group."""
     method = "bm_mt_act_prof_add_member_to_group"
     yield from _call(session, method, words, "mbr_handle", "grp_handle")
 

@@ -96,13 +96,13 @@ def _ports(words: list[str]) -> str:
 
 @command("mirroring_add <session> <port>")
 def mirroring_add(session: Session, words: list[str]) -> Lines:
-    """Let the clones of a session leave by a port."""
+    """Send the clones of a session out of a port."""
     return _mirror(session, words, m.MirroringSession(port=values.i32(words[1], "a port")))
 
 
 @command("mirroring_add_mc <session> <group>")
 def mirroring_add_mc(session: Session, words: list[str]) -> Lines:
-    """Let the clones of a session go to a multicast group."""
+    """Send the clones of a session to a multicast group."""
     return _mirror(session, words, m.MirroringSession(mgid=values.i32(words[1], "a group")))
 
 

@@ -112,31 +112,33 @@ class OutputQueue:
         return self._rate_bps is not None or self._ps_per_packet > 0
 
     def set_rate_pps(self, rate_pps: int | None) -> None:
-        """Let packets from now on leave at this rate, or at once."""
+        """Set the rate, in packets per second, for packets from now on; None sends them at once."""
         self._rate_bps = None
         self._ps_per_packet = 0 if rate_pps is None else -(-PS_PER_SECOND // rate_pps)
 
     def foresee_rates(self, changes: Iterable[tuple[int, int]]) -> None:
-        """Let packets whose transmission starts at a time or later leave at another rate.
+        """Set another rate for packets whose transmission starts at a time or later.
 
         `changes` are (time, rate in bit/s), in order, in place of those foreseen before.
         """
         self._rates_ahead = list(changes)
 
     def set_rate_bps(self, now_ps: int, rate_bps: int) -> None:
-        """Let packets whose transmission starts from now on leave at this rate, foreseen or not."""
+        """Set the rate of packets whose transmission starts from now on, whatever was foreseen."""
         self._let_leave(now_ps)
         self._rates_ahead = []
         self._rate_bps = rate_bps
 
         # Not by lanes: a packet of the queue that starts this very instant is ahead of the lane.
-        unsent = [each for each in (*self._lane, *self._waiting) if each.start_ps >= now_ps]
+        unsent = [
+            passage for passage in (*self._lane, *self._waiting) if passage.start_ps >= now_ps
+        ]
         unsent.sort(key=_start)
         if unsent:
             self._send_anew(unsent, unsent[0].start_ps)
 
     def set_depth_packets(self, packets: int) -> None:
-        """Let at most so many packets wait, whatever the limit was before."""
+        """Set how many packets may wait at most, instead of the limit before."""
         self._capacity_bytes = None
         self._capacity_packets = packets
 
@@ -222,7 +224,7 @@ class OutputQueue:
             return None
 
         # The lane's own packets go before the first that waits, and it starts after them.
-        unsent = [each for each in self._waiting if each.start_ps > now_ps]
+        unsent = [passage for passage in self._waiting if passage.start_ps > now_ps]
         start_ps = unsent[0].start_ps if unsent else max(self._free_ps, now_ps)
         passage = Passage(trim_to, start_ps, departure_ps=start_ps, is_urgent=True)
         lane.append(passage)
@@ -231,20 +233,20 @@ class OutputQueue:
         return passage
 
     def _send_anew(self, passages: Iterable[Passage], free_ps: int) -> bool:
-        """Let packets start one after the other from `free_ps` on, the last ones of the port.
+        """Start these packets, the last ones of the port, one after the other from `free_ps` on.
 
         Return whether any leaves earlier than foreseen.
         """
         # A link never idles while something waits. A later start may mean an earlier end: where a
         # slow link is about to be fast again.
         is_earlier = False
-        for each in passages:
-            before_ps = each.departure_ps
-            each.start_ps = free_ps
-            each.departure_ps, free_ps = self._sent(free_ps, each.size)
-            if not each.is_urgent:
-                self.byte_ps += each.size * (each.departure_ps - before_ps)
-                is_earlier |= each.departure_ps < before_ps
+        for passage in passages:
+            before_ps = passage.departure_ps
+            passage.start_ps = free_ps
+            passage.departure_ps, free_ps = self._sent(free_ps, passage.size)
+            if not passage.is_urgent:
+                self.byte_ps += passage.size * (passage.departure_ps - before_ps)
+                is_earlier |= passage.departure_ps < before_ps
 
         self._free_ps = free_ps
         return is_earlier

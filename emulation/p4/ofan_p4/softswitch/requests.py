@@ -25,7 +25,7 @@ class CloneRequest(NamedTuple):
 
 
 class IngressRequests(NamedTuple):
-    """What `ingress` returns where the packet wants a clone, a digest or a resubmission.
+    """Requests of a packet in ingress: clone, digest, resubmission.
 
     What it does not want is None; the values are those of the field list or digest.
     """
@@ -39,7 +39,7 @@ class IngressRequests(NamedTuple):
 
 
 class EgressRequests(NamedTuple):
-    """What `egress` returns where the packet wants a clone or a recirculation."""
+    """Requests of a packet in egress: clone, recirculation."""
 
     clone: CloneRequest | None
     clone_state: Any

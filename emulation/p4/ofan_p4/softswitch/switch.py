@@ -361,7 +361,7 @@ class Switch:
 
     def _clones(self, number: int, packet: Pending) -> list[Pending]:
         session = self.replication.sessions.get(number)
-        # A session that nobody has set up: no clone, as in BMv2.
+        # The session does not exist: no clone, as in BMv2.
         if session is None:
             return []
 

@@ -49,26 +49,26 @@ IndexKey = int | tuple[int, ...]
 
 
 class Index(Protocol):
-    """What packets search in place of a table's entries: a structure of one engine."""
+    """The entries of a table in the form that one engine searches."""
 
     def record(self, match: Match, priority: int) -> Record:
         """Return what is to be known about a new entry."""
 
     def add(self, entry: Entry) -> None:
-        """Let packets find an entry."""
+        """Insert an entry."""
 
     def replace(self, old: Entry, entry: Entry) -> None:
         """Put an entry in the place of one with its record, in one step."""
 
     def remove(self, entry: Entry) -> None:
-        """Let packets find an entry no more."""
+        """Remove an entry."""
 
     def set_default(self, entry: Entry) -> None:
-        """Let packets that find no other find this entry."""
+        """Make this the entry of packets that match no other one."""
 
 
 class PythonIndex:
-    """What generated Python searches: dicts, or rows in order of priority.
+    """The form that generated Python searches: dicts, or rows in order of priority.
 
     `searched` and `default` stay the same objects for good, because the code holds them.
     """
@@ -99,7 +99,7 @@ class PythonIndex:
         return Record(match, priority)
 
     def add(self, entry: Entry) -> None:
-        """Let packets find an entry."""
+        """Insert an entry."""
         match = entry[2].match
         if self.kind == "exact":
             self.exact[exact_key(match)] = entry
@@ -126,7 +126,7 @@ class PythonIndex:
             self.add(entry)
 
     def remove(self, entry: Entry) -> None:
-        """Let packets find an entry no more."""
+        """Remove an entry."""
         match = entry[2].match
         if self.kind == "exact":
             del self.exact[exact_key(match)]
@@ -140,7 +140,7 @@ class PythonIndex:
             del self.rows[place]
 
     def set_default(self, entry: Entry) -> None:
-        """Let packets that find no other find this entry."""
+        """Make this the entry of packets that match no other one."""
         self.default[0] = entry
 
     def _prefix(self, match: Match) -> tuple[int, IndexKey]:

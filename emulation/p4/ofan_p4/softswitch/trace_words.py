@@ -200,7 +200,7 @@ def _action_call(program: Program, number: int, data: Sequence[int]) -> str:
 
 
 def _shown(value: Any, bits: int) -> str:
-    """Return a value as people read it: small ones in decimal, others in full-width hexadecimal."""
+    """Return a value as text: decimal if it is small, else hexadecimal in full width."""
     if isinstance(value, bytes):
         return f"0x{value.hex()}" if value else "empty"
     if bits <= 1 or not isinstance(value, int) or isinstance(value, bool):

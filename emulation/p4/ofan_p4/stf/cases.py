@@ -17,7 +17,7 @@ from ofan_p4.stf.script import CheckFailed, ScriptError, parse_script
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What has become of a test; `unsupported` is a program, or a command, that we refuse."""
+    """The result of a test; `unsupported` is a program or a command that we refuse."""
 
     program: str
     script: str

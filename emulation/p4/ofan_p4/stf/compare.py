@@ -1,4 +1,4 @@
-"""What differs between the packets that a script expects and those that the switch sent."""
+"""Differences between the packets that a script expects and those that the switch sent."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def first_difference(
         wanted = [item for item in expected if item.port == port]
         # One such line makes the others of the port meaningless: there is no order to compare.
         if any(item.digits is None for item in wanted):
-            found = _any_number(wanted, port, sent)
+            difference = _any_number(wanted, port, sent)
         else:
-            found = _port_difference(program, port, wanted, sent.get(port, ()))
+            difference = _port_difference(program, port, wanted, sent.get(port, ()))
 
-        if found:
-            return found
+        if difference:
+            return difference
 
     return None
 
@@ -40,9 +40,9 @@ def _port_difference(
 ) -> str | None:
     # In order: a port is a wire.
     for number, (item, frame) in enumerate(zip(wanted, frames, strict=False)):
-        at = differs_at(item, frame)
-        if at is not None:
-            what = describe(program, item, frame, at)
+        digit = differs_at(item, frame)
+        if digit is not None:
+            what = describe(program, item, frame, digit)
             return f"line {item.line}: packet {number} on port {port} {what}"
 
     if len(frames) < len(wanted):
@@ -64,41 +64,41 @@ def _port_difference(
 def differs_at(item: Expect, frame: bytes) -> int | None:
     """Return the first hexadecimal digit where a frame is not as expected, or None."""
     digits = item.digits or ""
-    found = frame.hex()
-    for at, (want, have) in enumerate(zip(digits, found, strict=False)):
+    actual = frame.hex()
+    for digit, (want, have) in enumerate(zip(digits, actual, strict=False)):
         if want not in ("*", have):
-            return at
+            return digit
 
     # Without `$`, what follows the digits is not looked at.
-    if len(found) < len(digits) or (item.is_whole and len(found) > len(digits)):
-        return min(len(found), len(digits))
+    if len(actual) < len(digits) or (item.is_whole and len(actual) > len(digits)):
+        return min(len(actual), len(digits))
 
     return None
 
 
-def describe(program: Mapping[str, Any], item: Expect, frame: bytes, at: int) -> str:
+def describe(program: Mapping[str, Any], item: Expect, frame: bytes, digit: int) -> str:
     """Say which field differs first, then show both packets with a caret under the digit."""
     digits = item.digits or ""
-    found = frame.hex()
+    actual = frame.hex()
     parts = dissect(program, frame)
 
     # One ends where the other goes on: there is no digit to show.
-    if at >= min(len(digits), len(found)):
-        head = f"has {len(found) / 2:g} bytes, expected {len(digits) / 2:g}"
+    if digit >= min(len(digits), len(actual)):
+        head = f"has {len(actual) / 2:g} bytes, expected {len(digits) / 2:g}"
     else:
-        part = _part_at(parts, at * 4)
-        head = f"differs at byte {at // 2}, in {part.name} "
+        part = _part_at(parts, digit * 4)
+        head = f"differs at byte {digit // 2}, in {part.name} "
         head += f"(bits {part.offset} to {part.offset + part.bits - 1})"
-        head += f": expected {_slice(digits, part)}, found {_slice(found, part)}"
+        head += f": expected {_slice(digits, part)}, found {_slice(actual, part)}"
 
     cuts = _cuts(parts)
-    caret = " " * (at + sum(1 for cut in cuts if cut <= at)) + "^"
+    caret = " " * (digit + sum(1 for cut in cuts if cut <= digit)) + "^"
     headers = " ".join(dict.fromkeys(part.name.rpartition(".")[0] or part.name for part in parts))
 
     lines = [
         head,
         f"  expected {_spaced(digits, cuts)}",
-        f"  found    {_spaced(found, cuts)}",
+        f"  found    {_spaced(actual, cuts)}",
         f"           {caret}",
         f"  headers  {headers}",
     ]

@@ -34,8 +34,8 @@ def dissect(program: Mapping[str, Json], frame: bytes, port: int = 0) -> list[Pa
     with suppress(Unknown, KeyError, IndexError, TypeError):
         walk.run()
 
-    if walk.at < len(frame) * 8:
-        walk.parts.append(Part("payload", walk.at, len(frame) * 8 - walk.at))
+    if walk.position < len(frame) * 8:
+        walk.parts.append(Part("payload", walk.position, len(frame) * 8 - walk.position))
 
     return walk.parts
 
@@ -45,7 +45,7 @@ class _Walk:
 
     def __init__(self, program: Mapping[str, Json], frame: bytes, port: int) -> None:
         self.frame = frame
-        self.at = 0
+        self.position = 0
         self.parts: list[Part] = []
         self.values: dict[tuple[str, str], int] = {("standard_metadata", "ingress_port"): port}
         self.next: dict[str, int] = {}
@@ -71,7 +71,7 @@ class _Walk:
 
     def bits(self, offset: int, width: int) -> int:
         """Return bits of the frame from the current place on."""
-        end = self.at + offset + width
+        end = self.position + offset + width
         # The frame is too short: what has been named so far stays.
         if end > len(self.frame) * 8:
             raise Unknown
@@ -86,7 +86,7 @@ class _Walk:
             case "set":
                 self.assign(*operation["parameters"])
             case "advance":
-                self.at += self.value(operation["parameters"][0])
+                self.position += self.value(operation["parameters"][0])
             # Its length is an expression, which is not evaluated here.
             case "extract_VL":
                 raise Unknown
@@ -108,8 +108,8 @@ class _Walk:
         """Take a header's fields from the frame."""
         for name, width, *_ in self.types[self.headers[header]]["fields"]:
             self.values[header, name] = self.bits(0, width)
-            self.parts.append(Part(f"{header}.{name}", self.at, width))
-            self.at += width
+            self.parts.append(Part(f"{header}.{name}", self.position, width))
+            self.position += width
 
     def assign(self, target: Json, source: Json) -> None:
         """Do an assignment; what cannot be known is forgotten."""

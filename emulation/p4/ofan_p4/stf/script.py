@@ -156,18 +156,18 @@ class _Line:
     def __init__(self, number: int, text: str) -> None:
         self.number = number
         self.tokens: list[tuple[str, str]] = []
-        at = 0
+        column = 0
 
-        while at < len(text.rstrip()):
-            found = TOKEN.match(text, at)
-            if found is None:
-                raise ScriptError(number, f"cannot read {text[at:].strip()!r}")
+        while column < len(text.rstrip()):
+            matched = TOKEN.match(text, column)
+            if matched is None:
+                raise ScriptError(number, f"cannot read {text[column:].strip()!r}")
 
-            kind = str(found.lastgroup)
-            self.tokens.append((kind, found[kind].strip('"')))
-            at = found.end()
+            kind = str(matched.lastgroup)
+            self.tokens.append((kind, matched[kind].strip('"')))
+            column = matched.end()
 
-        self.at = 0
+        self.position = 0
 
     def fail(self, wanted: str) -> ScriptError:
         """Return the error for what stands here instead of what is wanted."""
@@ -177,16 +177,16 @@ class _Line:
 
     def peek(self, ahead: int = 0) -> tuple[str, str]:
         """Return kind and text of a token without taking it."""
-        place = self.at + ahead
+        place = self.position + ahead
         return self.tokens[place] if place < len(self.tokens) else ("end", "")
 
     def take(self, kind: str, wanted: str) -> str:
         """Take a token of a kind."""
-        found, text = self.peek()
-        if found != kind:
+        next_kind, text = self.peek()
+        if next_kind != kind:
             raise self.fail(wanted)
 
-        self.at += 1
+        self.position += 1
         return text
 
     def accept(self, mark: str) -> bool:
@@ -194,7 +194,7 @@ class _Line:
         if self.peek() != ("mark", mark):
             return False
 
-        self.at += 1
+        self.position += 1
         return True
 
     def expect(self, mark: str) -> None:
@@ -212,7 +212,7 @@ class _Line:
 
     def done(self) -> None:
         """Refuse what is left over."""
-        if self.at < len(self.tokens):
+        if self.position < len(self.tokens):
             raise self.fail("the end of the line")
 
 
@@ -378,7 +378,7 @@ def _direct(word: str, line: _Line) -> Command:
     arguments: list[str] = []
     while line.peek()[0] != "end":
         kind, text = line.peek()
-        line.at += 1
+        line.position += 1
         # `10:20` or `1&&&0xf` is one argument, although it is several tokens.
         joins = kind == "mark" and text != "=="
 

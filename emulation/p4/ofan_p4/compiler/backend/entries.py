@@ -31,28 +31,30 @@ def initial_entries(switch: Switch, info: p4info_pb2.P4Info) -> p4runtime_pb2.Wr
                 continue
 
             update = request.updates.add(type=p4runtime_pb2.Update.INSERT)
-            made = update.entity.table_entry
-            made.table_id = about[table.name].preamble.id
+            message = update.entity.table_entry
+            message.table_id = about[table.name].preamble.id
             own = entry.own_priority
-            made.priority = (highest - entry.priority if own is None else own) if has_ranks else 0
-            _matches(made, about[table.name], table, entry)
-            _action(made.action.action, actions[entry.action.name], entry)
+            message.priority = (
+                (highest - entry.priority if own is None else own) if has_ranks else 0
+            )
+            _matches(message, about[table.name], table, entry)
+            _action(message.action.action, actions[entry.action.name], entry)
 
     return request
 
 
 def _matches(
-    made: p4runtime_pb2.TableEntry, about: p4info_pb2.Table, table: Table, entry: Entry
+    message: p4runtime_pb2.TableEntry, about: p4info_pb2.Table, table: Table, entry: Entry
 ) -> None:
     for declared, key, match in zip(about.match_fields, table.keys, entry.matches, strict=True):
         width = ty.width_of(key.operand.type)
         full = (1 << width) - 1
         everything = full if key.match_kind == "range" else 0
         # What matches everything is left out.
-        if key.match_kind != "exact" and (match.value, match.other) == (0, everything):
+        if key.match_kind != "exact" and (match.value, match.second) == (0, everything):
             continue
 
-        field = made.match.add(field_id=declared.id)
+        field = message.match.add(field_id=declared.id)
         match key.match_kind:
             case "exact":
                 field.exact.value = _bytes(match.value)
@@ -60,18 +62,18 @@ def _matches(
                 field.optional.value = _bytes(match.value)
             case "lpm":
                 field.lpm.value = _bytes(match.value)
-                field.lpm.prefix_len = match.other.bit_count()
+                field.lpm.prefix_len = match.second.bit_count()
             case "range":
-                field.range.low, field.range.high = _bytes(match.value), _bytes(match.other)
+                field.range.low, field.range.high = _bytes(match.value), _bytes(match.second)
             case _:
-                field.ternary.value, field.ternary.mask = _bytes(match.value), _bytes(match.other)
+                field.ternary.value, field.ternary.mask = _bytes(match.value), _bytes(match.second)
 
 
-def _action(made: p4runtime_pb2.Action, declared: p4info_pb2.Action, entry: Entry) -> None:
-    made.action_id = declared.preamble.id
+def _action(message: p4runtime_pb2.Action, declared: p4info_pb2.Action, entry: Entry) -> None:
+    message.action_id = declared.preamble.id
     widths = (width for _, width in entry.action.params)
     for param, value, width in zip(declared.params, entry.args, widths, strict=True):
-        made.params.add(param_id=param.id, value=_bytes(value & ((1 << width) - 1)))
+        message.params.add(param_id=param.id, value=_bytes(value & ((1 << width) - 1)))
 
 
 def _bytes(value: int) -> bytes:

@@ -153,7 +153,7 @@ def _input(value: ir.Value) -> Json:
 
 
 def _checksums(switch: Switch) -> tuple[list[Json], list[Json]]:
-    """Return the calculations, those of hashes first, and the checksums that use the others."""
+    """Return the calculations of hashes, then those of checksums, and the checksums themselves."""
     calculations = [
         _calculation(
             item.name,
@@ -229,7 +229,7 @@ def _head(item: Object, number: int) -> Json:
 
 
 def _registers(switch: Switch) -> list[Json]:
-    made = []
+    arrays = []
     for number, item in enumerate(_objects(switch, "register")):
         assert isinstance(item.source.type, ty.Extern)
         element = bits_of(item.source.type.args[0])
@@ -239,11 +239,11 @@ def _registers(switch: Switch) -> list[Json]:
         if item.args["size"] == 0:
             fail("a register needs at least one cell", item.source.span)
 
-        made.append(
+        arrays.append(
             {**_head(item, number), "size": item.args["size"], "bitwidth": ty.width_of(element)}
         )
 
-    return made
+    return arrays
 
 
 def _bound_tables(switch: Switch) -> dict[str, Table]:
@@ -259,34 +259,34 @@ def _bound_tables(switch: Switch) -> dict[str, Table]:
 
 def _counters(switch: Switch) -> list[Json]:
     bound = _bound_tables(switch)
-    made: list[Json] = []
+    arrays: list[Json] = []
     for item in _objects(switch, "counter", "direct_counter"):
-        head = _head(item, len(made))
+        head = _head(item, len(arrays))
         if item.kind == "counter":
-            made.append({**head, "size": item.args["size"], "is_direct": False})
+            arrays.append({**head, "size": item.args["size"], "is_direct": False})
         elif item.name in bound:
-            made.append({**head, "is_direct": True, "binding": bound[item.name].name})
+            arrays.append({**head, "is_direct": True, "binding": bound[item.name].name})
 
-    return made
+    return arrays
 
 
 def _meters(switch: Switch) -> list[Json]:
     bound = _bound_tables(switch)
-    made: list[Json] = []
+    arrays: list[Json] = []
     for item in _objects(switch, "meter", "direct_meter"):
         # Two rates, committed and peak (RFC 2698).
-        head = {**_head(item, len(made)), "rate_count": 2, "type": item.args["type"]}
+        head = {**_head(item, len(arrays)), "rate_count": 2, "type": item.args["type"]}
         if item.kind == "meter":
-            made.append({**head, "is_direct": False, "size": item.args["size"]})
+            arrays.append({**head, "is_direct": False, "size": item.args["size"]})
         elif item.name in bound:
-            made.append({**head, **_direct_meter(item, bound[item.name], switch)})
+            arrays.append({**head, **_direct_meter(item, bound[item.name], switch)})
         elif item.name in switch.meter_targets:
             fail(
                 f"direct meter '{item.name}' is read, but no table has it as 'meters'",
                 item.source.span,
             )
 
-    return made
+    return arrays
 
 
 def _direct_meter(item: Object, table: Table, switch: Switch) -> Json:

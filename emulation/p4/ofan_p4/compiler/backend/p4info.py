@@ -158,35 +158,35 @@ def _package(draft: Draft) -> None:
 
 def _table(draft: Draft, table: Table) -> None:
     source = table.source
-    made = draft.info.tables.add(size=table.size)
-    draft.preamble(made.preamble, "table", table.name, source.annotations)
+    message = draft.info.tables.add(size=table.size)
+    draft.preamble(message.preamble, "table", table.name, source.annotations)
 
     for key, number_ in zip(table.keys, _key_ids(table), strict=True):
-        _match_field(draft, made.match_fields.add(id=number_), key)
+        _match_field(draft, message.match_fields.add(id=number_), key)
 
     for entry, action in zip(source.actions, table.actions, strict=True):
         # What is hidden from the control plane is no choice of its.
         if not draft.symbols.has("action", action.name):
             continue
 
-        reference = made.action_refs.add(id=draft.symbols.id_of("action", action.name))
+        reference = message.action_refs.add(id=draft.symbols.id_of("action", action.name))
         draft.annotate(reference, entry.annotations)
         reference.scope = _scope(entry.annotations, entry.span)
 
-    _default_action(draft, made, table)
+    _default_action(draft, message, table)
     if source.entries_const:
-        made.is_const_table = True
+        message.is_const_table = True
 
-    made.has_initial_entries = bool(source.entries)
-    _table_resources(draft, made, table)
+    message.has_initial_entries = bool(source.entries)
+    _table_resources(draft, message, table)
 
 
 def _key_ids(table: Table) -> list[int]:
     """Return the ids of the match fields; selector keys count but are not listed."""
     all_ids = field_ids([own_id(key.annotations) for key in table.source.keys])
     kept = [
-        at
-        for at, key in zip(all_ids, table.source.keys, strict=True)
+        id_
+        for id_, key in zip(all_ids, table.source.keys, strict=True)
         if key.match_kind != "selector"
     ]
 
@@ -196,57 +196,57 @@ def _key_ids(table: Table) -> list[int]:
     return kept
 
 
-def _match_field(draft: Draft, made: p4info_pb2.MatchField, key: Key) -> None:
+def _match_field(draft: Draft, message: p4info_pb2.MatchField, key: Key) -> None:
     type_ = key.source.expression.type
-    made.name = key.name
-    made.bitwidth = control_plane_width(type_)
-    made.match_type = MATCH_TYPES[key.match_kind]
-    draft.annotate(made, key.source.annotations)
-    draft.name_type(type_, made)
+    message.name = key.name
+    message.bitwidth = control_plane_width(type_)
+    message.match_type = MATCH_TYPES[key.match_kind]
+    draft.annotate(message, key.source.annotations)
+    draft.name_type(type_, message)
 
 
-def _default_action(draft: Draft, made: p4info_pb2.Table, table: Table) -> None:
+def _default_action(draft: Draft, message: p4info_pb2.Table, table: Table) -> None:
     if not draft.symbols.has("action", table.default.name):
         return
 
     action_id = draft.symbols.id_of("action", table.default.name)
     if table.source.default_const:
-        made.const_default_action_id = action_id
+        message.const_default_action_id = action_id
 
-    made.initial_default_action.action_id = action_id
+    message.initial_default_action.action_id = action_id
     assert table.default.source is not None
     params = table.default.source.runtime_params
     ids = field_ids([own_id(param.annotations) for param in params])
 
-    for at, param, value in zip(ids, params, table.default_args, strict=True):
+    for id_, param, value in zip(ids, params, table.default_args, strict=True):
         width = control_plane_width(param.type) or ty.width_of(param.type)
-        made.initial_default_action.arguments.add(param_id=at, value=to_bytes(value, width))
+        message.initial_default_action.arguments.add(param_id=id_, value=to_bytes(value, width))
 
 
-def _table_resources(draft: Draft, made: p4info_pb2.Table, table: Table) -> None:
+def _table_resources(draft: Draft, message: p4info_pb2.Table, table: Table) -> None:
     if table.implementation:
-        made.implementation_id = draft.symbols.id_of("action_profile", table.implementation.name)
+        message.implementation_id = draft.symbols.id_of("action_profile", table.implementation.name)
 
     for item in (table.counters, table.meters):
         if item:
-            made.direct_resource_ids.append(draft.symbols.id_of(item.kind, item.name))
+            message.direct_resource_ids.append(draft.symbols.id_of(item.kind, item.name))
 
     if table.source.support_timeout:
-        made.idle_timeout_behavior = p4info_pb2.Table.NOTIFY_CONTROL
+        message.idle_timeout_behavior = p4info_pb2.Table.NOTIFY_CONTROL
 
 
 def _action(draft: Draft, action: Action) -> None:
     assert action.source is not None
-    made = draft.info.actions.add()
-    draft.preamble(made.preamble, "action", action.name, action.source.annotations)
+    message = draft.info.actions.add()
+    draft.preamble(message.preamble, "action", action.name, action.source.annotations)
     # An action that is only called has no parameters of the control plane.
     params = action.source.runtime_params if action.params else ()
 
-    for at, param in zip(
+    for id_, param in zip(
         field_ids([own_id(param.annotations) for param in params]), params, strict=True
     ):
-        item = made.params.add(
-            id=at, name=_param_name(param), bitwidth=control_plane_width(param.type)
+        item = message.params.add(
+            id=id_, name=_param_name(param), bitwidth=control_plane_width(param.type)
         )
         draft.annotate(item, param.annotations)
         draft.name_type(param.type, item)
@@ -258,39 +258,39 @@ def _action(draft: Draft, action: Action) -> None:
 def _controller_header(draft: Draft, header: ty.Struct) -> None:
     name = struct_name(header)
     shown = string_annotation(header.annotations, "controller_header") or name
-    made = draft.info.controller_packet_metadata.add()
-    draft.preamble(made.preamble, "controller_header", name, header.annotations)
+    message = draft.info.controller_packet_metadata.add()
+    draft.preamble(message.preamble, "controller_header", name, header.annotations)
     # Controllers look for `packet_in` and `packet_out`, whatever the header is called.
-    made.preamble.name = made.preamble.alias = shown
+    message.preamble.name = message.preamble.alias = shown
     notes = {item.name: item.annotations for item in header.fields}
     flat = flat_fields(header)
     ids = field_ids([own_id(notes.get(name, ())) for name, _ in flat])
 
-    for at, (field_name, type_) in zip(ids, flat, strict=True):
+    for id_, (field_name, type_) in zip(ids, flat, strict=True):
         if has_annotation(notes.get(field_name, ()), "hidden"):
             continue
 
-        item = made.metadata.add(id=at, name=field_name, bitwidth=control_plane_width(type_))
+        item = message.metadata.add(id=id_, name=field_name, bitwidth=control_plane_width(type_))
         draft.annotate(item, notes.get(field_name, ()))
         draft.name_type(type_, item)
 
 
 def _value_set(draft: Draft, value_set: ValueSet) -> None:
-    made = draft.info.value_sets.add(size=value_set.size)
-    draft.preamble(made.preamble, "value_set", value_set.name, value_set.source.annotations)
+    message = draft.info.value_sets.add(size=value_set.size)
+    draft.preamble(message.preamble, "value_set", value_set.name, value_set.source.annotations)
     match value_set.source.type:
         case ty.Struct(fields=fields):
-            for at, item in zip(
+            for id_, item in zip(
                 field_ids([own_id(item.annotations) for item in fields]), fields, strict=True
             ):
-                made.match.add(
-                    id=at,
+                message.match.add(
+                    id=id_,
                     name=item.name,
                     bitwidth=ty.width_of(item.type),
                     match_type=_value_match(item),
                 )
         case type_:
-            made.match.add(
+            message.match.add(
                 id=1, bitwidth=ty.width_of(type_), match_type=p4info_pb2.MatchField.EXACT
             )
 
@@ -304,9 +304,9 @@ def _digests(draft: Draft) -> None:
             continue
 
         done.add(name)
-        made = draft.info.digests.add()
-        draft.preamble(made.preamble, "digest", name, ())
-        made.type_spec.CopyFrom(draft.spec(digest.type))
+        message = draft.info.digests.add()
+        draft.preamble(message.preamble, "digest", name, ())
+        message.type_spec.CopyFrom(draft.spec(digest.type))
 
 
 def _param_name(param: ty.Parameter) -> str:

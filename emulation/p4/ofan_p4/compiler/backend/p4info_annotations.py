@@ -63,33 +63,33 @@ def limit(annotations: Annotations, name: str) -> int:
 def pairs(note: Annotation) -> list[tuple[str, Token]]:
     """Read `key = value, ...`."""
     tokens = note.tokens
-    if any(at + 2 >= len(tokens) or tokens[at + 1].text != "=" for at in range(0, len(tokens), 4)):
+    if any(i + 2 >= len(tokens) or tokens[i + 1].text != "=" for i in range(0, len(tokens), 4)):
         fail(f"@{note.name} needs pairs 'key = value'", note.span)
 
-    return [(tokens[at].text, tokens[at + 2]) for at in range(0, len(tokens), 4)]
+    return [(tokens[i].text, tokens[i + 2]) for i in range(0, len(tokens), 4)]
 
 
 def _structured(
-    item: Annotation, pairs_of: tuple[Pair, ...], made: p4types_pb2.StructuredAnnotation
+    item: Annotation, pairs_of: tuple[Pair, ...], message: p4types_pb2.StructuredAnnotation
 ) -> None:
     """Write `@name[...]`: a list of values or of pairs."""
-    made.name = item.name
+    message.name = item.name
     for key, value in pairs_of:
         _literal(
             value,
-            made.kv_pair_list.kv_pairs.add(key=key).value
+            message.kv_pair_list.kv_pairs.add(key=key).value
             if key
-            else made.expression_list.expressions.add(),
+            else message.expression_list.expressions.add(),
         )
 
 
-def _literal(value: Literal, made: p4types_pb2.Expression) -> None:
+def _literal(value: Literal, message: p4types_pb2.Expression) -> None:
     match value.type, value.value:
         case ty.Simple("bool"), number_:
-            made.bool_value = bool(number_)
+            message.bool_value = bool(number_)
         case _, str(text):
-            made.string_value = text
+            message.string_value = text
         case _, number_ if -(1 << 63) <= number_ < 1 << 63:
-            made.int64_value = number_
+            message.int64_value = number_
         case _:
             fail("P4Info keeps numbers of 64 bits", value.span)

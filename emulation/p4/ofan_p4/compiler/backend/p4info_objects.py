@@ -38,29 +38,29 @@ def add_object(draft: Draft, item: Object) -> None:
 
 
 def _counter(draft: Draft, item: Object) -> None:
-    made: p4info_pb2.Counter | p4info_pb2.DirectCounter | None
+    message: p4info_pb2.Counter | p4info_pb2.DirectCounter | None
     if item.kind == "counter":
-        made = draft.info.counters.add(size=int(item.args["size"]))
-        _index_type(draft, item, 0, made)
+        message = draft.info.counters.add(size=int(item.args["size"]))
+        _index_type(draft, item, 0, message)
     else:
-        made = _direct(draft, item, draft.info.direct_counters)
+        message = _direct(draft, item, draft.info.direct_counters)
 
-    if made is not None:
-        made.spec.unit = COUNTER_UNITS[str(item.args["type"])]
-        draft.preamble(made.preamble, item.kind, item.name, item.source.annotations)
+    if message is not None:
+        message.spec.unit = COUNTER_UNITS[str(item.args["type"])]
+        draft.preamble(message.preamble, item.kind, item.name, item.source.annotations)
 
 
 def _meter(draft: Draft, item: Object) -> None:
-    made: p4info_pb2.Meter | p4info_pb2.DirectMeter | None
+    message: p4info_pb2.Meter | p4info_pb2.DirectMeter | None
     if item.kind == "meter":
-        made = draft.info.meters.add(size=int(item.args["size"]))
-        _index_type(draft, item, 0, made)
+        message = draft.info.meters.add(size=int(item.args["size"]))
+        _index_type(draft, item, 0, message)
     else:
-        made = _direct(draft, item, draft.info.direct_meters)
+        message = _direct(draft, item, draft.info.direct_meters)
 
-    if made is not None:
-        made.spec.unit = METER_UNITS[str(item.args["type"])]
-        draft.preamble(made.preamble, item.kind, item.name, item.source.annotations)
+    if message is not None:
+        message.spec.unit = METER_UNITS[str(item.args["type"])]
+        draft.preamble(message.preamble, item.kind, item.name, item.source.annotations)
 
 
 def _direct(draft: Draft, item: Object, messages: Any) -> Any:
@@ -75,18 +75,18 @@ def _direct(draft: Draft, item: Object, messages: Any) -> Any:
 
 def _register(draft: Draft, item: Object) -> None:
     assert isinstance(item.source.type, ty.Extern)
-    made = draft.info.registers.add(size=int(item.args["size"]))
-    draft.preamble(made.preamble, item.kind, item.name, item.source.annotations)
+    message = draft.info.registers.add(size=int(item.args["size"]))
+    draft.preamble(message.preamble, item.kind, item.name, item.source.annotations)
     # register<T, I>: the cells first, then the index, which is a parameter since 2020.
-    made.type_spec.CopyFrom(draft.spec(item.source.type.args[0]))
-    _index_type(draft, item, 1, made)
+    message.type_spec.CopyFrom(draft.spec(item.source.type.args[0]))
+    _index_type(draft, item, 1, message)
 
 
 def _index_type(
     draft: Draft,
     item: Object,
     position: int,
-    made: p4info_pb2.Counter | p4info_pb2.Meter | p4info_pb2.Register,
+    message: p4info_pb2.Counter | p4info_pb2.Meter | p4info_pb2.Register,
 ) -> None:
     """Name the type of the index where the architecture makes it a parameter."""
     assert isinstance(item.source.type, ty.Extern)
@@ -95,16 +95,16 @@ def _index_type(
 
     spec = draft.spec(item.source.type.args[position])
     if spec.HasField("new_type"):
-        made.index_type_name.name = spec.new_type.name
+        message.index_type_name.name = spec.new_type.name
 
 
 def _action_profile(draft: Draft, item: Object) -> None:
-    made = draft.info.action_profiles.add(size=int(item.args["size"]))
-    made.with_selector = item.kind == "action_selector"
+    message = draft.info.action_profiles.add(size=int(item.args["size"]))
+    message.with_selector = item.kind == "action_selector"
     annotations = item.source.annotations
     special = ("max_group_size", "selector_size_semantics", "max_member_weight")
     draft.preamble(
-        made.preamble,
+        message.preamble,
         kind="action_profile",
         name=item.name,
         annotations=annotations,
@@ -112,15 +112,15 @@ def _action_profile(draft: Draft, item: Object) -> None:
     )
 
     users = (table for table in draft.tables if table.implementation is item)
-    made.table_ids.extend(draft.symbols.id_of("table", table.name) for table in users)
-    if made.with_selector:
-        _selector(made, annotations)
+    message.table_ids.extend(draft.symbols.id_of("table", table.name) for table in users)
+    if message.with_selector:
+        _selector(message, annotations)
 
 
-def _selector(made: p4info_pb2.ActionProfile, annotations: Annotations) -> None:
-    made.max_group_size = limit(annotations, "max_group_size")
+def _selector(message: p4info_pb2.ActionProfile, annotations: Annotations) -> None:
+    message.max_group_size = limit(annotations, "max_group_size")
     semantics = (string_annotation(annotations, "selector_size_semantics") or "").lower()
     if semantics == "sum_of_members":
-        made.sum_of_members.max_member_weight = limit(annotations, "max_member_weight")
+        message.sum_of_members.max_member_weight = limit(annotations, "max_member_weight")
     elif semantics == "sum_of_weights":
-        made.sum_of_weights.SetInParent()
+        message.sum_of_weights.SetInParent()

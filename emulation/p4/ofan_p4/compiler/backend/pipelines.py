@@ -317,7 +317,7 @@ class _Linker:
 
 
 def _size(table: Table) -> int:
-    """Return how many entries a table holds: const ones leave no room for others."""
+    """Return how many entries a table holds; a table of constant entries holds only these."""
     if table.entries and table.source.entries_const:
         return len(table.entries)
 
@@ -402,17 +402,17 @@ def _selector(owner: Object, table: Table) -> Json:
 def _match(match: Match, key: Key) -> Json:
     width = ty.width_of(key.operand.type)
     value = hexstr(match.value, width)
-    other = hexstr(match.other, width)
+    second = hexstr(match.second, width)
 
     match key.match_kind:
         case "exact":
             return {"match_type": "exact", "key": value}
         case "lpm":
-            return {"match_type": "lpm", "key": value, "prefix_length": match.other.bit_count()}
+            return {"match_type": "lpm", "key": value, "prefix_length": match.second.bit_count()}
         case "range":
-            return {"match_type": "range", "start": value, "end": other}
+            return {"match_type": "range", "start": value, "end": second}
         case _:
-            return {"match_type": "ternary", "key": value, "mask": other}
+            return {"match_type": "ternary", "key": value, "mask": second}
 
 
 def _data(action: Action, args: tuple[int, ...]) -> list[str]:

@@ -184,7 +184,7 @@ def _transitions(cases: tuple[Case, ...], widths: list[int]) -> list[Json]:
     for case in cases:
         if case.value_set is not None:
             made.append(_transition("parse_vset", case.value_set, None, case.state))
-        elif all(match.other == 0 for match in case.matches):
+        elif all(match.second == 0 for match in case.matches):
             return [*made, _transition("default", None, None, case.state)]
         else:
             made.append(_value_transition(case, widths))
@@ -200,9 +200,9 @@ def _value_transition(case: Case, widths: list[int]) -> Json:
         # BMv2 joins the keys byte by byte.
         padded = 8 * ((width + 7) // 8)
         value = value << padded | match.value
-        mask = mask << padded | match.other
+        mask = mask << padded | match.second
         total = total + padded
-        exact = exact and match.other == (1 << width) - 1
+        exact = exact and match.second == (1 << width) - 1
 
     return _transition(
         "hexstr", hexstr(value, total), None if exact else hexstr(mask, total), case.state

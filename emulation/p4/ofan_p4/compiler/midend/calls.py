@@ -1,4 +1,4 @@
-"""Calls: functions and actions are inlined, the rest goes to the module for it."""
+"""Calls: functions and actions are inlined; tables, blocks and externs have their own modules."""
 
 from __future__ import annotations
 

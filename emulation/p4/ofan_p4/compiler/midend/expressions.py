@@ -321,8 +321,8 @@ def equality(left: ir.Operand, right: ir.Operand, span: Span) -> ir.Value:
     match left, right:
         case ir.StructAt(), ir.StructAt():
             return _all(
-                equality(one, other, span)
-                for one, other in zip(left.items, right.items, strict=True)
+                equality(first, second, span)
+                for first, second in zip(left.items, right.items, strict=True)
             )
         case ir.HeaderAt(), ir.HeaderAt():
             return _headers_equal(left, right, span)
@@ -341,8 +341,8 @@ def equality(left: ir.Operand, right: ir.Operand, span: Span) -> ir.Value:
             return equality(right, left, span)
         case ir.StackAt(), ir.StackAt():
             return _all(
-                equality(one, other, span)
-                for one, other in zip(left.elements, right.elements, strict=True)
+                equality(first, second, span)
+                for first, second in zip(left.elements, right.elements, strict=True)
             )
         case _:
             return binary(
@@ -370,11 +370,13 @@ def _headers_equal(left: ir.HeaderAt, right: ir.HeaderAt, span: Span) -> ir.Valu
         for item in left.type.fields
     )
 
-    valid = ir.Valid(left)
-    other = ir.Valid(right)
+    first_valid = ir.Valid(left)
+    second_valid = ir.Valid(right)
     # The fields of invalid headers are undefined, so they count only if both are valid.
-    both = ir.Compute("and", ir.Compute("and", valid, other, ty.BOOL), fields, ty.BOOL)
-    neither = ir.Compute("and", unary("!", valid, ty.BOOL), unary("!", other, ty.BOOL), ty.BOOL)
+    both = ir.Compute("and", ir.Compute("and", first_valid, second_valid, ty.BOOL), fields, ty.BOOL)
+    neither = ir.Compute(
+        "and", unary("!", first_valid, ty.BOOL), unary("!", second_valid, ty.BOOL), ty.BOOL
+    )
 
     return ir.Compute("or", neither, both, ty.BOOL)
 

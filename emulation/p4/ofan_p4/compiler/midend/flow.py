@@ -150,7 +150,7 @@ class Match:
     """What an entry gives for one key, as numbers: value and mask, or low and high for a range."""
 
     value: int
-    other: int
+    second: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ class Builder:
     spent: int = 0
 
     def spend(self, span: Span, amount: int = 1) -> None:
-        """Count work; a CompileError ends programs that grow without bounds as they are inlined."""
+        """Count work; raises CompileError for a program that grows without bounds by inlining."""
         self.spent += amount
         if self.spent > MAX_WORK:
             fail("the program becomes too large when its calls and loops are inlined", span)

@@ -29,7 +29,7 @@ class _Parser:
     frame: Frame
     prefix: str
     accept: str | None
-    made: list[State] = field(default_factory=list)
+    states: list[State] = field(default_factory=list)
     start: str = "start"
 
     def state_name(self, name: str) -> str | None:
@@ -61,7 +61,7 @@ def _lower_states(block: BlockObject, parser: _Parser) -> list[State]:
     # Variables of a parser are set before its first state.
     if opening.out:
         parser.start = "start_"
-        parser.made.append(
+        parser.states.append(
             _jump(
                 f"{parser.prefix}start", tuple(opening.out), f"{parser.prefix}start_", source.span
             )
@@ -70,7 +70,7 @@ def _lower_states(block: BlockObject, parser: _Parser) -> list[State]:
     for state in sorted(source.states, key=lambda state: state.name != "start"):
         _lower_state(state, parser)
 
-    return parser.made
+    return parser.states
 
 
 def _value_set(item: td.ValueSet, frame: Frame) -> None:
@@ -98,11 +98,11 @@ def _lower_state(state: td.State, parser: _Parser) -> None:
             after = f"{name}_{number}"
             following = body.inner(out=[])
             entry = _apply_parser(call, after, parser, frame=body, following=following)
-            parser.made.append(_jump(before, tuple(body.out), entry, statement.span))
+            parser.states.append(_jump(before, tuple(body.out), entry, statement.span))
             name = after
             body = following
 
-        parser.made.extend(_with_transition(name, state, parser, body))
+        parser.states.extend(_with_transition(name, state, parser, body))
 
 
 def _parser_call(statement: td.Statement) -> t.BlockApply | None:
@@ -127,7 +127,7 @@ def _apply_parser(
     inner = frame.inner(bindings={**block.bindings, **args.bindings}, path=block.name, out=[])
     # A parser may be applied several times: its states are made anew each time.
     prefix = f"{frame.builder.unique_path(f'{block.name}.states')}."
-    parser.made.extend(_lower_states(block, _Parser(inner, prefix, after)))
+    parser.states.extend(_lower_states(block, _Parser(inner, prefix, after)))
 
     return f"{prefix}start"
 
@@ -173,7 +173,7 @@ def _default(state: str, keys: list[ir.Value]) -> Case:
 
 
 def _matches_all(case: Case) -> bool:
-    return case.value_set is None and all(match.other == 0 for match in case.matches)
+    return case.value_set is None and all(match.second == 0 for match in case.matches)
 
 
 def _no_match(name: str, span: Span, parser: _Parser) -> State:

@@ -1,4 +1,4 @@
-"""What annotations must look like, whether anything uses them or not."""
+"""The form that each annotation must have, also where nothing uses it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What annotations say."""
+"""The meaning of annotations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KNOWN = frozenset(
 
 
 def unknown_annotations(annotations: Annotations) -> list[CompileWarning]:
-    """Return a warning for the first of every name that nobody knows: it may be misspelt."""
+    """Return one warning for each unknown name of an annotation, which may be misspelt."""
     first: dict[str, Annotation] = {}
     for item in annotations:
         # Structured ones are for other tools: P4Info hands them on.

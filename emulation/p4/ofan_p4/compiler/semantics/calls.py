@@ -122,7 +122,7 @@ def _member_call(node: n.Call, member: n.Member, context: Context) -> ty.Express
 def _symbol_call(
     node: n.Call, member: n.Member, symbol: Symbol | None, context: Context
 ) -> ty.Expression | None:
-    """Type a call on what is no value: a table, an instance, a control, a type; None for others."""
+    """Type a call on a table, an instance, a control or a type; None for a call on a value."""
     match symbol:
         case td.Table() if member.name == "apply":
             return _table_apply(node, symbol, context)

@@ -27,16 +27,16 @@ class GenericStruct:
 
     node: nd.Struct
     make: Callable[[TypeArgs, Span], ty.Struct]
-    made: dict[TypeArgs, ty.Struct] = field(default_factory=dict)
+    instances: dict[TypeArgs, ty.Struct] = field(default_factory=dict)
 
     def instance(self, args: TypeArgs, span: Span) -> ty.Struct:
         """Return the struct for type arguments; the same one for the same arguments."""
         # Structs compare by identity, so a second `pair<bit<8>>` must not become another type.
-        if args not in self.made:
-            self.made[args] = self.make(args, span)
-            self.made[args].generic = self
+        if args not in self.instances:
+            self.instances[args] = self.make(args, span)
+            self.instances[args].generic = self
 
-        return self.made[args]
+        return self.instances[args]
 
     @property
     def span(self) -> Span:
@@ -50,14 +50,14 @@ class GenericFunction:
 
     signature: ty.Signature
     make: Callable[[TypeArgs], td.Function]
-    made: dict[TypeArgs, td.Function] = field(default_factory=dict)
+    instances: dict[TypeArgs, td.Function] = field(default_factory=dict)
 
     def instance(self, args: TypeArgs) -> td.Function:
         """Return the function for type arguments, checked once for the same arguments."""
-        if args not in self.made:
-            self.made[args] = self.make(args)
+        if args not in self.instances:
+            self.instances[args] = self.make(args)
 
-        return self.made[args]
+        return self.instances[args]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,7 +123,7 @@ class Scope:
 
 @dataclass(slots=True, eq=False)
 class Globals:
-    """What belongs to the program as a whole."""
+    """State of the program as a whole."""
 
     # In the order of declaration; `check_program` puts those of core.p4 first.
     errors: list[str] = field(default_factory=list)

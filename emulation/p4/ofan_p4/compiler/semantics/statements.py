@@ -332,24 +332,24 @@ def _counted(node: n.ForIn) -> n.For:
         return n.Variable(span, (), type=type_, name=name, value=value, name_span=node.name_span)
 
     # No program can call a variable so.
-    at, last, goes_on = (
+    current, last, has_next = (
         n.Name(span, f"{node.name}${part}", False) for part in ("at", "last", "on")
     )
-    one = n.IntLiteral(span, 1, None, False)
+    unit = n.IntLiteral(span, 1, None, False)
     return n.For(
         node.span,
         init=(
-            declare(at.name, node.type, low),
+            declare(current.name, node.type, low),
             declare(last.name, node.type, high),
-            declare(goes_on.name, n.BaseType(span, "bool"), n.Binary(span, "<=", at, last)),
+            declare(has_next.name, n.BaseType(span, "bool"), n.Binary(span, "<=", current, last)),
         ),
-        condition=goes_on,
+        condition=has_next,
         update=(
-            n.Assign(span, goes_on, "=", n.Binary(span, "!=", at, last)),
-            n.Assign(span, at, "=", n.Binary(span, "+", at, one)),
+            n.Assign(span, has_next, "=", n.Binary(span, "!=", current, last)),
+            n.Assign(span, current, "=", n.Binary(span, "+", current, unit)),
         ),
         # The body may change its variable, which changes no other round.
-        body=n.Block(node.span, (), (declare(node.name, node.type, at), node.body)),
+        body=n.Block(node.span, (), (declare(node.name, node.type, current), node.body)),
     )
 
 

@@ -25,7 +25,7 @@ Args = tuple[Expression | None, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Statement:
-    """What every statement of the typed tree has."""
+    """Base of the statements of the typed tree."""
 
     span: Span
 

@@ -120,7 +120,7 @@ class Tuple:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What `{a = 1, b = 2}` is before it is converted to a struct."""
+    """The type of `{a = 1, b = 2}` before it is converted to a struct."""
 
     fields: tuple[StructField, ...]
 
@@ -139,7 +139,7 @@ class TypeVariable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expression:
-    """What every expression of the typed tree has; its kinds stand in `typed`."""
+    """Base of the expressions of the typed tree, whose kinds are in `typed`."""
 
     span: Span
     type: Type
@@ -214,7 +214,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class TableResult:
-    """What `t.apply()` returns: a struct of hit, miss and action_run."""
+    """The type of `t.apply()`: a struct of hit, miss and action_run."""
 
 
 Type = (

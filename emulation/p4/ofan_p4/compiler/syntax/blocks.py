@@ -184,7 +184,7 @@ def control(cursor: Cursor, notes: n.Annotations) -> nd.Control | nd.BlockType:
 
 
 def _local(cursor: Cursor, notes: n.Annotations) -> nd.Declaration:
-    """What may stand before the states of a parser or the `apply` of a control."""
+    """Parse a declaration in front of the states of a parser or the `apply` of a control."""
     if cursor.at("const"):
         return constant(cursor, notes)
     if cursor.at("action"):

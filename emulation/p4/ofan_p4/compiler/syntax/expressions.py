@@ -1,4 +1,4 @@
-"""Types, arguments and expressions, which hold each other."""
+"""Types, arguments and expressions: one module, as each may contain the others."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def _binary(cursor: Cursor, level: int) -> n.Expression:
 
 
 def _operator(cursor: Cursor) -> str | None:
-    """Return the operator that comes next; `>>` arrives as two adjacent tokens, `>>=` is none."""
+    """Return the next operator: `>>` is two adjacent tokens, `>>=` an assignment."""
     token = cursor.token
     if token.kind is not Kind.SYMBOL or token.text not in LEVEL_OF:
         return None

@@ -1,4 +1,4 @@
-"""What has parameters: functions, methods of externs, actions, and the making of instances."""
+"""Declarations with parameters: functions, methods of externs, actions, instances."""
 
 from __future__ import annotations
 

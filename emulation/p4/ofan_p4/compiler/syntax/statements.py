@@ -230,8 +230,8 @@ def _for(cursor: Cursor) -> n.For | n.ForIn:
     start = cursor.take().span
     cursor.expect("(", "after 'for'")
     # Both forms may begin with a type and a name; only `in` tells them apart.
-    if (each := cursor.attempt(_for_in_head)) is not None:
-        declared, name, collection = each
+    if (head := cursor.attempt(_for_in_head)) is not None:
+        declared, name, collection = head
         body = statement(cursor)
         return n.ForIn(
             cursor.since(start),

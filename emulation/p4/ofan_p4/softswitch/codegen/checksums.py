@@ -37,8 +37,8 @@ class ChecksumCode:
             if checksum.verify:
                 wrong = Compare("!=", self._checksum(checksum), checksum.target.var)
                 test = Logic("and", (self._condition(checksum), wrong))
-                told = self._told("checksum_wrong", checksum)
-                code.append(when(test, [Assign(error.var, ONE), *told]))
+                traced = self._traced("checksum_wrong", checksum)
+                code.append(when(test, [Assign(error.var, ONE), *traced]))
 
         return code
 
@@ -48,13 +48,13 @@ class ChecksumCode:
         for checksum in self._program.checksums:
             if checksum.update:
                 value = cut(checksum.target, self._checksum(checksum))
-                told = self._told("checksum_updated", checksum)
-                written = [Assign(checksum.target.var, value), *told]
+                traced = self._traced("checksum_updated", checksum)
+                written = [Assign(checksum.target.var, value), *traced]
                 code.append(when(self._condition(checksum), written))
 
         return code
 
-    def _told(self, kind: str, checksum: Checksum) -> Code:
+    def _traced(self, kind: str, checksum: Checksum) -> Code:
         """Report a checksum field; what a wrong one should have been is computed again."""
         bits = checksum.target.bits
         values: list[tuple[Label, Expression]] = [(Label("value", bits), checksum.target.var)]

@@ -181,9 +181,11 @@ class ControlCode:
         ]
         following = table.next_by_action.get(action.id, table.next_miss)
         counted = self._direct(table, UseRecord(self._tables[table.name]))
-        told = self._tracing.called(action, table.is_hidden)
+        traced = self._tracing.called(action, table.is_hidden)
 
-        return Block((*counted, *arguments, *told, *self._run(action)), (Branch(None, following),))
+        return Block(
+            (*counted, *arguments, *traced, *self._run(action)), (Branch(None, following),)
+        )
 
     def _arm(self, table: TableSpec, action_id: int) -> tuple[Expression, Statements]:
         """Return an action of a table and when it is run."""
@@ -214,8 +216,8 @@ class ControlCode:
                 when(Not(Present(Entry())), [missed], touched),
             ]
 
-        told = self._tracing.looked_up(table, number, keys)
-        return [*code, *told, *self._direct(table, UseRecord()), *self._indirect(table)]
+        traced = self._tracing.looked_up(table, number, keys)
+        return [*code, *traced, *self._direct(table, UseRecord()), *self._indirect(table)]
 
     def _key(self, key: KeyField) -> Expression:
         name = key.target[1]

@@ -75,6 +75,7 @@ class HeaderRef:
 
 def _picked(index: Expression, numbered: Sequence[tuple[int, Expression]]) -> Expression:
     if len(numbered) > MOST_TESTS:
+        # Many elements: halve the range, so that no chain of tests is longer than MOST_TESTS.
         middle = len(numbered) // 2
         lower, upper = _picked(index, numbered[:middle]), _picked(index, numbered[middle:])
         return Choice(Compare("<", index, Number(numbered[middle][0])), lower, upper)
@@ -252,6 +253,7 @@ class Expressions:
             self._program.unions[i] for i in self.stack(inner(node["left"])["value"]).elements
         )
         index = self.data(node["right"])
+        # A constant index leaves one union, so that no test is generated.
         known = constant_below(index, len(unions))
         return (unions, index) if known is None else ((unions[known],), None)
 
@@ -263,6 +265,7 @@ class Expressions:
         right = node["right"]
         op = node["op"]
 
+        # The JSON has one operator for numbers, truth values and headers: the left side decides.
         if self._is_header(left):
             equal = self._same_header(self.header(left), self.header(right))
             return equal if op == "==" else Not(equal)
@@ -284,10 +287,10 @@ class Expressions:
         # Two invalid headers are not equal either.
         tests = [self._validity(left), self._validity(right)]
         for i in range(len(left.headers[0].fields)):
-            one, other = (
+            first, second = (
                 ref.pick([header.fields[i].var for header in ref.headers]) for ref in (left, right)
             )
-            tests.append(_compared("==", one, other))
+            tests.append(_compared("==", first, second))
 
         return Logic("and", tuple(tests))
 
@@ -358,6 +361,7 @@ def _as_number(test: Expression) -> Expression:
 
 
 def _compared(op: str, left: Expression, right: Expression) -> Expression:
+    # Varbits are bytes, which Python compares as such.
     kind = CompareBytes if _is_bytes(left) or _is_bytes(right) else Compare
     return kind(op, left, right)
 
@@ -404,7 +408,7 @@ def in_bounds(index: Expression, size: int) -> Expression | None:
 
 
 def constant_below(value: Expression, limit: int | None = None) -> int | None:
-    """Return the number that a value is known to be, None of others and of those from `limit` up.
+    """Return a value's number if it is a constant below `limit`, else None.
 
     Negative numbers are none.
     """

@@ -1,4 +1,4 @@
-"""What takes bytes from a packet: extracting headers, looking ahead, and moving on.
+"""Parser operations on a packet's bytes: extracting headers, looking ahead, moving on.
 
 Whatever a packet is too short for is an error, which breaks out of the parser.
 """
@@ -72,7 +72,7 @@ class Cursor:
         return code
 
     def stored(self) -> Code:
-        """Return what makes `o` hold the position for whoever leaves here."""
+        """Return the statement that stores the position in `o`, for code that leaves here."""
         return [] if self.at is None else [Assign(POSITION, Number(self.at))]
 
 
@@ -106,8 +106,8 @@ class ExtractionCode:
             case "union_stack":
                 stack = self._expressions.stack(value[0])
                 headers = self.members(stack, value[1])
-            case other:
-                raise PipelineError(f"cannot extract into {other!r}")
+            case unknown:
+                raise PipelineError(f"cannot extract into {unknown!r}")
 
         return self._extract_next(stack, headers, length, cursor)
 
@@ -133,7 +133,7 @@ class ExtractionCode:
 
         code = self._need(cursor.plus(header.bytes), cursor)
         # Now, because `moved` shifts the cursor: a trace says where the header began.
-        told = self._tracing.extracted(header, cursor.plus(0))
+        traced = self._tracing.extracted(header, cursor.plus(0))
         plan = self._liveness.plan(header)
 
         # One slice carries a header that nothing modifies to the deparser; only the fields that
@@ -145,7 +145,7 @@ class ExtractionCode:
         else:
             code += self._unpack(plan, cursor.plus(0), keep_opaque=True)
 
-        return [*code, *self._headers.set_valid(header), *told, *cursor.moved(header.bytes)]
+        return [*code, *self._headers.set_valid(header), *traced, *cursor.moved(header.bytes)]
 
     def _extract_variable(self, header: Header, length: Json | None, cursor: Cursor) -> Code:
         if length is None:
@@ -183,13 +183,13 @@ class ExtractionCode:
             code.append(Assign(plan[place].var, FrameBytes(start, stop)))
             code += self._unpack(plan[place + 1 :], stop, keep_opaque=True)
 
-        told = self._tracing.extracted(header, POSITION)
+        traced = self._tracing.extracted(header, POSITION)
         moved = Change("+", POSITION, size)
-        return [*code, *self._headers.set_valid(header), *told, moved]
+        return [*code, *self._headers.set_valid(header), *traced, moved]
 
     def _unpack(self, plan: Sequence[Chunk], offset: Expression, keep_opaque: bool) -> Code:
         """Return the statements that read the chunks found at `offset`."""
-        # The one call of `struct` skips what nobody wants.
+        # One call of `struct` reads all fields; those that are never read are skipped as padding.
         kept = [chunk for chunk in plan if keep_opaque or not chunk.is_opaque]
         if not kept:
             return []
@@ -248,9 +248,9 @@ class ExtractionCode:
 
     def fail(self, error: Expression, cursor: Cursor) -> Code:
         """Return the end of the parser with an error, given by its number."""
-        told = self._tracing.at("parser_error", "error", [(Label("error", 32), PARSER_ERROR)])
+        traced = self._tracing.at("parser_error", "error", [(Label("error", 32), PARSER_ERROR)])
         # The position is that before the failing operation: what it could not consume is payload.
-        return [*cursor.stored(), Assign(PARSER_ERROR, error), *told, Break()]
+        return [*cursor.stored(), Assign(PARSER_ERROR, error), *traced, Break()]
 
     def error(self, name: str) -> Number:
         """Return the number of an error of core.p4."""

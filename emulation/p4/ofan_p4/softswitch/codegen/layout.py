@@ -114,7 +114,7 @@ def chunks(header: Header, is_live: Callable[[Field], bool]) -> tuple[Chunk, ...
     for group in _byte_groups(header.fields):
         size = sum(field.bits for field in group) // 8
         opaque = not any(field.is_varbit or is_live(field) for field in group)
-        # Neighbours that nobody looks at become one: one copy, however many fields.
+        # Neighbouring fields that are never read are copied together, as one field.
         if opaque and out and out[-1].is_opaque:
             last = out.pop()
             out.append(Chunk(last.fields + group, last.size + size, is_opaque=True))

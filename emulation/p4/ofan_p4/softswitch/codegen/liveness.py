@@ -25,7 +25,7 @@ TARGETS = ("target", "targets")
 
 @dataclass(slots=True)
 class Liveness:
-    """What one generation knows about the program's use of its fields."""
+    """Which fields a program uses, as known while its code is generated."""
 
     program: Program
     is_first: bool = True

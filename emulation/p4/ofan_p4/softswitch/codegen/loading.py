@@ -167,6 +167,7 @@ def _header(index: int, item: Json, kind: Json) -> Header:
     if not is_metadata and sum(field.bits for field in fields) % 8:
         raise PipelineError(f"header {name!r} is not a whole number of bytes long")
 
+    # Only a header with a varbit has a maximum, and `most` is what its varbit may take of it.
     max_bytes = int(kind.get("max_length") or 0)
     most = max(0, max_bytes - sum(field.bits for field in fields) // 8)
     return Header(
@@ -194,6 +195,7 @@ def _field(header: int, index: int, spec: Json) -> Field:
 
 
 def _unions(root: Json, headers: Mapping[int, int]) -> tuple[Union, ...]:
+    # Members are named by the union's type, and their headers by its instance.
     types = {item["name"]: item for item in root.get("header_union_types", ())}
     return tuple(
         Union(
@@ -350,6 +352,7 @@ def _key_field(item: Json, resolve: _FieldResolver) -> KeyField:
     if kind not in {"exact", "lpm", "ternary", "range", "optional", "valid"}:
         raise PipelineError(f"unknown match kind {kind!r}")
 
+    # Without a name of its own a key is called as its field.
     default_name = target if isinstance(target, str) else ".".join(target)
     mask = item.get("mask")
     return KeyField(
@@ -381,6 +384,7 @@ def _array(item: Json, index: int, resolve: _FieldResolver) -> Array:
     if not 0 <= size <= MAX_CELLS:
         raise PipelineError(f"{item['name']}: an array of {size} cells is too large")
 
+    # Where a direct meter writes its colour.
     result = item.get("result_target")
     return Array(
         id=index,

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 
 class Expression:
-    """What has a value."""
+    """Base of all expressions."""
 
     __slots__ = ()
 
@@ -194,7 +194,7 @@ class Inverse(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Quotient(Expression):
-    """What is not negative divided by a constant, downwards."""
+    """A number that is not negative, divided by a constant and rounded down."""
 
     value: Expression
     by: int
@@ -202,7 +202,7 @@ class Quotient(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Remainder(Expression):
-    """What is not negative modulo a size, where BMv2 takes a size of 0 for 1."""
+    """A number that is not negative, modulo a size; a size of 0 counts as 1, as in BMv2."""
 
     value: Expression
     size: Expression

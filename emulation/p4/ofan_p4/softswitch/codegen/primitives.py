@@ -91,7 +91,7 @@ class Primitives:
         self.used.add(op)
         self._tracing.where = where_of(call) or self._tracing.where
         try:
-            return [*handler(self, *parameters), *self._told(op, parameters)]
+            return [*handler(self, *parameters), *self._traced(op, parameters)]
         except TypeError as error:
             # The handlers' own signatures are the table of how many parameters a primitive takes.
             if "positional argument" not in str(error):
@@ -122,12 +122,12 @@ class Primitives:
     def _label(self, target: Json) -> str:
         return str(constant_below(self.expressions.data(target)))
 
-    def _told(self, op: str, parameters: Sequence[Json]) -> Code:
-        """Report a primitive that the values it stores do not show."""
-        if op not in _TOLD:
+    def _traced(self, op: str, parameters: Sequence[Json]) -> Code:
+        """Trace a primitive whose effect no stored value shows."""
+        if op not in _TRACED:
             return []
 
-        return self._tracing.at(op, _TOLD[op])
+        return self._tracing.at(op, _TRACED[op])
 
     def _validity(self, header: Header) -> Code:
         return self._tracing.at("header", header.name, [(Label("valid", 1), header.valid)])
@@ -170,13 +170,13 @@ class Primitives:
 
     def _shift(self, stack: Json, count: Json, shift: Callable[[Stack, int], Code]) -> Code:
         amount = constant_below(self.expressions.data(count))
-        found = self.expressions.stack(inner(stack)["value"])
+        shifted = self.expressions.stack(inner(stack)["value"])
         # P4_16 wants a compile-time constant for push_front and pop_front.
         if amount is None:
             raise PipelineError("push and pop need a constant count")
 
-        told = self._tracing.at("stack", found.name, [(Label("next", 32), found.next)])
-        return [*shift(found, amount), *told]
+        traced = self._tracing.at("stack", shifted.name, [(Label("next", 32), shifted.next)])
+        return [*shift(shifted, amount), *traced]
 
     def _drop(self, *given: Json) -> Code:
         # p4c hands on a copy of the standard metadata where the program does: then BMv2 writes this
@@ -200,9 +200,9 @@ class Primitives:
         array = self.expressions.register(inner(register)["value"])
         place = self.expressions.data(index)
         cell = Cell(array.id, place, array.bits)
-        told = self._tracing.cell("register_read", array, place, cell)
+        traced = self._tracing.cell("register_read", array, place, cell)
         # Beyond the end of the array the target keeps its value.
-        read = [*told, *self.stores.store(target, cell)]
+        read = [*traced, *self.stores.store(target, cell)]
 
         return guarded(in_bounds(place, array.size), read) if read else []
 
@@ -216,18 +216,18 @@ class Primitives:
         array = _named(self._counters, inner(counter)["value"], "counter")
         place = self.expressions.data(index)
         counted = CountCell(array.id, place, PACKET_LENGTH)
-        told = self._tracing.cell("counter", array, place, Packets())
+        traced = self._tracing.cell("counter", array, place, Packets())
 
-        return guarded(in_bounds(place, array.size), [counted, *told])
+        return guarded(in_bounds(place, array.size), [counted, *traced])
 
     def _execute_meter(self, meter: Json, index: Json, target: Json) -> Code:
         array = _named(self._meters, inner(meter)["value"], "meter")
         place = self.expressions.data(index)
         colored = Assign(COLOR, Metered(array.id, place))
-        told = self._tracing.cell("meter", array, place, COLOR)
+        traced = self._tracing.cell("meter", array, place, COLOR)
 
         return guarded(
-            in_bounds(place, array.size), [colored, *told, *self.stores.store(target, COLOR)]
+            in_bounds(place, array.size), [colored, *traced, *self.stores.store(target, COLOR)]
         )
 
     def _random(self, target: Json, low: Json, high: Json) -> Code:
@@ -258,12 +258,12 @@ class Primitives:
         return [Ask(names.DIGEST, (self.expressions.data(digest),))]
 
     def _clone(self, session: Json, field_list: Json) -> Code:
-        # Only noted: several calls are one clone, and the last one counts, as in BMv2.
+        # Noted until the pipeline ends: of several calls only the last one counts, as in BMv2.
         kept = masked(self.expressions.data(session), SESSION_BITS)
-        told = self._tracing.at(
+        traced = self._tracing.at(
             "clone", "clone to session", [(Label("session", 15), Asked(names.CLONE, 0))]
         )
-        return [Ask(names.CLONE, (kept, self.expressions.data(field_list))), *told]
+        return [Ask(names.CLONE, (kept, self.expressions.data(field_list))), *traced]
 
     def _resubmit(self, field_list: Json) -> Code:
         return [Ask(names.RESUBMIT, (self.expressions.data(field_list),))]
@@ -281,14 +281,14 @@ class Primitives:
     def _assert(self, condition: Json) -> Code:
         # Translated in any case, so that a condition that makes no sense is refused.
         test = self.expressions.condition(condition)
-        told = self._tracing.at("assert", "assertion violated")
-        return [when(Not(test), told)] if told else []
+        traced = self._tracing.at("assert", "assertion violated")
+        return [when(Not(test), traced)] if traced else []
 
     def _log(self, text: Json, values: Json) -> Code:
-        found = tuple(self.expressions.data(value) for value in values["value"])
-        said = str(text["value"])
-        told = self._tracing.at("log_msg", said, [(Label("", 0), value) for value in found])
-        return [*told, Log(self._constants.add(said), said, found)]
+        logged = tuple(self.expressions.data(value) for value in values["value"])
+        message = str(text["value"])
+        traced = self._tracing.at("log_msg", message, [(Label("", 0), value) for value in logged])
+        return [*traced, Log(self._constants.add(message), message, logged)]
 
     def _no_op(self) -> Code:
         return []
@@ -320,7 +320,7 @@ def _in_place(op: str) -> Callable[[Primitives, Json, Json], Code]:
     return handler
 
 
-_TOLD = {
+_TRACED = {
     "drop": "mark to drop",
     "exit": "exit",
     "generate_digest": "digest",

@@ -19,9 +19,9 @@ def lines(code: Iterable[Statement]) -> Lines:
     return [line for statement in code for line in RULES[type(statement)](statement)]
 
 
-def indented(found: Iterable[str]) -> Lines:
-    """Return the lines one level deeper, or `pass` where there are none."""
-    return [" " + line for line in found] or [" pass"]
+def indented(block: Iterable[str]) -> Lines:
+    """Return the lines of a block one level deeper, `pass` for an empty block."""
+    return [" " + line for line in block] or [" pass"]
 
 
 def _unpacked(targets: Sequence[Variable]) -> str:
@@ -30,11 +30,11 @@ def _unpacked(targets: Sequence[Variable]) -> str:
 
 
 def _if(node: statements.If) -> Lines:
-    found: Lines = []
+    chain: Lines = []
     for test, body in node.arms:
-        found += [f"{'elif' if found else 'if'} {text(test)}:", *indented(lines(body))]
+        chain += [f"{'elif' if chain else 'if'} {text(test)}:", *indented(lines(body))]
 
-    return [*found, "else:", *indented(lines(node.otherwise))] if node.otherwise else found
+    return [*chain, "else:", *indented(lines(node.otherwise))] if node.otherwise else chain
 
 
 def _state(values: Iterable[Any]) -> str:
@@ -43,6 +43,7 @@ def _state(values: Iterable[Any]) -> str:
 
 
 def _use_record(node: statements.UseRecord) -> Lines:
+    # An entry is (action, arguments, record), and a default entry the only one of its list.
     entry = names.ENTRY if node.table is None else f"{names.default(node.table)}[0]"
     return [f"{names.RECORD} = {entry}[2]"]
 
@@ -60,6 +61,7 @@ def _count_cell(node: statements.CountCell) -> Lines:
 
 
 def _ask(node: statements.Ask) -> Lines:
+    # A clone asks with two numbers, session and list; every other request with one.
     numbers = listed(node.numbers)
     return [f"{node.request} = {f'({numbers})' if len(node.numbers) > 1 else numbers}"]
 
@@ -67,6 +69,7 @@ def _ask(node: statements.Ask) -> Lines:
 def _ask_all(node: statements.AskAll) -> Lines:
     parts = []
     for request, is_used, of_state in node.requests:
+        # Always all requests: the caller unpacks a tuple of fixed length.
         nothing = "None" if of_state else "()"
         parts += [request, names.values_of(request)] if is_used else ["None", nothing]
 
@@ -140,7 +143,7 @@ def _search_rows(number: int, keys: Sequence[Key]) -> Iterator[str]:
 
 def _search_masked(number: int, keys: Sequence[Key]) -> Iterator[str]:
     """Search by masks where that pays, as `MaskedEntries` has decided; else row by row."""
-    found = names.CANDIDATE
+    candidate = names.CANDIDATE
     level = f"{names.BOUND}, {names.MASK}, {names.LEVEL}"
     yield from _start(keys)
     yield f"if {names.levels(number)}:"
@@ -150,9 +153,9 @@ def _search_masked(number: int, keys: Sequence[Key]) -> Iterator[str]:
     # later level can win.
     yield f"  if {names.RANK} < {names.BOUND}:"
     yield "   break"
-    yield f"  {found} = {names.LEVEL}({names.KEY} & {names.MASK})"
-    yield f"  if {found} is not None and {found}[0] < {names.RANK}:"
-    yield f"   {names.RANK}, {names.ENTRY} = {found}"
+    yield f"  {candidate} = {names.LEVEL}({names.KEY} & {names.MASK})"
+    yield f"  if {candidate} is not None and {candidate}[0] < {names.RANK}:"
+    yield f"   {names.RANK}, {names.ENTRY} = {candidate}"
     yield "else:"
     yield from indented(_rows(number, keys))
 

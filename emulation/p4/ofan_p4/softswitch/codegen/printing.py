@@ -8,7 +8,8 @@ from typing import Any
 from ofan_p4.softswitch.codegen import names, nodes, packet_nodes
 from ofan_p4.softswitch.codegen.nodes import Expression
 
-# How tightly Python binds; what binds less than its surroundings stands in parentheses.
+# How tightly Python's operators bind, the loosest first: an operand that binds more loosely than
+# its operator needs parentheses.
 CHOICE, OR, AND, NOT, COMPARE, BITS, UNARY, ATOM = range(8)
 _LEVELS: Mapping[type, int] = {
     nodes.Choice: CHOICE,
@@ -45,12 +46,12 @@ def listed(parts: Iterable[Expression]) -> str:
 
 
 def within(node: Expression, level: int) -> str:
-    """Return an expression that stands in something which binds as tightly as `level`."""
+    """Return an operand of an operator of this level, in parentheses if it binds more loosely."""
     return text(node) if _level(node) >= level else f"({text(node)})"
 
 
 def operand(node: Expression) -> str:
-    """Return an expression inside arithmetic, clear without knowing which operator comes first."""
+    """Return an operand of arithmetic, in parentheses even where precedence needs none."""
     return within(node, UNARY)
 
 
@@ -65,6 +66,7 @@ def _level(node: Expression) -> int:
 
 def _binary(node: nodes.Binary) -> str:
     left = node.left
+    # `a + b + c` needs no parentheses: Python, too, begins at the left.
     is_chain = isinstance(left, nodes.Binary) and left.op == node.op
     return f"{text(left) if is_chain else operand(left)} {node.op} {operand(node.right)}"
 
@@ -73,6 +75,7 @@ def _joined(node: nodes.Joined) -> str:
     low = node.bits
     terms = []
     for value, width in node.parts:
+        # Each part is shifted to its place; the last one stands at bit 0.
         low -= width
         terms.append(f"{operand(value)} << {low}" if low else operand(value))
 
@@ -81,12 +84,14 @@ def _joined(node: nodes.Joined) -> str:
 
 def _remainder(node: nodes.Remainder) -> str:
     size = node.size
+    # BMv2 takes a size of 0 as 1; a constant is known not to be 0.
     divisor = text(size) if isinstance(size, nodes.Number) else f"({within(size, NOT)} or 1)"
     return f"{operand(node.value)} % {divisor}"
 
 
 def _in_bounds(node: nodes.InBounds) -> str:
     test = f"{within(node.index, BITS)} < {node.size}"
+    # An index of known width is never negative.
     return test if node.index.bits is not None else f"0 <= {test}"
 
 
@@ -99,6 +104,7 @@ def _logic(node: nodes.Logic) -> str:
 
 
 def _not(node: nodes.Not) -> str:
+    # `x is None` instead of `not x is not None`.
     if isinstance(node.test, packet_nodes.Present):
         return f"{text(node.test.what)} is None"
 

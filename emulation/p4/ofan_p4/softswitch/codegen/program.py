@@ -36,6 +36,7 @@ class Field:
     @property
     def var(self) -> Local | Bytes:
         """The variable that holds it in generated code."""
+        # The name is made of numbers, never of the file's text, which must not become code.
         name = names.field(self.header, self.index)
         if self.is_varbit:
             return Bytes(name, None, self.most)

@@ -17,7 +17,7 @@ from ofan_p4.softswitch.codegen.packet_nodes import Cell
 
 
 class Statement:
-    """What is done."""
+    """Base of all statements."""
 
     __slots__ = ()
 
@@ -174,7 +174,7 @@ class Touch(Statement):
 
 @dataclass(frozen=True, slots=True)
 class UseRecord(Statement):
-    """What follows counts and meters in the present entry, or in a table's default entry."""
+    """Count and meter in the present entry from here on, or in the default entry of a table."""
 
     table: int | None = None
 

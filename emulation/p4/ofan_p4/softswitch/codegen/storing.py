@@ -80,5 +80,5 @@ class StoreCode:
         cell = Cell(array.id, index, array.bits)
         # A cell is cut like a field.
         written = Assign(cell, cut_to(value, array.bits))
-        told = self._tracing.cell("register_write", array, index, cell)
-        return guarded(in_bounds(index, array.size), [written, *told])
+        traced = self._tracing.cell("register_write", array, index, cell)
+        return guarded(in_bounds(index, array.size), [written, *traced])

@@ -132,7 +132,7 @@ class Dataplane:
             self._flush_rings()
 
     def rates_changed(self, port: Port) -> None:
-        """Let a port's packets wait in its queues, or leave at once, as the queues now say."""
+        """Switch a port between queues with a rate and sending at once, as its queues now say."""
         now = self._clock()
         # Packets that still wait are not overtaken: with them the port goes on having queues.
         port.is_immediate = not any(q.has_rate or q.depth_packets(now) for q in port.queues)
@@ -241,7 +241,7 @@ class Dataplane:
             self._receive_some(port, BATCH)
 
     def _burst(self, port: Port, functions: NativeFunctions) -> None:
-        """Let machine code move frames as long as all is simple, and do here what is not."""
+        """Run machine code on the frames of a port, and handle here the ones that it hands back."""
         assert port.ring is not None
         functions.settle()
         for _ in range(BATCH):
@@ -327,7 +327,7 @@ class Dataplane:
             )
 
     def _wait_at(self, port: Port, pending: Pending) -> None:
-        """Let a copy wait for an interface that takes no more, as in a queue with a rate."""
+        """Queue a copy for an interface that takes no more frames, as a queue with a rate would."""
         if len(port.waiting) >= MAX_WAITING:
             port.counts.waiting_drops += 1
             return

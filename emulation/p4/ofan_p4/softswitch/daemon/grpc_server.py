@@ -137,7 +137,7 @@ class Servicer(p4runtime_pb2_grpc.P4RuntimeServicer):  # type: ignore[misc]
 
 
 class Malformed:
-    """What arrives in place of a message that cannot be parsed."""
+    """Placeholder for a message that cannot be parsed."""
 
 
 def _parser(kind: Any) -> Callable[[bytes], Any]:

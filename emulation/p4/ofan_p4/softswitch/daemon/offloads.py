@@ -1,9 +1,9 @@
 """Frames that a host has left to its interface: without their checksum, or longer than the MTU.
 
 Linux lets interfaces compute checksums (CHECKSUM_PARTIAL) and cut long segments (GSO), and a veth
-pair hands both on as they are: whoever reads the other end gets frames that no receiver would take.
-The kernel says beside each of them what is missing (struct virtio_net_hdr), and here it is done, as
-the kernel does it where an interface cannot.
+pair hands both on as they are: a program at the other end gets frames that no receiver would
+accept. The kernel says beside each of them what is missing (struct virtio_net_hdr), and this module
+does it, as the kernel does where an interface cannot.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def finished(missing: bytes, frame: bytes) -> list[bytes]:
     if not flags & NEEDS_CHECKSUM:
         return [frame]
 
-    # A frame that ends before its checksum is nobody's: the kernel makes none.
+    # The kernel never sends a frame that ends before its checksum: this one is dropped.
     if start + offset + 2 > len(frame):
         return []
 
@@ -83,16 +83,18 @@ def _segments(frame: bytes, kind: int, size: int, start: int, offset: int) -> It
     is_tcp = kind != UDP
     data = start + ((frame[start + 12] >> 4) * 4 if is_tcp else 8)
     headers = frame[:data]
-    for number, at in enumerate(range(data, len(frame), size)):
-        segment = bytearray(headers + frame[at : at + size])
+    for number, position in enumerate(range(data, len(frame), size)):
+        segment = bytearray(headers + frame[position : position + size])
         _renumber(segment, network, number)
         # The field has the sum of the pseudo-header, which has the length of the whole.
         (pseudo,) = struct.unpack_from(">H", frame, start + offset)
         pseudo = (pseudo - (len(frame) - start) + len(segment) - start) % 0xFFFF
         struct.pack_into(">H", segment, start + offset, pseudo)
         if is_tcp:
-            is_last = at + size >= len(frame)
-            _continue_tcp(segment, start, sent=at - data, is_first=not number, is_last=is_last)
+            is_last = position + size >= len(frame)
+            _continue_tcp(
+                segment, start, sent=position - data, is_first=not number, is_last=is_last
+            )
         else:
             struct.pack_into(">H", segment, start + 4, len(segment) - start)
 
@@ -127,11 +129,11 @@ def _continue_tcp(
 
 def _network(frame: bytes) -> int:
     """Return where the header behind Ethernet, and VLAN tags that are in the frame, begins."""
-    at = ETHERNET - 2
-    while int.from_bytes(frame[at : at + 2], "big") in TAGS:
-        at += 4
+    position = ETHERNET - 2
+    while int.from_bytes(frame[position : position + 2], "big") in TAGS:
+        position += 4
 
-    return at + 2
+    return position + 2
 
 
 def _end_of_ipv4(frame: bytes | bytearray, network: int) -> int | None:
@@ -144,12 +146,12 @@ def _end_of_ipv6(frame: bytes, network: int) -> int | None:
     if frame[network] >> 4 != 6:
         return None
 
-    following, at = frame[network + 6], network + IPV6
+    following, position = frame[network + 6], network + IPV6
     # Hop-by-hop, routing, destination options: each says what follows, and its length.
-    while following in (0, 43, 60) and at + 2 <= len(frame):
-        following, at = frame[at], at + 8 + 8 * frame[at + 1]
+    while following in (0, 43, 60) and position + 2 <= len(frame):
+        following, position = frame[position], position + 8 + 8 * frame[position + 1]
 
-    return at
+    return position
 
 
 def crc32c(data: bytes | bytearray) -> int:

@@ -193,7 +193,7 @@ class Port:
         }
 
     def forsake(self) -> None:
-        """Let go of an interface that has been deleted; frames for it fail from now on."""
+        """Give up an interface that has been deleted; frames for it fail from now on."""
         if not self.index:
             return
 

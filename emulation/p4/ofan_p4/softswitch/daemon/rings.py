@@ -150,7 +150,7 @@ class Ring:
             self.words[number] += np.uint64(change)
 
     def flush(self) -> bool:
-        """Let the kernel send what is in the ring; return whether it has taken everything.
+        """Tell the kernel to send the ring's frames; return whether it has taken all of them.
 
         Raises OSError where the interface sends nothing at all; what was in the ring is lost then,
         and counted in the words.
@@ -193,7 +193,7 @@ class Ring:
         words[burst_code.TX_PENDING] = 0
 
     def close(self) -> None:
-        """Let go of the memory; the socket is closed by whoever has opened it."""
+        """Unmap the memory; the socket belongs to the caller, who closes it."""
         with suppress(BufferError):
             self._memory.close()
 

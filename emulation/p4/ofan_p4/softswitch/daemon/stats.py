@@ -1,4 +1,4 @@
-"""Counters for whoever wants to know where every packet went, and rates for who sets them.
+"""Two sockets: one tells the counters of all packets, one sets the rates of ports.
 
 connect to the Unix socket, read until the end: one JSON object with device_id, counts, ports
 

@@ -1,4 +1,4 @@
-"""The loop that moves frames from one port's ring to others' rings, in machine code.
+"""The loop that moves frames from the ring of one port to the rings of others, in machine code.
 
 It goes as long as all is simple: a frame for one port that sends at once and has room. Anything
 else (a VLAN tag beside the frame, a checksum that its host has left to the interface, a frame that

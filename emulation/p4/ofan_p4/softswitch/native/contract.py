@@ -1,4 +1,4 @@
-"""The version of the contract by which others call a program's machine code by address.
+"""The version of the contract for callers that run a program's machine code by its address.
 
 What it says is in docs/decisions/machine-code-contract.md: the two functions, the words that they
 are given, what they answer, how long addresses are good. Whoever changes any of it raises VERSION;

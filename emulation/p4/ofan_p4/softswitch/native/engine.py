@@ -199,7 +199,7 @@ class NativeFunctions:
         return self._outcome(asked, data, state)
 
     def settle(self) -> None:
-        """Let packets see all that the control plane has changed."""
+        """Publish all changes of the control plane to the machine code."""
         self._memory.settle()
 
     def passed(self, asked: int, data: bytes) -> Any:

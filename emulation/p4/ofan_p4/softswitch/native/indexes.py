@@ -31,7 +31,7 @@ class Rows(NamedTuple):
 
 
 class NativeRecord(Record):
-    """What is known about an entry whose packets machine code counts."""
+    """The record of an entry, whose counts are in the memory of machine code."""
 
     __slots__ = ("_meter", "place", "table")
 
@@ -89,7 +89,7 @@ class NativeRecord(Record):
 
 
 class NativeIndex:
-    """What machine code searches in place of a table's entries."""
+    """The entries of one table in memory, in the form that machine code searches."""
 
     def __init__(self, spec: TableSpec, places: TablePlaces, descriptor: Words) -> None:
         self._spec = spec
@@ -133,7 +133,7 @@ class NativeIndex:
         self._write(entry)
 
     def add(self, entry: Entry) -> None:
-        """Let packets find an entry."""
+        """Insert an entry."""
         self._write(entry)
         place = _place(entry)
         match self._places.kind:
@@ -217,7 +217,7 @@ class NativeIndex:
         self._write(entry)
 
     def remove(self, entry: Entry) -> None:
-        """Let packets find an entry no more."""
+        """Remove an entry."""
         place = _place(entry)
         match self._places.kind:
             case "exact":

@@ -67,7 +67,7 @@ class Code:
 
 
 def object_code(text: str) -> bytes:
-    """Return the object file of a module given as text; RuntimeError says why there is none."""
+    """Return the object file of a module given as text; raises RuntimeError where LLVM fails."""
     machine = _machine(SPEED if text.count("\n") <= MOST_LINES else 0)
     module = llvm.parse_assembly(text)
     module.triple = llvm.get_process_triple()

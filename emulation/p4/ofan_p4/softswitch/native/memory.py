@@ -81,7 +81,7 @@ class Memory:
         return self.context[first : first + count]
 
     def settle(self) -> None:
-        """Let packets see all that the control plane has changed; before every batch."""
+        """Publish all changes of the control plane; called before every batch of packets."""
         for profile in self.profiles:
             if not profile.is_settled:
                 profile.settle()

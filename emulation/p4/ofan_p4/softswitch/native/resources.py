@@ -166,7 +166,7 @@ class NativeProfile(ActionProfile):
         self.is_settled = False
 
     def settle(self) -> None:
-        """Let packets see the members and groups as they are now."""
+        """Write members and groups, as they are now, to the memory of machine code."""
         self.is_settled = True
         # Machine code has only addresses: Python must keep what they point to.
         self._kept: list[Any] = []

@@ -93,7 +93,7 @@ class Slots:
         return len(self.array) - 1
 
     def put(self, key: Sequence[int], entry: int) -> None:
-        """Let a key lead to an entry."""
+        """Insert a key with the index of its entry, or change the index."""
         if 2 * (self._taken + 1) > len(self.array):
             self._grow()
 
@@ -104,7 +104,7 @@ class Slots:
         row[-1] = entry + 1
 
     def drop(self, key: Sequence[int]) -> None:
-        """Forget a key."""
+        """Remove a key."""
         place = self._place(key)
         rows = self.array
         mask = self.mask

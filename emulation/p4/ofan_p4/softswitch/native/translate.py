@@ -203,7 +203,7 @@ class Egress(Function):
         self._b.call(copy, [to, origin, size, ir.Constant(I1, 0)])
 
     def _payload(self) -> None:
-        """Copy what is in memory of the rest of the frame, and count all of it."""
+        """Copy the rest of the frame as far as it is in memory; its length counts in full."""
         position = as_type(self._b, self._number(POSITION), I64)
         start = self._b.load(self._end)
         # The caller may hand over only the beginning of a frame, and sends the rest itself.

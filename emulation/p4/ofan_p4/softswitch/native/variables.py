@@ -1,4 +1,4 @@
-"""What generated code's variables are in machine code, and where the state block keeps them."""
+"""The variables of generated code: their form in machine code, their place in the state block."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class NumberKind:
 
     @property
     def memory(self) -> tuple[ir.IntType, ...]:
-        """What it is kept as."""
+        """The type in which the state block keeps it."""
         return (stored(self.bits),)
 
 
@@ -45,7 +45,7 @@ class BytesKind:
 
     @property
     def memory(self) -> tuple[ir.IntType, ...]:
-        """What they are kept as."""
+        """The types in which the state block keeps them: offset, and length if it varies."""
         return (I32,) if self.size is not None else (I32, I32)
 
 
@@ -53,7 +53,7 @@ Kind = NumberKind | BytesKind
 
 
 def kind_of(variable: Local | Bytes) -> Kind:
-    """Return what a variable is."""
+    """Return the kind of a variable."""
     if isinstance(variable, Bytes):
         return BytesKind(variable.size)
 

@@ -332,7 +332,7 @@ def _width(declared: Any, bits: int, where: str) -> int:
 
 
 def _install_mutability(declared: p4info_pb2.Table, table: Table) -> None:
-    """Let entries change that P4Info says a table has from the start, but not for good."""
+    """Make the initial entries of a table changeable unless P4Info calls it constant."""
     if declared.has_initial_entries and not declared.is_const_table:
         table.is_const = False
         for entry in table:

@@ -19,7 +19,7 @@ DEFAULT_LIST_SIZE = 1024
 
 @dataclass(slots=True)
 class DigestState:
-    """What is enabled, waiting and not yet acknowledged for one digest."""
+    """The state of one digest: its settings, waiting messages, and lists not yet acknowledged."""
 
     config: p4runtime_pb2.DigestEntry.Config
     buffer: dict[Values, None] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What undoes an update: for batches that are applied as a whole or not at all (12.2)."""
+"""Updates that undo updates, for batches that are applied as a whole or not at all (12.2)."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ def _is_same(kind: str, found: Entity, wanted: Entity) -> bool:
     if kind != "table_entry":
         return True
 
-    one, other = found.table_entry, wanted.table_entry
-    return one.priority == other.priority and _match_of(one) == _match_of(other)
+    first, second = found.table_entry, wanted.table_entry
+    return first.priority == second.priority and _match_of(first) == _match_of(second)
 
 
 def _match_of(entry: p4runtime_pb2.TableEntry) -> set[bytes]:

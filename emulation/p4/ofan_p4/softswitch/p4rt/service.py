@@ -56,7 +56,7 @@ class Pages:
 
 
 class Stream:
-    """One open StreamChannel; `receive` and `close` are called by whoever owns the connection."""
+    """One open StreamChannel; the owner of the connection calls `receive` and `close`."""
 
     def __init__(self, service: P4RuntimeService, client: Client) -> None:
         self._service = service

@@ -1,4 +1,4 @@
-"""What P4Info declares, thing by thing, beside what it is in the pipeline."""
+"""The objects that P4Info declares, each with its counterpart in the pipeline."""
 
 from __future__ import annotations
 

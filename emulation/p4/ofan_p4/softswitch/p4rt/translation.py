@@ -42,7 +42,7 @@ class Names:
         return self._keep(text, self._choose(text, what))
 
     def text(self, number: int) -> bytes:
-        """Return the string of a number; one that nobody has named is called by its digits."""
+        """Return the string of a number; a number without a string is called by its digits."""
         if number not in self._texts:
             self._keep(str(number), number)
 

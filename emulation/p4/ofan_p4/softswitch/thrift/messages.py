@@ -178,7 +178,7 @@ class MirroringSession:
 
 @dataclass(slots=True)
 class Ouch:
-    """What every exception of BMv2's carries."""
+    """Base of BMv2's exceptions, which all carry a code."""
 
     code: I32
 

@@ -38,7 +38,7 @@ class Nodes:
         )
 
     def publish(self, replication: Replication) -> None:
-        """Let the switch copy as the nodes now say, but for what P4Runtime has deleted."""
+        """Write the nodes' replicas to the switch, except for groups that P4Runtime has deleted."""
         for group in self.groups.keys() & replication.groups.keys():
             replication.groups[group] = self.replicas(group)
 
@@ -71,7 +71,7 @@ class Engine:
         return self._nodes
 
     def publish(self) -> None:
-        """Let the switch copy as the nodes now say."""
+        """Write the nodes' replicas to the switch."""
         self.nodes.publish(self.replication)
 
 

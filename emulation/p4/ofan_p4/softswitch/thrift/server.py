@@ -32,7 +32,7 @@ from ofan_p4.softswitch.thrift.switch_calls import ManagementCalls, QueueCalls
 from ofan_p4.softswitch.thrift.table_calls import IndirectCalls, TableCalls
 from ofan_p4.softswitch.thrift.wire import Reader, WireError
 
-# Whoever may set tables may be anybody on this machine, and nobody else.
+# Any user of this machine may set tables, and no other machine.
 HOST = "127.0.0.1"
 MOST_CONNECTIONS = 256
 # Of a call, which has names and a few bytes; how long it may take to come, or its answer to go.
@@ -138,7 +138,7 @@ class ThriftServer(socketserver.ThreadingTCPServer):
 
 class _Connection(socketserver.StreamRequestHandler):
     def handle(self) -> None:
-        """Answer calls until the client leaves, or says what nobody understands."""
+        """Answer calls until the client leaves, or sends something that is no call."""
         server = cast(ThriftServer, self.server)
         stream = cast(BufferedReader, self.rfile)
         reader = Reader(stream)

@@ -30,7 +30,7 @@ class TableState:
         self._changes = -1
 
     def handles(self) -> Handles[tuple[Match, int]]:
-        """Return the handles of all entries, whoever has made them."""
+        """Return the handles of all entries, also of those made by P4Runtime or the program."""
         if self._changes != self.table.changes:
             for _, key in list(self._handles):
                 if key not in self.table.entries:
@@ -126,7 +126,7 @@ class Runtime:
 
     @property
     def loaded(self) -> Loaded:
-        """The present program's names; CallError where there is none."""
+        """The names of the present program; raises CallError without a program."""
         pipeline = self.switch.pipeline
         if pipeline is None:
             raise CallError("the switch has no program yet")
@@ -146,7 +146,7 @@ def found(items: Mapping[str, T], name: str, code: IntEnum) -> T:
 
 
 def cell(cells: Sequence[Any], index: int, code: IntEnum) -> Any:
-    """Return one cell; Refusal where there is none."""
+    """Return one cell; raises Refusal beyond the end."""
     if not 0 <= index < len(cells):
         raise Refusal(code)
 

@@ -46,7 +46,7 @@ def refused() -> Iterator[None]:
 
 
 class Entries:
-    """What direct and indirect tables have in common."""
+    """Calls that direct and indirect tables share."""
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime

@@ -54,7 +54,7 @@ FIXED = {
 
 
 class WireError(Exception):
-    """What has arrived is not what the protocol, or the method, says; the message is one line."""
+    """Bytes that break the protocol or do not fit the method; the message is one line."""
 
 
 class Reader:
@@ -113,7 +113,7 @@ class Reader:
         return self.take(self.count(MOST_BYTES))
 
     def skip(self, kind: Kind, depth: int = MOST_NESTED) -> None:
-        """Pass over a value that nobody here knows."""
+        """Skip a value of an unknown member."""
         if not depth:
             raise WireError("nested too deeply")
 
@@ -180,7 +180,7 @@ def write_members(members: Members, values: Mapping[str, Any]) -> bytes:
 
 
 def read_members(members: Members, reader: Reader, what: str) -> dict[str, Any]:
-    """Return a struct's values by name; members that nobody knows are passed over."""
+    """Return a struct's values by name; unknown members are skipped."""
     values: dict[str, Any] = {}
     while (kind := reader.kind()) != Kind.STOP:
         member = members.get(reader.number(Kind.I16))

@@ -67,9 +67,11 @@ def _look(type_: ty.Type, offset: int, call: Call) -> tuple[ir.Operand, int]:
             ), offset - start
         case ty.Stack(element, size):
             # Every element becomes valid, as if it had been extracted.
-            each = ty.width_of(element)
-            elements = [_look(element, offset + at * each, call)[0] for at in range(size)]
-            return ir.StructAt(type_, tuple(map(str, range(size))), tuple(elements)), size * each
+            element_width = ty.width_of(element)
+            elements = [_look(element, offset + i * element_width, call)[0] for i in range(size)]
+            return ir.StructAt(
+                type_, tuple(map(str, range(size))), tuple(elements)
+            ), size * element_width
         case (ty.Bits() | ty.Simple("bool")) as plain:
             bits = ty.width_of(plain)
             ahead: ir.Value = ir.Lookahead(offset, bits, type_)

@@ -1,1 +1,1 @@
-"""Declarations: `program` goes through them, the others type one kind each."""
+"""Declarations: `program` goes through all of them, each other module types one kind."""

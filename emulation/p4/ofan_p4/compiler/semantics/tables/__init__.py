@@ -1,1 +1,1 @@
-"""Tables: `table` puts together what the others type, one part of a table each."""
+"""Tables: each module types one part of a table, and `table` puts the parts together."""

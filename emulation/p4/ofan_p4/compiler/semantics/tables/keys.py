@@ -85,7 +85,7 @@ def _member_name(base: n.Expression, name: str, context: Context) -> str | None:
 
 
 def check_kinds(keys: tuple[td.Key, ...]) -> None:
-    """Check what the match kinds demand of each other."""
+    """Check that the match kinds of a table may stand together."""
     kinds = [key.match_kind for key in keys]
     # BMv2 takes one prefix per table.
     if kinds.count("lpm") > 1:
