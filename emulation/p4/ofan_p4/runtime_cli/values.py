@@ -65,40 +65,40 @@ def _address(text: str, bits: int) -> int | None:
     return None
 
 
-def data(action: Action, given: Sequence[str]) -> list[bytes]:
+def data(action: Action, texts: Sequence[str]) -> list[bytes]:
     """Return the arguments of an action."""
-    if len(given) != len(action.parameter_bits):
+    if len(texts) != len(action.parameter_bits):
         raise InputError(
             f"action {action.name} takes {len(action.parameter_bits)} parameters,"
-            f" found {len(given)}"
+            f" found {len(texts)}"
         )
 
-    parts = zip(given, action.parameter_bits, action.parameter_names, strict=True)
+    parts = zip(texts, action.parameter_bits, action.parameter_names, strict=True)
     return [value(text, bits, f"parameter {name}") for text, bits, name in parts]
 
 
-def match_key(table: TableSpec, given: Sequence[str]) -> list[m.MatchParam]:
+def match_key(table: TableSpec, texts: Sequence[str]) -> list[m.MatchParam]:
     """Return the key of an entry."""
-    if len(given) != len(table.key):
-        raise InputError(f"table {table.name} has {len(table.key)} key fields, found {len(given)}")
+    if len(texts) != len(table.key):
+        raise InputError(f"table {table.name} has {len(table.key)} key fields, found {len(texts)}")
 
-    return [_param(field, text) for field, text in zip(table.key, given, strict=True)]
+    return [_param(field, text) for field, text in zip(table.key, texts, strict=True)]
 
 
-def with_priority(table: TableSpec, given: list[str]) -> tuple[list[str], int]:
+def with_priority(table: TableSpec, texts: list[str]) -> tuple[list[str], int]:
     """Return the words without the priority at their end, and the priority, 0 where none is due."""
     if not needs_priority(table):
-        return given, 0
-    if not given:
+        return texts, 0
+    if not texts:
         raise InputError(f"an entry of table {table.name} ends in its priority")
 
-    return given[:-1], i32(given[-1], f"the priority at the end of an entry of {table.name}")
+    return texts[:-1], i32(texts[-1], f"the priority at the end of an entry of {table.name}")
 
 
-def rates(given: Sequence[str]) -> list[m.MeterRate]:
+def rates(texts: Sequence[str]) -> list[m.MeterRate]:
     """Return rates of the form units per microsecond:burst."""
     found = []
-    for text in given:
+    for text in texts:
         rate, _, burst = text.partition(":")
         try:
             found.append(m.MeterRate(float(rate), i32(burst, "a burst")))
@@ -108,9 +108,9 @@ def rates(given: Sequence[str]) -> list[m.MeterRate]:
     return found
 
 
-def port_map(given: Sequence[str]) -> str:
+def port_map(texts: Sequence[str]) -> str:
     """Return ports as a string of bits, port 0 last."""
-    ports = [i32(text, "a port") for text in given]
+    ports = [i32(text, "a port") for text in texts]
     if len({*ports}) < len(ports) or min(ports, default=0) < 0:
         raise InputError("ports are numbers from 0 up, each given once")
 

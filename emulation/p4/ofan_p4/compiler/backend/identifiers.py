@@ -50,7 +50,7 @@ def jenkins_hash(data: bytes) -> int:
 class Symbols:
     """All objects that the control plane can name; ids are given when all are known."""
 
-    given: dict[tuple[str, str], int | None] = field(default_factory=dict)
+    own_ids: dict[tuple[str, str], int | None] = field(default_factory=dict)
     ids: dict[tuple[str, str], int] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
 
@@ -65,24 +65,24 @@ class Symbols:
                 )
 
             own_id |= prefix
-            if own_id in self.given.values() and self.given.get((kind, name)) != own_id:
+            if own_id in self.own_ids.values() and self.own_ids.get((kind, name)) != own_id:
                 raise CompileError(f"@id {own_id} is given twice", span)
 
-        self.given.setdefault((kind, name), own_id)
+        self.own_ids.setdefault((kind, name), own_id)
 
     def resolve(self) -> None:
         """Give every object its id and alias."""
         # All ids of annotations before the first hash, or one could be taken from under them.
-        taken = {own for own in self.given.values() if own is not None}
-        self.ids = {key: own for key, own in self.given.items() if own is not None}
+        taken = {own for own in self.own_ids.values() if own is not None}
+        self.ids = {key: own for key, own in self.own_ids.items() if own is not None}
         for kind in PREFIXES:
             for name in sorted(
-                name for (of, name), own in self.given.items() if of == kind and own is None
+                name for (of, name), own in self.own_ids.items() if of == kind and own is None
             ):
                 self.ids[kind, name] = _free_id(PREFIXES[kind], name, taken)
                 taken.add(self.ids[kind, name])
 
-        self.aliases = aliases({name for _, name in self.given})
+        self.aliases = aliases({name for _, name in self.own_ids})
 
     def has(self, kind: str, name: str) -> bool:
         """Return whether the control plane may see it."""
@@ -118,13 +118,13 @@ def _alias(parts: list[str], counts: Counter[tuple[str, ...]]) -> str:
     return ".".join(parts)
 
 
-def field_ids(given: list[int | None]) -> list[int]:
+def field_ids(own_ids: list[int | None]) -> list[int]:
     """Return the ids of fields or parameters: those of annotations, and numbers around them."""
-    taken = {own for own in given if own is not None}
+    taken = {own for own in own_ids if own is not None}
     ids: list[int] = []
     following = 1
 
-    for own in given:
+    for own in own_ids:
         if own is None:
             while following in taken:
                 following += 1

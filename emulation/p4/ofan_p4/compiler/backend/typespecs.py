@@ -88,13 +88,13 @@ def _struct_spec(
     match struct.kind:
         case "struct":
             spec.struct.name = name
-            made = p4types_pb2.P4StructTypeSpec()
+            spec = p4types_pb2.P4StructTypeSpec()
             for item in struct.fields:
-                made.members.add(name=item.name).type_spec.CopyFrom(
+                spec.members.add(name=item.name).type_spec.CopyFrom(
                     type_spec(item.type, info, errors)
                 )
 
-            _entry(info.structs, name).CopyFrom(made)
+            _entry(info.structs, name).CopyFrom(spec)
         case "header":
             spec.header.name = name
             header = p4types_pb2.P4HeaderTypeSpec()
@@ -116,10 +116,10 @@ def _struct_spec(
 
 def _add_enum(enum: ty.Enum, info: p4types_pb2.P4TypeInfo) -> None:
     if enum.underlying is None:
-        made = _entry(info.enums, enum.name)
-        made.ClearField("members")
+        spec = _entry(info.enums, enum.name)
+        spec.ClearField("members")
         for member in enum.members:
-            made.members.add(name=member)
+            spec.members.add(name=member)
 
         return
 
@@ -135,22 +135,22 @@ def _add_enum(enum: ty.Enum, info: p4types_pb2.P4TypeInfo) -> None:
 
 def add_new_type(type_: ty.NewType, info: p4types_pb2.P4TypeInfo, errors: tuple[str, ...]) -> None:
     """Add a `type` declaration to the named types."""
-    made = p4types_pb2.P4NewTypeSpec()
+    spec = p4types_pb2.P4NewTypeSpec()
     translated = translation(type_)
     if translated is None:
-        made.original_type.CopyFrom(type_spec(ty.underlying(type_), info, errors))
+        spec.original_type.CopyFrom(type_spec(ty.underlying(type_), info, errors))
     else:
-        made.translated_type.uri, width = translated
+        spec.translated_type.uri, width = translated
         if width is None:
-            made.translated_type.sdn_string.SetInParent()
+            spec.translated_type.sdn_string.SetInParent()
         else:
-            made.translated_type.sdn_bitwidth = width
+            spec.translated_type.sdn_bitwidth = width
 
     for note in type_.annotations:
         if not note.structured and note.name != "p4runtime_translation":
-            made.annotations.append(write_annotation(note))
+            spec.annotations.append(write_annotation(note))
 
-    _entry(info.new_types, type_.name).CopyFrom(made)
+    _entry(info.new_types, type_.name).CopyFrom(spec)
 
 
 def translation(type_: ty.NewType) -> tuple[str, int | None] | None:

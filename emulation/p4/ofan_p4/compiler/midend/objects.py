@@ -61,9 +61,9 @@ def make_object(instance: td.Instance, frame: Frame) -> Object:
     )
     # The number of arguments is enough: the checker has filled in defaults and refused the rest.
     signature = next(
-        made
-        for made in instance.type.definition.constructors
-        if len(made.params) == len(instance.args)
+        object_
+        for object_ in instance.type.definition.constructors
+        if len(object_.params) == len(instance.args)
     )
 
     args = {
@@ -71,19 +71,22 @@ def make_object(instance: td.Instance, frame: Frame) -> Object:
         for param, arg in zip(signature.params, instance.args, strict=True)
     }
 
-    made = Object(name, instance, args)
-    if made.is_foreign and not frame.builder.switch.emit_externs:
-        fail(f"the target does not know the extern {made.kind} (see --emit-externs)", instance.span)
+    object_ = Object(name, instance, args)
+    if object_.is_foreign and not frame.builder.switch.emit_externs:
+        fail(
+            f"the target does not know the extern {object_.kind} (see --emit-externs)",
+            instance.span,
+        )
 
     if any(
         # P4Runtime and BMv2 have a space of names for each kind.
-        present.name == name and present.kind == made.kind
+        present.name == name and present.kind == object_.kind
         for present in frame.builder.switch.objects
     ):
-        fail(f"there is more than one {made.kind} '{name}'", instance.span)
+        fail(f"there is more than one {object_.kind} '{name}'", instance.span)
 
-    frame.builder.switch.objects.append(made)
-    return made
+    frame.builder.switch.objects.append(object_)
+    return object_
 
 
 def _object_argument(arg: ty.Expression | td.Instance, name: str, frame: Frame) -> int | str:

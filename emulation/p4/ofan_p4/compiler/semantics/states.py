@@ -76,22 +76,26 @@ def _select_case(
     node: nd.SelectCase, keys: tuple[ty.Expression, ...], names: set[str], context: Context
 ) -> td.SelectCase:
     _require_state(node.state, names, node.state_span)
-    given = node.keys
+    case_keys = node.keys
     # One `default` or `_` stands for all keys.
-    if len(given) == 1 and isinstance(given[0], n.DefaultExpression):
-        given = given * len(keys)
+    if len(case_keys) == 1 and isinstance(case_keys[0], n.DefaultExpression):
+        case_keys = case_keys * len(keys)
 
     # A value set has all the keys of a select in one, as fields of its struct.
-    if len(given) == 1 and len(keys) > 1:
-        only = check_set(given[0], keys[0].type, context) if isinstance(given[0], n.Name) else None
+    if len(case_keys) == 1 and len(keys) > 1:
+        only = (
+            check_set(case_keys[0], keys[0].type, context)
+            if isinstance(case_keys[0], n.Name)
+            else None
+        )
         if isinstance(only, t.ValueSetRef):
             return td.SelectCase(node.span, (only,), node.state)
 
-    if len(given) != len(keys):
-        fail(f"select has {len(keys)} keys, found {len(given)}", node.span)
+    if len(case_keys) != len(keys):
+        fail(f"select has {len(keys)} keys, found {len(case_keys)}", node.span)
 
     matched = tuple(
-        check_set(item, key.type, context) for item, key in zip(given, keys, strict=True)
+        check_set(item, key.type, context) for item, key in zip(case_keys, keys, strict=True)
     )
     for item in matched:
         if not is_known_set(item):

@@ -304,18 +304,18 @@ class _Assembler:
 
     def _requests(self) -> Code:
         """Return what notes all that the packet asks for."""
-        wanted = self._ingress_requests()
-        if not any(wanted.values()):
+        requested = self._ingress_requests()
+        if not any(requested.values()):
             return [AskNothing()]
 
         code: Code = []
-        for name, used in wanted.items():
+        for name, used in requested.items():
             if used:
                 code += [ForgetValues(name), when(Present(Asked(name)), self._capture(name))]
 
         # Most packets ask for nothing: one test sends them past all of it.
-        all_ = AskAll(tuple((name, used, False) for name, used in wanted.items()))
-        return [AskNothing(), when(_any_asked(wanted), [*code, all_])]
+        all_ = AskAll(tuple((name, used, False) for name, used in requested.items()))
+        return [AskNothing(), when(_any_asked(requested), [*code, all_])]
 
     def _capture(self, name: str) -> Code:
         """Return what fetches the values of the list that a request names."""
@@ -398,21 +398,21 @@ class _Assembler:
         return [when(Compare("<", CUTOFF, FrameLength()), [CutFrame(CUTOFF)])]
 
     def _requests_of_egress(self) -> Code:
-        wanted = self._egress_requests()
-        if not any(wanted.values()):
+        requested = self._egress_requests()
+        if not any(requested.values()):
             return [AskNothing()]
 
         again = names.RECIRCULATE
         code: Code = []
-        if wanted[again]:
+        if requested[again]:
             code = [ForgetValues(again), when(Present(Asked(again)), self._capture(again))]
 
-        requests = ((name, used, name == names.CLONE) for name, used in wanted.items())
-        return [*code, AskAll(tuple(requests), _any_asked(wanted))]
+        requests = ((name, used, name == names.CLONE) for name, used in requested.items())
+        return [*code, AskAll(tuple(requests), _any_asked(requested))]
 
 
-def _any_asked(wanted: Mapping[str, bool]) -> Expression:
-    asked = [Present(Asked(name)) for name, used in wanted.items() if used]
+def _any_asked(requested: Mapping[str, bool]) -> Expression:
+    asked = [Present(Asked(name)) for name, used in requested.items() if used]
     return asked[0] if len(asked) == 1 else Logic("or", tuple(asked))
 
 

@@ -115,49 +115,49 @@ class _Parser(argparse.ArgumentParser):
 def parse(arguments: Sequence[str]) -> Options:
     """Return the options; UsageError where they are wrong."""
     # Before `--` or after it: options mean the same.
-    given = _parser().parse_args([argument for argument in arguments if argument != "--"])
+    parsed = _parser().parse_args([argument for argument in arguments if argument != "--"])
     for name, reason in REFUSED.items():
-        if getattr(given, _attribute(name)) is not None:
+        if getattr(parsed, _attribute(name)) is not None:
             raise UsageError(f"{name} is not supported: {reason}")
 
-    if given.json is None and not given.no_p4:
+    if parsed.json is None and not parsed.no_p4:
         raise UsageError("give a JSON file, or --no-p4 to start without one")
 
-    ports = [port for port, _ in given.interface]
+    ports = [port for port, _ in parsed.interface]
     repeated = {port for port in ports if ports.count(port) > 1}
     if repeated:
         raise UsageError(f"port {min(repeated)} is given twice")
 
     return Options(
-        json=None if given.no_p4 else given.json,
-        device_id=given.device_id,
-        interfaces=tuple(given.interface),
-        address=given.grpc_server_addr,
+        json=None if parsed.no_p4 else parsed.json,
+        device_id=parsed.device_id,
+        interfaces=tuple(parsed.interface),
+        address=parsed.grpc_server_addr,
         # 0 is no CPU port for simple_switch_grpc either.
-        cpu_port=given.cpu_port or None,
-        drop_port=given.drop_port,
-        priority_queues=given.priority_queues,
-        log_file=_log_file(given.log_file, given.in_place_of is not None),
-        log_level=given.log_level if given.log_console or given.log_file else "off",
-        pcap=given.pcap,
-        stats_socket=given.stats_socket,
-        rates_socket=given.rates_socket,
-        seed=given.seed,
-        in_place_of=given.in_place_of,
-        thrift_port=given.thrift_port,
-        rate_bps=_setting(given.rate_bps),
-        rate_pps=_setting(given.rate_pps),
-        depth_packets=_setting(given.queue_packets),
-        depth_bytes=_setting(given.queue_bytes),
-        gap_bytes=_setting(given.gap_bytes),
-        delay_us=_setting(given.delay_us),
-        tls=_tls(given),
-        user=given.user,
-        engine=given.engine,
+        cpu_port=parsed.cpu_port or None,
+        drop_port=parsed.drop_port,
+        priority_queues=parsed.priority_queues,
+        log_file=_log_file(parsed.log_file, parsed.in_place_of is not None),
+        log_level=parsed.log_level if parsed.log_console or parsed.log_file else "off",
+        pcap=parsed.pcap,
+        stats_socket=parsed.stats_socket,
+        rates_socket=parsed.rates_socket,
+        seed=parsed.seed,
+        in_place_of=parsed.in_place_of,
+        thrift_port=parsed.thrift_port,
+        rate_bps=_setting(parsed.rate_bps),
+        rate_pps=_setting(parsed.rate_pps),
+        depth_packets=_setting(parsed.queue_packets),
+        depth_bytes=_setting(parsed.queue_bytes),
+        gap_bytes=_setting(parsed.gap_bytes),
+        delay_us=_setting(parsed.delay_us),
+        tls=_tls(parsed),
+        user=parsed.user,
+        engine=parsed.engine,
         ignored=tuple(
             name
             for name in (*IGNORED_WITH_VALUE, *IGNORED_FLAGS)
-            if getattr(given, _attribute(name))
+            if getattr(parsed, _attribute(name))
         ),
     )
 
@@ -289,17 +289,17 @@ def _add_own(group: argparse._ArgumentGroup) -> None:
     )
 
 
-def _tls(given: argparse.Namespace) -> Tls | None:
-    if not given.grpc_server_ssl:
+def _tls(parsed: argparse.Namespace) -> Tls | None:
+    if not parsed.grpc_server_ssl:
         return None
-    if not given.grpc_server_cert or not given.grpc_server_key:
+    if not parsed.grpc_server_cert or not parsed.grpc_server_key:
         raise UsageError("--grpc-server-ssl needs --grpc-server-cert and --grpc-server-key")
 
     return Tls(
-        given.grpc_server_cert,
-        given.grpc_server_key,
-        given.grpc_server_cacert,
-        given.grpc_server_with_client_auth,
+        parsed.grpc_server_cert,
+        parsed.grpc_server_key,
+        parsed.grpc_server_cacert,
+        parsed.grpc_server_with_client_auth,
     )
 
 

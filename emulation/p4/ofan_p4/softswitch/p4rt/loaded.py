@@ -185,19 +185,19 @@ def _everything(loaded: Loaded, kind: str) -> list[Entity]:
     Table entries with their counters and meters, and changed default entries too.
     """
     response = p4runtime_pb2.ReadResponse()
-    wanted = getattr(Entity(), kind)
+    query = getattr(Entity(), kind)
     if kind != "table_entry":
-        loaded.readers[kind](wanted, response.entities.add)
+        loaded.readers[kind](query, response.entities.add)
         return list(response.entities)
 
-    wanted.counter_data.SetInParent()
-    wanted.meter_config.SetInParent()
-    loaded.entries.read(wanted, response.entities.add)
+    query.counter_data.SetInParent()
+    query.meter_config.SetInParent()
+    loaded.entries.read(query, response.entities.add)
 
     for number, table in loaded.contract.tables.items():
         if table.runtime.default != table.runtime.initial_default:
-            wanted.table_id = number
-            wanted.is_default_action = True
-            loaded.entries.read(wanted, response.entities.add)
+            query.table_id = number
+            query.is_default_action = True
+            loaded.entries.read(query, response.entities.add)
 
     return list(response.entities)

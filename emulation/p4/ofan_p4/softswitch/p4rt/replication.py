@@ -41,13 +41,13 @@ class ReplicationEngine:
             case _:
                 raise _invalid("neither a multicast group nor a clone session")
 
-    def read(self, wanted: p4runtime_pb2.PacketReplicationEngineEntry, add: Add) -> None:
+    def read(self, query: p4runtime_pb2.PacketReplicationEngineEntry, add: Add) -> None:
         """Add the selected groups or sessions."""
-        match wanted.WhichOneof("type"):
+        match query.WhichOneof("type"):
             case "multicast_group_entry":
-                self._read_groups(wanted.multicast_group_entry.multicast_group_id, add)
+                self._read_groups(query.multicast_group_entry.multicast_group_id, add)
             case "clone_session_entry":
-                self._read_sessions(wanted.clone_session_entry.session_id, add)
+                self._read_sessions(query.clone_session_entry.session_id, add)
             case _:
                 raise _invalid("neither a multicast group nor a clone session")
 
@@ -126,9 +126,9 @@ class ValueSets:
 
         info.runtime.replace([(match, _value_match(info.key, match)) for match in matches])
 
-    def read(self, wanted: p4runtime_pb2.ValueSetEntry, add: Add) -> None:
+    def read(self, query: p4runtime_pb2.ValueSetEntry, add: Add) -> None:
         """Add the selected value sets."""
-        numbers = [wanted.value_set_id] if wanted.value_set_id else list(self._contract.value_sets)
+        numbers = [query.value_set_id] if query.value_set_id else list(self._contract.value_sets)
         for number in numbers:
             info = known(self._contract.value_sets, number, "value set")
             entity = add()

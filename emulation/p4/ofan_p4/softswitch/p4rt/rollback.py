@@ -43,49 +43,49 @@ def _present(entity: Entity, readers: dict[str, Reader]) -> Entity | None:
     if kind not in readers:
         return None
 
-    wanted = Entity()
-    _identify(kind, getattr(entity, kind), getattr(wanted, kind))
+    query = Entity()
+    _identify(kind, getattr(entity, kind), getattr(query, kind))
     response = p4runtime_pb2.ReadResponse()
     try:
-        readers[kind](getattr(wanted, kind), response.entities.add)
+        readers[kind](getattr(query, kind), response.entities.add)
     except EntryError:
         return None
 
     # Without a match a read selects all entries of a table.
-    found = [item for item in response.entities if _is_same(kind, item, wanted)]
-    return found[0] if found else None
+    matching = [item for item in response.entities if _is_same(kind, item, query)]
+    return matching[0] if matching else None
 
 
-def _identify(kind: str, message: Any, wanted: Any) -> None:
+def _identify(kind: str, message: Any, query: Any) -> None:
     """Copy what says which entity it is, and ask for all that belongs to it."""
     match kind:
         case "table_entry":
-            wanted.table_id = message.table_id
-            wanted.match.extend(message.match)
-            wanted.priority = message.priority
-            wanted.is_default_action = message.is_default_action
-            wanted.counter_data.SetInParent()
-            wanted.meter_config.SetInParent()
+            query.table_id = message.table_id
+            query.match.extend(message.match)
+            query.priority = message.priority
+            query.is_default_action = message.is_default_action
+            query.counter_data.SetInParent()
+            query.meter_config.SetInParent()
         case "packet_replication_engine_entry":
             inner = message.WhichOneof("type")
-            wanted.multicast_group_entry.multicast_group_id = (
+            query.multicast_group_entry.multicast_group_id = (
                 message.multicast_group_entry.multicast_group_id
             )
             if inner == "clone_session_entry":
-                wanted.clone_session_entry.session_id = message.clone_session_entry.session_id
+                query.clone_session_entry.session_id = message.clone_session_entry.session_id
         case _:
             for name in IDS & {*message.DESCRIPTOR.fields_by_name}:
-                setattr(wanted, name, getattr(message, name))
+                setattr(query, name, getattr(message, name))
 
             for name in PARTS & {*message.DESCRIPTOR.fields_by_name}:
-                getattr(wanted, name).CopyFrom(getattr(message, name))
+                getattr(query, name).CopyFrom(getattr(message, name))
 
 
-def _is_same(kind: str, found: Entity, wanted: Entity) -> bool:
+def _is_same(kind: str, candidate: Entity, query: Entity) -> bool:
     if kind != "table_entry":
         return True
 
-    first, second = found.table_entry, wanted.table_entry
+    first, second = candidate.table_entry, query.table_entry
     return first.priority == second.priority and _match_of(first) == _match_of(second)
 
 

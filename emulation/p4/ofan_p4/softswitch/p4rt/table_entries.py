@@ -52,35 +52,35 @@ class TableEntries:
         else:
             self._delete(table, entry)
 
-    def read(self, wanted: TableEntry, add: Add) -> None:
+    def read(self, selection: TableEntry, add: Add) -> None:
         """Add the entries that a request selects."""
-        if wanted.table_id == 0:
-            _check_wildcard(wanted)
+        if selection.table_id == 0:
+            _check_wildcard(selection)
             for table in self._contract.tables.values():
-                self._select(table, wanted, add)
+                self._select(table, selection, add)
         else:
-            self._select(self._contract.table(wanted.table_id), wanted, add)
+            self._select(self._contract.table(selection.table_id), selection, add)
 
-    def find(self, wanted: TableEntry) -> tuple[TableInfo, Record]:
+    def find(self, selection: TableEntry) -> tuple[TableInfo, Record]:
         """Return the entry that a direct resource belongs to."""
-        table = self._contract.table(wanted.table_id)
-        if wanted.is_default_action:
+        table = self._contract.table(selection.table_id)
+        if selection.is_default_action:
             return table, table.runtime.default[2]
 
-        return table, table.runtime.find(*self._key(table, wanted))[2]
+        return table, table.runtime.find(*self._key(table, selection))[2]
 
-    def records(self, wanted: TableEntry) -> Iterator[tuple[TableInfo, Entry]]:
+    def records(self, selection: TableEntry) -> Iterator[tuple[TableInfo, Entry]]:
         """Yield the entries whose direct resource a request selects."""
-        if wanted.table_id == 0:
+        if selection.table_id == 0:
             for table in self._contract.tables.values():
                 yield from ((table, entry) for entry in table.runtime)
-        elif wanted.match or wanted.is_default_action:
-            table, record = self.find(wanted)
+        elif selection.match or selection.is_default_action:
+            table, record = self.find(selection)
             # Default entries are not among `entries`, which `runtime` iterates over.
-            entry = table.runtime.default if wanted.is_default_action else None
+            entry = table.runtime.default if selection.is_default_action else None
             yield table, entry or table.runtime.entries[record.match, record.priority]
         else:
-            table = self._contract.table(wanted.table_id)
+            table = self._contract.table(selection.table_id)
             yield from ((table, entry) for entry in table.runtime)
 
     def identify(self, table: TableInfo, entry: Entry, message: TableEntry) -> None:
@@ -216,8 +216,8 @@ class TableEntries:
     def _key(self, table: TableInfo, entry: TableEntry) -> tuple[Match, int]:
         # 9.1.1: a priority is needed exactly where a field is ternary, range or optional.
         if table.needs_priority != (entry.priority > 0):
-            wanted = "a priority above 0" if table.needs_priority else "no priority"
-            raise _invalid(f"table {table.name!r} wants {wanted}, found {entry.priority}")
+            expected = "a priority above 0" if table.needs_priority else "no priority"
+            raise _invalid(f"table {table.name!r} wants {expected}, found {entry.priority}")
 
         return decode_match(table.key, entry.match, f"table {table.name!r}"), entry.priority
 
@@ -258,52 +258,52 @@ class TableEntries:
         if record.meter is None:
             record.meter = Meter(unit_is_bytes(table.meter.spec))
 
-        wanted = (
+        rates = (
             decode_config(entry.meter_config, table.meter.spec)
             if entry.HasField("meter_config")
             else None
         )
 
-        record.meter.configure(wanted)
+        record.meter.configure(rates)
         if entry.HasField("meter_counter_data"):
             record.meter.clear()
 
-    def _select(self, table: TableInfo, wanted: TableEntry, add: Add) -> None:
-        _check_selection(table, wanted)
-        if wanted.is_default_action:
-            self._encode(table, table.runtime.default, wanted, add().table_entry)
+    def _select(self, table: TableInfo, selection: TableEntry, add: Add) -> None:
+        _check_selection(table, selection)
+        if selection.is_default_action:
+            self._encode(table, table.runtime.default, selection, add().table_entry)
             return
 
-        key = self._wanted_key(table, wanted)
+        key = self._selected_key(table, selection)
         for entry in table.runtime:
-            if self._is_wanted(table, entry, wanted, key):
-                self._encode(table, entry, wanted, add().table_entry)
+            if self._is_selected(table, entry, selection, key):
+                self._encode(table, entry, selection, add().table_entry)
 
-    def _wanted_key(self, table: TableInfo, wanted: TableEntry) -> Match | None:
-        if not wanted.match:
+    def _selected_key(self, table: TableInfo, selection: TableEntry) -> Match | None:
+        if not selection.match:
             return None
 
-        return decode_match(table.key, wanted.match, f"table {table.name!r}")
+        return decode_match(table.key, selection.match, f"table {table.name!r}")
 
-    def _is_wanted(
-        self, table: TableInfo, entry: Entry, wanted: TableEntry, key: Match | None
+    def _is_selected(
+        self, table: TableInfo, entry: Entry, selection: TableEntry, key: Match | None
     ) -> bool:
         record = entry[2]
         if key is not None and record.match != key:
             return False
-        if wanted.priority not in (0, record.priority):
+        if selection.priority not in (0, record.priority):
             return False
-        if wanted.metadata not in (b"", record.metadata):
+        if selection.metadata not in (b"", record.metadata):
             return False
-        if wanted.controller_metadata not in (0, record.controller_metadata):
+        if selection.controller_metadata not in (0, record.controller_metadata):
             return False
 
         # 9.1.6: proto3's default value means "any".
-        action = wanted.action.action.action_id
+        action = selection.action.action.action_id
         return not action or table.numbers.get(action) == entry[0]
 
     def _encode(
-        self, table: TableInfo, entry: Entry, wanted: TableEntry, message: TableEntry
+        self, table: TableInfo, entry: Entry, selection: TableEntry, message: TableEntry
     ) -> None:
         record = entry[2]
         self.identify(table, entry, message)
@@ -314,19 +314,19 @@ class TableEntries:
         message.idle_timeout_ns = record.idle_timeout_ns
 
         if (
-            wanted.HasField("time_since_last_hit")
+            selection.HasField("time_since_last_hit")
             and table.supports_timeout
-            and not wanted.is_default_action
+            and not selection.is_default_action
         ):
             # 9.1.8: told only where it is asked for.
             message.time_since_last_hit.elapsed_ns = (self._clock() - record.last_hit_ps) // 1000
 
-        self._encode_resources(table, record, wanted, message)
+        self._encode_resources(table, record, selection, message)
 
     def _encode_resources(
-        self, table: TableInfo, record: Record, wanted: TableEntry, message: TableEntry
+        self, table: TableInfo, record: Record, selection: TableEntry, message: TableEntry
     ) -> None:
-        if wanted.HasField("counter_data") and table.counter is not None:
+        if selection.HasField("counter_data") and table.counter is not None:
             message.counter_data.packet_count = record.packets
             message.counter_data.byte_count = record.octets
             # A counter of 0 packets is an answer too.
@@ -336,34 +336,36 @@ class TableEntries:
             return
 
         meter = record.meter or Meter(by_bytes=False)
-        if wanted.HasField("meter_config") and meter.rates is not None:
+        if selection.HasField("meter_config") and meter.rates is not None:
             message.meter_config.CopyFrom(encode_config(meter.rates))
 
-        if wanted.HasField("meter_counter_data"):
+        if selection.HasField("meter_counter_data"):
             message.meter_counter_data.CopyFrom(encode_colors(meter))
 
 
-def _check_wildcard(wanted: TableEntry) -> None:
+def _check_wildcard(selection: TableEntry) -> None:
     """Raise INVALID_ARGUMENT for a read of all tables with a filter: none can be used with it."""
     filters = (
-        wanted.match,
-        wanted.priority,
-        wanted.HasField("action"),
-        wanted.metadata,
-        wanted.controller_metadata,
+        selection.match,
+        selection.priority,
+        selection.HasField("action"),
+        selection.metadata,
+        selection.controller_metadata,
     )
 
     if any(filters):
         raise _invalid("a read of all tables (table_id 0) takes no other filter")
 
 
-def _check_selection(table: TableInfo, wanted: TableEntry) -> None:
+def _check_selection(table: TableInfo, selection: TableEntry) -> None:
     """Raise INVALID_ARGUMENT for what a read of one table cannot ask for."""
-    if wanted.is_default_action and (wanted.match or wanted.priority or wanted.idle_timeout_ns):
+    if selection.is_default_action and (
+        selection.match or selection.priority or selection.idle_timeout_ns
+    ):
         raise _invalid("the default entry has no match, no priority and no timeout")
 
-    asks_for_time = wanted.table_id and wanted.HasField("time_since_last_hit")
-    if asks_for_time and (wanted.is_default_action or not table.supports_timeout):
+    asks_for_time = selection.table_id and selection.HasField("time_since_last_hit")
+    if asks_for_time and (selection.is_default_action or not table.supports_timeout):
         raise _invalid(f"table {table.name!r} does not tell when an entry was last hit")
 
 

@@ -19,16 +19,18 @@ from ofan_p4.compiler.syntax import nodes as n
 
 def check_instance(node: nd.Instance, context: Context) -> td.Instance:
     """Type `T(args) name;`; whether it may stand here is for the caller to say."""
-    made, args = check_constructor(node.type, node.args, node.span, context)
+    checked, args = check_constructor(node.type, node.args, node.span, context)
     return td.Instance(
-        node.span, name=node.name, type=made, args=args, annotations=node.annotations
+        node.span, name=node.name, type=checked, args=args, annotations=node.annotations
     )
 
 
 def check_control(node: nd.Control, context: Context) -> td.Control:
     """Type a control (P4_16 specification, "Control blocks")."""
     inner, params, constructor = _open(node, "control", context)
-    local = [made for item in node.locals if (made := _control_local(item, inner)) is not None]
+    local = [
+        checked for item in node.locals if (checked := _control_local(item, inner)) is not None
+    ]
     body = check_block(node.body, inner)
 
     return td.Control(
@@ -46,7 +48,7 @@ def check_control(node: nd.Control, context: Context) -> td.Control:
 def check_parser(node: nd.Parser, context: Context) -> td.ParserBlock:
     """Type a parser (P4_16 specification, "Packet parsing")."""
     inner, params, constructor = _open(node, "parser", context)
-    local = [made for item in node.locals if (made := _parser_local(item, inner)) is not None]
+    local = [checked for item in node.locals if (checked := _parser_local(item, inner)) is not None]
     # All names before the first state: transitions go forward as well as back.
     names = state_names(node)
     states = tuple(check_state(state, names, inner) for state in node.states)

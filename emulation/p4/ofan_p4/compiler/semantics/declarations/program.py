@@ -114,9 +114,9 @@ def _declare(node: nd.Declaration, context: Context) -> None:  # noqa: C901 one 
         case nd.Struct():
             declare_struct(node, context)
         case nd.EnumDeclaration():
-            made = check_enum(node, context)
-            context.globals.enums.append(made)
-            scope.declare(node.name, TypeName(made), span)
+            declared = check_enum(node, context)
+            context.globals.enums.append(declared)
+            scope.declare(node.name, TypeName(declared), span)
         case nd.NameList():
             declare_names(node, context)
         case nd.Extern():
@@ -140,16 +140,16 @@ def _declare(node: nd.Declaration, context: Context) -> None:  # noqa: C901 one 
 
 
 def _declare_instance(node: nd.Instance, context: Context) -> None:
-    made = check_instance(node, context)
-    context.scope.declare(node.name, made, node.span)
-    if node.name == "main" and not isinstance(made.type, ty.BlockDefinition):
+    declared = check_instance(node, context)
+    context.scope.declare(node.name, declared, node.span)
+    if node.name == "main" and not isinstance(declared.type, ty.BlockDefinition):
         fail("'main' must be a package", node.span)
 
-    if isinstance(made.type, ty.BlockDefinition):
+    if isinstance(declared.type, ty.BlockDefinition):
         # Another instance of a package is allowed and has no effect.
         if node.name == "main":
-            context.globals.main = made
-    elif isinstance(made.type, ty.Extern):
-        context.globals.instances.append(made)
+            context.globals.main = declared
+    elif isinstance(declared.type, ty.Extern):
+        context.globals.instances.append(declared)
     else:
         fail("controls and parsers are instantiated inside others or in 'main'", node.span)

@@ -102,15 +102,15 @@ def check_extern(node: nd.Extern, context: Context) -> ty.ExternDefinition:
         if method.returns is not None and method.name == node.name:
             fail(f"the constructor of {node.name} returns no value", method.span)
 
-        made = check_signature(method, inner)
+        signature = check_signature(method, inner)
         # Calls choose by the number of arguments alone.
         if any(
-            made.name == other.name and len(made.params) == len(other.params)
-            for _, other in signatures
+            signature.name == earlier.name and len(signature.params) == len(earlier.params)
+            for _, earlier in signatures
         ):
-            fail(f"'{made.name}' is declared twice", method.span)
+            fail(f"'{signature.name}' is declared twice", method.span)
 
-        signatures.append((method.returns is None, made))
+        signatures.append((method.returns is None, signature))
 
     constructors = tuple(signature for is_constructor, signature in signatures if is_constructor)
     methods = tuple(signature for is_constructor, signature in signatures if not is_constructor)

@@ -114,19 +114,19 @@ def _entry(
     context: Context,
 ) -> td.Entry:
     matched = tuple(key for key in keys if key.match_kind != "selector")
-    given = node.keys
+    entry_keys = node.keys
     # One `default` or `_` stands for all keys.
-    if len(given) == 1 and isinstance(given[0], n.DefaultExpression):
-        given = given * len(matched)
+    if len(entry_keys) == 1 and isinstance(entry_keys[0], n.DefaultExpression):
+        entry_keys = entry_keys * len(matched)
 
-    if len(given) == 1 and isinstance(given[0], n.ListExpression):
-        given = given[0].items
+    if len(entry_keys) == 1 and isinstance(entry_keys[0], n.ListExpression):
+        entry_keys = entry_keys[0].items
 
-    if len(given) != len(matched):
-        fail(f"the table has {len(matched)} keys, found {len(given)}", node.span)
+    if len(entry_keys) != len(matched):
+        fail(f"the table has {len(matched)} keys, found {len(entry_keys)}", node.span)
 
     sets = tuple(
-        _entry_key(written, key, context) for written, key in zip(given, matched, strict=True)
+        _entry_key(written, key, context) for written, key in zip(entry_keys, matched, strict=True)
     )
     choice = check_choice(node.action, actions, context)
     if any(note.name == "defaultonly" for note in choice.entry.annotations):
