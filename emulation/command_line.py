@@ -17,7 +17,7 @@ from fattree.experiment.model import Scenario
 from fattree.policies import POLICIES, POLICY_SETS
 from fattree.records.csv_option import CsvOption
 from fattree.records.record import Record
-from fattree.texts.explanations import nearest
+from fattree.texts.explanations import located, nearest
 from fattree.texts.without_effect import late, unread
 from hostagent.form_fit import misfits
 from ofan_p4.compiler import CompileError
@@ -84,10 +84,11 @@ agent_packet_option = click.option(
 
 
 @contextmanager
-def one_line_errors() -> Iterator[None]:
+def one_line_errors(file: Path | None = None, settings: Sequence[str] = ()) -> Iterator[None]:
     """Turn what is wrong with the user's input into a click error: one line, exit code 2.
 
-    A run that has failed is one line, too, and exit code 1.
+    What is wrong with a key of an experiment's `file`, or of `settings`, has its place in front. A
+    run that has failed is one line, too, and exit code 1.
     """
     try:
         yield
@@ -95,7 +96,8 @@ def one_line_errors() -> Iterator[None]:
         click.echo(f"ofan: {error}", err=True)
         raise click.exceptions.Exit(RUN_FAILED) from None
     except BAD_INPUT as error:
-        raise click.ClickException(str(error)) from None
+        message = located(str(error), file, settings) if file else str(error)
+        raise click.ClickException(message) from None
 
 
 def names(

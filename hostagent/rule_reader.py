@@ -228,7 +228,9 @@ class _Reader(Expressions):
             if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
         ]
         numbers = frozenset({*assigned, *parameters} - set(RECORDS))
-        self.here = Function(parameters, numbers, returns=self._returns(node))
+        values = [one.value for one in _walk(node.body) if isinstance(one, ast.Return)]
+        returns = any(values) or node.name == NEXT_LABEL
+        self.here = Function(parameters, numbers, returns=returns)
 
         # Set at the beginning, so that no way through the function can leave one out.
         zeros = [
@@ -237,6 +239,10 @@ class _Reader(Expressions):
             if name not in parameters
         ]
         body = [*zeros, *self._body(node.body)]
+        # After the statements, one of which may be why none is reached that returns.
+        if returns and not (all(values) and _always_returns(node.body)):
+            raise self.error(node, f"{node.name}: it must return a number on every way through it")
+
         self.here.rounds = self._rounds(node)
         self.definitions.append(_definition(node, parameters, body))
         self.functions[node.name] = self.here
@@ -262,17 +268,6 @@ class _Reader(Expressions):
                 self._claim(each, each.arg)
 
         return parameters
-
-    def _returns(self, node: ast.FunctionDef) -> bool:
-        """Return whether a function returns a number; refuse one that does so now and then."""
-        values = [one.value for one in _walk(node.body) if isinstance(one, ast.Return)]
-        if not any(values) and node.name != NEXT_LABEL:
-            return False
-
-        if not all(values) or not _always_returns(node.body):
-            raise self.error(node, f"{node.name}: it must return a number on every way through it")
-
-        return True
 
     def _rounds(self, node: ast.FunctionDef) -> int:
         """Return how many rounds a function takes at most; refuse what may be too many."""

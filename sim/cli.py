@@ -16,6 +16,7 @@ from fattree.files.text_file import read_text
 from fattree.records.csv_option import CsvOption
 from fattree.records.tables import STDOUT, terminal, write_csv
 from fattree.texts.experiment_file import load_experiment, parse_experiment
+from fattree.texts.explanations import located
 from sim.errors import FailedRunsError, SimulationError, UnfinishedError
 from sim.sweeps.store import Store
 from sim.sweeps.tables import (
@@ -74,10 +75,11 @@ THREADS = click.option(
 
 
 @contextmanager
-def one_line_errors() -> Iterator[None]:
+def one_line_errors(file: Path | None = None, settings: Sequence[str] = ()) -> Iterator[None]:
     """Turn what is wrong with the user's input into a click error: one line, exit code 2.
 
-    A run that has failed is one line, too, and exit code 1.
+    What is wrong with a key of an experiment's `file`, or of `settings`, has its place in front. A
+    run that has failed is one line, too, and exit code 1.
     """
     try:
         yield
@@ -85,7 +87,8 @@ def one_line_errors() -> Iterator[None]:
         click.echo(f"ofan: {error}", err=True)
         raise click.exceptions.Exit(RUN_FAILED) from None
     except (FabricError, SimulationError, OSError) as error:
-        raise click.ClickException(str(error)) from None
+        message = located(str(error), file, settings) if file else str(error)
+        raise click.ClickException(message) from None
 
 
 def say_how_matrices_are_read(scenarios: Iterable[Scenario]) -> None:

@@ -263,7 +263,7 @@ def compare(
 ) -> None:
     """Run the experiment in FILE on several networks and show where they differ."""
     refuse_contradictions(networks, bool(programs or jobs > 1), engine)
-    with one_line_errors():
+    with one_line_errors(file, settings):
         rule = host_rule_settings(host_rule, None if programs else like)
         packet = agent_packet_settings(agent_packet)
         experiment = read_experiment(file, (*rule, *packet, *settings))

@@ -292,7 +292,7 @@ def emulate(
         raise click.UsageError("--hold keeps one network: leave out --policies")
 
     settings = (*settings, f"controller.detection={detection}") if detection else settings
-    with one_line_errors():
+    with one_line_errors(file, settings):
         yours = (*host_rule_settings(host_rule, None), *agent_packet_settings(agent_packet))
         experiment = with_own(
             read_experiment(file or DEMO, (*yours, *settings), True), program, like, policies

@@ -254,7 +254,7 @@ def run(
 ) -> None:
     """Simulate the experiment in FILE, or of the options: every load balancer with every seed."""
     kept = own_folder("ofan-flows-") if flows or cdf else nullcontext()
-    with one_line_errors(), kept as folder:
+    with one_line_errors(file, settings), kept as folder:
         for path, kinds in ((flows, TABLES), (cdf, PICTURES)):
             if path and path.suffix not in kinds:
                 raise click.UsageError(f"{path}: its name must end in {' or '.join(kinds)}")
@@ -347,7 +347,7 @@ def sweep_command(
     balancers.
     """
     refuse_packets_without_bytes(agent_packet, programs, form)
-    with one_line_errors():
+    with one_line_errors(file, settings):
         refuse_packets_without_bytes(agent_packet, programs, form)
         rule = host_rule_settings(host_rule, None if programs else like)
         packet = agent_packet_settings(agent_packet)

@@ -123,7 +123,9 @@ class Held:
         name = link_name(fabric.tree, link)
         text = f"{name} is {'up' if up else 'down'}"
         if up is (link not in fabric.failed):
-            raise EmulationError(f"{text} already")
+            slow = ", but slow: `ofan link restore` gives it its rate back"
+            is_slow = up and link in {each.link for each in fabric.slow}
+            raise EmulationError(f"{text} already{slow if is_slow else ''}")
 
         links = frozenset((link,))
         change = LinkChange(up=links) if up else LinkChange(down=links)

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import p4src
 from controller.pipeline import Pipeline
-from emulation.errors import EmulationError
+from emulation.errors import EmulationError, ProgramError
 from emulation.programs.p4c import p4c
 from fattree.shape.topology import FatTree
 from ofan_p4.bounded import TooLargeError, read_bytes
@@ -72,6 +72,9 @@ def load_program(
     Raises CompileError, PlanError (a corrupt P4Info) and EmulationError (a file that cannot be
     read, or no JSON; p4c's words).
     """
+    if path.suffix not in (".p4", ".json"):
+        raise ProgramError(f"{path}: a program is P4 source (.p4), or BMv2 JSON (.json)")
+
     if path.suffix == ".json":
         return SwitchProgram(_json_bytes(path), Pipeline.read(_p4info_of(path)))
 

@@ -46,6 +46,7 @@ def only_on(*networks: Network) -> Any:
     return Field(json_schema_extra={"networks": list(networks)})
 
 
-def wrong(key: str, problem: str) -> PydanticCustomError:
-    """Return the error of a key that does not go with the others of its table."""
-    return PydanticCustomError(WITHOUT_EFFECT, "{problem}", {"key": key, "problem": problem})
+def wrong(key: str | tuple[str | int, ...], problem: str) -> PydanticCustomError:
+    """Return the error of a key that does not go with others; a path is seen from this table."""
+    path = (key,) if isinstance(key, str) else key
+    return PydanticCustomError(WITHOUT_EFFECT, "{problem}", {"path": path, "problem": problem})

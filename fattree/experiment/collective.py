@@ -147,11 +147,12 @@ class Job(Section):
     @model_validator(mode="after")
     def _is_one_of_a_job(self) -> "Job":
         if self.collective.matrix not in GRAPHS:
-            raise ValueError(
-                f"a job's matrix is one of {', '.join(GRAPHS)}, not {self.collective.matrix}"
+            raise wrong(
+                ("collective", "matrix"),
+                f"a job's matrix is one of {', '.join(GRAPHS)}, not {self.collective.matrix}",
             )
 
         if self.after is not None and self.start_ns:
-            raise ValueError("give start_ns or after, not both")
+            raise wrong("start_ns", "give start_ns or after, not both")
 
         return self

@@ -90,11 +90,16 @@ class Fabric(Section):
         # What is written down has the counts, too: it must not depend on files that may change.
         file = values.get("topology")
         if isinstance(file, str) and values.get("edges_per_pod") is None:
-            read = fabric_of(read_text(file, ExperimentError), file)
+            try:
+                read = fabric_of(read_text(file, ExperimentError), file)
+            except ExperimentError as error:
+                raise wrong("topology", f"fabric.topology: {error}") from None
+
             again = next((key for key in ("k", *read) if values.get(key) is not None), None)
             if again:
-                raise ValueError(
-                    f"{Path(file).name} says all of it but buffers: fabric.{again} is too much"
+                raise wrong(
+                    again,
+                    f"{Path(file).name} says all of it but buffers: fabric.{again} is too much",
                 )
 
             values = {**values, **read, "topology": Path(file).name}

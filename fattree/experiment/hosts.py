@@ -68,6 +68,14 @@ class LoadBalancer(Section):
     reps_explore_packets: Annotated[int, Field(ge=0, le=10**6)] = 16
     """REPS: how many packets explore new labels when a freeze ends."""
 
+    @field_validator("bins_percent")
+    @classmethod
+    def _bins_rise(cls, bounds: tuple[float, ...]) -> tuple[float, ...]:
+        if list(bounds) != sorted(bounds) or bounds[0] < 0:
+            raise ValueError("the bounds must rise, from 0 on")
+
+        return bounds
+
     @field_validator("edge_pointers")
     @classmethod
     def _one_order_per_pointer(cls, level: str | None, others: ValidationInfo) -> str | None:

@@ -13,7 +13,7 @@ from typing import Annotated, TypeVar
 
 from pydantic import Field, field_validator, model_validator
 
-from fattree.experiment.base import LATEST_NS, Section
+from fattree.experiment.base import LATEST_NS, Section, wrong
 from fattree.experiment.collective import Collective, Job
 from fattree.experiment.fabric import DEFAULT_QUEUE_BYTES, Fabric
 from fattree.experiment.failures import Controller, Degraded, FailureEvent, Failures, Loss, Place
@@ -76,9 +76,10 @@ class Settings(Section):
     @model_validator(mode="after")
     def _packets_can_ask_for_acks(self) -> "Settings":
         if self.transport.packets_per_ack > 1 and self.agent_packet:
-            raise ValueError(
+            raise wrong(
+                ("transport", "packets_per_ack"),
                 "transport.packets_per_ack needs packets that ask for an ACK or do not, which"
-                " packets of your own (agent_packet) cannot"
+                " packets of your own (agent_packet) cannot",
             )
 
         return self
@@ -90,17 +91,20 @@ class Settings(Section):
 
         packets = self.packets
         if not self.fabric.queue_bytes:
-            raise ValueError(
-                "transport.trimming needs a buffer limit: fabric.queue_bytes = 0 has none"
+            raise wrong(
+                ("transport", "trimming"),
+                "transport.trimming needs a buffer limit: fabric.queue_bytes = 0 has none",
             )
         if packets.ack_bytes >= packets.payload_bytes + packets.header_bytes:
-            raise ValueError(
+            raise wrong(
+                ("transport", "trimming"),
                 "transport.trimming cuts packets to packets.ack_bytes ="
-                f" {packets.ack_bytes}, which must be less than they have"
+                f" {packets.ack_bytes}, which must be less than they have",
             )
         if self.agent_packet:
-            raise ValueError(
-                "transport.trimming needs NACKs, which packets of your own (agent_packet) lack"
+            raise wrong(
+                ("transport", "trimming"),
+                "transport.trimming needs NACKs, which packets of your own (agent_packet) lack",
             )
 
         return self
@@ -108,15 +112,16 @@ class Settings(Section):
     @model_validator(mode="after")
     def _jobs_follow_earlier_ones(self) -> "Settings":
         if self.jobs and self.collective != Collective():
-            raise ValueError("give a [collective] or [[jobs]], not both")
+            raise wrong("collective", "give a [collective] or [[jobs]], not both")
 
         names = [job.name for job in self.jobs]
         for number, job in enumerate(self.jobs):
             if job.name in names[:number]:
-                raise ValueError(f"jobs: there are two of the name {job.name}")
+                raise wrong(("jobs", number, "name"), f"jobs: there are two of the name {job.name}")
             if job.after is not None and job.after not in names[:number]:
-                raise ValueError(
-                    f"jobs: {job.name} is after {job.after!r}, which is no job before it"
+                raise wrong(
+                    ("jobs", number, "after"),
+                    f"jobs: {job.name} is after {job.after!r}, which is no job before it",
                 )
 
         return self
@@ -176,9 +181,10 @@ def refuse_small_buffers(settings: Settings, tunnel_bytes: int) -> None:
         ("an ACK (packets.ack_bytes)", sizes.ack_bytes + tunnel_bytes),
     ):
         if 0 < queue < size:
-            raise ValueError(
+            raise wrong(
+                ("fabric", "queue_bytes"),
                 f"fabric.queue_bytes = {queue} has no room for {name}, which has"
-                f" {size} bytes (0: queues without a limit)"
+                f" {size} bytes (0: queues without a limit)",
             )
 
 
@@ -387,8 +393,8 @@ class Experiment(Settings):
     @model_validator(mode="after")
     def _last_seed_is_one(self) -> "Experiment":
         if self.seed + self.seeds > 2**63:
-            raise ValueError(
-                f"the last seed would be {self.seed + self.seeds - 1}, above 2**63 - 1"
+            raise wrong(
+                "seed", f"seed: the last one would be {self.seed + self.seeds - 1}, above 2**63 - 1"
             )
 
         return self

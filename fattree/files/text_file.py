@@ -11,7 +11,8 @@ MOST_BYTES = 256 << 20
 def read_text(path: str | Path, refusal: type[FabricError]) -> str:
     """Return the UTF-8 text of a file; raises `refusal` if it cannot be read or is too large."""
     try:
-        return read_bytes(path, refusal).decode()
+        # Windows begins texts with a byte order mark, which says nothing.
+        return read_bytes(path, refusal).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise refusal(f"{path}: cannot be read: not UTF-8 text") from None
 

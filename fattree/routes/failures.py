@@ -121,7 +121,7 @@ def timeline(scenario: Scenario, flows: Flows) -> Timeline:
         attempt += 1
         if attempt == MOST_DRAWS:
             raise FailureError(
-                f"a failure rate of {rate:g} cut a flow off in each of {MOST_DRAWS:,} draws: "
+                f"failures.rate = {rate:g} cut a flow off in each of {MOST_DRAWS:,} draws: "
                 "lower failures.rate"
             )
 
@@ -322,7 +322,9 @@ def _refuse_cut_off(tree: FatTree, changes: tuple[LinkChange, ...], flows: Flows
     ]
     more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
     down = f"the links that are down from {changes[-1].time_ps / PS_PER_NS:g} ns on"
-    raise FailureError(f"{down} leave {len(lost)} flow(s) without a path: {', '.join(named)}{more}")
+    raise FailureError(
+        f"failures: {down} leave {len(lost)} flow(s) without a path: {', '.join(named)}{more}"
+    )
 
 
 def _refuse_lost_hosts(tree: FatTree, hosts: list[Outage], flows: Flows) -> None:
@@ -330,6 +332,7 @@ def _refuse_lost_hosts(tree: FatTree, hosts: list[Outage], flows: Flows) -> None
     needed = lost & {*flows.source.tolist(), *flows.destination.tolist()}
     if needed:
         raise FailureError(
-            f"the link of {host_name(tree, min(needed))} never comes up again, and its flows have "
-            "no other: say when (up_ns)"
+            "failures.events: the link of "
+            f"{host_name(tree, min(needed))} never comes up again, and its flows have no other: say"
+            " when (up_ns)"
         )

@@ -6,7 +6,7 @@ Sizes (keys that end in `_bytes`) may be written as text: "1MiB", "64KiB", "16 M
 
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +15,38 @@ from pydantic import ValidationError
 from fattree.demand.traffic import check_collective
 from fattree.errors import ExperimentError, FabricError
 from fattree.experiment.collective import no_such_key
-from fattree.experiment.model import Experiment, Scenario
+from fattree.experiment.model import Collective, Experiment, Scenario
 from fattree.experiment.own import LIKE
 from fattree.files.text_file import read_text
 from fattree.policies import POLICIES
-from fattree.routes.failures import named_outages
+from fattree.routes.failures import loss_thresholds, named_outages
+from fattree.routes.slow_links import paces
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 from fattree.texts.experiment_writer import toml_value
-from fattree.texts.explanations import KeyPath, Where, explain, nearest
+from fattree.texts.explanations import Where, explain, nearest
+from fattree.texts.toml_places import KeyPath
 
 # No more digits than a double holds exactly.
 SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([kKMGT]?)(i?)B", re.ASCII)
+# What tomllib says of places, and of tables: Python's tuples.
+AT_LINE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)")
+DECLARED = re.compile(r"\((?:'[^']*',? ?)+\)")
+QUOTED = re.compile(r"'([^']*)'")
+TOML_ADVICE = {
+    "Invalid value": ', text stands in quotes, as in name = "demo"',
+    "Cannot overwrite a value": ", this key is there twice",
+}
+# Files that are given in another place.
+OTHER_KINDS = {
+    ".p4": ": a program is given with --program",
+    ".py": ": a host rule is given with --host-rule, packets with --agent-packet",
+    ".json": ": `ofan workload from-model` reads a model's config.json",
+    ".sqlite": ": `ofan sim results` shows a store",
+}
 PREFIXES = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
 
 
@@ -44,7 +61,7 @@ def load_experiment(
     folder; so is `program.file`. A `[program]` is refused unless the caller runs P4.
     """
     text = read_text(path, ExperimentError)
-    if not _parse_toml(text, str(path)):
+    if not parse_toml(text, str(path)):
         raise ExperimentError(
             f"{path}: the file sets nothing: ofan experiments show demo is an example"
         )
@@ -69,7 +86,7 @@ def parse_experiment(
 
     `source` names it in errors, relative paths start at `folder`.
     """
-    values = _parse_toml(text, source)
+    values = parse_toml(text, source)
     _anchor(values, folder)
     place = Where(text, source, [_override(values, override) for override in overrides])
 
@@ -112,18 +129,34 @@ def agent_packet_settings(file: Path | None) -> list[str]:
     return [f"agent_packet={toml_value({'file': str(file)})}"] if file else []
 
 
-def _parse_toml(text: str, source: str) -> dict[str, Any]:
+def parse_toml(text: str, source: str) -> dict[str, Any]:
+    """Return the values of a TOML text; raises ExperimentError with the line of what is wrong."""
     try:
         values: dict[str, Any] = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ExperimentError(
-            f"{source}: not TOML: "
-            f"{str(error).splitlines()[0] if str(error) else 'nested too deeply'}"
-        ) from None
+    except RecursionError:
+        raise ExperimentError(f"{source}: not TOML: nested too deeply") from None
+    except ValueError as error:
+        raise ExperimentError(_not_toml(str(error), text, source)) from None
 
     return values
 
 
+def _not_toml(message: str, text: str, source: str) -> str:
+    """Return tomllib's message with the line in front, and tables as they are written."""
+    found = AT_LINE.search(message)
+    line = int(found[1]) if found and found[1] else len(text.rstrip().split("\n"))
+    words = AT_LINE.sub("", message.splitlines()[0])
+    words = DECLARED.sub(lambda named: f"[{'.'.join(re.findall(QUOTED, named[0]))}]", words)
+    advice = OTHER_KINDS.get(Path(source).suffix) or TOML_ADVICE.get(words, "")
+    return f"{source}:{line}: not TOML: {words}{advice}"
+
+
+# What finds the links of each list of failures, and refuses those that are not there.
+FAILURE_CHECKS: dict[str, Callable[[Scenario], object]] = {
+    "events": named_outages,
+    "losses": loss_thresholds,
+    "degraded": paces,
+}
 # The tables that name a file.
 FILES = ("collective", "program", "host_rule", "agent_packet")
 
@@ -216,26 +249,59 @@ def _problems(experiment: Experiment) -> Iterator[tuple[KeyPath, str]]:
     if not (experiment.policies or experiment.program or experiment.host_rule):
         yield ("policies",), "policies is empty: name at least one load balancer"
 
-    for slug in experiment.policies:
+    for number, slug in enumerate(experiment.policies):
         if slug not in POLICIES:
             yield (
-                ("policies",),
+                ("policies", number),
                 f"no load balancer {slug!r}{nearest(slug, POLICIES)}; "
                 f"there are {', '.join(POLICIES)}",
             )
 
-        if experiment.policies.count(slug) > 1:
-            yield ("policies",), f"policies names {slug} twice"
+        if slug in experiment.policies[:number]:
+            yield ("policies", number), f"policies names {slug} twice"
 
     scenario = next(
         experiment.model_copy(update={"policies": experiment.policies or LIKE[:1]}).scenarios()
     )
-    try:
-        named_outages(scenario)
-    except FabricError as error:
-        yield ("failures", "events"), str(error)
-
+    yield from _failure_problems(scenario)
     yield from _traffic_problems(scenario)
+
+
+def _failure_problems(scenario: Scenario) -> Iterator[tuple[KeyPath, str]]:
+    for number, loss in enumerate(scenario.failures.losses):
+        if loss.share == 1:
+            yield (
+                ("failures", "losses", number, "share"),
+                f"failures.losses: {loss.name} would lose all its packets: a link that has failed"
+                " is one of failures.events",
+            )
+
+    for key, check in FAILURE_CHECKS.items():
+        problem = _refusal(check, scenario)
+        if problem:
+            yield ("failures", key, *_blamed_failure(scenario, key, check)), problem
+
+
+def _blamed_failure(
+    scenario: Scenario, key: str, check: Callable[[Scenario], object]
+) -> tuple[int, ...]:
+    """Return the number of the first failure that is wrong by itself, nothing if all are right."""
+    for number, failure in enumerate(getattr(scenario.failures, key)):
+        alone = scenario.failures.model_copy(update={key: (failure,)})
+        if _refusal(check, scenario.model_copy(update={"failures": alone})):
+            return (number,)
+
+    return ()
+
+
+def _refusal(check: Callable[[Scenario], object], scenario: Scenario) -> str:
+    """Return what a check says against a scenario, empty for nothing."""
+    try:
+        check(scenario)
+    except FabricError as error:
+        return str(error)
+
+    return ""
 
 
 def _traffic_problems(scenario: Scenario) -> Iterator[tuple[KeyPath, str]]:
@@ -250,6 +316,18 @@ def _traffic_problems(scenario: Scenario) -> Iterator[tuple[KeyPath, str]]:
     try:
         check_collective(scenario)
     except FabricError as error:
-        given = {"pairs": collective.pairs, "file": collective.file}.get(collective.matrix)
-        place = ("collective", collective.matrix if given else "matrix")
-        yield ("jobs",) if scenario.jobs else place, str(error)
+        yield ("jobs",) if scenario.jobs else _blamed(collective, str(error)), str(error)
+
+
+def _blamed(collective: Collective, problem: str) -> KeyPath:
+    """Return which key of a collective's is wrong: the one that the problem names, or its file."""
+    if collective.file:
+        return ("collective", "file")
+
+    pair = re.match(r"collective\.pairs\[(\d+)\]", problem)
+    if pair:
+        return ("collective", "pairs", int(pair[1]))
+
+    given = sorted(collective.model_fields_set - {"matrix"})
+    key = next((key for key in given if re.search(rf"\b{key}\b", problem)), "matrix")
+    return ("collective", key)

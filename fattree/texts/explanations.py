@@ -2,16 +2,19 @@
 
 import difflib
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
+from fattree.errors import ExperimentError
 from fattree.experiment.base import WITHOUT_EFFECT
 from fattree.experiment.collective import MATRIX_KEYS
 from fattree.experiment.model import Collective, Experiment, Settings
+from fattree.files.text_file import read_text
+from fattree.texts.toml_places import KeyPath, lines_of
 
 EXPECTED = {
     "model_type": "must be a table",
@@ -26,12 +29,11 @@ EXPECTED = {
     # Only names have one: of experiments and jobs.
     "string_pattern_mismatch": "must be of letters, digits and _ . -, and begin without . and -",
 }
-KeyPath = tuple[Any, ...]
-# A table's line; a row of an array of arrays (`[0, 1],`) is none.
-HEADER = re.compile(r"\s*(\[\[?)\s*([\w.\-\"' ]+?)\s*\]\]?\s*(?:#.*)?$")
+# The key, with its table, that a message begins with.
+FULL_KEY = re.compile(r"[a-z_]+(?:\.[a-z_]+)+|[a-z_]+(?=:| =)")
 
 # Words that other tools have for what is a key of another table here.
-ELSEWHERE = dict.fromkeys(("gpus", "nodes", "servers", "size"), "fabric.k makes k*k*k/4 hosts")
+SIZES = dict.fromkeys(("gpus", "hosts", "nodes", "servers", "size"), "fabric.k makes k*k*k/4 hosts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class Where:
             if tuple(path[: len(override)]) == override:
                 return f"--set {'.'.join(override)}"
 
-        if line := _line_of(path, self.text):
+        if line := self._line_of(path):
             return f"{self.source}:{line}"
 
         # A table that nothing but the override has.
@@ -57,6 +59,35 @@ class Where:
                 return f"--set {'.'.join(override)}"
 
         return self.source
+
+    def of_message(self, message: str) -> str:
+        """Return a message behind the place of the key that it begins with, if this has the key."""
+        found = FULL_KEY.match(message)
+        path = tuple(found[0].split(".")) if found else ()
+        while path and path not in lines_of(self.text) and path not in self.overridden:
+            path = path[:-1]
+
+        return f"{self.of(path)}: {message}" if path else message
+
+    def _line_of(self, path: KeyPath) -> int:
+        """Return the line on which a key stands, or else the deepest table around it, or 0."""
+        places = lines_of(self.text)
+        known = (path[:length] for length in range(len(path), 0, -1))
+        return next((places[each] for each in known if each in places), 0)
+
+
+def located(message: str, file: Path, overrides: Iterable[str]) -> str:
+    """Return what a network says of an experiment, with the line of the key that it begins with.
+
+    A message without a key stays as it is.
+    """
+    # What is wrong with the text itself says so.
+    if message.startswith(str(file)) or not FULL_KEY.match(message):
+        return message
+
+    set_by_hand = [tuple(each.partition("=")[0].strip().split(".")) for each in overrides]
+    text = read_text(file, ExperimentError)
+    return Where(text, str(file), set_by_hand).of_message(message)
 
 
 def explain(error: ValidationError, place: Where, values: Mapping[str, Any]) -> str:
@@ -73,18 +104,11 @@ def explain(error: ValidationError, place: Where, values: Mapping[str, Any]) -> 
     if kind == "extra_forbidden":
         return f"{where}: unknown key {name}{likely(path, values)}"
     if kind == WITHOUT_EFFECT:
-        return f"{place.of((*path, problem['ctx']['key']))}: {problem['msg']}"
+        return f"{place.of((*path, *problem['ctx']['path']))}: {problem['msg']}"
     if kind == "missing":
         return f"{where}: {name} is missing"
 
-    expected = EXPECTED.get(kind) or problem["msg"].removeprefix("Value error, ").replace(
-        "Input should be", "must be"
-    )
-    if kind.startswith("int_") and name.endswith("_bytes"):
-        expected = 'must be bytes, or text with a unit, as in 65536 or "64KiB"'
-
-    if kind == "literal_error":
-        expected += nearest(str(problem["input"]), re.findall("'([^']+)'", expected))
+    expected = expectation(problem)
 
     # What is wrong with all of it is wrong with no value.
     if not path:
@@ -93,20 +117,34 @@ def explain(error: ValidationError, place: Where, values: Mapping[str, Any]) -> 
     return f"{where}: {name} = {_brief(problem['input'])}: {expected}"
 
 
+def expectation(problem: Mapping[str, Any]) -> str:
+    """Return what a value must be that pydantic refuses, of one of its `errors()`."""
+    kind = problem["type"]
+    if kind.startswith("int_") and str(problem["loc"][-1]).endswith("_bytes"):
+        return 'must be bytes, or text with a unit, as in 65536 or "64KiB"'
+    if kind == "too_long":
+        return f"must have {problem['ctx']['max_length']:,} elements at most"
+
+    message = problem["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+    expected = EXPECTED.get(kind, message)
+    if kind == "literal_error":
+        expected += nearest(str(problem["input"]), re.findall("'([^']+)'", expected))
+
+    return str(expected)
+
+
 def likely(path: KeyPath, values: Mapping[str, Any]) -> str:
     """Return a hint at the known key, here or elsewhere, that an unknown key may stand for.
 
     `values` are those of the whole file: a collective's own keys depend on its matrix.
     """
-    for table in Settings.model_fields if len(path) == 1 else ():
-        if path[0] in _known_keys((table,)):
-            return f" (it belongs in the table [{table}])"
-
     word = str(path[-1])
+    if path[:-1] in (("fabric",), ("collective",)) and word in SIZES:
+        return f" ({SIZES[word]})"
+    if len(path) < 3 and (home := _home(word)):
+        return f" ({home})"
     if path[:-1] != ("collective",):
         return nearest(word, _known_keys(path[:-1]))
-    if word in ELSEWHERE:
-        return f" ({ELSEWHERE[word]})"
 
     collective = values.get("collective")
     matrix = collective.get("matrix", "permutation") if isinstance(collective, Mapping) else None
@@ -115,6 +153,15 @@ def likely(path: KeyPath, values: Mapping[str, Any]) -> str:
         return nearest(word, Collective.model_fields)
 
     return nearest(word, ["matrix", *keys]) or f" (matrix {matrix} takes {', '.join(keys)})"
+
+
+def _home(word: str) -> str:
+    """Return where a key belongs that has this very name, nothing if there is none."""
+    if word in Experiment.model_fields:
+        return "it belongs at the top of the file, above all tables"
+
+    table = next((each for each in Settings.model_fields if word in _known_keys((each,))), None)
+    return f"it belongs in the table [{table}]" if table else ""
 
 
 def _brief(value: Any) -> str:
@@ -153,46 +200,7 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """Return the known word that was probably meant, as a question in brackets, or nothing."""
-    close = difflib.get_close_matches(word, list(known), n=1)
+    # Names are in small letters; labels, as tables show them, and other tools' names may not be.
+    slug = re.sub(r"[ -]", "_", word.lower())
+    close = difflib.get_close_matches(slug, list(known), n=1)
     return f" (did you mean {close[0]}?)" if close else ""
-
-
-def _line_of(keys: KeyPath, text: str) -> int:
-    """Return the line (from 1) on which a key stands, or its nearest table, or 0."""
-    # tomllib keeps no positions. This reads lines as a person would: the deepest key that is a
-    # beginning of the one sought wins, so a missing key is reported at its table.
-    table: list[str | int] = []
-    elements: Counter[tuple[str, ...]] = Counter()
-    best = 0
-    depth = 0
-
-    for number, line in enumerate(text.split("\n"), start=1):
-        header = HEADER.match(line)
-        key = re.match(r"\s*([A-Za-z0-9_.\-\"']+)\s*=", line)
-        if header:
-            parts = _parts(header[2])
-            elements[tuple(parts)] += header[1] == "[["
-            table = _numbered(parts, elements)
-
-        here = table if header else [*table, *_parts(key[1])] if key else []
-        shared = len(here) if here and list(keys[: len(here)]) == here else 0
-        if shared > depth:
-            best = number
-            depth = shared
-
-    return best
-
-
-def _numbered(parts: Sequence[str], elements: Mapping[tuple[str, ...], int]) -> list[str | int]:
-    """Return the path of a table, behind each array of tables the number of its present element."""
-    path: list[str | int] = []
-    for number, part in enumerate(parts, start=1):
-        path.append(part)
-        if count := elements.get(tuple(parts[:number])):
-            path.append(count - 1)
-
-    return path
-
-
-def _parts(dotted: str) -> list[str]:
-    return [part.strip().strip("\"'") for part in dotted.split(".")]

@@ -8,8 +8,8 @@ Every combination is run.
 """
 
 import re
-import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -21,16 +21,12 @@ from fattree.errors import ExperimentError
 from fattree.experiment.base import WITHOUT_EFFECT
 from fattree.experiment.model import Experiment, Scenario
 from fattree.files.text_file import read_text
-from fattree.texts.experiment_file import FILES, parse_experiment, size_in_bytes
+from fattree.texts.experiment_file import FILES, parse_experiment, parse_toml, size_in_bytes
 from fattree.texts.experiment_writer import toml_value
-from fattree.texts.explanations import likely
+from fattree.texts.explanations import expectation, likely
+from fattree.texts.toml_places import lines_of
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-HEADER = re.compile(r"^\s*\[\s*sweep\s*\]", re.MULTILINE)
+HEADER = re.compile(r"^\s*\[\[?\s*sweep\s*\]", re.MULTILINE)
 MOST_RUNS = 1_000_000
 PATHS = {"fabric.topology", *(f"{table}.file" for table in FILES)}
 
@@ -73,10 +69,12 @@ def parse_sweep(
     # Each value on its own first: an error names one key and not a combination.
     values = base.model_dump()
     for key, choices in axes.items():
-        for value in choices:
-            _experiment(values, {key: value}, text, source)
+        for number, value in enumerate(choices):
+            _experiment(
+                values, {key: value}, partial(_where, text=text, source=source, number=number)
+            )
 
-    return list(_scenarios(values, axes, text, source))
+    return list(_scenarios(values, axes, partial(_where, text=text, source=source)))
 
 
 def _base(
@@ -118,15 +116,13 @@ def _anchored(key: str, values: list[Any], folder: Path | None) -> list[Any]:
 def _axes(text: str, start: int, source: str) -> dict[str, list[Any]]:
     """Return the values of every swept key, sizes in bytes."""
     # Read alone, the tail shows whether any table follows; all of the text, that nothing is twice.
-    try:
-        everything = tomllib.loads(text)
-        tail = tomllib.loads(text[start:])
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ExperimentError(f"{source}: not TOML: {error or 'nested too deeply'}") from None
-
-    line = text.count("\n", 0, start) + 1
+    everything = parse_toml(text, source)
+    tail = parse_toml(text[start:], source)
+    place = f"{source}:{lines_of(text)[('sweep',)]}"
     if set(tail) != {"sweep"}:
-        raise ExperimentError(f"{source}:{line}: [sweep] must be the last table of the file")
+        raise ExperimentError(f"{place}: [sweep] must be the last table of the file")
+    if not isinstance(tail["sweep"], dict):
+        raise ExperimentError(f"{place}: there is one sweep: write [sweep], not [[sweep]]")
 
     return {
         key: _choices(key, value, _where(key, text, source))
@@ -159,20 +155,18 @@ def _choices(key: str, values: Any, where: str) -> list[Any]:
 
 
 def _scenarios(
-    values: dict[str, Any], axes: dict[str, list[Any]], text: str, source: str
+    values: dict[str, Any], axes: dict[str, list[Any]], where: Callable[[str], str]
 ) -> Iterator[Scenario]:
     for point in product(*axes.values()):
-        yield from _experiment(
-            values, dict(zip(axes, point, strict=True)), text, source
-        ).scenarios()
+        yield from _experiment(values, dict(zip(axes, point, strict=True)), where).scenarios()
 
 
 def _experiment(
-    values: dict[str, Any], point: Mapping[str, Any], text: str, source: str
+    values: dict[str, Any], point: Mapping[str, Any], where: Callable[[str], str]
 ) -> Experiment:
     """Return the experiment at one point of the sweep.
 
-    Raises ExperimentError with the line of the key that is wrong.
+    Raises ExperimentError with the line of the key that is wrong: `where` says it.
     """
     merged = values
     for key, value in point.items():
@@ -185,7 +179,7 @@ def _experiment(
         experiment = Experiment.model_validate(merged)
         next(experiment.scenarios(), None)
     except ValidationError as error:
-        raise ExperimentError(_explain(error, merged, point, text, source)) from None
+        raise ExperimentError(_explain(error, merged, point, where)) from None
 
     return experiment
 
@@ -202,13 +196,14 @@ def _explain(
     error: ValidationError,
     merged: Mapping[str, Any],
     point: Mapping[str, Any],
-    text: str,
-    source: str,
+    where: Callable[[str], str],
 ) -> str:
     problem = error.errors()[0]
-    name = ".".join(map(str, problem["loc"]))
-    if problem["type"] == WITHOUT_EFFECT and f"{name}.{problem['ctx']['key']}" in point:
-        name = f"{name}.{problem['ctx']['key']}"
+    path = problem["loc"]
+    if problem["type"] == WITHOUT_EFFECT:
+        path = (*path, *problem["ctx"]["path"])
+
+    name = ".".join(map(str, path))
 
     key = next(
         (
@@ -220,25 +215,19 @@ def _explain(
     )
 
     if problem["type"] == "extra_forbidden":
-        return f"{_where(key, text, source)}: unknown key {key}{likely(problem['loc'], merged)}"
+        return f"{where(key)}: unknown key {key}{likely(problem['loc'], merged)}"
     if problem["type"] == WITHOUT_EFFECT:
-        return f"{_where(key, text, source)}: {problem['msg']}"
+        return f"{where(key)}: {problem['msg']}"
 
-    message = problem["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
-    return f"{_where(key, text, source)}: {key} = {point[key]!r}: {message}"
-
-
-def _where(key: str, text: str, source: str) -> str:
-    """Return `file:line` of a key in the sweep table, or of the table."""
-    header = HEADER.search(text)
-    assert header is not None
-    first = text.count("\n", 0, header.start()) + 1
-
-    for number, line in enumerate(text[header.start() :].splitlines(), start=first):
-        if "=" in line and line.partition("=")[0].translate(_QUOTES).strip() == key:
-            return f"{source}:{number}"
-
-    return f"{source}:{first}"
+    return f"{where(key)}: {key} = {point[key]!r}: {expectation(problem)}"
 
 
-_QUOTES = str.maketrans("", "", "\"'")
+def _where(key: str, text: str, source: str, number: int | None = None) -> str:
+    """Return `file:line` of a key in the sweep table, or of one of its values by its number."""
+    places = lines_of(text)
+    element = () if number is None else (number,)
+    path = next(
+        path for path in places if path[0] == "sweep" and ".".join(map(str, path[1:])) == key
+    )
+    value = (*path, *element)
+    return f"{source}:{places[value]}"

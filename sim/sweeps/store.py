@@ -388,7 +388,8 @@ def _opened(path: Path, create: bool) -> sqlite3.Connection:
     database = sqlite3.connect(path, timeout=BUSY_SECONDS)
     if damage := _damage(path, database):
         database.close()
-        raise sqlite3.DatabaseError(f"damaged ({damage}): {REMEDY}")
+        what = "no store of runs, or damaged" if "not a database" in damage else "damaged"
+        raise sqlite3.DatabaseError(f"{what} ({damage}): {REMEDY}")
 
     version = database.execute("PRAGMA user_version").fetchone()[0]
     tables = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]

@@ -108,7 +108,7 @@ def test_an_empty_file_is_the_papers_default() -> None:
         ),
         ("policies = 'ofan'", "x.toml:1: policies = 'ofan': must be a list"),
         ("fabric = 4", "x.toml:1: fabric = 4: must be a table"),
-        ("name = ", "x.toml: not TOML: Invalid value"),
+        ("name = ", "x.toml:1: not TOML: Invalid value, text stands in quotes"),
         (
             "[failures]\nevents = [{ link = 'edge0_0-agg0_9', down_ns = 1 }]",
             "x.toml:2: there is no switch agg0_9 at k = 8",
@@ -144,7 +144,7 @@ def test_an_empty_file_is_the_papers_default() -> None:
         ),
         (
             "[collective]\nmatrix = 'fsdp'\nmodel = 'llama-7b'\nlayers = 16",
-            "x.toml:2: matrix fsdp needs collective.model, or parameters and layers, "
+            "x.toml:4: matrix fsdp needs collective.model, or parameters and layers, "
             "or hidden_size, and not model and layers",
         ),
         (

@@ -138,7 +138,8 @@ def test_a_rule_reads_what_the_transport_knows() -> None:
         ("return expire(sender, rules, packets)", "it takes (sender, rules, packets, a number)"),
         ("return len(now_ps)", "mine.py:5: `now_ps` is no list: fields of the state can be lists"),
         ("return now_ps in (1, 2)", "mine.py:5: `now_ps in (1, 2)`: a rule is made of"),
-        ("while True: pass", "mine.py:4: next_label: it must return a number"),
+        ("while True: pass", "mine.py:5: `while True:`: loops are `for ... in"),
+        ("if now_ps: return 1", "mine.py:4: next_label: it must return a number"),
         ("while now_ps: break\n    return 1", "mine.py:5: `while now_ps:`: loops are `for ... in"),
         (
             "for i in (1, 2): pass\n    return 1",

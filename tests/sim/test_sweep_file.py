@@ -57,7 +57,7 @@ def test_an_override_takes_the_place_of_swept_values() -> None:
             "x.toml:10: policies = ['ofna']: no load balancer 'ofna'",
         ),
         (SWEEP + "[packets]\n", "x.toml:6: [sweep] must be the last table"),
-        (SWEEP + "seeds", "x.toml: not TOML"),
+        (SWEEP + "seeds", "x.toml:10: not TOML: "),
         (SWEEP + "seeds = [1000000]\n", "x.toml:10: seeds = 1000000"),
         (SWEEP.replace("1MiB", "1Mob"), "x.toml:7: collective.message_bytes: '1Mob' is not a size"),
         (SWEEP.replace("k = 4", "k = 5"), "x.toml:5: fabric.k = 5: must be a multiple of 2"),
