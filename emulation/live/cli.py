@@ -4,7 +4,7 @@ import asyncio
 import json
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from emulation.virtual.size import refuse_too_large
 from fattree.experiment.model import Scenario
 from fattree.records.tables import width_of_stdout
 from fattree.texts.experiment_file import load_experiment
+from fattree.texts.explanations import located
 from fattree.units import PS_PER_US
 from ofan_p4.finite import Finite
 
@@ -54,8 +55,8 @@ Examples:
 
 
 @contextmanager
-def _ended_in_one_line() -> Iterator[None]:
-    """Turn what is wrong into a click error.
+def _ended_in_one_line(file: Path | None, settings: Sequence[str]) -> Iterator[None]:
+    """Turn what is wrong into a click error, with its place in the experiment's file.
 
     SIGTERM ends like Ctrl-C, so that the terminal is left as it was.
     """
@@ -67,7 +68,8 @@ def _ended_in_one_line() -> Iterator[None]:
             f"{error}; or name an experiment to replay in virtual time"
         ) from None
     except BAD_INPUT as error:
-        raise click.ClickException(str(error)) from None
+        message = located(str(error), file, settings) if file else str(error)
+        raise click.ClickException(message) from None
     finally:
         signal.signal(signal.SIGTERM, before)
 
@@ -199,7 +201,7 @@ def watch(
         raise click.UsageError("--at-us needs --once")
 
     console = Console()
-    with _ended_in_one_line(), suppress(KeyboardInterrupt):
+    with _ended_in_one_line(file, settings), suppress(KeyboardInterrupt):
         for source in _sources(file, (*chosen(policies), *settings), speed, WATCH_SECONDS):
             if once:
                 _print_once(source, at_us, as_json)
@@ -210,12 +212,16 @@ def watch(
 
 
 def _write_frames(source: Source, as_json: bool) -> None:
-    """Write snapshots for whoever reads the pipe: all as JSON, or the last one's line."""
-    for snapshot in _frames(source):
+    """Write snapshots for whoever reads the pipe: all as JSON, or a line a second, and the last."""
+    for number, snapshot in enumerate(_frames(source)):
         if as_json:
             click.echo(json.dumps(snapshot.as_json()))
-        elif _is_over(snapshot):
+            continue
+
+        is_over = _is_over(snapshot)
+        if is_over or number % FRAMES_A_SECOND == 0:
             click.echo(summary_of(snapshot))
+        if is_over:
             return
 
 
@@ -246,7 +252,7 @@ def serve(
     # Tornado and its page are needed by nobody who only watches.
     from emulation.live import web
 
-    with _ended_in_one_line(), suppress(KeyboardInterrupt):
+    with _ended_in_one_line(file, settings), suppress(KeyboardInterrupt):
         # The first load balancer's run; the page can start the others.
         source = next(_sources(file, (*chosen(policies), *settings), speed, SERVE_SECONDS))
         ended = asyncio.run(web.serve(source, port, _tell))

@@ -176,6 +176,9 @@ def report(
             wall_s = files.wall_s(folder, time.monotonic() - began if ran else 0)
             made = made_with(edition, preset, wall_s, figures, found, looks)
 
+        click.echo(
+            f"drawing {len(figures)} figures, judging {len(edition.claims)} claims", err=True
+        )
         drawn = [
             draw(each, found[each.name], output / files.PICTURES, edition.claims)
             for each in figures

@@ -150,6 +150,9 @@ def compile_command(
         compiled = compile_preprocessed(source, program, emit_externs)
         _warn(compiled.warnings, disabled, errors)
         _write(compiled, with_markers(source) if pp else "", outputs)
+        # Who named the file knows; p4c says nothing, and neither do we where we are called so.
+        if output is None and not driver:
+            click.echo(f"wrote {outputs.json}", err=True)
     except CompileError as error:
         raise click.ClickException(str(error)) from None
     except OSError as error:

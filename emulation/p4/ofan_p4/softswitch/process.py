@@ -72,6 +72,8 @@ def run(options: Options) -> int:
         )
 
         switch.on_log = lambda text: log.write("info", text)
+        program = options.json or "none, the controller brings it"
+        log.write("info", f"device {options.device_id}, {len(numbers)} ports, program: {program}")
         source = _read(options.json)
         ports = {}
 
