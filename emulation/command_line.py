@@ -180,6 +180,13 @@ EXPERIMENT_OPTIONS = (
         metavar="G",
         help="Zero-load RTTs until routes change (inf: never).  [0]",
     ),
+    click.option(
+        "-D",
+        "defines",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Define a macro for your own program; repeatable.",
+    ),
     settings_option,
 )
 
@@ -207,7 +214,10 @@ def experiment_options(command: Callable[..., None]) -> Callable[..., None]:
     """
 
     @wraps(command)
-    def with_settings(settings: tuple[str, ...], **options: Any) -> None:
+    def with_settings(settings: tuple[str, ...], defines: tuple[str, ...], **options: Any) -> None:
+        # As the preprocessor has it: a name alone is 1.
+        macros = [f"defines.{each}{'' if '=' in each else '=1'}" for each in defines]
+        settings = (*macros, *settings)
         refuse_twice(settings, [name for name, value in options.items() if value])
         given = {key: options.pop(name) for name, key in KEYS.items()}
         short = {key: value for key, value in given.items() if value is not None}
@@ -216,6 +226,10 @@ def experiment_options(command: Callable[..., None]) -> Callable[..., None]:
         # Errors name what was typed.
         except click.ClickException as error:
             message = error.message
+            for macro in macros:
+                key = macro.partition("=")[0]
+                message = message.replace(f"--set {key}:", f"-D {key.removeprefix('defines.')}:")
+
             for name, key in KEYS.items():
                 if key in short:
                     message = message.replace(f"--set {key}:", f"--{name.replace('_', '-')}:")

@@ -274,7 +274,9 @@ def compare(
         # Compiled before anything runs.
         owned = [
             own_program(
-                OwnProgram(file=str(program), like=like or DEFAULT_LIKE), experiment.fabric.tree
+                OwnProgram(file=str(program), like=like or DEFAULT_LIKE),
+                experiment.fabric.tree,
+                experiment.defines,
             )
             for program in programs
         ]

@@ -42,7 +42,7 @@ from emulation.mininet import limits
 from emulation.mininet.targets import SOFTSWITCH, TARGETS
 from emulation.outcomes.folder import new_folder, writing
 from emulation.outcomes.tables import results_table
-from emulation.programs.own_program import Loaded, alone, own_program, runs_alone
+from emulation.programs.own_program import Loaded, alone, program_of, runs_alone
 from emulation.programs.switch_program import Compiler
 from emulation.shipped_file import ShippedFile
 from emulation.virtual import fabric as virtual_fabric
@@ -304,9 +304,7 @@ def emulate(
             refuse_too_large(scenario)
 
         # Compiled before anything is built or written: a program with errors leaves nothing behind.
-        own = (
-            own_program(experiment.program, experiment.fabric.tree) if experiment.program else None
-        )
+        own = program_of(experiment)
 
         ours = experiment.without_rule() if own else experiment
         refuse_unsupported(network, *([alone(experiment, own)] if own else []), ours)

@@ -4,6 +4,7 @@ The kept experiment names the program in a table `[program]`, and the results fo
 so that `ofan emulate results/NAME/experiment.toml` runs it again.
 """
 
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -58,6 +59,8 @@ def folder_suffixes(experiment: Experiment, own: Loaded | None) -> Iterator[str]
     """Yield what tells the results folder from others: the user's files."""
     if own:
         yield own.folder_suffix
+        for name, value in experiment.defines:
+            yield re.sub(r"\W", "_", f"{name}_{value}")
 
     if experiment.host_rule:
         yield Path(experiment.host_rule.file).stem

@@ -193,6 +193,7 @@ def _needed(scenario: Scenario) -> tuple[object, ...]:
     """Return on what it depends whether the simulator can run a program."""
     return (
         scenario.program,
+        scenario.defines,
         scenario.tree,
         scenario.agent_packet,
         scenario.packets,

@@ -19,7 +19,7 @@ from emulation.live.model import Snapshot
 from emulation.live.source import Source
 from emulation.live.terminal import Terminal, summary_of
 from emulation.live.virtual_source import VirtualSource, default_speed
-from emulation.programs.own_program import Loaded, alone, own_program
+from emulation.programs.own_program import Loaded, alone, program_of
 from emulation.shipped_file import ShippedFile
 from emulation.virtual.size import refuse_too_large
 from fattree.experiment.model import Scenario
@@ -77,7 +77,7 @@ def _ended_in_one_line(file: Path | None, settings: Sequence[str]) -> Iterator[N
 def _scenarios(file: Path, settings: tuple[str, ...]) -> tuple[list[Scenario], Loaded | None]:
     """Return the runs of an experiment's first seed, and its program of the user's, if any."""
     experiment = load_experiment(file, settings, takes_program=True)
-    own = own_program(experiment.program, experiment.fabric.tree) if experiment.program else None
+    own = program_of(experiment)
     first = (alone(experiment, own) if own else experiment).model_copy(update={"seeds": 1})
 
     scenarios = list(first.scenarios())

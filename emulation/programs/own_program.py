@@ -46,15 +46,17 @@ class Loaded:
         return self.path.stem if self.path.suffix == ".p4" else self.path.name.replace(".", "_")
 
 
-def own_program(wanted: OwnProgram, tree: FatTree) -> Loaded:
-    """Compile (or read) a program for the switches of a fabric.
+def own_program(
+    wanted: OwnProgram, tree: FatTree, macros: tuple[tuple[str, str], ...] = ()
+) -> Loaded:
+    """Compile (or read) a program for the switches of a fabric, with macros of the user's.
 
     Raises CompileError, PlanError and EmulationError as `load_program`, ProgramError where it lacks
     what it needs.
     """
     path = Path(wanted.file)
     try:
-        program = load_program(path, size_of(tree))
+        program = load_program(path, size_of(tree), macros=macros)
     except CompileError as error:
         if lacking := _lacking(path):
             raise ProgramError(f"{error}\n{path.name} {lacking}") from None
@@ -64,6 +66,14 @@ def own_program(wanted: OwnProgram, tree: FatTree) -> Loaded:
     check(path.name, program.pipeline)
 
     return Loaded(path, program, wanted.like)
+
+
+def program_of(experiment: Experiment) -> Loaded | None:
+    """Return an experiment's program of the user's, ready to run, if it has one."""
+    if experiment.program is None:
+        return None
+
+    return own_program(experiment.program, experiment.fabric.tree, experiment.defines)
 
 
 # What a program of the user's is made of (docs/your-own-load-balancer.md), and what each is for.

@@ -65,9 +65,15 @@ def size_of(tree: FatTree) -> Size:
 # All scenarios of an experiment want the same few programs.
 @lru_cache
 def load_program(
-    path: Path, size: Size, priorities: Priorities = Priorities(), compiler: Compiler = "ofan"
+    path: Path,
+    size: Size,
+    priorities: Priorities = Priorities(),
+    compiler: Compiler = "ofan",
+    macros: tuple[tuple[str, str], ...] = (),
 ) -> SwitchProgram:
     """Compile a `.p4` file for switches of a size, or read a `.json` with its P4Info.
+
+    `macros` are the user's, by name and value.
 
     Raises CompileError, PlanError (a corrupt P4Info) and EmulationError (a file that cannot be
     read, or no JSON; p4c's words).
@@ -75,10 +81,12 @@ def load_program(
     if path.suffix not in (".p4", ".json"):
         raise ProgramError(f"{path}: a program is P4 source (.p4), or BMv2 JSON (.json)")
 
+    if path.suffix == ".json" and macros:
+        raise ProgramError(f"{path} is compiled already: -D {macros[0][0]} is for P4 source (.p4)")
     if path.suffix == ".json":
         return SwitchProgram(_json_bytes(path), Pipeline.read(_p4info_of(path)))
 
-    defines = {
+    defines = dict(macros) | {
         "MAX_UPLINKS": str(size_for(size.uplinks)),
         "CONTROL_PRIORITY": str(priorities.control),
         "ACK_PRIORITY": str(priorities.acks),

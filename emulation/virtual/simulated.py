@@ -117,7 +117,9 @@ def program_of(scenario: Scenario) -> SwitchProgram:
         return built_in(scenario.scheme.program, size_of(scenario.tree))
 
     return own_program(
-        OwnProgram(file=str(scenario.program), like=scenario.policy), scenario.tree
+        OwnProgram(file=str(scenario.program), like=scenario.policy),
+        scenario.tree,
+        scenario.defines,
     ).program
 
 

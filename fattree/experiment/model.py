@@ -18,7 +18,7 @@ from fattree.experiment.collective import Collective, Job
 from fattree.experiment.fabric import DEFAULT_QUEUE_BYTES, Fabric
 from fattree.experiment.failures import Controller, Degraded, FailureEvent, Failures, Loss, Place
 from fattree.experiment.hosts import LoadBalancer, Packets, Transport
-from fattree.experiment.own import LIKE, AgentPacket, HostRule, OwnHostRule, OwnProgram
+from fattree.experiment.own import LIKE, AgentPacket, HostRule, Macros, OwnHostRule, OwnProgram
 from fattree.policies import POLICIES, Policy
 from fattree.shape.topology import FatTree, Level, Speeds
 from fattree.units import PS_PER_NS, PS_PER_SECOND, PS_PER_US
@@ -67,6 +67,10 @@ class Settings(Section):
     failures: Failures = Failures()
     controller: Controller = Controller()
     agent_packet: AgentPacket | None = None
+    defines: Macros = ()
+    """Macros for programs of yours, as with `-D NAME=VALUE`: `GAP = 5` in a table `[defines]`,
+    `"defines.GAP" = [5, 10]` in a sweep.
+    """
     horizon_us: Annotated[float, Field(gt=0, le=LATEST_NS / 1000)] | None = None
     """When a run is given up that is not done: so long after its start, in its own time (on
     `mininet` that is real time). By default none is that still progresses; one that stands still

@@ -1,9 +1,18 @@
 """What users bring along: P4 programs, host rules, packets."""
 
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    WithJsonSchema,
+    model_validator,
+)
 
 from fattree.errors import ExperimentError
 from fattree.experiment.base import Section, only_on
@@ -26,6 +35,34 @@ def _has_groups(slug: str) -> str:
 
 
 Like = Annotated[str, AfterValidator(_has_groups)]
+
+MACRO = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# What the fabric's size and the network say.
+OUR_MACROS = ("MAX_UPLINKS", "MAX_ROUTES", "CONTROL_PRIORITY", "ACK_PRIORITY")
+
+
+def _macros(values: Any) -> Any:
+    if not isinstance(values, Mapping):
+        return values
+
+    for name, value in values.items():
+        if not MACRO.fullmatch(name) or name in OUR_MACROS:
+            raise ValueError(
+                f"{name} is no macro of yours: letters, digits and _, and none of ours"
+            )
+        if isinstance(value, bool) or not isinstance(value, str | int):
+            raise ValueError(f"{name}: a macro is a whole number or text")
+
+    return tuple((name, str(value)) for name, value in sorted(values.items()))
+
+
+# Pairs, which can be compared and hashed, of what is a table in a file.
+Macros = Annotated[
+    tuple[tuple[str, str], ...],
+    BeforeValidator(_macros),
+    PlainSerializer(dict),
+    WithJsonSchema({"type": "object", "additionalProperties": {"type": ["integer", "string"]}}),
+]
 
 
 class OwnProgram(Section):

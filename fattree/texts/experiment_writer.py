@@ -44,7 +44,7 @@ def experiment_toml(experiment: BaseModel) -> str:
         for key, value in values.items()
         if not isinstance(value, Mapping)
     ]
-    tables = [(key, value) for key, value in values.items() if isinstance(value, Mapping)]
+    tables = [(key, value) for key, value in values.items() if isinstance(value, Mapping) and value]
     for name, table in tables:
         plain += [
             "",

@@ -205,7 +205,9 @@ def _one_kind(node: Node) -> str:
     least = _bound(node, "minimum", "from {}") or _bound(node, "exclusiveMinimum", "above {}")
     most = _bound(node, "maximum", "to {}") or _bound(node, "exclusiveMaximum", "below {}")
     multiple = _bound(node, "multipleOf", "a multiple of {}")
-    kind = {"string": "text", "boolean": "true or false"}.get(node["type"], node["type"])
+    kind = {"string": "text", "boolean": "true or false", "object": "table"}.get(
+        node["type"], node["type"]
+    )
     return ", ".join(
         part for part in (kind, " ".join(filter(None, (least, most))), multiple) if part
     )

@@ -61,6 +61,9 @@ READERS = {
         lambda one: one.transport.recovery == "sack" or one.host_rule is not None,
         'transport.recovery = "erasure" resends no packet',
     ),
+    "defines": Reader(
+        lambda one: one.program not in (None, BUILT_IN), "no program of yours runs (--program)"
+    ),
     "failures.at_ns": Reader(lambda one: one.failures.rate > 0, "failures.rate is 0"),
     "failures.convergence_rtt": Reader(
         lambda one: bool(one.failures.rate or one.failures.events or one.failures.degraded),
@@ -87,7 +90,8 @@ def unread(scenarios: Iterable[Scenario]) -> list[str]:
 
 def _value(settings: Settings, key: str) -> Any:
     table, _, name = key.partition(".")
-    return getattr(getattr(settings, table), name)
+    values = getattr(settings, table)
+    return getattr(values, name) if name else values
 
 
 DEFAULTS = {key: _value(Settings(), key) for key in READERS}
