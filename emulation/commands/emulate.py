@@ -41,6 +41,7 @@ from emulation.errors import EmulationError
 from emulation.mininet import limits
 from emulation.mininet.targets import SOFTSWITCH, TARGETS
 from emulation.outcomes.folder import new_folder, writing
+from emulation.outcomes.switch_state import state_table
 from emulation.outcomes.tables import results_table
 from emulation.programs.own_program import Loaded, alone, program_of, runs_alone
 from emulation.programs.switch_program import Compiler
@@ -157,6 +158,8 @@ def show(
     console = terminal()
     console.print(results_table([("", finished.records)]))
     console.print(legend(finished.records))
+    if any(outcome.state for outcome in finished.outcomes):
+        console.print(state_table(finished.outcomes))
     if picture:
         console.print(f"Picture: {picture}")
 
@@ -241,6 +244,11 @@ def refuse_contradictions(
 )
 @jobs_option
 @click.option(
+    "--show-registers",
+    is_flag=True,
+    help="Show what registers and counters hold at the end; registers.json has all of it.",
+)
+@click.option(
     "--force",
     is_flag=True,
     help="Run also what this machine has no memory for; replace results that are there.",
@@ -271,6 +279,7 @@ def emulate(
     hold: bool,
     ports: tuple[str, ...],
     jobs: int,
+    show_registers: bool,
     force: bool,
 ) -> None:
     """Run the experiment in FILE (with --program: by default the demo's), packet by packet.
@@ -285,8 +294,8 @@ def emulate(
         of_mininet=(switch, compiler, hold, *ports),
         network=network,
     )
-    if network == MININET and (engine or jobs > 1):
-        raise click.UsageError("--engine and --jobs need --network virtual")
+    if network == MININET and (engine or jobs > 1 or show_registers):
+        raise click.UsageError("--engine, --jobs and --show-registers need --network virtual")
 
     if hold and policies and (program or host_rule):
         raise click.UsageError("--hold keeps one network: leave out --policies")
@@ -322,7 +331,7 @@ def emulate(
             )
 
         # A runner is chosen by the network and made for a program; None is the policy's own.
-        runners: Runners = partial(virtually, engine=engine or "auto")
+        runners: Runners = partial(virtually, engine=engine or "auto", has_state=show_registers)
         if network == MININET:
             place = partial(
                 on_mininet.setup,

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TypeVar
@@ -24,6 +24,7 @@ from emulation.outcomes.folder import complete, record, write_folder
 from emulation.outcomes.outcome import Outcome, label_of
 from emulation.programs.switch_program import SwitchProgram
 from emulation.virtual.engine import fabric
+from emulation.virtual.switch_state import state_of
 from fattree.experiment.model import Experiment, Scenario
 from fattree.records.record import Record
 from fattree.units import time_unit
@@ -122,11 +123,20 @@ def reporting() -> Iterator[Reporter]:
         yield Reporter(progress)
 
 
-def virtually(program: SwitchProgram | None = None, engine: Engine = "auto") -> Runner:
-    """Return what runs a scenario in virtual time; why it is not native is said once on stderr."""
-    return lambda scenario, on_progress: fabric(scenario, program, engine, _say).run(
-        on_progress=on_progress
-    )
+def virtually(
+    program: SwitchProgram | None = None, engine: Engine = "auto", *, has_state: bool = False
+) -> Runner:
+    """Return what runs a scenario in virtual time; why it is not native is said once on stderr.
+
+    With `has_state`, outcomes have what registers and counters hold at the end.
+    """
+
+    def run(scenario: Scenario, on_progress: ProgressCall) -> Outcome:
+        network = fabric(scenario, program, engine, _say)
+        outcome = network.run(on_progress=on_progress)
+        return replace(outcome, state=state_of(network)) if has_state else outcome
+
+    return run
 
 
 # The same line for every scenario would say nothing new.

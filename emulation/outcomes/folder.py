@@ -14,6 +14,7 @@ import polars as pl
 
 from emulation.errors import EmulationError
 from emulation.outcomes.outcome import Outcome
+from emulation.outcomes.switch_state import state_rows
 from fattree.counters import PORT_COUNTERS, SENDER_COUNTERS, Counts, total
 from fattree.demand import traffic
 from fattree.demand.bounds import bound_ps, sending_bound_ps
@@ -29,6 +30,7 @@ RESULTS = "results.parquet"
 FLOWS = "flows.parquet"
 PORTS = "ports.parquet"
 QUEUES = "queues.parquet"
+REGISTERS = "registers.json"
 EXPERIMENT = "experiment.toml"
 LOG = "run.log"
 
@@ -221,6 +223,10 @@ def write_folder(
         if frames:
             # Relaxed: what a switch does not report has no type.
             _write_parquet(pl.concat(frames, how="vertical_relaxed"), folder / name)
+
+    rows = list(state_rows(outcomes))
+    if rows:
+        (folder / REGISTERS).write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 
 
 def _write_parquet(frame: pl.DataFrame, path: Path) -> None:

@@ -5,6 +5,7 @@ Tables, plots and result files are made from it.
 
 from dataclasses import dataclass
 
+from emulation.outcomes.switch_state import ArrayState
 from fattree.counters import PortCounts, SenderCounts
 from fattree.experiment.model import Scenario
 from fattree.policies import POLICIES
@@ -94,7 +95,7 @@ class Outcome:
     `digest` is the hash of its event log, `hops` counts packets through switches.
 
     `own_program` names the program of the user's that its switches ran, with the groups and hosts
-    of `scenario.policy`.
+    of `scenario.policy`. `state` is what its registers and counters held, where that is asked for.
     """
 
     scenario: Scenario
@@ -107,6 +108,7 @@ class Outcome:
     hops: int
     cpu_seconds: float
     own_program: str = ""
+    state: tuple[ArrayState, ...] = ()
 
     @property
     def policy(self) -> str:

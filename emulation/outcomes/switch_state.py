@@ -1,0 +1,73 @@
+"""What registers and counters of switches held when a run ended (`--show-registers`)."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from fattree.records.tables import Folding
+
+if TYPE_CHECKING:
+    from emulation.outcomes.outcome import Outcome
+
+# Of an array, in the table; the file has all.
+MOST_CELLS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayState:
+    """A switch's register or counter, and its cells that are not zero, by their numbers.
+
+    A register's cell is its value, a counter's its packets and bytes.
+    """
+
+    switch: str
+    array: str
+    cells: tuple[tuple[int, tuple[int, ...]], ...]
+
+    @property
+    def short_name(self) -> str:
+        """Return the array's name with the instance that it lies in."""
+        return ".".join(self.array.split(".")[-2:])
+
+
+def state_rows(outcomes: Iterable["Outcome"]) -> Iterator[dict[str, Any]]:
+    """Yield a row for each array of each run, for a file."""
+    for outcome in outcomes:
+        for each in outcome.state:
+            yield {
+                "policy": outcome.policy,
+                "seed": outcome.scenario.seed,
+                "switch": each.switch,
+                "array": each.array,
+                "cells": {str(number): list(values) for number, values in each.cells},
+            }
+
+
+def state_table(outcomes: Sequence["Outcome"]) -> Folding:
+    """Return a table of all arrays that hold something."""
+    table = Folding("load balancer", "seed", "switch", "register or counter", "cells, by number")
+    for outcome in outcomes:
+        for each in outcome.state:
+            table.add_row(
+                outcome.policy,
+                str(outcome.scenario.seed),
+                each.switch,
+                each.short_name,
+                _words(each),
+            )
+
+    return table
+
+
+def _words(state: ArrayState) -> str:
+    shown = [f"{number}: {_value(values)}" for number, values in state.cells[:MOST_CELLS]]
+    left = len(state.cells) - len(shown)
+    return "; ".join([*shown, *([f"and {left:,} more"] if left else [])])
+
+
+def _value(values: tuple[int, ...]) -> str:
+    if len(values) == 1:
+        return f"{values[0]:,}"
+
+    packets, size = values
+    return f"{packets:,} packets, {size:,} B"
