@@ -42,6 +42,8 @@ COMPARISONS = [command for command in commands() if " compare " in command]
 RULE = next(block.text for block in blocks() if "def next_label" in block.text)
 PACKET = next(block.text for block in blocks() if "def data_packet" in block.text)
 BY_PATH = next(block.text for block in blocks() if "AFTER_UDP" in block.text)
+FLOWLETS = next(block.text for block in blocks() if "last_seen_us" in block.text)
+GAPS = next(block.text for block in blocks() if block.language == "toml")
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +58,8 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "fast_labels.py").write_text(RULE)
     (folder / "my_packet.py").write_text(PACKET)
     (folder / "by_path.p4").write_text(BY_PATH)
+    (folder / "flowlets.p4").write_text(FLOWLETS)
+    (folder / "gaps.toml").write_text(GAPS)
     return folder
 
 
@@ -64,6 +68,8 @@ def test_what_comes_with_ofan_is_what_the_page_shows() -> None:
         "fast_labels.py": RULE,
         "my_packet.py": PACKET,
         "by_path.p4": BY_PATH,
+        "flowlets.p4": FLOWLETS,
+        "gaps.toml": GAPS,
     }.items():
         assert (ROOT / "experiments" / name).read_text(encoding="utf-8") == text
 
@@ -110,6 +116,27 @@ def test_the_simulator_of_the_page_equals_its_virtual_network(
         found.append({record["policy"] for record in answer["records"]})
         assert answer["differences"] == []
     assert found == [{"two_choices.p4", "jsq"}, {"fast_labels.py", "host_pkt"}, {"by_path.p4"}]
+
+
+def test_the_pauses_of_the_page_give_its_table(
+    desk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(desk)
+    (command,) = (line for line in COMMANDS if "sim sweep" in line)
+    store = str(tmp_path / "gaps.sqlite")
+    words = [*shlex.split(command)[1:], "--json", "--jobs", "1", "--store", store]
+    done = CliRunner().invoke(ofan.cli, words)
+    assert done.exit_code == 0, done.output
+
+    for run in json.loads(done.stdout)["runs"]:
+        figures = f"{run['cct_ps'] / 1e6:.2f} {100 * run['increase']:.2f}"
+        rows = [line for line in PAGE.splitlines() if figures in " ".join(line.split())]
+        assert rows, run
+        if run["policy"] == "rsq":
+            continue
+
+        gap = run["defines.GAP_US"]
+        assert any(row.split()[:2] == [gap, "flowlets.p4"] for row in rows), (gap, rows)
 
 
 def test_the_python_of_the_page_runs(

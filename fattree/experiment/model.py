@@ -67,7 +67,7 @@ class Settings(Section):
     failures: Failures = Failures()
     controller: Controller = Controller()
     agent_packet: AgentPacket | None = None
-    defines: Macros = ()
+    defines: Annotated[Macros, Field(json_schema_extra={"default": {}})] = ()
     """Macros for programs of yours, as with `-D NAME=VALUE`: `GAP = 5` in a table `[defines]`,
     `"defines.GAP" = [5, 10]` in a sweep.
     """
