@@ -24,6 +24,22 @@ quietly() {  # run a command that says something only if it fails
     return 1
 }
 
+watched() {  # run a long command; say every ten seconds what it does
+    local log began=$SECONDS pid
+    log=$(mktemp)
+    "$@" >"$log" 2>&1 &
+    pid=$!
+    while kill -0 "$pid" 2>/dev/null; do
+        sleep 1
+        (( (SECONDS - began) % 10 == 9 )) || continue
+        say "  after $((SECONDS - began)) s: $(tail -n 1 "$log" | cut -c 1-70)"
+    done
+    wait "$pid" && rm "$log" && return
+    cat "$log" >&2
+    rm "$log"
+    return 1
+}
+
 no_mininet() {  # why, and what works
     if [ "$PY" -ef "$SYSTEM_PY" ] || ! "$SYSTEM_PY" -c 'import mininet.net' 2>/dev/null; then
         say "no Mininet for $PY: real packets (--network mininet) are left out, everything else works (Debian/Ubuntu: apt install mininet)"
@@ -48,7 +64,7 @@ make_venv() {  # a venv that sees the system's Mininet
 }
 
 locked() {  # install what a lock file names, bit for bit
-    quietly "$1/bin/pip" install -q --disable-pip-version-check --require-hashes -r "$2"
+    watched "$1/bin/pip" install --disable-pip-version-check --progress-bar off --require-hashes -r "$2"
 }
 
 install_shell() {  # p4runtime-shell pins old libraries, so it lives apart
@@ -66,10 +82,11 @@ install_run() {
         PY=/usr/bin/python3
     fi
     "$PY" -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { say "Python >= 3.10 is needed, $PY is older"; exit 1; }
+    [ -x .venv/bin/ofan ] || say "this takes two or three minutes and 700 MB in .venv"
     if ! has_mininet && apt_can; then apt_install mininet iproute2 ethtool || say "apt could not install Mininet"; fi
     has_mininet || no_mininet
     make_venv .venv --system-site-packages
-    say "installing Python packages into .venv (700 MB on disk, a minute or so)"
+    say "installing Python packages into .venv"
     locked .venv requirements-run.lock
     # --no-build-isolation: setuptools is locked too, and nothing else builds us.
     # Two installations: an older one of Ofan, which goes first, had a `softswitch` of its own.
@@ -83,7 +100,8 @@ install_run() {
     say "compiling the kernels, once (half a minute)"
     quietly .venv/bin/python -I -c 'from emulation.virtual import simulated; simulated.prepare()' ||
         say "the kernels could not be compiled now: the first long run does"
-    say "done: .venv/bin/ofan, .venv/bin/ofan-p4, .venv/bin/softswitch (see: .venv/bin/ofan doctor)"
+    say "done: .venv/bin/ofan, .venv/bin/ofan-p4, .venv/bin/softswitch"
+    say "next: source .venv/bin/activate; ofan demo (ofan doctor: what this machine can run)"
 }
 
 install_tools() {

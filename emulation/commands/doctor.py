@@ -18,6 +18,7 @@ from pathlib import Path
 import click
 from rich.text import Text
 
+from emulation.remedies import REINSTALL, SHELL
 from fattree.records.csv_option import CsvOption
 from fattree.records.tables import Folding, terminal, write_csv
 from hostagent.isolation import clean_environment, shell_python
@@ -87,7 +88,7 @@ def root() -> Finding:
         is_here=user == 0,
         found=f"uid {user}",
         purpose="Mininet, network namespaces",
-        remedy="run it with sudo",
+        remedy="sudo $(which ofan) ...",
     )
 
 
@@ -106,7 +107,7 @@ def mininet() -> Finding:
 
     remedy = (
         "Debian/Ubuntu: apt install mininet, then a venv of the system's Python that sees its"
-        " packages (python3 -m venv --system-site-packages; in a checkout `make setup` makes it)"
+        f" packages: {REINSTALL}"
     )
     return Finding(
         "mininet",
@@ -181,9 +182,7 @@ def p4runtime_shell() -> Finding:
     )
 
     found = str(python) if is_here else said
-    return Finding(
-        "p4runtime-shell", is_here, found, purpose="ofan shell", remedy="in a checkout: make setup"
-    )
+    return Finding("p4runtime-shell", is_here, found, purpose="ofan shell", remedy=SHELL)
 
 
 # Before and behind the qdiscs in the table: what all need, and what is optional.

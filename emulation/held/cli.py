@@ -26,6 +26,7 @@ from emulation.held.messages import (
     StartTraffic,
     StopTraffic,
 )
+from emulation.remedies import SHELL
 from fattree.errors import ExperimentError
 from fattree.experiment.failures import LEAST_SHARE
 from fattree.records.csv_option import CsvOption
@@ -337,7 +338,7 @@ def shell(switch: str, primary: bool) -> None:
     target = answer(GetAddress(switch))
     python = shell_python()
     if python is None:
-        raise click.ClickException("no p4runtime-shell: `make setup` in a checkout installs it")
+        raise click.ClickException(f"no p4runtime-shell: {SHELL}")
 
     # The controller's id is between them (`emulation.mininet.fabric`): the lower one reads only,
     # the higher one takes the switch over (P4Runtime, 5.1).

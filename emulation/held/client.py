@@ -37,11 +37,13 @@ def ask(request: Request[AnswerT], run_folder: Path = RUN_FOLDER) -> AnswerT:
             raise ControlError(str(error)) from None
         except PermissionError:
             # Only root may run Mininet, so that root's the socket is.
-            raise ControlError("the control socket belongs to root: run this with sudo") from None
+            raise ControlError(
+                "the control socket belongs to root: run this as root, `sudo $(which ofan) ...`"
+            ) from None
         except (FileNotFoundError, ConnectionRefusedError):
             raise NotHeldError(
                 "no emulation is held here:"
-                " `sudo ofan emulate FILE --network mininet --hold` starts one"
+                " `sudo $(which ofan) emulate FILE --network mininet --hold` starts one"
             ) from None
         except TimeoutError:
             raise ControlError(

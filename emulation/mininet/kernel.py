@@ -20,6 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from emulation.errors import NetworkError
+from emulation.remedies import REINSTALL
 from hostagent.agents.process import CLONE_NEWNET, back_in_this_namespace, check, libc
 
 # Of <linux/sockios.h> and <linux/ethtool.h>: ETHTOOL_SRXCSUM, STXCSUM, SSG, STSO, SGSO, SGRO.
@@ -36,7 +37,7 @@ WIDE_OPEN = "rate 100gbit burst 100mb limit 100mb"
 def refuse_if_unable() -> None:
     """Raise NetworkError, one line with the remedy, where this machine cannot run Mininet."""
     if os.geteuid() != 0:
-        raise NetworkError(f"Mininet needs root: run it with sudo, {ELSE}")
+        raise NetworkError(f"Mininet needs root: `sudo $(which ofan) ...`, {ELSE}")
 
     for program, package in PACKAGES.items():
         if shutil.which(program) is None:
@@ -47,7 +48,7 @@ def refuse_if_unable() -> None:
     # Looked for only: `topology` imports it when there is a network to build.
     if find_spec("mininet") is None:
         raise NetworkError(
-            f"this Python has no Mininet: apt install mininet, then `make setup` again, {ELSE}"
+            f"this Python has no Mininet: apt install mininet, then {REINSTALL}, {ELSE}"
         )
 
 

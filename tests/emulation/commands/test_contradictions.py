@@ -191,5 +191,5 @@ def test_without_a_held_network_what_works_is_named(
 ) -> None:
     monkeypatch.setattr(held_cli, "ask", partial(ask, run_folder=tmp_path))
     said = refused(capsys, *command.split())
-    assert "`sudo ofan emulate FILE --network mininet --hold` starts one" in said
+    assert "`sudo $(which ofan) emulate FILE --network mininet --hold` starts one" in said
     assert "without root, `ofan serve FILE`" in said

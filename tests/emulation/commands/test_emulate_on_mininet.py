@@ -36,7 +36,7 @@ def refusal(tmp_path, monkeypatch):
 def test_without_root(refusal):
     assert (
         refusal("--network", "mininet")
-        == "Error: Mininet needs root: run it with sudo, or choose --network virtual"
+        == "Error: Mininet needs root: `sudo $(which ofan) ...`, or choose --network virtual"
     )
 
 

@@ -1,0 +1,18 @@
+"""How to get what is missing: in a checkout by `make`, elsewhere as whoever installed a wheel."""
+
+import sys
+from pathlib import Path
+
+IS_CHECKOUT = (Path(__file__).parents[1] / "setup.sh").is_file()
+REINSTALL = (
+    "`make setup` makes .venv anew"
+    if IS_CHECKOUT
+    else "install Ofan into a venv that sees the system's packages"
+    " (python3 -m venv --system-site-packages)"
+)
+SHELL = (
+    "`make setup` installs it"
+    if IS_CHECKOUT
+    else "install p4runtime-shell into a venv of its own, and write the path of its python into"
+    f" {Path(sys.prefix) / 'ofan-shell'}"
+)
