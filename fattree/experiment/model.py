@@ -398,7 +398,7 @@ class Experiment(Settings):
     def _last_seed_is_one(self) -> "Experiment":
         if self.seed + self.seeds > 2**63:
             raise wrong(
-                "seed", f"seed: the last one would be {self.seed + self.seeds - 1}, above 2**63 - 1"
+                "seed", f"the last seed would be {self.seed + self.seeds - 1}, above 2**63 - 1"
             )
 
         return self

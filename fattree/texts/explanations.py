@@ -67,7 +67,9 @@ class Where:
         while path and path not in lines_of(self.text) and path not in self.overridden:
             path = path[:-1]
 
-        return f"{self.of(path)}: {message}" if path else message
+        # An override's name would be there twice.
+        place = self.of(path) if path else ""
+        return f"{place}: {message}" if place and not place.startswith("--set") else message
 
     def _line_of(self, path: KeyPath) -> int:
         """Return the line on which a key stands, or else the deepest table around it, or 0."""
