@@ -59,6 +59,7 @@ from fattree.texts.shipped import EXPERIMENTS
 from hostagent.own_packet import scenario_packets
 from hostagent.own_rule import own_rule
 from ofan_p4.softswitch.pipeline import Engine
+from sim.cli import processors
 
 # What --program runs where no experiment is named.
 DEMO = EXPERIMENTS / "demo.toml"
@@ -120,6 +121,15 @@ def refuse_unsupported(network: str, *experiments: Experiment) -> None:
             limits.refuse_unsupported(scenario)
         else:
             virtual_fabric.refuse_unsupported(scenario)
+
+
+def say_strain(experiment: Experiment) -> None:
+    """Say on stderr where hosts offer more than this machine's processes carry."""
+    # All scenarios of an experiment have the same fabric.
+    scenario = next(experiment.model_copy(update={"policies": LIKE[:1]}).scenarios())
+    line = limits.strain(scenario, processors())
+    if line:
+        click.echo(line, err=True)
 
 
 def legend(records: Sequence[Record]) -> str:
@@ -333,6 +343,7 @@ def emulate(
         # A runner is chosen by the network and made for a program; None is the policy's own.
         runners: Runners = partial(virtually, engine=engine or "auto", has_state=show_registers)
         if network == MININET:
+            say_strain(experiment)
             place = partial(
                 on_mininet.setup,
                 experiment,

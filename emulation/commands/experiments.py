@@ -1,9 +1,10 @@
 """`ofan experiments`: what comes with Ofan, to look at, to copy and to start from."""
 
+import filecmp
 import json
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -137,8 +138,16 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(inner)
 
 
-def _refuse_overwriting(copies: Iterable[Path], force: bool) -> None:
+def _refuse_overwriting(copies: Mapping[Path, Path], force: bool) -> None:
     # A link that leads nowhere is there, too: what it names would be written.
-    there = next((path for path in copies if path.exists() or path.is_symlink()), None)
+    others = (copied for copied, source in copies.items() if not _is_copy(copied, source))
+    there = next((path for path in others if path.exists() or path.is_symlink()), None)
     if there is not None and not force:
         raise ExperimentError(f"{there} is there already: --force replaces it")
+
+
+def _is_copy(copied: Path, source: Path) -> bool:
+    """Return whether a file is what would be written: a command may be run twice."""
+    return (
+        copied.is_file() and not copied.is_symlink() and filecmp.cmp(copied, source, shallow=False)
+    )

@@ -91,6 +91,21 @@ def largest_payload(scenario: Scenario) -> int:
     return MTU - tunnel - (own or IPV4 + UDP + BTH + ICRC)
 
 
+def strain(scenario: Scenario, processors: int) -> str:
+    """Return a line where hosts offer more than the switches carry on so many processors, or ''."""
+    offered = switch_packets_per_second(scenario)
+    carried = processors * COMFORTABLE_PACKETS_PER_SECOND
+    if offered <= carried:
+        return ""
+
+    rate = scenario.fabric.rate_gbps
+    return (
+        f"fabric.rate_gbps = {rate:g} offers {offered:,.0f} packets/s, and this machine's"
+        f" {processors} processors carry some {carried:,}: queues will be the machine's, not the"
+        f" fabric's (try {_remedy(scenario, offered / processors)})"
+    )
+
+
 def _remedy(scenario: Scenario, offered: float) -> str:
     # Packets are proportional to the rate; where links cannot be slow enough, hosts are.
     wanted = scenario.fabric.rate_gbps * COMFORTABLE_PACKETS_PER_SECOND / offered

@@ -1,6 +1,6 @@
 """What all tables of an experiment file have in common."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -30,15 +30,28 @@ class Section(BaseModel):
     def _truth_is_no_number(cls, values: Any) -> Any:
         # Python, and so pydantic, takes true for 1.
         for key, value in values.items() if isinstance(values, Mapping) else ():
-            if isinstance(value, bool) and _is_number(cls.model_fields.get(key)):
-                raise wrong(key, f"{key} = {str(value).lower()}: must be a number")
+            if _has_truth(value) and _is_of_numbers(cls.model_fields.get(key)):
+                said = str(value).lower()
+                raise wrong(key, f"{key} = {said}: must be a number")
 
         return values
 
 
-def _is_number(field: FieldInfo | None) -> bool:
-    types = {field.annotation, *get_args(field.annotation)} if field else set()
+def _has_truth(value: Any) -> bool:
+    """Return whether a value is true or false, or a list with one of them in it."""
+    return any(map(_has_truth, value)) if isinstance(value, list) else isinstance(value, bool)
+
+
+def _is_of_numbers(field: FieldInfo | None) -> bool:
+    types = set(_types(field.annotation)) if field else set()
     return bool not in types and not types.isdisjoint({int, float})
+
+
+def _types(annotation: Any) -> Iterator[Any]:
+    """Yield a type and all those in it."""
+    yield annotation
+    for inner in get_args(annotation):
+        yield from _types(inner)
 
 
 def only_on(*networks: Network) -> Any:

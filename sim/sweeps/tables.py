@@ -14,7 +14,8 @@ from fattree.records.tables import Folding
 from fattree.units import PS_PER_MS, PS_PER_US, time_unit
 from sim.sweeps.store import plain
 
-Runs = Sequence[tuple[Scenario, Record]]
+Run = tuple[Scenario, Record]
+Runs = Sequence[Run]
 LEGEND = (
     "p50 to p99.9: flows' times, each from when it could start. max queue: of any switch port at"
     " any time, mean queue: over switch ports and time, in packets. drops: at full queues, lost:"
@@ -193,7 +194,7 @@ def _mean(values: Sequence[float], digits: int) -> str:
 
 
 def workload_lines(runs: Runs) -> list[str]:
-    """Return a line for each run of a training step or of several jobs: what took how long."""
+    """Return a line for each training step, and one of all seeds for several jobs: their times."""
     lines: list[str] = []
     # As the table has it, so that one finds the number again.
     unit, unit_ps = time_unit([record.cct_ps for _, record in runs])
@@ -211,9 +212,25 @@ def workload_lines(runs: Runs) -> list[str]:
                 f"peak memory {record.max_rss_bytes / 1e9:.1f} GB"
             )
 
-        if record.jobs_ps:
-            times = (one.rpartition("=") for one in record.jobs_ps.split())
-            each = ", ".join(f"{name} {int(time) / PS_PER_US:,.3f} us" for name, _, time in times)
-            lines.append(f"{who}: {each}")
+    return [*lines, *_job_lines(runs)]
 
-    return lines
+
+def _job_lines(runs: Runs) -> Iterator[str]:
+    """Yield a line for each load balancer and case: the mean of each job's time over the seeds."""
+    cases: dict[str, list[Run]] = {}
+    for scenario, record in runs:
+        if record.jobs_ps:
+            case = json.dumps(plain(scenario, without={"seed", "name"}))
+            cases.setdefault(case, []).append((scenario, record))
+
+    for alike in cases.values():
+        times: dict[str, list[float]] = {}
+        for _, record in alike:
+            for job in record.jobs_ps.split():
+                name, _, time_ps = job.rpartition("=")
+                times.setdefault(name, []).append(int(time_ps) / PS_PER_US)
+
+        scenario, record = alike[0]
+        seeds = f"seed {record.seed}" if len(alike) == 1 else f"mean of {len(alike)} seeds"
+        each = ", ".join(f"{name} {mean(values):,.3f} µs" for name, values in times.items())
+        yield f"{scenario.balancer_label}, {seeds}: {each}"

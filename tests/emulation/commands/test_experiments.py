@@ -40,6 +40,7 @@ def test_copies_bring_what_they_need_and_replace_nothing(empty: Path) -> None:
         ["connection_matrix.toml", "two_rounds.cm", "two_choices.p4"],
     )
     assert all((empty / name).is_file() for name in text.split())
+    assert run("copy", "connection_matrix", "two_choices.p4") == (code, text), "a second time"
 
     (empty / "two_choices.p4").write_text("mine")
     code, text = run("copy", "two_choices.p4", "demo")

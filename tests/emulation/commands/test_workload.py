@@ -101,9 +101,20 @@ def test_what_is_wrong_is_one_line(tmp_path: Path, config: Path) -> None:
 
 def test_jobs_have_times_of_their_own() -> None:
     shown = run("sim", "run", EXPERIMENTS / "two_jobs.toml", "--set", "policies=ofan")
-    found = re.search(r"Ofan, seed 1: reduce ([\d.]+) us, publish ([\d.]+) us, experts", shown)
+    found = re.search(r"Ofan, seed 1: reduce ([\d.]+) µs, publish ([\d.]+) µs, experts", shown)
     assert found
     assert float(found[1]) < float(found[2])
+
+
+def test_times_of_jobs_are_means_over_seeds() -> None:
+    alone = [
+        run("sim", "run", EXPERIMENTS / "two_jobs.toml", "--policies", "ofan", "--seed", seed)
+        for seed in (1, 2)
+    ]
+    both = run("sim", "run", EXPERIMENTS / "two_jobs.toml", "--policies", "ofan", "--seeds", 2)
+    times = [float(re.findall(r"reduce ([\d.]+) µs", shown)[0]) for shown in alone]
+    (mean,) = re.findall(r"Ofan, mean of 2 seeds: reduce ([\d.]+) µs", both)
+    assert float(mean) == pytest.approx(sum(times) / 2, abs=0.001)
 
 
 def test_a_failed_command_leaves_no_file(tmp_path: Path, config: Path) -> None:
