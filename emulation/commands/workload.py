@@ -128,9 +128,10 @@ def from_model(
             step = replace(step, scale=_scale(graph))
             graph = training_graph(model, step, _room(force))
 
+        active = f", {model.active_parameters / 1e9:.1f} active" if model.experts else ""
         said = (
-            f"one step of {model.name} ({model.parameters / 1e9:.1f} billion parameters), tp {tp} "
-            f"x pp {pp} x dp {step.data}, ep {step.experts}, {step.batch} sequences of "
+            f"one step of {model.name} ({model.parameters / 1e9:.1f} billion parameters{active}), "
+            f"tp {tp} x pp {pp} x dp {step.data}, ep {step.experts}, {step.batch} sequences of "
             f"{step.sequence} tokens"
         )
         _keep(output, graph, About(said, gpus, gpus_per_server=tp, scale=step.scale))

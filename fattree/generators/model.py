@@ -1,33 +1,40 @@
 """A published model configuration (Hugging Face's `config.json`): its parameters and its work.
 
-Counted are the matrices of a decoder: attention (grouped queries, or DeepSeek's latent ones), gated
-feed-forward layers, experts with their router, embeddings. Norms and biases are left out: they are
-less than a thousandth.
+Counted are the matrices of a decoder: attention (grouped queries, or DeepSeek's latent ones),
+feed-forward layers with a gate (three matrices) or without (two), experts with their router,
+embeddings. Norms and biases are left out: they are less than a thousandth. Of a model that also
+sees, the language model is counted.
 """
 
-import json
 from dataclasses import dataclass
-from typing import Any
 
-from fattree.errors import TrafficError
-from fattree.files.text_file import read_text
+from fattree.generators.model_config import (
+    CHOSEN,
+    EXPERTS,
+    PATTERNS,
+    SHARED,
+    SPARSE_STEPS,
+    Config,
+    Family,
+    read_config,
+)
 
-# What makers of models call the same thing.
-EXPERTS = ("n_routed_experts", "num_local_experts", "num_experts")
+FULL, SLIDING, CHUNKED = "full_attention", "sliding_attention", "chunked_attention"
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """Weights of a layer's parts, in numbers, and how many layers there are of each kind.
+    """Weights of a layer's parts, in numbers, and which layers are of which kind.
 
     `expert` is one expert's; `router` and `shared` are there beside the routed ones. `attended` is
     heads * (query and value dimensions) / 2: what each token multiplies with each other one.
+    `sparse` are the layers with experts. `windows` are how many tokens each layer looks back, 0 for
+    all; with chunks (`is_chunked`), a token sees those of its own chunk of so many.
     """
 
     name: str
     hidden: int
     layers: int
-    dense_layers: int
     attention: int
     attended: int
     feed_forward: int
@@ -38,96 +45,82 @@ class Model:
     router: int
     embedding: int
     embeddings: int
+    sparse: frozenset[int] = frozenset()
+    windows: tuple[int, ...] = ()
+    is_chunked: bool = False
 
     @property
     def parameters(self) -> int:
         """Return the parameters of the whole model."""
-        sparse = self.layers - self.dense_layers
+        sparse = len(self.sparse)
         return (
             self.layers * self.attention
-            + self.dense_layers * self.feed_forward
+            + (self.layers - sparse) * self.feed_forward
             + sparse * (self.experts * self.expert + self.shared + self.router)
             + self.embeddings * self.embedding
         )
 
+    @property
+    def active_parameters(self) -> int:
+        """Return the parameters that a token is multiplied with: words are looked up."""
+        return sum(map(self.active, range(self.layers))) + self.embedding
+
     def active(self, layer: int) -> int:
         """Return the parameters of a layer that one token meets."""
-        if layer < self.dense_layers:
+        if layer not in self.sparse:
             return self.attention + self.feed_forward
 
         return self.attention + self.chosen * self.expert + self.shared + self.router
 
+    def context(self, layer: int, sequence: int) -> int:
+        """Return twice the mean of the tokens that a token of a sequence attends to in a layer.
+
+        Without a window that is the sequence's length, as a token sees half of it in the mean.
+        """
+        window = self.windows[layer] if self.windows else 0
+        if not 0 < window < sequence:
+            return sequence
+
+        # The first tokens of a sequence see less than the window; those of every chunk do.
+        return window if self.is_chunked else window * (2 * sequence - window) // sequence
+
 
 def read_model(path: str) -> Model:
-    """Read a `config.json`; raises TrafficError naming the key that is missing or wrong."""
-    try:
-        config = json.loads(read_text(path, TrafficError))
-    except (ValueError, RecursionError):
-        raise TrafficError(f"{path}: not JSON") from None
-
-    if not isinstance(config, dict):
-        raise TrafficError(f"{path}: expected an object of keys, as in a model's config.json")
-
-    # Models that also see have their language model's keys in a table of its own.
-    inner = config.get("text_config")
-    return _model(_Config(path, inner if isinstance(inner, dict) else config))
-
-
-@dataclass(frozen=True, slots=True)
-class _Config:
-    path: str
-    values: dict[str, Any]
-
-    def number(self, *names: str, default: int | None = None) -> int:
-        """Return the first of some keys that is there; raises TrafficError."""
-        for name in names:
-            value = self.values.get(name)
-            if value is not None:
-                if type(value) is not int or not 0 <= value < 2**31:
-                    raise TrafficError(
-                        f"{self.path}: {name} must be a whole number, not {value!r:.40}"
-                    )
-
-                return value
-
-        if default is None:
-            raise TrafficError(f"{self.path}: {' or '.join(names)} is missing")
-
-        return default
-
-
-def _model(config: _Config) -> Model:
+    """Read a `config.json`; raises TrafficError naming a missing, wrong or unknown key."""
+    config = read_config(path)
+    family = config.family()
     hidden = config.number("hidden_size")
     layers = config.number("num_hidden_layers")
-    width = config.number("intermediate_size")
     experts = config.number(*EXPERTS, default=0)
+    width = config.number("intermediate_size")
+    dense_width = config.number("intermediate_size_mlp", default=width)
     each = config.number("moe_intermediate_size", default=width)
-    beside = each * config.number("n_shared_experts", default=0)
+    beside = each * config.number(*SHARED, default=family.shared_experts)
     shared = config.number("shared_expert_intermediate_size", default=beside)
-    vocabulary = config.number("vocab_size")
     attention, attended = _attention(config, hidden)
-    is_tied = config.values.get("tie_word_embeddings") is True
-    dense = config.number("first_k_dense_replace", default=0) if experts else layers
+    matrices = 3 if family.is_gated else 2
 
     return Model(
-        name=str(config.values.get("model_type", "model"))[:40],
+        name=config.model_type,
         hidden=hidden,
         layers=layers,
-        dense_layers=min(dense, layers),
         attention=attention,
         attended=attended,
-        feed_forward=3 * hidden * width,
-        expert=3 * hidden * each,
+        feed_forward=matrices * hidden * dense_width,
+        expert=matrices * hidden * each,
         experts=experts,
-        chosen=config.number("num_experts_per_tok", default=0 if not experts else None),
-        shared=3 * hidden * shared,
+        chosen=config.number(*CHOSEN, default=0 if not experts else None),
+        shared=matrices * hidden * shared,
         router=hidden * experts,
-        embedding=vocabulary * hidden,
-        embeddings=1 if is_tied else 2,
+        embedding=config.number("vocab_size") * hidden,
+        embeddings=1 if config.truth("tie_word_embeddings", default=family.is_tied) else 2,
+        sparse=_sparse(config, layers) if experts else frozenset(),
+        windows=_windows(config, family, layers),
+        is_chunked=config.values.get("attention_chunk_size") is not None,
     )
 
 
-def _attention(config: _Config, hidden: int) -> tuple[int, int]:
+def _attention(config: Config, hidden: int) -> tuple[int, int]:
     """Return the weights of a layer's attention, and its heads' dimensions (`Model.attended`)."""
     heads = config.number("num_attention_heads")
     low = config.number("kv_lora_rank", default=0)
@@ -144,3 +137,56 @@ def _attention(config: _Config, hidden: int) -> tuple[int, int]:
     size = config.number("head_dim", default=hidden // max(heads, 1))
     groups = config.number("num_key_value_heads", default=heads)
     return 2 * hidden * size * (heads + groups), heads * size
+
+
+def _sparse(config: Config, layers: int) -> frozenset[int]:
+    """Return the layers with experts: those listed, or all that no key takes out."""
+    listed = config.numbers("moe_layers")
+    if listed is not None:
+        return frozenset(listed).intersection(range(layers))
+
+    first = config.number("first_k_dense_replace", default=0)
+    dense = config.numbers("mlp_only_layers") or ()
+    has_experts = _frequency(config, layers)
+    return frozenset(
+        layer
+        for layer in range(layers)
+        if layer >= first and layer not in dense and has_experts[layer]
+    )
+
+
+def _frequency(config: Config, layers: int) -> list[bool]:
+    """Return of each layer whether it is one of every so many."""
+    if isinstance(config.values.get("moe_layer_freq"), list):
+        return [flag == 1 for flag in config.of_layers("moe_layer_freq", layers)]
+
+    # DeepSeek counts layers from 0, Qwen and Llama from 1.
+    every = config.number("moe_layer_freq", default=1)
+    last_of = config.number(*SPARSE_STEPS, default=1)
+    if not every or not last_of:
+        raise config.error(f"moe_layer_freq and {' or '.join(SPARSE_STEPS)} must be at least 1")
+
+    return [layer % every == 0 and (layer + 1) % last_of == 0 for layer in range(layers)]
+
+
+def _windows(config: Config, family: Family, layers: int) -> tuple[int, ...]:
+    """Return how many tokens each layer looks back, 0 for all; empty where all look at all."""
+    window = config.number("sliding_window", "attention_chunk_size", default=0)
+    kinds = config.of_layers("layer_types", layers)
+    for kind in kinds:
+        if kind not in (FULL, SLIDING, CHUNKED):
+            raise config.error(f"layer_types has {kind!r:.40}, whose sizes are not known here")
+
+    if not window or not config.truth("use_sliding_window", default=True):
+        return ()
+
+    if kinds:
+        return tuple(0 if kind == FULL else window for kind in kinds)
+
+    # Qwen's first layers have no window; nor have Llama 4's that turn no positions (a 0).
+    first = config.number("max_window_layers", default=0)
+    every = config.number(*PATTERNS, default=family.full_every)
+    has_window = config.of_layers("no_rope_layers", layers) or [
+        not every or (layer + 1) % every for layer in range(layers)
+    ]
+    return tuple(window if layer >= first and has_window[layer] else 0 for layer in range(layers))

@@ -113,13 +113,13 @@ def _stage(model: Model, step: Step, number: int) -> Stage:
     first, end = (at * model.layers // step.pipeline for at in (number, number + 1))
     layers = range(first, end)
     share = len(layers)
-    sparse = sum(layer >= model.dense_layers for layer in layers)
+    sparse = len(model.sparse.intersection(layers))
     tokens = step.microbatch * step.sequence
     is_last = number == step.pipeline - 1
 
     # The last stage multiplies with the vocabulary; looking words up costs nothing.
     weights = sum(model.active(layer) for layer in layers) + is_last * model.embedding
-    attended = share * step.sequence * model.attended
+    attended = model.attended * sum(model.context(layer, step.sequence) for layer in layers)
     work = 2 * tokens * (weights + attended) / step.tensor
     inside = 2 * (step.tensor - 1) / step.tensor * 2 * share * tokens * model.hidden * BYTES
     seconds = work / (step.teraflops * 1e12) + inside / (step.nvlink_gbs * 1e9)

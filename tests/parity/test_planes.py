@@ -40,7 +40,6 @@ TINY = Model(
     name="tiny",
     hidden=1024,
     layers=2,
-    dense_layers=2,
     attention=60_000,
     attended=64,
     feed_forward=80_000,

@@ -1,14 +1,11 @@
-"""Models and training steps: parameters as published, work and bytes as the papers' formulas."""
+"""Training steps: work and bytes as the papers' formulas."""
 
-import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from fattree.errors import TrafficError
-from fattree.generators.model import Model, read_model
 from fattree.generators.training import (
     Step,
     computation_ps,
@@ -16,68 +13,7 @@ from fattree.generators.training import (
     stages,
     training_graph,
 )
-
-SMALL = {
-    "hidden_size": 64,
-    "num_hidden_layers": 4,
-    "num_attention_heads": 4,
-    "intermediate_size": 256,
-    "vocab_size": 1000,
-}
-LLAMA_405B = {
-    "hidden_size": 16384,
-    "num_hidden_layers": 126,
-    "num_attention_heads": 128,
-    "num_key_value_heads": 8,
-    "intermediate_size": 53248,
-    "vocab_size": 128256,
-}
-MIXTRAL_8X22B = {
-    "hidden_size": 6144,
-    "num_hidden_layers": 56,
-    "num_attention_heads": 48,
-    "num_key_value_heads": 8,
-    "intermediate_size": 16384,
-    "num_local_experts": 8,
-    "num_experts_per_tok": 2,
-    "vocab_size": 32768,
-}
-DEEPSEEK_V3 = {
-    "hidden_size": 7168,
-    "num_hidden_layers": 61,
-    "num_attention_heads": 128,
-    "q_lora_rank": 1536,
-    "kv_lora_rank": 512,
-    "qk_nope_head_dim": 128,
-    "qk_rope_head_dim": 64,
-    "v_head_dim": 128,
-    "intermediate_size": 18432,
-    "moe_intermediate_size": 2048,
-    "n_routed_experts": 256,
-    "n_shared_experts": 1,
-    "num_experts_per_tok": 8,
-    "first_k_dense_replace": 3,
-    "vocab_size": 129280,
-}
-
-
-def model_of(folder: Path, config: dict[str, Any]) -> Model:
-    path = folder / "config.json"
-    path.write_text(json.dumps(config))
-    return read_model(str(path))
-
-
-@pytest.mark.parametrize(
-    ("config", "billions", "active"),
-    [(LLAMA_405B, 405.8, 405.8), (MIXTRAL_8X22B, 140.6, 39.1), (DEEPSEEK_V3, 671, 37.5)],
-)
-def test_parameters_are_those_that_are_published(
-    tmp_path: Path, config: dict[str, Any], billions: float, active: float
-) -> None:
-    model = model_of(tmp_path, config)
-    assert model.parameters / 1e9 == pytest.approx(billions, rel=1e-3)
-    met = sum(map(model.active, range(model.layers))) + 2 * model.embedding
-    assert met / 1e9 == pytest.approx(active, rel=2e-3)
+from tests.fattree.workloads.models import LLAMA_405B, SMALL, model_of
 
 
 def test_a_step_is_six_times_weights_times_tokens_and_attention(tmp_path: Path) -> None:
@@ -170,18 +106,3 @@ def test_a_scale_divides_bytes_and_computations(tmp_path: Path) -> None:
 def test_what_cannot_be_spread_is_refused(tmp_path: Path, step: Step, message: str) -> None:
     with pytest.raises(TrafficError, match=message):
         training_graph(model_of(tmp_path, SMALL), step)
-
-
-@pytest.mark.parametrize(
-    ("config", "message"),
-    [
-        ({**SMALL, "hidden_size": None}, "hidden_size is missing"),
-        ({**SMALL, "hidden_size": "9" * 999}, "hidden_size must be a whole number, not '9{39}$"),
-        ({**SMALL, "hidden_size": "big"}, "hidden_size must be a whole number, not 'big'"),
-        ({**SMALL, "num_experts": 8}, "num_experts_per_tok is missing"),
-        ([], "expected an object of keys"),
-    ],
-)
-def test_what_is_no_configuration_is_refused(tmp_path: Path, config: Any, message: str) -> None:
-    with pytest.raises(TrafficError, match=message):
-        model_of(tmp_path, config)
