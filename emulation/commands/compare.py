@@ -46,7 +46,7 @@ from emulation.virtual import fabric as virtual_fabric
 from emulation.virtual.size import refuse_too_large
 from fattree.experiment.model import Experiment, OwnProgram, Scenario
 from fattree.experiment.own import LIKE
-from fattree.records.record import Record, flat, table
+from fattree.records.record import Record, flat, row, table
 from fattree.records.tables import terminal, write_csv
 from fattree.texts.experiment_file import agent_packet_settings, host_rule_settings
 from ofan_p4.softswitch.pipeline import Engine
@@ -317,7 +317,7 @@ def compare(
         picture = keep(folder, experiment, records, rows)
 
     if csv:
-        write_csv([flat(record.model_dump()) for record in records], csv)
+        write_csv([flat(row(record)) for record in records], csv)
 
     if as_json:
         # By way of JSON, in which a record's numbers are plain ones.

@@ -52,7 +52,7 @@ from emulation.virtual.size import refuse_too_large
 from fattree.experiment.failures import Detection
 from fattree.experiment.model import Experiment
 from fattree.experiment.own import LIKE
-from fattree.records.record import Record, flat
+from fattree.records.record import Record, flat, row
 from fattree.records.tables import terminal, write_csv
 from fattree.texts.experiment_file import agent_packet_settings, host_rule_settings, load_experiment
 from fattree.texts.shipped import EXPERIMENTS
@@ -141,7 +141,7 @@ def legend(records: Sequence[Record]) -> str:
 def write(records: Sequence[Record], folder: Path | None, as_json: bool, csv: Path | None) -> bool:
     """Write records as JSON, with their folder, or as CSV, if so asked; return whether."""
     if csv:
-        write_csv([flat(record.model_dump()) for record in records], csv)
+        write_csv([flat(row(record)) for record in records], csv)
 
     if as_json:
         rows = [json.loads(record.model_dump_json()) for record in records]

@@ -107,7 +107,7 @@ def whole_flows(scenario: Scenario) -> Flows:  # noqa: C901  # one case a matrix
             return uniform(*pairs(tree, collective.pairs), packets)
         case "file":
             return _from_file(scenario)
-        case "all_reduce" | "reduce_scatter" | "all_gather" | "broadcast" | "workload":
+        case "all_reduce" | "reduce_scatter" | "all_gather" | "broadcast" | "incast" | "workload":
             raise AssertionError("a graph, as above")
         case _:
             assert_never(collective.matrix)
@@ -136,7 +136,7 @@ def check_collective(scenario: Scenario) -> None:  # noqa: C901  # one case a ma
             refuse_too_many(tree.hosts * (collective.steps or tree.hosts - 1))
         case "hierarchical_ring" | "fsdp" | "pairs" | "file":
             whole_flows(scenario)
-        case "all_reduce" | "reduce_scatter" | "all_gather" | "broadcast" | "workload":
+        case "all_reduce" | "reduce_scatter" | "all_gather" | "broadcast" | "incast" | "workload":
             raise AssertionError("a graph, as above")
         case _:
             assert_never(collective.matrix)

@@ -19,6 +19,7 @@ Matrix = Literal[
     "reduce_scatter",
     "all_gather",
     "broadcast",
+    "incast",
     "workload",
 ]
 Algorithm = Literal["ring", "double_tree", "recursive", "hierarchical", "direct"]
@@ -39,10 +40,23 @@ MATRIX_KEYS: dict[Matrix, tuple[str, ...]] = {
     "reduce_scatter": BY_ALGORITHM,
     "all_gather": BY_ALGORITHM,
     "broadcast": BY_ALGORITHM,
+    "incast": BY_ALGORITHM,
     "workload": ("file", *ON_HOSTS),
 }
 # Those that are graphs of dependent transfers (`demand.workloads`), and may be jobs.
-GRAPHS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all", "workload")
+GRAPHS = (
+    "all_reduce",
+    "reduce_scatter",
+    "all_gather",
+    "broadcast",
+    "incast",
+    "all_to_all",
+    "workload",
+)
+# Of a job also single flows, which are a matrix of the paper's where they are alone.
+OF_JOBS = (*GRAPHS, "pairs")
+# Nothing is passed on: each sends all that it has.
+DIRECT = ("all_to_all", "incast")
 
 
 class Collective(Section):
@@ -78,16 +92,24 @@ class Collective(Section):
     parameters: Annotated[int, Field(gt=0, le=10**15)] | None = None
     """fsdp: the model's parameters, in the place of its name."""
     algorithm: Algorithm | None = None
-    """How a collective is done (`docs/workloads.md`); by default by ring, an all-to-all directly.
+    """How a collective is done (`docs/workloads.md`); by default by ring, an all-to-all and an
+    incast directly.
     """
     chunks: Annotated[int, Field(ge=1, le=10**6)] = 1
     """Into how many parts each transfer is cut, which then go one after the other."""
     hosts: Annotated[str, Field(max_length=10_000)] = ""
-    """Who takes part, by name or range: `"pod0, edge1_*, h2_0_1-3"`; by default all."""
+    """Who takes part, by name or range: `"pod0, edge1_*, h2_0_1-3"`; by default all. The first one
+    broadcasts; in an incast all others send to it.
+    """
     placement: Literal["packed", "random", "rail"] = "packed"
     """Which host is which rank: in order, at random, or by rail (the same GPU of all servers side
     by side; over planes, each in its own).
     """
+
+    @property
+    def usual_algorithm(self) -> Algorithm:
+        """Return the algorithm by default."""
+        return "direct" if self.matrix in DIRECT else "ring"
 
     @property
     def is_graph(self) -> bool:
@@ -136,7 +158,8 @@ class Job(Section):
     """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", max_length=100)]
-    """What `after` and results call the job."""
+    """What `after`, results and keys call the job: `--set jobs.NAME.collective.message_bytes=1MiB`.
+    """
     collective: Collective
     """Its collective, with the keys of `[collective]`."""
     start_ns: Annotated[float, Field(ge=0, le=LATEST_NS)] = 0
@@ -146,10 +169,10 @@ class Job(Section):
 
     @model_validator(mode="after")
     def _is_one_of_a_job(self) -> "Job":
-        if self.collective.matrix not in GRAPHS:
+        if self.collective.matrix not in OF_JOBS:
             raise wrong(
                 ("collective", "matrix"),
-                f"a job's matrix is one of {', '.join(GRAPHS)}, not {self.collective.matrix}",
+                f"a job's matrix is one of {', '.join(OF_JOBS)}, not {self.collective.matrix}",
             )
 
         if self.after is not None and self.start_ns:

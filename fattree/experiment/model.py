@@ -58,6 +58,8 @@ class Settings(Section):
         "experiment"
     )
     """What results, stores and pictures are called."""
+    label: Annotated[str, Field(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")] = ""
+    """A line of your own that says which run this is: a column of results."""
     fabric: Fabric = Fabric()
     packets: Packets = Packets()
     load_balancer: LoadBalancer = LoadBalancer()

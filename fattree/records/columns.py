@@ -16,7 +16,8 @@ A run is a row with these columns, whichever network it ran on: in `--json`, `--
 and `compare`, in `results.parquet`
 of their folders, and as the fields of a `Record` in Python. Counters count packets of the whole \
 run. `_ps` is picoseconds. A sweep's rows also have a column for each swept key that is none of \
-these (`fabric.latency_ns`).
+these (`fabric.latency_ns`, `jobs.NAME.start_ns`), and rows of several jobs one \
+for each (`jobs_ps.NAME`).
 CSV has a column for each layer, as in `max_queue_layers.E>A`. This page is made from \
 `fattree/records/columns.py` (`make reference`).
 

@@ -32,6 +32,8 @@ class Measured(BaseModel):
 
     name: str
     """The experiment's `name`."""
+    label: str = ""
+    """The experiment's `label`."""
     network: str
     """`sim`, `virtual` or `mininet`."""
     policy: str
@@ -117,7 +119,9 @@ class Record(Counts, Measured):
     scale: int = 1
     """Workloads: what bytes and computations were divided by."""
     jobs_ps: str = ""
-    """Several jobs: each one's completion time in ps, `NAME=PS`, with spaces between them."""
+    """Several jobs: each one's completion time in ps, `NAME=PS`, with spaces between them; rows
+    have a column of its own for each, `jobs_ps.NAME`.
+    """
     cpu_s: float
     """Seconds of processor time that the run took."""
     max_rss_bytes: int
@@ -240,8 +244,20 @@ def flow_times(records: Sequence[Record], unit_ps: int) -> list[str]:
     ]
 
 
+def times_of_jobs(jobs_ps: str) -> dict[str, int]:
+    """Return the completion time in ps of each job by its name (`Record.jobs_ps`)."""
+    times = (each.rpartition("=") for each in jobs_ps.split())
+    return {name: int(time) for name, _, time in times}
+
+
+def row(record: Record) -> dict[str, Any]:
+    """Return a record's fields with a column for every job, as in `jobs_ps.reduce`."""
+    times = times_of_jobs(record.jobs_ps)
+    return record.model_dump() | {f"jobs_ps.{name}": time for name, time in times.items()}
+
+
 def flat(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a record's fields with a column for every layer, as in `max_queue_layers.E>A`."""
+    """Return a row with a column for every layer, as in `max_queue_layers.E>A`."""
     # CSV has no lists. Layers that a record lacks are empty.
     plain = {name: value for name, value in row.items() if not name.endswith(LAYERED)}
     for name in (name for name in row if name.endswith(LAYERED)):
@@ -264,6 +280,7 @@ def described(scenario: Scenario, network: str, message_bytes: int, packets: int
     """Return the fields of a Record that name its run."""
     return {
         "name": scenario.name,
+        "label": scenario.label,
         "network": network,
         "policy": scenario.balancer,
         "k": scenario.tree.k,
@@ -282,7 +299,14 @@ def described(scenario: Scenario, network: str, message_bytes: int, packets: int
 
 def table(records: Iterable[Record]) -> pl.DataFrame:
     """Return records as a data frame, one row each, lists for layers."""
-    return pl.DataFrame([record.model_dump() for record in records], infer_schema_length=None)
+    return pl.DataFrame(filled([row(record) for record in records]), infer_schema_length=None)
+
+
+def filled(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows with the columns of all, None where one has none."""
+    # Polars takes the columns of the first row; not all runs need have the same jobs.
+    names = dict.fromkeys(name for each in rows for name in each)
+    return [{name: each.get(name) for name in names} for each in rows]
 
 
 def summary(records: Sequence[Record]) -> pl.DataFrame:

@@ -28,6 +28,7 @@ else:
     import tomli as tomllib
 from fattree.texts.experiment_writer import toml_value
 from fattree.texts.explanations import Where, explain, nearest
+from fattree.texts.job_keys import JOBS, is_of_job, job_names, split_key
 from fattree.texts.toml_places import KeyPath
 
 # No more digits than a double holds exactly.
@@ -88,7 +89,8 @@ def parse_experiment(
     """
     values = parse_toml(text, source)
     _anchor(values, folder)
-    place = Where(text, source, [_override(values, override) for override in overrides])
+    overridden = [_override(values, override) for override in overrides]
+    place = Where(text, source, overridden, job_names(values))
 
     try:
         experiment = Experiment.model_validate(_sizes(values))
@@ -188,13 +190,17 @@ def _override(values: dict[str, Any], override: str) -> KeyPath:
     if not separator or not all(path):
         raise ExperimentError(f"{override!r}: expected KEY=VALUE, as in fabric.k=8")
 
-    table = values
-    for part in path[:-1]:
+    table, inner = values, list(path)
+    if is_of_job(path):
+        number, inner = split_key(path, job_names(values))
+        table = values[JOBS][number]
+
+    for part in inner[:-1]:
         table = table.setdefault(part, {})
         if not isinstance(table, dict):
             raise ExperimentError(f"{override!r}: {part} is not a table")
 
-    table[path[-1]] = _value(path[-1], text.strip())
+    table[inner[-1]] = _value(path[-1], text.strip())
     return path
 
 

@@ -14,6 +14,7 @@ from fattree.experiment.base import WITHOUT_EFFECT
 from fattree.experiment.collective import MATRIX_KEYS
 from fattree.experiment.model import Collective, Experiment, Settings
 from fattree.files.text_file import read_text
+from fattree.texts.job_keys import by_name
 from fattree.texts.toml_places import KeyPath, lines_of
 
 EXPECTED = {
@@ -38,16 +39,18 @@ SIZES = dict.fromkeys(("gpus", "hosts", "nodes", "servers", "size"), "fabric.k m
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Where keys come from: a file's text, or an override."""
+    """Where keys come from: a file's text, or an override, which calls jobs by their names."""
 
     text: str
     source: str
     overridden: Sequence[KeyPath]
+    jobs: Sequence[Any] = ()
 
     def of(self, path: KeyPath) -> str:
         """Return `file:line` of a key, or the override that set it."""
+        said = by_name(path, self.jobs)
         for override in self.overridden:
-            if tuple(path[: len(override)]) == override:
+            if said[: len(override)] == override:
                 return f"--set {'.'.join(override)}"
 
         if line := self._line_of(path):
@@ -55,7 +58,7 @@ class Where:
 
         # A table that nothing but the override has.
         for override in self.overridden:
-            if override[: len(path)] == tuple(path):
+            if override[: len(said)] == said:
                 return f"--set {'.'.join(override)}"
 
         return self.source
@@ -99,7 +102,7 @@ def explain(error: ValidationError, place: Where, values: Mapping[str, Any]) -> 
     path = problem["loc"]
     kind = problem["type"]
     where = place.of(path)
-    name = ".".join(map(str, path))
+    name = ".".join(map(str, by_name(path, place.jobs)))
 
     if path == ("sweep",) and ("sweep",) not in place.overridden:
         return f"{where}: a sweep: ofan sim sweep {place.source} runs it"

@@ -44,7 +44,8 @@ collective does not heed are refused with file and line. `--set fabric.k=8` sets
 This page is made from the schema (`make reference`). `ofan experiments schema > experiment.schema.json` writes it as JSON Schema, for editors: `#:schema ./experiment.schema.json` as a file's first line.
 
 Sizes (`_bytes`) are numbers, or text with a unit: `"64KiB"`, `"1MiB"`, `"16 MB"`. The networks are `virtual` and `mininet` (`ofan emulate`) and `sim` (`ofan sim`); one that does not heed a key
-refuses it. What a run can do without (options of a load balancer that does not run, convergence where nothing fails, a failure after the last flow's end) is told in a line on stderr. Hosts have numbers from 0 on, edge by edge and pod by pod: with `k = 4`, two hosts at an edge and two edges in a pod, 0 is `h0_0_0`, 1 `h0_0_1`, 2 `h0_1_0`, 4 `h1_0_0`. A sweep is an experiment whose last table, `[sweep]`, lists values of keys (`"fabric.k" = [4, 8]`); every combination runs.
+refuses it. What a run can do without (options of a load balancer that does not run, convergence where nothing fails, a failure after the last flow's end) is told in a line on stderr. Hosts have numbers from 0 on, edge by edge and pod by pod: with `k = 4`, two hosts at an edge and two edges in a pod, 0 is `h0_0_0`, 1 `h0_0_1`, 2 `h0_1_0`, 4 `h1_0_0`. A sweep is an experiment whose last table, `[sweep]`, lists values of keys (`"fabric.k" = [4, 8]`); every combination runs. \
+Keys of `[[jobs]]` go by the job's name: `--set jobs.NAME.start_ns=500`, `"jobs.NAME.collective.message_bytes" = ["64KiB", "1MiB"]`.
 """
 
 

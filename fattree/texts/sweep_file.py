@@ -24,6 +24,14 @@ from fattree.files.text_file import read_text
 from fattree.texts.experiment_file import FILES, parse_experiment, parse_toml, size_in_bytes
 from fattree.texts.experiment_writer import toml_value
 from fattree.texts.explanations import expectation, likely
+from fattree.texts.job_keys import (
+    JOBS,
+    by_name,
+    is_of_collective,
+    is_of_job,
+    job_names,
+    split_key,
+)
 from fattree.texts.toml_places import lines_of
 
 HEADER = re.compile(r"^\s*\[\[?\s*sweep\s*\]", re.MULTILINE)
@@ -88,9 +96,9 @@ def _base(
 ) -> Experiment:
     """Return the experiment above `[sweep]`.
 
-    Its collective is that of the sweep's first values: which keys it may have depends on them.
+    Collectives are those of the sweep's first values: which keys they may have depends on them.
     """
-    first = {key: values[0] for key, values in axes.items() if key.startswith("collective.")}
+    first = {key: values[0] for key, values in axes.items() if is_of_collective(key.split("."))}
     try:
         return parse_experiment(
             head,
@@ -101,16 +109,24 @@ def _base(
     except ExperimentError as error:
         message = str(error)
         for key in first:
-            message = message.replace(f"--set {key}:", f"{_where(key, text, source)}:")
+            where = f"{_where(key, text, source)}:"
+            message = message.replace(f"--set {key}:", where)
+            # A key that names no job.
+            if message.startswith(f"{key}:"):
+                message = f"{where} {message}"
 
         raise ExperimentError(message) from None
 
 
 def _anchored(key: str, values: list[Any], folder: Path | None) -> list[Any]:
-    if folder is None or key not in PATHS:
+    if folder is None or not _is_path(key):
         return values
 
     return [str(folder / value) if isinstance(value, str) else value for value in values]
+
+
+def _is_path(key: str) -> bool:
+    return key in PATHS or (is_of_job(key.split(".")) and key.endswith(".collective.file"))
 
 
 def _axes(text: str, start: int, source: str) -> dict[str, list[Any]]:
@@ -170,7 +186,11 @@ def _experiment(
     """
     merged = values
     for key, value in point.items():
-        merged = _replaced(merged, key.split("."), value)
+        try:
+            merged = _replaced(merged, _numbered(key, merged), value)
+        except ExperimentError as error:
+            raise ExperimentError(f"{where(key)}: {error}") from None
+
         # The text that is there is of the file that was.
         if key in ("host_rule.file", "agent_packet.file"):
             merged = _replaced(merged, [key.partition(".")[0], "text"], None)
@@ -184,9 +204,25 @@ def _experiment(
     return experiment
 
 
-def _replaced(values: Any, path: list[str], value: Any) -> Any:
+def _numbered(key: str, values: Mapping[str, Any]) -> list[Any]:
+    """Return a dotted key's parts, a job's number in the place of its name."""
+    path = key.split(".")
+    if not is_of_job(path):
+        return path
+
+    number, rest = split_key(path, job_names(values))
+    return [JOBS, number, *rest]
+
+
+def _replaced(values: Any, path: list[Any], value: Any) -> Any:
     if not path:
         return value
+
+    if isinstance(path[0], int):
+        return [
+            _replaced(each, path[1:], value) if number == path[0] else each
+            for number, each in enumerate(values)
+        ]
 
     table = values if isinstance(values, dict) else {}
     return {**table, path[0]: _replaced(table.get(path[0], {}), path[1:], value)}
@@ -203,7 +239,7 @@ def _explain(
     if problem["type"] == WITHOUT_EFFECT:
         path = (*path, *problem["ctx"]["path"])
 
-    name = ".".join(map(str, path))
+    name = ".".join(map(str, by_name(path, job_names(merged))))
 
     key = next(
         (

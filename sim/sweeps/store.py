@@ -1,9 +1,9 @@
 """Finished runs in SQLite, one row each, so that a killed sweep goes on where it stopped.
 
-A run's key is the hash of its scenario (all but the name), of the traffic file that it reads, of
-its P4 program and what runs it, and of the model: the code of every module that a result depends
-on, without comments and docstrings. The view `results` has the record's fields as columns. WAL
-lets others read meanwhile.
+A run's key is the hash of its scenario (all but name and label), of the traffic file that it
+reads, of its P4 program and what runs it, and of the model: the code of every module that a result
+depends on, without comments and docstrings. The view `results` has the record's fields as columns.
+WAL lets others read meanwhile.
 """
 
 import ast
@@ -144,7 +144,7 @@ def _docstrings(node: ast.AST) -> Iterator[int]:
 
 def run_key(scenario: Scenario) -> str:
     """Return the hash that names a run: the same iff results are the same by construction."""
-    values = plain(scenario, without={"name"})
+    values = plain(scenario, without={"name", "label"})
     # What files of the user's say counts, not what they are called.
     for key in ("host_rule", "agent_packet"):
         if values[key]:

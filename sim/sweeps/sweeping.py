@@ -147,7 +147,13 @@ def sweep(
 
     _refuse(failures, len(distinct))
     return [
-        records[key].model_copy(update={"name": scenario.name, "policy": scenario.balancer})
+        records[key].model_copy(
+            update={
+                "name": scenario.name,
+                "label": scenario.label,
+                "policy": scenario.balancer,
+            }
+        )
         for key, scenario in wanted
     ]
 

@@ -9,7 +9,15 @@ from typing import Any
 import polars as pl
 
 from fattree.experiment.model import Scenario
-from fattree.records.record import FLOW_TIMES, Record, flat, flow_times
+from fattree.records.record import (
+    FLOW_TIMES,
+    Record,
+    filled,
+    flat,
+    flow_times,
+    row,
+    times_of_jobs,
+)
 from fattree.records.tables import Folding
 from fattree.units import PS_PER_MS, PS_PER_US, time_unit
 from sim.sweeps.store import plain
@@ -27,13 +35,19 @@ Group = tuple[tuple[str, ...], str, str]
 # Seeds are what a table averages over, and load balancers have a column of their own.
 NAMING = {"name", "policy", "program", "host_rule", "seed"}
 TOPOLOGY = "fabric.topology"
+OF_JOBS = "jobs."
 
 
 def rows(runs: Runs) -> list[dict[str, Any]]:
     """Return a row per run: its record, and each key that differs between runs and is not in it."""
     # Most of what people sweep is in the record under the key's last part: k, message_bytes.
-    keys = [key for key in _differing(runs) if key.rpartition(".")[2] not in Record.model_fields]
-    return [{**record.model_dump(), **_values(scenario, keys)} for scenario, record in runs]
+    keys = [key for key in _differing(runs) if not _is_in_record(key)]
+    return [{**row(record), **_values(scenario, keys)} for scenario, record in runs]
+
+
+def _is_in_record(key: str) -> bool:
+    # Of several jobs a record has only what they have in common.
+    return not key.startswith(OF_JOBS) and key.rpartition(".")[2] in Record.model_fields
 
 
 def json_rows(runs: Runs) -> list[dict[str, Any]]:
@@ -50,10 +64,10 @@ def _differing(runs: Runs) -> list[str]:
     scenarios = [dict(_dotted(plain(scenario, without=NAMING))) for scenario, _ in runs]
     return [
         key
-        for key in (scenarios[0] if runs else ())
+        for key in dict.fromkeys(key for scenario in scenarios for key in scenario)
         # A whole file is no column; its name is one.
         if key != "agent_packet.text"
-        and any(other.get(key) != scenarios[0][key] for other in scenarios)
+        and any(other.get(key) != scenarios[0].get(key) for other in scenarios)
     ]
 
 
@@ -61,13 +75,17 @@ def _dotted(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]
     for key, value in table.items():
         if isinstance(value, dict):
             yield from _dotted(value, f"{prefix}{key}.")
+        elif key == "jobs":
+            # By their names, as in sweeps and on the command line.
+            for job in value:
+                yield from _dotted(job, f"{OF_JOBS}{job['name']}.")
         else:
             yield f"{prefix}{key}", json.dumps(value) if isinstance(value, list) else value
 
 
 def _values(scenario: Scenario, keys: Sequence[str]) -> dict[str, Any]:
     values = dict(_dotted(plain(scenario)))
-    return {key: values[key] for key in keys}
+    return {key: values.get(key) for key in keys}
 
 
 def csv_rows(runs: Runs) -> list[dict[str, Any]]:
@@ -78,7 +96,7 @@ def csv_rows(runs: Runs) -> list[dict[str, Any]]:
 def write_parquet(runs: Runs, path: Path) -> None:
     """Write the rows as Parquet."""
     # A column may begin with hundreds of whole numbers, or nulls: types are those of all rows.
-    pl.DataFrame(rows(runs), infer_schema_length=None, strict=False).write_parquet(path)
+    pl.DataFrame(filled(rows(runs)), infer_schema_length=None, strict=False).write_parquet(path)
 
 
 def fitting(runs: Runs, balancers: Sequence[str], width: int) -> tuple[Folding, list[str]]:
@@ -137,7 +155,14 @@ def results_table(runs: Runs, balancers: Sequence[str] = (), numbered: bool = Fa
 
 
 def _headings(keys: Sequence[str]) -> list[str]:
-    return [key.rpartition(".")[2] for key in keys]
+    return [_heading(key) for key in keys]
+
+
+def _heading(key: str) -> str:
+    if key.startswith(OF_JOBS):
+        return key.removeprefix(OF_JOBS).replace(".collective.", ".")
+
+    return key.rpartition(".")[2]
 
 
 def _shown_keys(runs: Runs) -> list[str]:
@@ -226,9 +251,8 @@ def _job_lines(runs: Runs) -> Iterator[str]:
     for alike in cases.values():
         times: dict[str, list[float]] = {}
         for _, record in alike:
-            for job in record.jobs_ps.split():
-                name, _, time_ps = job.rpartition("=")
-                times.setdefault(name, []).append(int(time_ps) / PS_PER_US)
+            for name, time_ps in times_of_jobs(record.jobs_ps).items():
+                times.setdefault(name, []).append(time_ps / PS_PER_US)
 
         scenario, record = alike[0]
         seeds = f"seed {record.seed}" if len(alike) == 1 else f"mean of {len(alike)} seeds"

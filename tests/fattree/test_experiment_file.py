@@ -68,7 +68,7 @@ def test_an_empty_file_is_the_papers_default() -> None:
         (
             '[[jobs]]\nname = "a"\n[jobs.collective]\nmatrix = "all_reduce"\n'
             '[[jobs]]\nname = "b"\n[jobs.collective]\nmatrix = "all_reduc"',
-            "x.toml:8: jobs.1.collective.matrix = 'all_reduc': must be 'permutation',",
+            "x.toml:8: jobs.b.collective.matrix = 'all_reduc': must be 'permutation',",
         ),
         (
             '[collective]\nmatrix = "pairs"\npairs = [\n  [0, 1],\n  [2, 3]\n]\nmessage_byte = 3',

@@ -97,6 +97,8 @@ def made(scenario: Scenario, wanted: Any) -> Job:
         hosts = [hosts[place] for place in shuffled(scenario.seed, len(hosts))]
     if wanted.matrix == "workload":
         steps = of_file(wanted.file)
+    elif wanted.matrix == "pairs":
+        steps = [Step(a, b, wanted.message_bytes) for a, b in wanted.pairs]
     else:
         servers = defaultdict(list)
         for rank, host in enumerate(hosts):
@@ -222,7 +224,7 @@ def shuffled(seed: int, count: int) -> list[int]:
 def of_collective(collective: Any, servers: list[list[int]]) -> list[Step]:
     matrix: str = collective.matrix
     size: int = collective.message_bytes
-    usual = "direct" if matrix == "all_to_all" else "ring"
+    usual = "direct" if matrix in ("all_to_all", "incast") else "ring"
     algorithm: str = collective.algorithm or usual
     ranks = list(range(sum(map(len, servers))))
     n = len(ranks)
@@ -252,6 +254,8 @@ def of_collective(collective: Any, servers: list[list[int]]) -> list[Step]:
             return rounds(shifts([ranks], size))
         case "all_to_all", "direct":
             return [Step(a, (a + by) % n, size) for a in ranks for by in range(1, n)]
+        case "incast", "direct":
+            return [Step(rank, 0, size) for rank in ranks[1:]]
         case "broadcast", "double_tree":
             return double_tree_broadcast(n, size)
         case _:

@@ -47,11 +47,26 @@ def collectives(draw: Any, hosts: tuple[str, ...] = HOSTS) -> Collective:
 
 
 @st.composite
+def single_flows(draw: Any) -> Collective:
+    hosts = st.integers(0, TREE.hosts - 1)
+    ends = st.tuples(hosts, hosts).filter(lambda pair: pair[0] != pair[1])
+    return Collective(
+        matrix="pairs",
+        pairs=tuple(draw(st.lists(ends, min_size=1, max_size=5))),
+        message_bytes=draw(st.integers(1, 30 * PAYLOAD)),
+    )
+
+
+@st.composite
 def jobs(draw: Any) -> tuple[Job, ...]:
     found: list[Job] = []
     for number in range(draw(st.integers(1, 3))):
         is_after = bool(found) and draw(st.booleans())
         before = draw(st.sampled_from(found)) if is_after else None
+        if draw(st.booleans()) and not before:
+            found.append(Job(name=f"job{number}", collective=draw(single_flows())))
+            continue
+
         found.append(
             Job(
                 name=f"job{number}",

@@ -13,7 +13,7 @@ from emulation.virtual.simulated import run as run_programs
 from fattree.demand.workloads.file import About, write_workload
 from fattree.demand.workloads.graph import Graph
 from fattree.errors import FabricError
-from fattree.experiment.model import Collective, Fabric, Scenario
+from fattree.experiment.model import Collective, Fabric, Job, Scenario
 from fattree.policies import POLICIES
 from tests import naive
 from tests.parity.graphs import can_be_built, graph_scenarios
@@ -73,6 +73,31 @@ def test_many_more_on_the_virtual_network(data: st.DataObject, folder: Path) -> 
     scenario = data.draw(graph_scenarios(folder, is_any=False))
     assume(can_be_built(scenario))
     assert_virtual_is_same(scenario)
+
+
+MIXED = (
+    Job(name="many", collective=Collective(matrix="incast", hosts="pod0-1", message_bytes=30_000)),
+    Job(
+        name="single",
+        collective=Collective(
+            matrix="pairs", pairs=((0, 15), (4, 9), (0, 4)), message_bytes=50_000
+        ),
+        after="many",
+    ),
+    Job(
+        name="ring",
+        collective=Collective(matrix="all_gather", hosts="h*_0_0", message_bytes=30_000),
+        start_ns=700,
+    ),
+)
+
+
+@pytest.mark.parametrize("policy", ["ofan", "flow", "host_pkt_ar", "subflow"])
+def test_incasts_and_single_flows_beside_collectives(policy: str) -> None:
+    wanted = Scenario(policy=policy, fabric=Fabric(k=4), jobs=MIXED)
+    result = sim.run(wanted)
+    assert of_sim(result) == of_naive(naive.run(wanted, HORIZON_PS))
+    assert_same(VirtualFabric(wanted).run(), result)
 
 
 def computing(folder: Path, *compute_ps: int) -> Collective:

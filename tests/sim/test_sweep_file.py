@@ -27,6 +27,51 @@ def test_every_combination_is_run_with_every_policy_and_seed() -> None:
     assert {scenario.fabric.k for scenario in scenarios} == {4}
 
 
+JOBS = """
+[fabric]
+k = 4
+[[jobs]]
+name = "many"
+collective = { matrix = "incast" }
+[[jobs]]
+name = "single"
+collective = { matrix = "pairs", pairs = [[0, 5]] }
+[sweep]
+"""
+
+
+def test_keys_of_jobs_are_swept_by_the_jobs_names() -> None:
+    swept = (
+        '"jobs.many.collective.message_bytes" = ["64KiB", 5000]\n"jobs.single.start_ns" = [0, 7]'
+    )
+    points = {
+        (s.jobs[0].collective.message_bytes, s.jobs[1].start_ns)
+        for s in parse_sweep(JOBS + swept, "x.toml")
+    }
+    assert points == {(65_536, 0), (65_536, 7), (5000, 0), (5000, 7)}
+
+
+def test_a_matrix_of_a_job_is_swept_with_its_keys() -> None:
+    swept = '"jobs.many.collective.matrix" = ["broadcast", "incast"]'
+    found = parse_sweep(JOBS + swept, "x.toml", ["jobs.many.collective.chunks=2"])
+    assert [s.jobs[0].collective.matrix for s in found] == ["broadcast", "incast"]
+
+
+@pytest.mark.parametrize(
+    ("swept", "message"),
+    [
+        ('"jobs.none.start_ns" = [1]', "x.toml:11: jobs.none.start_ns: names no key of a job"),
+        ('"jobs.none.collective.chunks" = [1]', "x.toml:11: jobs.none.collective.chunks: names"),
+        ('"jobs.many.start_ns" = [1, -1]', "x.toml:11: jobs.many.start_ns = -1: must be greater"),
+        ('"jobs.many.starts" = [1]', "x.toml:11: unknown key jobs.many.starts"),
+    ],
+)
+def test_a_wrong_swept_key_of_a_job_is_named(swept: str, message: str) -> None:
+    with pytest.raises(ExperimentError) as error:
+        parse_sweep(JOBS + swept, "x.toml")
+    assert str(error.value).startswith(message)
+
+
 def test_a_file_without_sweep_is_an_experiment() -> None:
     assert len(parse_sweep('policies = ["ofan", "jsq"]\nseeds = 3\n', "x.toml")) == 6
 

@@ -68,13 +68,18 @@ def test_records_come_in_the_order_of_the_scenarios() -> None:
     assert [(r.policy, r.seed) for r in sweep(wanted)] == [(s.policy, s.seed) for s in wanted]
 
 
-def test_equal_scenarios_are_computed_once_and_keep_their_names() -> None:
+def test_equal_scenarios_are_computed_once_and_keep_their_names_and_labels() -> None:
     run = Counting()
     first, second = sweep(
-        [Scenario(name="a", fabric=Fabric(k=2)), Scenario(name="b", fabric=Fabric(k=2))], run=run
+        [
+            Scenario(name="a", label="first", fabric=Fabric(k=2)),
+            Scenario(name="b", label="second", fabric=Fabric(k=2)),
+        ],
+        run=run,
     )
     assert len(run.ran) == 1
     assert (first.name, second.name) == ("a", "b")
+    assert (first.label, second.label) == ("first", "second")
     assert first.cct_ps == second.cct_ps
 
 

@@ -223,6 +223,12 @@ def _tree_broadcast(servers: Int64, size: int) -> Graph:
     return joined([_down(ranks, np.where(up < 0, 0, up), _part(size, 2)) for up in trees])
 
 
+def _incast(servers: Int64, size: int) -> Graph:
+    """All to rank 0, at once."""
+    senders = np.arange(1, servers.size)
+    return transfers(senders, senders * 0, np.full(len(senders), size, dtype=np.int64))
+
+
 def _down(ranks: Int64, parent: Int64, size: int) -> Graph:
     """Return what goes down a tree from rank 0, each to its children when it has it."""
     graph = transfers(parent, ranks, np.full(len(ranks), size, dtype=np.int64))
@@ -293,6 +299,7 @@ ALGORITHMS: dict[str, dict[str, Build]] = {
         "recursive": _recursive_broadcast,
         "hierarchical": _hierarchical_broadcast,
     },
+    "incast": {"direct": _incast},
     "all_to_all": {
         "direct": _direct_all_to_all,
         "ring": _ring_all_to_all,

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fattree.demand.flows import Flows, offsets
+from fattree.demand.matrices import pairs
 from fattree.demand.planes import one_plane, over_planes
 from fattree.demand.workloads.collectives import collective_graph
 from fattree.demand.workloads.file import About, read_workload
@@ -16,6 +17,7 @@ from fattree.demand.workloads.graph import (
     pipelined,
     refuse_many,
     shared_by_depth,
+    transfers,
 )
 from fattree.demand.workloads.hosts import hosts_named, placed
 from fattree.errors import TrafficError
@@ -117,6 +119,11 @@ def _graph(scenario: Scenario, collective: Collective) -> tuple[Graph, Int64]:
     """
     tree = one_plane(scenario).tree
     hosts = hosts_named(tree, collective.hosts)
+    if collective.matrix == "pairs":
+        ends = pairs(tree, collective.pairs)
+        sizes = np.full(len(ends[0]), collective.message_bytes, dtype=np.int64)
+        return transfers(*ends, sizes), hosts
+
     if collective.matrix == "workload":
         if collective.file is None:
             raise TrafficError('matrix workload needs collective.file, as in file = "step.parquet"')
@@ -135,8 +142,7 @@ def _graph(scenario: Scenario, collective: Collective) -> tuple[Graph, Int64]:
         return graph, placed(wanted, collective.placement, scenario.seed, about.gpus_per_server)
 
     hosts = placed(hosts, collective.placement, scenario.seed, 1)
-    usual = "direct" if collective.matrix == "all_to_all" else "ring"
-    algorithm = collective.algorithm or usual
+    algorithm = collective.algorithm or collective.usual_algorithm
     # Only where it matters: whoever takes a ring need not have whole servers.
     servers = (
         _in_servers(tree, hosts)

@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import polars as pl
 import pytest
 from click.testing import CliRunner
 
@@ -115,6 +116,47 @@ def test_times_of_jobs_are_means_over_seeds() -> None:
     times = [float(re.findall(r"reduce ([\d.]+) µs", shown)[0]) for shown in alone]
     (mean,) = re.findall(r"Ofan, mean of 2 seeds: reduce ([\d.]+) µs", both)
     assert float(mean) == pytest.approx(sum(times) / 2, abs=0.001)
+
+
+JOBS = """
+label = "with an incast"
+[fabric]
+k = 4
+[[jobs]]
+name = "many"
+collective = { matrix = "incast", message_bytes = 65536 }
+[[jobs]]
+name = "single"
+collective = { matrix = "pairs", pairs = [[0, 5]], message_bytes = 65536 }
+"""
+
+
+def test_rows_have_a_column_for_each_job_and_the_label(tmp_path: Path) -> None:
+    file, rows, table = (tmp_path / name for name in ("x.toml", "x.csv", "x.parquet"))
+    file.write_text(JOBS + '[sweep]\n"jobs.many.start_ns" = [0, 9000]\n')
+    shown = run("sim", "sweep", file, "--store", tmp_path / "x", "--csv", rows, "--parquet", table)
+    assert "many.start_ns" in shown
+
+    found = pl.read_csv(rows)
+    assert found["label"].to_list() == ["with an incast"] * 2
+    assert found["jobs.many.start_ns"].to_list() == [0, 9000]
+    for name in ("many", "single"):
+        said = [re.search(rf"\b{name}=(\d+)", text) for text in found["jobs_ps"]]
+        assert found[f"jobs_ps.{name}"].to_list() == [int(each[1]) for each in said if each]
+
+    columns = ["jobs_ps.many", "jobs_ps.single", "label", "jobs.many.start_ns"]
+    assert pl.read_parquet(table)[columns].rows() == found[columns].rows()
+
+
+def test_a_folder_of_results_has_them_too(tmp_path: Path) -> None:
+    file, folder = tmp_path / "x.toml", tmp_path / "out"
+    file.write_text(JOBS)
+    run("emulate", file, "--output", folder, "--csv", tmp_path / "x.csv")
+    found = pl.read_parquet(folder / "results.parquet")
+    assert found["jobs_ps.many"][0] > found["jobs_ps.single"][0] > 0
+    assert (
+        pl.read_csv(tmp_path / "x.csv")["jobs_ps.many"].to_list() == found["jobs_ps.many"].to_list()
+    )
 
 
 def test_a_failed_command_leaves_no_file(tmp_path: Path, config: Path) -> None:

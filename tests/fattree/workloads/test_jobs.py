@@ -5,16 +5,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+import sim
 from fattree.demand.traffic import flows
 from fattree.demand.workloads.hosts import hosts_named, placed
 from fattree.errors import ExperimentError, TrafficError
-from fattree.experiment.model import Collective, Fabric, Job, Scenario
+from fattree.experiment.model import Collective, Fabric, Job, Scenario, Transport
 from fattree.shape.addressing import host_name
 from fattree.shape.topology import FatTree
 from fattree.texts.experiment_file import parse_experiment
 from fattree.texts.experiment_writer import experiment_toml
 
 TREE = FatTree(4)
+STEADY = Transport(random_phases=False)
 TWO_JOBS = """
 [fabric]
 k = 4
@@ -98,6 +100,59 @@ def test_a_host_begins_a_job_when_its_own_part_of_the_other_is_complete() -> Non
 def test_hosts_without_a_part_cannot_know_when_it_is_over() -> None:
     with pytest.raises(TrafficError, match="job b: h1_0_0 has no part in the job that it is after"):
         flows(of_jobs(job("a", "pod0"), job("b", "pod1", after="a")))
+
+
+def test_in_an_incast_all_others_send_to_the_first_host() -> None:
+    wanted = Collective(matrix="incast", hosts="h1_0_0, edge0_*", message_bytes=5000)
+    found = flows(of_jobs(Job(name="a", collective=wanted)))
+    assert found.source.tolist() == [0, 1, 2, 3]
+    assert found.destination.tolist() == [4] * 4
+    assert found.packets.tolist() == [2] * 4
+
+
+def test_an_incast_takes_what_its_receivers_link_takes() -> None:
+    wanted = Collective(matrix="incast", hosts="pod0, pod1", message_bytes=64 * 4096)
+    # With room for all of it: what is dropped is sent again.
+    fabric = Fabric(k=4, queue_bytes=0)
+    scenario = Scenario(fabric=fabric, collective=wanted, transport=STEADY)
+    link_ps = 7 * 64 * scenario.slot_ps
+    assert link_ps < sim.run(scenario).cct_ps < link_ps + 2 * scenario.zero_load_rtt_ps
+
+
+def test_single_flows_are_a_job() -> None:
+    single = Collective(matrix="pairs", pairs=((0, 15), (1, 14)), message_bytes=5000)
+    found = flows(of_jobs(job("a", "h0_0_0-1"), Job(name="b", collective=single, after="a")))
+    assert found.source.tolist()[2:] == [0, 1]
+    assert found.destination.tolist()[2:] == [15, 14]
+    assert [sorted(found.waits_for(flow).tolist()) for flow in (2, 3)] == [[0, 1], [0, 1]]
+
+
+def test_keys_of_jobs_go_by_the_jobs_names() -> None:
+    settings = ["jobs.first.collective.message_bytes=1MiB", "jobs.second.collective.chunks=3"]
+    found = parse_experiment(TWO_JOBS, "x.toml", settings)
+    assert found.jobs[0].collective.message_bytes == 1 << 20
+    assert found.jobs[1].collective.chunks == 3
+
+
+def test_the_longest_name_with_dots_is_meant() -> None:
+    text = TWO_JOBS.replace('"second"', '"first.start"')
+    found = parse_experiment(text, "x.toml", ["jobs.first.start.collective.chunks=3"])
+    assert found.jobs[1].collective.chunks == 3
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("jobs.third.start_ns=1", "jobs.third.start_ns: names no key of a job, .* are first, sec"),
+        ("jobs.first=1", "jobs.first: names no key of a job"),
+        ("jobs.first.start_ns=-1", "--set jobs.first.start_ns: jobs.first.start_ns = -1: must be"),
+        ("jobs.first.chunks=1", "--set jobs.first.chunks: unknown key jobs.first.chunks"),
+        ("jobs.first.collective.steps=1", "--set jobs.first.collective.steps: .* says nothing to"),
+    ],
+)
+def test_a_wrong_key_of_a_job_is_named(setting: str, message: str) -> None:
+    with pytest.raises(ExperimentError, match=f"^{message}"):
+        parse_experiment(TWO_JOBS, "x.toml", [setting])
 
 
 def test_servers_must_be_equal() -> None:
