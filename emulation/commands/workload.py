@@ -18,6 +18,7 @@ from fattree.files.memory import Room, spare_bytes
 from fattree.files.text_file import read_bytes
 from fattree.generators.chakra import chakra_graph
 from fattree.generators.chakra_file import read_chakra
+from fattree.generators.chakra_ranks import stretched
 from fattree.generators.goal import goal_graph
 from fattree.generators.goal_file import read_goal
 from fattree.generators.model import read_model
@@ -38,6 +39,12 @@ Examples:
       --gpus 1024 --tp 8 --ep 8 --batch 512
   ofan sim run --k 16 --matrix workload \\
       --set collective.file=step.parquet --policies ofan,flow
+"""
+CHAKRA_EXAMPLES = """
+\b
+Examples:
+  ofan workload from-chakra traces/step step.parquet
+  ofan workload from-chakra traces/step step.parquet --ranks 64
 """
 
 
@@ -159,7 +166,7 @@ def from_goal(schedule: Path, output: Path, force: bool) -> None:
         _keep(output, goal_graph(read, room), About(said, len(read.ranks)))
 
 
-@click.command("from-chakra")
+@click.command("from-chakra", epilog=CHAKRA_EXAMPLES)
 @click.argument("prefix", type=str)
 @_output
 @click.option(
@@ -169,12 +176,32 @@ def from_goal(schedule: Path, output: Path, force: bool) -> None:
     show_default=True,
     help="Of the collectives in the traces.",
 )
+@click.option(
+    "--ranks",
+    type=click.IntRange(1),
+    metavar="M",
+    help="Copy the trace's ranks until there are M; collectives of all are then of all M.  [as many"
+    " as there are files]",
+)
 @_forced
-def from_chakra(prefix: str, output: Path, algorithm: str, force: bool) -> None:
+def from_chakra(prefix: str, output: Path, algorithm: str, ranks: int | None, force: bool) -> None:
     """Write the Chakra traces PREFIX.0.et, PREFIX.1.et, ... to OUTPUT."""
     with one_line_errors():
         room = _room(force)
         trace = read_chakra(prefix, room)
+        if trace.left_out:
+            click.echo(
+                f"{trace.left_out:,} control dependencies say who called whom, and name nodes that "
+                "are not there, or themselves: they are left out, those of data are kept"
+            )
+        if ranks:
+            trace = stretched(trace, ranks, room)
+        elif len(trace.ranks) == 1:
+            raise TrafficError(
+                f"{prefix}.0.et is the trace of one rank, which has nobody to send to: "
+                "--ranks M makes M of it"
+            )
+
         said = (
             f"Chakra traces {Path(prefix).name}: {sum(map(len, trace.ranks)):,} nodes, "
             f"{trace.dependencies:,} dependencies, {trace.total_bytes:,} bytes"

@@ -1,7 +1,8 @@
 """Chakra traces as graphs: what of them a network here can do.
 
 A rank's computations take their recorded time, one after the other, those of the CPU apart from
-those of the GPU. Sends match receives by ranks and tag, in the order of the files. The n-th
+those of the GPU. Sends match receives by ranks and tag, in the order of the files. What the
+CPU does for a collective or message that a node of the GPU is, is a computation. The n-th
 collective of a process group on one rank is the n-th on all its ranks, which are those whose traces
 name the group (`pg_name`; all without one). What `comm_size` is of a collective is as in ASTRA-sim:
 the buffer of an all-reduce, a broadcast or a reduce-scatter, what each rank has before an
@@ -141,7 +142,7 @@ def _collectives(trace: Trace) -> list[list[Part]]:
         counts: defaultdict[str, int] = defaultdict(int)
         for node in nodes:
             if node.kind is NodeType.COMM_COLL:
-                name = str(node.attributes.get("pg_name", ""))
+                name = node.group
                 found[name, counts[name]].append((rank, node))
                 members[name].update([rank] if name else range(len(trace.ranks)))
                 _matrix(node)

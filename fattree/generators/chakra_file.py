@@ -3,12 +3,16 @@
 The first message of a file is its metadata, all others are nodes. The messages are declared here by
 the public schema's field numbers, as far as they are read; protobuf passes over the rest. A file
 may be compressed (gzip).
+
+A node waits for its data dependencies, and for its control dependencies where these are an order.
+In traces of real runs they are not: they say which operation has called which, name operations
+that the file does not have, and the node itself. MLCommons' own reader passes over all of them.
 """
 
 import gzip
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from pathlib import Path
 from typing import Any
@@ -62,11 +66,15 @@ class NodeType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class TraceNode:
-    """A node: what it is, after which others, for how long; attributes by name."""
+    """A node: what it is, after which others, for how long; attributes by name.
+
+    `control` are the control dependencies among those others, or that were left out.
+    """
 
     number: int
     kind: NodeType
     after: tuple[int, ...]
+    control: tuple[int, ...]
     duration_us: int
     attributes: dict[str, Any]
     where: str
@@ -79,12 +87,21 @@ class TraceNode:
 
         return value
 
+    @property
+    def group(self) -> str:
+        """Return the name of a collective's process group, empty for all ranks."""
+        return str(self.attributes.get("pg_name", ""))
+
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """The nodes of every rank, in the order of their files."""
+    """The nodes of every rank, in the order of their files.
+
+    `left_out` is how many control dependencies only say who called whom.
+    """
 
     ranks: list[list[TraceNode]]
+    left_out: int = 0
 
     @property
     def dependencies(self) -> int:
@@ -147,7 +164,22 @@ def read_chakra(prefix: str, room: Room | None = None) -> Trace:
     if not ranks:
         raise TrafficError(f"there is no {prefix}.0.et: expected a trace for each rank")
 
-    return Trace(ranks)
+    known = [{node.number for node in nodes} for nodes in ranks]
+    if all(map(_is_order, ranks, known)):
+        ordered = [[_after_control(node) for node in nodes] for nodes in ranks]
+        return Trace(ordered)
+
+    return Trace(ranks, left_out=sum(len(node.control) for nodes in ranks for node in nodes))
+
+
+def _is_order(nodes: list[TraceNode], known: set[int]) -> bool:
+    """Return whether a rank's control dependencies can be kept: all there, none on itself."""
+    return all(other in known and other != node.number for node in nodes for other in node.control)
+
+
+def _after_control(node: TraceNode) -> TraceNode:
+    # Those of data may name the same nodes.
+    return replace(node, after=tuple(dict.fromkeys((*node.control, *node.after))))
 
 
 def _nodes(path: str, room: Room) -> Iterator[TraceNode]:
@@ -160,7 +192,7 @@ def _nodes(path: str, room: Room) -> Iterator[TraceNode]:
         # The first is the file's metadata.
         if count:
             node = _node(message, path, count)
-            room.take(1, len(node.after))
+            room.take(1, len(node.after) + len(node.control))
             yield node
 
 
@@ -222,12 +254,19 @@ def _node(message: bytes, path: str, count: int) -> TraceNode:
         for attribute in node.attr
         if attribute.WhichOneof("value")
     }
-    after = dict.fromkeys((*node.ctrl_deps, *node.data_deps))
     return TraceNode(
         number=node.id,
-        kind=kind,
-        after=tuple(after),
+        kind=NodeType.COMP if _is_launch(attributes, kind) else kind,
+        after=tuple(dict.fromkeys(node.data_deps)),
+        control=tuple(dict.fromkeys(node.ctrl_deps)),
         duration_us=node.duration_micros,
         attributes=attributes,
         where=where,
     )
+
+
+def _is_launch(attributes: dict[str, Any], kind: NodeType) -> bool:
+    """Return whether a node is the CPU's part of a communication, which the GPU's node does."""
+    is_communication = kind in (NodeType.COMM_SEND, NodeType.COMM_RECV, NodeType.COMM_COLL)
+    is_said = any(name.startswith("comm_") for name in attributes)
+    return is_communication and bool(attributes.get("is_cpu_op")) and not is_said

@@ -16,6 +16,7 @@ from fattree.demand.workloads.file import About, read_workload, write_workload
 from fattree.errors import TrafficError
 from fattree.generators.chakra import chakra_graph
 from fattree.generators.chakra_file import Node, NodeType, read_chakra
+from fattree.generators.chakra_ranks import stretched
 
 HERE = Path(__file__).parent
 NODES, DEPENDENCIES, BYTES = 24, 24, 396_000
@@ -71,7 +72,11 @@ def changed(folder: Path, rank: int, number: int, change: Callable[[Any], None])
     """Copy the traces with one node changed; return their prefix."""
     for path in HERE.glob("step.*.et"):
         shutil.copy(path, folder)
-    path = folder / f"step.{rank}.et"
+    change_node(folder / f"step.{rank}.et", number, change)
+    return str(folder / "step")
+
+
+def change_node(path: Path, number: int, change: Callable[[Any], None]) -> None:
     content, parts = path.read_bytes(), []
     while content:
         # All messages are short: a length is a byte.
@@ -81,12 +86,69 @@ def changed(folder: Path, rank: int, number: int, change: Callable[[Any], None])
     change(node)
     parts[number + 1] = node.SerializeToString()
     path.write_bytes(b"".join(bytes([len(part)]) + part for part in parts))
-    return str(folder / "step")
 
 
 def attribute(node: Any, name: str, value: int) -> None:
     one = next(one for one in node.attr if one.name == name)
     setattr(one, one.WhichOneof("value"), value)
+
+
+def as_of_the_cpu(node: Any) -> None:
+    """Make a collective what a run's CPU says of it: that it is launched, not what is sent."""
+    node.ClearField("attr")
+    node.attr.add(name="is_cpu_op", bool_val=True)
+    node.duration_micros = 3
+
+
+def test_the_cpus_part_of_a_collective_is_a_computation(tmp_path: Path) -> None:
+    prefix = changed(tmp_path, 0, 2, as_of_the_cpu)
+    change_node(tmp_path / "step.1.et", 2, as_of_the_cpu)
+    graph = chakra_graph(read_chakra(prefix))
+    # The gather of the second two, two sends, an all-reduce of four.
+    assert graph.size.sum() == 2 * 20_000 + 2 * 30_000 + 4 * 2 * 3 * 16_000
+    assert (graph.compute_ps == 3_000_000).sum() == 2
+
+
+@pytest.mark.parametrize("caller", [77, 3])
+def test_control_dependencies_that_are_no_order_are_left_out(tmp_path: Path, caller: int) -> None:
+    whole = read_chakra(str(HERE / "step"))
+    trace = read_chakra(changed(tmp_path, 1, 3, lambda node: node.ctrl_deps.append(caller)))
+    assert (whole.left_out, trace.left_out) == (0, 5)
+    # Of data are those on what the GPU has computed; the CPU's launch has been a caller.
+    assert [trace.ranks[0][2].after, whole.ranks[0][2].after] == [(0,), (1, 0)]
+
+
+def test_a_trace_is_stretched_by_copies_that_meet_in_collectives_of_all() -> None:
+    trace = read_chakra(str(HERE / "step"))
+    graph = chakra_graph(stretched(trace, 8))
+    # Gathers and sends stay in each copy; the all-reduce is of eight.
+    assert graph.size.sum() == 2 * (2 * 2 * 20_000 + 2 * 30_000) + 8 * 2 * 7 * 8_000
+    pairs = set(zip(graph.source.tolist(), graph.destination.tolist(), strict=True))
+    assert {(4, 5), (6, 7), (3, 4), (7, 0)} <= pairs
+    assert stretched(trace, 4) == trace
+
+
+def test_a_trace_of_one_rank_becomes_one_of_many(tmp_path: Path) -> None:
+    shutil.copy(HERE / "step.0.et", tmp_path)
+    change_node(tmp_path / "step.0.et", 4, lambda node: setattr(node, "type", NodeType.COMP))
+    trace = stretched(read_chakra(str(tmp_path / "step")), 3)
+    # The group of which only this rank is known is of all ranks, too.
+    assert chakra_graph(trace).size.sum() == 3 * 2 * 20_000 + 3 * 2 * 2 * -(-64_000 // 3)
+
+
+def test_stretching_that_makes_no_sense_is_refused(tmp_path: Path) -> None:
+    trace = read_chakra(str(HERE / "step"))
+    for ranks in (2, 6):
+        with pytest.raises(
+            TrafficError, match=f"--ranks {ranks}: must be a multiple of the 4 ranks"
+        ):
+            stretched(trace, ranks)
+
+    prefix = changed(tmp_path, 0, 5, as_of_the_cpu)
+    for rank in (1, 2, 3):
+        change_node(tmp_path / f"step.{rank}.et", 5, as_of_the_cpu)
+    with pytest.raises(TrafficError, match="--ranks 8: no collective of this trace is of all"):
+        stretched(read_chakra(prefix), 8)
 
 
 @pytest.mark.parametrize(
