@@ -19,7 +19,7 @@ from fattree.files.text_file import read_bytes
 from fattree.generators.chakra import chakra_graph
 from fattree.generators.chakra_file import read_chakra
 from fattree.generators.chakra_ranks import stretched
-from fattree.generators.goal import goal_graph
+from fattree.generators.goal import goal_graph, marks
 from fattree.generators.goal_file import read_goal
 from fattree.generators.model import read_model
 from fattree.generators.training import Step, computation_ps, training_graph
@@ -160,10 +160,14 @@ def from_goal(schedule: Path, output: Path, force: bool) -> None:
         room = _room(force)
         read = read_goal(read_bytes(schedule, TrafficError), str(schedule), room)
         said = (
-            f"GOAL schedule {schedule.name}: {sum(map(len, read.ranks)):,} operations, "
+            f"GOAL schedule {schedule.name}: {len(read):,} operations, "
             f"{read.dependencies:,} dependencies, {read.total_bytes:,} bytes"
         )
-        _keep(output, goal_graph(read, room), About(said, len(read.ranks)))
+        graph = goal_graph(read, room)
+        if ignored := marks(read, graph):
+            click.echo(f"{ignored:,} sends of no bytes that nobody receives take no time")
+
+        _keep(output, graph, About(said, read.ranks))
 
 
 @click.command("from-chakra", epilog=CHAKRA_EXAMPLES)

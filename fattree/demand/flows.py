@@ -173,8 +173,9 @@ def chain_ends(
     """
     # By generations, so what a flow waits for has its own begin already.
     begins = flows.start_ps.copy()
+    waits = np.diff(flows.after_offset)
     for chosen in in_generations(generation)[1:]:
-        waiting = np.repeat(chosen, np.diff(flows.after_offset)[chosen])
+        waiting = np.repeat(chosen, waits[chosen])
         awaited = flows.after[entries(flows.after_offset, chosen)]
         is_own = (flows.source[awaited] - flows.source[waiting]) % machines == 0
         known = np.where(is_own, at_source[awaited], at_destination[awaited])

@@ -9,7 +9,8 @@ GIGABYTE = 10**9
 # What of the free memory a command may take: results, and whoever else is here, need some, too.
 SHARE = 0.8
 # About what an operation takes as it is read, and again in a graph, and what a dependency does.
-# Measured with GOAL and Chakra, 10^5 and more of each: 450 to 530 bytes for both, and 30 to 75.
+# Measured with Chakra, 10^5 and more of each: 450 to 530 bytes for both, and 30 to 75; GOAL takes
+# half of that.
 OPERATION_BYTES = 300
 DEPENDENCY_BYTES = 50
 

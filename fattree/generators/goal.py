@@ -2,20 +2,33 @@
 
 A send begins when what it requires is complete, whether or not it is expected (there is no
 rendezvous), and matches the first receive of its ranks and tag that is left. Receives from anybody,
-or of any tag, are refused: what they match depends on times.
+or of any tag, are refused: what they match depends on times. A send of no bytes that nobody
+receives, as converters of traces write, is a mark that takes no time.
 """
 
-from collections import defaultdict
-from dataclasses import replace
+from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from itertools import chain
+from typing import NamedTuple
 
-from fattree.demand.workloads.graph import Graph
+import numpy as np
+from numpy.typing import NDArray
+
+from fattree.demand.flows import depths, offsets
+from fattree.demand.workloads.graph import Graph, refuse_many
 from fattree.errors import TrafficError
 from fattree.files.memory import Room
-from fattree.generators.building import Builder, Message, matched, one_after_another
-from fattree.generators.goal_file import ANY, Kind, Operation, Schedule
+from fattree.generators.goal_schedule import ANY, Int64, Kind, Schedule
 from fattree.units import PS_PER_NS
+
+MOST = 2**63 - 1
+
+
+class Edges(NamedTuple):
+    """Who waits for whom."""
+
+    waiting: Int64
+    awaited: Int64
 
 
 def goal_graph(schedule: Schedule, room: Room | None = None) -> Graph:
@@ -24,82 +37,199 @@ def goal_graph(schedule: Schedule, room: Room | None = None) -> Graph:
     Calculations of one processor run one after the other. What irequires another waits for what
     that waits for.
     """
-    builder = Builder(room=room or Room())
-    nodes = [[_node(builder, rank, one) for one in row] for rank, row in enumerate(schedule.ranks)]
-    messages: defaultdict[Kind, list[Message]] = defaultdict(list)
-    processors: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
+    _refuse_unsupported(schedule)
+    starts, ranks = _starts(schedule)
+    receives, sends = _matched(schedule)
+    count = len(schedule) + len(ranks)
+    refuse_many(count)
+    (room or Room()).take(count, schedule.dependencies + len(receives))
 
-    for rank, row in enumerate(schedule.ranks):
-        starts = _starts(builder, rank, row, nodes[rank])
-        for number, operation in enumerate(row):
-            node = nodes[rank][number]
-            builder.wait(node, starts.get(number) or _needs(operation, nodes[rank], starts))
-            if operation.kind is Kind.CALCULATE:
-                processors[rank, operation.cpu].append(node)
-            else:
-                _refuse_unsupported(operation, len(schedule.ranks))
-                ends = (rank, operation.peer)
-                key = ends if operation.kind is Kind.SEND else ends[::-1]
-                messages[operation.kind].append(
-                    Message((*key, operation.tag), node, operation.where)
-                )
-
-    for receive, sent in matched(messages[Kind.SEND], messages[Kind.RECEIVE]):
-        builder.wait(receive, (sent,))
-
-    one_after_another(builder, processors.values())
-    # LogGOPS has one NIC for a rank, which sends one message after the other.
-    return replace(builder.graph(), in_turn=True)
-
-
-def _node(builder: Builder, rank: int, operation: Operation) -> int:
-    """Add an operation: a receive is a place at which to meet what arrives."""
-    if operation.kind is Kind.SEND:
-        return builder.send(rank, operation.peer, operation.size)
-
-    is_calculated = operation.kind is Kind.CALCULATE
-    return builder.compute(rank, operation.size * PS_PER_NS if is_calculated else 0)
+    is_marked = _unmatched(schedule, sends)
+    is_sent = (schedule.kind == Kind.SEND) & ~is_marked & (schedule.peer != schedule.rank)
+    is_calculated = schedule.kind == Kind.CALCULATE
+    # Without bytes it is a message all the same.
+    size = np.where(is_sent, np.maximum(schedule.size, 1), 0)
+    source = np.concatenate([schedule.rank, ranks])
+    nothing = np.zeros(len(ranks), dtype=np.int64)
+    waiting = np.concatenate([starts.waiting, receives])
+    awaited = np.concatenate([starts.awaited, sends])
+    turns = _in_turns(schedule, waiting, awaited, count)
+    return Graph(
+        source=source,
+        destination=np.where(
+            np.append(is_sent, nothing > 0), np.append(schedule.peer, nothing), source
+        ),
+        size=np.append(size, nothing),
+        compute_ps=np.append(np.where(is_calculated, schedule.size * PS_PER_NS, 0), nothing),
+        waiting=np.concatenate([waiting, turns.waiting]),
+        awaited=np.concatenate([awaited, turns.awaited]),
+        # LogGOPS has one NIC for a rank, which sends one message after the other.
+        in_turn=True,
+    )
 
 
-def _starts(
-    builder: Builder, rank: int, row: list[Operation], nodes: list[int]
-) -> dict[int, list[int]]:
-    """Return what must be complete before those operations start that others start after.
+def marks(schedule: Schedule, graph: Graph) -> int:
+    """Return how many sends of a schedule are marks, which its graph does not send."""
+    is_sent = (schedule.kind == Kind.SEND) & (schedule.peer != schedule.rank)
+    return int(is_sent.sum() - (graph.size > 0).sum())
 
-    It is one node or none: where there are several, they meet in one more, so that a long chain of
-    such operations does not name all that was before it again and again.
+
+def _refuse_unsupported(schedule: Schedule) -> None:
+    is_calculated = schedule.kind == Kind.CALCULATE
+    too_large = is_calculated & (schedule.size > MOST // PS_PER_NS)
+    if too_large.any():
+        at = int(np.argmax(too_large))
+        ps = float(schedule.size[at]) * PS_PER_NS
+        raise TrafficError(
+            f"rank {schedule.rank[at]}: an operation of {ps:.1e} bytes or ps is too large"
+        )
+
+    is_mark = (schedule.kind == Kind.SEND) & (schedule.size == 0) & (schedule.peer == ANY)
+    is_message = ~is_calculated & ~is_mark
+    is_any = is_message & ((schedule.peer == ANY) | (schedule.tag == ANY))
+    if is_any.any():
+        raise schedule.error(
+            np.argmax(is_any),
+            "a peer or tag of -1 is not supported: what it matches would depend on times",
+        )
+
+    is_beyond = is_message & (schedule.peer >= schedule.ranks)
+    if is_beyond.any():
+        at = int(np.argmax(is_beyond))
+        raise schedule.error(
+            at, f"there is no rank {schedule.peer[at]}, ranks are 0 to {schedule.ranks - 1}"
+        )
+
+
+def _matched(schedule: Schedule) -> Edges:
+    """Return each receive and what it receives: the first send left of its ranks and tag."""
+    sends = np.flatnonzero(schedule.kind == Kind.SEND)
+    receives = np.flatnonzero(schedule.kind == Kind.RECEIVE)
+    rank, peer, tag = schedule.rank, schedule.peer, schedule.tag
+    ends = (
+        np.concatenate([rank[sends], peer[receives]]),
+        np.concatenate([peer[sends], rank[receives]]),
+        np.concatenate([tag[sends], tag[receives]]),
+    )
+    is_receive = np.arange(len(ends[0])) >= len(sends)
+    operation = np.concatenate([sends, receives])
+
+    # Which of its kind, ranks and tag each is; then those of one place are neighbours.
+    order = np.lexsort((operation, is_receive, *ends))
+    sorted_ends = np.stack([*(end[order] for end in ends), is_receive[order]])
+    is_first = np.append(True, (np.diff(sorted_ends, axis=1) != 0).any(axis=0))[: len(order)]
+    begins = np.flatnonzero(is_first)
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order)) - np.repeat(begins, np.diff([*begins, len(order)]))
+    del sorted_ends, order
+
+    order = np.lexsort((is_receive, place, *ends))
+    keys = [key[order] for key in (*ends, place)]
+    is_pair = ~is_receive[order][:-1] & is_receive[order][1:]
+    for key in keys:
+        is_pair &= key[:-1] == key[1:]
+
+    pairs = np.flatnonzero(is_pair)
+    found = Edges(waiting=operation[order[pairs + 1]], awaited=operation[order[pairs]])
+    if len(pairs) < len(receives):
+        alone = np.setdiff1d(receives, found.waiting)
+        raise schedule.error(alone[0], "nothing is sent that it could receive")
+
+    return found
+
+
+def _unmatched(schedule: Schedule, matched: Int64) -> NDArray[np.bool_]:
+    """Return which sends nobody receives; raises TrafficError for one that has bytes."""
+    is_left: NDArray[np.bool_] = schedule.kind == Kind.SEND
+    is_left[matched] = False
+    is_lost = is_left & (schedule.size > 0)
+    if is_lost.any():
+        raise schedule.error(np.argmax(is_lost), "nobody receives it")
+
+    return is_left
+
+
+def _starts(schedule: Schedule) -> tuple[Edges, Int64]:
+    """Return what operations wait for, and the ranks of places at which such waits meet.
+
+    A place stands for what must be complete before an operation starts that others start after:
+    where that is several, they meet there, so that a long chain of such operations does not name
+    all that was before it again and again. Places have numbers behind the operations.
     """
-    after = {number: one.starts_after for number, one in enumerate(row) if one.starts_after}
-    starts: dict[int, list[int]] = {}
-    try:
-        order = list(TopologicalSorter(after).static_order())
-    except CycleError as error:
-        where = row[error.args[1][0]].where
-        raise TrafficError(f"{where}: starts after itself, by irequires in a circle") from None
+    starts_after = schedule.starts_after
+    # Each once, those of one operation in their order.
+    keys = np.unique(schedule.requires[0] * len(schedule) + schedule.requires[1])
+    requires = np.stack(np.divmod(keys, max(len(schedule), 1)))
+    if not starts_after.size:
+        return Edges(*requires), np.zeros(0, dtype=np.int64)
 
-    awaited = set(chain.from_iterable(after.values()))
-    for number in order:
-        if number in awaited:
-            needs = _needs(row[number], nodes, starts)
-            starts[number] = needs if len(needs) < 2 else [builder.compute(rank, 0, needs)]
+    is_special = np.zeros(len(schedule), dtype=np.bool_)
+    is_special[starts_after.ravel()] = True
+    is_plain = ~is_special[requires[0]]
+    waiting, awaited = requires[0][is_plain].tolist(), requires[1][is_plain].tolist()
+    needed: dict[int, list[int]] = {}
+    for later, earlier in requires[:, ~is_plain].T.tolist():
+        needed.setdefault(later, []).append(earlier)
 
-    return starts
+    ranks: list[int] = []
+    begun: dict[int, list[int]] = {}
+    is_awaited = set(starts_after[1].tolist())
+    for operation, after in _in_order(schedule):
+        before = chain.from_iterable(begun[other] for other in after)
+        needs = sorted({*needed.get(operation, ()), *before})
+        if operation in is_awaited and len(needs) > 1:
+            place = len(schedule) + len(ranks)
+            ranks.append(int(schedule.rank[operation]))
+            waiting += [place] * len(needs)
+            awaited += needs
+            needs = [place]
+
+        waiting += [operation] * len(needs)
+        awaited += needs
+        begun[operation] = needs
+
+    found = (np.array(ends, dtype=np.int64) for ends in (waiting, awaited))
+    return Edges(*found), np.array(ranks, dtype=np.int64)
 
 
-def _needs(operation: Operation, nodes: list[int], starts: dict[int, list[int]]) -> list[int]:
-    """Return what an operation waits for: what it requires, and those before it to start."""
-    begun = chain.from_iterable(starts[number] for number in operation.starts_after)
-    return sorted({*(nodes[number] for number in operation.requires), *begun})
+def _in_order(schedule: Schedule) -> Iterator[tuple[int, list[int]]]:
+    """Yield operations that start after others, and these, each behind those; raises TrafficError.
+
+    With each come those that it starts after.
+    """
+    later, earlier = schedule.starts_after
+    by_rank: dict[int, dict[int, list[int]]] = {}
+    order = np.argsort(later, kind="stable")
+    ranks = schedule.rank[later[order]]
+    for rank, one, other in zip(
+        ranks.tolist(), later[order].tolist(), earlier[order].tolist(), strict=True
+    ):
+        by_rank.setdefault(rank, {}).setdefault(one, []).append(other)
+
+    for after in by_rank.values():
+        try:
+            ordered = list(TopologicalSorter(after).static_order())
+        except CycleError as error:
+            raise schedule.error(
+                error.args[1][0], "starts after itself, by irequires in a circle"
+            ) from None
+
+        yield from ((operation, after.get(operation, [])) for operation in ordered)
 
 
-def _refuse_unsupported(operation: Operation, ranks: int) -> None:
-    if ANY in (operation.peer, operation.tag):
-        raise TrafficError(
-            f"{operation.where}: a peer or tag of -1 is not supported: "
-            "what it matches would depend on times"
-        )
+def _in_turns(schedule: Schedule, waiting: Int64, awaited: Int64, count: int) -> Edges:
+    """Return what lets the calculations of each processor run one after the other.
 
-    if operation.peer >= ranks:
-        raise TrafficError(
-            f"{operation.where}: there is no rank {operation.peer}, ranks are 0 to {ranks - 1}"
-        )
+    In the order of their depth, then as given: what waits for another comes after it.
+    """
+    offset = offsets(np.bincount(waiting, minlength=count))
+    depth = depths(offset, awaited[np.argsort(waiting, kind="stable")])
+    chosen = np.flatnonzero(schedule.kind == Kind.CALCULATE)
+    keys = (depth[chosen], schedule.cpu[chosen], schedule.rank[chosen])
+    order = np.lexsort((chosen, *keys))
+    is_next = np.ones(max(len(order) - 1, 0), dtype=np.bool_)
+    for key in keys[1:]:
+        is_next &= np.diff(key[order]) == 0
+
+    turns = chosen[order]
+    return Edges(waiting=turns[1:][is_next], awaited=turns[:-1][is_next])

@@ -9,8 +9,10 @@ import pytest
 
 from fattree.errors import TrafficError
 from fattree.files.memory import Room
-from fattree.generators.goal import goal_graph
-from fattree.generators.goal_file import Kind, read_goal
+from fattree.generators import goal_text
+from fattree.generators.goal import goal_graph, marks
+from fattree.generators.goal_file import read_goal
+from fattree.generators.goal_schedule import Kind
 
 HERE = Path(__file__).parent
 TEXT = (HERE / "ring.goal").read_bytes()
@@ -34,17 +36,11 @@ def test_the_binary_form_says_what_the_text_says() -> None:
     text, binary = read_goal(TEXT, "ring.goal"), read_goal(BINARY, "ring.goal.bin")
     assert text.total_bytes == binary.total_bytes == 4 * 3 * 40_000
     assert text.dependencies == binary.dependencies
-    for ours, theirs in zip(text.ranks, binary.ranks, strict=True):
-        for one, other in zip(ours, theirs, strict=True):
-            assert (one.kind, one.size, one.peer, one.tag, one.cpu) == (
-                other.kind,
-                other.size,
-                other.peer,
-                other.tag,
-                other.cpu,
-            )
-            assert sorted(one.requires) == sorted(other.requires)
-            assert sorted(one.starts_after) == sorted(other.starts_after)
+    assert text.ranks == binary.ranks
+    for name in ("rank", "kind", "size", "peer", "tag", "cpu"):
+        assert getattr(text, name).tolist() == getattr(binary, name).tolist()
+    for name in ("requires", "starts_after"):
+        assert sorted(getattr(text, name).T.tolist()) == sorted(getattr(binary, name).T.tolist())
 
 
 def test_a_schedule_becomes_transfers_and_computations() -> None:
@@ -90,9 +86,67 @@ def test_labels_comments_and_empty_messages() -> None:
         "4096", "0"
     )
     schedule = read_goal(text.encode(), "x.goal")
-    assert schedule.ranks[0][0].kind is Kind.CALCULATE
+    assert schedule.kind[0] == Kind.CALCULATE
     # A message without bytes is one all the same.
     assert goal_graph(schedule).size.sum() == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("rank 0 {", "rank 0{"),
+        ("rank 0 {", "  rank   0  { "),
+        ("l1: calc", "l1 :calc"),
+        ("l1: calc", "l1:calc"),
+        ("4096b", "4096 b"),
+        ("tag 7", "tag 00000007 cpu 0 nic 0"),
+        ("\n", "\r\n"),
+    ],
+)
+def test_dialects_say_the_same(old: str, new: str) -> None:
+    usual, other = (
+        goal_graph(read_goal(text.encode(), "x.goal")) for text in (PAIR, PAIR.replace(old, new))
+    )
+    for name in ("source", "destination", "size", "compute_ps", "waiting", "awaited"):
+        assert getattr(usual, name).tolist() == getattr(other, name).tolist()
+
+
+@pytest.mark.parametrize("peer", ["1", "-1"])
+def test_a_send_of_no_bytes_to_nobody_is_a_mark(peer: str) -> None:
+    mark = f"l3: send 0b to {peer} tag 9\nl3 requires l1\n"
+    schedule = read_goal(PAIR.replace("}", mark + "}", 1).encode(), "x.goal")
+    graph = goal_graph(schedule)
+    assert (graph.size.sum(), marks(schedule, graph)) == (4096, 1)
+    assert graph.awaited[graph.waiting == 2].tolist() == [0]
+
+
+def test_a_file_is_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = read_goal(TEXT, "x.goal")
+    monkeypatch.setattr(goal_text, "PART_BYTES", 64)
+    parts = read_goal(TEXT, "x.goal")
+    for name in ("rank", "kind", "size", "peer", "tag", "cpu", "place"):
+        assert getattr(whole, name).tolist() == getattr(parts, name).tolist()
+    assert whole.requires.tolist() == parts.requires.tolist()
+    assert whole.starts_after.tolist() == parts.starts_after.tolist()
+
+
+def test_ranks_may_come_in_any_order() -> None:
+    head, first, second = PAIR.replace("rank 0", "~rank 0").replace("rank 1", "~rank 1").split("~")
+    turned = goal_graph(read_goal((head + second + first).encode(), "x.goal"))
+    usual = goal_graph(read_goal(PAIR.encode(), "x.goal"))
+    assert turned.size.tolist() == usual.size.tolist()
+    assert sorted(turned.awaited.tolist()) == sorted(usual.awaited.tolist())
+
+
+def test_binary_files_of_other_versions_are_named() -> None:
+    ranks = 3
+    old = ranks.to_bytes(4, "little") + (4 + 16 * ranks).to_bytes(8, "little") + bytes(200)
+    with pytest.raises(TrafficError, match="binary form of another version, without a magic"):
+        read_goal(old, "x.goal")
+    with pytest.raises(TrafficError, match="binary form, used up by a run of LogGOPSim"):
+        read_goal((2342).to_bytes(8, "little") + BINARY[8:], "x.goal")
+    with pytest.raises(TrafficError, match="cut short or of another version: write it again"):
+        read_goal(BINARY[:120] + b"\xff" * (len(BINARY) - 120), "x.goal")
 
 
 @pytest.mark.parametrize(

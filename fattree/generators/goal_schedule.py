@@ -1,0 +1,76 @@
+"""GOAL schedules as columns: what is read from either form, operation by operation."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fattree.errors import TrafficError
+
+Int64 = NDArray[np.int64]
+# A peer or tag of -1, as the binary form has it.
+ANY = 2**32 - 1
+# Far more than any fabric has hosts; a line of text must not make gigabytes of empty ranks.
+MOST_RANKS = 1 << 20
+
+
+class Kind(IntEnum):
+    """What an operation does, as numbered in the binary form."""
+
+    SEND = 1
+    RECEIVE = 2
+    CALCULATE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """The operations of all ranks, rank after rank, as int64 columns of one length.
+
+    `size` is in bytes, or ns; `place` is an operation's line, or in the binary form its number in
+    its rank. `requires` and `starts_after` have a column for each dependency: the operation that
+    waits, and the one that must be complete, or have started.
+    """
+
+    source: str
+    ranks: int
+    is_text: bool
+    rank: Int64
+    kind: Int64
+    size: Int64
+    peer: Int64
+    tag: Int64
+    cpu: Int64
+    place: Int64
+    requires: Int64
+    starts_after: Int64
+
+    def __len__(self) -> int:
+        return len(self.rank)
+
+    @property
+    def total_bytes(self) -> int:
+        """Return the bytes of all sends."""
+        sizes = self.size[self.kind == Kind.SEND]
+        return int(sizes.sum())
+
+    @property
+    def dependencies(self) -> int:
+        """Return how many dependencies of both kinds there are."""
+        return int(self.requires.shape[1] + self.starts_after.shape[1])
+
+    def error(self, operation: Any, problem: str) -> TrafficError:
+        """Return the error of an operation, by its line or its rank and number."""
+        place = int(self.place[operation])
+        rank = int(self.rank[operation])
+        where = f":{place}" if self.is_text else f": rank {rank}, operation {place}"
+        return TrafficError(f"{self.source}{where}: {problem}")
+
+
+def refuse_many_ranks(count: int, where: str) -> int:
+    """Return a number of ranks that can be; raises TrafficError."""
+    if count > MOST_RANKS:
+        raise TrafficError(f"{where}: has {count:,} ranks, more than {MOST_RANKS:,}")
+
+    return count
