@@ -53,6 +53,8 @@ class Asking(Lookups):
         self._b.store(ir.Constant(I1, 0), self._request_rooms(node.request)[0])
 
     def _ask(self, node: Ask) -> None:
+        # Variables of the function until its end, as a later statement may forget or replace the
+        # request.
         present, *rooms = self._request_rooms(node.request)
         for number, room in zip(node.numbers, rooms, strict=False):
             self._b.store(as_type(self._b, self._number(number), I64), room)
@@ -99,6 +101,7 @@ class Asking(Lookups):
             there = self._b.zext(self._b.load(present), I64)
             # Every request has its own bit, so that the result of the function tells all of them.
             mask = self._b.or_(mask, self._b.mul(there, word(REQUEST_BITS[name])))
+            # Memory that the switch reads is written only where there is a request.
             with self._b.if_then(self._b.load(present)):
                 place = REQUEST_WORDS[name]
                 self._b.store(self._b.load(first), self._b.gep(self._asked(), [word(place)]))
@@ -114,6 +117,7 @@ class Asking(Lookups):
             if isinstance(target, Bytes):
                 raise beyond(Limit.LISTS)
 
+            # Values come back in whole words, as they were kept.
             count = words_for(target.width)
             value = joined(self._b, [load_word(self._b, resumed, place + i) for i in range(count)])
             place += count

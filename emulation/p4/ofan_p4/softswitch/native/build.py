@@ -72,6 +72,7 @@ def joined(builder: Builder, words: Sequence[Any]) -> Any:
 
     type_ = ir.IntType(64 * len(words))
     number: Any = ir.Constant(type_, 0)
+    # The lowest word stands at bit 0.
     for i, part in enumerate(words):
         shifted = builder.shl(builder.zext(part, type_), ir.Constant(type_, 64 * i))
         number = builder.or_(number, shifted)

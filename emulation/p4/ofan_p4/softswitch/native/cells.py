@@ -88,8 +88,10 @@ class Cells(Calls):
 
     def _count_cell(self, node: CountCell) -> None:
         array = self._shared.program.counters[node.array]
+        # As with registers: an index beyond the end counts in the last cell rather than elsewhere.
         place = self._inside(as_type(self._b, self._number(node.index), I64), array.size)
         address = load_word(self._b, self._context, self._places.counters + node.array)
+        # A cell of a counter has two words: packets and bytes.
         cell = self._b.gep(words_at(self._b, address), [self._b.mul(place, word(2))])
         self._grow(self._b.gep(cell, [word(0)]), word(1))
         length = as_type(self._b, self._number(node.length), I64)
@@ -107,6 +109,7 @@ class Cells(Calls):
         draw = self._b.inttoptr(load_word(self._b, self._context, context.DRAW), kind)
         state = load_word(self._b, self._context, context.DRAW_STATE)
         value = self._b.call(draw, [state, *(as_type(self._b, bound, I64) for bound in bounds)])
+        # A number between two bounds has at most the bits of the greater one.
         return Number(value, max(bound.bits for bound in bounds) or 1)
 
     def _metered(self, node: packet_nodes.Metered, _demand: int | None) -> Number:
@@ -124,6 +127,7 @@ class Cells(Calls):
         color = self._b.call(
             self._shared.helpers.metered(), [words_at(self._b, meter), now, length]
         )
+        # Green, yellow, red: 0 to 2.
         return Number(color, 2)
 
     NUMBERS: ClassVar[NumberRules] = {

@@ -103,6 +103,7 @@ def native_program(source: bytes) -> NativeProgram | str:
 
     Raises PipelineError where it cannot be run at all.
     """
+    # Loaded also where the code is kept: tables and actions are read from it, and errors found.
     program = load(source)
     key = machine.identity(source)
     stored = kept.read(key)
@@ -152,6 +153,7 @@ class NativeFunctions:
         self.growth = native.out_growth
         self.addresses = memory.address, native.ingress_address, native.egress_address
         self._state_bytes = native.state_bytes
+        # The type of a state block, of which every packet gets one.
         self._block = ctypes.c_char * native.state_bytes
         self._ingress = _INGRESS(native.ingress_address)
         self._egress = _EGRESS(native.egress_address)

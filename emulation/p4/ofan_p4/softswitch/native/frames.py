@@ -77,6 +77,7 @@ class Frames(Expressions):
     def _pack(self, node: packet_nodes.Pack, room: Any, start: Any) -> int:
         """Write what a struct's `pack(...)` makes; return how many bytes that is."""
         parts = struct_parts(node.format)
+        # The parts lie one behind the other, as `struct` packs them without alignment.
         for (code, size, offset), source in zip(parts, node.parts, strict=True):
             if not size:
                 continue

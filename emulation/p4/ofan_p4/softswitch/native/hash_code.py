@@ -97,6 +97,7 @@ class HashCode(MadeOnce):
             index = builder.and_(
                 builder.xor(builder.lshr(crc, ir.Constant(I32, 8)), byte), ir.Constant(I32, 0xFF)
             )
+            # 16 bits in a container of 32: what is shifted out above must go.
             shifted = builder.and_(builder.shl(crc, ir.Constant(I32, 8)), ir.Constant(I32, 0xFFFF))
             return builder.xor(shifted, self._lookup(builder, table, index))
 
@@ -145,6 +146,7 @@ class HashCode(MadeOnce):
 def _forward(byte: int, polynomial: int) -> int:
     value = byte << 8
     for _ in range(8):
+        # A bit that leaves at the top subtracts the polynomial.
         value = (value << 1 ^ (polynomial if value & 0x8000 else 0)) & 0xFFFF
 
     return value

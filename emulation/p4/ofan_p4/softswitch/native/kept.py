@@ -22,6 +22,7 @@ def read(key: str) -> tuple[str, bytes] | None:
     if content is None:
         return None
 
+    # The first line is the interface, the rest the object file.
     interface, _, code = content.partition(b"\n")
     return interface.decode(), code
 

@@ -68,6 +68,8 @@ class Code:
 
 def object_code(text: str) -> bytes:
     """Return the object file of a module given as text; raises RuntimeError where LLVM fails."""
+    # The optimiser always runs; only the allocation of registers is the simple one for long
+    # programs.
     machine = _machine(SPEED if text.count("\n") <= MOST_LINES else 0)
     module = llvm.parse_assembly(text)
     module.triple = llvm.get_process_triple()
@@ -78,6 +80,7 @@ def object_code(text: str) -> bytes:
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
     code: bytes = machine.emit_object(module)
+    # Checked here, as a call of address 0 would end the process at some packet.
     missing = LIBRARY_NAME.search(code)
     if missing is not None:
         raise RuntimeError(f"LLVM calls {missing[1].decode()}, which is not there")

@@ -58,6 +58,7 @@ class Memory:
         self.context[first : first + len(self._arrays)] = [*map(address, self._arrays)]
 
         self.value_sets = [
+            # Each has its own words of the context, which it keeps up to date.
             NativeValueSet(self._words(places.value_set(i), context.SET_WORDS))
             for i in range(len(program.value_sets))
         ]

@@ -34,6 +34,8 @@ class MeterCode(MadeOnce):
             by_bytes = load_word(builder, meter, context.METER_BYTES)
             counts_bytes = builder.icmp_unsigned("!=", by_bytes, word(0))
             units = builder.zext(builder.select(counts_bytes, length, word(1)), I128)
+            # Tokens are counted in parts of 1/PS_PER_SECOND: a rate times picoseconds is tokens
+            # without a division.
             wanted = builder.mul(units, ir.Constant(I128, PS_PER_SECOND))
             committed = builder.gep(meter, [word(context.METER_COMMITTED)])
             peak = builder.gep(meter, [word(context.METER_PEAK)])
@@ -48,6 +50,7 @@ class MeterCode(MadeOnce):
                     builder.store(word(GREEN), room)
                     self._take(builder, committed, wanted)
 
+        # A meter that is off colours everything green, and counts it all the same.
         color = builder.load(room)
         first = builder.add(word(context.METER_COLORS), builder.mul(color, word(2)))
         for i, amount in enumerate((word(1), length)):
@@ -61,13 +64,14 @@ class MeterCode(MadeOnce):
         last = load_word(builder, bucket, context.LAST)
         tokens = self._wide(builder, bucket, context.TOKENS)
         burst = _load128(builder, self._wide(builder, bucket, context.BURST))
-        # -1 before its first packet.
+        # The time is -1 before the first packet: the bucket is full then.
         is_known = builder.icmp_signed(">=", last, word(0))
         is_later = builder.icmp_signed(">", now, last)
         with builder.if_then(builder.and_(is_known, is_later)):
             passed = builder.zext(builder.sub(now, last), I128)
             rate = builder.zext(load_word(builder, bucket, context.RATE), I128)
             filled = builder.add(_load128(builder, tokens), builder.mul(passed, rate))
+            # A bucket never holds more than its burst.
             is_full = builder.icmp_signed("<", burst, filled)
             builder.store(builder.select(is_full, burst, filled), tokens, align=8)
 

@@ -29,6 +29,7 @@ def parsed_bytes(program: Program) -> int | None:
         if None in own:
             return None
 
+        # The states that follow come first in the order: their longest ways are known.
         following = [longest[target] for target in _targets(state)]
         longest[name] = sum(size or 0 for size in own) + max([_looked_ahead(state), *following])
 
@@ -58,6 +59,7 @@ def _order(program: Program) -> list[str] | None:
                 return None
             continue
 
+        # Found and not done: who comes here again has gone round a cycle.
         done[name] = False
         todo.append((name, True))
         todo += [(target, False) for target in _targets(states[name]) if not done.get(target)]

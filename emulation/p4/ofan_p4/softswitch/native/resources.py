@@ -47,6 +47,7 @@ class Cells(Sequence[int]):
         if not self._words:
             return int(self.memory[: self._size][index])
 
+        # Wide cells are words, the lowest first.
         return sum(int(part) << 64 * i for i, part in enumerate(self.memory[: self._size][index]))
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -137,6 +138,7 @@ class NativeValueSet(ValueSetState):
     def replace(self, members: Sequence[tuple[Match, ValueMatch]]) -> None:
         """Replace all members."""
         super().replace(members)
+        # A negative mask stands for all bits.
         rows = [[part & WORD for parts in match for part in parts] for _, match in members]
         self._rows = np.array(rows, dtype=np.uint64)
         self._descriptor[context.SET_MEMBERS] = address(self._rows)

@@ -46,6 +46,8 @@ class Scope(ABC):  # noqa: B024
         for argument, (name, _) in zip(self._function.args, self.arguments, strict=True):
             argument.name = name
             if isinstance(argument.type, ir.PointerType):
+                # Frame, state and output never overlap, so that LLVM need not read them again after
+                # a write.
                 argument.add_attribute("noalias")
 
         self._arguments = dict(
@@ -70,12 +72,14 @@ class Scope(ABC):  # noqa: B024
         if variable.name not in self._slots:
             kind = kind_of(variable)
             types = (kind.type,) if isinstance(kind, NumberKind) else kind.memory
+            # Memory in the first block; LLVM turns it into registers where it can.
             rooms = tuple(self._rooms.alloca(type_) for type_ in types)
             self._slots[variable.name] = kind, rooms
 
         return self._slots[variable.name]
 
     def _set(self, variable: Local | Bytes | Temporary, value: Number | Place) -> None:
+        # A temporary is set once, so that it needs no memory.
         if isinstance(variable, Temporary):
             self._temporary[variable.name] = value
             return

@@ -41,6 +41,7 @@ DROPPED = -1
 # The words of what comes round again: instance type, field list; its values follow.
 RESUME_INSTANCE, RESUME_LIST, RESUME_VALUES = range(3)
 
+# The codes of `struct`: numbers of 1, 2, 4 and 8 bytes, bytes, and padding.
 _SIZES = {"B": 1, "H": 2, "I": 4, "Q": 8}
 _FORMAT = re.compile(r"(\d*)([BHIQsx])")
 

@@ -26,6 +26,7 @@ def words_of(number: int, size: int) -> list[int]:
 
 def hashed(key: Sequence[int]) -> int:
     """Return the hash of a key's words; `helpers.hashed` computes the same."""
+    # The upper half is folded into the lower one, which alone chooses the slot.
     mixed = 0
     for part in key:
         mixed = (mixed ^ part) * HASH_FACTOR & WORD
@@ -59,6 +60,7 @@ class Slots:
     def of(cls, keys: Words, entries: NDArray[np.int64]) -> Slots:
         """Return the slots of distinct keys (n, key words) and their entries, at once."""
         slots = cls(keys.shape[1])
+        # A power of two, so that a mask replaces the remainder; at most half of it is taken.
         size = max(FEWEST_SLOTS, 1 << (2 * len(keys) - 1).bit_length())
         slots._taken = len(keys)
         slots.array = np.zeros((size, keys.shape[1] + 1), dtype=np.uint64)
@@ -94,6 +96,7 @@ class Slots:
 
     def put(self, key: Sequence[int], entry: int) -> None:
         """Insert a key with the index of its entry, or change the index."""
+        # More than half full: searches would become long.
         if 2 * (self._taken + 1) > len(self.array):
             self._grow()
 
@@ -138,6 +141,7 @@ class Slots:
 
     def _grow(self) -> None:
         old = self.array
+        # Every key moves: its place depends on the size.
         self.array = np.zeros((2 * len(old), old.shape[1]), dtype=np.uint64)
         for row in old[old[:, -1] != 0]:
             self.array[self._place(row[:-1].tolist())] = row

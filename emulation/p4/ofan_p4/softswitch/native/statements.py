@@ -56,6 +56,7 @@ class Function(Asking):
     def _log(self, node: code.Log) -> None:
         room = self._rooms.alloca(I64, size=max(1, len(node.values)))
         for i, part in enumerate(node.values):
+            # The log is called with signed words.
             value = self._number(part)
             if value.signed_bits > 64:
                 raise beyond(Limit.LOGS)
@@ -89,6 +90,7 @@ class Function(Asking):
 
     def _arm(self, test: Expression, body: code.Statements, after: Any) -> None:
         """Translate what runs where a test holds, and go on where it does not."""
+        # Where the test does not hold, the next arm goes on in the block "else".
         inside = self._function.append_basic_block("then")
         otherwise = self._function.append_basic_block("else")
         self._b.cbranch(self._truth(test), inside, otherwise)

@@ -58,6 +58,7 @@ def translate(program: Program, assembly: Assembly) -> Translation:
 
     Raises UnsupportedError where something in it has no native form.
     """
+    # One module for both functions, as they share helpers and the layout of the state block.
     shared = Shared.of(program, assembly)
     Ingress(shared, assembly.ingress).translate()
     Egress(shared, assembly.egress).translate()

@@ -105,6 +105,7 @@ def constant(number: int) -> Number:
         bits = (~number).bit_length() + 1
         return Number(ir.Constant(container(bits), number), bits, is_signed=True)
 
+    # A constant has exactly its bits, so that what is computed with it stays narrow.
     bits = number.bit_length()
     return Number(ir.Constant(container(bits), number), bits)
 
@@ -125,6 +126,7 @@ def cut(builder: Builder, number: Number, bits: int) -> Number:
         return number
 
     type_ = container(bits)
+    # The type alone cuts where the container has just so many bits.
     value = as_type(builder, number, type_)
     if type_.width > bits:
         value = builder.and_(value, ir.Constant(type_, (1 << bits) - 1))

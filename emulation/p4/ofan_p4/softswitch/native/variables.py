@@ -75,6 +75,7 @@ class StateLayout:
         layout = cls(tuple(variables))
         kinds = ((variable.name, kind_of(variable)) for variable in variables)
         for name, kind in sorted(kinds, key=lambda pair: -_bytes(pair[1].memory[0])):
+            # Words at most: wider numbers are aligned to words, too (`values.alignment`).
             widest = min(8, _bytes(kind.memory[0]))
             layout.size += -layout.size % widest
             layout.places[name] = layout.size
