@@ -23,6 +23,7 @@ from fattree.generators.goal import goal_graph, marks
 from fattree.generators.goal_file import read_goal
 from fattree.generators.model import read_model
 from fattree.generators.training import Step, computation_ps, training_graph
+from fattree.generators.training_memory import fitting
 from fattree.texts.shipped import found
 from ofan_p4.finite import Finite
 from sim.cli import FilePath, in_a_folder, one_line_errors
@@ -37,6 +38,8 @@ Examples:
       --gpus 1024 --tp 8 --pp 4 --batch 512
   ofan workload from-model deepseek_v3.json step.parquet \\
       --gpus 1024 --tp 8 --ep 8 --batch 512
+  ofan workload from-model deepseek_v3.json step.parquet --gpus 512 --tp 1 \\
+      --gpus-per-server 8 --ep 64 --token-servers 4 --dispatch-bytes 1
   ofan sim run --k 16 --matrix workload \\
       --set collective.file=step.parquet --policies ofan,flow
 """
@@ -72,10 +75,38 @@ def _room(is_forced: bool) -> Room:
 @click.argument("config", type=FilePath)
 @_output
 @_counted("--gpus", 1024, "GPUs in all, a host each.")
-@_counted("--tp", 8, "Tensor parallelism, which is also the GPUs of a server.")
+@_counted("--tp", 8, "Tensor parallelism, inside a server.")
+@click.option(
+    "--gpus-per-server",
+    "server",
+    type=click.IntRange(1),
+    metavar="G",
+    help="GPUs of a server, of whole replicas: what stays inside takes NVLink's time.  [tp]",
+)
 @_counted("--pp", 1, "Pipeline stages.")
 @click.option("--dp", type=click.IntRange(1), help="Data parallelism.  [the rest of the GPUs]")
 @_counted("--ep", 1, "Over how many replicas experts are spread.")
+@click.option(
+    "--token-servers",
+    type=click.IntRange(1),
+    metavar="M",
+    help="A token's experts are on M servers, to each of which it goes once.  [any; once to each "
+    "expert]",
+)
+@click.option(
+    "--dispatch-bytes",
+    type=click.IntRange(1, 4),
+    default=2,
+    show_default=True,
+    help="Of a number on its way to an expert; back it has 2.",
+)
+@click.option(
+    "--gradient-bytes",
+    type=click.IntRange(1, 4),
+    default=2,
+    show_default=True,
+    help="Of a number of a gradient on its way.",
+)
 @_counted("--batch", 512, "Sequences of a step, of all replicas.")
 @_counted("--microbatch", 1, "Sequences of a microbatch.")
 @_counted("--sequence", 4096, "Tokens of a sequence.")
@@ -95,6 +126,15 @@ def _room(is_forced: bool) -> Room:
 )
 @_counted("--buckets", 4, "In how many parts gradients leave during the last backward pass.")
 @click.option(
+    "--recompute", is_flag=True, help="Make each forward pass again before its backward pass."
+)
+@click.option(
+    "--gpu-memory-gb",
+    type=Finite(min=0.001),
+    metavar="GB",
+    help="Refuse what does not fit into a GPU's memory, with ZeRO's first stage.",
+)
+@click.option(
     "--scale",
     type=click.IntRange(1),
     metavar="N",
@@ -108,6 +148,9 @@ def from_model(
     gpus: int,
     dp: int | None,
     scale: int | None,
+    server: int | None,
+    token_servers: int | None,
+    gpu_memory_gb: float | None,
     force: bool,
     **options: Any,
 ) -> None:
@@ -125,12 +168,15 @@ def from_model(
             data=dp or max(gpus // (tp * pp), 1),
             experts=options.pop("ep"),
             scale=scale or 1,
+            server=server or 0,
+            token_servers=token_servers or 0,
             **options,
         )
         if step.ranks != gpus:
             raise TrafficError(f"tp {tp} x pp {pp} x dp {step.data} are not {gpus} GPUs")
 
         graph = training_graph(model, step, _room(force))
+        needed = fitting(model, step, gpu_memory_gb)
         if scale is None:
             step = replace(step, scale=_scale(graph))
             graph = training_graph(model, step, _room(force))
@@ -141,7 +187,8 @@ def from_model(
             f"tp {tp} x pp {pp} x dp {step.data}, ep {step.experts}, {step.batch} sequences of "
             f"{step.sequence} tokens"
         )
-        _keep(output, graph, About(said, gpus, gpus_per_server=tp, scale=step.scale))
+        _keep(output, graph, About(said, gpus, step.gpus_per_server, step.scale))
+        click.echo(needed)
 
 
 def _scale(graph: Graph) -> int:

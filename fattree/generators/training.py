@@ -1,14 +1,16 @@
 """One training step of a model on many GPUs, as a graph of transfers and computations.
 
-Ranks are numbered tensor first, then data, then pipeline: rank = t + T (d + D p). A server has as
-many GPUs as tensor parallelism, which does not leave it. Per microbatch of b sequences of s tokens,
+Ranks are numbered tensor first, then data, then pipeline: rank = t + T (d + D p). A server has G
+GPUs, those of one or more replicas of a stage: tensor parallelism does not leave it. What stays in
+a server takes NVLink's time and no fabric. Per microbatch of b sequences of s tokens,
 and layer, with L layers in all and hidden size h:
 
     forward work    2 b s (active weights) + 2 b s**2 (heads' dimensions): a multiplication and an
                     addition for every weight that a token meets, and for every earlier token (half
                     of all, as attention is causal) its score and its value (Kaplan et al. 2020;
                     Narayanan et al. 2021, appendix)
-    backward work   twice that: gradients of inputs and of weights; hence 6 N D in all
+    backward work   twice that: gradients of inputs and of weights; hence 6 N D in all, with
+                    recomputation 8 N D, and exchanges of experts once more
     tensor          an all-reduce of 2 b s h bytes, twice forward and twice backward (Shoeybi et al.
                     2019), by ring in the server: 2 (T - 1) / T of it over NVLink, as time
     pipeline        2 b s h / T bytes from each rank to that of the next stage: scattered before,
@@ -16,10 +18,14 @@ and layer, with L layers in all and hidden size h:
                     (1F1B, PipeDream-Flush)
     experts         b s / T tokens of each rank, each to its `chosen` experts, spread evenly over
                     the E ranks of its group: there (dispatch) and back (combine), forward and
-                    backward (GShard, Lepikhin et al. 2020)
+                    backward (GShard, Lepikhin et al. 2020). With at most M servers a token
+                    (DeepSeek-V3 2024, 3.2.2) it goes to each of these once, to the GPU of its own
+                    place, and by NVLink to its experts: M h (1 + 2) bytes a layer and token with
+                    a dispatch of 1 byte a number
     data            a reduce-scatter of the stage's gradients and an all-gather of its weights, by
                     ring (ZeRO, Rajbhandari et al. 2020): dense ones among all D ranks, experts'
-                    among the D / E that hold the same ones
+                    among the D / E that hold the same ones; with several of these in a server,
+                    first or last among them, by NVLink, each with its part between servers
 
 The exchanges of all layers of a stage with experts are one dispatch and one combine a pass: as many
 bytes, fewer and larger messages. The last backward pass is cut in `buckets`: the gradients of each
@@ -27,7 +33,7 @@ are on their way while the next are computed. `scale` divides all bytes and all 
 are those of the step divided by it, but for latencies.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fattree.demand.workloads.graph import Graph, longest_ps, refuse_many
@@ -46,7 +52,11 @@ BACKWARD = 2
 class Step:
     """How a model is spread and what a GPU does; `batch` is in sequences, of all replicas.
 
-    `teraflops` is what a GPU makes of its peak, `nvlink_gbs` GB/s in one direction.
+    `teraflops` is what a GPU makes of its peak, `nvlink_gbs` GB/s in one direction. `server` is how
+    many GPUs one has (0: as many as tensor parallelism). A token's experts are on at most
+    `token_servers` servers (0: on any, and the token goes to each expert by itself).
+    `dispatch_bytes` and `gradient_bytes` are those of a number on its way. With `recompute` a
+    backward pass makes its forward pass again before.
     """
 
     tensor: int = 1
@@ -60,6 +70,11 @@ class Step:
     nvlink_gbs: float = 450
     buckets: int = 4
     scale: int = 1
+    server: int = 0
+    token_servers: int = 0
+    dispatch_bytes: int = BYTES
+    gradient_bytes: int = BYTES
+    recompute: bool = False
 
     @property
     def ranks(self) -> int:
@@ -71,6 +86,26 @@ class Step:
         """Return how many microbatches a replica has."""
         return self.batch // (self.data * self.microbatch)
 
+    @property
+    def gpus_per_server(self) -> int:
+        """Return how many GPUs a server has."""
+        return self.server or self.tensor
+
+    @property
+    def replicas_per_server(self) -> int:
+        """Return how many replicas of a stage a server has."""
+        return self.gpus_per_server // self.tensor
+
+    @property
+    def expert_servers(self) -> int:
+        """Return over how many servers a group of experts is spread."""
+        return max(self.experts // self.replicas_per_server, 1)
+
+    def layers(self, model: Model, stage: int) -> tuple[int, int]:
+        """Return the first layer of a stage, and that behind its last."""
+        first, end = (at * model.layers // self.pipeline for at in (stage, stage + 1))
+        return first, end
+
     def rank(self, tensor: int, data: int, stage: int) -> int:
         """Return a GPU's number."""
         return tensor + self.tensor * (data + self.data * stage)
@@ -78,11 +113,17 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What a rank of a pipeline stage does in a pass, and has to tell, as ps and bytes (scaled)."""
+    """What a rank of a pipeline stage does in a pass, and has to tell, as ps and bytes (scaled).
+
+    `exchanges` are the bytes of dispatch and combine to each other rank, or to each of its place in
+    other servers; `exchange_ps` is the time that both take in servers. `dense` and `expert` are
+    the bytes of weights.
+    """
 
     forward_ps: int
     activation: int
-    exchange: int
+    exchanges: tuple[int, int]
+    exchange_ps: int
     dense: int
     expert: int
 
@@ -97,11 +138,34 @@ def check(model: Model, step: Step) -> None:
         if whole % part or whole < part:
             raise TrafficError(f"{whole} cannot be divided by {part}: {what}")
 
+    if max(step.experts, step.token_servers) > 1 and not model.experts:
+        raise TrafficError("--ep and --token-servers: this model has no experts")
+
+    _check_servers(model, step)
     if step.pipeline > model.layers:
         raise TrafficError(f"{model.layers} layers are too few for {step.pipeline} stages")
 
-    if step.experts > 1 and not model.experts:
-        raise TrafficError("--ep: this model has no experts")
+
+def _check_servers(model: Model, step: Step) -> None:
+    server, replicas = step.gpus_per_server, step.replicas_per_server
+    if server % step.tensor or (step.tensor * step.data) % server:
+        raise TrafficError(
+            f"servers of {server} GPUs: must have whole replicas (tp {step.tensor}) of one stage "
+            f"(tp {step.tensor} x dp {step.data})"
+        )
+
+    if step.experts % replicas and replicas % step.experts:
+        raise TrafficError(
+            f"experts over {step.experts} replicas, of which a server has {replicas}: "
+            "one must be a multiple of the other"
+        )
+
+    most = min(step.expert_servers, model.chosen)
+    if step.token_servers > most:
+        raise TrafficError(
+            f"a token cannot go to {step.token_servers} servers: its {model.chosen} experts are "
+            f"spread over {step.expert_servers}"
+        )
 
 
 def stages(model: Model, step: Step) -> list[Stage]:
@@ -110,8 +174,7 @@ def stages(model: Model, step: Step) -> list[Stage]:
 
 
 def _stage(model: Model, step: Step, number: int) -> Stage:
-    first, end = (at * model.layers // step.pipeline for at in (number, number + 1))
-    layers = range(first, end)
+    layers = range(*step.layers(model, number))
     share = len(layers)
     sparse = len(model.sparse.intersection(layers))
     tokens = step.microbatch * step.sequence
@@ -127,17 +190,36 @@ def _stage(model: Model, step: Step, number: int) -> Stage:
     ends = (number == 0) + (is_last and (model.embeddings > 1 or step.pipeline > 1))
     dense = share * model.attention + (share - sparse) * model.feed_forward
     dense += sparse * (model.shared + model.router) + ends * model.embedding
-    moved = tokens * model.hidden * BYTES / step.tensor
+    moved = tokens * model.hidden / step.tensor
     scale = step.scale
+    ways = [_exchanged(model, step, sparse * moved * size) for size in (step.dispatch_bytes, BYTES)]
     return Stage(
         forward_ps=round(seconds * PS_PER_SECOND / scale),
-        activation=_scaled(moved, scale),
-        exchange=_scaled(sparse * model.chosen * moved / step.experts, scale) if sparse else 0,
+        activation=_scaled(moved * BYTES, scale),
+        exchanges=(_scaled(ways[0][0], scale), _scaled(ways[1][0], scale)),
+        exchange_ps=round(
+            sum(inside for _, inside in ways) / (step.nvlink_gbs * 1e9) * PS_PER_SECOND / scale
+        ),
         dense=_scaled(dense * BYTES / step.tensor, scale),
         expert=_scaled(
             sparse * model.experts * model.expert * BYTES / (step.experts * step.tensor), scale
         ),
     )
+
+
+def _exchanged(model: Model, step: Step, moved: float) -> tuple[float, float]:
+    """Return the bytes of one exchange to each rank of other servers, and those inside a server.
+
+    `moved` are those of a rank's tokens, each once. With a limit of servers a rank has one partner
+    in each of them.
+    """
+    replicas = min(step.replicas_per_server, step.experts)
+    each = model.chosen * moved / step.experts
+    if not step.token_servers:
+        return each, each * (replicas - 1)
+
+    inside = model.chosen * moved * (replicas - 1) / replicas
+    return step.token_servers * moved / step.expert_servers, inside
 
 
 def _scaled(size: float, scale: int) -> int:
@@ -215,23 +297,25 @@ class _Training:
                 arrived = self._arrived.pop((is_forward, number, rank), None)
                 self._last[rank] += [] if arrived is None else [arrived]
 
-            time_ps = work.forward_ps * (1 if is_forward else BACKWARD)
-            self._compute(group, time_ps, work.exchange, is_last)
+            if self._step.recompute and not is_forward:
+                self._compute(group, work.forward_ps + work.exchange_ps, work.exchanges, False)
+
+            time_ps = work.forward_ps * (1 if is_forward else BACKWARD) + work.exchange_ps
+            self._compute(group, time_ps, work.exchanges, is_last)
             for rank in group:
                 self._hand_on(rank, stage, is_forward, number)
 
-    def _compute(self, group: list[int], time_ps: int, exchange: int, is_last: bool) -> None:
+    def _compute(
+        self, group: list[int], time_ps: int, exchanges: tuple[int, int], is_last: bool
+    ) -> None:
         """Add a pass's computations: with experts in three parts, around dispatch and combine."""
         builder = self._builder
-        if exchange and len(group) > 1:
-            for _ in range(2):
+        if any(exchanges) and len(group) > 1:
+            for size in exchanges:
                 for rank in group:
                     self._last[rank] = [builder.compute(rank, time_ps // 3, self._last[rank])]
 
-                after = [self._last[rank] for rank in group]
-                ends = builder.collective("all_to_all", "direct", group, exchange, after)
-                for rank, end in zip(group, ends, strict=True):
-                    self._last[rank] = [end]
+                self._send_tokens(group, size)
 
             time_ps -= 2 * (time_ps // 3)
 
@@ -243,6 +327,48 @@ class _Training:
                 self._last[rank] = [builder.compute(rank, part_ps, self._last[rank])]
                 if is_last:
                     self._gradients[rank].append(list(self._last[rank]))
+
+    def _send_tokens(self, group: list[int], size: int) -> None:
+        """Add one exchange of a group's tokens: what leaves servers, all at once."""
+        servers = self._servers(group)
+        if len(servers) < len(group) and not self._step.token_servers:
+            self._send_between(servers, size)
+            return
+
+        # In each server one partner, or all others where a server has one of the group.
+        for ranks in zip(*servers, strict=True):
+            after = [self._last[rank] for rank in ranks]
+            ends = self._builder.collective("all_to_all", "direct", ranks, size, after)
+            for rank, end in zip(ranks, ends, strict=True):
+                self._last[rank] = [end]
+
+    def _send_between(self, servers: list[list[int]], size: int) -> None:
+        """Add messages between all ranks of different servers."""
+        involved: dict[int, list[int]] = {rank: [] for server in servers for rank in server}
+        pairs = (
+            (source, destination)
+            for here in servers
+            for there in servers
+            if here is not there
+            for source in here
+            for destination in there
+        )
+        for source, destination in pairs:
+            sent = self._builder.send(source, destination, size, self._last[source])
+            involved[source].append(sent)
+            involved[destination].append(sent)
+
+        for rank, nodes in involved.items():
+            if nodes:
+                self._last[rank] = [self._builder.compute(rank, 0, nodes)]
+
+    def _servers(self, ranks: list[int]) -> list[list[int]]:
+        """Return ranks by server."""
+        found: dict[int, list[int]] = {}
+        for rank in ranks:
+            found.setdefault(rank // self._step.gpus_per_server, []).append(rank)
+
+        return list(found.values())
 
     def _hand_on(self, rank: int, stage: int, is_forward: bool, number: int) -> None:
         step = self._step
@@ -266,15 +392,40 @@ class _Training:
                     self._exchange(ranks, size)
 
     def _exchange(self, ranks: list[int], size: int) -> None:
-        part = -(-size // self._step.buckets)
-        reduced: list[list[int]] = [[] for _ in ranks]
-        for bucket in range(self._step.buckets):
-            after = [self._gradients[rank][bucket] for rank in ranks]
-            ends = self._builder.collective("reduce_scatter", "ring", ranks, part, after)
-            for rank, end in enumerate(ends):
-                reduced[rank].append(end)
+        """Add the exchange of one part's gradients and weights, of `size` bytes of weights."""
+        step = self._step
+        servers = self._servers(ranks)
+        beside = len(servers[0])
+        part = -(-size * step.gradient_bytes // (BYTES * step.buckets))
+        reduced: dict[int, list[int]] = {rank: [] for rank in ranks}
+        for bucket in range(step.buckets):
+            for rank in ranks if beside > 1 else ():
+                self._gradients[rank][bucket] = [
+                    self._inside(rank, part, beside, self._gradients[rank][bucket])
+                ]
 
-        self._builder.collective("all_gather", "ring", ranks, size, reduced)
+            for rail in zip(*servers, strict=True):
+                after = [self._gradients[rank][bucket] for rank in rail]
+                ends = self._between("reduce_scatter", rail, -(-part // beside), after)
+                for rank, end in zip(rail, ends, strict=True):
+                    reduced[rank].append(end)
+
+        for rail in zip(*servers, strict=True):
+            after = [reduced[rank] for rank in rail]
+            ends = self._between("all_gather", rail, -(-size // beside), after)
+            for rank, end in zip(rail, ends, strict=True):
+                if beside > 1:
+                    self._inside(rank, size, beside, [end])
+
+    def _between(
+        self, matrix: str, ranks: Sequence[int], size: int, after: list[list[int]]
+    ) -> list[int]:
+        return self._builder.collective(matrix, "ring", ranks, size, after)
+
+    def _inside(self, rank: int, size: int, beside: int, after: list[int]) -> int:
+        """Add the time that a server's part of a reduce-scatter or all-gather takes: NVLink's."""
+        seconds = (beside - 1) / beside * size / (self._step.nvlink_gbs * 1e9)
+        return self._builder.compute(rank, round(seconds * PS_PER_SECOND), after)
 
 
 def computation_ps(graph: Graph) -> int:

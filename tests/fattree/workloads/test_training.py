@@ -1,11 +1,13 @@
 """Training steps: work and bytes as the papers' formulas."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from fattree.errors import TrafficError
+from fattree.generators.model import Model
 from fattree.generators.training import (
     Step,
     computation_ps,
@@ -13,7 +15,7 @@ from fattree.generators.training import (
     stages,
     training_graph,
 )
-from tests.fattree.workloads.models import LLAMA_405B, SMALL, model_of
+from tests.fattree.workloads.models import DEEPSEEK_V3, LLAMA_405B, SMALL, model_of
 
 
 def test_a_step_is_six_times_weights_times_tokens_and_attention(tmp_path: Path) -> None:
@@ -64,6 +66,113 @@ def test_bytes_of_experts(tmp_path: Path) -> None:
     assert sent.sum() == pytest.approx(8 * exchanged + 2 * 2 * dense, rel=1e-2)
 
 
+# DeepSeek-V3 2024, 3.1: experts over 64 GPUs of 8 nodes, no tensor parallelism.
+ON_NODES = Step(data=64, experts=64, batch=64, sequence=64, server=8, dispatch_bytes=1)
+OF_NODES = Step(
+    data=64, experts=64, batch=64, sequence=64, server=8, dispatch_bytes=1, token_servers=4
+)
+
+
+def sent_a_token(model: Model, step: Step) -> float:
+    """Return the bytes on the fabric of one token, in one layer with experts, in one pass."""
+    graph = training_graph(model, step)
+    # Experts have no other replica: without what the dense parts' rings send, experts are left.
+    rings = training_graph(model, replace(step, experts=step.data, sequence=0)).size.sum()
+    tokens = step.batch * step.sequence
+    return float((graph.size.sum() - rings) / tokens / len(model.sparse) / 2)
+
+
+def test_a_token_goes_to_its_servers_once(tmp_path: Path) -> None:
+    model = model_of(tmp_path, DEEPSEEK_V3)
+    # 4 nodes, 7168 numbers of 1 byte there and 2 back: 86 KB, of which an eighth is the own node's.
+    limited = sent_a_token(model, OF_NODES)
+    assert limited == pytest.approx(4 * 7168 * 3 * 7 / 8, rel=1e-3)
+    # Without a limit to each of 8 experts by itself.
+    assert sent_a_token(model, ON_NODES) == pytest.approx(8 * 7168 * 3 * 7 / 8, rel=1e-3)
+    # As all parts of a GPU's node were on the fabric, and of 2 bytes: 229 KB.
+    plain = replace(ON_NODES, server=0, dispatch_bytes=2)
+    assert sent_a_token(model, plain) == pytest.approx(229_376 * 63 / 64, rel=1e-3)
+
+
+def test_a_token_goes_to_as_many_servers_as_have_experts(tmp_path: Path) -> None:
+    model = model_of(tmp_path, DEEPSEEK_V3)
+    with pytest.raises(
+        TrafficError, match="cannot go to 9 servers: its 8 experts are spread over 8"
+    ):
+        training_graph(model, replace(OF_NODES, token_servers=9))
+
+
+def test_groups_of_experts_and_servers_must_go_together(tmp_path: Path) -> None:
+    model = model_of(tmp_path, {**SMALL, "num_experts": 6, "num_experts_per_tok": 2})
+    with pytest.raises(TrafficError, match="experts over 3 replicas, of which a server has 2"):
+        training_graph(model, Step(data=6, experts=3, batch=6, server=2))
+
+
+def test_what_stays_in_a_server_takes_nvlinks_time(tmp_path: Path) -> None:
+    model = model_of(tmp_path, DEEPSEEK_V3)
+    (inside,) = stages(model, OF_NODES)
+    # 8 experts, of which an eighth is at the GPU that the token has come to; 58 layers.
+    moved = 58 * 64 * 8 * 7168 * 3 * 7 / 8
+    assert inside.exchange_ps == pytest.approx(moved / 450e9 * 1e12)
+    # Experts in one server send nothing on the fabric.
+    alone = Step(data=8, experts=8, batch=8, sequence=64, server=8)
+    assert training_graph(model, alone).size.sum() == 0
+    assert stages(model, alone)[0].exchange_ps > 0
+
+
+def test_no_message_stays_in_a_server(tmp_path: Path) -> None:
+    config = {**SMALL, "num_local_experts": 16, "num_experts_per_tok": 2}
+    model = model_of(tmp_path, config)
+    for step in (
+        Step(data=16, experts=16, batch=16, sequence=10, server=4),
+        Step(data=16, experts=2, batch=16, sequence=10, server=4, token_servers=1),
+        Step(tensor=2, data=8, experts=8, batch=8, sequence=10, server=4, token_servers=2),
+        Step(tensor=2, pipeline=2, data=8, experts=4, batch=8, sequence=10, server=8),
+    ):
+        graph = training_graph(model, step)
+        sent = graph.size > 0
+        servers = graph.source[sent] // step.server, graph.destination[sent] // step.server
+        assert (servers[0] != servers[1]).all()
+
+
+def test_rings_between_servers_carry_a_part_of_each_gpu(tmp_path: Path) -> None:
+    model = model_of(tmp_path, SMALL)
+    step = Step(data=16, batch=16, server=4, buckets=1, nvlink_gbs=1e-3)
+    graph = training_graph(model, step)
+    # A quarter each, by rings of 4 servers: 3 quarters of it, twice, of 16 ranks.
+    weights = 2 * model.parameters
+    assert graph.size.sum() == pytest.approx(16 * 2 * 3 / 4 * weights / 4, rel=1e-3)
+    # In a server 3 quarters of all, before and after, at 1 MB/s.
+    inside = np.sort(graph.compute_ps)[-32:]
+    assert inside == pytest.approx(3 / 4 * weights / 1e6 * 1e12, rel=1e-3)
+
+
+def test_recomputation_makes_a_third_more_work(tmp_path: Path) -> None:
+    model = model_of(tmp_path, SMALL)
+    usual, again = (
+        computation_ps(training_graph(model, Step(batch=3, recompute=recompute)))
+        for recompute in (False, True)
+    )
+    # 8 N D in the place of 6 N D.
+    assert again / usual == pytest.approx(4 / 3, rel=1e-4)
+
+
+def test_recomputation_exchanges_tokens_once_more(tmp_path: Path) -> None:
+    model = model_of(tmp_path, {**SMALL, "num_experts": 4, "num_experts_per_tok": 2})
+    usual, again = (
+        training_graph(model, Step(data=4, experts=4, batch=4, recompute=recompute)).size
+        for recompute in (False, True)
+    )
+    # Exchanges are the largest messages of this step.
+    assert (again == again.max()).sum() == 3 / 2 * (usual == usual.max()).sum()
+
+
+def test_gradients_of_four_bytes(tmp_path: Path) -> None:
+    model = model_of(tmp_path, SMALL)
+    graph = training_graph(model, Step(data=4, batch=4, buckets=1, gradient_bytes=4))
+    assert graph.size.sum() == pytest.approx(4 * 3 / 4 * (4 + 2) * model.parameters, rel=1e-3)
+
+
 @pytest.mark.parametrize(("stage", "count"), [(0, 5), (1, 5), (3, 5), (0, 2), (3, 1)])
 def test_a_stage_takes_every_microbatch_once_each_way(stage: int, count: int) -> None:
     order = list(one_forward_one_backward(stage, 4, count))
@@ -101,6 +210,9 @@ def test_a_scale_divides_bytes_and_computations(tmp_path: Path) -> None:
         (Step(pipeline=5, batch=4), "4 layers are too few for 5 stages"),
         (Step(data=4, experts=3, batch=4), "4 cannot be divided by 3: the replicas"),
         (Step(data=4, experts=2, batch=4), "this model has no experts"),
+        (Step(data=4, batch=4, token_servers=2), "--token-servers: this model has no experts"),
+        (Step(tensor=2, data=4, batch=4, server=3), "servers of 3 GPUs: must have whole replicas"),
+        (Step(data=4, batch=4, server=8), "servers of 8 GPUs: must have whole replicas"),
     ],
 )
 def test_what_cannot_be_spread_is_refused(tmp_path: Path, step: Step, message: str) -> None:

@@ -1,0 +1,63 @@
+"""A step's memory: published sizes of ZeRO, and of activations."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fattree.errors import TrafficError
+from fattree.generators.training import Step
+from fattree.generators.training_memory import fitting, memory
+from tests.fattree.workloads.models import LLAMA_405B, SMALL, model_of
+
+# GPT-3's, of matrices 4 h wide without a gate.
+GPT = {
+    "model_type": "gpt_neox",
+    "hidden_size": 12288,
+    "num_hidden_layers": 96,
+    "num_attention_heads": 96,
+    "intermediate_size": 4 * 12288,
+    "vocab_size": 51200,
+}
+
+
+@pytest.mark.parametrize(("replicas", "bytes_each"), [(64, 31.4 / 7.5), (1, 120 / 7.5)])
+def test_states_are_those_of_zeros_first_stage(
+    tmp_path: Path, replicas: int, bytes_each: float
+) -> None:
+    # Rajbhandari et al. 2020, figure 1: 7.5 billion parameters take 31.4 GB on 64 GPUs, else 120.
+    model = model_of(tmp_path, SMALL)
+    (found,) = memory(model, Step(data=replicas, batch=replicas))
+    assert found.states / model.parameters == pytest.approx(bytes_each, rel=2e-3)
+
+
+def test_activations_are_those_of_korthikanti(tmp_path: Path) -> None:
+    model = model_of(tmp_path, GPT)
+    step = Step(tensor=8, pipeline=8, batch=64, sequence=2048)
+    first, *_, last = memory(model, step)
+    # 34 s b h / t a layer; the first stage has as many microbatches under way as there are stages.
+    assert first.activations == pytest.approx(34 * 2048 * 12288 * 96 / 8, rel=1e-3)
+    assert first.activations == pytest.approx(8 * last.activations)
+    again = memory(model, replace(step, recompute=True))[0]
+    assert again.activations == pytest.approx(2 * 2048 * 12288 * 96 / 8)
+
+
+def test_experts_states_are_shared_by_those_that_hold_them(tmp_path: Path) -> None:
+    model = model_of(tmp_path, {**SMALL, "num_experts": 8, "num_experts_per_tok": 2})
+    experts = 4 * 8 * model.expert
+    dense = model.parameters - experts
+    (found,) = memory(model, Step(data=8, experts=4, batch=8))
+    wanted = dense * (4 + 12 / 8) + experts / 4 * (4 + 12 / 2)
+    assert found.states == pytest.approx(wanted, rel=1e-3)
+
+
+def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
+    model = model_of(tmp_path, LLAMA_405B)
+    step = Step(tensor=8, pipeline=16, data=8, batch=128, sequence=8192, scale=64)
+    assert "GB of a GPU's memory (stage 1)" in fitting(model, step, 140)
+    with pytest.raises(
+        TrafficError, match=r"there are 80: more --tp, --pp or --ep, or --recompute"
+    ):
+        fitting(model, step, 80)
+
+    assert fitting(model, replace(step, recompute=True), 80)
