@@ -85,3 +85,18 @@ def test_a_browser_finds_all_that_pages_want(site: Path, browser: Any) -> None: 
 
     severe = [line for line in browser.get_log("browser") if line["level"] == "SEVERE"]
     assert [line["message"] for line in severe if "file://" in line["message"]] == []
+
+
+@pytest.mark.slow
+@needs_browser
+def test_search_finds_pages_from_a_folder(site: Path, browser: Any) -> None:  # noqa: F811
+    browser.get((site / "index.html").as_uri() + "?q=flowlets")
+
+    def found(_: object) -> list[str]:
+        links = browser.find_elements("css selector", ".md-search-result__link")
+        return [link.get_attribute("href") for link in links]
+
+    from selenium.webdriver.support.wait import WebDriverWait
+
+    links = WebDriverWait(browser, 60).until(found)
+    assert any("your-own-load-balancer.html" in link for link in links)
