@@ -28,7 +28,7 @@ from fattree.texts.experiment_file import agent_packet_settings, host_rule_setti
 from fattree.texts.sweep_file import load_sweep
 from hostagent.own_rule import scenario_rule
 from hostagent.rules import refuse_unable_hosts
-from sim.arrays.network import refuse_unsupported
+from sim.arrays.network import is_plain, refuse_unsupported
 from sim.cli import (
     THREADS,
     FilePath,
@@ -138,8 +138,8 @@ def ready(
         else:
             refuse_unable_hosts(scenario)
 
-    if is_here and any(scenario.program is None for scenario in scenarios):
-        prepare()
+    if is_here:
+        prepare_kernels(scenarios)
 
     programmed = [scenario for scenario in scenarios if scenario.program is not None]
     if not programmed:
@@ -164,6 +164,12 @@ def ready(
     named = {str(each.program) for each in programmed} - {BUILT_IN}
     files = {program: packed(Path(program)) for program in named}
     return partial(simulated.simulate, threads=threads, flows=flows, programs=files)
+
+
+def prepare_kernels(scenarios: Iterable[Scenario]) -> None:
+    """Compile the kernels of those scenarios that run no program, or load them."""
+    for plain in {is_plain(each) for each in scenarios if each.program is None}:
+        prepare(is_plain=plain)
 
 
 def write_flows(

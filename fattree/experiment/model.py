@@ -329,7 +329,10 @@ class Scenario(Settings):
 
     def link_bps(self, level: Level, share: float = 1) -> int:
         """Return the rate in bit/s of a link of a level that carries a share of it."""
-        return max(1, round(self.rates_bps[level] * Fraction(str(share))))
+        rate_bps = self.rates_bps[level]
+        # A share is a decimal, exact in a fraction; a run asks for whole links mostly, and often.
+        carried_bps = rate_bps if share == 1 else round(rate_bps * Fraction(str(share)))
+        return max(1, carried_bps)
 
     def tx_ps(self, size: int, level: Level = Level.HOST, share: float = 1) -> int:
         """Return how long `size` bytes occupy a link that carries a share of its rate."""

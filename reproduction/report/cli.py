@@ -218,7 +218,8 @@ def simulate(figures: Sequence[Figure], asked: Asked, folder: Path, machines: Ma
     """Run what the figures need and the stores lack; return how many runs that were."""
     # Compiled here, once: processes that start together would each compile the engine.
     if machines.scheduler is None:
-        prepare()
+        for is_plain in (True, False):
+            prepare(is_plain=is_plain)
 
     with reporting() as progress:
         return compute(batches(figures, asked, folder), machines, progress)

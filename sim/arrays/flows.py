@@ -37,6 +37,9 @@ def hosts_of(tree: FatTree, flows: Traffic) -> Records:
     # Data come first, as if an ACK had just been sent.
     hosts.last_was_ack = 1
     hosts.timer_ps = NEVER
+    # Hosts are numbered edge by edge, and are the lower ports of edges.
+    edge, index = np.divmod(np.arange(tree.hosts), tree.hosts_per_edge)
+    hosts.towards = edge * len(tree.ports(0)) + index
     is_sent = flows.packets > 0
     for first, kind in (("heap_first", is_sent), ("timer_first", ~is_sent)):
         hosts[first] = offsets(np.bincount(flows.source[kind], minlength=tree.hosts))[:-1]

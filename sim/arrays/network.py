@@ -14,7 +14,6 @@ from fattree.experiment.model import Scenario
 from fattree.routes.failures import Timeline, timeline
 from fattree.routes.rates import rho_max
 from fattree.routes.wecmp import LinkState
-from fattree.shape.topology import Level
 from hostagent.rules import refuse_unable_hosts, rules
 from hostagent.transports.state import NEVER, Recovery, Rules
 from sim.arrays.flows import flows_of, hosts_of, label_hashes, pointers_of
@@ -24,6 +23,7 @@ from sim.arrays.wiring import (
     grown,
     inputs_of,
     links_of,
+    passages_of,
     place_lists,
     place_losses,
     place_outages,
@@ -31,6 +31,7 @@ from sim.arrays.wiring import (
     placed_switches,
     switches_of,
 )
+from sim.kernels.plain import features
 from sim.kernels.state import (
     CHUNK,
     COUNTERS,
@@ -124,22 +125,31 @@ def build_for_program(scenario: Scenario) -> Network:
     links = LinkState.without(scenario.tree, events.first_routes, events.first_slow)
     routes = waypoint_routes(scenario, flows, links)
 
+    world = _world(
+        scenario,
+        flows,
+        events,
+        pairs,
+        rate=rate,
+        constants=constants,
+        switches=switches,
+        cells=0,
+    )
     return Network(
         scenario,
         flows,
-        _world(
-            scenario,
-            flows,
-            events,
-            pairs,
-            rate=rate,
-            constants=constants,
-            switches=switches,
-            cells=0,
-        ),
+        # One form of the kernels around programs, which do all: to compile another takes long.
+        world._replace(features=world.features or 0),
         routes=(Epoch(0, routes),),
         events=events,
     )
+
+
+def is_plain(scenario: Scenario) -> bool:
+    """Return whether most runs' kernels are enough for a scenario (`sim.kernels.plain`)."""
+    # How fast hosts are plays no part in it.
+    constants = _constants(scenario, traffic.Nic(data_ps=0, ack_ps=0, between_ps=0))
+    return features(constants, rules(scenario)) is None
 
 
 def refuse_unsupported(scenario: Scenario) -> None:
@@ -209,6 +219,7 @@ def _world(
         pool=pool,
         links=links,
         ledgers=ledgers,
+        passages=passages_of(scenario),
         inputs=inputs_of(tree),
         outages=place_outages(tree, events, links, ledgers),
         paces=place_paces(scenario, ledgers),
@@ -221,6 +232,7 @@ def _world(
         hash_low=low,
         hash_high=high,
         counters=counters,
+        features=features(constants, shared),
     )
 
 
@@ -258,12 +270,9 @@ def _own_rule(scenario: Scenario, shared: Rules, flows: Flows) -> OwnRule:
 
 def _constants(scenario: Scenario, nic: traffic.Nic) -> Constants:
     tree = scenario.tree
-    gap = scenario.packets.gap_bytes
     size = scenario.threshold_bytes
-    data_ps = _by_level(scenario, scenario.data_bytes)
-    ack_ps = _by_level(scenario, scenario.ack_bytes)
     # The shortest packet on one hop: nothing that is handled in a window arrives in it.
-    hops_ps = map(sum, zip(scenario.latencies_ps, map(min, data_ps, ack_ps), strict=True))
+    hops_ps = (passages_of(scenario).latency_ps + passages_of(scenario).sending_ps).tolist()
     percent = scenario.ecn_percent
     # Percentages are decimals: exact in fractions, so that thresholds do not depend on rounding. A
     # queue reaches a bin at its threshold, hence the ceiling; it is marked above, hence the floor.
@@ -288,14 +297,10 @@ def _constants(scenario: Scenario, nic: traffic.Nic) -> Constants:
         switches=tree.switches,
         hosts=tree.hosts,
         machines=tree.machines,
-        latency_ps=scenario.latencies_ps,
+        planes=tree.planes,
         window_ps=min(*hops_ps, LONGEST_WINDOW_PS),
         data_bytes=scenario.data_bytes,
-        data_ps=data_ps,
-        data_slot_ps=_by_level(scenario, scenario.data_bytes + gap),
         ack_bytes=scenario.ack_bytes,
-        ack_ps=ack_ps,
-        ack_slot_ps=_by_level(scenario, scenario.ack_bytes + gap),
         nic_data_ps=nic.data_ps,
         nic_ack_ps=nic.ack_ps,
         nic_between_ps=nic.between_ps,
@@ -311,15 +316,6 @@ def _constants(scenario: Scenario, nic: traffic.Nic) -> Constants:
         is_shared=int(scenario.load_balancer.rr_pointer == "shared"),
         is_lossy=int(bool(scenario.failures.losses)),
         is_slowed=int(bool(scenario.failures.degraded)),
-    )
-
-
-def _by_level(scenario: Scenario, size: int) -> tuple[int, int, int]:
-    """Return how long so many bytes hold a link of each level."""
-    return (
-        scenario.tx_ps(size, Level.HOST),
-        scenario.tx_ps(size, Level.EDGE_AGG),
-        scenario.tx_ps(size, Level.AGG_CORE),
     )
 
 

@@ -17,10 +17,7 @@ from fattree.routes.southbound import agg_bundles, core_bundles
 from fattree.routes.waypoints import starts, waypoints
 from fattree.routes.wecmp import LinkState
 from fattree.shape.topology import FatTree
-from sim.kernels.state import (
-    Int64,
-    Routes,
-)
+from sim.kernels.state import GROUP, Int64, Records, Routes, records
 
 # These compare uplinks, so they look weights up; to the others a schedule's repetitions are enough.
 WEIGHED = (Chooser.SHORTEST, Chooser.BINNED, Chooser.ROTATION_SHORTEST_START)
@@ -34,9 +31,7 @@ def waypoint_routes(scenario: Scenario, flows: Traffic, links: LinkState) -> Rou
     return Routes(
         groups=empty.astype(np.int32),
         first_group=empty,
-        group_schedule=empty,
-        group_start=np.zeros((0, 2), dtype=np.int32),
-        schedule_offset=empty,
+        group_table=records(0, GROUP),
         slots=empty.astype(np.uint8),
         weights=np.zeros((0, scenario.tree.most_uplinks), dtype=np.uint8),
         waypoint_row=row,
@@ -108,7 +103,6 @@ class Pairs:
 def routes_of(scenario: Scenario, table: Forwarding, links: LinkState, pairs: Pairs) -> Routes:
     """Return what switches and Host DR's hosts choose from."""
     tree = scenario.tree
-    switch = np.repeat(np.arange(tree.first_core), np.diff(table.first_group))
     row, start, offset, steps = _waypoints(scenario, links, pairs)
     below_aggs = agg_bundles(tree, links)
     below_cores = core_bundles(tree, links)
@@ -116,10 +110,7 @@ def routes_of(scenario: Scenario, table: Forwarding, links: LinkState, pairs: Pa
     return Routes(
         groups=np.concatenate([table.edge_group.ravel(), table.agg_group.ravel()]),
         first_group=table.first_group,
-        # From a switch's own numbers to those of all switches.
-        group_schedule=table.first_schedule[switch] + table.group_schedule,
-        group_start=table.group_start,
-        schedule_offset=table.schedule_offset,
+        group_table=_group_table(tree, table),
         slots=table.slots,
         weights=_schedule_weights(table),
         waypoint_row=row,
@@ -131,6 +122,20 @@ def routes_of(scenario: Scenario, table: Forwarding, links: LinkState, pairs: Pa
         core_members=below_cores.members,
         core_counts=below_cores.counts,
     )
+
+
+def _group_table(tree: FatTree, table: Forwarding) -> Records:
+    """Return all switches' groups; what unused ones have means nothing."""
+    # From a switch's own numbers to those of all switches.
+    switch = np.repeat(np.arange(tree.first_core), np.diff(table.first_group))
+    schedule = table.first_schedule[switch] + table.group_schedule
+    groups = records(len(schedule), GROUP)
+    groups.schedule = schedule
+    groups.first = table.schedule_offset[schedule]
+    groups.length = table.schedule_offset[schedule + 1] - groups.first
+    groups.start_data, groups.start_ack = table.group_start.T
+
+    return groups
 
 
 def _schedule_weights(table: Forwarding) -> NDArray[np.uint8]:

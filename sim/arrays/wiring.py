@@ -15,10 +15,13 @@ from fattree.routes.slow_links import FULL, paces
 from fattree.shape.topology import FatTree, Level, Tier
 from hostagent.transports.state import NEVER
 from sim.kernels.state import (
+    ACK,
     CHUNK,
     CHUNK_BITS,
+    DATA,
     HEADER,
     LINK,
+    PASSAGE,
     SPARE,
     SWITCH,
     TRANSIT,
@@ -34,6 +37,18 @@ def links_of(tree: FatTree, lanes: int) -> Records:
     links = records(lanes + tree.first_port(tree.switches) + tree.hosts, LINK)
     links.down_ps = NEVER
     return links
+
+
+def passages_of(scenario: Scenario) -> Records:
+    """Return how packets pass links: a row for each level and class, data before ACKs."""
+    gap = scenario.packets.gap_bytes
+    rows = records(2 * len(Level), PASSAGE)
+    for level in Level:
+        for kind, size in ((DATA, scenario.data_bytes), (ACK, scenario.ack_bytes)):
+            sending_ps, slot_ps = (scenario.tx_ps(held, level) for held in (size, size + gap))
+            rows[2 * level + kind] = size, sending_ps, slot_ps, scenario.latencies_ps[level]
+
+    return rows
 
 
 def inputs_of(tree: FatTree) -> NDArray[np.int32]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fattree.shape.topology import Tier
 from sim.kernels.frames import FRAME, LENGTH, block
 from sim.kernels.jit import at, inlined
-from sim.kernels.state import Bytes, Int64
+from sim.kernels.state import Bytes, Int32, Int64
 
 EDGE = int(Tier.EDGE)
 AGG = int(Tier.AGG)
@@ -53,7 +53,7 @@ class Desk(NamedTuple):
 
     keys: Int64
     sorted_keys: Int64
-    buckets: Int64
+    buckets: Int32
     ends: Int64
     heap: Int64
     state: Int64

@@ -11,15 +11,20 @@ import numpy as np
 from hostagent.transports.state import NEVER
 from sim.kernels.desk import note_arrival, note_receipt
 from sim.kernels.frames import is_own
-from sim.kernels.jit import at, inlined
-from sim.kernels.lists import following, leave
+from sim.kernels.jit import at, inlined, prefetch
+from sim.kernels.lists import following, foresee_chunk, leave
 from sim.kernels.ready import end_computation
 from sim.kernels.receiving import receive
 from sim.kernels.sending import send
-from sim.kernels.state import CHUNK, LIVE, LOST, MISDELIVERED, RECEIVED
+from sim.kernels.state import ACK, CHUNK, CHUNK_BITS, LIVE, LOST, MISDELIVERED, RECEIVED
 
 # What a host does next, in the order of one instant.
 ARRIVES, ENDS, SENDS = range(3)
+# Where what every packet changes of a sender ends, in lines of memory.
+LINE_BYTES = 64
+SENDER_LINES = 5
+# How many arrivals ahead a host looks.
+AHEAD = 3
 
 
 @inlined
@@ -33,11 +38,14 @@ def serve_machine(world, routes, frames, desk, number, start_ps, end_ps):
     constants = world.constants
     now_ps = start_ps
     count = 0
+    if number + 1 < constants.machines:
+        foresee_machine(world, number + 1)
 
     while True:
         host = number
         first_ps, first = next_of_host(world, number, now_ps)
-        for nic in range(number + constants.machines, constants.hosts, constants.machines):
+        for plane in range(1, constants.planes):
+            nic = number + plane * constants.machines
             next_ps, what = next_of_host(world, nic, now_ps)
             if next_ps < first_ps or (next_ps == first_ps and what < first):
                 first_ps, first, host = next_ps, what, nic
@@ -56,13 +64,53 @@ def serve_machine(world, routes, frames, desk, number, start_ps, end_ps):
 
 
 @inlined
+def foresee_machine(world, number):
+    """Ask for the memory that a machine's host will need, and for the next machine's links.
+
+    What other hosts of a machine need comes when it is used.
+    """
+    # A large fabric lies in no cache (`sim.kernels.switches.foresee`). Links say where packets are,
+    # so they are asked for one machine earlier.
+    constants = world.constants
+    if number + 2 < constants.machines:
+        prefetch(world.hosts[at(number + 2)])
+        prefetch(world.hosts[at(number + 2)], LINE_BYTES)
+
+    if number + 1 < constants.machines:
+        prefetch(world.links[at(world.hosts[at(number + 1)].towards)])
+        prefetch(world.links[at(constants.ports + number + 1)])
+
+    host = world.hosts[at(number)]
+    foresee_chunk(world.pool, world.links[at(host.towards)].taken)
+    foresee_chunk(world.pool, world.links[at(constants.ports + number)].tail)
+    if host.heap_size > 0:
+        flow = int(world.heap[at(host.heap_first)])
+        prefetch(world.flows.table[at(flow)])
+        for line in range(SENDER_LINES):
+            prefetch(world.flows.senders[at(flow)], LINE_BYTES * line)
+
+
+@inlined
+def foresee_sent(world, slot, tail):
+    """Ask for what a sender knows of the packet of an ACK that will be taken soon."""
+    # Of a long message a sender remembers more than caches hold.
+    later = slot + AHEAD
+    is_here = later >> CHUNK_BITS == slot >> CHUNK_BITS
+    if is_here and (tail >> CHUNK_BITS != slot >> CHUNK_BITS or later < tail):
+        packet = world.pool.packets[at(later)]
+        if packet.status & ACK:
+            flow = world.flows.table[at(packet.flow)]
+            entry = np.int64(packet.psn) & (flow.ring_length - 1)
+            prefetch(world.flows.outstanding[at(flow.ring + entry)])
+
+
+@inlined
 def next_of_host(world, number, now_ps):
     """Return when a host has something to do, from `now_ps` on, and what."""
     # What arrives at an instant comes before what is sent then (decision 8): an ACK may change what
     # is sent, or whether anything is. So may a computation that ends.
     host = world.hosts[at(number)]
-    port = towards(world.constants, number)
-    arrival_ps = next_arrival(world.pool, world.links[at(first_list(world, port))])
+    arrival_ps = next_arrival(world.pool, world.links[at(first_list(world, host.towards))])
     data_ps = max(host.ready_ps, host.data_free_ps)
     send_ps = max(host.free_ps, now_ps if host.acks > 0 else max(now_ps, data_ps))
     if arrival_ps <= min(send_ps, host.timer_ps):
@@ -72,18 +120,12 @@ def next_of_host(world, number, now_ps):
 
 
 @inlined
-def towards(constants, number):
-    """Return the link towards a host: hosts are numbered edge by edge, as lower ports of edges."""
-    edge = number // constants.hosts_per_edge
-    return edge * constants.edge_ports + number % constants.hosts_per_edge
-
-
-@inlined
 def take_arrival(world, frames, desk, number, start_ps):
     """Receive the next packet on the link towards a host."""
     pool = world.pool
-    link = world.links[at(first_list(world, towards(world.constants, number)))]
+    link = world.links[at(first_list(world, world.hosts[at(number)].towards))]
     slot = link.taken
+    foresee_sent(world, slot, link.tail)
     if is_accepted(world, frames, desk, number, slot, start_ps):
         packet = pool.packets[at(slot)]
         receive(world, frames, number, packet, packet.time_ps)

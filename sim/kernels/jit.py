@@ -10,6 +10,7 @@ import hashlib
 import io
 import os
 import pickle
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -39,8 +40,9 @@ KERNEL_MODULES = tuple(
     f"{room}/{path.name}" for room in KERNEL_ROOMS for path in sorted((ROOT / room).glob("*.py"))
 )
 
-# How many earlier versions of the kernels stay: some 20 MB each.
-MOST_VERSIONS = 6
+# How many earlier versions of the kernels stay: some 20 MB each. Several checkouts share them, and
+# none should let another's go.
+MOST_VERSIONS = 16
 # Far more than the kernels of a version come to.
 MOST_FILES = 4096
 
@@ -121,10 +123,32 @@ def _kept(path: str) -> bytes | None:
 class _KernelCache(caching.FunctionCache):
     _impl_class = _Place
 
-    def __init__(self, function):
+    def __init__(self, function, long_name=None):
         super().__init__(function)
         stamp = self._impl.locator.get_source_stamp()
         self._cache_file = _Files(self._cache_path, self._impl.filename_base, stamp)
+        self._long_name = long_name
+
+    def load_overload(self, sig, target_context):
+        found = super().load_overload(sig, target_context)
+        if found is None and self._long_name:
+            _tell(f"compiling {self._long_name}, once (half a minute) ...")
+
+        return found
+
+
+class _NoCache(caching.NullCache):
+    def __init__(self, long_name):
+        self._long_name = long_name
+
+    def load_overload(self, sig, target_context):
+        _tell(f"compiling {self._long_name} (half a minute) ...")
+
+
+def _tell(line: str) -> None:
+    # Also where nobody looks at a terminal: who waits wants to know for what.
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
 
 
 # Without the GIL, so that `sim.runs.threads` can run several; with divisions that do not look out
@@ -133,11 +157,16 @@ class _KernelCache(caching.FunctionCache):
 _compiled: Any = njit(nogil=True, error_model="numpy", _nrt=False)
 
 
-def kernel(function: Callable[..., Any]) -> Any:
-    """Compile a function for the simulator when it is first called, and keep what comes of it."""
+def kernel(function: Callable[..., Any], long_name: str | None = None) -> Any:
+    """Compile a function for the simulator when it is first called, and keep what comes of it.
+
+    Where that takes long, users are told on stderr, by `long_name`.
+    """
     made = _compiled(function)
     if CACHE.folder is not None:
-        made._cache = _KernelCache(function)
+        made._cache = _KernelCache(function, long_name)
+    elif long_name:
+        made._cache = _NoCache(long_name)
 
     return made
 
@@ -154,6 +183,8 @@ def c_function(signature: Any, function: Callable[..., Any]) -> Any:
 
 # What kernels call, merged into them: a world is some sixty numbers and arrays to pass on.
 inlined: Any = register_jitable(forceinline=True, error_model="numpy", _nrt=False)
+# The same for what Python does in another way (`numba.extending.overload`).
+INLINED = {"_nrt": False, "forceinline": True}
 
 
 _BYTE, _NUMBER, _WORD = (ir.IntType(bits) for bits in (8, 32, 64))
@@ -168,24 +199,25 @@ def _hint(context: Any, builder: Any, pointer: Any) -> Any:
     return context.get_dummy_value()
 
 
-def prefetch(record: Any) -> None:
-    """Ask for the cache line at which a record begins, long before it is used.
+def prefetch(record: Any, offset: int = 0) -> None:
+    """Ask for the cache line of a record's byte at `offset`, long before it is used.
 
     A hint that changes nothing.
     """
 
 
 @intrinsic
-def _prefetch(_typing, record):
+def _prefetch(_typing, record, offset):
     def generate(context, builder, _signature, arguments):
-        return _hint(context, builder, builder.bitcast(arguments[0], _BYTE.as_pointer()))
+        first = builder.bitcast(arguments[0], _BYTE.as_pointer())
+        return _hint(context, builder, builder.gep(first, [arguments[1]]))
 
-    return types.void(record), generate
+    return types.void(record, types.int64), generate
 
 
-@overload(prefetch, jit_options={"_nrt": False, "forceinline": True})
-def _compiled_prefetch(record):
-    return lambda record: _prefetch(record)
+@overload(prefetch, jit_options=INLINED)
+def _compiled_prefetch(record, offset=0):
+    return lambda record, offset=0: _prefetch(record, offset)
 
 
 def prefetch_at(address: int) -> None:
@@ -200,7 +232,7 @@ def _prefetch_at(_typing, address):
     return types.void(types.int64), generate
 
 
-@overload(prefetch_at, jit_options={"_nrt": False, "forceinline": True})
+@overload(prefetch_at, jit_options=INLINED)
 def _compiled_prefetch_at(address):
     return lambda address: _prefetch_at(address)
 
@@ -226,7 +258,7 @@ def _call(_typing, address, arguments):
     return types.int64(address, arguments), generate
 
 
-@overload(call, jit_options={"_nrt": False, "forceinline": True})
+@overload(call, jit_options=INLINED)
 def _compiled_call(address, *arguments):
     return lambda address, *arguments: _call(address, arguments)
 

@@ -7,11 +7,13 @@ in memory as those of a ring would.
 
 import numpy as np
 
-from sim.kernels.jit import at, inlined
+from sim.kernels.jit import at, inlined, prefetch
 from sim.kernels.state import CHUNK, CHUNK_BITS, SPARE
 
 # Nobody measures the queue of a host's link, so hosts' lists have no cursor, only the far end.
 ONE_READER = 1
+# So many chunks before it is used, a spare one is asked for.
+SOON = 2
 
 
 @inlined
@@ -32,6 +34,10 @@ def append(pool, ends, readers, counters):
     else:
         counters[SPARE] -= 1
         chunk = pool.spare[at(counters[SPARE])]
+        # What will be written soon: chunks go round, and come back when no cache has them any more.
+        if counters[SPARE] >= SOON:
+            foresee_chunk(pool, first_slot(pool.spare[at(counters[SPARE] - SOON)]))
+
         # A reader that does not exist is through from the start.
         pool.headers[at(chunk)].passes = 2 - readers
         pool.headers[at(slot >> CHUNK_BITS)].next = chunk
@@ -57,3 +63,20 @@ def leave(pool, slot, counters):
     if header.passes == 2:
         pool.spare[at(counters[SPARE])] = slot >> CHUNK_BITS
         counters[SPARE] += 1
+
+
+@inlined
+def foresee_behind(pool, slot, tail):
+    """Ask for the chunk behind that of a slot, in a list that ends at `tail`, if there is one."""
+    if slot >> CHUNK_BITS != tail >> CHUNK_BITS:
+        foresee_chunk(pool, first_slot(pool.headers[at(slot >> CHUNK_BITS)].next))
+
+
+@inlined
+def foresee_chunk(pool, slot):
+    """Ask for a chunk's header and for its packets from a slot on."""
+    prefetch(pool.headers[at(slot >> CHUNK_BITS)])
+
+    # Every other packet: two fill a cache line.
+    for line in range(slot, slot | (CHUNK - 1), 2):
+        prefetch(pool.packets[at(line)])

@@ -19,11 +19,13 @@ departure).
 import numpy as np
 
 from fattree.draws import Stream, component, mix
+from fattree.shape.topology import Level
 from sim.kernels.jit import at, inlined
-from sim.kernels.lists import append, following, leave
-from sim.kernels.state import ACK, CHUNK, LIVE, LOST, SMALL, TRIMMED
+from sim.kernels.lists import append, following, foresee_chunk, leave
+from sim.kernels.state import ACK, CHUNK, DATA, LIVE, LOST, SMALL, TRIMMED
 
 LOSS = int(Stream.LOSS)
+HOST_LEVEL = int(Level.HOST)
 # In place of the slot of a packet that is dropped.
 NO_SLOT = -1
 # Later than any departure.
@@ -41,10 +43,9 @@ def offer(world, number, level, packet, status, now_ps):
     link = world.links[at(number)]
     is_ack = status & ACK
     if not status & TRIMMED:
-        size = constants.ack_bytes if is_ack else constants.data_bytes
-        occupancy = link.occupancy + size
+        occupancy = link.occupancy + passage(world, level, is_ack).bytes
         if constants.capacity == 0 or occupancy <= constants.capacity:
-            return queue(world, number, level, packet, status, size=size, now_ps=now_ps)
+            return queue(world, number, level, packet, status, now_ps)
 
         if constants.lanes == 0 or is_ack:
             return drop(world, number)
@@ -53,10 +54,11 @@ def offer(world, number, level, packet, status, now_ps):
 
 
 @inlined
-def queue(world, number, level, packet, status, size, now_ps):
-    """Put a copy of a packet of `size` bytes at the end of a port's queue; return its slot."""
+def queue(world, number, level, packet, status, now_ps):
+    """Put a copy of a packet at the end of a port's queue; return its slot."""
     # A FIFO whose rates are foreseen: when a packet leaves is known as soon as it is queued.
     link = world.links[at(number)]
+    size = passage(world, level, status & ACK).bytes
     occupancy = link.occupancy + size
     start_ps, departure_ps = occupy(world, number, level, status & ACK, now_ps)
     if is_gone(world, number, start_ps, now_ps):
@@ -80,7 +82,7 @@ def hurry(world, number, level, packet, status, now_ps):
     pool = world.pool
     constants = world.constants
     lane = world.links[at(constants.lanes + number)]
-    settle(pool, lane, constants, level, now_ps=now_ps, counters=world.counters)
+    settle(world, lane, level, now_ps)
 
     # As long as the queue itself, and apart from it: neither ECN nor load balancers see it.
     if lane.occupancy + constants.ack_bytes > constants.capacity:
@@ -115,7 +117,7 @@ def write(world, slot, level, packet, status, start_ps, departure_ps):
     packets = world.pool.packets
     packets[at(slot)] = packet
     queued = packets[at(slot)]
-    queued.time_ps = departure_ps + constants.latency_ps[at(level)]
+    queued.time_ps = departure_ps + passage(world, level, DATA).latency_ps
     queued.status = status
     if constants.is_slowed and constants.lanes > 0:
         world.pool.starts[at(slot)] = start_ps
@@ -141,17 +143,15 @@ def give_way(world, number, level, now_ps):
     if slot != link.tail:
         start_ps = begins(world, slot, level)
 
-    sending_ps, slot_ps = holding(world, number, level, 1, now_ps=now_ps, start_ps=start_ps)
+    sending_ps, slot_ps = holding(world, number, level, ACK, now_ps=now_ps, start_ps=start_ps)
     free_ps = start_ps + slot_ps
     while slot != link.tail:
         waiting = pool.packets[at(slot)]
-        is_small = int(waiting.status) & SMALL
-        own_ps, own_slot_ps = holding(
-            world, number, level, is_small, now_ps=now_ps, start_ps=free_ps
-        )
-        time_ps = free_ps + own_ps + world.constants.latency_ps[at(level)]
-        size = world.constants.ack_bytes if is_small else world.constants.data_bytes
-        link.byte_ps += size * (time_ps - waiting.time_ps)
+        kind = size_class(int(waiting.status))
+        own_ps, own_slot_ps = holding(world, number, level, kind, now_ps=now_ps, start_ps=free_ps)
+        own = passage(world, level, kind)
+        time_ps = free_ps + own_ps + own.latency_ps
+        link.byte_ps += own.bytes * (time_ps - waiting.time_ps)
         waiting.time_ps = time_ps
         if world.constants.is_slowed:
             pool.starts[at(slot)] = free_ps
@@ -174,9 +174,20 @@ def begins(world, slot, level):
         return world.pool.starts[at(slot)]
 
     packet = world.pool.packets[at(slot)]
-    is_small = int(packet.status) & SMALL
-    sending_ps = constants.ack_ps[at(level)] if is_small else constants.data_ps[at(level)]
-    return packet.time_ps - constants.latency_ps[at(level)] - sending_ps
+    own = passage(world, level, size_class(int(packet.status)))
+    return packet.time_ps - own.latency_ps - own.sending_ps
+
+
+@inlined
+def passage(world, level, kind):
+    """Return how packets of the size of data (DATA) or of an ACK (ACK) pass a link of a level."""
+    return world.passages[at(2 * level + kind)]
+
+
+@inlined
+def size_class(status):
+    """Return whose size a packet has: DATA's or ACK's."""
+    return ACK if status & SMALL else DATA
 
 
 @inlined
@@ -196,20 +207,18 @@ def occupy(world, number, level, is_ack, now_ps):
 
 
 @inlined
-def holding(world, number, level, is_small, now_ps, start_ps):
-    """Return how long a packet that starts then holds a link: to its last bit, and with the gap."""
-    constants = world.constants
+def holding(world, number, level, kind, now_ps, start_ps):
+    """Return how long a packet that starts then holds a link: to its last bit, and with the gap.
+
+    It has the size of `kind`, DATA or ACK.
+    """
     # As with losses, a ledger is another line of memory, and hardly any run has slow links.
-    if constants.is_slowed:
+    if world.constants.is_slowed:
         row = pace(world, number, now_ps, start_ps)
-        return world.paces[row, at(3 if is_small else 1)], world.paces[
-            row, at(4 if is_small else 2)
-        ]
+        return world.paces[row, at(1 + 2 * kind)], world.paces[row, at(2 + 2 * kind)]
 
-    if is_small:
-        return constants.ack_ps[at(level)], constants.ack_slot_ps[at(level)]
-
-    return constants.data_ps[at(level)], constants.data_slot_ps[at(level)]
+    own = passage(world, level, kind)
+    return own.sending_ps, own.slot_ps
 
 
 @inlined
@@ -232,11 +241,11 @@ def pace(world, number, now_ps, start_ps):
 @inlined
 def host_sending_ps(world, number, is_ack):
     """Return how long a packet of a class holds a host's link, whose rate never changes."""
-    constants = world.constants
-    if constants.is_slowed:
-        return world.paces[at(world.ledgers[at(number)].pace), at(3 if is_ack else 1)]
+    kind = ACK if is_ack else DATA
+    if world.constants.is_slowed:
+        return world.paces[at(world.ledgers[at(number)].pace), at(1 + 2 * kind)]
 
-    return constants.ack_ps[0] if is_ack else constants.data_ps[0]
+    return passage(world, HOST_LEVEL, kind).sending_ps
 
 
 @inlined
@@ -279,27 +288,27 @@ def is_dead(world, link, ledger, start_ps, now_ps):
 
 
 @inlined
-def settle(pool, way, constants, level, now_ps, counters):
+def settle(world, way, level, now_ps):
     """Let the packets go whose last bit has left a port's queue, or its lane, by `now_ps`."""
     # Departures need no events: a packet's arrival says when it left, one latency before.
-    while way.cursor != way.tail:
-        time_ps = pool.packets[at(way.cursor)].time_ps
-        if time_ps - constants.latency_ps[at(level)] > now_ps:
-            return
-
-        let_go(pool, way, constants, counters)
+    packets = world.pool.packets
+    seen_ps = now_ps + passage(world, level, DATA).latency_ps
+    while way.cursor != way.tail and packets[at(way.cursor)].time_ps <= seen_ps:
+        let_go(world, way, level)
 
 
 @inlined
-def let_go(pool, way, constants, counters):
+def let_go(world, way, level):
     """Let the first packet of a port's queue, or of its lane, go: it has left."""
+    pool = world.pool
     slot = way.cursor
-    is_small = pool.packets[at(slot)].status & SMALL
-    way.occupancy -= constants.ack_bytes if is_small else constants.data_bytes
+    kind = size_class(int(pool.packets[at(slot)].status))
+    way.occupancy -= passage(world, level, kind).bytes
     way.cursor = following(pool, slot)
 
     if (slot + 1) % CHUNK == 0:
-        leave(pool, slot, counters)
+        leave(pool, slot, world.counters)
+        foresee_chunk(pool, way.cursor)
 
 
 @inlined
@@ -309,7 +318,8 @@ def next_departure(world, number, level):
     if way.cursor == way.tail:
         return FAR
 
-    return world.pool.packets[at(way.cursor)].time_ps - world.constants.latency_ps[at(level)]
+    latency_ps = passage(world, level, DATA).latency_ps
+    return world.pool.packets[at(way.cursor)].time_ps - latency_ps
 
 
 @inlined

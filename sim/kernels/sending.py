@@ -1,6 +1,5 @@
 """What a host's link takes next: an ACK, or a packet of the flow that has been ready longest."""
 
-from fattree.shape.topology import Level
 from hostagent.transports import labels, transport
 from sim.kernels import host_rule
 from sim.kernels.frames import write_frame
@@ -8,11 +7,9 @@ from sim.kernels.jit import at, inlined
 from sim.kernels.lb.hashing import label_hash
 from sim.kernels.lb.schedules import start_or_next
 from sim.kernels.lists import ONE_READER, append, following, leave
-from sim.kernels.ports import is_gone, occupy
+from sim.kernels.ports import HOST_LEVEL, is_gone, occupy, passage
 from sim.kernels.ready import requeue, unblock
 from sim.kernels.state import ACK, ASKS, CHUNK, DATA, LIVE, LOST, NOWHERE
-
-HOST_LEVEL = int(Level.HOST)
 
 
 @inlined
@@ -43,7 +40,9 @@ def put(world, number, is_ack, now_ps):
     start_ps, departure_ps = occupy(world, own, HOST_LEVEL, is_ack, now_ps)
     fate = LOST if is_gone(world, own, start_ps, now_ps) else 0
     slot = append(world.pool, link, ONE_READER, world.counters)
-    world.pool.packets[at(slot)].time_ps = departure_ps + constants.latency_ps[HOST_LEVEL]
+    world.pool.packets[at(slot)].time_ps = (
+        departure_ps + passage(world, HOST_LEVEL, DATA).latency_ps
+    )
 
     # The NIC keeps its rate where that is below its link's, for whatever leaves (`traffic.Nic`).
     kept_ps = constants.nic_ack_ps if is_ack else constants.nic_data_ps

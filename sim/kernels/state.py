@@ -121,6 +121,22 @@ LEDGER = np.dtype(
     align=True,
 )
 
+# How a packet passes a link, by the link's level and the packet's class
+# (`sim.kernels.ports.passage`): its size, how long it is being sent and how long it holds the link,
+# with the gap behind it, and the link's latency. One row for all that is asked, so that nothing
+# branches on the class: data and ACKs alternate in a way that no processor predicts.
+PASSAGE = np.dtype(
+    [(name, np.int64) for name in ("bytes", "sending_ps", "slot_ps", "latency_ps")], align=True
+)
+
+# A group of destinations at a switch: its schedule is number `schedule`, which has `length` entries
+# of `slots` from `first` on, and a pointer of each class starts at one of them.
+GROUP = np.dtype(
+    [("first", np.int64)]
+    + [(name, np.int32) for name in ("length", "schedule", "start_data", "start_ack")],
+    align=True,
+)
+
 # `first_port`: the link that is its port 1; `ports`: how many it has, of which the first `south`
 # lead down. `level`: which destinations the columns of `groups` are, from `row` on: 0 pods,
 # 1 edges, 2 hosts.
@@ -139,8 +155,8 @@ SWITCH = np.dtype(
 # one); `acks` ACKs wait in a list like a link's; `heap_first`, `heap_size`: its started flows, a
 # binary heap by (ready, flow). `last_was_ack` says whose turn it is while data and ACKs wait. Its
 # computations are another heap of that kind, `timer_first`, `timer_size`; the first ends at
-# `timer_ps` (NEVER without one). Data may leave from `data_free_ps` on; `arriving` flows share the
-# link towards it: something of them has arrived, and not all.
+# `timer_ps` (NEVER without one). Data may leave from `data_free_ps` on; `towards` is the link to
+# it, and `arriving` flows share that: something of them has arrived, and not all.
 HOST = np.dtype(
     [
         (name, np.int64)
@@ -157,6 +173,7 @@ HOST = np.dtype(
             "timer_first",
             "timer_size",
             "data_free_ps",
+            "towards",
             "arriving",
         )
     ],
@@ -199,7 +216,6 @@ Records = np.recarray[Any, Any]
 Bytes = NDArray[np.uint8]
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
-ByLevel = tuple[int, int, int]
 
 
 def records(count: int, dtype: np.dtype[np.void]) -> Records:
@@ -212,19 +228,18 @@ class Buffers(NamedTuple):
 
     keys: Int64
     sorted_keys: Int64
-    buckets: Int64
+    buckets: Int32
     ends: Int64
 
 
 class Constants(NamedTuple):
     """Numbers of a run. Times in ps, sizes in bytes; `capacity` 0 is unlimited.
 
-    `*_ps` of a packet is its serialisation without the gap, `*_slot_ps` with it; they and latencies
-    are by `topology.Level`. `nic_*` is what paces hosts beyond that (`traffic.Nic`). A `threshold`
-    is the least queue of its bin. `is_shared` says whether Simple RR's classes share a pointer,
+    `nic_*` is what paces hosts beyond their links (`traffic.Nic`). A `threshold` is the least queue
+    of its bin. `is_shared` says whether Simple RR's classes share a pointer,
     `is_lossy` whether any link loses packets at random, `is_slowed` whether any is ever slow. The
-    lane of link 0 is `lanes`, 0 where nothing is trimmed. `machines` have a host in each plane: m,
-    m + machines, ...
+    lane of link 0 is `lanes`, 0 where nothing is trimmed. `machines` have a host in each of the
+    `planes`: m, m + machines, ...
     """
 
     # A tuple of plain integers, not an array: to the compiler its fields are values, which no store
@@ -246,14 +261,10 @@ class Constants(NamedTuple):
     switches: int
     hosts: int
     machines: int
-    latency_ps: ByLevel
+    planes: int
     window_ps: int
     data_bytes: int
-    data_ps: ByLevel
-    data_slot_ps: ByLevel
     ack_bytes: int
-    ack_ps: ByLevel
-    ack_slot_ps: ByLevel
     nic_data_ps: int
     nic_ack_ps: int
     nic_between_ps: int
@@ -289,7 +300,8 @@ class Routes(NamedTuple):
     """`fattree.routes.forwarding` of one state of the links, flat.
 
     A switch's destinations start at its `row` of `groups`, which has local groups (-1: no path).
-    Group -> schedule -> slots, from `schedule_offset[i]` to `schedule_offset[i + 1]`.
+    What these are is in `group_table`, each switch's from `first_group` on; `weights` are by
+    schedule.
     """
 
     # Parallel links down (`routes.southbound`): at aggs, a row for each edge below; at cores, for
@@ -297,9 +309,7 @@ class Routes(NamedTuple):
     # whatever the routes are.
     groups: Int32
     first_group: Int64
-    group_schedule: Int64
-    group_start: Int32
-    schedule_offset: Int64
+    group_table: Records
     slots: Bytes
     weights: Bytes
     waypoint_row: Int32
@@ -373,7 +383,8 @@ class OwnRule(NamedTuple):
 class World(NamedTuple):
     """Everything that a run changes, and what it needs to.
 
-    `paces` has rows of (until, data, data with gap, ACK, ACK with gap), all in ps.
+    `paces` has rows of (until, data, data with gap, ACK, ACK with gap), all in ps. `features` is
+    None where the run has none of those that plain kernels leave out (`sim.kernels.plain`).
     """
 
     # One tuple, so that kernels have one argument; it is unpacked once a call from Python.
@@ -383,6 +394,7 @@ class World(NamedTuple):
     pool: Pool
     links: Records
     ledgers: Records
+    passages: Records
     inputs: Int32
     outages: Int64
     paces: Int64
@@ -395,3 +407,4 @@ class World(NamedTuple):
     hash_low: NDArray[np.uint32]
     hash_high: NDArray[np.uint32]
     counters: Int64
+    features: int | None

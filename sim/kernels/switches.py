@@ -11,8 +11,8 @@ from fattree.policies import Chooser
 from fattree.shape.topology import Tier
 from sim.kernels import lb
 from sim.kernels.jit import at, inlined, prefetch
-from sim.kernels.lists import following, leave
-from sim.kernels.ports import NO_SLOT, offer, settle
+from sim.kernels.lists import following, foresee_behind, foresee_chunk, leave
+from sim.kernels.ports import NO_SLOT, offer, passage, settle
 from sim.kernels.state import (
     ACK,
     CHUNK,
@@ -34,6 +34,11 @@ SLOT_BITS = 32
 PORT_BITS = 11
 TIME_BITS = SLOT_BITS + PORT_BITS
 SLOT_MASK = (1 << SLOT_BITS) - 1
+# So many groups a switch are asked for at most, and so many share a line of memory.
+FEW_GROUPS = 64
+GROUPS_A_LINE = 2
+# More buckets cost less than the keys that meet in one.
+BUCKETS_A_KEY = 2
 # So few keys are sorted by insertion alone.
 FEW = 16
 
@@ -48,6 +53,7 @@ def serve_switch(world, routes, switch, start_ps, end_ps, buffers):
     # asked for now, and arrives while this one is served.
     if switch + 1 < world.constants.switches:
         foresee(world, switch + 1)
+        foresee_groups(routes, switch + 1)
 
     count, keys = arrivals(world, switch, start_ps, end_ps=end_ps, buffers=buffers)
 
@@ -107,13 +113,14 @@ def foresee(world, switch):
 
 
 @inlined
-def foresee_chunk(pool, slot):
-    """Ask for a chunk's header and for its packets from a slot on."""
-    prefetch(pool.headers[at(slot >> CHUNK_BITS)])
-
-    # Every other packet: two fill a cache line.
-    for line in range(slot, slot | (CHUNK - 1), 2):
-        prefetch(pool.packets[at(line)])
+def foresee_groups(routes, switch):
+    """Ask for a switch's groups, where it has few: those of many are not all needed."""
+    # Cores have none.
+    if switch + 1 < len(routes.first_group):
+        first = routes.first_group[at(switch)]
+        behind = min(routes.first_group[at(switch + 1)], first + FEW_GROUPS)
+        for group in range(first, behind, GROUPS_A_LINE):
+            prefetch(routes.group_table[at(group)])
 
 
 @inlined
@@ -130,16 +137,24 @@ def gather(world, switch, start_ps, end_ps, keys, ends):
 @inlined
 def gather_lists(world, node, kind, count, start_ps, end_ps, keys, ends):
     """Collect what arrives on a switch's links (kind 0) or lanes (1) behind `count` keys."""
+    pool = world.pool
     first = np.int64(node.first_port)
+    lanes = kind * world.constants.lanes
+    ports = np.int64(node.ports)
 
     # A list is in order of arrival, so the first packet that is too late ends its port.
-    for port in range(np.int64(node.ports)):
-        link = world.links[at(world.inputs[at(first + port)] + kind * world.constants.lanes)]
+    for port in range(ports):
+        # A window takes more than a chunk of a busy link, and `foresee` has asked for the first.
+        if port + 1 < ports:
+            behind = world.links[at(world.inputs[at(first + port + 1)] + lanes)]
+            foresee_behind(pool, behind.taken, behind.tail)
+
+        link = world.links[at(world.inputs[at(first + port)] + lanes)]
         slot = link.taken
         tail = link.tail
 
         while slot != tail:
-            packet = world.pool.packets[at(slot)]
+            packet = pool.packets[at(slot)]
             if packet.time_ps >= end_ps:
                 break
 
@@ -153,7 +168,9 @@ def gather_lists(world, node, kind, count, start_ps, end_ps, keys, ends):
                 )
                 count += 1
 
-            slot = following(world.pool, slot)
+            slot = following(pool, slot)
+            if slot % CHUNK == 1:
+                foresee_behind(pool, slot, tail)
 
         ends[at(kind * node.ports + port)] = slot
 
@@ -187,13 +204,13 @@ def release_lists(world, node, kind, ends):
 
 @inlined
 def scatter(keys, count, sorted_keys, buckets, window_ps):
-    """Sort keys coarsely by time into about `count` buckets, keeping their order within each.
+    """Sort keys coarsely by time into `count` buckets or more, keeping their order within each.
 
     Arrivals are spread over the window, so a bucket has about one key and insertion sort little to
     do: both together are linear in practice, and quadratic at worst, for equal times.
     """
     coarse = 0
-    while window_ps >> coarse >= min(count, len(buckets)):
+    while window_ps >> coarse >= min(BUCKETS_A_KEY * count, len(buckets)):
         coarse += 1
 
     shift = TIME_BITS + coarse
@@ -260,7 +277,7 @@ def enqueue(world, number, level, packet, now_ps):
     constants = world.constants
     link = world.links[at(number)]
     status = int(packet.status)
-    size = constants.ack_bytes if status & ACK else constants.data_bytes
+    size = passage(world, level, status & ACK).bytes
 
     # An occupancy that is out of date is too high. It is exact whenever it matters: where even the
     # one that is too high reaches neither the maximum so far nor the ECN threshold, the true one
@@ -272,7 +289,7 @@ def enqueue(world, number, level, packet, now_ps):
         or link.tail % CHUNK == 1
         or link.occupancy + size > min(link.max_bytes, constants.ecn_bytes)
     ):
-        settle(world.pool, link, constants, level, now_ps=now_ps, counters=world.counters)
+        settle(world, link, level, now_ps)
 
     # Before enqueue, and never ACKs (decision 1).
     is_long = link.occupancy > constants.ecn_bytes and not status & (ACK | MARKED)

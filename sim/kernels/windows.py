@@ -5,18 +5,22 @@ serialisation. In a window of that length nodes are independent, so there is no 
 node takes what its links hold, in order (simulator model, "Technique").
 """
 
+from functools import partial
+
 import numpy as np
 
 from hostagent.transports.state import NEVER
 from sim.kernels.hosts import serve_machine
-from sim.kernels.jit import at, inlined, kernel
+from sim.kernels.jit import inlined, kernel
 from sim.kernels.lists import following
-from sim.kernels.ports import host_sending_ps, level_of, settle
+from sim.kernels.plain import known
+from sim.kernels.ports import HOST_LEVEL, host_sending_ps, level_of, passage, settle
 from sim.kernels.ready import start_flow
 from sim.kernels.state import (
     ACK,
     CHUNK,
     CLOCK,
+    DATA,
     LAST_DONE,
     LIVE,
     LOST,
@@ -41,11 +45,11 @@ def start_flows(world, start_ps):
             start_flow(world, world.flows.table[flow].source, flow, start_ps[flow])
 
 
-@kernel
+@partial(kernel, long_name="the simulator's kernels")
 def advance(world, routes, until_ps, buffers):
     """Run from the clock to `until_ps` in one thread; return how that ended."""
     return through_windows(
-        (world, routes, buffers),
+        (known(world), routes, buffers),
         until_ps,
         has_room=has_room,
         serve_all_hosts=serve_all_hosts,
@@ -143,6 +147,7 @@ def serve_hosts(world, routes, first, last, end_ps):
     Return how many packets they handled.
     """
     served = 0
+    world = known(world)
     for machine in range(first, last):
         served += serve_machine(
             world,
@@ -164,6 +169,7 @@ def serve_switches(world, routes, first, last, end_ps, buffers):
     Return how many packets they handled.
     """
     served = 0
+    world = known(world)
     for switch in range(first, last):
         served += serve_switch(
             world, routes, switch, start_ps=world.counters[CLOCK], end_ps=end_ps, buffers=buffers
@@ -179,7 +185,8 @@ def chunks_needed(world):
 
     # A live packet is appended at most twice in a window: as an ACK to its host's list, from there
     # to the link. What switches append arrives after the window. New packets are one a slot a host.
-    sends = constants.hosts * (constants.window_ps // constants.data_slot_ps[0] + 1)
+    slot_ps = passage(world, HOST_LEVEL, DATA).slot_ps
+    sends = constants.hosts * (constants.window_ps // slot_ps + 1)
     moves = 2 * (world.counters[LIVE] + sends)
 
     # A list takes a chunk whenever one is full, and one more at most as its last was partly full.
@@ -216,7 +223,7 @@ def settle_all(world, now_ps, refresh):
     for number in range(world.constants.ports):
         link = world.links[number]
         level = level_of(world.constants, number)
-        settle(world.pool, link, world.constants, level, now_ps=now_ps, counters=world.counters)
+        settle(world, link, level, now_ps)
         if refresh:
             world.ledgers[number].stale_bytes = link.occupancy
 
@@ -241,11 +248,11 @@ def truncate(world, end_ps):
         slot = link.cursor if number < ports else link.taken
         while slot != link.tail:
             is_ack = packets[slot].status & ACK
-            size = constants.ack_bytes if is_ack else constants.data_bytes
-            departure_ps = packets[slot].time_ps - constants.latency_ps[at(level)]
+            own = passage(world, level, is_ack)
+            departure_ps = packets[slot].time_ps - own.latency_ps
 
             if number < ports:
-                link.byte_ps -= size * (departure_ps - end_ps)
+                link.byte_ps -= own.bytes * (departure_ps - end_ps)
             elif departure_ps - host_sending_ps(world, number, is_ack) > end_ps:
                 link.ack_packets -= 1 if is_ack else 0
                 link.data_packets -= 0 if is_ack else 1

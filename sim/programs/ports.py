@@ -230,7 +230,7 @@ def depart(world, frames, program, desk, switch, port, now_ps, clock_ps):
         take_over(frames, desk, first, length, grown)
         note(frames, desk, now_ps, LEAVE_KIND, switch, port + 1, slot, packet)
 
-    let_go(pool, leaving, constants, world.counters)
+    let_go(world, leaving, level(node, port))
     return next_departure(world, number, level(node, port))
 
 

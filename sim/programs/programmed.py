@@ -4,7 +4,6 @@ Whoever drives it compiles the program, fills the switches' tables and says when
 `advance` to the time of an event, `leave_now`, then change what changes.
 """
 
-import sys
 import time
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
@@ -167,10 +166,6 @@ class Programmed:
 
     def advance(self, until_ps: int) -> int:
         """Run until before a time; return how that ended (`sim.kernels.windows`)."""
-        if not are_compiled():
-            once = ", once" if CACHE.folder else ""
-            sys.stderr.write(f"compiling the kernels around programs{once} (half a minute) ...\n")
-
         status = self._advance(until_ps)
         self.is_finished = status == FINISHED
         return status
@@ -302,7 +297,8 @@ class Programmed:
     def _make_room_for_events(self) -> None:
         desk = self.desks[0]
         constants = self.world.constants
-        new = constants.hosts * (constants.window_ps // constants.data_slot_ps[0] + 2)
+        slot_ps = int(self.world.passages.slot_ps[0])
+        new = constants.hosts * (constants.window_ps // slot_ps + 2)
         most = 4 * (int(self.world.counters[LIVE]) + new) + constants.ports
         if len(desk.log) < most:
             log = np.zeros((2 * most, desk.log.shape[1]), dtype=np.int64)
@@ -320,13 +316,14 @@ class Programmed:
 
     def _desk(self, layout: Layout, is_logging: bool) -> Desk:
         constants = self.world.constants
-        buffers = buffers_of(constants, self.scenario.tree.most_ports)
+        buffers = buffers_of(self.world, self.scenario.tree.most_ports)
         kept = self.frames.kept
         # Egress writes at most what is kept, and by how much the frame grows.
         out = np.zeros((kept + layout.growth + 15) // 8, dtype=np.int64)
         state = np.zeros(-(-layout.state_bytes // 8), dtype=np.int64)
         # What hosts may receive in a window; memory that is not used costs nothing.
-        receipts = constants.hosts * (constants.window_ps // min(constants.ack_slot_ps) + 2)
+        slot_ps = int(self.world.passages.slot_ps.min())
+        receipts = constants.hosts * (constants.window_ps // slot_ps + 2)
         rows = int(is_logging)
         samples = 1024 if self.frames.sample_ps else 0
 

@@ -5,6 +5,8 @@ packet in `sim.programs.ports`. A packet that leaves at t reaches the next node 
 so no window may be longer than that.
 """
 
+from functools import partial
+
 import numpy as np
 
 from hostagent.transports.state import NEVER
@@ -12,15 +14,15 @@ from sim.kernels.desk import RECEIPTS, WINDOW
 from sim.kernels.hosts import serve_machine
 from sim.kernels.jit import at, inlined, kernel
 from sim.kernels.lists import following
-from sim.kernels.ports import FAR, host_sending_ps
-from sim.kernels.state import ACK, CLOCK, LOST, SPARE
+from sim.kernels.ports import FAR, HOST_LEVEL, host_sending_ps, passage
+from sim.kernels.state import ACK, CLOCK, DATA, LOST, SPARE
 from sim.kernels.switches import PORT_BITS
 from sim.kernels.windows import chunks_needed, next_event, through_windows
 from sim.programs.ports import depart, next_of_port, put_frame
 from sim.programs.switches import PORT_MASK, departures, serve_switch, sift_down
 
 
-@kernel
+@partial(kernel, long_name="the kernels around programs")
 def advance_program(world, routes, until_ps, frames, program, desk):
     """Run from the clock to `until_ps` in one thread; return how that ended."""
     return through_windows(
@@ -170,7 +172,8 @@ def in_flight(world, end_ps):
             sent_ps = end_ps
             if ports <= number < ports + constants.hosts:
                 sending_ps = host_sending_ps(world, number, packet.status & ACK)
-                sent_ps = packet.time_ps - constants.latency_ps[0] - sending_ps
+                latency_ps = passage(world, HOST_LEVEL, DATA).latency_ps
+                sent_ps = packet.time_ps - latency_ps - sending_ps
 
             if not packet.status & LOST and sent_ps <= end_ps:
                 count += 1

@@ -5,6 +5,8 @@ import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
+from functools import cache
 from typing import TypeAlias
 
 import numpy as np
@@ -23,7 +25,8 @@ from sim.arrays.network import Network, build
 from sim.arrays.wiring import grown
 from sim.errors import UnfinishedError
 from sim.kernels.jit import CACHE
-from sim.kernels.state import CLOCK, LAST_DONE, UNROUTABLE, Buffers, Constants, Routes, World
+from sim.kernels.state import CLOCK, LAST_DONE, UNROUTABLE, Buffers, Routes, World
+from sim.kernels.switches import BUCKETS_A_KEY
 from sim.kernels.windows import (
     FINISHED,
     STARVED,
@@ -64,35 +67,37 @@ def run(
     UnfinishedError where flows do not finish: by `horizon_ps`, by default the scenario's, or ever
     (`routes.standstill`).
     """
-    prepare()
     began_s = time.process_time()
+    network = build(scenario)
+    built_s = time.process_time() - began_s
+    prepare(is_plain=network.world.features is None)
     return simulate(
-        build(scenario),
+        network,
         sample_ps,
         horizon_ps,
-        began_s=began_s,
+        # What was compiled is no time of this run.
+        began_s=time.process_time() - built_s,
         threads=threads,
         on_progress=on_progress,
         skips=skips,
     )
 
 
-def prepare() -> None:
-    """Compile the kernels, or load them from the cache; say so on stderr where it takes long."""
-    # A kernel that has a signature is compiled; with numba's JIT off it is a plain function.
-    if getattr(advance, "signatures", True):
-        return
+@cache
+def prepare(*, is_plain: bool = True) -> None:
+    """Compile kernels, or load them from the cache: most runs' (`sim.kernels.plain`), or all runs'.
 
+    That takes long, and is then told on stderr.
+    """
     if CACHE.note:
         sys.stderr.write(f"{CACHE.note}\n")
 
-    if CACHE.folder is None or not any(CACHE.folder.glob("**/*.nbi")):
-        once = ", once" if CACHE.folder else ""
-        sys.stderr.write(f"compiling the simulator's kernels{once} (about half a minute) ...\n")
+    # The smallest run there is: types do not depend on anything else, so it compiles for all.
+    pair = build(Scenario(fabric=Fabric(k=2), collective=Collective(message_bytes=1)))
+    if not is_plain:
+        pair = replace(pair, world=pair.world._replace(features=1))
 
-    # The smallest run there is: types do not depend on the scenario, so it compiles for all.
-    pair = Collective(matrix="pairs", pairs=((0, 1), (1, 0)), message_bytes=1)
-    simulate(build(Scenario(fabric=Fabric(k=2), collective=pair)), None, None, 0)
+    simulate(pair, None, None, 0)
 
 
 def simulate(
@@ -143,7 +148,7 @@ def advanced(network: Network, until_ps: int) -> World:
     Return its world as it is then, for those who look at packets on links or at senders in the
     middle of a run; flows may or may not be done.
     """
-    prepare()
+    prepare(is_plain=network.world.features is None)
     start_flows(network.world, network.flows.start_ps)
     with _advancing(network, 1) as leg:
         world, _ = _advance(network.world, leg, network.routes[0].routes, until_ps)
@@ -246,14 +251,14 @@ def _next_stop(world: World, now_ps: int, step_ps: int) -> int:
 @contextmanager
 def _advancing(network: Network, threads: int) -> Iterator[Leg]:
     """Yield what advances a world: the kernel, or a crew of threads that share it out."""
-    constants = network.world.constants
+    world = network.world
     most_ports = network.scenario.tree.most_ports
     if threads == 1:
-        buffers = buffers_of(constants, most_ports)
+        buffers = buffers_of(world, most_ports)
         yield lambda world, routes, until_ps: int(advance(world, routes, until_ps, buffers))
         return
 
-    with closing(Crew([buffers_of(constants, most_ports) for _ in range(threads)])) as crew:
+    with closing(Crew([buffers_of(world, most_ports) for _ in range(threads)])) as crew:
         yield lambda world, routes, until_ps: advance_side_by_side(
             world, kernels(routes), until_ps, crew
         )
@@ -269,17 +274,18 @@ def _advance(world: World, leg: Leg, routes: Routes, until_ps: int) -> tuple[Wor
     return world, status
 
 
-def buffers_of(constants: Constants, most_ports: int) -> Buffers:
+def buffers_of(world: World, most_ports: int) -> Buffers:
     """Return room for the keys of a node's packets in one window, with so many ports at most."""
     # Arrivals on a link are a slot apart: one for each slot of the window, and one at either end.
-    shortest_ps = min(*constants.data_slot_ps, *constants.ack_slot_ps)
+    constants = world.constants
+    shortest_ps = int(world.passages.slot_ps.min())
     most = most_ports * (constants.window_ps // shortest_ps + 2)
     lists = most_ports * (2 if constants.lanes else 1)
 
     return Buffers(
         keys=np.empty(most, dtype=np.int64),
         sorted_keys=np.empty(most, dtype=np.int64),
-        buckets=np.empty(most + 2, dtype=np.int64),
+        buckets=np.empty(BUCKETS_A_KEY * most + 2, dtype=np.int32),
         ends=np.empty(lists, dtype=np.int64),
     )
 

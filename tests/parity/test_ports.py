@@ -81,7 +81,7 @@ def of_kernels(scenario: Scenario, offers: Offers) -> Readings:
             if way.tail != slot and packets[slot].psn == number
         ][:1]
 
-    settle(world.pool, link, constants, LEVEL, now_ps, world.counters)
+    settle(world, link, LEVEL, now_ps)
     return Readings(
         [int(packets[slot].time_ps) - scenario.latency_ps for slot in slots],
         int(link.occupancy),

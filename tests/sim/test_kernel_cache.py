@@ -145,3 +145,34 @@ def test_the_file_of_the_kernels_around_programs_is_known_by_its_name() -> None:
     # As numba itself names it: the module, the function, its line.
     name = advance_program._cache._cache_file._data_name_pattern.format(number=1)
     assert fnmatch(name, COMPILED)
+
+
+LONG = """
+from functools import partial
+from sim.kernels.jit import kernel
+
+@partial(kernel, long_name="what takes long")
+def following(number):
+    return number + 1
+
+print(following(1))
+"""
+
+
+def test_whoever_waits_for_a_compilation_is_told_once(tmp_path: Path) -> None:
+    module = tmp_path / "long.py"
+    module.write_text(LONG)
+    environment = {"HOME": str(tmp_path), "PATH": os.defpath, "PYTHONPATH": str(ROOT)}
+    done = [
+        subprocess.run(
+            [sys.executable, str(module)],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        for _ in range(2)
+    ]
+    assert [each.stdout for each in done] == ["2\n", "2\n"]
+    told = "compiling what takes long, once (half a minute) ...\n"
+    assert [each.stderr for each in done] == [told, ""]

@@ -91,11 +91,16 @@ def test_grown_pool_keeps_what_it_holds() -> None:
 )
 def test_slots_lead_to_uplinks_and_groups_to_schedules(policy: str, rate: float, seed: int) -> None:
     scenario = Scenario(policy=policy, seed=seed, fabric=Fabric(k=4), failures=Failures(rate=rate))
-    routes = build(scenario).routes[-1].routes
+    network = build(scenario)
+    routes = network.routes[-1].routes
     assert (routes.slots < scenario.tree.most_uplinks).all()
-    assert routes.group_schedule.max(initial=0) < len(routes.schedule_offset) - 1
+    rows = network.world.switches.row[: scenario.tree.first_core]
+    switch = np.repeat(np.arange(len(rows)), np.diff([*rows, len(routes.groups)]))
+    has_path = routes.groups >= 0
+    used = routes.group_table[(routes.first_group[switch] + routes.groups)[has_path]]
+    assert (used.first + used.length <= len(routes.slots)).all()
     if len(routes.weights):
-        assert routes.weights.sum(axis=1).tolist() == np.diff(routes.schedule_offset).tolist()
+        assert routes.weights[used.schedule].sum(axis=1).tolist() == used.length.tolist()
 
 
 def test_rings_and_logs_do_not_overlap() -> None:

@@ -61,9 +61,9 @@ def test_ofan_spreads_any_run_of_packets_evenly(group: int, count: int, seed: in
 def test_ofan_keeps_to_its_weights_within_a_cycle() -> None:
     built = network("ofan", rate=0.1, seed=4)
     routes = built.routes[0].routes
-    lengths = np.diff(routes.schedule_offset)[routes.group_schedule[: routes.first_group[1]]]
+    lengths = routes.group_table.length[: routes.first_group[1]]
     group = int(lengths.argmax())
-    first = routes.schedule_offset[routes.group_schedule[group]]
+    first = routes.group_table.first[group]
     weights = np.bincount(routes.slots[first : first + lengths[group]], minlength=4)
     assert weights.max() > weights[weights > 0].min()
     chosen = np.bincount(uplinks(built, group, DATA, 7 * int(lengths[group])), minlength=4)
@@ -89,7 +89,7 @@ def test_switch_pkt_takes_another_order_after_five_wraparounds() -> None:
     built = network("switch_pkt")
     chosen = np.array(uplinks(built, 0, DATA, 4 * 41))
     routes, cell = built.routes[0].routes, built.world.switches[0].cells
-    start = int(routes.group_start[0, DATA])
+    start = int(routes.group_table.start_data[0])
     rounds = chosen[4 - start :][: 4 * 40].reshape(40, 4)
     assert all(sorted(order) == [0, 1, 2, 3] for order in rounds.tolist())
     orders = {tuple(order) for order in rounds[4::5].tolist()}

@@ -4,7 +4,7 @@ import numpy as np
 
 from fattree.policies import Chooser
 from sim.kernels.jit import at, inlined
-from sim.kernels.lb.schedules import draw, schedule
+from sim.kernels.lb.schedules import draw, group_of, schedule, skip_draw
 from sim.kernels.ports import settle
 
 BINS = 4
@@ -40,63 +40,80 @@ def uplinks(world, switch):
 
 
 @inlined
-def queue_bytes(world, switch, uplink, now_ps):
-    """Return what waits at an uplink, as far as the switch knows."""
-    constants = world.constants
+def settle_uplinks(world, switch, now_ps):
+    """Bring the queues of a switch's uplinks to `now_ps`, for a choice that depends on every byte.
+
+    A late occupancy (`sim.kernels.switches.enqueue`) would not do.
+    """
+    if world.constants.is_stale:
+        return
+
     # An edge's and an agg's upper ports are its uplinks; cores have none and never ask.
     node = world.switches[at(switch)]
-    number = at(node.first_port + node.south + uplink)
-    if constants.is_stale:
-        return world.ledgers[number].stale_bytes
+    level = np.int64(node.tier) + 1
+    first = first_uplink(node)
+    for uplink in range(uplinks(world, switch)):
+        settle(world, world.links[at(first + uplink)], level, now_ps)
 
-    # Here a late occupancy would not do (see `switches.enqueue`): the choice depends on every byte.
-    link = world.links[number]
-    settle(world.pool, link, constants, node.tier + 1, now_ps=now_ps, counters=world.counters)
-    return link.occupancy
+
+@inlined
+def first_uplink(node):
+    """Return the link that is a switch's first uplink."""
+    return np.int64(node.first_port) + np.int64(node.south)
+
+
+@inlined
+def queue_bytes(world, number):
+    """Return what waits at a link, as far as its switch knows."""
+    if world.constants.is_stale:
+        return world.ledgers[at(number)].stale_bytes
+
+    return world.links[at(number)].occupancy
 
 
 @inlined
 def shortest_uplink(world, routes, switch, group, now_ps):
     """Return the uplink with the least bytes per weight, ties at random."""
-    return shortest(
-        world,
-        routes,
-        switch,
-        group=group,
-        now_ps=now_ps,
-        random=draw(world, switch) >> 16,
-        is_weighted=True,
-    )
+    return shortest(world, routes, switch, group=group, now_ps=now_ps, is_weighted=True)
 
 
 @inlined
-def shortest(world, routes, switch, group, now_ps, random, is_weighted):
+def shortest(world, routes, switch, group, now_ps, is_weighted):
     """Return the uplink with the least bytes (per weight): tie number random * ties >> 16.
 
     Ties count in uplink order. Fractions are compared crosswise, q_i w_j < q_j w_i, without a
     division, as P4 has none.
     """
-    weights = routes.weights[at(routes.group_schedule[at(routes.first_group[at(switch)] + group)])]
-    least = -1
-    least_weight = 1
-    ties = 0
+    settle_uplinks(world, switch, now_ps)
+    weights = routes.weights[at(group_of(routes, switch, group).schedule)]
+    first = first_uplink(world.switches[at(switch)])
+    least = np.int64(-1)
+    least_weight = np.int64(1)
+    chosen = np.int64(-1)
+    ties = np.int64(0)
 
     for uplink in range(uplinks(world, switch)):
         weight = share(weights, uplink, is_weighted)
-        waiting = queue_bytes(world, switch, uplink, now_ps)
-        if weight > 0 and (least < 0 or waiting * least_weight < least * weight):
+        waiting = queue_bytes(world, first + uplink)
+        here, there = waiting * least_weight, least * weight
+        if weight > 0 and (least < 0 or here < there):
             least = waiting
             least_weight = weight
-            ties = 0
-
-        if weight > 0 and waiting * least_weight == least * weight:
+            chosen = uplink
+            ties = 1
+        elif weight > 0 and here == there:
             ties += 1
 
+    # A packet takes its number whether it is needed or not, as the P4 program's does.
+    if ties < 2:
+        skip_draw(world, switch)
+        return chosen
+
     # A second look, rather than a list of ties: kernels create no arrays.
-    tie = (random * ties) >> 16
+    tie = ((draw(world, switch) >> 16) * ties) >> 16
     for uplink in range(uplinks(world, switch)):
         weight = share(weights, uplink, is_weighted)
-        waiting = queue_bytes(world, switch, uplink, now_ps)
+        waiting = queue_bytes(world, first + uplink)
         if weight > 0 and waiting * least_weight == least * weight:
             if tie == 0:
                 return uplink
@@ -124,12 +141,14 @@ def queue_bin(constants, waiting):
 def binned_uplink(world, routes, switch, group, now_ps):
     """Return an uplink of the lowest bin that has one, at random in proportion to weight."""
     random = draw(world, switch) >> 16
-    weights = routes.weights[at(routes.group_schedule[at(routes.first_group[at(switch)] + group)])]
+    settle_uplinks(world, switch, now_ps)
+    weights = routes.weights[at(group_of(routes, switch, group).schedule)]
+    first = first_uplink(world.switches[at(switch)])
     lowest = BINS
     total = 0
 
     for uplink in range(uplinks(world, switch)):
-        reached = queue_bin(world.constants, queue_bytes(world, switch, uplink, now_ps))
+        reached = queue_bin(world.constants, queue_bytes(world, first + uplink))
         if weights[uplink] > 0 and reached < lowest:
             lowest = reached
             total = 0
@@ -140,7 +159,7 @@ def binned_uplink(world, routes, switch, group, now_ps):
     # As many tickets as weight: an uplink is drawn in proportion to it.
     ticket = (random * total) >> 16
     for uplink in range(uplinks(world, switch)):
-        if queue_bin(world.constants, queue_bytes(world, switch, uplink, now_ps)) != lowest:
+        if queue_bin(world.constants, queue_bytes(world, first + uplink)) != lowest:
             continue
         if ticket < weights[uplink]:
             return uplink

@@ -2,7 +2,7 @@
 
 from sim.kernels.jit import at, inlined
 from sim.kernels.lb.adaptive import shortest
-from sim.kernels.lb.schedules import draw, position, schedule
+from sim.kernels.lb.schedules import position, schedule
 
 
 @inlined
@@ -58,7 +58,6 @@ def uplink_from_shortest(world, routes, switch, group, kind, now_ps):
         switch,
         group=group,
         now_ps=now_ps,
-        random=draw(world, switch) >> 16,
         is_weighted=False,
     )
 

@@ -1,17 +1,25 @@
 """Groups, schedules and pointers, and a switch's random numbers: what the families share."""
 
+import numpy as np
+
 from fattree.draws import Stream, component, mix
 from sim.kernels.jit import at, inlined
+from sim.kernels.state import ACK
 
 SWITCH = int(Stream.SWITCH)
 
 
 @inlined
+def group_of(routes, switch, group):
+    """Return the record of a switch's local group."""
+    return routes.group_table[at(routes.first_group[at(switch)] + group)]
+
+
+@inlined
 def schedule(routes, switch, group):
     """Return where the schedule of a switch's local group begins in `slots`, and its length."""
-    index = routes.group_schedule[at(routes.first_group[at(switch)] + group)]
-    first = routes.schedule_offset[at(index)]
-    return first, routes.schedule_offset[at(index + 1)] - first
+    own = group_of(routes, switch, group)
+    return own.first, np.int64(own.length)
 
 
 @inlined
@@ -27,9 +35,8 @@ def start_or_next(cell, start, length):
 @inlined
 def position(routes, switch, group, kind, cell, length):
     """Return the position of a group's pointer of a class."""
-    return start_or_next(
-        cell, int(routes.group_start[at(routes.first_group[at(switch)] + group), at(kind)]), length
-    )
+    own = group_of(routes, switch, group)
+    return start_or_next(cell, int(own.start_ack if kind == ACK else own.start_data), length)
 
 
 @inlined
@@ -42,3 +49,9 @@ def draw(world, switch):
     node.draws += 1
 
     return number
+
+
+@inlined
+def skip_draw(world, switch):
+    """Take a switch's next random number without asking what it is."""
+    world.switches[at(switch)].draws += 1

@@ -1,0 +1,71 @@
+"""What most runs do without, so that their kernels are compiled without it.
+
+Kernels are written once, for all that a run may have. A check for what it has not (`if
+constants.lanes > 0`) costs a load and a branch for each packet, and the code behind it room in the
+processor's caches. So they are compiled twice: a run that has nothing of what is below gets kernels
+in which these numbers are known, and the compiler leaves out what cannot happen. The type of
+`World.features` says which it is: None, or a number.
+"""
+
+from numba import types
+from numba.extending import intrinsic, overload
+
+from sim.kernels.jit import INLINED
+from sim.kernels.state import Constants, World
+
+# Parallel links, planes, lanes for trimmed packets, late queue lengths, links that lose packets or
+# slow down; jitter, trimming, fewer ACKs than packets.
+PLAIN = {
+    "constants": {
+        "edge_agg_links": 1,
+        "agg_core_links": 1,
+        "planes": 1,
+        "lanes": 0,
+        "is_stale": 0,
+        "is_lossy": 0,
+        "is_slowed": 0,
+    },
+    "rules": {"jitter_permille": 0, "trimming": 0, "packets_per_ack": 1},
+}
+
+
+def features(constants: Constants, rules: object) -> int | None:
+    """Return how many numbers of a run are not the plain ones, None where all are."""
+    parts = {"constants": constants, "rules": rules}
+    return (
+        sum(
+            getattr(parts[part], name) != number
+            for part, numbers in PLAIN.items()
+            for name, number in numbers.items()
+        )
+        or None
+    )
+
+
+def known(world: World) -> World:
+    """Return the world as it is; to the compiler, plain numbers of a plain one are then known."""
+    return world
+
+
+@intrinsic
+def _known(_typing, world):
+    def generate(context, builder, _signature, arguments):
+        value = arguments[0]
+        for part, numbers in PLAIN.items():
+            place = world.fields.index(part)
+            own = world.types[place]
+            for name, number in numbers.items():
+                constant = context.get_constant(types.int64, number)
+                value = builder.insert_value(value, constant, [place, own.fields.index(name)])
+
+        return value
+
+    return world(world), generate
+
+
+@overload(known, jit_options=INLINED)
+def _compiled_known(world):
+    if isinstance(world.types[world.fields.index("features")], types.NoneType):
+        return lambda world: _known(world)
+
+    return lambda world: world
