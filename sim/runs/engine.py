@@ -92,8 +92,9 @@ def prepare(*, is_plain: bool = True) -> None:
     if CACHE.note:
         sys.stderr.write(f"{CACHE.note}\n")
 
-    # The smallest run there is: types do not depend on anything else, so it compiles for all.
-    pair = build(Scenario(fabric=Fabric(k=2), collective=Collective(message_bytes=1)))
+    # The smallest run that repeats itself: types do not depend on anything else, so it compiles for
+    # all.
+    pair = build(Scenario(fabric=Fabric(k=2), collective=Collective(message_bytes=1 << 20)))
     if not is_plain:
         pair = replace(pair, world=pair.world._replace(features=1))
 

@@ -21,7 +21,17 @@ from fattree.counters import PORT_COUNTERS, SENDER_COUNTERS
 from fattree.policies import LabelRule
 from hostagent.transports.state import NEVER, PACKET, Congestion, Recovery
 from sim.arrays.network import Network
-from sim.kernels.state import CLOCK, LAST_DONE, LIVE, UNFINISHED, UNROUTABLE, World, records
+from sim.kernels.state import (
+    ACK,
+    CLOCK,
+    DATA,
+    LAST_DONE,
+    LIVE,
+    UNFINISHED,
+    UNROUTABLE,
+    World,
+    records,
+)
 from sim.kernels.under_way import hash_under_way, move
 from sim.kernels.windows import settle_all
 
@@ -114,21 +124,29 @@ def _apart_ps(network: Network) -> int:
     constants, table = network.world.constants, network.world.flows.table
     routes = network.routes[0].routes
     # Edges and aggs walk schedules, one within the other; a host's waypoints are both at once.
-    schedule = lcm(*set(np.diff(routes.schedule_offset).tolist()) - {0})
-    waypoints = lcm(*set(np.diff(routes.waypoint_offset).tolist()) - {0})
+    # Groups that nobody uses have lengths that mean nothing.
+    schedule = _common(routes.group_table.length)
+    waypoints = _common(np.diff(routes.waypoint_offset))
     sources = np.unique(table.source[table.packets > 0], return_counts=True)[1]
     rounds = lcm(schedule**2, waypoints) * lcm(*sources.tolist())
 
-    # Between as many packets as an ACK tells of, a host that receives as well has one to send.
+    # Of hosts' links. A host that receives as well has an ACK to send between as many packets as an
+    # ACK tells of.
     few = network.world.rules.packets_per_ack
     senders, receivers = set(table.source.tolist()), set(table.destination.tolist())
-    ack_ps = max(constants.ack_slot_ps[0], constants.nic_ack_ps) if senders & receivers else 0
-    data_ps = max(constants.data_slot_ps[0], constants.nic_data_ps)
+    slots_ps = network.world.passages.slot_ps
+    ack_ps = max(int(slots_ps[ACK]), constants.nic_ack_ps) if senders & receivers else 0
+    data_ps = max(int(slots_ps[DATA]), constants.nic_data_ps)
     gap_ps = int(table.gap_ps.max()) // int(sources.max(initial=1))
     slot_ps = max(few * data_ps + ack_ps, few * gap_ps)
     period_ps: int = rounds * slot_ps
 
     return -(-WINDOWS_APART * constants.window_ps // period_ps) * period_ps
+
+
+def _common(lengths: NDArray[Any]) -> int:
+    """Return the least common multiple of those above 0, 1 without any."""
+    return lcm(*(length for length in set(lengths.tolist()) if length > 0))
 
 
 def _moment(world: World, now_ps: int) -> Moment:

@@ -206,7 +206,9 @@ def drawn(seed: int) -> Scenario:
     )
 
 
-@pytest.mark.parametrize("first", range(0, DRAWS, 10))
+@pytest.mark.parametrize(
+    "first", [0, *(pytest.param(first, marks=pytest.mark.slow) for first in range(10, DRAWS, 10))]
+)
 def test_whatever_is_drawn_is_the_same(first: int) -> None:
     parts = [compared(drawn(seed)) for seed in range(first, first + 10)]
 
