@@ -22,8 +22,9 @@ from fattree.generators.chakra_ranks import stretched
 from fattree.generators.goal import goal_graph, marks
 from fattree.generators.goal_file import read_goal
 from fattree.generators.model import read_model
-from fattree.generators.training import Step, computation_ps, training_graph
+from fattree.generators.training import computation_ps, training_graph
 from fattree.generators.training_memory import fitting
+from fattree.generators.training_stages import Step
 from fattree.texts.shipped import found
 from ofan_p4.finite import Finite
 from sim.cli import FilePath, in_a_folder, one_line_errors
@@ -126,13 +127,20 @@ def _room(is_forced: bool) -> Room:
 )
 @_counted("--buckets", 4, "In how many parts gradients leave during the last backward pass.")
 @click.option(
+    "--zero",
+    type=click.Choice(["1", "3"]),
+    default="1",
+    show_default=True,
+    help="ZeRO's stage: replicas share the optimizer's state, or weights and gradients, too.",
+)
+@click.option(
     "--recompute", is_flag=True, help="Make each forward pass again before its backward pass."
 )
 @click.option(
     "--gpu-memory-gb",
     type=Finite(min=0.001),
     metavar="GB",
-    help="Refuse what does not fit into a GPU's memory, with ZeRO's first stage.",
+    help="Refuse what does not fit into a GPU's memory.",
 )
 @click.option(
     "--scale",
@@ -170,6 +178,7 @@ def from_model(
             scale=scale or 1,
             server=server or 0,
             token_servers=token_servers or 0,
+            zero=int(options.pop("zero")),
             **options,
         )
         if step.ranks != gpus:

@@ -27,203 +27,26 @@ and layer, with L layers in all and hidden size h:
                     among the D / E that hold the same ones; with several of these in a server,
                     first or last among them, by NVLink, each with its part between servers
 
+In ZeRO's third stage nobody has all weights: each pass gathers them, in as many parts as `buckets`,
+each while the one before is computed with, and each backward pass scatters its gradients: half as
+much again as in the first stage, for every microbatch.
+
 The exchanges of all layers of a stage with experts are one dispatch and one combine a pass: as many
 bytes, fewer and larger messages. The last backward pass is cut in `buckets`: the gradients of each
 are on their way while the next are computed. `scale` divides all bytes and all computations; times
 are those of the step divided by it, but for latencies.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 
 from fattree.demand.workloads.graph import Graph, longest_ps, refuse_many
-from fattree.errors import TrafficError
 from fattree.files.memory import Room
 from fattree.generators.building import Builder
 from fattree.generators.model import Model
+from fattree.generators.training_stages import BYTES, Stage, Step, check, stages
 from fattree.units import PS_PER_SECOND
 
-# bfloat16.
-BYTES = 2
 BACKWARD = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """How a model is spread and what a GPU does; `batch` is in sequences, of all replicas.
-
-    `teraflops` is what a GPU makes of its peak, `nvlink_gbs` GB/s in one direction. `server` is how
-    many GPUs one has (0: as many as tensor parallelism). A token's experts are on at most
-    `token_servers` servers (0: on any, and the token goes to each expert by itself).
-    `dispatch_bytes` and `gradient_bytes` are those of a number on its way. With `recompute` a
-    backward pass makes its forward pass again before.
-    """
-
-    tensor: int = 1
-    pipeline: int = 1
-    data: int = 1
-    experts: int = 1
-    batch: int = 1
-    microbatch: int = 1
-    sequence: int = 4096
-    teraflops: float = 400
-    nvlink_gbs: float = 450
-    buckets: int = 4
-    scale: int = 1
-    server: int = 0
-    token_servers: int = 0
-    dispatch_bytes: int = BYTES
-    gradient_bytes: int = BYTES
-    recompute: bool = False
-
-    @property
-    def ranks(self) -> int:
-        """Return the number of GPUs."""
-        return self.tensor * self.pipeline * self.data
-
-    @property
-    def microbatches(self) -> int:
-        """Return how many microbatches a replica has."""
-        return self.batch // (self.data * self.microbatch)
-
-    @property
-    def gpus_per_server(self) -> int:
-        """Return how many GPUs a server has."""
-        return self.server or self.tensor
-
-    @property
-    def replicas_per_server(self) -> int:
-        """Return how many replicas of a stage a server has."""
-        return self.gpus_per_server // self.tensor
-
-    @property
-    def expert_servers(self) -> int:
-        """Return over how many servers a group of experts is spread."""
-        return max(self.experts // self.replicas_per_server, 1)
-
-    def layers(self, model: Model, stage: int) -> tuple[int, int]:
-        """Return the first layer of a stage, and that behind its last."""
-        first, end = (at * model.layers // self.pipeline for at in (stage, stage + 1))
-        return first, end
-
-    def rank(self, tensor: int, data: int, stage: int) -> int:
-        """Return a GPU's number."""
-        return tensor + self.tensor * (data + self.data * stage)
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """What a rank of a pipeline stage does in a pass, and has to tell, as ps and bytes (scaled).
-
-    `exchanges` are the bytes of dispatch and combine to each other rank, or to each of its place in
-    other servers; `exchange_ps` is the time that both take in servers. `dense` and `expert` are
-    the bytes of weights.
-    """
-
-    forward_ps: int
-    activation: int
-    exchanges: tuple[int, int]
-    exchange_ps: int
-    dense: int
-    expert: int
-
-
-def check(model: Model, step: Step) -> None:
-    """Raise TrafficError for what cannot be spread like this."""
-    for whole, part, what in (
-        (step.batch, step.data * step.microbatch, "the batch over replicas and microbatches"),
-        (step.data, step.experts, "the replicas over the groups of experts"),
-        (model.experts or step.experts, step.experts, "the experts over their ranks"),
-    ):
-        if whole % part or whole < part:
-            raise TrafficError(f"{whole} cannot be divided by {part}: {what}")
-
-    if max(step.experts, step.token_servers) > 1 and not model.experts:
-        raise TrafficError("--ep and --token-servers: this model has no experts")
-
-    _check_servers(model, step)
-    if step.pipeline > model.layers:
-        raise TrafficError(f"{model.layers} layers are too few for {step.pipeline} stages")
-
-
-def _check_servers(model: Model, step: Step) -> None:
-    server, replicas = step.gpus_per_server, step.replicas_per_server
-    if server % step.tensor or (step.tensor * step.data) % server:
-        raise TrafficError(
-            f"servers of {server} GPUs: must have whole replicas (tp {step.tensor}) of one stage "
-            f"(tp {step.tensor} x dp {step.data})"
-        )
-
-    if step.experts % replicas and replicas % step.experts:
-        raise TrafficError(
-            f"experts over {step.experts} replicas, of which a server has {replicas}: "
-            "one must be a multiple of the other"
-        )
-
-    most = min(step.expert_servers, model.chosen)
-    if step.token_servers > most:
-        raise TrafficError(
-            f"a token cannot go to {step.token_servers} servers: its {model.chosen} experts are "
-            f"spread over {step.expert_servers}"
-        )
-
-
-def stages(model: Model, step: Step) -> list[Stage]:
-    """Return what each stage does: as many layers, or one more; embeddings at both ends."""
-    return [_stage(model, step, number) for number in range(step.pipeline)]
-
-
-def _stage(model: Model, step: Step, number: int) -> Stage:
-    layers = range(*step.layers(model, number))
-    share = len(layers)
-    sparse = len(model.sparse.intersection(layers))
-    tokens = step.microbatch * step.sequence
-    is_last = number == step.pipeline - 1
-
-    # The last stage multiplies with the vocabulary; looking words up costs nothing.
-    weights = sum(model.active(layer) for layer in layers) + is_last * model.embedding
-    attended = model.attended * sum(model.context(layer, step.sequence) for layer in layers)
-    work = 2 * tokens * (weights + attended) / step.tensor
-    inside = 2 * (step.tensor - 1) / step.tensor * 2 * share * tokens * model.hidden * BYTES
-    seconds = work / (step.teraflops * 1e12) + inside / (step.nvlink_gbs * 1e9)
-
-    ends = (number == 0) + (is_last and (model.embeddings > 1 or step.pipeline > 1))
-    dense = share * model.attention + (share - sparse) * model.feed_forward
-    dense += sparse * (model.shared + model.router) + ends * model.embedding
-    moved = tokens * model.hidden / step.tensor
-    scale = step.scale
-    ways = [_exchanged(model, step, sparse * moved * size) for size in (step.dispatch_bytes, BYTES)]
-    return Stage(
-        forward_ps=round(seconds * PS_PER_SECOND / scale),
-        activation=_scaled(moved * BYTES, scale),
-        exchanges=(_scaled(ways[0][0], scale), _scaled(ways[1][0], scale)),
-        exchange_ps=round(
-            sum(inside for _, inside in ways) / (step.nvlink_gbs * 1e9) * PS_PER_SECOND / scale
-        ),
-        dense=_scaled(dense * BYTES / step.tensor, scale),
-        expert=_scaled(
-            sparse * model.experts * model.expert * BYTES / (step.experts * step.tensor), scale
-        ),
-    )
-
-
-def _exchanged(model: Model, step: Step, moved: float) -> tuple[float, float]:
-    """Return the bytes of one exchange to each rank of other servers, and those inside a server.
-
-    `moved` are those of a rank's tokens, each once. With a limit of servers a rank has one partner
-    in each of them.
-    """
-    replicas = min(step.replicas_per_server, step.experts)
-    each = model.chosen * moved / step.experts
-    if not step.token_servers:
-        return each, each * (replicas - 1)
-
-    inside = model.chosen * moved * (replicas - 1) / replicas
-    return step.token_servers * moved / step.expert_servers, inside
-
-
-def _scaled(size: float, scale: int) -> int:
-    return max(1, round(size / scale)) if size else 0
 
 
 def one_forward_one_backward(stage: int, stages: int, count: int) -> Iterator[tuple[bool, int]]:
@@ -287,23 +110,56 @@ class _Training:
         """Add one microbatch's pass through a stage, of all its ranks."""
         step = self._step
         work = self._stages[stage]
+        together = step.data if step.zero == 3 else step.experts
         groups = [
-            [step.rank(tensor, first + data, stage) for data in range(step.experts)]
+            [step.rank(tensor, first + data, stage) for data in range(together)]
             for tensor in range(step.tensor)
-            for first in range(0, step.data, step.experts)
+            for first in range(0, step.data, together)
         ]
         for group in groups:
             for rank in group:
                 arrived = self._arrived.pop((is_forward, number, rank), None)
                 self._last[rank] += [] if arrived is None else [arrived]
 
-            if self._step.recompute and not is_forward:
-                self._compute(group, work.forward_ps + work.exchange_ps, work.exchanges, False)
+            again = step.recompute and not is_forward
+            if step.zero == 3:
+                times = (0 if is_forward else BACKWARD) + (is_forward or again)
+                size = work.dense + work.expert
+                self._compute_gathering(group, times * work.forward_ps, size, is_forward)
+            else:
+                self._compute_holding(group, work, is_forward, again, is_last)
 
-            time_ps = work.forward_ps * (1 if is_forward else BACKWARD) + work.exchange_ps
-            self._compute(group, time_ps, work.exchanges, is_last)
             for rank in group:
                 self._hand_on(rank, stage, is_forward, number)
+
+    def _compute_gathering(
+        self, group: list[int], time_ps: int, size: int, is_forward: bool
+    ) -> None:
+        """Add a pass of replicas each of which has a part of the weights (ZeRO's third stage)."""
+        step = self._step
+        parts = step.buckets
+        after = {rank: self._last[rank] for rank in group}
+        for part in range(parts):
+            gathered = self._over_servers("all_gather", group, -(-size // parts), after)
+            part_ps = time_ps * (part + 1) // parts - time_ps * part // parts
+            for rank in group:
+                # The next part is gathered while this one is computed with, not before.
+                after[rank] = [gathered[rank], *self._last[rank]]
+                self._last[rank] = [self._builder.compute(rank, part_ps, after[rank])]
+
+            if not is_forward:
+                gradient = -(-size * step.gradient_bytes // (BYTES * parts))
+                self._over_servers("reduce_scatter", group, gradient, self._last)
+
+    def _compute_holding(
+        self, group: list[int], work: Stage, is_forward: bool, again: bool, is_last: bool
+    ) -> None:
+        """Add a pass of replicas that have all weights."""
+        if again:
+            self._compute(group, work.forward_ps + work.exchange_ps, work.exchanges, False)
+
+        time_ps = work.forward_ps * (1 if is_forward else BACKWARD) + work.exchange_ps
+        self._compute(group, time_ps, work.exchanges, is_last)
 
     def _compute(
         self, group: list[int], time_ps: int, exchanges: tuple[int, int], is_last: bool
@@ -382,6 +238,9 @@ class _Training:
     def _update(self, stage: int) -> None:
         """Add the exchange of a stage's gradients and weights, of dense parts and of experts."""
         step = self._step
+        if step.zero == 3:
+            return
+
         work = self._stages[stage]
         for size, apart in ((work.dense, 1), (work.expert, step.experts)):
             for tensor in range(step.tensor):
@@ -394,33 +253,40 @@ class _Training:
     def _exchange(self, ranks: list[int], size: int) -> None:
         """Add the exchange of one part's gradients and weights, of `size` bytes of weights."""
         step = self._step
-        servers = self._servers(ranks)
-        beside = len(servers[0])
         part = -(-size * step.gradient_bytes // (BYTES * step.buckets))
         reduced: dict[int, list[int]] = {rank: [] for rank in ranks}
         for bucket in range(step.buckets):
-            for rank in ranks if beside > 1 else ():
-                self._gradients[rank][bucket] = [
-                    self._inside(rank, part, beside, self._gradients[rank][bucket])
-                ]
+            after = {rank: self._gradients[rank][bucket] for rank in ranks}
+            for rank, end in self._over_servers("reduce_scatter", ranks, part, after).items():
+                reduced[rank].append(end)
 
-            for rail in zip(*servers, strict=True):
-                after = [self._gradients[rank][bucket] for rank in rail]
-                ends = self._between("reduce_scatter", rail, -(-part // beside), after)
-                for rank, end in zip(rail, ends, strict=True):
-                    reduced[rank].append(end)
+        self._over_servers("all_gather", ranks, size, reduced)
 
+    def _over_servers(
+        self, matrix: str, ranks: list[int], size: int, after: Mapping[int, list[int]]
+    ) -> dict[int, int]:
+        """Add a collective by ring, between servers and in them; return where each rank has ended.
+
+        What several ranks of a server have, they reduce before and gather after, by NVLink.
+        """
+        servers = self._servers(ranks)
+        beside = len(servers[0])
+        is_before = beside > 1 and matrix == "reduce_scatter"
+        begun = {
+            rank: [self._inside(rank, size, beside, after[rank])] if is_before else after[rank]
+            for rank in ranks
+        }
+        ended: dict[int, int] = {}
         for rail in zip(*servers, strict=True):
-            after = [reduced[rank] for rank in rail]
-            ends = self._between("all_gather", rail, -(-size // beside), after)
-            for rank, end in zip(rail, ends, strict=True):
-                if beside > 1:
-                    self._inside(rank, size, beside, [end])
+            entries = [begun[rank] for rank in rail]
+            part = -(-size // beside)
+            ends = self._builder.collective(matrix, "ring", rail, part, entries)
+            ended |= dict(zip(rail, ends, strict=True))
 
-    def _between(
-        self, matrix: str, ranks: Sequence[int], size: int, after: list[list[int]]
-    ) -> list[int]:
-        return self._builder.collective(matrix, "ring", ranks, size, after)
+        if beside > 1 and matrix == "all_gather":
+            return {rank: self._inside(rank, size, beside, [end]) for rank, end in ended.items()}
+
+        return ended
 
     def _inside(self, rank: int, size: int, beside: int, after: list[int]) -> int:
         """Add the time that a server's part of a reduce-scatter or all-gather takes: NVLink's."""

@@ -1,19 +1,22 @@
 """What a training step takes of a GPU's memory.
 
 Of each parameter 2 bytes, its gradient, and 12 bytes of the optimizer's state (a copy of 4 bytes,
-momentum and variance), which the replicas share: ZeRO's first stage, as in mixed precision with
-Adam (Rajbhandari et al. 2020, 3.1). Of each token and layer, what its backward pass needs of its
-forward pass: 34 h bytes in a GPT (Korthikanti et al. 2022, 4.2, with sequence parallelism and
-without scores of attention, which are computed again); here 18 h and 2 bytes for each column of the
-feed-forward matrices that a token meets, which is the same where these are 4 h wide and have no
-gate. With recomputation only the layer's input is kept, 2 h.
+momentum and variance), as in mixed precision with Adam (Rajbhandari et al. 2020, 3.1). In ZeRO's
+first stage the replicas share the optimizer's state, in its third all of it; parts of weights that
+the third stage gathers are left out.
+
+Of each token and layer, what its backward pass needs of its forward pass: 34 h bytes in a GPT
+(Korthikanti et al. 2022, 4.2, with sequence parallelism and without scores of attention, which are
+computed again); here 18 h and 2 bytes for each column of the feed-forward matrices that a token
+meets, which is the same where these are 4 h wide and have no gate. With recomputation only the
+layer's input is kept, 2 h.
 """
 
 from dataclasses import dataclass, replace
 
 from fattree.errors import TrafficError
 from fattree.generators.model import Model
-from fattree.generators.training import BYTES, Stage, Step, stages
+from fattree.generators.training_stages import BYTES, Stage, Step, stages
 
 OPTIMIZER = 12
 # Inputs of attention and of the feed-forward layer, queries, keys, values, norms and masks.
@@ -45,10 +48,11 @@ def memory(model: Model, step: Step) -> list[Memory]:
 
 def _states(step: Step, stage: Stage) -> float:
     parts = ((stage.dense, step.data), (stage.expert, step.data // step.experts))
-    return sum(
-        size / BYTES * (BYTES + step.gradient_bytes + OPTIMIZER / replicas)
-        for size, replicas in parts
-    )
+    held = BYTES + step.gradient_bytes
+    if step.zero == 3:
+        return sum(size / BYTES * (held + OPTIMIZER) / replicas for size, replicas in parts)
+
+    return sum(size / BYTES * (held + OPTIMIZER / replicas) for size, replicas in parts)
 
 
 def _activations(model: Model, step: Step, number: int) -> float:

@@ -18,7 +18,8 @@ from fattree.errors import TrafficError
 from fattree.experiment.model import Collective, Fabric, Job, Scenario
 from fattree.generators.building import Builder
 from fattree.generators.model import Model
-from fattree.generators.training import Step, training_graph
+from fattree.generators.training import training_graph
+from fattree.generators.training_stages import Step
 from fattree.policies import POLICIES
 from tests import naive
 from tests.parity import test_programs_equal_kernels

@@ -9,12 +9,11 @@ import pytest
 from fattree.errors import TrafficError
 from fattree.generators.model import Model
 from fattree.generators.training import (
-    Step,
     computation_ps,
     one_forward_one_backward,
-    stages,
     training_graph,
 )
+from fattree.generators.training_stages import Step, stages
 from tests.fattree.workloads.models import DEEPSEEK_V3, LLAMA_405B, SMALL, model_of
 
 
@@ -106,6 +105,8 @@ def test_groups_of_experts_and_servers_must_go_together(tmp_path: Path) -> None:
     model = model_of(tmp_path, {**SMALL, "num_experts": 6, "num_experts_per_tok": 2})
     with pytest.raises(TrafficError, match="experts over 3 replicas, of which a server has 2"):
         training_graph(model, Step(data=6, experts=3, batch=6, server=2))
+    with pytest.raises(TrafficError, match="--zero 3 has all experts on every replica"):
+        training_graph(model, Step(data=6, experts=3, batch=6, zero=3))
 
 
 def test_what_stays_in_a_server_takes_nvlinks_time(tmp_path: Path) -> None:
@@ -167,6 +168,28 @@ def test_recomputation_exchanges_tokens_once_more(tmp_path: Path) -> None:
     assert (again == again.max()).sum() == 3 / 2 * (usual == usual.max()).sum()
 
 
+@pytest.mark.parametrize(("microbatches", "server"), [(1, 0), (3, 0), (1, 2)])
+def test_zeros_third_stage_sends_half_as_much_again(
+    tmp_path: Path, microbatches: int, server: int
+) -> None:
+    model = model_of(tmp_path, SMALL)
+    step = Step(data=4, batch=4, server=server)
+    usual = training_graph(model, step).size.sum()
+    third = replace(step, zero=3, batch=4 * microbatches)
+    # Rajbhandari et al. 2020, 7.2.2: 3 times the parameters in the place of twice.
+    found = training_graph(model, third).size.sum()
+    assert found == pytest.approx(3 / 2 * microbatches * usual, rel=1e-3)
+
+
+def test_zeros_third_stage_computes_as_long(tmp_path: Path) -> None:
+    model = model_of(tmp_path, SMALL)
+    usual, third = (
+        computation_ps(training_graph(model, Step(data=2, batch=4, pipeline=2, zero=zero)))
+        for zero in (1, 3)
+    )
+    assert third == pytest.approx(usual, abs=100)
+
+
 def test_gradients_of_four_bytes(tmp_path: Path) -> None:
     model = model_of(tmp_path, SMALL)
     graph = training_graph(model, Step(data=4, batch=4, buckets=1, gradient_bytes=4))
@@ -209,6 +232,7 @@ def test_a_scale_divides_bytes_and_computations(tmp_path: Path) -> None:
         (Step(data=3, batch=4), "4 cannot be divided by 3: the batch"),
         (Step(pipeline=5, batch=4), "4 layers are too few for 5 stages"),
         (Step(data=4, experts=3, batch=4), "4 cannot be divided by 3: the replicas"),
+        (Step(data=4, batch=4, experts=2, zero=3), "this model has no experts"),
         (Step(data=4, experts=2, batch=4), "this model has no experts"),
         (Step(data=4, batch=4, token_servers=2), "--token-servers: this model has no experts"),
         (Step(tensor=2, data=4, batch=4, server=3), "servers of 3 GPUs: must have whole replicas"),

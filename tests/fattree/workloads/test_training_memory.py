@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from fattree.errors import TrafficError
-from fattree.generators.training import Step
 from fattree.generators.training_memory import fitting, memory
+from fattree.generators.training_stages import Step
 from tests.fattree.workloads.models import LLAMA_405B, SMALL, model_of
 
 # GPT-3's, of matrices 4 h wide without a gate.
@@ -21,13 +21,17 @@ GPT = {
 }
 
 
-@pytest.mark.parametrize(("replicas", "bytes_each"), [(64, 31.4 / 7.5), (1, 120 / 7.5)])
-def test_states_are_those_of_zeros_first_stage(
-    tmp_path: Path, replicas: int, bytes_each: float
+@pytest.mark.parametrize(
+    ("replicas", "zero", "bytes_each"),
+    [(64, 1, 31.4 / 7.5), (64, 3, 1.875 / 7.5), (1, 1, 120 / 7.5)],
+)
+def test_states_are_those_of_zeros_stages(
+    tmp_path: Path, replicas: int, zero: int, bytes_each: float
 ) -> None:
-    # Rajbhandari et al. 2020, figure 1: 7.5 billion parameters take 31.4 GB on 64 GPUs, else 120.
+    # Rajbhandari et al. 2020, figure 1: 7.5 billion parameters take 120 GB, on 64 GPUs 31.4 in the
+    # first stage and 1.9 in the third.
     model = model_of(tmp_path, SMALL)
-    (found,) = memory(model, Step(data=replicas, batch=replicas))
+    (found,) = memory(model, Step(data=replicas, batch=replicas, zero=zero))
     assert found.states / model.parameters == pytest.approx(bytes_each, rel=2e-3)
 
 
