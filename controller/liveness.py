@@ -195,8 +195,8 @@ def liveness(scenario: Scenario, now_ps: int = 0, down: Iterable[int] = ()) -> L
     if misses * interval_ps <= flight_ps:
         raise ExperimentError(
             "controller.probe_interval_us x probe_misses = "
-            f"{misses * interval_ps / PS_PER_US:g} us: "
-            f"a probe is on its way for {flight_ps / PS_PER_US:g} us, so every link would seem dead"
+            f"{misses * interval_ps / PS_PER_US:g} µs: "
+            f"a probe is on its way for {flight_ps / PS_PER_US:g} µs, so every link would seem dead"
         )
 
     return Liveness(scenario.tree, interval_ps, misses, now_ps=now_ps, down=down)

@@ -163,13 +163,13 @@ class TimedRun:
             int(packets.world.counters[MISDIRECTED]),
             int(packets.world.counters[HIGHEST_PORT]),
         )
-        return f"at {now_ps / PS_PER_US:.3f} us, {names}"
+        return f"at {now_ps / PS_PER_US:.3f} µs, {names}"
 
     def _broken(self) -> EmulationError:
         now_us = self.packets.now_ps / PS_PER_US
         if self.packets.world.counters[MISDELIVERED]:
             return ProgramError(
-                f"at about {now_us:.3f} us, a host got a frame that is not its own:"
+                f"at about {now_us:.3f} µs, a host got a frame that is not its own:"
                 " the program has sent it there, or changed whose it is"
             )
 

@@ -96,7 +96,7 @@ def describe(matrix: ConnectionMatrix, unit: Unit) -> str:
         f"{matrix.counts['Nodes']} hosts, {len(matrix.connections)} connections, "
         f"{len(matrix.triggers)} triggers"
     )
-    times = f"start times read as {unit}, the latest is {latest / PS_PER_US:g} us"
+    times = f"start times read as {unit}, the latest is {latest / PS_PER_US:g} µs"
 
     return f"{matrix.source}: {counts}; {times}"
 

@@ -235,7 +235,7 @@ def why_still(scenario: Scenario, events: Timeline, since_ps: int) -> str:
     """Say since when a run stands still, and why, where that is known."""
     reason = _reason(scenario, events)
     return (
-        f"no progress since {since_ps / PS_PER_US:.3f} us, and nothing can change that any more"
+        f"no progress since {since_ps / PS_PER_US:.3f} µs, and nothing can change that any more"
         f"{f': {reason}' if reason else ''}"
     )
 

@@ -110,7 +110,7 @@ def late(runs: Iterable[tuple[Scenario, Record]]) -> list[str]:
             found[name, at_ns] = found.get((name, at_ns), 0) + is_late
 
     return [
-        f"{name} at {at_ns * PS_PER_NS / PS_PER_US:,g} us came after the last flow had finished"
+        f"{name} at {at_ns * PS_PER_NS / PS_PER_US:,g} µs came after the last flow had finished"
         + (f", in {count} of {total} runs" if count < total else "")
         for (name, at_ns), count in found.items()
         if count

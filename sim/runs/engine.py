@@ -371,4 +371,4 @@ def _unfinished(network: Network, world: World) -> str:
 
     more = f" and {len(late) - 3} more" if len(late) > 3 else ""
     now_us = int(world.counters[CLOCK]) / PS_PER_NS / 1000
-    return f"{len(late)} flow(s) not finished after {now_us:g} us: flow {', '.join(named)}{more}"
+    return f"{len(late)} flow(s) not finished after {now_us:g} µs: flow {', '.join(named)}{more}"

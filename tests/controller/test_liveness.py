@@ -164,7 +164,7 @@ def test_an_interval_that_no_probe_could_keep_is_refused() -> None:
     hasty = Controller(detection="probe", probe_interval_us=0.1, probe_misses=2)
     with pytest.raises(
         ExperimentError,
-        match=r"probe_interval_us x probe_misses = 0\.2 us: a probe is on its way for 0\.5",
+        match=r"probe_interval_us x probe_misses = 0\.2 µs: a probe is on its way for 0\.5",
     ):
         liveness(Scenario(controller=hasty))
 

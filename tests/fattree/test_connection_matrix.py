@@ -55,7 +55,7 @@ def test_the_unit_of_start_is_an_option_and_is_told() -> None:
     text = describe(parse_connection_matrix(SAMPLE, "t.cm"), "ps")
     assert (
         text
-        == "t.cm: 16 hosts, 3 connections, 1 triggers; start times read as ps, the latest is 1.5 us"
+        == "t.cm: 16 hosts, 3 connections, 1 triggers; start times read as ps, the latest is 1.5 µs"
     )
 
 

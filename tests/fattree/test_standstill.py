@@ -156,7 +156,7 @@ def test_the_reason_names_links_that_routes_do_not_avoid() -> None:
     never = scenario(failures=Failures(events=events, convergence_rtt=float("inf")))
     told = why_still(never, timeline(never, traffic.flows(never)), 3 * PS_PER_US)
     assert told == (
-        "no progress since 3.000 us, and nothing can change that any more:"
+        "no progress since 3.000 µs, and nothing can change that any more:"
         " edge0_0-agg0_0 is down for good, and routes still lead there"
     )
     soon = never.model_copy(update={"failures": Failures(events=events)})

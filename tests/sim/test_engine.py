@@ -203,7 +203,7 @@ def test_flow_that_cannot_finish_is_named() -> None:
     )
     with pytest.raises(
         UnfinishedError,
-        match=r"not finished after 50 us: flow \d from h\d_\d_\d to .* of 1 packets",
+        match=r"not finished after 50 µs: flow \d from h\d_\d_\d to .* of 1 packets",
     ):
         run(scenario, horizon_ps=50_000_000)
 

@@ -169,7 +169,7 @@ def test_a_connection_matrix_is_run_as_the_cli_says_it_was_read(
     output = capsys.readouterr()
     assert output.err == (
         f"{tmp_path}/x.cm: 2 hosts, 2 connections, 0 triggers; "
-        "start times read as ps, the latest is 3 us\n"
+        "start times read as ps, the latest is 3 µs\n"
     )
     assert runs(output.out)[0]["matrix"] == "file"
 

@@ -113,7 +113,7 @@ def test_experiments_that_come_along_say_nothing_without_effect(path: Path) -> N
 def test_failures_after_the_end_are_told(setting: str, said: str) -> None:
     of = scenario(setting)
     record = run(of).record
-    line = f"{said} at 500 us came after the last flow had finished"
+    line = f"{said} at 500 µs came after the last flow had finished"
     assert late([(of, record)]) == [line]
     long = record.model_copy(update={"cct_ps": 600 * 10**6})
     assert late([(of, long)]) == []
@@ -148,4 +148,4 @@ def test_commands_say_it(
     err = capsys.readouterr().err
     assert not stopped.value.code
     assert err.count("transport.sack_threshold has no effect here") == 1
-    assert err.count("at 500 us came after the last flow had finished") == 1
+    assert err.count("at 500 µs came after the last flow had finished") == 1

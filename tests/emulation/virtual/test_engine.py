@@ -111,5 +111,5 @@ def test_a_packet_at_the_wrong_host_ends_the_run(tmp_path: Path) -> None:
 
 
 def test_a_run_that_cannot_end_says_which_flows_are_not_complete() -> None:
-    with pytest.raises(EmulationError, match=r"at 1\.000 us, 2 flows are not complete: h0_0_0 to"):
+    with pytest.raises(EmulationError, match=r"at 1\.000 µs, 2 flows are not complete: h0_0_0 to"):
         fabric(SMALL, engine="native").run(horizon_ps=1_000_000)
