@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, floor
+from math import ceil
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -330,7 +330,7 @@ class Planner:
 def _shared_settings(scenario: Scenario) -> Iterator[tuple[tuple[str, Key], Call]]:
     """Yield the settings that are the same on all switches, for any program."""
     chooser = scenario.scheme.chooser
-    yield ("ecn", ()), ("mark_above", (ecn_threshold(scenario),))
+    yield ("ecn", ()), _marks(scenario)
     yield ("orders", ()), _round_robin(scenario)
     yield ("quanta", ()), ("set_quanta", (SCHEMES.get(chooser, 0), *bin_thresholds(scenario)))
     if scenario.controller.detection == "probe":
@@ -356,16 +356,18 @@ def _round_robin(scenario: Scenario) -> Call:
             return "reshuffle_after", (0,)
 
 
-def ecn_threshold(scenario: Scenario) -> int:
-    """Return the bytes above which data is marked, 0 for never."""
-    percent = scenario.ecn_percent
-    # Queues are whole bytes: what is above a share is above its floor, and from a share on is from
-    # its ceiling on.
-    return 0 if percent is None else floor(_share(scenario, percent))
+def _marks(scenario: Scenario) -> Call:
+    """Return the bytes above which data is marked, 0 for never, or the two bounds and the slope."""
+    marking = scenario.marking
+    if marking is None:
+        return "mark_above", (0,)
+
+    return ("mark_between", marking) if marking.slope else ("mark_above", (marking.least,))
 
 
 def bin_thresholds(scenario: Scenario) -> tuple[int, ...]:
     """Return the bytes at which the second, third and fourth bin begin."""
+    # Queues are whole bytes: what is from a share on is from its ceiling on.
     return tuple(ceil(_share(scenario, percent)) for percent in scenario.load_balancer.bins_percent)
 
 

@@ -334,7 +334,7 @@ class Endpoint:
         if self._rules.tells_share:
             share = ack.sacked & MOST_SHARE
             self._told[sending.plan.destination] = share, now_ps
-            transport.heed_share(sender, share, sending.plan.in_turn)
+            transport.heed_share(sender, self._rules, share)
             ack = ack._replace(sacked=ack.sacked >> SHARE_BITS)
 
         if self._is_sack:

@@ -3,7 +3,7 @@
 from hostagent.flow_plan import FlowPlan
 from hostagent.own_packet import OwnFrames
 from hostagent.packets import AckFrames
-from hostagent.transports import transport
+from hostagent.transports import go_back_n, transport
 from hostagent.transports.roce import MOST_SHARE, SHARE_BITS, Packet, unwrapped_psn
 from hostagent.transports.state import Recovery, Rules
 
@@ -11,14 +11,17 @@ from hostagent.transports.state import Recovery, Rules
 class Receiving:
     """One flow that ends here.
 
-    With SACK, `window` has a bit for every packet number from the lowest missing one on. `arriving`
-    are the flows that share its host's link: something of them has arrived, and not all.
+    With SACK, `window` has a bit for every packet number from the lowest missing one on. With
+    go-back-N it takes packets in order alone, and `has_asked` for what is missing. `arriving` are
+    the flows that share its host's link: something of them has arrived, and not all.
     """
 
     __slots__ = (
         "arriving",
         "flow",
         "frames",
+        "has_asked",
+        "is_in_order",
         "is_sack",
         "lowest",
         "packets",
@@ -39,6 +42,8 @@ class Receiving:
         self.frames = frames
         self.rules = rules
         self.is_sack = rules.recovery == Recovery.SACK
+        self.is_in_order = rules.recovery == Recovery.GO_BACK_N
+        self.has_asked = False
         self.waiting = 0
         self.received = 0
         self.lowest = 0
@@ -72,6 +77,15 @@ class Receiving:
     def _note(self, packet: Packet) -> bool:
         """Count a packet that is whole; return whether it is acknowledged now."""
         # A duplicate is acknowledged, too: the ACK of its first copy may have been lost.
+        if self.is_in_order:
+            psn = unwrapped_psn(packet.psn, self.received)
+            if psn != self.received:
+                is_asking: bool = go_back_n.is_asking(psn, self.received, self.has_asked)
+                self.has_asked |= psn > self.received
+                return is_asking
+
+            self.has_asked = False
+
         before = self.received
         if self.is_sack:
             self._slide(unwrapped_psn(packet.psn, self.lowest))

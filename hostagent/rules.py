@@ -13,6 +13,9 @@ SWIFT_QUEUE_BYTES = 113_000
 # NSCC's constants are for 100 Gb/s and 12 us: this product, in bits/s times ps.
 REFERENCE_BIT_PS = 100 * 10**9 * 12 * PS_PER_US
 
+# DCQCN's counter of bytes, as published (Zhu et al., SIGCOMM 2015).
+DCQCN_COUNTER_BYTES = 10_000_000
+
 # Lazy TCP: spraying makes holes that close by themselves, so only so many late ones in a row count.
 LAZY_HOLES = 5
 
@@ -46,17 +49,25 @@ def rules(scenario: Scenario) -> Rules:
         awaits_acks=int(not scenario.is_graph),
         packets_per_ack=transport.packets_per_ack,
         tells_share=int(scenario.tells_shares),
+        counter_packets=max(1, DCQCN_COUNTER_BYTES // scenario.data_bytes),
     )
 
 
 def refuse_unable_hosts(scenario: Scenario) -> None:
     """Raise ExperimentError for a combination that no host implements, on whichever network."""
     # A window counts what is sent and not acknowledged. Erasure coding resends nothing, so a
-    # lost packet would count for ever.
+    # lost packet would count for ever; go-back-N sends what a window has let go once again.
     transport = scenario.transport
-    if transport.congestion != "fixed" and transport.recovery != "sack":
+    has_window = transport.congestion not in ("fixed", "dcqcn")
+    if has_window and transport.recovery != "sack":
         raise ExperimentError(
             f'transport.congestion = "{transport.congestion}" needs transport.recovery = "sack"'
+        )
+
+    if transport.trimming and transport.recovery == "go_back_n":
+        raise ExperimentError(
+            'transport.trimming: receivers of transport.recovery = "go_back_n" take packets in'
+            " order alone, and NACKs name single ones"
         )
 
     _refuse_few_acks(scenario)

@@ -23,7 +23,7 @@ ACTIONS = {
     "routes": ("to_port", "to_group"),
     "schedule": ("take_port",),
     "uplinks_of": ("weigh",),
-    "ecn": ("mark_above",),
+    "ecn": ("mark_above", "mark_between"),
     "waypoint": ("unwrap",),
     "hashing": ("multiply_by",),
     "orders": ("reshuffle_after",),

@@ -6,7 +6,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from fattree.experiment.base import MOST_RTTS, Section, only_on
 
-Congestion = Literal["fixed", "swift", "lazy_swift", "mswift", "nscc"]
+Congestion = Literal["fixed", "swift", "lazy_swift", "mswift", "nscc", "dcqcn"]
 
 
 class Packets(Section):
@@ -51,8 +51,15 @@ class LoadBalancer(Section):
     """Switch Pkt AR: the bounds of its bins of queue lengths, in percent of the threshold."""
     ecn_percent: Annotated[float, Field(gt=0, le=100)] | None = None
     """From which queue on packets are marked, in percent of the threshold; by default the load
-    balancer's own value, with NSCC 20 where it has none.
+    balancer's own value, where it has none 20 with NSCC and 12.5 with DCQCN.
     """
+    ecn_full_percent: Annotated[float, Field(gt=0, le=100)] | None = None
+    """From which queue on all packets are marked, in percent of the threshold; between the two
+    bounds a packet's chance grows to `ecn_chance`. By default one bound, with DCQCN four times
+    `ecn_percent` (100 at most).
+    """
+    ecn_chance: Annotated[float, Field(gt=0, le=1)] = 0.2
+    """The chance to be marked just below `ecn_full_percent`."""
     # The last ACKs' marks are bits of one int64.
     plb_acks: Annotated[int, Field(ge=1, le=60)] = 10
     """Flowlets: a path is judged by so many of its last ACKs."""
@@ -76,6 +83,15 @@ class LoadBalancer(Section):
 
         return bounds
 
+    @field_validator("ecn_full_percent")
+    @classmethod
+    def _bounds_are_in_order(cls, full: float | None, others: ValidationInfo) -> float | None:
+        least = others.data.get("ecn_percent")
+        if full is not None and least is not None and full < least:
+            raise ValueError(f"{full:g} is below ecn_percent = {least:g}")
+
+        return full
+
     @field_validator("edge_pointers")
     @classmethod
     def _one_order_per_pointer(cls, level: str | None, others: ValidationInfo) -> str | None:
@@ -91,11 +107,14 @@ class LoadBalancer(Section):
 class Transport(Section):
     """Loss recovery, congestion control and pacing."""
 
-    recovery: Literal["erasure", "sack"] = "erasure"
-    """How lost packets are recovered: ideally (any packets of the right number), or selective ACKs.
+    recovery: Literal["erasure", "sack", "go_back_n"] = "erasure"
+    """How lost packets are recovered: ideally (any packets of the right number), by selective ACKs,
+    or go-back-N, whose receivers take packets in order alone (`docs/lossless.md`).
     """
     congestion: Congestion = "fixed"
-    """Hosts' rate: fixed, or one of four congestion controls."""
+    """Hosts' rate: fixed, or one of five congestion controls (`docs/congestion.md`; DCQCN:
+    `docs/lossless.md`).
+    """
     # A bitmap has 1,024 bits, so the highest number is at most 1,023 above the lowest missing one.
     sack_threshold: Annotated[int, Field(ge=1, le=1023)] = 32
     """SACK: how many packets above a hole must have arrived for it to count as lost."""

@@ -57,9 +57,16 @@ READERS = {
     "load_balancer.plb_gaps": PLB,
     "load_balancer.freeze_us": REPS,
     "load_balancer.reps_explore_packets": REPS,
+    "load_balancer.ecn_full_percent": Reader(
+        lambda one: one.marking is not None, "nothing is marked (load_balancer.ecn_percent)"
+    ),
+    "load_balancer.ecn_chance": Reader(
+        lambda one: one.marking is not None and one.marking.slope > 0,
+        "it is for two bounds (load_balancer.ecn_full_percent)",
+    ),
     "transport.sack_threshold": Reader(
         lambda one: one.transport.recovery == "sack" or one.host_rule is not None,
-        'transport.recovery = "erasure" resends no packet',
+        'it is for transport.recovery = "sack"',
     ),
     "defines": Reader(
         lambda one: one.program not in (None, BUILT_IN), "no program of yours runs (--program)"

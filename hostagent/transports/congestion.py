@@ -1,13 +1,27 @@
-"""Which congestion control a flow has: none, Swift's window in three forms, or NSCC's."""
+"""Which congestion control a flow has: none, Swift's window in three forms, NSCC's, or a rate."""
 
 from numba.extending import register_jitable
 
-from hostagent.transports import nscc, swift
+from hostagent.transports import dcqcn, nscc, swift
 from hostagent.transports.state import Congestion
 
 # Plain integers: kernels compare them with the fields of records.
-FIXED = int(Congestion.FIXED)
+SWIFT = int(Congestion.SWIFT)
+MSWIFT = int(Congestion.MSWIFT)
 NSCC = int(Congestion.NSCC)
+DCQCN = int(Congestion.DCQCN)
+
+
+@register_jitable
+def is_swift(rules):
+    """Tell whether flows have Swift's window, in whichever form."""
+    return SWIFT <= rules.congestion <= MSWIFT
+
+
+@register_jitable
+def has_window(rules):
+    """Tell whether flows have a window, not a rate alone."""
+    return SWIFT <= rules.congestion <= NSCC
 
 
 @register_jitable
@@ -15,7 +29,9 @@ def start(sender, rules, hops):
     """Give a flow its first window."""
     if rules.congestion == NSCC:
         nscc.start(sender)
-    elif rules.congestion != FIXED:
+    elif rules.congestion == DCQCN:
+        dcqcn.start(sender)
+    elif is_swift(rules):
         swift.start(sender, rules, hops)
 
 
@@ -24,7 +40,7 @@ def allows(sender, rules):
     """Tell whether one more packet may be outstanding."""
     # What a switch has cut is not under way, and waits to be sent again.
     outstanding = sender.sent - sender.acked - sender.trimmed
-    return rules.congestion == FIXED or outstanding < sender.window >> 16
+    return not has_window(rules) or outstanding < sender.window >> 16
 
 
 @register_jitable
@@ -32,14 +48,14 @@ def on_ack(sender, rules, packets, marked, rtt_ps, now_ps):
     """Learn from an ACK; `rtt_ps` is negative if it is not known."""
     if rules.congestion == NSCC:
         nscc.on_ack(sender, rules, marked=marked, rtt_ps=rtt_ps, now_ps=now_ps)
-    elif rules.congestion != FIXED:
+    elif is_swift(rules):
         swift.on_ack(sender, rules, packets, rtt_ps, now_ps)
 
 
 @register_jitable
 def on_late_hole(sender, rules, now_ps):
     """Learn that the lowest hole is late. To NSCC that is nothing: it may be reordering."""
-    if rules.congestion != FIXED and rules.congestion != NSCC:
+    if is_swift(rules):
         swift.on_late_hole(sender, rules, now_ps)
 
 
@@ -52,14 +68,14 @@ def on_nack(sender, rules, now_ps):
     sender.counted = sender.acked
     if rules.congestion == NSCC:
         nscc.on_nack(sender, rules, now_ps)
-    elif rules.congestion != FIXED:
+    elif is_swift(rules):
         swift.on_late_hole(sender, rules, now_ps)
 
 
 @register_jitable
 def on_timeout(sender, rules, now_ps):
     """Learn that the lowest hole has timed out."""
-    if rules.congestion != FIXED and rules.congestion != NSCC:
+    if is_swift(rules):
         swift.cut(sender, sender.window >> 1, now_ps)
 
 

@@ -34,6 +34,7 @@ class Recovery(IntEnum):
 
     ERASURE = 0
     SACK = 1
+    GO_BACK_N = 2
 
 
 class Congestion(IntEnum):
@@ -44,6 +45,7 @@ class Congestion(IntEnum):
     LAZY_SWIFT = 2
     MSWIFT = 3
     NSCC = 4
+    DCQCN = 5
 
 
 class PacketState(IntFlag):
@@ -68,7 +70,7 @@ class Rules(NamedTuple):
     `awaits_acks` what waits for a flow at its source waits for its ACKs, else until all of it has
     been sent once.
     Receivers acknowledge every `packets_per_ack`th packet, and with `tells_share` each ACK says
-    among how many flows their link is shared.
+    among how many flows their link is shared. DCQCN's counter of bytes counts `counter_packets`.
     """
 
     seed: int
@@ -93,18 +95,21 @@ class Rules(NamedTuple):
     awaits_acks: int
     packets_per_ack: int
     tells_share: int
+    counter_packets: int
 
 
 # One sending flow. Packet numbers (PSN) count from 0; `pace_ps` is what lies between its packets at
-# least, its gap times the receiver's `share` of flows, 0 for what goes in turn: its packets are all
-# due `since_ps`, when the first one was. `left_ps` is when the last one left. From `resume_ps` on
-# an erasure sender does not stop any more, 0 before its first stop; `highest` is the largest number
-# of which an ACK (with erasure codes also a NACK) has come, -1 before; `first_ps` and `done_ps` are
-# NEVER until its first packet leaves, until it is done; `base_ps` is its path's zero-load RTT,
-# before `patient_ps` late holes wait; `window` is in packets times 2**16, as is what NSCC has
-# `owed` it (packets squared). `trimmed` counts packets that NACKs have told of and that SACK is to
-# send again, from `first_trimmed` on; `heard_ps` is when the last ACK or NACK came. What a round
-# sends again has timed out (`round_is_timeout`), or was late.
+# least, its gap times the receiver's `share` of flows, 0 for what goes `in_turn`: its packets are
+# all due `since_ps`, when the first one was. `left_ps` is when the last one left. From `resume_ps`
+# on an erasure sender does not stop any more, 0 before its first stop; `highest` is the largest
+# number of which an ACK (with erasure codes also a NACK) has come, -1 before; `first_ps` and
+# `done_ps` are NEVER until its first packet leaves, until it is done; `base_ps` is its path's
+# zero-load RTT, before `patient_ps` late holes wait; `window` is in packets times 2**16, as is what
+# NSCC has `owed` it (packets squared). `trimmed` counts packets that NACKs have told of and that
+# SACK is to send again, from `first_trimmed` on; `heard_ps` is when the last ACK or NACK came. What
+# a round sends again has timed out (`round_is_timeout`), or was late. DCQCN's `rate` moves to its
+# `target_rate`, which a timer (`ticks`) and what was sent since transmission `cut_at` let grow;
+# `alpha_ps`, `timer_ps`: when alpha and the timer last moved.
 SENDER = np.dtype(
     [
         (name, np.int64)
@@ -115,6 +120,7 @@ SENDER = np.dtype(
                 "gap_ps",
                 "pace_ps",
                 "share",
+                "in_turn",
                 "since_ps",
                 "left_ps",
                 "due_ps",
@@ -140,6 +146,7 @@ SENDER = np.dtype(
             ),
             *("mean_delay_ps", "owed", "adjusted_ps", "adjusted_acked", "clear", "is_clear"),
             *("quick_ps", "quick_acked", "ignored_below", "is_trimmed"),
+            *("rate", "target_rate", "alpha", "alpha_ps", "timer_ps", "ticks", "cut_at"),
             *("oldest", "head", "fresh", "explore", "frozen_head", "frozen_until_ps"),
             *("history", "acks_seen", "good_ps", "changed_ps", "patience_ps"),
             *("turn", "turn_xor"),

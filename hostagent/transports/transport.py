@@ -11,9 +11,9 @@ send, not by events of their own.
 from numba.extending import register_jitable
 
 from fattree.draws import Stream, below, component, mix, scramble
-from hostagent.transports import congestion, erasure, sack, trimmed
+from hostagent.transports import congestion, dcqcn, erasure, go_back_n, sack, trimmed
 from hostagent.transports.packet_states import AGAIN, RESENT
-from hostagent.transports.state import NEVER, PSN_WINDOW, Recovery, Rules
+from hostagent.transports.state import NEVER, PSN_WINDOW, Congestion, Recovery, Rules
 from hostagent.transports.timers import sample_rtt
 
 # `fattree` knows no numba; kernels that draw must know these, too.
@@ -22,6 +22,8 @@ for rule in (scramble, mix, below, component):
 
 # Plain integers: kernels compare them with the fields of records.
 ERASURE = int(Recovery.ERASURE)
+SACK = int(Recovery.SACK)
+DCQCN = int(Congestion.DCQCN)
 JITTER = int(Stream.JITTER)
 
 
@@ -47,8 +49,8 @@ def start(sender, rules, flow, packets, gap_ps, due_ps, hops, in_turn, share):
     sender.flow = flow
     sender.packets = packets
     sender.gap_ps = gap_ps
-    sender.pace_ps = 0 if in_turn else gap_ps * share
     sender.share = share
+    sender.in_turn = in_turn
     sender.since_ps = due_ps
     sender.due_ps = due_ps
     sender.first_ps = NEVER
@@ -59,6 +61,7 @@ def start(sender, rules, flow, packets, gap_ps, due_ps, hops, in_turn, share):
     sender.base_ps = rules.zero_load_rtt_ps * hops // rules.longest_path
 
     congestion.start(sender, rules, hops)
+    set_pace(sender, rules)
 
 
 @register_jitable
@@ -86,8 +89,10 @@ def next_psn(sender, rules, packets, label, now_ps):
     """
     if rules.recovery == ERASURE:
         psn = erasure.next_symbol(sender, rules, packets, now_ps)
-    else:
+    elif rules.recovery == SACK:
         psn = sack.next_hole_or_new(sender, rules, packets, now_ps)
+    else:
+        psn = go_back_n.next_again_or_new(sender, rules, packets, now_ps)
 
     packet = packets[psn & (len(packets) - 1)]
     packet.sent_ps = now_ps
@@ -95,6 +100,10 @@ def next_psn(sender, rules, packets, label, now_ps):
     sender.first_ps = min(sender.first_ps, now_ps)
     sender.transmissions += 1
     sender.left_ps = now_ps
+    if rules.congestion == DCQCN:
+        dcqcn.on_sent(sender, rules, now_ps)
+        set_pace(sender, rules)
+
     set_due(sender)
 
     # Numbered by transmission, which counts resent packets as well: no two share a draw.
@@ -103,6 +112,15 @@ def next_psn(sender, rules, packets, label, now_ps):
         sender.due_ps += below(draw, sender.pace_ps * rules.jitter_permille // 1000)
 
     return psn
+
+
+@register_jitable
+def set_pace(sender, rules):
+    """Let packets leave a pace apart, as told by the receiver and by congestion control."""
+    is_at_once = sender.in_turn and sender.share == 1
+    sender.pace_ps = 0 if is_at_once else sender.gap_ps * sender.share
+    if rules.congestion == DCQCN and sender.rate < dcqcn.ONE:
+        sender.pace_ps = dcqcn.slowed(sender, sender.gap_ps * sender.share)
 
 
 @register_jitable
@@ -124,7 +142,7 @@ def share_at_start(rules, told, told_ps, in_turn, now_ps):
 
 
 @register_jitable
-def heed_share(sender, share, in_turn):
+def heed_share(sender, rules, share):
     """Pace a flow as its receiver says, whose link is shared among `share` flows.
 
     Flows whose host has heard nothing send a round trip long as if they were alone; then the sum of
@@ -135,7 +153,7 @@ def heed_share(sender, share, in_turn):
         return
 
     sender.share = share
-    sender.pace_ps = 0 if in_turn and share == 1 else sender.gap_ps * share
+    set_pace(sender, rules)
     set_due(sender)
 
 
@@ -194,8 +212,14 @@ def on_ack(sender, rules, packets, psn, total, marked, now_ps):
 
     if rules.recovery == ERASURE:
         erasure.count_symbols(sender, rules, packets, psn=psn, total=total, now_ps=now_ps)
-    else:
+    elif rules.recovery == SACK:
         sack.repair(sender, rules, packets, marked=marked, rtt_ps=rtt_ps, now_ps=now_ps)
+    else:
+        go_back_n.count_in_order(sender, packets, psn=psn, total=total)
+
+    # A rate changes from the next packet on: when that leaves is decided.
+    if rules.congestion == DCQCN and marked:
+        dcqcn.on_mark(sender, rules, now_ps)
 
     return is_done(sender, now_ps)
 
@@ -210,6 +234,9 @@ def on_nack(sender, rules, packets, psn, total, now_ps):
         return False
 
     sender.heard_ps = now_ps
+    if rules.congestion == DCQCN:
+        dcqcn.on_mark(sender, rules, now_ps)
+
     if rules.recovery == ERASURE:
         # Any other symbol is as good.
         erasure.count_symbols(sender, rules, packets, psn=psn, total=total, now_ps=now_ps)

@@ -67,6 +67,7 @@ def flows_of(scenario: Scenario, flows: Traffic, gaps: Int64, pairs: Pairs) -> F
         received=np.zeros(count, dtype=np.int32),
         reported=np.zeros(count, dtype=np.int32),
         waiting=np.zeros(count, dtype=np.int32),
+        has_asked=np.zeros(count, dtype=np.uint8),
         blocked=np.diff(flows.after_offset).astype(np.int32),
         follower_offset=offsets(np.bincount(flows.after, minlength=count)),
         followers=waiting[followers],

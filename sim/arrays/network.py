@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, floor
+from math import ceil
 from typing import NamedTuple
 
 import numpy as np
@@ -273,9 +273,9 @@ def _constants(scenario: Scenario, nic: traffic.Nic) -> Constants:
     size = scenario.threshold_bytes
     # The shortest packet on one hop: nothing that is handled in a window arrives in it.
     hops_ps = (passages_of(scenario).latency_ps + passages_of(scenario).sending_ps).tolist()
-    percent = scenario.ecn_percent
+    marking = scenario.marking
     # Percentages are decimals: exact in fractions, so that thresholds do not depend on rounding. A
-    # queue reaches a bin at its threshold, hence the ceiling; it is marked above, hence the floor.
+    # queue reaches a bin at its threshold, hence the ceiling.
     thresholds = [
         ceil(size * Fraction(str(part)) / 100) for part in scenario.load_balancer.bins_percent
     ]
@@ -305,7 +305,9 @@ def _constants(scenario: Scenario, nic: traffic.Nic) -> Constants:
         nic_ack_ps=nic.ack_ps,
         nic_between_ps=nic.between_ps,
         capacity=scenario.fabric.queue_bytes,
-        ecn_bytes=NEVER if percent is None else floor(size * Fraction(str(percent)) / 100),
+        ecn_bytes=NEVER if marking is None else marking.least,
+        ecn_full_bytes=NEVER if marking is None else marking.full,
+        ecn_slope=0 if marking is None else marking.slope,
         threshold_1=thresholds[0],
         threshold_2=thresholds[1],
         threshold_3=thresholds[2],

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from hostagent.transports import labels, sack, transport
+from hostagent.transports import go_back_n, labels, sack, transport
 from hostagent.transports.roce import MOST_SHARE, PSN_BITS, PSN_MASK
+from hostagent.transports.state import Recovery
 from sim.kernels import host_rule
 from sim.kernels.frames import note_holes, note_number
 from sim.kernels.jit import at, inlined
@@ -15,6 +16,7 @@ from sim.kernels.state import ACK, ASKS, LAST_DONE, LIVE, LOST, MARKED, TRIMMED,
 # A record's numbers have 31 bits and hosts' 24, which leaves 7 in each: a share's low ones are in
 # the packet number, its high ones in the log.
 SHARE_SHIFT = 7
+GO_BACK_N = int(Recovery.GO_BACK_N)
 LOW_SHARE = (1 << SHARE_SHIFT) - 1
 
 
@@ -27,6 +29,8 @@ def receive(world, frames, number, packet, now_ps):
     elif status & ACK:
         world.counters[LIVE] -= 1
         receive_ack(world, number, packet, now_ps)
+    elif world.rules.recovery == GO_BACK_N and not is_next(world, packet):
+        refuse_data(world, frames, number, packet)
     else:
         receive_data(world, frames, number, packet, now_ps)
 
@@ -78,6 +82,34 @@ def receive_data(world, frames, number, packet, now_ps):
     # Complete at this end: flows from here may follow, while the sender hears of it later.
     if is_new and flows.received[at(flow)] == constant.packets:
         unblock(world, number, flow, now_ps)
+
+
+@inlined
+def is_next(world, packet):
+    """Return whether go-back-N's receiver takes a packet: the next one in order."""
+    flow = int(packet.flow)
+    is_taken = packet.psn == world.flows.received[at(flow)]
+    if is_taken:
+        world.flows.has_asked[at(flow)] = 0
+
+    return is_taken
+
+
+@inlined
+def refuse_data(world, frames, number, packet):
+    """Throw away a packet out of order, and answer it where it is a duplicate or the first one."""
+    flow = int(packet.flow)
+    psn = int(packet.psn)
+    flows = world.flows
+    received = int(flows.received[at(flow)])
+    is_asking = go_back_n.is_asking(psn, received, flows.has_asked[at(flow)] > 0)
+    if psn > received:
+        flows.has_asked[at(flow)] = 1
+
+    if is_asking:
+        queue_ack(world, frames, number, packet)
+    else:
+        world.counters[LIVE] -= 1
 
 
 @inlined
@@ -200,7 +232,7 @@ def receive_ack(world, number, packet, now_ps):
         share = share_in(np.int64(packet.psn), np.int64(packet.log))
         flows.told[constant.pair] = share
         flows.told_ps[constant.pair] = now_ps
-        transport.heed_share(sender, share, constant.in_turn)
+        transport.heed_share(sender, rules, share)
 
     if world.constants.is_sack:
         acknowledge(flows, flow, ring, total)

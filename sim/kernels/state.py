@@ -239,7 +239,7 @@ class Constants(NamedTuple):
     of its bin. `is_shared` says whether Simple RR's classes share a pointer,
     `is_lossy` whether any link loses packets at random, `is_slowed` whether any is ever slow. The
     lane of link 0 is `lanes`, 0 where nothing is trimmed. `machines` have a host in each of the
-    `planes`: m, m + machines, ...
+    `planes`: m, m + machines, ... `ecn_*` are a `fattree.experiment.marking.Marking`.
     """
 
     # A tuple of plain integers, not an array: to the compiler its fields are values, which no store
@@ -270,6 +270,8 @@ class Constants(NamedTuple):
     nic_between_ps: int
     capacity: int
     ecn_bytes: int
+    ecn_full_bytes: int
+    ecn_slope: int
     threshold_1: int
     threshold_2: int
     threshold_3: int
@@ -340,7 +342,8 @@ class Flows(NamedTuple):
 
     `received` and `reported` count packets at the receiver and in ACKs that came back,
     `waiting` those that no ACK has reported yet, `blocked` the flows that it waits for;
-    `followers` (CSR) are those that wait for it. `told` is the share that the receiver of each
+    `followers` (CSR) are those that wait for it. `has_asked`: whether go-back-N's receiver has
+    asked for the packet that it misses. `told` is the share that the receiver of each
     pair of hosts has told, at `told_ps` (NEVER: nothing yet), both empty where none does.
     `outstanding` holds all rings, `arrivals` the packet numbers that SACK's receivers have got,
     in order of arrival.
@@ -354,6 +357,7 @@ class Flows(NamedTuple):
     received: Int32
     reported: Int32
     waiting: Int32
+    has_asked: Bytes
     blocked: Int32
     follower_offset: Int64
     followers: Int64

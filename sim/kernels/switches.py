@@ -11,6 +11,7 @@ from fattree.policies import Chooser
 from fattree.shape.topology import Tier
 from sim.kernels import lb
 from sim.kernels.jit import at, inlined, prefetch
+from sim.kernels.lb.schedules import draw
 from sim.kernels.lists import following, foresee_behind, foresee_chunk, leave
 from sim.kernels.ports import NO_SLOT, offer, passage, settle
 from sim.kernels.state import (
@@ -268,12 +269,15 @@ def forward(world, routes, switch, now_ps, slot):
     # Edges, aggs and cores are 0, 1 and 2, as levels are.
     is_up = port >= node.south
     level = np.int64(node.tier) + (1 if is_up else 0)
-    enqueue(world, np.int64(node.first_port) + port, level, packet, now_ps)
+    enqueue(world, switch, np.int64(node.first_port) + port, level, packet, now_ps)
 
 
 @inlined
-def enqueue(world, number, level, packet, now_ps):
-    """Offer a packet to a port, whose link is of a level, and mark it where it has to wait long."""
+def enqueue(world, switch, number, level, packet, now_ps):
+    """Offer a packet to a switch's port, whose link is of a level.
+
+    It is marked where it has to wait long.
+    """
     constants = world.constants
     link = world.links[at(number)]
     status = int(packet.status)
@@ -293,12 +297,26 @@ def enqueue(world, number, level, packet, now_ps):
 
     # Before enqueue, and never ACKs (decision 1).
     is_long = link.occupancy > constants.ecn_bytes and not status & (ACK | MARKED)
+    if is_long and constants.ecn_slope > 0:
+        is_long = is_drawn(world, switch, link.occupancy)
+
     if is_long:
         status |= MARKED
 
     slot = offer(world, number, level, packet, status, now_ps)
     if is_long and slot != NO_SLOT:
         world.ledgers[at(number)].marked += 1
+
+
+@inlined
+def is_drawn(world, switch, waiting):
+    """Return whether a packet is marked that finds more than ECN's lower bound waiting."""
+    constants = world.constants
+    if waiting > constants.ecn_full_bytes:
+        return True
+
+    chance = (waiting - constants.ecn_bytes) * constants.ecn_slope >> 16
+    return draw(world, switch) >> 16 < chance
 
 
 @inlined

@@ -26,6 +26,7 @@ class Flow:
     labels: LabelRule
     waits_for: set[int]
     reports_holdings: bool
+    in_order: bool
     is_in_graph: bool
     compute_ps: int = 0
     started_ps: int = NEVER
@@ -33,6 +34,7 @@ class Flow:
     sent: set[int] = field(default_factory=set)
     is_sent: bool = False
     received: set[int] = field(default_factory=set)
+    has_asked: bool = False
     packets_per_ack: int = 1
     unanswered: int = 0
     tells_share: bool = False
@@ -169,25 +171,21 @@ class Host:
                     self.start(waiting, now_ps)
 
     def take_data(self, packet: Packet, flow: Flow) -> bool:
+        expected = len(flow.received)
+        if flow.in_order and packet.psn != expected:
+            # Thrown away. What is there already is acknowledged again, a gap once.
+            if packet.psn < expected or not flow.has_asked:
+                self.acks.append(self.ack_of(packet, flow))
+            flow.has_asked |= packet.psn > expected
+            return False
+        flow.has_asked = False
         is_new = packet.psn not in flow.received and not packet.trimmed
         if is_new:
             flow.received.add(packet.psn)
             self.incoming.add(flow.number)
         if len(flow.received) >= flow.packets:
             self.incoming.discard(flow.number)
-        ack = Packet(
-            flow=flow.number,
-            psn=packet.psn,
-            source=flow.destination,
-            destination=flow.source,
-            kind=ACK,
-            label=packet.label,
-            marked=packet.marked,
-            total=len(flow.received),
-            held=frozenset(flow.received if flow.reports_holdings else ()),
-            trimmed=packet.trimmed,
-            share=max(len(self.incoming), 1),
-        )
+        ack = self.ack_of(packet, flow)
         flow.unanswered += not packet.trimmed
         is_complete = len(flow.received) >= flow.packets
         is_repeated = not is_new and not packet.trimmed
@@ -202,6 +200,22 @@ class Host:
             self.acks.append(ack)
             flow.unanswered = flow.unanswered if packet.trimmed else 0
         return is_new and len(flow.received) == flow.packets
+
+    def ack_of(self, packet: Packet, flow: Flow) -> Packet:
+        """Return what tells of a packet that has arrived."""
+        return Packet(
+            flow=flow.number,
+            psn=packet.psn,
+            source=flow.destination,
+            destination=flow.source,
+            kind=ACK,
+            label=packet.label,
+            marked=packet.marked,
+            total=len(flow.received),
+            held=frozenset(flow.received if flow.reports_holdings else ()),
+            trimmed=packet.trimmed,
+            share=max(len(self.incoming), 1),
+        )
 
     def take_ack(self, packet: Packet, flow: Flow, now_ps: int) -> bool:
         if flow.tells_share:

@@ -13,7 +13,7 @@ from tests.naive.labels import label_rule
 from tests.naive.packet import DATA, Packet
 from tests.naive.plan import Plan
 from tests.naive.port import Passage, Port
-from tests.naive.transport import Erasure, Sack, recovery
+from tests.naive.senders import recovery
 from tests.naive.tree import Down, Links, Place, Tree
 from tests.naive.wire import NEVER, PS_PER_NS, Wire
 
@@ -97,6 +97,7 @@ class Network:
                 labels=label_rule(self.scenario, number, sender),
                 waits_for=set(message.waits_for),
                 reports_holdings=self.scenario.transport.recovery == "sack",
+                in_order=self.scenario.transport.recovery == "go_back_n",
                 is_in_graph=bool(self.scenario.jobs) or self.scenario.collective.is_graph,
                 compute_ps=message.compute_ps,
                 packets_per_ack=self.scenario.transport.packets_per_ack,
@@ -291,11 +292,9 @@ class Network:
     def receive(self, host: Host, packet: Packet, now_ps: int) -> None:
         self.received += 1
         flow = self.flows[packet.flow]
-        sender = flow.sender
-        assert isinstance(sender, Erasure | Sack)
-        before = sender.acked
+        before = flow.sender.acked
         host.take(packet, flow, now_ps)
-        if sender.acked > before:
+        if flow.sender.acked > before:
             self.learnt_ps = now_ps
         if flow.done_ps != NEVER:
             self.unfinished.discard(flow.number)
@@ -346,6 +345,7 @@ class Network:
         """Drop or trim, mark, queue and transmit a packet at a switch's port."""
         port = self.ports[place]
         waiting = port.bytes_at(now_ps)
+        is_marked = packet.kind == DATA and not packet.marked and self.marks(place[0], waiting)
         is_full = waiting + self.size(packet) > self.wire.queue_bytes
         is_cut = is_full and packet.kind == DATA and self.scenario.transport.trimming
         if packet.trimmed or is_cut:
@@ -357,7 +357,7 @@ class Network:
             port.drops += 1
             return
 
-        if packet.kind == DATA and not packet.marked and waiting > self.wire.ecn_bytes:
+        if is_marked:
             port.marks += 1
             packet = replace(packet, marked=True)
         size = self.size(packet)
@@ -373,6 +373,14 @@ class Network:
 
         far = self.cables.get(place, (self.tree.switches + self.host_at(place), 0))
         self.arrive_later(far, packet, passage, port.wire.latency_ps)
+
+    def marks(self, switch: int, waiting: int) -> bool:
+        """Return whether a switch marks data that find so much waiting; it may draw for it."""
+        if waiting <= self.wire.ecn_bytes:
+            return False
+        if waiting > self.wire.full_ecn_bytes:
+            return True
+        return self.balancers[switch].draw(16) < self.wire.chance(waiting)
 
     def is_down(self, place: Place, start_ps: int) -> bool:
         """Return whether the link behind a port is down when a transmission starts."""

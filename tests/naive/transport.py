@@ -10,15 +10,16 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from fattree.experiment.model import Scenario
+from tests.naive.dcqcn import PARTS as WHOLE
+from tests.naive.dcqcn import DcqcnRate
 from tests.naive.draws import Purpose, number, scaled
-from tests.naive.nscc import News, NsccWindow
+from tests.naive.nscc import News
 from tests.naive.wire import NEVER, Wire
 
 # SACK: the bitmap of an ACK is no longer; no sender is further ahead of its lowest hole.
 MOST_REMEMBERED = 1024
 MOST_DOUBLINGS = 16
 
-SWIFT_QUEUE_BYTES = 113_000
 # How many late holes in a row halve the window, of at most how many delays the median is taken.
 PATIENCE = {"swift": (1, 1), "lazy_swift": (5, 1), "mswift": (5, MOST_REMEMBERED)}
 # Swift's windows are counted in these parts of a packet, its delays in whole nanoseconds.
@@ -100,7 +101,7 @@ class Timer:
     @property
     def timeout_ps(self) -> int:
         """Return after how long an unacknowledged packet times out."""
-        held_back_ps = self.held_back * self.pacer.gap_ps * self.pacer.share
+        held_back_ps = self.held_back * self.pacer.step_ps
         if self.srtt_ps is None:
             return held_back_ps + max(3 * self.zero_load_rtt_ps, self.floor_ps)
         return held_back_ps + max(self.srtt_ps + 4 * self.rttvar_ps, self.floor_ps)
@@ -127,15 +128,35 @@ class Pacer:
     first_ps: int = NEVER
     last_ps: int = 0
     share: int = 1
-    jitter_ps: int = 0
     is_whole: bool = False
+    next_ps: int | None = None
+    dcqcn: DcqcnRate | None = None
 
     @property
     def due_ps(self) -> int:
         """Return when the next packet may leave."""
-        if not self.transmissions or (self.is_whole and self.share == 1):
-            return self.begin_ps
-        return self.last_ps + self.gap_ps * self.share + self.jitter_ps
+        return self.begin_ps if self.next_ps is None else self.next_ps
+
+    @property
+    def step_ps(self) -> int:
+        """Return what lies between two packets."""
+        return (
+            self.dcqcn.slowed(self.gap_ps * self.share) if self.dcqcn else self.gap_ps * self.share
+        )
+
+    @property
+    def pace_ps(self) -> int:
+        """Return the same, 0 for what leaves as a whole."""
+        is_slow = self.dcqcn is not None and self.dcqcn.rate < WHOLE
+        return 0 if self.is_whole and self.share == 1 and not is_slow else self.step_ps
+
+    def plan(self) -> None:
+        """Settle when the next packet is due: what is told later is for those after it."""
+        self.next_ps = self.last_ps + self.pace_ps if self.pace_ps else self.begin_ps
+
+    def on_mark(self, now_ps: int) -> None:
+        if self.dcqcn:
+            self.dcqcn.on_mark(now_ps)
 
     def sent(self, now_ps: int) -> None:
         """Note that a packet leaves."""
@@ -143,17 +164,21 @@ class Pacer:
             self.first_ps = now_ps
         self.transmissions += 1
         self.last_ps = now_ps
+        if self.dcqcn:
+            self.dcqcn.on_sent(now_ps)
+        self.plan()
 
         permille = round(self.scenario.transport.pacing_jitter * 1000)
         if permille:
             draw = number(self.scenario.seed, Purpose.JITTER, self.flow, self.transmissions)
-            self.jitter_ps = scaled(draw, self.gap_ps * self.share * permille // 1000)
+            assert self.next_ps is not None
+            self.next_ps += scaled(draw, self.pace_ps * permille // 1000)
 
     def hear_share(self, share: int) -> None:
         """Learn among how many flows the receiver's link is shared."""
         if share != self.share:
             self.share = share
-            self.jitter_ps = 0
+            self.plan()
 
 
 class Recovery(Protocol):
@@ -162,6 +187,7 @@ class Recovery(Protocol):
     memory: Memory
     timer: Timer
     pacer: Pacer
+    acked: int
 
     def ready_ps(self) -> int:
         """Return when the flow may send if nothing arrives until then, NEVER if it will not."""
@@ -231,11 +257,14 @@ class Erasure:
             packet = self.memory.at(psn)
             packet.is_acked = True
             self.timer.sample(now_ps - packet.sent_ps)
+        if marked:
+            self.pacer.on_mark(now_ps)
         return self.hear(psn, total, now_ps)
 
     def on_nack(self, psn: int, total: int, held: frozenset[int], now_ps: int) -> bool:
         if self.memory.knows(psn):
             self.memory.at(psn).is_acked = True
+        self.pacer.on_mark(now_ps)
         return self.hear(psn, total, now_ps)
 
     def hear(self, psn: int, total: int, now_ps: int) -> bool:
@@ -485,6 +514,8 @@ class Sack:
         for other in sorted(held):
             self.note(other)
 
+        if marked:
+            self.pacer.on_mark(now_ps)
         # Whether the first or the second of a packet was acknowledged, nobody knows (Karn).
         rtt_ps = None
         if self.memory.knows(psn) and not self.memory.at(psn).is_resent:
@@ -523,6 +554,7 @@ class Sack:
 
     def on_nack(self, psn: int, total: int, held: frozenset[int], now_ps: int) -> bool:
         self.heard_ps = now_ps
+        self.pacer.on_mark(now_ps)
         for other in sorted(held):
             self.note(other)
 
@@ -548,38 +580,3 @@ class Sack:
         while self.lowest < self.memory.count and self.memory.at(self.lowest).is_acked:
             self.lowest += 1
             self.backoff = 0
-
-
-def recovery(scenario: Scenario, flow: int, packets: int, gap_ps: int, hops: int) -> Recovery:
-    """Return the sender of a flow, as the scenario wants it."""
-    wire, options = Wire(scenario), scenario.transport
-    floor_ps = round(options.timer_floor_rtt * wire.zero_load_rtt_ps)
-    memory = Memory(places(scenario, packets, gap_ps))
-    pacer = Pacer(scenario, flow, gap_ps)
-    timer = Timer(wire.zero_load_rtt_ps, floor_ps, options.packets_per_ack - 1, pacer)
-    if options.recovery == "erasure":
-        return Erasure(packets, memory, timer, pacer)
-
-    base_ps = wire.zero_load_rtt_ps * hops // wire.longest_path
-    congestion: Congestion = FixedRate()
-    if options.congestion == "nscc":
-        congestion = NsccWindow(
-            wire.rate_bps, wire.zero_load_rtt_ps, base_ps, gap_ps, trims=options.trimming
-        )
-    elif options.congestion != "fixed":
-        most_holes, most_delays = PATIENCE[options.congestion]
-        whole_ps = wire.zero_load_rtt_ps + wire.sending_ps(SWIFT_QUEUE_BYTES)
-        target_ps = whole_ps * hops // wire.longest_path
-        window = min(max(target_ps * PARTS // gap_ps, PARTS), MOST_REMEMBERED * PARTS)
-        most_delays = min(most_delays, memory.places)
-        congestion = SwiftWindow(target_ps, timer, most_holes, most_delays, window)
-    return Sack(
-        packets,
-        options.sack_threshold,
-        base_ps,
-        memory,
-        timer,
-        pacer,
-        congestion,
-        trims=options.trimming,
-    )

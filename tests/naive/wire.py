@@ -12,6 +12,7 @@ PS_PER_US = 1_000_000
 PS_PER_SECOND = 10**12
 NEVER = 2**62
 NSCC_ECN_PERCENT = 20
+DCQCN_ECN_PERCENT = 12.5
 DEFAULT_BUFFER_BYTES = 800_000
 
 
@@ -49,11 +50,24 @@ class Wire:
         # An unlimited queue still has thresholds: those of the paper's 800 KB.
         self.queue_bytes = fabric.queue_bytes or NEVER
         self.buffer_bytes = fabric.threshold_bytes or fabric.queue_bytes or DEFAULT_BUFFER_BYTES
-        needs_marks = scenario.transport.congestion == "nscc"
-        default = NSCC_ECN_PERCENT if needs_marks else 0
+        congestion = scenario.transport.congestion
+        default = {"nscc": NSCC_ECN_PERCENT, "dcqcn": DCQCN_ECN_PERCENT}.get(congestion, 0)
         percent = options.ecn_percent or SCHEMES[scenario.policy].ecn_percent or default
         limit = self.buffer_bytes * Fraction(str(percent)) / 100
         self.ecn_bytes = floor(limit) if percent else NEVER
+        full = options.ecn_full_percent or (
+            min(4 * percent, 100) if congestion == "dcqcn" else percent
+        )
+        # Above these all are marked; below, with a chance that grows in proportion.
+        self.full_ecn_bytes = floor(self.buffer_bytes * Fraction(str(full)) / 100)
+        self.ecn_chance = Fraction(str(options.ecn_chance))
+
+    def chance(self, waiting: int) -> int:
+        """Return of 2**16 packets that find so much above the threshold how many are marked."""
+        if waiting > self.full_ecn_bytes:
+            return 2**16
+        span = self.full_ecn_bytes - self.ecn_bytes
+        return (waiting - self.ecn_bytes) * floor(self.ecn_chance * 2**32 / span) // 2**16
 
     def sending_ps(self, size: int) -> int:
         """Return how long a link is busy with so many bytes, rounded up."""

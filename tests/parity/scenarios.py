@@ -220,6 +220,8 @@ def options(draw: Any) -> LoadBalancer:
         queue_staleness_ns=draw(st.sampled_from((0, 0, 100, 1_000))),
         bins_percent=draw(st.sampled_from(((5, 10, 20), (0.5, 1.25, 30)))),
         ecn_percent=draw(st.sampled_from((None, 3.3, 50))),
+        ecn_full_percent=draw(st.sampled_from((None, None, 60))),
+        ecn_chance=draw(st.sampled_from((0.2, 1, 0.01))),
         plb_acks=draw(st.sampled_from((10, 1, 3))),
         plb_percent=draw(st.sampled_from((40, 1, 100))),
         plb_gaps=draw(st.sampled_from((10, 1))),
@@ -249,6 +251,10 @@ def transports(draw: Any, can_trim: bool) -> Transport:
                 ("sack", "nscc"),
                 ("sack", "swift"),
                 ("sack", "lazy_swift"),
+                ("sack", "dcqcn"),
+                ("erasure", "dcqcn"),
+                ("go_back_n", "fixed"),
+                ("go_back_n", "dcqcn"),
             )
         )
     )
@@ -260,7 +266,7 @@ def transports(draw: Any, can_trim: bool) -> Transport:
         random_phases=draw(st.booleans()),
         timer_floor_rtt=draw(st.sampled_from((3, 0, 1, 2.5))),
         rate_limit=draw(st.sampled_from((None, 0.9, 0.37))),
-        trimming=can_trim and draw(st.booleans()),
+        trimming=can_trim and recovery != "go_back_n" and draw(st.booleans()),
         packets_per_ack=draw(st.sampled_from((1, 1, 2, 4, 64))),
         sharing=draw(st.sampled_from((None, None, "static", "active"))),
         receiver_share=draw(st.sampled_from((None, None, True, False))),

@@ -17,6 +17,7 @@ from fattree.experiment.model import (
     Fabric,
     FailureEvent,
     Failures,
+    LoadBalancer,
     Scenario,
     Transport,
 )
@@ -156,6 +157,24 @@ def test_few_acks_are_the_same_ones(
     )
     chosen = Scenario(policy=policy, transport=transport, **TRIMMING)
     assert of_sim(sim.run(chosen, horizon_ps=HORIZON_PS)) == of_naive(naive.run(chosen, HORIZON_PS))
+
+
+@pytest.mark.parametrize(
+    ("policy", "transport"),
+    [
+        ("flow", Transport(recovery="go_back_n")),
+        ("host_pkt_ar", Transport(recovery="go_back_n", congestion="dcqcn")),
+        ("rsq", Transport(recovery="sack", congestion="dcqcn", trimming=True)),
+        ("ofan", Transport(congestion="dcqcn")),
+    ],
+    ids=["go-back-N", "go-back-N and DCQCN", "trimming, SACK and DCQCN", "erasure and DCQCN"],
+)
+def test_rates_are_cut_and_packets_sent_again_alike(policy: str, transport: Transport) -> None:
+    marks = LoadBalancer(ecn_percent=10, ecn_full_percent=80, ecn_chance=0.5)
+    chosen = Scenario(policy=policy, transport=transport, load_balancer=marks, **TRIMMING)
+    result = sim.run(chosen, horizon_ps=HORIZON_PS)
+    assert result.ports.marked.sum() > 100
+    assert of_sim(result) == of_naive(naive.run(chosen, HORIZON_PS))
 
 
 def nscc_window(flow: Flow) -> NsccWindow:

@@ -116,6 +116,17 @@ def test_every_load_balancer_has_the_same_events(policy: str, failing: str) -> N
             "transport": TRIMMED_SACK.model_copy(update={"packets_per_ack": 3}),
         },
         {"transport": Transport(packets_per_ack=5)},
+        {"policy": "flow", **TRIMMING, "transport": Transport(recovery="go_back_n")},
+        {
+            **TRIMMING,
+            "transport": Transport(recovery="go_back_n", congestion="dcqcn", packets_per_ack=3),
+            "load_balancer": LoadBalancer(ecn_percent=10),
+        },
+        {
+            "policy": "rsq",
+            **TRIMMING,
+            "transport": TRIMMED_SACK.model_copy(update={"congestion": "dcqcn"}),
+        },
         {"policy": "rsq", "fabric": TIGHT},
         {
             "policy": "host_dr",
@@ -153,6 +164,9 @@ def test_every_load_balancer_has_the_same_events(policy: str, failing: str) -> N
         "few ACKs",
         "few ACKs, trimming and waypoints",
         "few ACKs and erasure",
+        "go-back-N",
+        "go-back-N, DCQCN and few ACKs",
+        "trimming and DCQCN",
         "drops",
         "waypoints and SACK",
         "ring",
