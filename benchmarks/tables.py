@@ -20,6 +20,7 @@ import click
 import numpy as np
 from click.testing import CliRunner
 
+from benchmarks.pausing import COLUMNS, paused
 from fattree.policies import PAPER_POLICIES, POLICIES
 from fattree.records.record import Record
 from ofan import cli
@@ -390,6 +391,9 @@ TABLES = {
         "docs/transport.md",
         ("", "CCT", "again", "trimmed", "CCT without", "again", "dropped"),
         {name: partial(incast, name) for name in INCASTS},
+    ),
+    "pauses": Table(
+        "docs/lossless.md", COLUMNS, {slug: partial(paused, slug) for slug in POLICIES}
     ),
 }
 

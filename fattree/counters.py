@@ -41,6 +41,14 @@ class Counts(BaseModel):
     """How often flows of REPS froze: from then on they take labels that worked."""
     trimmed: int = 0
     """Data packets that found a queue full and were cut to their headers (`transport.trimming`)."""
+    pauses: int = 0
+    """How often switches have paused a link (`fabric.flow_control`)."""
+    paused_ps: int = 0
+    """How long ports of switches were paused, all together; hosts' links are not among them."""
+    victims: int = 0
+    """Packets that a pause has held at a switch and that then found nothing before them at the next
+    one: the pause was for others.
+    """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,6 +67,9 @@ class PortCounts(Generic[Count]):
     trimmed: Count
     marked: Count
     lost_to_failure: Count
+    pauses: Count
+    paused_ps: Count
+    victims: Count
 
 
 SENDER_COUNTERS = tuple(field.name for field in fields(SenderCounts))

@@ -41,6 +41,11 @@ def refuse_unsupported(scenario: Scenario) -> None:
             " cannot cut it (--network virtual or sim)"
         )
 
+    if scenario.fabric.flow_control != "none":
+        raise UnsupportedError(
+            'fabric.flow_control = "pfc": links of Mininet carry no pauses (--network virtual)'
+        )
+
     _refuse_failures(scenario.failures)
     if scenario.load_balancer.queue_staleness_ns:
         raise UnsupportedError(

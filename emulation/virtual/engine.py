@@ -14,6 +14,7 @@ from emulation.virtual.machine import NativeMachine, why_not
 from emulation.virtual.native import NativeFabric
 from fattree.demand import traffic
 from fattree.experiment.model import Scenario
+from fattree.experiment.pauses import is_paused
 from fattree.routes.failures import timeline
 from fattree.routes.standstill import patience
 from hostagent.own_packet import scenario_packets
@@ -100,6 +101,8 @@ def only_python(scenario: Scenario, program: SwitchProgram) -> str:
     """Return in a line why only the Python network can run a scenario; nothing where both can."""
     if scenario.controller.detection == "probe":
         return "the controller's probes are packets of the switches' own"
+    if is_paused(scenario):
+        return "machine code foresees when packets leave, and pauses change that"
     if min(scenario.latencies_ps) == 0:
         return "links without latency leave no time in which switches are independent"
 

@@ -9,16 +9,17 @@ class Kind(IntEnum):
 
     # Who leaves at an instant makes room for who arrives at it. A link that fails at an instant
     # loses what starts then, new routes hold for what arrives then, and hosts come last, when they
-    # have heard everything.
+    # have heard everything. A pause holds for what begins after it has come.
     LEAVE = 0
     LINK = 1
     CONTROL = 2
     ARRIVE = 3
     SEND = 4
+    HEED = 5
 
 
 # As plain numbers: the heap compares them all the time, and members of an IntEnum are slower.
-LEAVE, LINK, CONTROL, ARRIVE, SEND = map(int, Kind)
+LEAVE, LINK, CONTROL, ARRIVE, SEND, HEED = map(int, Kind)
 
 # (time, kind, node, port, sequence number, payload). No two events share a sequence number, so that
 # payloads are never compared, and what is equal in all else happens in the order it was asked for.

@@ -10,10 +10,12 @@ from emulation.outcomes.outcome import Outcome
 from emulation.programs.switch_program import SwitchProgram, built_in, size_of
 from emulation.virtual.control import Control
 from emulation.virtual.events import Clock
+from emulation.virtual.lossless import LosslessNetwork
 from emulation.virtual.network import Network
 from emulation.virtual.probes import VirtualProbes
 from emulation.virtual.wires import Wires
 from fattree.experiment.model import Scenario
+from fattree.experiment.pauses import is_paused, refuse_unable_pauses
 from hostagent.rules import refuse_unable_hosts
 from ofan_p4.softswitch.pipeline import Engine
 
@@ -38,7 +40,8 @@ class VirtualFabric(Control):
             Clock(),
             engine,
         )
-        self.network = Network(scenario, self.switches, self.clock, Wires(scenario, self.line))
+        build = LosslessNetwork if is_paused(scenario) else Network
+        self.network = build(scenario, self.switches, self.clock, Wires(scenario, self.line))
         self.network.on_drop = self.forget
         self.start(self.network.at, self.network.hosts.converge)
 
@@ -79,6 +82,7 @@ def refuse_unsupported(scenario: Scenario) -> None:
     Raises ExperimentError where it needs more than hosts offer on any network.
     """
     refuse_unable_hosts(scenario)
+    refuse_unable_pauses(scenario)
     if scenario.load_balancer.queue_staleness_ns:
         raise UnsupportedError(
             "load_balancer.queue_staleness_ns: time stamps in P4 are whole microseconds, so that a"

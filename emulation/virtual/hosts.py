@@ -56,6 +56,7 @@ class Hosts:
 
         self._free_ps = [0] * self._tree.hosts
         self._wake_ps = [NEVER] * self._tree.hosts
+        self._is_paused = [False] * self._tree.hosts
 
         for host in range(self._tree.hosts):
             self._wake(host, 0)
@@ -94,7 +95,15 @@ class Hosts:
             self._push(wake_ps, kind=SEND, node=host, port=0, payload=None)
 
     def _sendable_ps(self, host: int) -> int:
+        if self._is_paused[host]:
+            return NEVER
+
         return max(self._free_ps[host], self._endpoints[host].wake_ps())
+
+    def heed(self, host: int, now_ps: int, is_pause: bool) -> None:
+        """Let nothing more leave a host, or let it go on."""
+        self._is_paused[host] = is_pause
+        self._wake(host, now_ps)
 
     def send(self, time_ps: int, host: int, _port: int, _payload: None) -> None:
         """Let a host end and send what is due, and wake it again for what is next."""

@@ -86,7 +86,13 @@ class Network:
         self._watch = Watch.of(patience(scenario, self._timeline, follows_ps(scenario)))
 
         # By Kind.
-        self._handlers = (self._leave, self._call, self._call, self._arrive, self.hosts.send)
+        self._handlers: tuple[Callable[[int, int, int, Any], None], ...] = (
+            self._leave,
+            self._call,
+            self._call,
+            self._arrive,
+            self.hosts.send,
+        )
 
     def at(self, time_ps: int, kind: Kind, action: Callable[[], object]) -> None:
         """Let something happen at a time: a link event or an act of the controller."""
@@ -290,28 +296,27 @@ class Network:
         is_lost = is_unlucky or port.wire.is_down(passage.start_ps)
         port.counts["lost_to_failure"] += is_lost
         self.lost += is_lost
-        self._push(
-            passage.departure_ps,
-            kind=LEAVE,
-            node=node,
-            port=pending.egress_port,
-            payload=Queued(
-                pending,
-                passage,
-                cut=self._cut if passage.size < size else 0,
-                charged=size if passage.is_urgent else 0,
-                enqueued_ps=time_ps,
-                is_marked=is_marked,
-                is_lost=is_lost,
-                is_unlucky=is_unlucky,
-            ),
+        queued = Queued(
+            pending,
+            passage,
+            cut=self._cut if passage.size < size else 0,
+            charged=size if passage.is_urgent else 0,
+            enqueued_ps=time_ps,
+            is_marked=is_marked,
+            is_lost=is_lost,
+            is_unlucky=is_unlucky,
         )
+        self._await_leaving(node, pending.egress_port, queued)
+
+    def _await_leaving(self, node: int, number: int, queued: Queued) -> None:
+        departure_ps = queued.passage.departure_ps
+        self._push(departure_ps, kind=LEAVE, node=node, port=number, payload=queued)
 
     def _leave(self, time_ps: int, node: int, number: int, queued: Queued) -> None:
         # Others may have overtaken it since this was foreseen.
         passage = queued.passage
         if passage.departure_ps > time_ps:
-            self._push(passage.departure_ps, kind=LEAVE, node=node, port=number, payload=queued)
+            self._await_leaving(node, number, queued)
             return
 
         port = self.ports[node][number]
@@ -362,14 +367,17 @@ class Network:
 
     def _count_marks_in_queues(self) -> None:
         """Let what still waits at the end through egress, where marks are counted."""
-        for time_ps, kind, node, port, _, payload in sorted(self._events):
-            if kind == LEAVE:
-                self._egress(time_ps, node, port, payload)
+        for time_ps, _, node, port, _, queued in sorted(self._still_queued()):
+            self._egress(time_ps, node, port, queued)
+
+    def _still_queued(self) -> list[Event]:
+        """Return what waits at ports."""
+        return [event for event in self._events if event[1] == LEAVE]
 
     def accounts(self) -> Accounts:
         """Return where all packets sent so far are; those in flight are counted one by one."""
         # What waits for a dead link counts as lost already, and hosts keep nothing that was sent.
-        waiting = [event[5] for event in self._events if event[1] == LEAVE]
+        waiting = [event[5] for event in self._still_queued()]
         in_flight = sum(event[1] == ARRIVE for event in self._events) + sum(
             not queued.is_lost for queued in waiting
         )

@@ -7,7 +7,9 @@ The queue is the switch's own (`softswitch.queue`), lane included; the simulator
 from emulation.virtual.wires import Wire, Wires
 from fattree.counters import PORT_COUNTERS
 from fattree.experiment.model import Scenario
-from fattree.shape.topology import LEVEL_OF, FatTree
+from fattree.experiment.pauses import is_paused
+from fattree.shape.topology import LEVEL_OF, FatTree, Level
+from ofan_p4.softswitch.pausable import PausableQueue
 from ofan_p4.softswitch.queue import OutputQueue, Passage
 
 
@@ -35,12 +37,7 @@ class Port:
     def __init__(self, scenario: Scenario, layer: str, far: int, far_port: int, wire: Wire) -> None:
         self.level = level = LEVEL_OF[layer]
         self.latency_ps = scenario.latencies_ps[level]
-        self.queue = OutputQueue(
-            scenario.rates_bps[level],
-            scenario.fabric.queue_bytes or None,
-            gap_bytes=scenario.packets.gap_bytes,
-            trim_to=scenario.ack_bytes if scenario.transport.trimming else 0,
-        )
+        self.queue = _queue(scenario, level)
         self.queue.foresee_rates(
             (pace.time_ps, scenario.link_bps(level, pace.share)) for pace in wire.paces
         )
@@ -67,6 +64,19 @@ class Port:
         self.bytes += passage.size
         self.packets += 1
         return passage
+
+
+def _queue(scenario: Scenario, level: Level) -> OutputQueue:
+    gap_bytes = scenario.packets.gap_bytes
+    if is_paused(scenario):
+        return PausableQueue(scenario.rates_bps[level], gap_bytes)
+
+    return OutputQueue(
+        scenario.rates_bps[level],
+        scenario.fabric.queue_bytes or None,
+        gap_bytes=gap_bytes,
+        trim_to=scenario.ack_bytes if scenario.transport.trimming else 0,
+    )
 
 
 def ports_of(scenario: Scenario, switch: int, wires: Wires) -> dict[int, Port]:

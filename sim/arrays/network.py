@@ -11,6 +11,7 @@ from fattree.demand import traffic
 from fattree.demand.flows import Flows as Traffic
 from fattree.errors import ExperimentError
 from fattree.experiment.model import Scenario
+from fattree.experiment.pauses import is_paused
 from fattree.routes.failures import Timeline, timeline
 from fattree.routes.rates import rho_max
 from fattree.routes.wecmp import LinkState
@@ -114,6 +115,7 @@ def build_for_program(scenario: Scenario) -> Network:
     Only Host DR's hosts have routes (`waypoint_routes`): the switches' are in their tables. Raises
     FabricError.
     """
+    refuse_pauses(scenario)
     flows = traffic.flows(scenario)
     events = timeline(scenario, flows)
     pairs = Pairs.of(scenario.tree, flows)
@@ -159,6 +161,7 @@ def refuse_unsupported(scenario: Scenario) -> None:
     follow every change of a link after G.
     """
     refuse_unable_hosts(scenario)
+    refuse_pauses(scenario)
     if scenario.program is not None:
         raise ExperimentError(
             "program: the kernels run no P4 (ofan sim run --program, emulation.virtual.simulated)"
@@ -174,6 +177,15 @@ def refuse_unsupported(scenario: Scenario) -> None:
         raise ExperimentError(
             "controller.damping_half_life_us: the simulator damps no flaps "
             "(--network virtual or mininet)"
+        )
+
+
+def refuse_pauses(scenario: Scenario) -> None:
+    """Raise ExperimentError where switches are to pause links, whose departures are foreseen."""
+    if is_paused(scenario):
+        raise ExperimentError(
+            'fabric.flow_control = "pfc": the simulator foresees when packets leave, and pauses'
+            " change that (ofan emulate, --network virtual)"
         )
 
 

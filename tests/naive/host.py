@@ -76,6 +76,8 @@ class Host:
     acks: deque[Packet] = field(default_factory=deque)
     last_was_ack: bool = True
     nics: list["Host"] = field(default_factory=list)
+    # Told to pause.
+    is_closed: bool = False
 
     def start(self, flow: Flow, now_ps: int) -> None:
         """Let a flow begin; it is due a phase later. Or let a computation begin."""
@@ -119,7 +121,7 @@ class Host:
         ends = [flow.started_ps + flow.compute_ps for flow in self.computing]
         free_ps = max(self.free_ps, self.link.free_ps)
         sends = max(now_ps, free_ps, 0 if self.acks else self.first_ready()[0])
-        return min([*ends, sends])
+        return min([*ends, NEVER if self.is_closed else sends])
 
     def next_packet(self, now_ps: int) -> Packet | None:
         """Return what the link takes now: data and ACKs in turn while both wait, data first."""

@@ -68,7 +68,7 @@ class Network:
         self.host_outages = failures.host_outages(scenario)
         self.link_losses, self.host_losses = failures.losses(scenario)
         self.sent = self.received = self.unrouted = 0
-        self.events: list[tuple[int, Kind, int, int, int, Any]] = []
+        self.events: list[tuple[int, int, int, int, int, Any]] = []
         self.pushed = 0
         self.now_ps = self.learnt_ps = self.next_look_ps = 0
         self.looked_ps = -1
@@ -198,13 +198,13 @@ class Network:
         ends = [flow.done_ps for flow in self.flows if flow.done_ps <= now_ps]
         return max([self.learnt_ps, *starts, *ends])
 
-    def at(self, time_ps: int, kind: Kind, node: int, port: int = 0, subject: Any = None) -> None:
+    def at(self, time_ps: int, kind: int, node: int, port: int = 0, subject: Any = None) -> None:
         """Let something happen at a time; at equal times in the order of kind, node and port."""
         self.pushed += 1
         heappush(self.events, (time_ps, kind, node, port, self.pushed, subject))
 
     def happen(
-        self, now_ps: int, kind: Kind, node: int, _port: int, _pushed: int, subject: Any
+        self, now_ps: int, kind: int, node: int, _port: int, _pushed: int, subject: Any
     ) -> None:
         self.now_ps = now_ps
         if kind is Kind.ARRIVE:
@@ -269,7 +269,7 @@ class Network:
         while over := [flow for nic in host.nics for flow in nic.finish(now_ps)]:
             self.unfinished -= {flow.number for flow in over}
 
-        is_free = max(host.free_ps, host.link.free_ps) <= now_ps
+        is_free = max(host.free_ps, host.link.free_ps) <= now_ps and not host.is_closed
         packet = host.next_packet(now_ps) if is_free else None
         if packet is None:
             if len(self.unfinished) < before:

@@ -1,0 +1,116 @@
+"""A port that the far end of its link may pause (IEEE 802.1Qbb), and that sends pauses itself.
+
+What has not begun when a pause comes loses its start, and gets another one when the pause ends.
+Control frames go into the lane: after the packet that is being sent, ahead of all others, whether
+the port is paused or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ofan_p4.softswitch.queue import OutputQueue, Passage
+
+# Later than any time, and a time may be added to it without leaving 64 bits.
+NEVER = 2**62
+
+
+@dataclass(slots=True)
+class Held(Passage):
+    """A packet's way through a port, and whether a pause has ever held it there."""
+
+    is_held: bool = False
+
+
+class PausableQueue(OutputQueue):
+    """A queue without limit, as buffers belong to where packets come in, that may be paused.
+
+    `byte_ps` has the packets that have left, and of each that waits its bytes times the time at
+    which it came, taken off: with `occupancy_bytes` times now it is the integral until now.
+    """
+
+    __slots__ = ("_is_paused", "_left_free_ps")
+
+    def __init__(self, rate_bps: int, gap_bytes: int = 0) -> None:
+        super().__init__(rate_bps, None, gap_bytes=gap_bytes)
+        self._is_paused = False
+        self._left_free_ps = 0
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether nothing but control frames begins."""
+        return self._is_paused
+
+    def offer(self, now_ps: int, size: int, is_urgent: bool = False) -> Held:
+        """Take in a packet; return its way through the port, without times where it is paused."""
+        assert not is_urgent
+        self._let_leave(now_ps)
+        passage = Held(size, NEVER, NEVER, is_held=self._is_paused)
+        if not self._is_paused:
+            passage.start_ps = max(self._free_ps, now_ps)
+            passage.departure_ps, self._free_ps = self._sent(passage.start_ps, size)
+
+        self._occupancy_bytes += size
+        self.max_bytes = max(self.max_bytes, self._occupancy_bytes)
+        self.byte_ps -= size * now_ps
+        self._waiting.append(passage)
+        return passage
+
+    def tell(self, now_ps: int, size: int) -> Passage:
+        """Take in a control frame; return its way through the port, which nothing changes."""
+        self._let_leave(now_ps)
+        passage = Passage(size, NEVER, NEVER, is_urgent=True)
+        self._lane.append(passage)
+        self._serve_anew(now_ps)
+        return passage
+
+    def pause(self, now_ps: int) -> None:
+        """Let nothing begin from now on; what has begun is sent to its end."""
+        self._is_paused = True
+        self._let_leave(now_ps)
+        for each in self._unbegun(now_ps):
+            each.is_held = True
+
+        self._serve_anew(now_ps)
+
+    def resume(self, now_ps: int) -> None:
+        """Let what waits begin again."""
+        self._is_paused = False
+        self._let_leave(now_ps)
+        self._serve_anew(now_ps)
+
+    def _unbegun(self, now_ps: int) -> Iterator[Held]:
+        return (each for each in self._waiting if each.start_ps > now_ps)  # type: ignore[misc]
+
+    def _serve_anew(self, now_ps: int) -> None:
+        """Give times to all that has not begun: the lane first, then what waits, in order."""
+        free_ps = self._left_free_ps
+        for each in (*self._lane, *self._waiting):
+            if each.start_ps <= now_ps:
+                free_ps = max(free_ps, self._sent(each.start_ps, each.size)[1])
+
+        free_ps = max(free_ps, now_ps)
+        for frame in self._lane:
+            if frame.start_ps > now_ps:
+                frame.start_ps = free_ps
+                frame.departure_ps, free_ps = self._sent(free_ps, frame.size)
+
+        for each in self._unbegun(now_ps):
+            each.start_ps = each.departure_ps = NEVER
+            if not self._is_paused:
+                each.start_ps = free_ps
+                each.departure_ps, free_ps = self._sent(free_ps, each.size)
+
+        self._free_ps = free_ps
+
+    def _let_leave(self, now_ps: int) -> None:
+        for line in (self._lane, self._waiting):
+            while line and line[0].departure_ps <= now_ps:
+                gone = line.popleft()
+                self._left_free_ps = max(
+                    self._left_free_ps, self._sent(gone.start_ps, gone.size)[1]
+                )
+                if not gone.is_urgent:
+                    self._occupancy_bytes -= gone.size
+                    self.byte_ps += gone.size * gone.departure_ps

@@ -1,0 +1,241 @@
+"""Priority flow control, plainly: ports are served packet by packet, and nothing is foreseen.
+
+At equal times packets leave, then links that are free take the next one, then what leaving has set
+free is told, then the rest as without pauses; who has come last is heeded last.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from typing import Any
+
+from fattree.experiment.model import Scenario
+from tests.naive.network import Kind, Network
+from tests.naive.packet import DATA, Packet
+from tests.naive.tree import Place
+from tests.naive.wire import NEVER, PS_PER_SECOND, Wire
+
+PAUSE_BYTES = 64
+
+
+class Moment(IntEnum):
+    """What else happens at an instant, before and after the others (`Kind`)."""
+
+    LEAVES = -3
+    BEGINS = -2
+    TELLS = -1
+    HEEDS = 4
+
+
+@dataclass(slots=True)
+class Stay:
+    """A packet at a port: where it came in, since when it has been there, whether it was held."""
+
+    packet: Packet
+    size: int
+    came_by: int
+    since_ps: int
+    is_held: bool
+
+
+@dataclass(slots=True)
+class Server:
+    """A link and who waits for it: control frames, then packets, which a pause keeps out."""
+
+    wire: Wire
+    frames: deque[bool] = field(default_factory=deque)
+    stays: deque[Stay] = field(default_factory=deque)
+    is_sending: bool = False
+    free_ps: int = 0
+    closed_ps: int = NEVER
+    waiting_bytes: int = 0
+    packets: int = 0
+    load_bytes: int = 0
+    max_bytes: int = 0
+    left_byte_ps: int = 0
+    drops: int = 0
+    trims: int = 0
+    marks: int = 0
+    lost: int = 0
+    pauses: int = 0
+    paused_ps: int = 0
+    victims: int = 0
+
+    @property
+    def is_closed(self) -> bool:
+        return self.closed_ps != NEVER
+
+    def bytes_at(self, now_ps: int) -> int:
+        return self.waiting_bytes
+
+    def byte_ps(self, end_ps: int) -> int:
+        """Return the integral of the occupancy from 0 to `end_ps`."""
+        return self.left_byte_ps + sum(one.size * (end_ps - one.since_ps) for one in self.stays)
+
+    def paused_until(self, end_ps: int) -> int:
+        return self.paused_ps + (end_ps - self.closed_ps if self.is_closed else 0)
+
+
+class LosslessNetwork(Network):
+    """One run with pauses: all that came in by a port shares one buffer."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        super().__init__(scenario)
+        wires = [Wire(scenario, level) for level in range(3)]
+        self.servers = {place: Server(wires[self.tree.level(*place)]) for place in self.ports}
+        self.held = dict.fromkeys(self.servers, 0)
+        self.pausing = dict.fromkeys(self.servers, False)
+        self.bounds = {place: bounds(scenario, one.wire) for place, one in self.servers.items()}
+        self.was_held: set[tuple[int, int, int]] = set()
+
+    def queues(self, switch: int, now_ps: int) -> list[int]:
+        first = self.tree.first_uplink(switch)
+        return [
+            self.servers[switch, first + uplink].waiting_bytes
+            for uplink in range(self.tree.uplinks(switch))
+        ]
+
+    def happen(
+        self, now_ps: int, kind: int, node: int, port: int, pushed: int, subject: Any
+    ) -> None:
+        self.now_ps = now_ps
+        match kind:
+            case Moment.LEAVES:
+                self.leave((node, port), subject, now_ps)
+            case Moment.BEGINS:
+                self.begin((node, port), now_ps)
+            case Moment.TELLS:
+                self.tell((node, port), subject, now_ps)
+            case Moment.HEEDS:
+                self.heed((node, port), subject, now_ps)
+            case Kind.ARRIVE if node < self.tree.switches:
+                packet = subject[0] if isinstance(subject, tuple) else subject
+                self.come_in((node, port), packet, now_ps)
+            case Kind.ARRIVE:
+                self.receive(self.hosts[node - self.tree.switches], subject, now_ps)
+            case _:
+                super().happen(now_ps, Kind(kind), node, port, pushed, subject)
+
+    def come_in(self, place: Place, packet: Packet, now_ps: int) -> None:
+        switch, came_by = place
+        port = self.plan.links.port_down(switch, packet.destination)
+        if port is None:
+            queues = self.queues(switch, now_ps)
+            uplink = self.balancers[switch].uplink(self.plan, packet, queues)
+            assert uplink is not None
+            port = self.tree.first_uplink(switch) + uplink
+
+        server = self.servers[switch, port]
+        size = self.size(packet)
+        waiting = server.waiting_bytes
+        is_marked = packet.kind == DATA and not packet.marked and self.marks(switch, waiting)
+        most, pause_above, _ = self.bounds[place]
+        if self.held[place] + size > most:
+            server.drops += 1
+            return
+
+        if is_marked:
+            server.marks += 1
+            packet = replace(packet, marked=True)
+        was_held = (*place, now_ps) in self.was_held
+        server.victims += was_held and waiting == 0 and not server.is_closed
+        server.stays.append(Stay(packet, size, came_by, now_ps, server.is_closed))
+        server.waiting_bytes += size
+        server.max_bytes = max(server.max_bytes, server.waiting_bytes)
+        server.packets += 1
+        server.load_bytes += size
+        self.begin((switch, port), now_ps)
+
+        self.held[place] += size
+        if self.held[place] > pause_above and not self.pausing[place]:
+            self.pausing[place] = True
+            self.tell(place, True, now_ps)
+
+    def begin(self, place: Place, now_ps: int) -> None:
+        """Let a link take what is next, if it is free."""
+        server = self.servers[place]
+        if server.is_sending or server.free_ps > now_ps:
+            return
+        subject: bool | Stay
+        if server.frames:
+            size, subject = PAUSE_BYTES, server.frames.popleft()
+        elif server.stays and not server.is_closed:
+            size, subject = server.stays[0].size, server.stays[0]
+        else:
+            return
+
+        wire = server.wire
+        server.is_sending = True
+        departure_ps = now_ps + wire.sending_ps(size)
+        server.free_ps = now_ps + wire.sending_ps(size + wire.gap_bytes)
+        self.at(departure_ps, Moment.LEAVES, *place, subject)
+        self.at(server.free_ps, Moment.BEGINS, *place)
+
+    def leave(self, place: Place, subject: bool | Stay, now_ps: int) -> None:
+        server = self.servers[place]
+        server.is_sending = False
+        far = self.cables.get(place, (self.tree.switches + self.host_at(place), 0))
+        then_ps = now_ps + server.wire.latency_ps
+        if isinstance(subject, bool):
+            self.at(then_ps, Moment.HEEDS, *far, subject)
+            return
+
+        server.stays.popleft()
+        server.waiting_bytes -= subject.size
+        server.left_byte_ps += subject.size * (now_ps - subject.since_ps)
+        if subject.is_held:
+            self.was_held.add((*far, then_ps))
+        self.at(then_ps, Kind.ARRIVE, *far, subject.packet)
+
+        buffer = place[0], subject.came_by
+        self.held[buffer] -= subject.size
+        if self.pausing[buffer] and self.held[buffer] <= self.bounds[buffer][2]:
+            self.pausing[buffer] = False
+            self.at(now_ps, Moment.TELLS, *buffer, False)
+
+    def tell(self, place: Place, is_pause: bool, now_ps: int) -> None:
+        """Send a pause or its end back by the link that fills a buffer."""
+        server = self.servers[place]
+        server.pauses += is_pause
+        server.frames.append(is_pause)
+        self.begin(place, now_ps)
+
+    def heed(self, place: Place, is_pause: bool, now_ps: int) -> None:
+        if place[0] >= self.tree.switches:
+            host = self.hosts[place[0] - self.tree.switches]
+            host.is_closed = is_pause
+            self.wake(host, now_ps)
+            return
+
+        server = self.servers[place]
+        if is_pause:
+            server.closed_ps = now_ps
+            for stay in list(server.stays)[server.is_sending and not self.sends_frame(place) :]:
+                stay.is_held = True
+            return
+        server.paused_ps += now_ps - server.closed_ps
+        server.closed_ps = NEVER
+        self.begin(place, now_ps)
+
+    def sends_frame(self, place: Place) -> bool:
+        """Return whether what is being sent is a control frame."""
+        return any(
+            event[1] == Moment.LEAVES and event[2:4] == place and isinstance(event[5], bool)
+            for event in self.events
+        )
+
+    def stands_still(self, now_ps: int) -> bool:
+        return False
+
+
+def bounds(scenario: Scenario, wire: Wire) -> tuple[int, int, int]:
+    """Return how much a buffer holds, above what it pauses its link, and when that goes on."""
+    most = scenario.fabric.queue_bytes
+    headroom = scenario.fabric.headroom_bytes
+    if headroom is None:
+        # What the link carries while news go there and back, behind a packet and another frame.
+        frame_ps = wire.sending_ps(PAUSE_BYTES + wire.gap_bytes)
+        time_ps = wire.data_slot_ps + 2 * frame_ps + 2 * wire.latency_ps
+        carried = -(-time_ps * wire.rate_bps // (8 * PS_PER_SECOND))
+        headroom = carried + 2 * wire.data_bytes
+    return most, most - headroom, most - headroom - 2 * wire.data_bytes

@@ -1,0 +1,195 @@
+"""Pauses in numbers worked out by hand: how much room they need, how they travel, what waits."""
+
+from typing import Any
+
+import pytest
+
+from emulation.errors import EmulationError, UnsupportedError
+from emulation.mininet.limits import refuse_unsupported as refuse_on_mininet
+from emulation.virtual.engine import fabric as fabric_of
+from emulation.virtual.fabric import VirtualFabric
+from emulation.virtual.lossless import LosslessNetwork
+from fattree.errors import ExperimentError
+from fattree.experiment.model import Fabric, Scenario
+from fattree.experiment.pauses import headroom_bytes
+from fattree.routes.cycles import cycle
+from fattree.shape.topology import Level
+from sim.arrays.network import build
+
+PACKET = 4096 + 62
+# At 800 Gbit/s and 500 ns: a packet, with its gap, a control frame, a link.
+T, SLOT, FRAME, LATENCY = 41_580, 41_780, 640, 500_000
+# One host and one switch of each kind a pod, three pods.
+CHAIN = {"pods": 3, "edges_per_pod": 1, "hosts_per_edge": 1, "aggs_per_pod": 1, "cores_per_agg": 1}
+
+
+def scenario(pairs: tuple[tuple[int, int], ...], packets: int = 100, **fabric: Any) -> Scenario:
+    """Return hosts that begin together, at a fixed rate, on a chain of switches that pause."""
+    return Scenario.model_validate(
+        {
+            "fabric": CHAIN | {"flow_control": "pfc"} | fabric,
+            "collective": {"matrix": "pairs", "message_bytes": packets * 4096, "pairs": pairs},
+            "transport": {
+                "recovery": "go_back_n",
+                "timer_floor_rtt": 10_000,
+                "random_phases": False,
+                "receiver_share": False,
+            },
+        }
+    )
+
+
+def network_of(chosen: Scenario) -> tuple[VirtualFabric, LosslessNetwork]:
+    found = VirtualFabric(chosen)
+    assert isinstance(found.network, LosslessNetwork)
+    return found, found.network
+
+
+def test_a_buffer_needs_room_for_what_is_under_way_and_not_a_byte_less() -> None:
+    # Two hosts at line rate meet at the port of a third one. When the nth packets of both come, n -
+    # 1 have left, the first host's first: of the second one's (n - 1) // 2.
+    whole = 10
+    crosses = 2 * whole
+    assert crosses - (crosses - 1) // 2 == whole + 1
+    # That packet has begun 41,580 + 500,000 ps before; what begins until the pause has been sent
+    # (640 ps) and is there (500,000 ps) comes in as well.
+    last = crosses + (T + LATENCY + FRAME + LATENCY) // SLOT
+    assert last == crosses + 24
+    needed = (last - (last - 1) // 2) * PACKET
+    assert needed == (whole + 13) * PACKET
+    threshold = whole * PACKET
+    leaf: dict[str, Any] = {"pods": None, "cores_per_agg": None, "hosts_per_edge": 3}
+
+    def dropped(most: int) -> int:
+        chosen = scenario(
+            ((0, 2), (1, 2)), queue_bytes=most, headroom_bytes=most - threshold, **leaf
+        )
+        return VirtualFabric(chosen).run().accounts.dropped
+
+    assert dropped(needed) == 0
+    assert dropped(needed - 1) > 0
+
+
+def test_headroom_is_what_links_carry_there_and_back() -> None:
+    # 1,000 ns of latency are 100,000 bytes, a packet with its gap 4,178, two frames with theirs
+    # 168, and two packets whole 8,316.
+    assert headroom_bytes(scenario(((0, 2),)), Level.HOST) == 100_000 + 4_178 + 168 + 8_316
+
+
+def test_a_pause_travels_over_three_tiers_to_the_sender() -> None:
+    # Two hosts at line rate meet at the core, each of whose buffers grows by half a packet a slot.
+    whole = 10
+    most = 150_000
+    chosen = scenario(
+        ((0, 2), (1, 2)), queue_bytes=most, headroom_bytes=most - whole * PACKET, packets=400
+    )
+    found, network = network_of(chosen)
+    heard: list[tuple[int, int]] = []
+    heed = network._heed
+
+    def listen(time_ps: int, node: int, number: int, is_pause: bool) -> None:
+        if is_pause:
+            heard.append((node, time_ps))
+        heed(time_ps, node, number, is_pause)
+
+    network._handlers = (*network._handlers[:-1], listen)
+    outcome = found.run()
+
+    hop = T + LATENCY
+    for host, arrivals in ((0, 2 * whole + 1), (1, 2 * whole)):
+        # So many have come to the core when more than ten of them are still there: of the two that
+        # come at a time the first host's goes first.
+        at_agg = 3 * hop + (arrivals - 1) * SLOT + FRAME + LATENCY
+        # What comes to the agg and cannot begin any more stays, the eleventh of it pauses.
+        stays = (at_agg - 2 * hop) // SLOT + 2
+        at_edge = 2 * hop + (stays + whole - 1) * SLOT + FRAME + LATENCY
+        stays = (at_edge - hop) // SLOT + 2
+        at_host = hop + (stays + whole - 1) * SLOT + FRAME + LATENCY
+        tree = chosen.tree
+        nodes = (tree.first_agg + host, host, tree.switches + host)
+        first = {node: next(time_ps for of, time_ps in heard if of == node) for node in nodes}
+        assert list(first.values()) == [at_agg, at_edge, at_host]
+
+    assert outcome.accounts.dropped == 0 and outcome.accounts.unaccounted == 0
+    # All that was to be sent was sent once: nothing was lost, nothing overtaken.
+    assert sum(flow.transmissions for flow in outcome.flows) == 800
+
+
+@pytest.mark.parametrize("policy", ["flow", "ofan", "rsq", "host_dr"])
+@pytest.mark.parametrize("latency_ns", [1, 500, 3_000])
+def test_with_the_room_of_the_closed_form_nothing_is_ever_dropped(
+    policy: str, latency_ns: float
+) -> None:
+    fabric = {"k": 4, "flow_control": "pfc", "latency_ns": latency_ns}
+    need = headroom_bytes(Scenario(fabric=Fabric(k=4, latency_ns=latency_ns)), Level.HOST)
+    chosen = Scenario.model_validate(
+        {
+            "policy": policy,
+            "fabric": fabric | {"queue_bytes": need + 2 * PACKET},
+            "collective": {
+                "matrix": "pairs",
+                "message_bytes": 24 * 4096,
+                "pairs": [(host, host % 2) for host in range(2, 16)],
+            },
+            "transport": {"recovery": "sack", "sack_threshold": 1000, "timer_floor_rtt": 1000},
+        }
+    )
+    outcome = VirtualFabric(chosen).run()
+    assert sum(port.pauses for port in outcome.ports) > 0
+    assert outcome.accounts.dropped == outcome.accounts.unaccounted == 0
+    # Nothing was lost and nothing has timed out, so nothing was sent twice.
+    assert sum(flow.transmissions for flow in outcome.flows) == 14 * 24
+
+
+def test_a_cycle_is_found_wherever_it_is() -> None:
+    assert cycle({}) == []
+    assert cycle({1: [2], 2: [3], 3: []}) == []
+    assert cycle({1: [2, 3], 2: [4], 3: [4], 4: [5]}) == []
+    assert cycle({0: [1], 1: [2, 5], 5: [6], 6: [1], 2: []}) == [1, 5, 6]
+    assert cycle({7: [7]}) == [7]
+
+
+def test_a_deadlock_is_told_with_its_ports() -> None:
+    # Up and down again, and up once more: no route of a folded Clos does that, so it is made up.
+    _, network = network_of(scenario(((0, 2),)))
+    edge, agg, up, down = 0, network.tree.first_agg, 2, 1
+    network._paused_since = {(edge, up): 0, (agg, down): 0}
+    network._buffers[agg][down].waiting[down] += 1
+    assert cycle(network.waits()) == []
+    network._buffers[edge][up].waiting[up] += 1
+    assert "deadlock, a cycle of paused ports: edge0_0 port 2 waits for agg0_0 port 1" in (
+        network._unfinished(0)
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"transport": {"trimming": True}}, "transport.trimming"),
+        ({"failures": {"rate": 0.1}}, "a pause that is lost"),
+        ({"fabric": {"planes": 2}}, "fabric.planes"),
+        ({"fabric": {"queue_bytes": 0}}, "without a limit"),
+        ({"fabric": {"queue_bytes": 100_000}}, "no room for a headroom of 112662 bytes"),
+        ({"controller": {"detection": "probe"}}, "probes would be paused"),
+    ],
+)
+def test_what_does_not_go_with_pauses_is_refused(settings: dict[str, Any], reason: str) -> None:
+    fabric = {"k": 4, "flow_control": "pfc"} | settings.pop("fabric", {})
+    chosen = Scenario.model_validate({"fabric": fabric} | settings)
+    with pytest.raises((ExperimentError, EmulationError), match=reason):
+        VirtualFabric(chosen)
+
+
+def test_headroom_without_pauses_is_refused() -> None:
+    with pytest.raises(ExperimentError, match=r"needs fabric\.flow_control"):
+        VirtualFabric(Scenario(fabric=Fabric(k=4, headroom_bytes=1)))
+
+
+def test_networks_that_cannot_pause_say_so() -> None:
+    chosen = scenario(((0, 2),))
+    with pytest.raises(ExperimentError, match="the simulator foresees"):
+        build(chosen)
+    with pytest.raises(UnsupportedError, match="machine code foresees"):
+        fabric_of(chosen, engine="native")
+    with pytest.raises(UnsupportedError, match="links of Mininet carry no pauses"):
+        refuse_on_mininet(chosen)
