@@ -15,7 +15,7 @@ from fattree.units import PS_PER_US
 
 # Hosts never pause, so nothing that leads to one does.
 LAYERS = SWITCH_LAYERS[:-1]
-COLUMNS = ("load balancer", "CCT over the bound", "dropped", "pauses", *LAYERS, "victims")
+COLUMNS = ("load balancer", "CCT over the bound", "dropped", "pauses", "H>E", *LAYERS, "victims")
 
 
 def paused(policy: str) -> Sequence[str]:
@@ -29,6 +29,7 @@ def paused(policy: str) -> Sequence[str]:
         f"{100 * found.increase:.1f} %",
         f"{found.dropped:,}",
         f"{found.pauses:,}",
+        f"{found.host_paused_ps / PS_PER_US:.1f}",
         *(f"{time_ps / PS_PER_US:.1f}" for time_ps in times_ps),
         f"{found.victims:,}",
     )

@@ -44,7 +44,9 @@ class Counts(BaseModel):
     pauses: int = 0
     """How often switches have paused a link (`fabric.flow_control`)."""
     paused_ps: int = 0
-    """How long ports of switches were paused, all together; hosts' links are not among them."""
+    """How long ports of switches were paused, all together."""
+    host_paused_ps: int = 0
+    """How long hosts were paused, all together."""
     victims: int = 0
     """Packets that a pause has held at a switch and that then found nothing before them at the next
     one: the pause was for others.

@@ -60,6 +60,7 @@ def record(outcome: Outcome, network: str) -> Record:
             "lost_to_failure": outcome.accounts.lost,
             "packet_hops": outcome.accounts.sent + sum(port.packets for port in ports),
             "redraws": timeline(scenario, flows).redraws,
+            "host_paused_ps": outcome.host_paused_ps,
         }
     )
 

@@ -92,7 +92,8 @@ class QueueSamples:
 class Outcome:
     """One finished run.
 
-    `digest` is the hash of its event log, `hops` counts packets through switches.
+    `digest` is the hash of its event log, `hops` counts packets through switches, `host_paused_ps`
+    is how long hosts were paused, all together.
 
     `own_program` names the program of the user's that its switches ran, with the groups and hosts
     of `scenario.policy`. `state` is what its registers and counters held, where that is asked for.
@@ -109,6 +110,7 @@ class Outcome:
     cpu_seconds: float
     own_program: str = ""
     state: tuple[ArrayState, ...] = ()
+    host_paused_ps: int = 0
 
     @property
     def policy(self) -> str:

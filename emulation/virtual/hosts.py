@@ -56,7 +56,8 @@ class Hosts:
 
         self._free_ps = [0] * self._tree.hosts
         self._wake_ps = [NEVER] * self._tree.hosts
-        self._is_paused = [False] * self._tree.hosts
+        self._paused_ps = 0
+        self._paused_since_ps: dict[int, int] = {}
 
         for host in range(self._tree.hosts):
             self._wake(host, 0)
@@ -95,15 +96,23 @@ class Hosts:
             self._push(wake_ps, kind=SEND, node=host, port=0, payload=None)
 
     def _sendable_ps(self, host: int) -> int:
-        if self._is_paused[host]:
+        if host in self._paused_since_ps:
             return NEVER
 
         return max(self._free_ps[host], self._endpoints[host].wake_ps())
 
     def heed(self, host: int, now_ps: int, is_pause: bool) -> None:
         """Let nothing more leave a host, or let it go on."""
-        self._is_paused[host] = is_pause
+        if is_pause:
+            self._paused_since_ps[host] = now_ps
+        else:
+            self._paused_ps += now_ps - self._paused_since_ps.pop(host)
+
         self._wake(host, now_ps)
+
+    def paused_ps(self, now_ps: int) -> int:
+        """Return how long hosts have been paused until now, all together."""
+        return self._paused_ps + sum(now_ps - since for since in self._paused_since_ps.values())
 
     def send(self, time_ps: int, host: int, _port: int, _payload: None) -> None:
         """Let a host end and send what is due, and wake it again for what is next."""

@@ -402,6 +402,7 @@ class Network:
             end_ps=self.clock.now_ps,
             hops=self.hops,
             cpu_seconds=cpu_seconds,
+            host_paused_ps=self.hosts.paused_ps(self.clock.now_ps),
         )
 
     def _port_results(self) -> Iterator[PortResult]:

@@ -76,8 +76,10 @@ class Host:
     acks: deque[Packet] = field(default_factory=deque)
     last_was_ack: bool = True
     nics: list["Host"] = field(default_factory=list)
-    # Told to pause.
+    # Told to pause, since when, and for how long before.
     is_closed: bool = False
+    closed_ps: int = 0
+    paused_ps: int = 0
 
     def start(self, flow: Flow, now_ps: int) -> None:
         """Let a flow begin; it is due a phase later. Or let a computation begin."""

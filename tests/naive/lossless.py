@@ -204,6 +204,8 @@ class LosslessNetwork(Network):
         if place[0] >= self.tree.switches:
             host = self.hosts[place[0] - self.tree.switches]
             host.is_closed = is_pause
+            host.paused_ps += 0 if is_pause else now_ps - host.closed_ps
+            host.closed_ps = now_ps
             self.wake(host, now_ps)
             return
 
@@ -223,6 +225,12 @@ class LosslessNetwork(Network):
             event[1] == Moment.LEAVES and event[2:4] == place and isinstance(event[5], bool)
             for event in self.events
         )
+
+    @property
+    def host_paused_ps(self) -> int:
+        """Return how long hosts have been paused by the end, all together."""
+        still = sum(self.end_ps - host.closed_ps for host in self.hosts if host.is_closed)
+        return still + sum(host.paused_ps for host in self.hosts)
 
     def stands_still(self, now_ps: int) -> bool:
         return False

@@ -25,6 +25,7 @@ def of_virtual(outcome: Outcome) -> dict[str, Any]:
             {name: getattr(port, name) for name in (*COUNTS, "max_queue_bytes")}
             for port in outcome.ports
         ],
+        "hosts": outcome.host_paused_ps,
         "means": [port.mean_queue_bytes for port in outcome.ports],
     }
 
@@ -47,6 +48,7 @@ def of_naive(network: LosslessNetwork) -> dict[str, Any]:
             }
             for server in network.servers.values()
         ],
+        "hosts": network.host_paused_ps,
         "means": [server.byte_ps(end_ps) / end_ps for server in network.servers.values()],
     }
 
