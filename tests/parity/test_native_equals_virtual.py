@@ -67,7 +67,7 @@ def ended(run: Callable[[], Outcome]) -> Outcome | str:
     try:
         return run()
     except EmulationError as error:
-        return str(error).partition(" us, ")[2]
+        return str(error).partition(" µs, ")[2]
 
 
 @pytest.mark.parametrize(("policy", "failing"), pairs([*POLICIES], [*FAILURES]))

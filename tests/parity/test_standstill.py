@@ -42,7 +42,7 @@ def told(run: Callable[[], object]) -> tuple[str, float, str]:
     with pytest.raises((sim.UnfinishedError, EmulationError)) as stopped:
         run()
     found = re.search(
-        r"(\d+) flow.* no progress since (.*) us, and nothing can change that any more: (.*)",
+        r"(\d+) flow.* no progress since (.*) µs, and nothing can change that any more: (.*)",
         str(stopped.value),
     )
     assert found

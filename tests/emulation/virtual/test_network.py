@@ -99,7 +99,7 @@ def test_a_flow_that_routes_never_lead_around_a_dead_link_is_named_at_the_horizo
     dead = (FailureEvent(link="edge0_0-agg0_0", down_ns=0),)
     stuck = scenario("flow", failures=Failures(events=dead, convergence_rtt=float("inf")))
     with pytest.raises(
-        EmulationError, match=r"at 2\d\.\d+ us, \d flows are not complete: h0_0_1 to "
+        EmulationError, match=r"at 2\d\.\d+ µs, \d flows are not complete: h0_0_1 to "
     ):
         VirtualFabric(stuck).run(horizon_ps=30_000_000)
 
