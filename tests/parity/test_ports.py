@@ -74,7 +74,7 @@ def of_kernels(scenario: Scenario, offers: Offers) -> Readings:
         packet.status = {WHOLE: DATA, SHORT: ACK, NACK: ACK | TRIMMED}[kind]
         packet.psn = number
         tails = int(link.tail), int(lane.tail)
-        enqueue(world, LINK, LEVEL, packet, now_ps)
+        enqueue(world, SWITCH, LINK, LEVEL, packet, now_ps)
         slots += [
             slot
             for way, slot in zip((link, lane), tails, strict=True)
