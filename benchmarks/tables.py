@@ -192,6 +192,7 @@ BESIDE = (
     "host_pkt_ar",
     "host_pkt",
     "uet_bitmap",
+    "mrc",
 )
 
 
@@ -209,7 +210,7 @@ def beside(policy: str) -> Sequence[str]:
             )
 
     name = _label(policy)
-    return (f"**{name}**" if policy in ("themis", "uet_bitmap") else name, *cells)
+    return (f"**{name}**" if POLICIES[policy].since else name, *cells)
 
 
 # docs/congestion.md: MSwift's publication, and the paper's figure CCA.

@@ -35,6 +35,7 @@ class LabelRule(IntEnum):
     REPS = 3
     OWN = 4
     BITMAP = 5
+    MRC = 6
 
 
 ROTATIONS = (Chooser.ROTATION, Chooser.ROTATION_SHORTEST_START)
@@ -232,6 +233,17 @@ _ROWS = (
         label_rule=LabelRule.BITMAP,
         ecn_percent=10,
         since="Ultra Ethernet's htsim, 2025",
+    ),
+    Policy(
+        slug="mrc",
+        label="MRC over ECMP",
+        where="host",
+        state="128 entropy values",
+        program="ecmp",
+        chooser=Chooser.HASH,
+        label_rule=LabelRule.MRC,
+        ecn_percent=10,
+        since="Open Compute Project, 2026",
     ),
 )
 

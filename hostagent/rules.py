@@ -4,7 +4,7 @@ from fattree.errors import ExperimentError
 from fattree.experiment.model import Scenario
 from fattree.policies import LabelRule
 from fattree.units import PS_PER_US
-from hostagent.transports.state import PSN_WINDOW, Congestion, Recovery, Rules
+from hostagent.transports.state import ENTROPY_VALUES, PSN_WINDOW, Congestion, Recovery, Rules
 
 # The queueing part of Swift's target: the mean of what its authors' 25 us at 50 Gb/s and 50 us at
 # 100 Gb/s leave beside our zero-load RTT (the paper's appendix H).
@@ -15,6 +15,9 @@ REFERENCE_BIT_PS = 100 * 10**9 * 12 * PS_PER_US
 
 # DCQCN's counter of bytes, as published (Zhu et al., SIGCOMM 2015).
 DCQCN_COUNTER_BYTES = 10_000_000
+
+# Load balancers that take a packet for lost of which no ACK has told.
+UNNAMED_IS_LOST = (LabelRule.REPS, LabelRule.BITMAP, LabelRule.MRC)
 
 # Lazy TCP: spraying makes holes that close by themselves, so only so many late ones in a row count.
 LAZY_HOLES = 5
@@ -50,6 +53,7 @@ def rules(scenario: Scenario) -> Rules:
         packets_per_ack=transport.packets_per_ack,
         tells_share=int(scenario.tells_shares),
         counter_packets=max(1, DCQCN_COUNTER_BYTES // scenario.data_bytes),
+        entropy_values=entropy_values(scenario),
     )
 
 
@@ -87,7 +91,7 @@ def _refuse_few_acks(scenario: Scenario) -> None:
         )
 
     is_told = scenario.transport.recovery == "sack"
-    if not is_told and (scenario.host_rule or rule in (LabelRule.REPS, LabelRule.BITMAP)):
+    if not is_told and (scenario.host_rule or rule in UNNAMED_IS_LOST):
         raise ExperimentError(
             f"transport.packets_per_ack = {few}: {scenario.balancer} takes packets that no ACK"
             ' names for lost, and only those of transport.recovery = "sack" name all'
@@ -111,3 +115,16 @@ def bdp_scale(scenario: Scenario) -> int:
     """
     bit_ps = scenario.rate_bps * scenario.zero_load_rtt_ps
     return min((bit_ps << 16) // REFERENCE_BIT_PS, PSN_WINDOW << 16)
+
+
+def entropy_values(scenario: Scenario) -> int:
+    """Return how many entropy values a flow of MRC has: a power of two.
+
+    A message that is sprayed over planes has a flow in each, which share the connection's values.
+    """
+    is_whole = scenario.fabric.plane_use == "keep" or all(
+        collective.placement == "rail" for collective in scenario.collectives
+    )
+    # Over a number of planes that is no power of two there are up to 256: 192 over three.
+    share = -(-ENTROPY_VALUES // (1 if is_whole else scenario.tree.planes))
+    return 1 << (share - 1).bit_length()

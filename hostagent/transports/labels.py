@@ -8,6 +8,7 @@ from numba.extending import register_jitable
 
 from fattree.draws import Stream, below, component, mix
 from fattree.policies import LabelRule
+from hostagent.transports import mrc
 from hostagent.transports.state import MOST_PENALTY, PATHS, RING, TRIMMED_PENALTY, PacketState
 from hostagent.transports.timers import timeout_ps
 
@@ -15,6 +16,7 @@ FRESH = int(LabelRule.FRESH)
 PLB = int(LabelRule.PLB)
 REPS = int(LabelRule.REPS)
 BITMAP = int(LabelRule.BITMAP)
+MRC = int(LabelRule.MRC)
 LABEL = int(Stream.LABEL)
 PATIENCE = int(Stream.PLB)
 KNOWN = int(PacketState.ACKED | PacketState.TRIMMED)
@@ -34,6 +36,8 @@ def start(sender, rules):
         draw_patience(sender, rules)
     elif rules.label_rule == BITMAP:
         sender.turn_xor = random_label(sender, rules) % PATHS
+    elif rules.label_rule == MRC:
+        sender.turn_xor = random_label(sender, rules) % rules.entropy_values
 
 
 @register_jitable
@@ -58,6 +62,9 @@ def next_label(sender, rules, packets, now_ps):
         return recycled_label(sender, rules, packets, now_ps)
     elif rules.label_rule == BITMAP:
         return unpenalised_label(sender, rules, packets, now_ps)
+    elif rules.label_rule == MRC:
+        expire(sender, rules, packets, now_ps=now_ps)
+        return mrc.next_label(sender, rules)
 
     return sender.label
 
@@ -71,6 +78,8 @@ def on_ack(sender, rules, label, marked, now_ps):
         keep_label(sender, label)
     elif rules.label_rule == BITMAP and marked:
         penalise(sender, label, 1)
+    elif rules.label_rule == MRC:
+        mrc.on_echo(sender, rules, label=label, is_congested=marked)
 
 
 @register_jitable
@@ -83,13 +92,22 @@ def on_nack(sender, rules, label, now_ps):
         judge_path(sender, rules, True, now_ps)
     elif rules.label_rule == BITMAP:
         penalise(sender, label, TRIMMED_PENALTY)
+    elif rules.label_rule == MRC:
+        mrc.on_echo(sender, rules, label=label, is_congested=True)
+
+
+@register_jitable
+def on_lost(sender, rules, label):
+    """Learn that the transport sends a packet of this label again, as it takes it for lost."""
+    if rules.label_rule == MRC:
+        mrc.retire(sender, rules, label)
 
 
 @register_jitable
 def expire(sender, rules, packets, now_ps):
     """Return how many packets have gone unacknowledged for a timeout since the last call.
 
-    REPS forgets their labels, UET Bitmap gives them the most penalty.
+    REPS forgets their labels, UET Bitmap gives them the most penalty, MRC retires them.
     """
     # `oldest` never goes back, so each packet is looked at about once in its life. Times grow with
     # the packet numbers; a resent packet is younger and holds up those behind it for a while.
@@ -106,6 +124,8 @@ def expire(sender, rules, packets, now_ps):
                 forget_label(sender, packet.label)
             elif rules.label_rule == BITMAP:
                 penalise(sender, packet.label, MOST_PENALTY)
+            elif rules.label_rule == MRC:
+                mrc.retire(sender, rules, packet.label)
 
         sender.oldest += 1
 

@@ -25,6 +25,9 @@ PATHS = 64
 MOST_PENALTY = 15
 TRIMMED_PENALTY = 4
 
+# How many entropy values a connection of MRC has at least (a power of two; published: 128 to 256).
+ENTROPY_VALUES = 128
+
 # The most packet numbers between a hole and the newest packet: as many as an ACK's bitmap has bits.
 PSN_WINDOW = 1024
 
@@ -71,6 +74,7 @@ class Rules(NamedTuple):
     been sent once.
     Receivers acknowledge every `packets_per_ack`th packet, and with `tells_share` each ACK says
     among how many flows their link is shared. DCQCN's counter of bytes counts `counter_packets`.
+    A flow of MRC has `entropy_values`.
     """
 
     seed: int
@@ -96,6 +100,7 @@ class Rules(NamedTuple):
     packets_per_ack: int
     tells_share: int
     counter_packets: int
+    entropy_values: int
 
 
 # One sending flow. Packet numbers (PSN) count from 0; `pace_ps` is what lies between its packets at
@@ -153,7 +158,7 @@ SENDER = np.dtype(
         )
     ]
     + [("ring", np.int64, (RING,)), ("ring_valid", np.int64, (RING,))]
-    + [("penalties", np.uint8, (PATHS,))],
+    + [("penalties", np.uint8, (PATHS,)), ("value_states", np.uint8, (ENTROPY_VALUES,))],
     align=True,
 )
 

@@ -11,7 +11,7 @@ send, not by events of their own.
 from numba.extending import register_jitable
 
 from fattree.draws import Stream, below, component, mix, scramble
-from hostagent.transports import congestion, dcqcn, erasure, go_back_n, sack, trimmed
+from hostagent.transports import congestion, dcqcn, erasure, go_back_n, labels, sack, trimmed
 from hostagent.transports.packet_states import AGAIN, RESENT
 from hostagent.transports.state import NEVER, PSN_WINDOW, Congestion, Recovery, Rules
 from hostagent.transports.timers import sample_rtt
@@ -95,6 +95,10 @@ def next_psn(sender, rules, packets, label, now_ps):
         psn = go_back_n.next_again_or_new(sender, rules, packets, now_ps)
 
     packet = packets[psn & (len(packets) - 1)]
+    # What goes again after a NACK was cut, not lost: it is AGAIN, too.
+    if packet.state == RESENT:
+        labels.on_lost(sender, rules, packet.label)
+
     packet.sent_ps = now_ps
     packet.label = label
     sender.first_ps = min(sender.first_ps, now_ps)

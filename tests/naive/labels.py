@@ -292,6 +292,79 @@ class Bitmap:
         self.punish(label, 4)
 
 
+class Mrc:
+    """MRC over ECMP: entropy values in turn, but for congested ones and those that lost a packet.
+
+    A value is in no set while it is good, and retired since so many of its turns after a loss.
+    """
+
+    freezes = 0
+
+    def __init__(self, scenario: Scenario, draws: Draws, watch: Watch) -> None:
+        self.watch = watch
+        # A connection has 128 at least; one whose packets use all planes has as many in each.
+        rails = all(one.placement == "rail" for one in scenario.collectives)
+        is_in_all = scenario.fabric.plane_use != "keep" and not rails
+        planes = (scenario.fabric.planes or 1) if is_in_all else 1
+        self.count = next(1 << bits for bits in range(8) if planes << bits >= 128)
+
+        self.upper = draws.label() // self.count
+        flip = draws.label() % self.count
+        self.order = deque(turn ^ flip for turn in range(self.count))
+        self.skipped: set[int] = set()
+        self.retired: dict[int, int] = {}
+        self.probed: set[int] = set()
+
+    def lose(self, label: int) -> None:
+        """Retire the value of a lost packet."""
+        value = label % self.count
+        self.skipped.discard(value)
+        self.retired.setdefault(value, 0)
+
+    def note_losses(self) -> None:
+        """Hear of what was sent again as lost since the last call."""
+        for label in self.watch.memory.lost:
+            self.lose(label)
+        self.watch.memory.lost.clear()
+
+    def next(self, now_ps: int) -> int:
+        self.note_losses()
+        for label in self.watch.expired(now_ps):
+            self.lose(label)
+
+        may_forgive = True
+        while True:
+            value = self.order[0]
+            self.order.rotate(-1)
+            if value in self.retired:
+                self.retired[value] += 1
+                if self.retired[value] % 16 == 0:
+                    self.probed.add(value)
+                    break
+            elif value not in self.skipped:
+                break
+            elif may_forgive:
+                self.skipped.remove(value)
+                may_forgive = False
+        return self.upper * self.count + value
+
+    def hear(self, label: int, is_congested: bool) -> None:
+        """Learn what a packet met that has reached the receiver."""
+        self.note_losses()
+        value = label % self.count
+        if value in self.probed:
+            self.probed.remove(value)
+            del self.retired[value]
+        if is_congested and value not in self.retired:
+            self.skipped.add(value)
+
+    def on_ack(self, label: int, marked: bool, now_ps: int) -> None:
+        self.hear(label, marked)
+
+    def on_nack(self, label: int, now_ps: int) -> None:
+        self.hear(label, True)
+
+
 def label_rule(scenario: Scenario, flow: int, sender: Recovery) -> LabelRule:
     """Return the rule of a flow, as the scheme wants it."""
     draws = Draws(scenario.seed, flow)
@@ -307,3 +380,5 @@ def label_rule(scenario: Scenario, flow: int, sender: Recovery) -> LabelRule:
             return Reps(scenario, draws, watch)
         case "bitmap":
             return Bitmap(draws, watch)
+        case "mrc":
+            return Mrc(scenario, draws, watch)

@@ -15,7 +15,7 @@ Chooser = Literal[
     "rotation from the shortest",
     "number",
 ]
-Labels = Literal["fixed", "fresh", "plb", "reps", "bitmap"]
+Labels = Literal["fixed", "fresh", "plb", "reps", "bitmap", "mrc"]
 
 
 @dataclass(frozen=True)
@@ -52,4 +52,5 @@ SCHEMES = {
     "ofan_jsq_start": Scheme("rotation from the shortest", shuffled=False),
     "themis": Scheme("number", shuffled=False),
     "uet_bitmap": Scheme("hash", labels="bitmap", ecn_percent=10),
+    "mrc": Scheme("hash", labels="mrc", ecn_percent=10),
 }

@@ -41,11 +41,15 @@ class Sent:
 
 @dataclass(slots=True)
 class Memory:
-    """The packets that were sent, `places` of them at most: packet n overwrites n - places."""
+    """The packets that were sent, `places` of them at most: packet n overwrites n - places.
+
+    `lost` are labels of packets that were sent again as lost, until somebody has read them.
+    """
 
     places: int
     count: int = 0
     packets: dict[int, Sent] = field(default_factory=dict)
+    lost: list[int] = field(default_factory=list)
 
     def add(self, label: int, now_ps: int) -> int:
         """Remember a new packet; return its number."""
@@ -478,6 +482,7 @@ class Sack:
             self.memory.packets[psn % self.memory.places] = again
         elif self.round:
             psn = self.round.pop(0)
+            self.memory.lost.append(self.memory.at(psn).label)
             self.memory.packets[psn % self.memory.places] = Sent(now_ps, label, is_resent=True)
             self.skip()
             if not self.round_is_of_late:

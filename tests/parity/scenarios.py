@@ -20,6 +20,7 @@ from fattree.experiment.model import (
 from fattree.policies import POLICIES, LabelRule
 from fattree.shape.addressing import host_name, link_name, switch_name
 from fattree.shape.topology import FatTree
+from hostagent.rules import UNNAMED_IS_LOST
 
 MOST_PACKETS = 400
 HORIZON_PS = 10**9
@@ -233,7 +234,7 @@ def options(draw: Any) -> LoadBalancer:
 def allowed(policy: str, transport: Transport) -> Transport:
     """Return a transport with an ACK for every packet where the load balancer needs one."""
     rule = POLICIES[policy].label_rule
-    is_heard = transport.recovery == "sack" or rule not in (LabelRule.REPS, LabelRule.BITMAP)
+    is_heard = transport.recovery == "sack" or rule not in UNNAMED_IS_LOST
     if rule != LabelRule.PLB and is_heard:
         return transport
 

@@ -1,0 +1,73 @@
+"""MRC: which entropy value a packet carries, and what becomes of a value whose packet is lost.
+
+A value is good, is to be skipped once (its path was congested), or is retired (a packet of it was
+lost). The sender takes the good ones in turn. Of a retired one every REST-th turn is a probe: one
+packet, whose echo brings the value back. The states are those of MRC's specification (GOOD, SKIP,
+ASSUMED_BAD), but for those that an administrator denies.
+"""
+
+from numba.extending import register_jitable
+
+# The specification says "periodically" (ours: 16 rounds of 128 packets, some four timeouts).
+REST = 16
+
+# A value's state. Above SKIPPED it is retired, RETIRED at first and one less after each turn that
+# it has sat out. PROBED is added when a probe has left.
+GOOD = 0
+SKIPPED = 1
+RETIRED = SKIPPED + REST
+PROBED = 128
+
+
+@register_jitable
+def next_label(sender, rules):
+    """Return the label of the next value in turn that may be used."""
+    # The walk ends: whoever has no good value comes round to the one that was forgiven, or to the
+    # first retired one whose rest is over.
+    is_forgiven = False
+    while True:
+        value = next_value(sender, rules)
+        state = int(sender.value_states[value])
+        if state == SKIPPED and not is_forgiven:
+            # One in a walk: else a sender with many skipped values would forgive all of them.
+            sender.value_states[value] = GOOD
+            is_forgiven = True
+        elif state == GOOD:
+            break
+        elif state & (PROBED - 1) == SKIPPED + 1:
+            sender.value_states[value] = PROBED + RETIRED
+            break
+        elif state != SKIPPED:
+            sender.value_states[value] = state - 1
+
+    # The upper bits are the flow's own: two flows' labels of one value lead through other links.
+    return sender.label - sender.label % rules.entropy_values + value
+
+
+@register_jitable
+def next_value(sender, rules):
+    """Return the value whose turn it is and advance; a flow's order is its own, and stays."""
+    value = sender.turn ^ sender.turn_xor
+    sender.turn = (sender.turn + 1) % rules.entropy_values
+
+    return value
+
+
+@register_jitable
+def on_echo(sender, rules, label, is_congested):
+    """Learn that a packet of this label has reached the receiver, whole or cut."""
+    value = label % rules.entropy_values
+    state = sender.value_states[value]
+    # Of a retired value only a probe's echo counts: older packets left before the loss.
+    if state >= PROBED:
+        sender.value_states[value] = SKIPPED if is_congested else GOOD
+    elif state == GOOD and is_congested:
+        sender.value_states[value] = SKIPPED
+
+
+@register_jitable
+def retire(sender, rules, label):
+    """Retire the value of a lost packet; a retired one goes on resting."""
+    value = label % rules.entropy_values
+    if sender.value_states[value] <= SKIPPED:
+        sender.value_states[value] = RETIRED
