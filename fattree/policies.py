@@ -24,6 +24,7 @@ class Chooser(IntEnum):
     ROTATION = 7
     ROTATION_SHORTEST_START = 8
     NUMBERED = 9
+    PARTS = 10
 
 
 class LabelRule(IntEnum):
@@ -36,6 +37,7 @@ class LabelRule(IntEnum):
     OWN = 4
     BITMAP = 5
     MRC = 6
+    PRIME = 7
 
 
 ROTATIONS = (Chooser.ROTATION, Chooser.ROTATION_SHORTEST_START)
@@ -244,6 +246,19 @@ _ROWS = (
         label_rule=LabelRule.MRC,
         ecn_percent=10,
         since="Open Compute Project, 2026",
+    ),
+    # Named after what we could read of it: the rest of its rule is ours.
+    Policy(
+        slug="prime",
+        label="PRIME (abstract)",
+        where="host",
+        state="a penalty an uplink",
+        program="prime",
+        chooser=Chooser.PARTS,
+        label_rule=LabelRule.PRIME,
+        ecn_percent=10,
+        shuffled=False,
+        since="arXiv:2507.23012, 2025",
     ),
 )
 

@@ -4,7 +4,14 @@ from fattree.errors import ExperimentError
 from fattree.experiment.model import Scenario
 from fattree.policies import LabelRule
 from fattree.units import PS_PER_US
-from hostagent.transports.state import ENTROPY_VALUES, PSN_WINDOW, Congestion, Recovery, Rules
+from hostagent.transports.state import (
+    ENTROPY_VALUES,
+    MOST_UPLINKS,
+    PSN_WINDOW,
+    Congestion,
+    Recovery,
+    Rules,
+)
 
 # The queueing part of Swift's target: the mean of what its authors' 25 us at 50 Gb/s and 50 us at
 # 100 Gb/s leave beside our zero-load RTT (the paper's appendix H).
@@ -17,7 +24,7 @@ REFERENCE_BIT_PS = 100 * 10**9 * 12 * PS_PER_US
 DCQCN_COUNTER_BYTES = 10_000_000
 
 # Load balancers that take a packet for lost of which no ACK has told.
-UNNAMED_IS_LOST = (LabelRule.REPS, LabelRule.BITMAP, LabelRule.MRC)
+UNNAMED_IS_LOST = (LabelRule.REPS, LabelRule.BITMAP, LabelRule.MRC, LabelRule.PRIME)
 
 # Lazy TCP: spraying makes holes that close by themselves, so only so many late ones in a row count.
 LAZY_HOLES = 5
@@ -54,6 +61,8 @@ def rules(scenario: Scenario) -> Rules:
         tells_share=int(scenario.tells_shares),
         counter_packets=max(1, DCQCN_COUNTER_BYTES // scenario.data_bytes),
         entropy_values=entropy_values(scenario),
+        edge_uplinks=max(scenario.tree.edge_uplinks, 1),
+        agg_uplinks=max(scenario.tree.agg_uplinks, 1),
     )
 
 
@@ -72,6 +81,13 @@ def refuse_unable_hosts(scenario: Scenario) -> None:
         raise ExperimentError(
             'transport.trimming: receivers of transport.recovery = "go_back_n" take packets in'
             " order alone, and NACKs name single ones"
+        )
+
+    is_prime = scenario.scheme.label_rule == LabelRule.PRIME and not scenario.host_rule
+    if is_prime and scenario.tree.most_uplinks > MOST_UPLINKS:
+        raise ExperimentError(
+            f"{scenario.policy} remembers {MOST_UPLINKS} uplinks of a switch, and the fabric has"
+            f" switches with {scenario.tree.most_uplinks}"
         )
 
     _refuse_few_acks(scenario)

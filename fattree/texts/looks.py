@@ -36,6 +36,7 @@ LOOKS = {
     "ofan_jsq_start": Look("#3D0F52", "*", ":"),
     "themis": Look("#556B2F", "X", "-."),
     "uet_bitmap": Look("#1B4F72", "d", "--"),
+    "prime": Look("#17A589", "4", "--"),
     "mrc": Look("#A0522D", "3", "--"),
 }
 # A user's own programs and rules, in the order of a picture.

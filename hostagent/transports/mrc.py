@@ -27,18 +27,18 @@ def next_label(sender, rules):
     is_forgiven = False
     while True:
         value = next_value(sender, rules)
-        state = int(sender.value_states[value])
+        state = int(sender.path_states[value])
         if state == SKIPPED and not is_forgiven:
             # One in a walk: else a sender with many skipped values would forgive all of them.
-            sender.value_states[value] = GOOD
+            sender.path_states[value] = GOOD
             is_forgiven = True
         elif state == GOOD:
             break
         elif state & (PROBED - 1) == SKIPPED + 1:
-            sender.value_states[value] = PROBED + RETIRED
+            sender.path_states[value] = PROBED + RETIRED
             break
         elif state != SKIPPED:
-            sender.value_states[value] = state - 1
+            sender.path_states[value] = state - 1
 
     # The upper bits are the flow's own: two flows' labels of one value lead through other links.
     return sender.label - sender.label % rules.entropy_values + value
@@ -57,17 +57,17 @@ def next_value(sender, rules):
 def on_echo(sender, rules, label, is_congested):
     """Learn that a packet of this label has reached the receiver, whole or cut."""
     value = label % rules.entropy_values
-    state = sender.value_states[value]
+    state = sender.path_states[value]
     # Of a retired value only a probe's echo counts: older packets left before the loss.
     if state >= PROBED:
-        sender.value_states[value] = SKIPPED if is_congested else GOOD
+        sender.path_states[value] = SKIPPED if is_congested else GOOD
     elif state == GOOD and is_congested:
-        sender.value_states[value] = SKIPPED
+        sender.path_states[value] = SKIPPED
 
 
 @register_jitable
 def retire(sender, rules, label):
     """Retire the value of a lost packet; a retired one goes on resting."""
     value = label % rules.entropy_values
-    if sender.value_states[value] <= SKIPPED:
-        sender.value_states[value] = RETIRED
+    if sender.path_states[value] <= SKIPPED:
+        sender.path_states[value] = RETIRED

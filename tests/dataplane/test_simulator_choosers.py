@@ -26,7 +26,7 @@ SCHEMES = list(
 )
 # Simple RR's option concerns nobody else.
 CASES = [*((slug, "per_class") for slug in SCHEMES), ("simple_rr", "shared")]
-NO_DRAWS = ("flow", "uet_bitmap", "mrc", "simple_rr", "ofan", "ofan_fib", "themis")
+NO_DRAWS = ("flow", "uet_bitmap", "mrc", "simple_rr", "ofan", "ofan_fib", "themis", "prime")
 TREE = FatTree(4)
 Packet = tuple[int, bool, int, int, tuple[int, ...]]
 
@@ -117,7 +117,7 @@ def test_program_and_simulator_choose_the_same_port(
             frame = (ack if is_ack else data)(TREE, 0, host, label, psn)
             destination = host // 2 if switch < TREE.edges else host // 4
             digest = crc32(frame[26:34] + frame[23:24] + frame[34:38])
-            packet = SimpleNamespace(hash=digest, psn=psn)
+            packet = SimpleNamespace(hash=digest, psn=psn, label=label)
             uplink = simulated.uplink(state, destination, int(is_ack), packet, queues)
             assert port(bench, frame, queues) == (
                 None if uplink is None else TREE.uplink_port(switch, uplink)

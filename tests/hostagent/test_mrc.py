@@ -40,7 +40,7 @@ def lose(sender: Sender, *values: int) -> None:
 
 
 def state_of(sender: Sender, value: int) -> int:
-    return int(sender.state.value_states[value])
+    return int(sender.state.path_states[value])
 
 
 def test_a_connection_takes_every_value_once_a_round_in_an_order_of_its_own() -> None:
@@ -129,7 +129,7 @@ def test_a_trimmed_packet_retires_nothing(sack: Sender) -> None:
     assert state_of(sack, value) == SKIPPED
     # It goes again first of all, which is no sign of a loss either.
     assert sack.send(RTT)[0] == 0
-    assert not any(state >= RETIRED for state in sack.state.value_states)
+    assert not any(state >= RETIRED for state in sack.state.path_states)
 
 
 def test_a_hole_that_is_sent_again_retires_its_value(sack: Sender) -> None:

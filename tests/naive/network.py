@@ -9,7 +9,7 @@ from fattree.experiment.model import Scenario
 from tests.naive import draws, failures, traffic
 from tests.naive.balancers import Balancer, HostPointers
 from tests.naive.host import Flow, Host
-from tests.naive.labels import label_rule
+from tests.naive.label_rules import label_rule
 from tests.naive.packet import DATA, Packet
 from tests.naive.plan import Plan
 from tests.naive.port import Passage, Port

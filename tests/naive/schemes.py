@@ -14,8 +14,9 @@ Chooser = Literal[
     "rotation",
     "rotation from the shortest",
     "number",
+    "parts",
 ]
-Labels = Literal["fixed", "fresh", "plb", "reps", "bitmap", "mrc"]
+Labels = Literal["fixed", "fresh", "plb", "reps", "bitmap", "mrc", "prime"]
 
 
 @dataclass(frozen=True)
@@ -53,4 +54,5 @@ SCHEMES = {
     "themis": Scheme("number", shuffled=False),
     "uet_bitmap": Scheme("hash", labels="bitmap", ecn_percent=10),
     "mrc": Scheme("hash", labels="mrc", ecn_percent=10),
+    "prime": Scheme("parts", labels="prime", ecn_percent=10, shuffled=False),
 }

@@ -105,6 +105,12 @@ def test_every_load_balancer_has_the_same_events(policy: str, failing: str) -> N
             "transport": TRIMMED_SACK.model_copy(update={"congestion": "nscc"}),
         },
         {"policy": "mrc", "transport": Transport(recovery="sack"), "failures": HOSTS_TOO},
+        {
+            "policy": "prime",
+            **TRIMMING,
+            "transport": TRIMMED_SACK.model_copy(update={"congestion": "nscc"}),
+        },
+        {"policy": "prime", "transport": Transport(recovery="sack"), "failures": HOSTS_TOO},
         {**TRIMMING_SLOW, "transport": TRIMMED_SACK},
         {"policy": "host_dr", **TRIMMING_SLOW, "transport": Transport(trimming=True)},
         # NACKs wait in lanes of ports whose queues are empty until data come.
@@ -165,6 +171,8 @@ def test_every_load_balancer_has_the_same_events(policy: str, failing: str) -> N
         "trimming and NSCC",
         "MRC, trimming and NSCC",
         "MRC, switches, hosts, losses and SACK",
+        "PRIME, trimming and NSCC",
+        "PRIME, switches, hosts, losses and SACK",
         "trimming, slow links",
         "trimming, slow links, waypoints",
         "trimming all to all",

@@ -1,0 +1,210 @@
+"""The label rules of load balancers that the paper does not have (docs/load-balancers-since.md)."""
+
+from collections import Counter, deque
+from dataclasses import dataclass, field
+from math import gcd
+
+from fattree.experiment.model import Scenario
+from tests.naive.labels import Draws, Watch
+
+PATHS = 64
+MOST_PENALTY = 15
+
+
+class Bitmap:
+    """UET Bitmap: path labels in turn, in an order drawn for each round, but for penalised ones."""
+
+    freezes = 0
+
+    def __init__(self, draws: Draws, watch: Watch) -> None:
+        self.draws = draws
+        self.watch = watch
+        self.penalties = [0] * PATHS
+        self.upper = draws.label() // PATHS
+        self.round = self.new_round()
+
+    def new_round(self) -> list[int]:
+        """Return all paths in the order of a round, the next one last."""
+        flip = self.draws.label() % PATHS
+        return [turn ^ flip for turn in reversed(range(PATHS))]
+
+    def take(self) -> int:
+        """Return the path whose turn it is."""
+        path = self.round.pop()
+        self.round = self.round or self.new_round()
+        return path
+
+    def punish(self, label: int, penalty: int) -> None:
+        path = label % PATHS
+        self.penalties[path] = min(self.penalties[path] + penalty, MOST_PENALTY)
+
+    def next(self, now_ps: int) -> int:
+        for label in self.watch.expired(now_ps):
+            self.punish(label, MOST_PENALTY)
+
+        path = self.take()
+        if self.penalties[path]:
+            self.penalties[path] -= 1
+            taken = [self.take()]
+            while self.penalties[taken[-1]] and len(taken) < PATHS:
+                taken.append(self.take())
+            path = taken[-1]
+        return self.upper * PATHS + path
+
+    def on_ack(self, label: int, marked: bool, now_ps: int) -> None:
+        if marked:
+            self.punish(label, 1)
+
+    def on_nack(self, label: int, now_ps: int) -> None:
+        self.punish(label, 4)
+
+
+class Mrc:
+    """MRC over ECMP: entropy values in turn, but for congested ones and those that lost a packet.
+
+    A value is in no set while it is good, and retired since so many of its turns after a loss.
+    """
+
+    freezes = 0
+
+    def __init__(self, scenario: Scenario, draws: Draws, watch: Watch) -> None:
+        self.watch = watch
+        # A connection has 128 at least; one whose packets use all planes has as many in each.
+        rails = all(one.placement == "rail" for one in scenario.collectives)
+        is_in_all = scenario.fabric.plane_use != "keep" and not rails
+        planes = (scenario.fabric.planes or 1) if is_in_all else 1
+        self.count = next(1 << bits for bits in range(8) if planes << bits >= 128)
+
+        self.upper = draws.label() // self.count
+        flip = draws.label() % self.count
+        self.order = deque(turn ^ flip for turn in range(self.count))
+        self.skipped: set[int] = set()
+        self.retired: dict[int, int] = {}
+        self.probed: set[int] = set()
+
+    def lose(self, label: int) -> None:
+        """Retire the value of a lost packet."""
+        value = label % self.count
+        self.skipped.discard(value)
+        self.retired.setdefault(value, 0)
+
+    def note_losses(self) -> None:
+        """Hear of what was sent again as lost since the last call."""
+        for label in self.watch.memory.lost:
+            self.lose(label)
+        self.watch.memory.lost.clear()
+
+    def next(self, now_ps: int) -> int:
+        self.note_losses()
+        for label in self.watch.expired(now_ps):
+            self.lose(label)
+
+        may_forgive = True
+        while True:
+            value = self.order[0]
+            self.order.rotate(-1)
+            if value in self.retired:
+                self.retired[value] += 1
+                if self.retired[value] % 16 == 0:
+                    self.probed.add(value)
+                    break
+            elif value not in self.skipped:
+                break
+            elif may_forgive:
+                self.skipped.remove(value)
+                may_forgive = False
+        return self.upper * self.count + value
+
+    def hear(self, label: int, is_congested: bool) -> None:
+        """Learn what a packet met that has reached the receiver."""
+        self.note_losses()
+        value = label % self.count
+        if value in self.probed:
+            self.probed.remove(value)
+            del self.retired[value]
+        if is_congested and value not in self.retired:
+            self.skipped.add(value)
+
+    def on_ack(self, label: int, marked: bool, now_ps: int) -> None:
+        self.hear(label, marked)
+
+    def on_nack(self, label: int, now_ps: int) -> None:
+        self.hear(label, True)
+
+
+@dataclass(slots=True)
+class Turns:
+    """PRIME: the uplinks of a tier in turn, an order drawn for each round, and their penalties."""
+
+    count: int
+    draws: Draws
+    rounds: int = 0
+    left: deque[int] = field(default_factory=deque)
+    penalties: Counter[int] = field(default_factory=Counter)
+
+    def take(self) -> int:
+        """Return the next uplink that does not rest; whoever rests is a turn nearer to its next."""
+        while True:
+            if not self.left:
+                self.left.extend(self.order())
+                self.rounds += 1
+            uplink = self.left.popleft()
+            if not self.penalties[uplink]:
+                return uplink
+            self.penalties[uplink] -= 1
+
+    def order(self) -> list[int]:
+        """Draw a first uplink, and how far a step is at most that reaches all of them."""
+        draw = self.draws.label()
+        most = 1 + draw // 256 % self.count
+        step = max(step for step in range(1, most + 1) if gcd(step, self.count) == 1)
+        return [(draw + turn * step) % self.count for turn in range(self.count)]
+
+    def punish(self, uplink: int, penalty: int) -> None:
+        self.penalties[uplink] = min(self.penalties[uplink] + penalty, MOST_PENALTY)
+
+
+class Prime:
+    """PRIME: a label of two bytes, which name the uplinks of edge and agg; congested ones rest."""
+
+    freezes = 0
+
+    def __init__(self, scenario: Scenario, draws: Draws, watch: Watch) -> None:
+        draws.label()
+        tree = scenario.tree
+        self.edge = Turns(tree.edge_uplinks, draws)
+        # In a leaf-spine nothing is above an agg.
+        self.agg = Turns(max(tree.agg_uplinks, 1), draws)
+        self.agg_uplink = 0
+        self.watch = watch
+
+    def punish(self, label: int, penalty: int) -> None:
+        """Blame both uplinks: which of the queues was long, nobody knows."""
+        self.edge.punish(label % 256, penalty)
+        self.agg.punish(label // 256, penalty)
+
+    def note_losses(self) -> None:
+        """Hear of what was sent again as lost since the last call."""
+        for label in self.watch.memory.lost:
+            self.punish(label, MOST_PENALTY)
+        self.watch.memory.lost.clear()
+
+    def next(self, now_ps: int) -> int:
+        self.note_losses()
+        for label in self.watch.expired(now_ps):
+            self.punish(label, MOST_PENALTY)
+
+        rounds = self.edge.rounds
+        edge_uplink = self.edge.take()
+        if self.edge.rounds > rounds:
+            self.agg_uplink = self.agg.take()
+        return self.agg_uplink * 256 + edge_uplink
+
+    def on_ack(self, label: int, marked: bool, now_ps: int) -> None:
+        self.note_losses()
+        if marked:
+            self.punish(label, 1)
+
+    def on_nack(self, label: int, now_ps: int) -> None:
+        self.note_losses()
+        self.punish(label, 4)
