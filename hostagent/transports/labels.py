@@ -87,7 +87,7 @@ def on_ack(sender, rules, label, marked, now_ps):
     elif rules.label_rule == MRC:
         mrc.on_echo(sender, rules, label=label, is_congested=marked)
     elif rules.label_rule == PRIME and marked:
-        prime.penalise(sender, label, 1)
+        prime.penalise(sender, rules, label, 1)
 
 
 @register_jitable
@@ -103,7 +103,7 @@ def on_nack(sender, rules, label, now_ps):
     elif rules.label_rule == MRC:
         mrc.on_echo(sender, rules, label=label, is_congested=True)
     elif rules.label_rule == PRIME:
-        prime.penalise(sender, label, TRIMMED_PENALTY)
+        prime.penalise(sender, rules, label, TRIMMED_PENALTY)
 
 
 @register_jitable
@@ -112,7 +112,7 @@ def on_lost(sender, rules, label):
     if rules.label_rule == MRC:
         mrc.retire(sender, rules, label)
     elif rules.label_rule == PRIME:
-        prime.penalise(sender, label, MOST_PENALTY)
+        prime.penalise(sender, rules, label, MOST_PENALTY)
 
 
 @register_jitable
@@ -139,7 +139,7 @@ def expire(sender, rules, packets, now_ps):
             elif rules.label_rule == MRC:
                 mrc.retire(sender, rules, packet.label)
             elif rules.label_rule == PRIME:
-                prime.penalise(sender, packet.label, MOST_PENALTY)
+                prime.penalise(sender, rules, packet.label, MOST_PENALTY)
 
         sender.oldest += 1
 
@@ -305,7 +305,7 @@ def label_of_parts(sender, rules, packets, now_ps):
 
 @register_jitable
 def next_part(sender, rules, tier):
-    """PRIME: return the next uplink of a tier that does not rest."""
+    """PRIME: return the part of the next uplink of a tier that does not rest."""
     # Each turn that passes an uplink over takes one off its penalty, so the walk ends.
     while True:
         if sender.part_turn[tier] == prime.uplinks_of(rules, tier):
@@ -313,4 +313,4 @@ def next_part(sender, rules, tier):
 
         uplink = prime.uplink_in_turn(sender, rules, tier)
         if not prime.rests(sender, tier, uplink):
-            return uplink
+            return prime.part_of(sender, rules, tier, uplink)

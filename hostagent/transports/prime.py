@@ -4,6 +4,9 @@ The label has two parts: the lower byte names the edge's uplink, the upper one t
 uplinks are taken in turn, in a pseudo-random order of each round's own; the edge's part changes
 with every packet, the agg's with every round of the edge's. Congestion gives both uplinks of the
 label a penalty, the graver the more, and as many turns pass an uplink over.
+
+Uplink i of n has the parts i, i + n, i + 2n, ..., another one in each round. Switches take the
+part modulo their slots: n of them after no failure, and with other numbers all slots in turn.
 """
 
 from numba.extending import register_jitable
@@ -31,6 +34,7 @@ def start_round(sender, rules, tier, draw):
     while has_common_factor(stride, count):
         stride -= 1
 
+    sender.part_round[tier] = (sender.part_round[tier] + 1) % ((PART_MASK + 1) // count)
     sender.part_turn[tier] = 0
     sender.part_first[tier] = draw % count
     sender.part_stride[tier] = stride
@@ -54,6 +58,12 @@ def uplink_in_turn(sender, rules, tier):
 
 
 @register_jitable
+def part_of(sender, rules, tier, uplink):
+    """Return the part that names an uplink in this round of a tier."""
+    return uplink + sender.part_round[tier] * uplinks_of(rules, tier)
+
+
+@register_jitable
 def rests(sender, tier, uplink):
     """Tell whether an uplink has a penalty; if so, the turn that passes it over takes 1 off."""
     at = tier * MOST_UPLINKS + uplink
@@ -65,8 +75,9 @@ def rests(sender, tier, uplink):
 
 
 @register_jitable
-def penalise(sender, label, penalty):
+def penalise(sender, rules, label, penalty):
     """Add to the penalties of both uplinks that a label names: either queue may be the long one."""
     for tier in range(TIERS):
-        at = tier * MOST_UPLINKS + ((label >> (tier * PART_BITS)) & PART_MASK)
+        part = (label >> (tier * PART_BITS)) & PART_MASK
+        at = tier * MOST_UPLINKS + part % uplinks_of(rules, tier)
         sender.path_states[at] = min(int(sender.path_states[at]) + penalty, MOST_PENALTY)

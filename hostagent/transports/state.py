@@ -164,7 +164,7 @@ SENDER = np.dtype(
         )
     ]
     + [("ring", np.int64, (RING,)), ("ring_valid", np.int64, (RING,))]
-    + [(name, np.int64, (2,)) for name in ("part_turn", "part_first", "part_stride")]
+    + [(name, np.int64, (2,)) for name in ("part_round", "part_turn", "part_first", "part_stride")]
     + [("penalties", np.uint8, (PATHS,))]
     # Of MRC's values, or of PRIME's uplinks, tier by tier.
     + [("path_states", np.uint8, (max(ENTROPY_VALUES, 2 * MOST_UPLINKS),))],

@@ -1,6 +1,7 @@
 """MRC's entropy values: taken in turn, skipped once, retired by a loss, probed."""
 
 from collections.abc import Iterable
+from typing import Literal
 
 import pytest
 
@@ -152,7 +153,9 @@ def test_a_packet_that_times_out_retires_its_value(sender: Sender) -> None:
     ("planes", "use", "values"),
     [(None, None, 128), (2, None, 64), (3, "spray", 64), (8, "spray", 16), (8, "keep", 128)],
 )
-def test_planes_share_128_to_256_values(planes: int | None, use: str | None, values: int) -> None:
+def test_planes_share_128_to_256_values(
+    planes: int | None, use: Literal["spray", "keep"] | None, values: int
+) -> None:
     scenario = Scenario(policy="mrc", fabric=Fabric(k=4, planes=planes, plane_use=use))
     assert entropy_values(scenario) == values
     assert 128 <= values * (planes if planes and use != "keep" else 1) < 256

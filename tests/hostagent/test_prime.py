@@ -32,7 +32,8 @@ def trimming() -> Sender:
 def sent_parts(sender: Sender, count: int) -> list[tuple[int, int]]:
     """Return the uplinks of the edge and of the agg that so many packets name."""
     found = [sender.send(0)[1] for _ in range(count)]
-    return [(label & 0xFF, label >> 8) for label in found]
+    edge, agg = sender.rules.edge_uplinks, sender.rules.agg_uplinks
+    return [((label & 0xFF) % edge, (label >> 8) % agg) for label in found]
 
 
 def penalties(sender: Sender, tier: int) -> list[int]:
@@ -59,16 +60,24 @@ def test_a_rounds_order_is_its_own(sender: Sender) -> None:
     assert len(orders) > 4
 
 
-def test_an_agg_that_leads_nowhere_up_has_one_part() -> None:
+def test_a_leaf_spine_has_one_tier_of_turns() -> None:
     leaf_spine = Fabric(edges_per_pod=2, hosts_per_edge=2, aggs_per_pod=3)
     sender = Sender(Scenario(policy="prime", fabric=leaf_spine), packets=40)
-    assert {agg for _, agg in sent_parts(sender, 12)} == {0}
+    assert Counter(sent_parts(sender, 12)) == {(0, 0): 4, (1, 0): 4, (2, 0): 4}
+
+
+@pytest.mark.parametrize("slots", [2, 3, 5, 15])
+def test_as_many_slots_as_failures_leave_get_equal_shares(sender: Sender, slots: int) -> None:
+    labels_sent = [sender.send(0)[1] for _ in range(slots * UPLINKS**2)]
+    shares = Counter((label & 0xFF) % slots for label in labels_sent[: slots * UPLINKS])
+    assert set(shares.values()) == {UPLINKS}
+    assert len({(label >> 8) % slots for label in labels_sent}) == slots
 
 
 @pytest.mark.parametrize("severity", SEVERITIES)
 def test_a_graver_signal_rests_an_uplink_for_longer(sender: Sender, severity: int) -> None:
     sent_parts(sender, UPLINKS)
-    prime.penalise(sender.state, 2, severity)
+    prime.penalise(sender.state, sender.rules, 2, severity)
     turns = sent_parts(sender, (UPLINKS - 1) * severity)
     assert 2 not in {edge for edge, _ in turns}
     assert 2 in {edge for edge, _ in sent_parts(sender, UPLINKS)}
@@ -76,7 +85,7 @@ def test_a_graver_signal_rests_an_uplink_for_longer(sender: Sender, severity: in
 
 def test_penalties_decay_by_the_turns_that_pass_an_uplink_over(sender: Sender) -> None:
     sent_parts(sender, UPLINKS)
-    prime.penalise(sender.state, 2, 3)
+    prime.penalise(sender.state, sender.rules, 2, 3)
     seen = []
     for _ in range(4):
         sent_parts(sender, UPLINKS - 1)
@@ -95,14 +104,14 @@ def test_marks_trims_and_losses_blame_both_uplinks_of_a_label(sender: Sender) ->
 
 def test_penalties_add_up_to_the_most_there_is(sender: Sender) -> None:
     for _ in range(5):
-        prime.penalise(sender.state, 0x0101, TRIMMED_PENALTY)
+        prime.penalise(sender.state, sender.rules, 0x0101, TRIMMED_PENALTY)
     assert penalties(sender, prime.EDGE)[1] == penalties(sender, prime.AGG)[1] == MOST_PENALTY
 
 
 def test_who_rests_everywhere_takes_the_uplink_with_the_least_penalty(sender: Sender) -> None:
     sent_parts(sender, UPLINKS)
     for uplink, penalty in enumerate((9, 3, 7, 15)):
-        prime.penalise(sender.state, uplink, penalty)
+        prime.penalise(sender.state, sender.rules, uplink, penalty)
     assert sent_parts(sender, 1)[0][0] == 1
 
 
@@ -125,7 +134,7 @@ def test_a_hole_that_is_sent_again_counts_as_lost_and_a_cut_packet_does_not(
     for psn in range(2, 8):
         trimming.ack(psn, RTT)
     assert trimming.send(RTT)[0] == 1
-    assert penalties(trimming, prime.EDGE)[sent[1] & 0xFF] >= MOST_PENALTY - 1
+    assert penalties(trimming, prime.EDGE)[(sent[1] & 0xFF) % UPLINKS] >= MOST_PENALTY - 1
 
 
 def test_more_uplinks_than_a_host_remembers_are_refused() -> None:

@@ -143,14 +143,17 @@ class Turns:
     penalties: Counter[int] = field(default_factory=Counter)
 
     def take(self) -> int:
-        """Return the next uplink that does not rest; whoever rests is a turn nearer to its next."""
+        """Return a part of the next uplink that does not rest; who does, for a turn less now.
+
+        Parts of an uplink are as many apart as there are uplinks: a higher one in each round.
+        """
         while True:
             if not self.left:
                 self.left.extend(self.order())
                 self.rounds += 1
             uplink = self.left.popleft()
             if not self.penalties[uplink]:
-                return uplink
+                return uplink + self.rounds % (256 // self.count) * self.count
             self.penalties[uplink] -= 1
 
     def order(self) -> list[int]:
@@ -160,7 +163,8 @@ class Turns:
         step = max(step for step in range(1, most + 1) if gcd(step, self.count) == 1)
         return [(draw + turn * step) % self.count for turn in range(self.count)]
 
-    def punish(self, uplink: int, penalty: int) -> None:
+    def punish(self, part: int, penalty: int) -> None:
+        uplink = part % self.count
         self.penalties[uplink] = min(self.penalties[uplink] + penalty, MOST_PENALTY)
 
 
@@ -175,7 +179,7 @@ class Prime:
         self.edge = Turns(tree.edge_uplinks, draws)
         # In a leaf-spine nothing is above an agg.
         self.agg = Turns(max(tree.agg_uplinks, 1), draws)
-        self.agg_uplink = 0
+        self.agg_part = 0
         self.watch = watch
 
     def punish(self, label: int, penalty: int) -> None:
@@ -195,10 +199,10 @@ class Prime:
             self.punish(label, MOST_PENALTY)
 
         rounds = self.edge.rounds
-        edge_uplink = self.edge.take()
+        edge_part = self.edge.take()
         if self.edge.rounds > rounds:
-            self.agg_uplink = self.agg.take()
-        return self.agg_uplink * 256 + edge_uplink
+            self.agg_part = self.agg.take()
+        return self.agg_part * 256 + edge_part
 
     def on_ack(self, label: int, marked: bool, now_ps: int) -> None:
         self.note_losses()
