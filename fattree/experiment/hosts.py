@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from fattree.experiment.base import MOST_RTTS, Section, only_on
+from fattree.experiment.base import MOST_RTTS, Section, only_on, wrong
 
 Congestion = Literal["fixed", "swift", "lazy_swift", "mswift", "nscc", "dcqcn"]
 
@@ -148,3 +148,17 @@ class Transport(Section):
     """Receivers acknowledge each Nth packet of a flow, and at once what is marked, a duplicate, the
     last one, or what the sender waits for (`docs/transport.md`).
     """
+
+
+def refuse_small_buffers(sizes: Packets, queue_bytes: int, tunnel_bytes: int) -> None:
+    """Raise ValueError where no data packet fits into a queue, or no ACK: nothing would arrive."""
+    for name, size in (
+        ("a packet", sizes.payload_bytes + sizes.header_bytes + tunnel_bytes),
+        ("an ACK (packets.ack_bytes)", sizes.ack_bytes + tunnel_bytes),
+    ):
+        if 0 < queue_bytes < size:
+            raise wrong(
+                ("fabric", "queue_bytes"),
+                f"fabric.queue_bytes = {queue_bytes} has no room for {name}, which has"
+                f" {size} bytes (0: queues without a limit)",
+            )

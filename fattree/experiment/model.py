@@ -17,7 +17,7 @@ from fattree.experiment.base import LATEST_NS, Section, wrong
 from fattree.experiment.collective import Collective, Job
 from fattree.experiment.fabric import DEFAULT_QUEUE_BYTES, Fabric
 from fattree.experiment.failures import Controller, Degraded, FailureEvent, Failures, Loss, Place
-from fattree.experiment.hosts import LoadBalancer, Packets, Transport
+from fattree.experiment.hosts import LoadBalancer, Packets, Transport, refuse_small_buffers
 from fattree.experiment.marking import Marking, marking
 from fattree.experiment.own import LIKE, AgentPacket, HostRule, Macros, OwnHostRule, OwnProgram
 from fattree.policies import POLICIES, Policy
@@ -139,7 +139,7 @@ class Settings(Section):
 
     @model_validator(mode="after")
     def _a_packet_fits(self) -> "Settings":
-        refuse_small_buffers(self, tunnel_bytes=0)
+        refuse_small_buffers(self.packets, self.fabric.queue_bytes, tunnel_bytes=0)
         return self
 
     @property
@@ -181,22 +181,6 @@ class Settings(Section):
     def matrix(self) -> str:
         """Return what the collectives are called, each kind once."""
         return "+".join(dict.fromkeys(one.matrix for one in self.collectives))
-
-
-def refuse_small_buffers(settings: Settings, tunnel_bytes: int) -> None:
-    """Raise ValueError where no data packet fits into a queue, or no ACK: nothing would arrive."""
-    sizes = settings.packets
-    queue = settings.fabric.queue_bytes
-    for name, size in (
-        ("a packet", sizes.payload_bytes + sizes.header_bytes + tunnel_bytes),
-        ("an ACK (packets.ack_bytes)", sizes.ack_bytes + tunnel_bytes),
-    ):
-        if 0 < queue < size:
-            raise wrong(
-                ("fabric", "queue_bytes"),
-                f"fabric.queue_bytes = {queue} has no room for {name}, which has"
-                f" {size} bytes (0: queues without a limit)",
-            )
 
 
 Whole = TypeVar("Whole", bound=Settings)
@@ -413,7 +397,7 @@ class Experiment(Settings):
     @model_validator(mode="after")
     def _a_wrapped_packet_fits(self) -> "Experiment":
         if "host_dr" in self.policies:
-            refuse_small_buffers(self, self.packets.tunnel_bytes)
+            refuse_small_buffers(self.packets, self.fabric.queue_bytes, self.packets.tunnel_bytes)
 
         return self
 

@@ -4,6 +4,7 @@ from fattree.experiment.model import Scenario
 from tests.naive.dcqcn import COUNTER_BYTES, DcqcnRate
 from tests.naive.go_back_n import GoBackN
 from tests.naive.nscc import NsccWindow
+from tests.naive.sack import Sack
 from tests.naive.transport import (
     MOST_REMEMBERED,
     PARTS,
@@ -14,7 +15,6 @@ from tests.naive.transport import (
     Memory,
     Pacer,
     Recovery,
-    Sack,
     SwiftWindow,
     Timer,
     places,

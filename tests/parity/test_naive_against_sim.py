@@ -18,6 +18,7 @@ from fattree.experiment.model import (
     FailureEvent,
     Failures,
     LoadBalancer,
+    Loss,
     Scenario,
     Transport,
 )
@@ -26,7 +27,7 @@ from sim.runs.results import Ports
 from tests import naive
 from tests.naive.host import Flow
 from tests.naive.nscc import NsccWindow
-from tests.naive.transport import Sack
+from tests.naive.sack import Sack
 from tests.parity.drawing import pairs
 from tests.parity.scenarios import HORIZON_PS, NSCC_INCAST, TRIMMING, TRIMMING_SLOW, scenarios
 
@@ -259,3 +260,15 @@ def test_host_drs_hosts_without_a_way_send_into_the_void() -> None:
     result = sim.run(chosen)
     assert result.unroutable > 0
     assert of_sim(result) == of_naive(naive.run(chosen, HORIZON_PS))
+
+
+@pytest.mark.parametrize("planes", [2, 3, 8])
+def test_planes_share_mrcs_values_alike(planes: int) -> None:
+    chosen = Scenario(
+        policy="mrc",
+        fabric=Fabric(k=4, planes=planes, queue_bytes=30_000),
+        collective=Collective(message_bytes=planes * 60 * 4096),
+        transport=Transport(recovery="sack", trimming=True),
+        failures=Failures(losses=(Loss(link="edge0_0-agg0_0", share=0.2),)),
+    )
+    assert of_sim(sim.run(chosen)) == of_naive(naive.run(chosen, HORIZON_PS))

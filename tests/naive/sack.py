@@ -1,0 +1,191 @@
+"""Selective acknowledgements: what a receiver holds, and what its sender sends again."""
+
+from dataclasses import dataclass, field
+
+from tests.naive.nscc import News
+from tests.naive.transport import MOST_DOUBLINGS, Congestion, Memory, Pacer, Sent, Timer
+from tests.naive.wire import NEVER
+
+
+@dataclass(slots=True)
+class Sack:
+    """The receiver tells what it holds; what is missing is sent again, in rounds.
+
+    A round resends every hole below its end that was last sent by a given time. One begins when
+    the lowest hole is late by packet numbers, or when it has timed out. A packet that is seen to
+    have been sent again in vain (its ACK is there within `base_ps`, which no RTT is below) keeps
+    late holes from rounds for an srtt.
+
+    What a switch has cut is in no round: it goes first of all, the lowest first, as soon as the
+    window lets it, or when for a timeout nothing was heard.
+    """
+
+    packets: int
+    threshold: int
+    base_ps: int
+    memory: Memory
+    timer: Timer
+    pacer: Pacer
+    congestion: Congestion
+    acked: int = 0
+    counted: int = 0
+    highest: int = -1
+    lowest: int = 0
+    backoff: int = 0
+    recover: int = 0
+    patient_ps: int = 0
+    round: list[int] = field(default_factory=list)
+    round_before_ps: int = 0
+    round_is_of_late: bool = False
+    trims: bool = False
+    trimmed: set[int] = field(default_factory=set)
+    heard_ps: int = 0
+
+    @property
+    def outstanding(self) -> int:
+        return self.memory.count - self.acked - len(self.trimmed)
+
+    def has_trimmed(self) -> bool:
+        return bool(self.trimmed) and self.congestion.allows(self.outstanding)
+
+    def ready_ps(self) -> int:
+        if self.round or self.has_trimmed() or self.has_new():
+            return self.pacer.due_ps
+        return max(self.pacer.due_ps, self.deadline_ps())
+
+    def has_new(self) -> bool:
+        """Tell whether a packet that was never sent may go."""
+        is_left = self.memory.count < self.packets
+        is_near = self.memory.count < self.lowest + self.memory.places
+        return is_left and is_near and self.congestion.allows(self.outstanding)
+
+    def deadline_ps(self) -> int:
+        """Return when the lowest unacknowledged packet times out; doubled on repetition."""
+        if self.lowest >= self.memory.count:
+            return NEVER
+        wait_ps = self.timer.timeout_ps << min(self.backoff, MOST_DOUBLINGS)
+        since_ps = self.memory.at(self.lowest).sent_ps
+        return (self.heard_ps if self.lowest in self.trimmed else since_ps) + wait_ps
+
+    def send(self, label: int, now_ps: int) -> int:
+        is_first = self.has_trimmed()
+        if not is_first and not self.round and self.deadline_ps() <= now_ps:
+            is_first = self.lowest in self.trimmed
+            before_ps = now_ps - self.timer.timeout_ps
+            if not is_first:
+                self.begin_round(self.lowest, self.memory.count, before_ps, of_late=False)
+            self.backoff += 1
+            self.congestion.on_timeout(now_ps)
+
+        if is_first:
+            psn = min(self.trimmed)
+            self.trimmed.remove(psn)
+            # Which copy an ACK is of is known, unless one was sent again without a NACK.
+            was = self.memory.at(psn)
+            again = Sent(now_ps, label, is_resent=was.is_resent, is_again=True)
+            self.memory.packets[psn % self.memory.places] = again
+        elif self.round:
+            psn = self.round.pop(0)
+            self.memory.lost.append(self.memory.at(psn).label)
+            self.memory.packets[psn % self.memory.places] = Sent(now_ps, label, is_resent=True)
+            self.skip()
+            if not self.round_is_of_late:
+                self.congestion.on_timed_out()
+        else:
+            psn = self.memory.add(label, now_ps)
+        self.pacer.sent(now_ps)
+        return psn
+
+    def asks(self, psn: int) -> bool:
+        packet = self.memory.at(psn)
+        has_more = self.round or self.has_trimmed() or self.has_new()
+        return packet.is_resent or packet.is_again or not has_more
+
+    def begin_round(self, first: int, end: int, before_ps: int, of_late: bool) -> None:
+        self.round = list(range(first, end))
+        self.round_before_ps = before_ps
+        self.round_is_of_late = of_late
+        self.skip()
+
+    def skip(self) -> None:
+        """Leave out what has arrived meanwhile and what was sent too lately."""
+        while self.round:
+            packet = self.memory.at(self.round[0])
+            is_known = packet.is_acked or packet.is_trimmed
+            is_again = self.trims and self.round_is_of_late
+            is_again = is_again and (packet.is_resent or packet.is_again)
+            if not is_known and not is_again and packet.sent_ps <= self.round_before_ps:
+                return
+            self.round.pop(0)
+
+    def on_ack(self, psn: int, total: int, held: frozenset[int], marked: bool, now_ps: int) -> bool:
+        self.heard_ps = now_ps
+        for other in sorted(held):
+            self.note(other)
+
+        if marked:
+            self.pacer.on_mark(now_ps)
+        # Whether the first or the second of a packet was acknowledged, nobody knows (Karn).
+        rtt_ps = None
+        if self.memory.knows(psn) and not self.memory.at(psn).is_resent:
+            rtt_ps = now_ps - self.memory.at(psn).sent_ps
+            self.timer.sample(rtt_ps)
+
+        packet = self.memory.at(psn)
+        if packet.is_resent and now_ps - packet.sent_ps < self.base_ps:
+            self.patient_ps = now_ps + (self.timer.srtt_ps or 0)
+            self.congestion.on_spurious()
+
+        self.skip()
+
+        # Only holes with more than `threshold` above them are late, and each is once: `recover`
+        # bounds those that have been. The lowest of all is what the window hears of.
+        first, end = max(self.lowest, self.recover), self.highest - self.threshold
+        if first < end and not self.round and now_ps >= self.patient_ps:
+            is_lowest = self.lowest >= self.recover
+            self.recover = end
+            self.begin_round(first, end, now_ps, of_late=True)
+            if is_lowest and (self.round or not self.trims):
+                self.congestion.on_late_hole(now_ps)
+
+        self.congestion.on_ack(
+            News(
+                acked=self.acked - self.counted,
+                rtt_ps=rtt_ps,
+                marked=marked,
+                outstanding=self.outstanding,
+                first_ps=self.pacer.first_ps,
+                now_ps=now_ps,
+            )
+        )
+        self.counted = self.acked
+        return self.acked >= self.packets
+
+    def on_nack(self, psn: int, total: int, held: frozenset[int], now_ps: int) -> bool:
+        self.heard_ps = now_ps
+        self.pacer.on_mark(now_ps)
+        for other in sorted(held):
+            self.note(other)
+
+        is_known = psn < self.lowest or self.memory.at(psn).is_acked or psn in self.trimmed
+        if not is_known:
+            self.trimmed.add(psn)
+            self.memory.at(psn).is_trimmed = True
+            self.skip()
+            self.congestion.on_nack(self.acked - self.counted, self.outstanding, now_ps)
+            self.counted = self.acked
+        return self.acked >= self.packets
+
+    def note(self, psn: int) -> None:
+        """Mark a packet that the receiver holds."""
+        if psn < self.lowest or self.memory.at(psn).is_acked:
+            return
+        self.memory.at(psn).is_acked = True
+        self.memory.at(psn).is_trimmed = False
+        self.trimmed.discard(psn)
+        self.acked += 1
+        self.highest = max(self.highest, psn)
+
+        while self.lowest < self.memory.count and self.memory.at(self.lowest).is_acked:
+            self.lowest += 1
+            self.backoff = 0
