@@ -95,8 +95,8 @@ def next_psn(sender, rules, packets, label, now_ps):
         psn = go_back_n.next_again_or_new(sender, rules, packets, now_ps)
 
     packet = packets[psn & (len(packets) - 1)]
-    # What goes again after a NACK was cut, not lost: it is AGAIN, too. Go-back-N sends again what was
-    # behind a loss, and most of that had arrived.
+    # What goes again after a NACK was cut, not lost: it is AGAIN, too. Go-back-N sends again what
+    # was behind a loss, and most of that had arrived.
     if rules.recovery == SACK and packet.state == RESENT:
         labels.on_lost(sender, rules, packet.label)
 
