@@ -153,7 +153,9 @@ def _moment(world: World, now_ps: int) -> Moment:
     # Ports look at their queues late, each when it has to.
     settle_all(world, now_ps, False)
     under_way = np.zeros(2, dtype=np.uint64)
-    hash_under_way(world, now_ps, under_way)
+    # Hashes wrap around, of which numpy warns where nothing is compiled.
+    with np.errstate(over="ignore"):
+        hash_under_way(world, now_ps, under_way)
 
     return Moment(
         now_ps,

@@ -156,7 +156,7 @@ def test_the_rule_of_a_file_lies_beside_it(folder: Path) -> None:
 def test_what_is_wrong_is_said_in_one_line(
     folder: Path, words: tuple[str, ...], complaint: str
 ) -> None:
-    (folder / "wrong.py").write_text(FIXED.replace("pass", "_x = 1").replace("return 7", "_x = 7"))
+    (folder / "wrong.py").write_text(FIXED.replace("pass", "x = 1").replace("return 7", "x = 7"))
     (folder / "latin.py").write_bytes(b"# \xe9\n")
     result = CliRunner().invoke(ofan.cli, ["sim", "run", *words])
     assert result.exit_code != 0

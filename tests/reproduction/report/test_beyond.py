@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -103,7 +103,8 @@ def test_steps_are_what_their_commands_make(
     (graph, about), (kept, kept_about) = (
         read_workload(str(path)) for path in (made, EXPERIMENTS / f"{file}.parquet")
     )
-    assert about == kept_about
+    # Without the sentence, which by now tells more of a model.
+    assert replace(about, about="") == replace(kept_about, about="")
     for one in fields(graph):
         assert np.array_equal(getattr(graph, one.name), getattr(kept, one.name)), one.name
 
