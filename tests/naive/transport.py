@@ -106,7 +106,7 @@ class Timer:
     @property
     def timeout_ps(self) -> int:
         """Return after how long an unacknowledged packet times out."""
-        held_back_ps = self.held_back * self.pacer.step_ps
+        held_back_ps = self.held_back * self.pacer.last_step_ps
         if self.srtt_ps is None:
             return held_back_ps + max(3 * self.zero_load_rtt_ps, self.floor_ps)
         return held_back_ps + max(self.srtt_ps + 4 * self.rttvar_ps, self.floor_ps)
@@ -135,6 +135,7 @@ class Pacer:
     share: int = 1
     is_whole: bool = False
     next_ps: int | None = None
+    planned_step_ps: int | None = None
     dcqcn: DcqcnRate | None = None
 
     @property
@@ -150,6 +151,11 @@ class Pacer:
         )
 
     @property
+    def last_step_ps(self) -> int:
+        """Return the same by the rate that held when the last packet left."""
+        return self.step_ps if self.planned_step_ps is None else self.planned_step_ps
+
+    @property
     def pace_ps(self) -> int:
         """Return the same, 0 for what leaves as a whole."""
         is_slow = self.dcqcn is not None and self.dcqcn.rate < WHOLE
@@ -158,6 +164,7 @@ class Pacer:
     def plan(self) -> None:
         """Settle when the next packet is due: what is told later is for those after it."""
         self.next_ps = self.last_ps + self.pace_ps if self.pace_ps else self.begin_ps
+        self.planned_step_ps = self.step_ps
 
     def on_mark(self, now_ps: int) -> None:
         if self.dcqcn:
