@@ -93,7 +93,7 @@ def _layers(frame: pl.DataFrame, column: str, scale: float, text: str, log: bool
             **look,
         )
 
-    axes.set_xticks(range(len(SWITCH_LAYERS)), map(style.stage, SWITCH_LAYERS))
+    axes.set_xticks(range(len(SWITCH_LAYERS)), SWITCH_LAYERS)
     axes.set_ylabel(text)
     if log:
         style.plain_log(axes, (1, 2, 5, 10, 20, 50, 100, 200, 500))

@@ -20,7 +20,7 @@ SHOWN = ("simple_rr", "jsq", "rsq", "host_dr", MAIN)
 MESSAGE_BYTES = 4 << 20
 # A pointer that turns has visited no port more than once more than another.
 ROUNDING = 1
-LAYERS = ("to aggregation switches (C → A)", "to edge switches (A → E)")
+LAYERS = ("to aggregation switches (C>A)", "to edge switches (A>E)")
 
 
 def scenarios(preset: Preset) -> list[Scenario]:
@@ -39,7 +39,8 @@ def worst(frame: pl.DataFrame, policy: str, column: str) -> tuple[float, float]:
 
 def draw(data: Data) -> dict[str, Any]:
     """Draw the relative spread of every scheme in both layers, all sources together."""
-    picture, row = style.panel(3.1, 2.7, columns=2)
+    picture, row = style.panel(3.1, 2.7, columns=2, has_one_y=True)
+    highest = 0.0
     for place, (axes, name) in enumerate(zip(row, LAYERS, strict=True)):
         shares = {
             policy: estimate(
@@ -49,13 +50,11 @@ def draw(data: Data) -> dict[str, Any]:
         }
 
         style.bars(axes, shares, scale=100)
-        axes.set_ylim(
-            0,
-            125 * max(share.mean + share.whisker for share in shares.values()),
-        )
-
+        highest = max(highest, *(share.mean + share.whisker for share in shares.values()))
         axes.set_title(name, fontsize=8.5)
 
+    # Percent, with room for the numbers above the bars.
+    row[0].set_ylim(0, 125 * highest)
     row[0].set_ylabel("most − least loaded link to a switch\n(% of the mean load)")
     return {"": picture}
 

@@ -60,7 +60,7 @@ def draw(frame: pl.DataFrame, policy: str) -> dict[str, Any]:
                 axes, place, height=model.bridge_mean_packets(), dashes=":", text="Gaussian bridge"
             )
 
-    axes.set_xticks(range(len(found)), map(style.stage, found))
+    axes.set_xticks(range(len(found)), list(found))
     axes.set_ylabel("average queue (packets)")
     # Bars with their whiskers or the highest lines, the bridge's.
     axes.set_ylim(0, 1.12 * max(max(queue.high for queue in found.values()), _highest(policy)))

@@ -67,14 +67,14 @@ def stages(frame: pl.DataFrame, measured: str = BYTES) -> pl.DataFrame:
 
 
 def _stages(frame: pl.DataFrame) -> Any:
-    picture, row = style.panel(2.05, 3, columns=len(STAGES))
+    picture, row = style.panel(2.05, 3, columns=len(STAGES), has_one_y=True)
     for axes, stage in zip(row, STAGES, strict=True):
         style.lines(axes, frame, x="packets.payload_bytes", y=stage, policies=SPRAYING, scale=100)
         style.powers_of_two(axes, PAYLOADS, ["0.5", "1", "2", "4", "8"])
         axes.set_yscale("symlog", linthresh=1)
         axes.set_ylim(0, 400)
         axes.set_yticks([0, 1, 10, 100], ["0", "1", "10", "100"])
-        axes.set_title(style.stage(stage), fontsize=8.5)
+        axes.set_title(stage, fontsize=8.5)
         axes.set_xlabel("payload (KB)")
 
     row[0].set_ylabel("worst link overload (%)")

@@ -46,13 +46,20 @@ INCREASE = "CCT increase\nover the bound (%)"
 
 
 def panel(
-    width: float = PANEL[0], height: float = PANEL[1], columns: int = 1
+    width: float = PANEL[0],
+    height: float = PANEL[1],
+    columns: int = 1,
+    *,
+    has_one_y: bool = False,
 ) -> tuple[Picture, Any]:
-    """Return a new picture and its axes (an array if there are several columns), in our style."""
+    """Return a new picture and its axes (an array if there are several columns), in our style.
+
+    `has_one_y`: what stands side by side is the same quantity, on one y axis.
+    """
     # A picture of its own, not pyplot's: nothing to close, and no display to look for.
     with mpl.rc_context(STYLE):
         picture = Picture(figsize=(width * columns, height))
-        axes = picture.subplots(1, columns)
+        axes = picture.subplots(1, columns, sharey=has_one_y)
 
     return picture, axes
 
@@ -106,11 +113,6 @@ def lines(
         rows = frame.filter(pl.col("policy") == policy)
         if len(rows):
             line(axes, policy, estimates(rows, y, x), scale)
-
-
-def stage(layer: str) -> str:
-    """Return a layer of links as all pictures write it: `E → A`."""
-    return layer.replace(">", " → ")
 
 
 def from_zero(axes: Any) -> None:
