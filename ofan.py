@@ -55,6 +55,7 @@ COMMANDS = {
     ),
     "schedule": Lazy("emulation.held.cli", "schedule", "Show the schedules that a switch holds."),
     "pointers": Lazy("emulation.held.cli", "pointers", "Show where a switch's pointers are."),
+    "registers": Lazy("emulation.held.cli", "registers", "Show a switch's registers and counters."),
     "traffic": Lazy("emulation.held.cli", "traffic", "Start and stop traffic on a held emulation."),
     "shell": Lazy(
         "emulation.held.cli", "shell", "Open p4runtime-shell on a switch of a held emulation."

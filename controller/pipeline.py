@@ -1,9 +1,9 @@
 """A program's P4Info as the controller uses it: names to ids, entries to messages and back."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from google.protobuf import text_format
 from p4.config.v1 import p4info_pb2
@@ -12,7 +12,6 @@ from p4.v1 import p4runtime_pb2
 from controller.entries import Entry, Key, Match
 from controller.errors import PlanError
 
-Spec = TypeVar("Spec")
 LPM = p4info_pb2.MatchField.LPM
 
 
@@ -57,7 +56,8 @@ class RegisterSpec:
 class Pipeline:
     """A program's tables and registers, by the last part of their names.
 
-    Raises PlanError where a P4Info cannot be read or gives one name to two tables.
+    Where several end alike they are known by their whole names. Raises PlanError where a P4Info
+    cannot be read.
     """
 
     def __init__(self, p4info: p4info_pb2.P4Info) -> None:
@@ -66,10 +66,13 @@ class Pipeline:
         # A control that is instantiated inside others has their names before its own; the last part
         # is what the programs and the user call a table.
         actions = {a.preamble.id: _action_spec(a) for a in p4info.actions}
-        self.tables = _by_name((_name(t), _table_spec(t, actions)) for t in p4info.tables)
-        self.registers = _by_name(
-            (_name(r), RegisterSpec(r.preamble.id, r.size)) for r in p4info.registers
-        )
+        self.tables = {
+            name: _table_spec(table, name, actions) for name, table in _by_name(p4info.tables)
+        }
+        self.registers = {
+            name: RegisterSpec(register.preamble.id, register.size)
+            for name, register in _by_name(p4info.registers)
+        }
         self._headers = {_name(h): _metadata_ids(h) for h in p4info.controller_packet_metadata}
         self._tables_by_id = {spec.id: spec for spec in self.tables.values()}
 
@@ -187,15 +190,11 @@ def _name(message: Any) -> str:
     return str(message.preamble.name).rpartition(".")[2]
 
 
-def _by_name(pairs: Iterable[tuple[str, Spec]]) -> dict[str, Spec]:
-    found: dict[str, Spec] = {}
-    for name, spec in pairs:
-        if name in found:
-            raise PlanError(f"the program has two objects named {name}")
-
-        found[name] = spec
-
-    return found
+def _by_name(messages: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+    """Yield each with the last part of its name, or with all of it where others end alike."""
+    names = [_name(message) for message in messages]
+    for name, message in zip(names, messages, strict=True):
+        yield (name if names.count(name) == 1 else str(message.preamble.name)), message
 
 
 def _action_spec(message: Any) -> ActionSpec:
@@ -204,7 +203,7 @@ def _action_spec(message: Any) -> ActionSpec:
     )
 
 
-def _table_spec(message: Any, actions: Mapping[int, ActionSpec]) -> TableSpec:
+def _table_spec(message: Any, name: str, actions: Mapping[int, ActionSpec]) -> TableSpec:
     matches = tuple(
         MatchSpec(field.id, field.bitwidth, field.match_type == LPM)
         for field in message.match_fields
@@ -214,7 +213,7 @@ def _table_spec(message: Any, actions: Mapping[int, ActionSpec]) -> TableSpec:
     names = {spec.name: spec for spec in offered.values()}
     return TableSpec(
         message.preamble.id,
-        name=_name(message),
+        name=name,
         size=message.size,
         matches=matches,
         actions=names,

@@ -306,6 +306,36 @@ class Session:
             for cell in sorted(cells, key=lambda cell: int(cell.index.index))
         ]
 
+    def read_arrays(self) -> dict[str, list[tuple[int, ...]]]:
+        """Return the cells of all registers and counters, by their whole names; BMv2 refuses this.
+
+        A register's cell is its value, a counter's its packets and bytes.
+        """
+        info = self.pipeline.p4info
+        names = {
+            array.preamble.id: array.preamble.name for array in (*info.registers, *info.counters)
+        }
+        request = p4runtime_pb2.ReadRequest(device_id=self.device_id)
+        for register in info.registers:
+            request.entities.add().register_entry.register_id = register.preamble.id
+
+        for counter in info.counters:
+            request.entities.add().counter_entry.counter_id = counter.preamble.id
+
+        found: dict[str, dict[int, tuple[int, ...]]] = {name: {} for name in names.values()}
+        for answer in self._guard(lambda: list(self._transport.read(request))):
+            for entity in answer.entities:
+                if entity.HasField("register_entry"):
+                    cell = entity.register_entry
+                    values = (int.from_bytes(cell.data.bitstring, "big"),)
+                    found[names[cell.register_id]][cell.index.index] = values
+                else:
+                    cell = entity.counter_entry
+                    values = (cell.data.packet_count, cell.data.byte_count)
+                    found[names[cell.counter_id]][cell.index.index] = values
+
+        return {name: [cells[index] for index in sorted(cells)] for name, cells in found.items()}
+
     def packet_out(self, port: int, frame: bytes) -> None:
         """Send a frame through a port of the switch."""
         message = p4runtime_pb2.StreamMessageRequest()

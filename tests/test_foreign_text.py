@@ -84,7 +84,9 @@ def test_a_results_folder_may_have_any_name_and_runs_nothing(
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
-@pytest.mark.parametrize("command", [("link", "down"), ("schedule",), ("pointers",), ("shell",)])
+@pytest.mark.parametrize(
+    "command", [("link", "down"), ("schedule",), ("pointers",), ("registers",), ("shell",)]
+)
 def test_names_on_the_command_line_reach_no_shell(
     command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,10 +11,11 @@ from click.testing import CliRunner
 
 import ofan
 
-# What another test runs, or needs a network that is held, a scheduler or an answer from a person.
+# What another test runs, or needs a network that is held, a scheduler, others' traces or an answer
+# from a person.
 ELSEWHERE = re.compile(
-    r"sudo |ofan (link|status|schedule|pointers|traffic|shell|serve|pcap|report|doctor|demo)\b"
-    r"|--scheduler|--network mininet"
+    r"sudo |ofan (link|status|schedule|pointers|registers|traffic|shell|serve|pcap|report)\b"
+    r"|ofan (doctor|demo|workload from-chakra)\b|--scheduler|--network mininet"
 )
 # Their hosts and seeds take minutes; the last of equal options counts.
 FEW = ("--k", "4", "--message-bytes", "8KiB", "--seeds", "1")

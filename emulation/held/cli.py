@@ -15,6 +15,7 @@ from emulation.held.messages import (
     ConvergenceState,
     GetAddress,
     GetPointers,
+    GetRegisters,
     GetSchedule,
     GetStatus,
     Installed,
@@ -26,6 +27,7 @@ from emulation.held.messages import (
     StartTraffic,
     StopTraffic,
 )
+from emulation.outcomes.switch_state import in_words, short_name
 from emulation.remedies import SHELL
 from fattree.errors import ExperimentError
 from fattree.experiment.failures import LEAST_SHARE
@@ -289,6 +291,27 @@ def pointers(switch: str, as_json: bool, csv: Path | None) -> None:
     show(
         ("group", "data", "ACKs"),
         ((row.group, row.data, row.acks or "with data") for row in rows),
+    )
+
+
+@click.command(epilog="\b\nExamples:\n  ofan registers edge0_1\n  ofan registers edge0_1 --json")
+@click.argument("switch")
+@as_json
+@as_csv
+def registers(switch: str, as_json: bool, csv: Path | None) -> None:
+    """Show what the registers and counters of a switch's program hold (our switch answers, BMv2
+    refuses to read registers).
+    """
+    rows = answer(GetRegisters(switch))
+    if write(rows, rows, as_json, csv):
+        return
+
+    show(
+        ("register or counter", "size", "cells that are not zero, by number"),
+        (
+            (short_name(row.array), f"{row.size:,}", in_words(row.cells.items()) or "none")
+            for row in rows
+        ),
     )
 
 

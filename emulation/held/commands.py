@@ -12,9 +12,11 @@ from emulation.errors import EmulationError
 from emulation.held import switch_view
 from emulation.held.messages import (
     ENDED,
+    ArrayView,
     ConvergenceState,
     GetAddress,
     GetPointers,
+    GetRegisters,
     GetSchedule,
     GetState,
     GetStatus,
@@ -83,6 +85,7 @@ class Held:
             GetStatus: self.status,
             GetSchedule: self.schedule,
             GetPointers: self.pointers,
+            GetRegisters: self.registers,
             GetAddress: self.address,
             StartTraffic: self.start_traffic,
             StopTraffic: self.stop_traffic,
@@ -264,9 +267,7 @@ class Held:
 
     def pointers(self, request: GetPointers, answer: Answer[list[PointerView]]) -> None:
         """Show a switch's pointers."""
-        number = switch_named(self._fabric.tree, request.switch)
-        if reason := self._fabric.switches.target.refused_registers:
-            raise EmulationError(f"{request.switch}: {reason}")
+        number = self._switch_with_registers(request.switch)
 
         # The register of p4src/include/pointer.p4; the groups tell which of its cells are in use.
         # These are read first: that refuses a switch which does not answer.
@@ -274,6 +275,19 @@ class Held:
         cells = self._fabric.sessions[number].read_register("pointers")
         seen = switch_view.groups(self._fabric.tree, number, entries)
         answer(switch_view.pointers(seen, entries, cells))
+
+    def registers(self, request: GetRegisters, answer: Answer[list[ArrayView]]) -> None:
+        """Show a switch's registers and counters."""
+        number = self._switch_with_registers(request.switch)
+        answer(switch_view.arrays(self._fabric.sessions[number].read_arrays()))
+
+    def _switch_with_registers(self, name: str) -> int:
+        """Return the number of a switch; raises EmulationError where it lets nobody read them."""
+        number = switch_named(self._fabric.tree, name)
+        if reason := self._fabric.switches.target.refused_registers:
+            raise EmulationError(f"{name}: {reason}")
+
+        return number
 
     def address(self, request: GetAddress, answer: Answer[SwitchAddress]) -> None:
         """Say where a switch listens."""

@@ -151,6 +151,18 @@ class PointerView:
 
 
 @dataclass(frozen=True, slots=True)
+class ArrayView:
+    """A register or counter: its size, and its cells that are not zero, by their numbers.
+
+    A register's cell is its value, a counter's its packets and bytes.
+    """
+
+    array: str
+    size: int
+    cells: dict[int, list[int]]
+
+
+@dataclass(frozen=True, slots=True)
 class SwitchAddress:
     """Where a switch speaks P4Runtime, and the device id that it answers to."""
 
@@ -242,6 +254,14 @@ class GetPointers(Request[list[PointerView]]):
     """Read a switch's pointers."""
 
     command: ClassVar[str] = "pointers"
+    switch: str
+
+
+@dataclass(frozen=True, slots=True)
+class GetRegisters(Request[list[ArrayView]]):
+    """Read all registers and counters of a switch."""
+
+    command: ClassVar[str] = "registers"
     switch: str
 
 

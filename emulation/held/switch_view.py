@@ -1,9 +1,9 @@
 """What a person wants to see of a switch, from the entries and cells that were read back."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from controller.entries import Call, Entries, Match
-from emulation.held.messages import GroupView, PointerView
+from emulation.held.messages import ArrayView, GroupView, PointerView
 from fattree.shape.addressing import dotted, switch_name
 from fattree.shape.topology import FatTree
 
@@ -47,6 +47,18 @@ def pointers(seen: list[GroupView], entries: Entries, cells: Sequence[int]) -> l
             acks=None if is_shared else _slot(cells[2 * row.group + 1]),
         )
         for row in seen
+    ]
+
+
+def arrays(found: Mapping[str, Sequence[tuple[int, ...]]]) -> list[ArrayView]:
+    """Return registers and counters, from all of their cells."""
+    return [
+        ArrayView(
+            array=name,
+            size=len(cells),
+            cells={number: list(cell) for number, cell in enumerate(cells) if any(cell)},
+        )
+        for name, cells in found.items()
     ]
 
 

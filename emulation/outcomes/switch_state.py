@@ -24,11 +24,6 @@ class ArrayState:
     array: str
     cells: tuple[tuple[int, tuple[int, ...]], ...]
 
-    @property
-    def short_name(self) -> str:
-        """Return the array's name with the instance that it lies in."""
-        return ".".join(self.array.split(".")[-2:])
-
 
 def state_rows(outcomes: Iterable["Outcome"]) -> Iterator[dict[str, Any]]:
     """Yield a row for each array of each run, for a file."""
@@ -52,20 +47,27 @@ def state_table(outcomes: Sequence["Outcome"]) -> Folding:
                 outcome.policy,
                 str(outcome.scenario.seed),
                 each.switch,
-                each.short_name,
-                _words(each),
+                short_name(each.array),
+                in_words(each.cells),
             )
 
     return table
 
 
-def _words(state: ArrayState) -> str:
-    shown = [f"{number}: {_value(values)}" for number, values in state.cells[:MOST_CELLS]]
-    left = len(state.cells) - len(shown)
+def short_name(array: str) -> str:
+    """Return an array's name with the instance that it lies in."""
+    return ".".join(array.split(".")[-2:])
+
+
+def in_words(cells: Iterable[tuple[int, Sequence[int]]]) -> str:
+    """Return the first cells in one line, and how many more there are."""
+    known = list(cells)
+    shown = [f"{number}: {_value(values)}" for number, values in known[:MOST_CELLS]]
+    left = len(known) - len(shown)
     return "; ".join([*shown, *([f"and {left:,} more"] if left else [])])
 
 
-def _value(values: tuple[int, ...]) -> str:
+def _value(values: Sequence[int]) -> str:
     if len(values) == 1:
         return f"{values[0]:,}"
 

@@ -48,12 +48,20 @@ def test_a_missing_p4info_is_one_line(tmp_path: Path) -> None:
         Pipeline.read(tmp_path / "none.txtpb")
 
 
-def test_two_tables_of_one_name_are_refused() -> None:
+def test_tables_that_end_alike_are_known_by_their_whole_names() -> None:
     info = p4info_pb2.P4Info()
-    for number, name in enumerate(("a.routes", "b.routes")):
+    for number, name in enumerate(("a.acl", "b.acl", "a.routes")):
         info.tables.add(size=1).preamble.CopyFrom(p4info_pb2.Preamble(id=number + 1, name=name))
-    with pytest.raises(PlanError, match="the program has two objects named routes"):
-        Pipeline(info)
+
+    pipeline = Pipeline(info)
+    assert {name: table.id for name, table in pipeline.tables.items()} == {
+        "a.acl": 1,
+        "b.acl": 2,
+        "routes": 3,
+    }
+
+    with pytest.raises(PlanError, match=r"has no table acl; it has a\.acl, b\.acl, routes"):
+        pipeline.fill(p4runtime_pb2.TableEntry(), Entry("acl", (), "drop", ()))
 
 
 def test_a_table_that_is_too_small_is_named() -> None:

@@ -29,6 +29,7 @@ BAD = (
     '{"command": "link", "name": "edge0_0-core9_9", "up": false}',
     '{"command": "schedule", "switch": 7}',
     '{"command": "pointers", "switch": "core"}',
+    '{"command": "registers", "switch": "core"}',
     '{"command": "traffic_stop"}',
     "[" * 5000,
 )

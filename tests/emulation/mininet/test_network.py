@@ -191,6 +191,13 @@ def test_pointers_show_where_the_next_packet_goes(commands):
     assert "slot" in commands(ofan, "pointers", "edge0_0")
 
 
+def test_registers_are_shown_with_their_cells(commands):
+    (row,) = json.loads(commands(ofan, "registers", "edge0_0", "--json"))
+    assert row["array"].endswith("pointers")
+    assert row["size"] > len(row["cells"]) > 0
+    assert "pointers" in commands(ofan, "registers", "edge0_0")
+
+
 def test_traffic_can_be_stopped(commands):
     assert (
         commands(ofan, "traffic", "start", "--message-bytes", str(10**7)) == "traffic has started"
@@ -216,6 +223,7 @@ def test_traffic_can_be_stopped(commands):
         (("link", "restore", LINK), f"{LINK} is at its full rate already"),
         (("schedule", "edge9_9"), "there is no switch edge9_9"),
         (("pointers", "nonsense"), "is not a switch's name"),
+        (("registers", "edge9_9"), "there is no switch edge9_9"),
         (("traffic", "stop"), "no traffic is running"),
     ],
 )
