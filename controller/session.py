@@ -327,7 +327,7 @@ class Session:
             for entity in answer.entities:
                 if entity.HasField("register_entry"):
                     cell = entity.register_entry
-                    values = (int.from_bytes(cell.data.bitstring, "big"),)
+                    values: tuple[int, ...] = (int.from_bytes(cell.data.bitstring, "big"),)
                     found[names[cell.register_id]][cell.index.index] = values
                 else:
                     cell = entity.counter_entry
