@@ -192,9 +192,9 @@ def test_pointers_show_where_the_next_packet_goes(commands):
 
 
 def test_registers_are_shown_with_their_cells(commands):
-    (row,) = json.loads(commands(ofan, "registers", "edge0_0", "--json"))
-    assert row["array"].endswith("pointers")
-    assert row["size"] > len(row["cells"]) > 0
+    rows = json.loads(commands(ofan, "registers", "edge0_0", "--json"))
+    (pointers,) = (row for row in rows if row["array"].endswith("pointers"))
+    assert pointers["size"] > len(pointers["cells"])
     assert "pointers" in commands(ofan, "registers", "edge0_0")
 
 
