@@ -20,11 +20,11 @@ from fattree.texts.explanations import located
 from sim.errors import FailedRunsError, SimulationError, UnfinishedError
 from sim.sweeps.store import Store
 from sim.sweeps.tables import (
-    LEGEND,
     Runs,
     csv_rows,
     fitting,
     json_rows,
+    legend,
     workload_lines,
     write_parquet,
 )
@@ -129,7 +129,7 @@ def show(runs: Runs, as_json: bool, balancers: Sequence[str] = (), **extra: str)
     for line in cases:
         console.print(line, highlight=False, soft_wrap=True)
 
-    console.print(LEGEND, style="dim", highlight=False)
+    console.print(legend(runs), style="dim", highlight=False)
     for line in workload_lines(runs):
         console.print(line, highlight=False, soft_wrap=True)
 

@@ -52,7 +52,7 @@ from emulation.virtual.size import refuse_too_large
 from fattree.experiment.failures import Detection
 from fattree.experiment.model import Experiment
 from fattree.experiment.own import LIKE
-from fattree.records.record import Record, flat, row
+from fattree.records.record import Record, flat, rare_legend, row
 from fattree.records.tables import terminal, write_csv
 from fattree.texts.experiment_file import agent_packet_settings, host_rule_settings, load_experiment
 from fattree.texts.shipped import EXPERIMENTS
@@ -135,7 +135,8 @@ def say_strain(experiment: Experiment) -> None:
 def legend(records: Sequence[Record]) -> str:
     """Return what the columns of a table of records mean."""
     is_silent = not all(record.max_queue_layers for record in records)
-    return LEGEND.format(unreported="; n. r.: not reported by BMv2" if is_silent else "")
+    unreported = "; n. r.: not reported by BMv2" if is_silent else ""
+    return LEGEND.format(unreported=unreported) + rare_legend(records)
 
 
 def write(records: Sequence[Record], folder: Path | None, as_json: bool, csv: Path | None) -> bool:

@@ -6,7 +6,7 @@ from statistics import mean, stdev
 from rich.console import Group
 
 from emulation.outcomes.outcome import label_of
-from fattree.records.record import FLOW_TIMES, Record, flow_times
+from fattree.records.record import FLOW_TIMES, Record, flow_times, rare_counts, sums
 from fattree.records.tables import Folding
 from fattree.shape.topology import SWITCH_LAYERS
 from fattree.units import time_unit
@@ -27,11 +27,14 @@ def results_table(groups: Sequence[tuple[str, Sequence[Record]]]) -> Group:
     """
     unit = time_unit([record.cct_ps for _, records in groups for record in records])
     is_below = any(record.increase < 0 for _, records in groups for record in records)
-    tables = (_table(title, records, *unit) for title, records in groups)
+    counts = ["dropped", "lost_to_failure", *rare_counts(r for _, runs in groups for r in runs)]
+    tables = (_table(title, records, *unit, counts) for title, records in groups)
     return Group(*tables, *([BELOW_LEGEND] if is_below else []))
 
 
-def _table(title: str, records: Sequence[Record], unit: str, unit_ps: int) -> Folding:
+def _table(
+    title: str, records: Sequence[Record], unit: str, unit_ps: int, counts: Sequence[str]
+) -> Folding:
     table = Folding(
         f"{'load balancer':{WIDEST}}",
         f"CCT ({unit})",
@@ -40,11 +43,13 @@ def _table(title: str, records: Sequence[Record], unit: str, unit_ps: int) -> Fo
         *SWITCH_LAYERS,
         "drops",
         "lost",
+        *counts[2:],
         title=title,
     )
 
     for policy in dict.fromkeys(record.policy for record in records):
-        table.add_row(*_row([record for record in records if record.policy == policy], unit_ps))
+        runs = [record for record in records if record.policy == policy]
+        table.add_row(*_row(runs, unit_ps), *sums(runs, counts))
 
     return table
 
@@ -63,8 +68,6 @@ def _row(runs: Sequence[Record], unit_ps: int) -> list[str]:
         _mean([100 * run.increase for run in runs], "{:.1f}") + " %" + _mark(runs),
         *flow_times(runs, unit_ps),
         *queues,
-        f"{sum(run.dropped for run in runs):,}",
-        f"{sum(run.lost_to_failure for run in runs):,}",
     ]
 
 

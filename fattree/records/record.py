@@ -24,6 +24,11 @@ MOST = 2**63 - 1
 PERCENTILES = {"fct_p50_ps": 50, "fct_p99_ps": 99, "fct_p999_ps": 99.9}
 # Their headings in tables.
 FLOW_TIMES = ("p50", "p99", "p99.9")
+# Counts that most runs have none of, and what they are: tables have them where some run does.
+RARE = {
+    "trimmed": "data packets cut to their headers, in place of drops",
+    "pauses": "how often a port has paused the link that comes in there",
+}
 LAYERED = "_layers"
 
 
@@ -242,6 +247,22 @@ def flow_times(records: Sequence[Record], unit_ps: int) -> list[str]:
         "-" if None in values else f"{sum(values) / len(values) / unit_ps:.2f}"
         for values in columns
     ]
+
+
+def rare_counts(records: Iterable[Record]) -> list[str]:
+    """Return which of the RARE counts any run has."""
+    known = list(records)
+    return [name for name in RARE if any(getattr(record, name) for record in known)]
+
+
+def rare_legend(records: Iterable[Record]) -> str:
+    """Return what these columns mean, or nothing where there are none."""
+    return "".join(f" {name}: {RARE[name]}." for name in rare_counts(records))
+
+
+def sums(records: Sequence[Record], counts: Sequence[str]) -> list[str]:
+    """Return the sums of counts over runs as cells."""
+    return [f"{sum(getattr(record, name) for record in records):,}" for name in counts]
 
 
 def times_of_jobs(jobs_ps: str) -> dict[str, int]:

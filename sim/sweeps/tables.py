@@ -15,7 +15,10 @@ from fattree.records.record import (
     filled,
     flat,
     flow_times,
+    rare_counts,
+    rare_legend,
     row,
+    sums,
     times_of_jobs,
 )
 from fattree.records.tables import Folding
@@ -118,6 +121,11 @@ def fitting(runs: Runs, balancers: Sequence[str], width: int) -> tuple[Folding, 
     return results_table(runs, balancers, numbered=True), lines
 
 
+def legend(runs: Runs) -> str:
+    """Return what the columns of the table mean."""
+    return LEGEND + rare_legend(record for _, record in runs)
+
+
 def results_table(runs: Runs, balancers: Sequence[str] = (), numbered: bool = False) -> Folding:
     """Return mean ± standard deviation over seeds for every load balancer and swept value.
 
@@ -126,6 +134,7 @@ def results_table(runs: Runs, balancers: Sequence[str] = (), numbered: bool = Fa
     """
     keys = _shown_keys(runs)
     unit, unit_ps = time_unit([record.cct_ps for _, record in runs])
+    rare = rare_counts(record for _, record in runs)
     named = [*(["case"] if numbered else _headings(keys)), "load balancer"]
     table = Folding(
         *named,
@@ -137,6 +146,7 @@ def results_table(runs: Runs, balancers: Sequence[str] = (), numbered: bool = Fa
         "mean queue",
         "drops",
         "lost",
+        *rare,
         keys=len(named),
         texts=range(len(named)),
     )
@@ -149,7 +159,7 @@ def results_table(runs: Runs, balancers: Sequence[str] = (), numbered: bool = Fa
     for group in sorted(groups, key=lambda group: (places[group[0]], rank[group[1]])):
         (values, label, _), records = group, groups[group]
         case = (str(places[values] + 1),) if numbered else values
-        table.add_row(*case, label, *_cells(records, unit_ps))
+        table.add_row(*case, label, *_cells(records, unit_ps), *sums(records, rare))
 
     return table
 
@@ -208,8 +218,7 @@ def _cells(records: Sequence[Record], unit_ps: int) -> list[str]:
         *flow_times(records, unit_ps),
         _mean([record.max_queue_packets for record in records], 1),
         _mean([record.mean_queue_packets or 0 for record in records], 2),
-        f"{sum(record.dropped for record in records):,}",
-        f"{sum(record.lost_to_failure for record in records):,}",
+        *sums(records, ["dropped", "lost_to_failure"]),
     ]
 
 

@@ -23,6 +23,7 @@ from emulation.outcomes.plots import (
 from emulation.outcomes.tables import results_table
 from emulation.virtual.fabric import VirtualFabric
 from fattree.experiment.model import Collective, Fabric, FailureEvent, Failures, Scenario
+from fattree.records.record import rare_legend
 from fattree.texts.looks import LOOKS, looks_of
 from reproduction.report import style
 
@@ -177,3 +178,19 @@ def test_a_time_below_the_bound_is_marked_and_explained(outcomes: list[Outcome])
             marked,
             marked,
         )
+
+
+def test_counts_that_most_runs_have_none_of_are_columns_where_some_has(
+    outcomes: list[Outcome],
+) -> None:
+    plain = record(outcomes[0], "virtual")
+    page = StringIO()
+    Console(file=page, width=160).print(results_table([("", [plain])]))
+    assert "trimmed" not in page.getvalue()
+    assert rare_legend([plain]) == ""
+
+    cut = [plain.model_copy(update={"trimmed": 700}), plain.model_copy(update={"trimmed": 310})]
+    Console(file=page, width=160).print(results_table([("", cut)]))
+    assert page.getvalue().splitlines()[-1].endswith(" 1,010 ")
+    assert "pauses" not in page.getvalue()
+    assert rare_legend(cut) == " trimmed: data packets cut to their headers, in place of drops."
