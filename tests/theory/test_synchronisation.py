@@ -70,6 +70,18 @@ class TestCollisions:
         assert chances == sorted(chances)
         assert chances[-1] > 1 - 1e-9
 
+    @pytest.mark.parametrize("k", [4, 8, 16])
+    def test_pairs_of_safe_flows_and_of_different_edges_are_a_share_of_all(self, k: int) -> None:
+        """Of n (n - 1) / 2 pairs each flow has its edge's k/2 - 1 others; P_Safe stands squared."""
+        gap, hosts = 0.05, k**3 // 4
+        both_safe = ((1 - 2 * gap) ** (k / 2 - 1)) ** 2
+        others = (hosts - k / 2) / (hosts - 1)
+
+        assert theory.expected_pairs(k, gap) == pytest.approx(both_safe * theory.expected_pairs(k))
+        assert theory.expected_pairs(k, same_edge=False) == pytest.approx(
+            others * theory.expected_pairs(k)
+        )
+
     @pytest.mark.parametrize("k", [8, 12])
     def test_expected_pairs_by_placing_flows_of_red_edges_at_random(self, k: int) -> None:
         half, hosts, rng, found = k // 2, FatTree(k).hosts, np.random.default_rng(3), []
