@@ -117,3 +117,13 @@ def test_the_controller_plans_for_a_flapping_link_once() -> None:
     assert brain.failed == ONE
     release_ps = brain.next_release_ps
     assert release_ps is not None and brain.release(release_ps) and brain.failed == NONE
+
+
+@pytest.mark.parametrize(("suppress", "reuse"), [(3, 1), (2.5, 0.8), (6, 3)])
+def test_no_quiet_link_is_left_out_longer_than_foreseen(suppress: float, reuse: float) -> None:
+    """Flaps without end raise the penalty to its ceiling, and halving brings it down to reuse."""
+    damped = Damping(MS, suppress, reuse)
+    last_ps = flap(damped, 50, 2)
+    release_ps = damped.next_release_ps
+    assert release_ps is not None
+    assert 0 <= damped.longest_ps - (release_ps - last_ps) <= MS // 1000

@@ -74,6 +74,13 @@ def test_a_table_that_the_contract_lacks_is_told() -> None:
         OFAN.entry(p4runtime_pb2.TableEntry(table_id=0x02FFFFFF))
 
 
+def test_an_action_that_the_table_lacks_is_told() -> None:
+    message = p4runtime_pb2.TableEntry(table_id=OFAN.tables["routes"].id)
+    message.action.action.action_id = 0x01FFFFFF
+    with pytest.raises(PlanError, match="table routes has an entry with action 0x1ffffff"):
+        OFAN.entry(message)
+
+
 @pytest.mark.parametrize(
     ("program", "uplinks"), [("adaptive", 8), ("ofan_jsq_start", 8), ("ofan", None), ("ecmp", None)]
 )
