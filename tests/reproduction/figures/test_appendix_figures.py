@@ -1,5 +1,7 @@
 """Criteria of the appendices' figures as tables of cases, and measures of known small runs."""
 
+from pathlib import Path
+
 import numpy as np
 import polars as pl
 import pytest
@@ -15,7 +17,9 @@ from reproduction.figures import (
     pointers,
     random_queue,
     ratio,
+    timeline,
 )
+from reproduction.report.contents import figure
 from reproduction.report.figure import Preset
 from reproduction.report.measures import opposite
 from reproduction.report.measures.anchored import all_lost, pods_of_flows
@@ -27,9 +31,11 @@ from reproduction.report.measures.queues import (
     queues_while_sending,
 )
 from reproduction.report.statistics import Estimate
+from reproduction.report.stored import MadeWith, stored
 from reproduction.theory import PeriodicFlows, random_queue_packets
 from sim import run
 
+DATA = Path(__file__).parents[3] / "docs" / "report" / "data"
 NOTHING = np.zeros(0, dtype=np.int64)
 
 
@@ -199,3 +205,16 @@ class TestMeasures:
         )
         assert found.values["sent"][-1] == 256 == found.values["acked"][-1]
         assert list(found.values["sent"]) == sorted(found.values["sent"])
+
+
+def test_the_timeline_is_of_all_of_a_hosts_packets() -> None:
+    """Subflow's fastest run is the fastest of all, and what it sends is of one subflow of four."""
+    data = stored([figure("timeline")], MadeWith.read(DATA), DATA)["timeline"]
+    (axes,) = timeline.draw(data)["a"].axes
+    last = {line.get_label(): max(line.get_ydata()) for line in axes.lines}
+
+    assert last == {
+        f"{what}, {of}": timeline.PACKETS
+        for what in ("data sent", "ACKs received")
+        for of in ("bound", "simulated")
+    }
