@@ -38,6 +38,7 @@ Examples:
   ofan sim sweep sweep.toml            fills results/message_size.sqlite
   ofan sim results results/message_size.sqlite
   ofan sim results results/message_size.sqlite --parquet message_size.parquet
+  ofan sim results results/message_size.sqlite --figure message_size.png
 """
 
 FilePath = click.Path(path_type=Path, dir_okay=False)
@@ -64,6 +65,12 @@ parquet_option = click.option(
     type=FilePath,
     callback=in_a_folder,
     help="Write the runs to a Parquet file as well.",
+)
+figure_option = click.option(
+    "--figure",
+    type=FilePath,
+    callback=in_a_folder,
+    help="Draw CCT over the bound, over the swept keys (.png, .svg or .pdf).",
 )
 THREADS = click.option(
     "--threads",
@@ -137,13 +144,19 @@ def show(runs: Runs, as_json: bool, balancers: Sequence[str] = (), **extra: str)
         console.print(f"{key}: {value}", highlight=False, soft_wrap=True)
 
 
-def write(runs: Runs, csv: Path | None, parquet: Path | None) -> None:
+def write(runs: Runs, csv: Path | None, parquet: Path | None, figure: Path | None = None) -> None:
     """Write runs to the files that were asked for."""
     if csv:
         write_csv(csv_rows(runs), csv)
 
     if parquet:
         write_parquet(runs, parquet)
+
+    if figure:
+        # Half a second, which only those wait who want a picture.
+        from sim.sweeps.pictures import sweep_figure
+
+        sweep_figure(runs).savefig(figure, dpi=150)
 
 
 def processors() -> int:
@@ -157,14 +170,17 @@ def processors() -> int:
 @click.option("--json", "as_json", is_flag=True, help="Write the runs to stdout as JSON.")
 @csv_option
 @parquet_option
-def results(store: Path, as_json: bool, csv: Path | None, parquet: Path | None) -> None:
+@figure_option
+def results(
+    store: Path, as_json: bool, csv: Path | None, parquet: Path | None, figure: Path | None
+) -> None:
     """Show the finished runs in STORE, also while a sweep is filling it."""
     with one_line_errors():
         with Store(store, create=False) as kept:
             runs, balancers = kept.runs(), kept.balancers()
 
-        write(runs, csv, parquet)
+        write(runs, csv, parquet, figure)
 
     # Who asks for a file wants the file; JSON on stdout was asked for as well.
-    if as_json or not (csv or parquet):
+    if as_json or not (csv or parquet or figure):
         show(runs, as_json, balancers)

@@ -33,6 +33,7 @@ from sim.cli import (
     THREADS,
     FilePath,
     csv_option,
+    figure_option,
     in_a_folder,
     one_line_errors,
     parquet_option,
@@ -65,7 +66,7 @@ Examples:
 SWEEP_EXAMPLES = """
 \b
 Examples:
-  ofan sim sweep sweep.toml --jobs 2
+  ofan sim sweep sweep.toml --jobs 2 --figure sweep.png
   ofan sim sweep sweep.toml --program two_choices.p4 --like jsq
   ofan sim sweep sweep.toml --store sweep.sqlite \\
       --scheduler tcp://127.0.0.1:8786
@@ -331,6 +332,7 @@ def run(
 @click.option("--json", "as_json", is_flag=True, help="Write the runs to stdout as JSON.")
 @csv_option
 @parquet_option
+@figure_option
 def sweep_command(
     file: Path,
     programs: tuple[Path, ...],
@@ -347,6 +349,7 @@ def sweep_command(
     as_json: bool,
     csv: Path | None,
     parquet: Path | None,
+    figure: Path | None,
 ) -> None:
     """Simulate every combination in the sweep FILE.
 
@@ -384,7 +387,7 @@ def sweep_command(
 
         runs = list(zip(scenarios, records, strict=True))
         say_late(runs)
-        write(runs, csv, parquet)
+        write(runs, csv, parquet, figure)
 
     if as_json or csv != STDOUT:
         show(runs, as_json, store=str(kept))

@@ -168,7 +168,7 @@ def cdf_figure(times: Mapping[str, Times], what: str) -> Figure:
 
     axes.set_xlabel(f"flow completion time, from when the flow could start ({unit})", fontsize=9)
     axes.set_ylabel("flows complete (%)", fontsize=9)
-    axes.set_yticks([0, 25, *list(PERCENTILES.values())[:2]])
+    axes.set_yticks([0, 25, 75, *list(PERCENTILES.values())[:2]])
     axes.set_ylim(0, 102)
     axes.set_title(what, fontsize=9)
     tidy(axes)

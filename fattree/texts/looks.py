@@ -40,7 +40,7 @@ LOOKS = {
     "mrc": Look("#A0522D", "3", "--"),
 }
 # A user's own programs and rules, in the order of a picture.
-OWN = (Look("#D81B60", "8", "-"), Look("#00838F", "H", "--"), Look("#827717", "2", "-."))
+OWN = (Look("#5A9E00", "8", "-"), Look("#00838F", "H", "--"), Look("#827717", "2", "-."))
 # From dark to light.
 SLATES = ("#263238", "#455A64", "#607D8B", "#90A4AE", "#B0BEC5")
 GRID = "#dddddd"

@@ -45,7 +45,7 @@ def rows(runs: Runs) -> list[dict[str, Any]]:
     """Return a row per run: its record, and each key that differs between runs and is not in it."""
     # Most of what people sweep is in the record under the key's last part: k, message_bytes.
     keys = [key for key in _differing(runs) if not _is_in_record(key)]
-    return [{**row(record), **_values(scenario, keys)} for scenario, record in runs]
+    return [{**row(record), **values_of(scenario, keys)} for scenario, record in runs]
 
 
 def _is_in_record(key: str) -> bool:
@@ -86,7 +86,8 @@ def _dotted(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]
             yield f"{prefix}{key}", json.dumps(value) if isinstance(value, list) else value
 
 
-def _values(scenario: Scenario, keys: Sequence[str]) -> dict[str, Any]:
+def values_of(scenario: Scenario, keys: Sequence[str]) -> dict[str, Any]:
+    """Return the values of dotted keys."""
     values = dict(_dotted(plain(scenario)))
     return {key: values.get(key) for key in keys}
 
@@ -112,7 +113,7 @@ def fitting(runs: Runs, balancers: Sequence[str], width: int) -> tuple[Folding, 
     if table.keys == 1 or table.width_of_keys() <= width // 2:
         return table, []
 
-    keys = _shown_keys(runs)
+    keys = shown_keys(runs)
     cases = dict.fromkeys(values for values, _, _ in _groups(runs, keys))
     lines = [
         f"case {number}: " + ", ".join(map(" ".join, zip(_headings(keys), values, strict=True)))
@@ -132,7 +133,7 @@ def results_table(runs: Runs, balancers: Sequence[str] = (), numbered: bool = Fa
     Queues are in packets, drops in sum. Rows of equal values have the order of `balancers`: of some
     runs of a sweep may not be finished. With `numbered`, values are a number (`fitting`).
     """
-    keys = _shown_keys(runs)
+    keys = shown_keys(runs)
     unit, unit_ps = time_unit([record.cct_ps for _, record in runs])
     rare = rare_counts(record for _, record in runs)
     named = [*(["case"] if numbered else _headings(keys)), "load balancer"]
@@ -165,17 +166,18 @@ def results_table(runs: Runs, balancers: Sequence[str] = (), numbered: bool = Fa
 
 
 def _headings(keys: Sequence[str]) -> list[str]:
-    return [_heading(key) for key in keys]
+    return [heading(key) for key in keys]
 
 
-def _heading(key: str) -> str:
+def heading(key: str) -> str:
+    """Return a dotted key as a column is called."""
     if key.startswith(OF_JOBS):
         return key.removeprefix(OF_JOBS).replace(".collective.", ".")
 
     return key.rpartition(".")[2]
 
 
-def _shown_keys(runs: Runs) -> list[str]:
+def shown_keys(runs: Runs) -> list[str]:
     """Return the keys that differ, without those of the fabric that a topology file's name says."""
     keys = _differing(runs)
     if TOPOLOGY not in keys:
@@ -185,20 +187,21 @@ def _shown_keys(runs: Runs) -> list[str]:
 
 
 def _is_of_topology(key: str, runs: Runs) -> bool:
-    pairs = {tuple(_values(scenario, [TOPOLOGY, key]).values()) for scenario, _ in runs}
+    pairs = {tuple(values_of(scenario, [TOPOLOGY, key]).values()) for scenario, _ in runs}
     return key.startswith("fabric.") and len(pairs) == len({name for name, _ in pairs})
 
 
 def _groups(runs: Runs, keys: Sequence[str]) -> dict[Group, list[Record]]:
     groups: dict[Group, list[Record]] = {}
     for scenario, record in runs:
-        values = tuple(_shown(value) for value in _values(scenario, keys).values())
+        values = tuple(in_words(value) for value in values_of(scenario, keys).values())
         groups.setdefault((values, scenario.balancer_label, scenario.policy), []).append(record)
 
     return groups
 
 
-def _shown(value: Any) -> str:
+def in_words(value: Any) -> str:
+    """Return a key's value as a table has it."""
     if isinstance(value, str) and value.startswith("[{"):
         return "; ".join(_said(table) for table in json.loads(value))
 

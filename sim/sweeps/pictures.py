@@ -1,0 +1,147 @@
+"""A sweep as a picture: a line for each load balancer over a swept key, a panel for each case."""
+
+from collections.abc import Sequence
+from itertools import pairwise, product
+from math import ceil
+from statistics import mean, stdev
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fattree.records.record import Record
+from fattree.texts.looks import GRID, looks_of
+from sim.errors import SimulationError
+from sim.sweeps.tables import Runs, heading, in_words, shown_keys, values_of
+
+MOST_PANELS = 9
+# Of so many panels in two rows or three, as near to a square as can be.
+COLUMNS = {1: 1, 2: 2, 3: 3, 4: 2}
+# Steps of a key that doubles are as far apart as those of one that grows by the same amount.
+DOUBLING = 1.9
+
+
+def sweep_figure(runs: Runs) -> Figure:
+    """Return CCT over the bound (%), over the swept key with most values; whiskers: over seeds.
+
+    The other swept keys' values are panels of one scale. Raises SimulationError where nothing was
+    swept, or more than fits a picture.
+    """
+    keys = shown_keys(runs)
+    if not keys:
+        raise SimulationError(
+            "a figure of a sweep needs a swept key: only load balancers and seeds differ here"
+        )
+
+    along = max(keys, key=lambda key: len(_distinct(runs, key)))
+    others = [key for key in keys if key != along]
+    cases = [
+        case
+        for case in product(*(_distinct(runs, key) for key in others))
+        if any(_case(scenario, others) == case for scenario, _ in runs)
+    ]
+    if len(cases) > MOST_PANELS:
+        raise SimulationError(
+            f"{len(cases)} cases beside {along} are more panels than a figure has ({MOST_PANELS}): "
+            "sweep fewer keys, or draw from --csv"
+        )
+
+    places = _places(_distinct(runs, along))
+    columns = COLUMNS.get(len(cases), 3)
+    rows = ceil(len(cases) / columns)
+    # A picture of its own, not pyplot's: nothing to close, and no display to look for.
+    with mpl.rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
+        figure = Figure(figsize=(4.2 * columns + 0.6, 3.1 * rows + 0.6), layout="constrained")
+        grid = figure.subplots(rows, columns, sharey=True, squeeze=False)
+
+    for axes, case in zip(grid.flat, cases, strict=False):
+        alike = [run for run in runs if _case(run[0], others) == case]
+        _draw(axes, alike, along, places)
+        said = (
+            f"{heading(key)} {in_words(value)}" for key, value in zip(others, case, strict=True)
+        )
+        axes.set_title(", ".join(said), fontsize=9)
+
+    for axes in grid.flat[len(cases) :]:
+        axes.set_axis_off()
+
+    for axes in grid[:, 0]:
+        axes.set_ylabel("CCT over the bound (%)")
+
+    # Below each panel that has none below it.
+    for axes in grid.flat[max(0, len(cases) - columns) : len(cases)]:
+        axes.set_xlabel(heading(along))
+
+    if min(record.increase for _, record in runs) >= 0:
+        grid[0, 0].set_ylim(bottom=0)
+
+    handles = {line.get_label(): line for axes in grid.flat for line in axes.containers}
+    figure.legend(
+        handles.values(), handles.keys(), loc="outside lower center", ncols=4, frameon=False
+    )
+
+    return figure
+
+
+def _draw(axes: Axes, runs: Runs, along: str, places: dict[Any, float]) -> None:
+    looks = looks_of(list(dict.fromkeys(record.policy for _, record in runs)))
+    labels = {record.policy: scenario.balancer_label for scenario, record in runs}
+
+    for policy, (colour, marker, line) in looks.items():
+        found: dict[Any, list[Record]] = {}
+        for scenario, record in runs:
+            if record.policy == policy:
+                found.setdefault(_value(scenario, along), []).append(record)
+
+        points = sorted((places[value], _percent(records)) for value, records in found.items())
+        axes.errorbar(
+            [place for place, _ in points],
+            [middle for _, (middle, _) in points],
+            yerr=[deviation for _, (_, deviation) in points],
+            color=colour,
+            marker=marker,
+            linestyle=line,
+            linewidth=1.3,
+            markersize=4.5,
+            elinewidth=0.8,
+            capsize=2,
+            label=labels[policy],
+        )
+
+    axes.set_xticks(list(places.values()), [in_words(value) for value in places])
+    axes.grid(axis="y", color=GRID, linewidth=0.6)
+
+
+def _percent(records: Sequence[Record]) -> tuple[float, float]:
+    """Return the mean and the standard deviation over seeds of what is above the bound."""
+    values = [100 * record.increase for record in records]
+    return mean(values), stdev(values) if len(values) > 1 else 0.0
+
+
+def _places(values: Sequence[Any]) -> dict[Any, float]:
+    """Return where each value of the swept key stands: by its size, or side by side.
+
+    Numbers that double stand side by side too, as on a logarithmic axis.
+    """
+    is_number = all(
+        isinstance(value, int | float) and not isinstance(value, bool) for value in values
+    )
+    if not is_number:
+        return {value: float(place) for place, value in enumerate(values)}
+
+    ordered = sorted(values)
+    doubles = all(high >= DOUBLING * low > 0 for low, high in pairwise(ordered))
+    return {value: float(place) if doubles else float(value) for place, value in enumerate(ordered)}
+
+
+def _distinct(runs: Runs, key: str) -> list[Any]:
+    return list(dict.fromkeys(_value(scenario, key) for scenario, _ in runs))
+
+
+def _case(scenario: Any, keys: Sequence[str]) -> tuple[Any, ...]:
+    return tuple(_value(scenario, key) for key in keys)
+
+
+def _value(scenario: Any, key: str) -> Any:
+    return values_of(scenario, [key])[key]
