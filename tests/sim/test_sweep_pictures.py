@@ -3,20 +3,20 @@
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from click.testing import CliRunner
 
 import ofan
-from fattree.experiment.model import Scenario
+from fattree.experiment.model import Collective, Fabric, Scenario
 from fattree.records.record import Record
 from sim import run
 from sim.errors import SimulationError
 from sim.sweeps.pictures import sweep_figure
 
 SIZES = (4096, 8192, 16384)
-MATRICES = ("permutation", "all_to_all")
+MATRICES: tuple[Literal["permutation", "all_to_all"], ...] = ("permutation", "all_to_all")
 SEEDS = (1, 2)
 
 
@@ -28,8 +28,8 @@ def scenarios(sizes: tuple[int, ...] = SIZES) -> Iterator[Scenario]:
                     yield Scenario(
                         policy=policy,
                         seed=seed,
-                        fabric={"k": 4},
-                        collective={"matrix": matrix, "message_bytes": size},
+                        fabric=Fabric(k=4),
+                        collective=Collective(matrix=matrix, message_bytes=size),
                     )
 
 
