@@ -87,6 +87,7 @@ reference: setup  ## write docs/experiments.md and columns.md again after a chan
 site: export NO_MKDOCS_2_WARNING := 1
 site: setup  ## the documentation as a site: build/site/index.html
 	@$(BIN)/mkdocs build -q
+	@echo "build/site/index.html"
 
 sample: setup  ## write docs/generated-ofan.py.txt again after a change of the program or generator
 	@$(BIN)/python tests/emulation/softswitch/sample.py

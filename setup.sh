@@ -32,7 +32,8 @@ watched() {  # run a long command; say every ten seconds what it does
     while kill -0 "$pid" 2>/dev/null; do
         sleep 1
         (( (SECONDS - began) % 10 == 9 )) || continue
-        say "  after $((SECONDS - began)) s: $(tail -n 1 "$log" | cut -c 1-70)"
+        # What pip does, not what it grumbles about.
+        say "  after $((SECONDS - began)) s: $(grep -E '^ *(Collecting|Downloading|Building|Installing)' "$log" | tail -n 1 | cut -c 1-70)"
     done
     wait "$pid" && rm "$log" && return
     cat "$log" >&2

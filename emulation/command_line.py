@@ -167,18 +167,26 @@ EXPERIMENT_OPTIONS = (
         callback=names(tuple(POLICIES), sets=POLICY_SETS),
         help=f"Load balancers: {', '.join(POLICIES)}; `all` are the paper's.  [the file's; ofan]",
     ),
-    click.option("--k", metavar="K", help="Ports of a switch; k*k*k/4 hosts.  [8]"),
-    click.option("--matrix", metavar="NAME", help=f"{', '.join(get_args(Matrix))}.  [permutation]"),
-    click.option("--message-bytes", metavar="SIZE", help="As in 65536, 64KiB, 1MiB.  [1MiB]"),
-    click.option("--seeds", metavar="N", help="How many seeds.  [1]"),
-    click.option("--seed", metavar="N", help="The first seed.  [1]"),
+    click.option("--k", metavar="K", help="Ports of a switch; k*k*k/4 hosts.  [the file's; 8]"),
     click.option(
-        "--failure-rate", metavar="P", help="The probability that a link has failed.  [0]"
+        "--matrix",
+        metavar="NAME",
+        help=f"{', '.join(get_args(Matrix))}.  [the file's; permutation]",
+    ),
+    click.option(
+        "--message-bytes", metavar="SIZE", help="As in 65536, 64KiB, 1MiB.  [the file's; 1MiB]"
+    ),
+    click.option("--seeds", metavar="N", help="How many seeds.  [the file's; 1]"),
+    click.option("--seed", metavar="N", help="The first seed.  [the file's; 1]"),
+    click.option(
+        "--failure-rate",
+        metavar="P",
+        help="The probability that a link has failed.  [the file's; 0]",
     ),
     click.option(
         "--convergence-rtt",
         metavar="G",
-        help="Zero-load RTTs until routes change (inf: never).  [0]",
+        help="Zero-load RTTs until routes change (inf: never).  [the file's; 0]",
     ),
     click.option(
         "-D",

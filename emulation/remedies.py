@@ -7,8 +7,8 @@ IS_CHECKOUT = (Path(__file__).parents[1] / "setup.sh").is_file()
 REINSTALL = (
     "`make setup` makes .venv anew"
     if IS_CHECKOUT
-    else "install Ofan into a venv that sees the system's packages"
-    " (python3 -m venv --system-site-packages)"
+    else "install Ofan into a venv of the system's Python that sees its packages"
+    " (/usr/bin/python3 -m venv --system-site-packages)"
 )
 SHELL = (
     "`make setup` installs it"

@@ -90,6 +90,9 @@ def one_line_errors(file: Path | None = None, settings: Sequence[str] = ()) -> I
     """
     try:
         yield
+    except BrokenPipeError:
+        # `... | head` is no error (`ofan_p4.command.run`).
+        raise
     except (FailedRunsError, PhysicsError, UnfinishedError) as error:
         click.echo(f"ofan: {error}", err=True)
         raise click.exceptions.Exit(RUN_FAILED) from None

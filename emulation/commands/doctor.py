@@ -105,10 +105,7 @@ def mininet() -> Finding:
         else "no module"
     )
 
-    remedy = (
-        "Debian/Ubuntu: apt install mininet, then a venv of the system's Python that sees its"
-        f" packages: {REINSTALL}"
-    )
+    remedy = f"Debian/Ubuntu: apt install mininet, then {REINSTALL}"
     return Finding(
         "mininet",
         is_here=has_module and helper is not None,

@@ -2,7 +2,10 @@
 
 import json
 import math
+import os
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +16,7 @@ from sim.sweeps.store import Store, run_key
 from sim.sweeps.tables import fitting, results_table
 from tests.sim.records import record_of
 
+ROOT = Path(__file__).parents[2]
 NEVER = Failures(convergence_rtt=math.inf)
 
 
@@ -149,3 +153,16 @@ def test_what_a_topology_file_says_is_no_column_beside_its_name(store: Store) ->
         store.add(scenario, record_of(scenario))
 
     assert results_table(store.runs()).headings[:2] == ("topology", "load balancer")
+
+
+def test_nobody_who_reads_to_the_end_is_no_error(store: Store) -> None:
+    scenario = Scenario(failures=NEVER)
+    store.add(scenario, record_of(scenario))
+
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "ofan", "sim", "results", str(store.path), "--csv", "-"]
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, check=False, cwd=ROOT)
+    os.close(write)
+
+    assert (done.returncode, done.stderr) == (0, b"")
