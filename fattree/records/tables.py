@@ -133,6 +133,8 @@ def write_csv(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
         writer = csv.DictWriter(file, names, restval="", lineterminator="\n")
         writer.writeheader()
         writer.writerows({name: _plain(value) for name, value in row.items()} for row in rows)
+        # Who does not read on is noticed here, and not when Python has ended.
+        file.flush()
 
 
 def _plain(value: Any) -> Any:
