@@ -28,6 +28,9 @@ class Stream(IntEnum):
     PLB = 10
     WAYPOINT = 11
     LOSS = 12
+    COMPUTATION = 13
+    EXPERT = 14
+    STRAGGLER = 15
 
 
 def component(stream: int, index: int) -> int:

@@ -32,6 +32,7 @@ from sim.cli import FilePath, in_a_folder, one_line_errors
 # What the simulator passes in about 20 s of CPU.
 MOST_PACKETS = 12_500_000
 PACKET_BYTES = 65_000
+MOST_SHARE = 1e12
 MODEL_EXAMPLES = """
 \b
 Examples:
@@ -41,6 +42,12 @@ Examples:
       --gpus 1024 --tp 8 --ep 8 --batch 512
   ofan workload from-model deepseek_v3.json step.parquet --gpus 512 --tp 1 \\
       --gpus-per-server 8 --ep 64 --token-servers 4 --dispatch-bytes 1
+  ofan workload from-model llama_405b.json step.parquet --gpus 1024 --tp 8 \\
+      --pp 16 --virtual-stages 8 --thin-ends --batch 256 --zero 2
+  ofan workload from-model llama_405b.json step.parquet --gpus 1024 --tp 8 \\
+      --cp 16 --pp 4 --batch 16 --sequence 131072 --zero-bubble
+  ofan workload from-model deepseek_v3.json step.parquet --gpus 256 --tp 8 \\
+      --ep 8 --by-layer --expert-skew 0.5 --jitter 0.02 --stragglers 1
   ofan sim run --k 16 --matrix workload \\
       --set collective.file=step.parquet --policies ofan,flow
 """
@@ -68,6 +75,21 @@ _forced = click.option(
 )
 
 
+def _shares(_: click.Context, option: click.Parameter, value: str | None) -> tuple[float, ...]:
+    """Read numbers between commas."""
+    try:
+        numbers = tuple(float(each) for each in value.split(",")) if value else ()
+    except ValueError:
+        raise click.BadParameter(
+            f"{value!r:.40} are no numbers between commas, as in 3,1,1"
+        ) from None
+
+    if not all(0 <= number < MOST_SHARE for number in numbers):
+        raise click.BadParameter("a share is a number from 0 on")
+
+    return numbers
+
+
 def _room(is_forced: bool) -> Room:
     return Room(None if is_forced else spare_bytes())
 
@@ -86,6 +108,26 @@ def _room(is_forced: bool) -> Room:
 )
 @_counted("--pp", 1, "Pipeline stages.")
 @click.option("--dp", type=click.IntRange(1), help="Data parallelism.  [the rest of the GPUs]")
+@click.option(
+    "--virtual-stages",
+    "virtual",
+    type=click.IntRange(1),
+    metavar="V",
+    default=1,
+    show_default=True,
+    help="Chunks of layers of a GPU, interleaved: a V-th of the bubble, V times the messages.",
+)
+@click.option(
+    "--zero-bubble",
+    is_flag=True,
+    help="Gradients of weights fill the bubble (ZB-H1): a third of it is left.",
+)
+@click.option(
+    "--thin-ends",
+    is_flag=True,
+    help="First and last stage have a layer less: embedding and vocabulary count as one each.",
+)
+@_counted("--cp", 1, "Context parallelism: a sequence's parts, whose keys and values go round.")
 @_counted("--ep", 1, "Over how many replicas experts are spread.")
 @click.option(
     "--token-servers",
@@ -93,6 +135,27 @@ def _room(is_forced: bool) -> Room:
     metavar="M",
     help="A token's experts are on M servers, to each of which it goes once.  [any; once to each "
     "expert]",
+)
+@click.option(
+    "--by-layer",
+    is_flag=True,
+    help="Each layer exchanges for itself (experts; keys and values), not all of a pass at once.",
+)
+@click.option(
+    "--expert-skew",
+    "skew",
+    type=Finite(min=0, max=10),
+    metavar="S",
+    default=0,
+    show_default=True,
+    help="Tokens choose experts by Zipf's law: the r-th as often as 1 / r^S; which, by --seed.",
+)
+@click.option(
+    "--expert-shares",
+    "shares",
+    callback=_shares,
+    metavar="A,B,...",
+    help="How often each expert, or each rank of --ep, is chosen.  [evenly]",
 )
 @click.option(
     "--dispatch-bytes",
@@ -128,13 +191,43 @@ def _room(is_forced: bool) -> Room:
 @_counted("--buckets", 4, "In how many parts gradients leave during the last backward pass.")
 @click.option(
     "--zero",
-    type=click.Choice(["1", "3"]),
+    type=click.Choice(["1", "2", "3"]),
     default="1",
     show_default=True,
-    help="ZeRO's stage: replicas share the optimizer's state, or weights and gradients, too.",
+    help="ZeRO's stage: replicas share the optimizer's state; gradients, too; weights, too.",
 )
 @click.option(
     "--recompute", is_flag=True, help="Make each forward pass again before its backward pass."
+)
+@click.option(
+    "--jitter",
+    type=Finite(min=0, max=100),
+    metavar="J",
+    default=0,
+    show_default=True,
+    help="A computation takes longer by J of itself in the mean (exponential, by --seed).",
+)
+@click.option(
+    "--stragglers",
+    type=click.IntRange(0),
+    metavar="N",
+    default=0,
+    show_default=True,
+    help="GPUs that are slow, drawn by --seed.",
+)
+@click.option(
+    "--slowdown",
+    type=Finite(min=1, max=1000),
+    default=1.5,
+    show_default=True,
+    help="How many times as long as others these take.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**62),
+    default=1,
+    show_default=True,
+    help="Of what is drawn: --expert-skew, --jitter, --stragglers.",
 )
 @click.option(
     "--gpu-memory-gb",
@@ -169,11 +262,12 @@ def from_model(
     """
     with one_line_errors():
         model = read_model(str(found(config)))
-        tp, pp = options.pop("tp"), options.pop("pp")
+        tp, cp, pp = options.pop("tp"), options.pop("cp"), options.pop("pp")
         step = Step(
             tensor=tp,
+            context=cp,
             pipeline=pp,
-            data=dp or max(gpus // (tp * pp), 1),
+            data=dp or max(gpus // (tp * cp * pp), 1),
             experts=options.pop("ep"),
             scale=scale or 1,
             server=server or 0,
@@ -182,7 +276,8 @@ def from_model(
             **options,
         )
         if step.ranks != gpus:
-            raise TrafficError(f"tp {tp} x pp {pp} x dp {step.data} are not {gpus} GPUs")
+            spread = _spread(step)
+            raise TrafficError(f"{spread} are not {gpus} GPUs")
 
         graph = training_graph(model, step, _room(force))
         needed = fitting(model, step, gpu_memory_gb)
@@ -193,11 +288,33 @@ def from_model(
         active = f", {model.active_parameters / 1e9:.1f} active" if model.experts else ""
         said = (
             f"one step of {model.name} ({model.parameters / 1e9:.1f} billion parameters{active}), "
-            f"tp {tp} x pp {pp} x dp {step.data}, ep {step.experts}, {step.batch} sequences of "
-            f"{step.sequence} tokens"
+            f"{_spread(step)}, ep {step.experts}, {step.batch} sequences of {step.sequence} tokens"
+            f"{_said_of(step)}"
         )
         _keep(output, graph, About(said, gpus, step.gpus_per_server, step.scale))
         click.echo(needed)
+
+
+def _spread(step: Step) -> str:
+    context = f" x cp {step.context}" if step.context > 1 else ""
+    return f"tp {step.tensor}{context} x pp {step.pipeline} x dp {step.data}"
+
+
+def _said_of(step: Step) -> str:
+    """Return what else of a step its file should say."""
+    said = {
+        f"{step.virtual} stages a GPU": step.virtual > 1,
+        "zero bubble": step.zero_bubble,
+        f"ZeRO {step.zero}": step.zero > 1,
+        "recomputation": step.recompute,
+        "exchanges by layer": step.by_layer,
+        f"experts by Zipf's law ({step.skew:g})": step.skew > 0,
+        "experts of given shares": bool(step.shares),
+        f"jitter {step.jitter:g}": step.jitter > 0,
+        f"{step.stragglers} GPUs {step.slowdown:g} times as slow": step.stragglers > 0,
+        f"seed {step.seed}": bool(step.skew or step.jitter or step.stragglers),
+    }
+    return "".join(f", {text}" for text, is_so in said.items() if is_so)
 
 
 def _scale(graph: Graph) -> int:

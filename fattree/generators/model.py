@@ -29,7 +29,8 @@ class Model:
     `expert` is one expert's; `router` and `shared` are there beside the routed ones. `attended` is
     heads * (query and value dimensions) / 2: what each token multiplies with each other one.
     `sparse` are the layers with experts. `windows` are how many tokens each layer looks back, 0 for
-    all; with chunks (`is_chunked`), a token sees those of its own chunk of so many.
+    all; with chunks (`is_chunked`), a token sees those of its own chunk of so many. `keys` are the
+    numbers of keys and values that a layer keeps of a token.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Model:
     sparse: frozenset[int] = frozenset()
     windows: tuple[int, ...] = ()
     is_chunked: bool = False
+    keys: int = 0
 
     @property
     def parameters(self) -> int:
@@ -97,7 +99,7 @@ def read_model(path: str) -> Model:
     each = config.number("moe_intermediate_size", default=width)
     beside = each * config.number(*SHARED, default=family.shared_experts)
     shared = config.number("shared_expert_intermediate_size", default=beside)
-    attention, attended = _attention(config, hidden)
+    attention, attended, keys = _attention(config, hidden)
     matrices = 3 if family.is_gated else 2
 
     return Model(
@@ -117,11 +119,12 @@ def read_model(path: str) -> Model:
         sparse=_sparse(config, layers) if experts else frozenset(),
         windows=_windows(config, family, layers),
         is_chunked=config.values.get("attention_chunk_size") is not None,
+        keys=keys,
     )
 
 
-def _attention(config: Config, hidden: int) -> tuple[int, int]:
-    """Return the weights of a layer's attention, and its heads' dimensions (`Model.attended`)."""
+def _attention(config: Config, hidden: int) -> tuple[int, int, int]:
+    """Return the weights of a layer's attention, `Model.attended`, and `Model.keys`."""
     heads = config.number("num_attention_heads")
     low = config.number("kv_lora_rank", default=0)
     if low:
@@ -132,11 +135,13 @@ def _attention(config: Config, hidden: int) -> tuple[int, int]:
         narrow = config.number("q_lora_rank", default=0)
         queries = narrow * (hidden + query) if narrow else hidden * query
         keys = hidden * (low + turned) + low * heads * (plain + value)
-        return queries + keys + heads * value * hidden, (query + heads * value) // 2
+        # Kept are the narrow numbers, of which keys and values are made again.
+        weights = queries + keys + heads * value * hidden
+        return weights, (query + heads * value) // 2, low + turned
 
     size = config.number("head_dim", default=hidden // max(heads, 1))
     groups = config.number("num_key_value_heads", default=heads)
-    return 2 * hidden * size * (heads + groups), heads * size
+    return 2 * hidden * size * (heads + groups), heads * size, 2 * groups * size
 
 
 def _sparse(config: Config, layers: int) -> frozenset[int]:

@@ -1,297 +1,366 @@
 """One training step of a model on many GPUs, as a graph of transfers and computations.
 
-Ranks are numbered tensor first, then data, then pipeline: rank = t + T (d + D p). A server has G
-GPUs, those of one or more replicas of a stage: tensor parallelism does not leave it. What stays in
-a server takes NVLink's time and no fabric. Per microbatch of b sequences of s tokens,
-and layer, with L layers in all and hidden size h:
+Ranks are numbered tensor first, then context, then data, then pipeline: of part c of replica d
+rank = t + T (c + C (d + D p)). A server has G GPUs, those of one or more replicas of a stage:
+tensor parallelism does not leave it. What stays in a server takes NVLink's time and no fabric. Per
+microbatch of b sequences of s tokens, and layer, with L layers in all and hidden size h:
 
     forward work    2 b s (active weights) + 2 b s**2 (heads' dimensions): a multiplication and an
                     addition for every weight that a token meets, and for every earlier token (half
                     of all, as attention is causal) its score and its value (Kaplan et al. 2020;
                     Narayanan et al. 2021, appendix)
     backward work   twice that: gradients of inputs and of weights; hence 6 N D in all, with
-                    recomputation 8 N D, and exchanges of experts once more
+                    recomputation 8 N D, and all-reduces and exchanges of the forward pass once more
     tensor          an all-reduce of 2 b s h bytes, twice forward and twice backward (Shoeybi et al.
                     2019), by ring in the server: 2 (T - 1) / T of it over NVLink, as time
     pipeline        2 b s h / T bytes from each rank to that of the next stage: scattered before,
-                    gathered after (Narayanan et al. 2021, 4.1); one forward, one backward in turn
-                    (1F1B, PipeDream-Flush)
-    experts         b s / T tokens of each rank, each to its `chosen` experts, spread evenly over
-                    the E ranks of its group: there (dispatch) and back (combine), forward and
+                    gathered after (Narayanan et al. 2021, 4.1), in the order of
+                    `fattree.generators.training_order`
+    context         a rank has s / C tokens of each sequence; their keys and values go round a ring
+                    while it computes, C - 1 times forward and backward, and their gradients C times
+                    (Liu et al. 2023)
+    experts         b s / T tokens of each rank, each to its `chosen` experts, spread over the E
+                    ranks of its group: there (dispatch) and back (combine), forward and
                     backward (GShard, Lepikhin et al. 2020). With at most M servers a token
                     (DeepSeek-V3 2024, 3.2.2) it goes to each of these once, to the GPU of its own
                     place, and by NVLink to its experts: M h (1 + 2) bytes a layer and token with
                     a dispatch of 1 byte a number
     data            a reduce-scatter of the stage's gradients and an all-gather of its weights, by
-                    ring (ZeRO, Rajbhandari et al. 2020): dense ones among all D ranks, experts'
-                    among the D / E that hold the same ones; with several of these in a server,
+                    ring (ZeRO, Rajbhandari et al. 2020): dense ones among all D C ranks, experts'
+                    among the D C / E that hold the same ones; with several of these in a server,
                     first or last among them, by NVLink, each with its part between servers
 
-In ZeRO's third stage nobody has all weights: each pass gathers them, in as many parts as `buckets`,
-each while the one before is computed with, and each backward pass scatters its gradients: half as
-much again as in the first stage, for every microbatch.
+In ZeRO's second stage nobody keeps all gradients: they leave in every backward pass. In its third
+stage nobody has all weights: each pass gathers them, in as many parts as `buckets`, each while the
+one before is computed with, and each backward pass scatters its gradients: half as much again as in
+the first stage, for every microbatch.
 
-The exchanges of all layers of a stage with experts are one dispatch and one combine a pass: as many
-bytes, fewer and larger messages. The last backward pass is cut in `buckets`: the gradients of each
-are on their way while the next are computed. `scale` divides all bytes and all computations; times
-are those of the step divided by it, but for latencies.
+The exchanges of all layers of a stage are one dispatch and one combine a pass, and one turn of keys
+and values, or with `by_layer` as many as there are layers: as many bytes, in more and smaller
+messages. What is computed beside experts is spread evenly around them. The last backward pass is
+cut in `buckets`: the gradients of each are on their way while the next are computed. `scale`
+divides all bytes and all computations; times are those of the step divided by it, but for
+latencies.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from math import lcm
+from typing import NamedTuple
+
+import numpy as np
 
 from fattree.demand.workloads.graph import Graph, longest_ps, refuse_many
 from fattree.files.memory import Room
 from fattree.generators.building import Builder
 from fattree.generators.model import Model
-from fattree.generators.training_stages import BYTES, Stage, Step, check, stages
-from fattree.units import PS_PER_SECOND
+from fattree.generators.training_checks import check
+from fattree.generators.training_order import (
+    Kind,
+    Pass,
+    interleaved,
+    one_forward_one_backward,
+    zero_bubble,
+)
+from fattree.generators.training_stages import BYTES, Stage, Step, stages
+from fattree.generators.training_traffic import Traffic, part_of
+from fattree.generators.training_unevenness import Float64, expert_loads, inside_loads, with_delays
 
-BACKWARD = 2
+MAKES_GRADIENTS = (Kind.BACKWARD, Kind.WEIGHTS)
 
 
-def one_forward_one_backward(stage: int, stages: int, count: int) -> Iterator[tuple[bool, int]]:
-    """Yield (is it forward, which microbatch), in the order in which a stage takes them."""
-    early = min(stages - 1 - stage, count)
-    yield from ((True, number) for number in range(early))
-    for number in range(count - early):
-        yield True, early + number
-        yield False, number
+class Round(NamedTuple):
+    """What of a pass is exchanged together: how loaded each rank's experts are, if it has any."""
 
-    yield from ((False, number) for number in range(count - early, count))
+    loads: Float64 | None
 
 
 def training_graph(model: Model, step: Step, room: Room | None = None) -> Graph:
     """Return the graph of a step; raises TrafficError for what cannot be spread like this."""
     check(model, step)
     # Each pass of a microbatch, and each part of the gradients, is at least a node of every rank.
-    refuse_many((2 * step.microbatches + step.buckets) * step.ranks)
-    return _Training(model, step, room or Room()).graph()
+    refuse_many((2 * step.microbatches * step.virtual + step.buckets) * step.ranks)
+    return with_delays(_Training(model, step, room or Room()).graph(), step)
 
 
 class _Training:
-    """The graph while it is put together: what every rank has done last."""
+    """The graph while it is put together; stages are numbered through all chunks."""
 
     def __init__(self, model: Model, step: Step, room: Room) -> None:
+        self._model = model
         self._step = step
         self._stages = stages(model, step)
-        self._builder = Builder(room=room)
-        self._last: dict[int, list[int]] = {rank: [] for rank in range(step.ranks)}
-        # What has come for a rank: (is it forward, microbatch, rank).
-        self._arrived: dict[tuple[bool, int, int], int] = {}
-        self._gradients: dict[int, list[list[int]]] = {rank: [] for rank in range(step.ranks)}
+        self._loads = expert_loads(model, step)
+        self._traffic = Traffic(Builder(room=room), step)
+        # What has come for a rank: (is it forward, microbatch, stage, rank).
+        self._arrived: dict[tuple[bool, int, int, int], int] = {}
+        # After which nodes a part of the gradients of a rank's chunk may leave.
+        self._gradients: dict[tuple[int, int], list[list[int]]] = {
+            (rank, chunk): [] for rank in range(step.ranks) for chunk in range(step.virtual)
+        }
 
     def graph(self) -> Graph:
         step = self._step
-        orders = [
-            list(one_forward_one_backward(stage, step.pipeline, step.microbatches))
-            for stage in range(step.pipeline)
+        orders = [list(self._order(place)) for place in range(step.pipeline)]
+        last = [
+            {one.chunk: at for at, one in enumerate(order) if one.kind in MAKES_GRADIENTS}
+            for order in orders
         ]
 
         # A pass can be put in when what it waits for is: the stages take turns.
         done = [0] * step.pipeline
         while any(at < len(order) for at, order in zip(done, orders, strict=True)):
-            for stage, order in enumerate(orders):
-                while done[stage] < len(order) and self._is_ready(stage, *order[done[stage]]):
-                    is_last = done[stage] == len(order) - 1
-                    self._pass(stage, *order[done[stage]], is_last)
-                    done[stage] += 1
+            for place, order in enumerate(orders):
+                while done[place] < len(order) and self._is_ready(place, order[done[place]]):
+                    one = order[done[place]]
+                    self._pass(place, one, is_last=last[place][one.chunk] == done[place])
+                    done[place] += 1
 
-        for stage in range(step.pipeline):
-            self._update(stage)
+        if step.zero < 3:
+            for place in range(step.pipeline):
+                self._update(place)
 
-        return self._builder.graph()
+        return self._traffic.builder.graph()
 
-    def _is_ready(self, stage: int, is_forward: bool, number: int) -> bool:
-        is_end = stage == (0 if is_forward else self._step.pipeline - 1)
-        rank = self._step.rank(0, 0, stage)
-        return is_end or (is_forward, number, rank) in self._arrived
+    def _order(self, place: int) -> Iterator[Pass]:
+        step = self._step
+        if step.zero_bubble:
+            return zero_bubble(place, step.pipeline, step.microbatches)
 
-    def _pass(self, stage: int, is_forward: bool, number: int, is_last: bool) -> None:
+        if step.virtual > 1:
+            return interleaved(place, step.pipeline, step.microbatches, step.virtual)
+
+        return one_forward_one_backward(place, step.pipeline, step.microbatches)
+
+    def _stage(self, place: int, chunk: int) -> int:
+        return place + self._step.pipeline * chunk
+
+    def _is_ready(self, place: int, one: Pass) -> bool:
+        is_forward = one.kind is Kind.FORWARD
+        stage = self._stage(place, one.chunk)
+        is_end = stage == (0 if is_forward else self._step.stages - 1)
+        rank = self._step.rank(0, 0, place)
+        return (
+            is_end
+            or one.kind is Kind.WEIGHTS
+            or (is_forward, one.number, stage, rank) in self._arrived
+        )
+
+    def _pass(self, place: int, one: Pass, is_last: bool) -> None:
         """Add one microbatch's pass through a stage, of all its ranks."""
         step = self._step
+        stage = self._stage(place, one.chunk)
         work = self._stages[stage]
-        together = step.data if step.zero == 3 else step.experts
+        together = step.replicas if step.zero == 3 else lcm(step.experts, step.context)
         groups = [
-            [step.rank(tensor, first + data, stage) for data in range(together)]
+            [step.rank(tensor, first + data, place) for data in range(together)]
             for tensor in range(step.tensor)
-            for first in range(0, step.data, together)
+            for first in range(0, step.replicas, together)
         ]
         for group in groups:
             for rank in group:
-                arrived = self._arrived.pop((is_forward, number, rank), None)
-                self._last[rank] += [] if arrived is None else [arrived]
+                self._await(rank, stage, one)
 
-            again = step.recompute and not is_forward
             if step.zero == 3:
-                times = (0 if is_forward else BACKWARD) + (is_forward or again)
-                size = work.dense + work.expert
-                self._compute_gathering(group, times * work.forward_ps, size, is_forward)
+                self._compute_gathering(group, work, one.kind)
             else:
-                self._compute_holding(group, work, is_forward, again, is_last)
+                self._compute_holding(group, work, one, is_last)
 
-            for rank in group:
-                self._hand_on(rank, stage, is_forward, number)
+            if one.kind is not Kind.WEIGHTS:
+                for rank in group:
+                    self._hand_on(rank, stage, one)
 
-    def _compute_gathering(
-        self, group: list[int], time_ps: int, size: int, is_forward: bool
-    ) -> None:
+    def _await(self, rank: int, stage: int, one: Pass) -> None:
+        """Let a rank wait for what a pass takes from another stage."""
+        if one.kind is not Kind.WEIGHTS:
+            came = self._arrived.pop((one.kind is Kind.FORWARD, one.number, stage, rank), None)
+            self._traffic.last[rank] += [] if came is None else [came]
+
+    def _compute_gathering(self, group: list[int], work: Stage, kind: Kind) -> None:
         """Add a pass of replicas each of which has a part of the weights (ZeRO's third stage)."""
         step = self._step
+        is_forward = kind is Kind.FORWARD
+        time_ps = work.forward_ps if is_forward else work.backward_ps
+        time_ps += work.forward_ps if step.recompute and not is_forward else 0
+        size = work.dense + work.expert
         parts = step.buckets
-        after = {rank: self._last[rank] for rank in group}
+        last = self._traffic.last
+        after = {rank: last[rank] for rank in group}
         for part in range(parts):
-            gathered = self._over_servers("all_gather", group, -(-size // parts), after)
-            part_ps = time_ps * (part + 1) // parts - time_ps * part // parts
+            gathered = self._traffic.over_servers("all_gather", group, -(-size // parts), after)
             for rank in group:
                 # The next part is gathered while this one is computed with, not before.
-                after[rank] = [gathered[rank], *self._last[rank]]
-                self._last[rank] = [self._builder.compute(rank, part_ps, after[rank])]
+                after[rank] = [gathered[rank], *last[rank]]
+                part_ps = part_of(time_ps, parts, part)
+                last[rank] = [self._traffic.builder.compute(rank, part_ps, after[rank])]
 
             if not is_forward:
                 gradient = -(-size * step.gradient_bytes // (BYTES * parts))
-                self._over_servers("reduce_scatter", group, gradient, self._last)
+                self._traffic.over_servers("reduce_scatter", group, gradient, last)
 
-    def _compute_holding(
-        self, group: list[int], work: Stage, is_forward: bool, again: bool, is_last: bool
-    ) -> None:
+    def _compute_holding(self, group: list[int], work: Stage, one: Pass, is_last: bool) -> None:
         """Add a pass of replicas that have all weights."""
-        if again:
-            self._compute(group, work.forward_ps + work.exchange_ps, work.exchanges, False)
+        step = self._step
+        if step.recompute and one.kind in (Kind.BACKWARD, Kind.INPUTS):
+            self._compute(group, work, Kind.FORWARD)
 
-        time_ps = work.forward_ps * (1 if is_forward else BACKWARD) + work.exchange_ps
-        self._compute(group, time_ps, work.exchanges, is_last)
+        rest = self._compute_around(group, work, one.kind)
 
-    def _compute(
-        self, group: list[int], time_ps: int, exchanges: tuple[int, int], is_last: bool
-    ) -> None:
-        """Add a pass's computations: with experts in three parts, around dispatch and combine."""
-        builder = self._builder
-        if any(exchanges) and len(group) > 1:
-            for size in exchanges:
-                for rank in group:
-                    self._last[rank] = [builder.compute(rank, time_ps // 3, self._last[rank])]
-
-                self._send_tokens(group, size)
-
-            time_ps -= 2 * (time_ps // 3)
-
-        # Only of the last pass do gradients leave while it goes on.
-        parts = self._step.buckets if is_last else 1
+        # While a pass goes on its gradients leave: those of the last microbatch are the sum of all,
+        # unless nobody keeps what is added up (ZeRO's second stage).
+        leaves = is_last or (step.zero == 2 and one.kind in MAKES_GRADIENTS)
+        parts = -(-step.buckets // step.virtual) if leaves else 1
         for rank in group:
             for part in range(parts):
-                part_ps = time_ps * (part + 1) // parts - time_ps * part // parts
-                self._last[rank] = [builder.compute(rank, part_ps, self._last[rank])]
-                if is_last:
-                    self._gradients[rank].append(list(self._last[rank]))
+                node = self._traffic.compute(rank, part_of(rest, parts, part))
+                if leaves:
+                    self._gradients[rank, one.chunk].append([node])
 
-    def _send_tokens(self, group: list[int], size: int) -> None:
-        """Add one exchange of a group's tokens: what leaves servers, all at once."""
-        servers = self._servers(group)
-        if len(servers) < len(group) and not self._step.token_servers:
-            self._send_between(servers, size)
+    def _compute(self, group: list[int], work: Stage, kind: Kind) -> None:
+        rest = self._compute_around(group, work, kind)
+        for rank in group:
+            self._traffic.compute(rank, rest)
+
+    def _compute_around(self, group: list[int], work: Stage, kind: Kind) -> int:
+        """Add a pass around its exchanges; return how long what is computed behind them takes."""
+        step = self._step
+        expert_ps, rest_ps = _times(work, kind)
+        rounds = self._rounds(work, kind)
+        exchanging = sum(one.loads is not None for one in rounds)
+        at = 0
+        for number, one in enumerate(rounds):
+            part_ps = part_of(rest_ps, len(rounds) + 1, number)
+            self._attend(group, part_ps, -(-work.keys // len(rounds)), kind)
+            if one.loads is None:
+                continue
+
+            expert_part_ps = part_of(expert_ps, exchanging, at)
+            inside_ps = part_of(work.exchange_ps, exchanging, at)
+            at += 1
+            dispatch, combine = (-(-size // exchanging) for size in work.exchanges)
+            for first in range(0, len(group), step.experts):
+                ranks = group[first : first + step.experts]
+                self._send_tokens(ranks, dispatch, one.loads, towards_experts=True)
+                inside = inside_loads(one.loads, step.replicas_per_server)
+                for place, rank in enumerate(ranks):
+                    time_ps = expert_part_ps * one.loads[place] + inside_ps * inside[place]
+                    self._traffic.compute(rank, round(float(time_ps)))
+
+                self._send_tokens(ranks, combine, one.loads, towards_experts=False)
+
+        if not exchanging:
+            self._compute_experts(group, work, expert_ps)
+
+        return part_of(rest_ps, len(rounds) + 1, len(rounds))
+
+    def _compute_experts(self, group: list[int], work: Stage, time_ps: int) -> None:
+        """Add what experts compute of a pass without exchanges."""
+        if not time_ps:
             return
 
-        # In each server one partner, or all others where a server has one of the group.
-        for ranks in zip(*servers, strict=True):
-            after = [self._last[rank] for rank in ranks]
-            ends = self._builder.collective("all_to_all", "direct", ranks, size, after)
-            for rank, end in zip(ranks, ends, strict=True):
-                self._last[rank] = [end]
+        sparse = sorted(self._model.sparse.intersection(range(work.first, work.end)))
+        loads = self._loads[sparse].mean(axis=0)
+        for place, rank in enumerate(group):
+            self._traffic.compute(rank, round(float(time_ps * loads[place % len(loads)])))
 
-    def _send_between(self, servers: list[list[int]], size: int) -> None:
-        """Add messages between all ranks of different servers."""
-        involved: dict[int, list[int]] = {rank: [] for server in servers for rank in server}
-        pairs = (
-            (source, destination)
-            for here in servers
-            for there in servers
-            if here is not there
-            for source in here
-            for destination in there
-        )
-        for source, destination in pairs:
-            sent = self._builder.send(source, destination, size, self._last[source])
-            involved[source].append(sent)
-            involved[destination].append(sent)
-
-        for rank, nodes in involved.items():
-            if nodes:
-                self._last[rank] = [self._builder.compute(rank, 0, nodes)]
-
-    def _servers(self, ranks: list[int]) -> list[list[int]]:
-        """Return ranks by server."""
-        found: dict[int, list[int]] = {}
-        for rank in ranks:
-            found.setdefault(rank // self._step.gpus_per_server, []).append(rank)
-
-        return list(found.values())
-
-    def _hand_on(self, rank: int, stage: int, is_forward: bool, number: int) -> None:
+    def _rounds(self, work: Stage, kind: Kind) -> list[Round]:
+        """Return in which rounds a pass exchanges tokens, or keys and values."""
         step = self._step
-        towards = stage + (1 if is_forward else -1)
-        if 0 <= towards < step.pipeline:
-            there = rank + (towards - stage) * step.tensor * step.data
-            size = self._stages[stage].activation
-            sent = self._builder.send(rank, there, size, self._last[rank])
-            self._arrived[is_forward, number, there] = sent
+        layers = range(work.first, work.end)
+        sparse = sorted(self._model.sparse.intersection(layers))
+        has_experts = step.experts > 1 and bool(sparse)
+        if kind is Kind.WEIGHTS or not (has_experts or (step.context > 1 and len(layers))):
+            return []
 
-    def _update(self, stage: int) -> None:
+        if not step.by_layer:
+            return [Round(self._loads[sparse].mean(axis=0) if has_experts else None)]
+
+        order = layers if kind is Kind.FORWARD else reversed(layers)
+        return [
+            Round(self._loads[layer] if has_experts and layer in sparse else None)
+            for layer in order
+            if step.context > 1 or layer in sparse
+        ]
+
+    def _attend(self, group: list[int], time_ps: int, keys: int, kind: Kind) -> None:
+        """Add a part of a pass in which keys and values go round, if sequences have parts."""
+        context = self._step.context
+        if context == 1:
+            for rank in group:
+                self._traffic.compute(rank, time_ps)
+
+            return
+
+        for first in range(0, len(group), context):
+            ring = group[first : first + context]
+            self._traffic.pass_keys(ring, time_ps, keys, with_gradients=kind is not Kind.FORWARD)
+
+    def _send_tokens(
+        self, ranks: list[int], size: int, loads: Float64, towards_experts: bool
+    ) -> None:
+        if bool(np.all(loads == 1)):
+            self._traffic.send_tokens(ranks, size)
+            return
+
+        def size_of(source: int, destination: int) -> int:
+            return round(size * float(loads[destination if towards_experts else source]))
+
+        self._traffic.send_between(ranks, size_of)
+
+    def _hand_on(self, rank: int, stage: int, one: Pass) -> None:
+        step = self._step
+        is_forward = one.kind is Kind.FORWARD
+        towards = stage + (1 if is_forward else -1)
+        if 0 <= towards < step.stages:
+            places = towards % step.pipeline - stage % step.pipeline
+            there = rank + places * step.tensor * step.replicas
+            size = self._stages[stage].activation
+            sent = self._traffic.builder.send(rank, there, size, self._traffic.last[rank])
+            self._arrived[is_forward, one.number, towards, there] = sent
+
+    def _update(self, place: int) -> None:
         """Add the exchange of a stage's gradients and weights, of dense parts and of experts."""
         step = self._step
-        if step.zero == 3:
-            return
-
-        work = self._stages[stage]
-        for size, apart in ((work.dense, 1), (work.expert, step.experts)):
+        works = [self._stages[self._stage(place, chunk)] for chunk in range(step.virtual)]
+        for sizes, apart in (
+            ([work.dense for work in works], 1),
+            ([work.expert for work in works], step.experts),
+        ):
             for tensor in range(step.tensor):
-                for first in range(apart if size else 0):
+                for first in range(apart if any(sizes) else 0):
                     ranks = [
-                        step.rank(tensor, data, stage) for data in range(first, step.data, apart)
+                        step.rank(tensor, data, place)
+                        for data in range(first, step.replicas, apart)
                     ]
-                    self._exchange(ranks, size)
+                    self._exchange(ranks, sizes)
 
-    def _exchange(self, ranks: list[int], size: int) -> None:
-        """Add the exchange of one part's gradients and weights, of `size` bytes of weights."""
+    def _exchange(self, ranks: list[int], sizes: list[int]) -> None:
+        """Add the exchange of gradients and weights, of so many bytes of weights in each chunk."""
         step = self._step
-        part = -(-size * step.gradient_bytes // (BYTES * step.buckets))
+        traffic = self._traffic
+        buckets = -(-step.buckets // step.virtual)
         reduced: dict[int, list[int]] = {rank: [] for rank in ranks}
-        for bucket in range(step.buckets):
-            after = {rank: self._gradients[rank][bucket] for rank in ranks}
-            for rank, end in self._over_servers("reduce_scatter", ranks, part, after).items():
-                reduced[rank].append(end)
+        for chunk, size in enumerate(sizes):
+            part = -(-size * step.gradient_bytes // (BYTES * buckets))
+            for bucket in range(len(self._gradients[ranks[0], chunk]) if size else 0):
+                after = {rank: self._gradients[rank, chunk][bucket] for rank in ranks}
+                for rank, end in traffic.over_servers("reduce_scatter", ranks, part, after).items():
+                    reduced[rank].append(end)
 
-        self._over_servers("all_gather", ranks, size, reduced)
+        traffic.over_servers("all_gather", ranks, sum(sizes), reduced)
 
-    def _over_servers(
-        self, matrix: str, ranks: list[int], size: int, after: Mapping[int, list[int]]
-    ) -> dict[int, int]:
-        """Add a collective by ring, between servers and in them; return where each rank has ended.
 
-        What several ranks of a server have, they reduce before and gather after, by NVLink.
-        """
-        servers = self._servers(ranks)
-        beside = len(servers[0])
-        is_before = beside > 1 and matrix == "reduce_scatter"
-        begun = {
-            rank: [self._inside(rank, size, beside, after[rank])] if is_before else after[rank]
-            for rank in ranks
-        }
-        ended: dict[int, int] = {}
-        for rail in zip(*servers, strict=True):
-            entries = [begun[rank] for rank in rail]
-            part = -(-size // beside)
-            ends = self._builder.collective(matrix, "ring", rail, part, entries)
-            ended |= dict(zip(rail, ends, strict=True))
-
-        if beside > 1 and matrix == "all_gather":
-            return {rank: self._inside(rank, size, beside, [end]) for rank, end in ended.items()}
-
-        return ended
-
-    def _inside(self, rank: int, size: int, beside: int, after: list[int]) -> int:
-        """Add the time that a server's part of a reduce-scatter or all-gather takes: NVLink's."""
-        seconds = (beside - 1) / beside * size / (self._step.nvlink_gbs * 1e9)
-        return self._builder.compute(rank, round(seconds * PS_PER_SECOND), after)
+def _times(work: Stage, kind: Kind) -> tuple[int, int]:
+    """Return how long a pass computes with experts, and with all else."""
+    expert = work.expert_ps
+    match kind:
+        case Kind.FORWARD:
+            return expert, work.forward_ps - expert
+        case Kind.BACKWARD:
+            return 2 * expert, work.backward_ps - 2 * expert
+        case Kind.INPUTS:
+            return expert, work.backward_ps - work.weights_ps - expert
+        case Kind.WEIGHTS:
+            return expert, work.weights_ps - expert
 
 
 def computation_ps(graph: Graph) -> int:

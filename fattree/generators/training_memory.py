@@ -2,14 +2,16 @@
 
 Of each parameter 2 bytes, its gradient, and 12 bytes of the optimizer's state (a copy of 4 bytes,
 momentum and variance), as in mixed precision with Adam (Rajbhandari et al. 2020, 3.1). In ZeRO's
-first stage the replicas share the optimizer's state, in its third all of it; parts of weights that
-the third stage gathers are left out.
+first stage the replicas share the optimizer's state, in its second gradients, too, in its third all
+of it; parts of weights that the third stage gathers are left out.
 
 Of each token and layer, what its backward pass needs of its forward pass: 34 h bytes in a GPT
 (Korthikanti et al. 2022, 4.2, with sequence parallelism and without scores of attention, which are
 computed again); here 18 h and 2 bytes for each column of the feed-forward matrices that a token
 meets, which is the same where these are 4 h wide and have no gate. With recomputation only the
-layer's input is kept, 2 h.
+layer's input is kept, 2 h. With V chunks a GPU more passes are under way, each of a V-th of its
+layers: at the first stage P + (P - 1) / V microbatches' worth (Narayanan et al. 2021, 2.2); with a
+zero bubble as many at every stage as else at the first (Qi et al. 2023, 2.1).
 """
 
 from dataclasses import dataclass, replace
@@ -38,30 +40,49 @@ class Memory:
 
 
 def memory(model: Model, step: Step) -> list[Memory]:
-    """Return the memory that a GPU of each stage needs."""
+    """Return the memory that a GPU of each place in the pipeline needs."""
     whole = replace(step, scale=1)
+    each = stages(model, whole)
     return [
-        Memory(states=_states(whole, stage), activations=_activations(model, whole, number))
-        for number, stage in enumerate(stages(model, whole))
+        Memory(
+            states=sum(_states(whole, stage) for stage in each[place :: step.pipeline]),
+            activations=_activations(model, whole, place),
+        )
+        for place in range(step.pipeline)
     ]
 
 
 def _states(step: Step, stage: Stage) -> float:
-    parts = ((stage.dense, step.data), (stage.expert, step.data // step.experts))
-    held = BYTES + step.gradient_bytes
-    if step.zero == 3:
-        return sum(size / BYTES * (held + OPTIMIZER) / replicas for size, replicas in parts)
+    parts = ((stage.dense, step.replicas), (stage.expert, step.replicas // step.experts))
+    # From which of ZeRO's stages on the replicas share what.
+    states = ((OPTIMIZER, 1), (step.gradient_bytes, 2), (BYTES, 3))
+    return sum(
+        size / BYTES * held / (replicas if step.zero >= since else 1)
+        for size, replicas in parts
+        for held, since in states
+    )
 
-    return sum(size / BYTES * (held + OPTIMIZER / replicas) for size, replicas in parts)
+
+def _activations(model: Model, step: Step, place: int) -> float:
+    """Return the bytes of a GPU's microbatches that are under way together."""
+    of_token = sum(
+        _of_layer(model, step, layer)
+        for stage in range(place, step.stages, step.pipeline)
+        for layer in range(*step.layers(model, stage))
+    )
+    return _under_way(step, place) * step.tokens * of_token / step.tensor
 
 
-def _activations(model: Model, step: Step, number: int) -> float:
-    """Return the bytes of a stage's microbatches that are under way together."""
-    first, end = step.layers(model, number)
-    tokens = step.microbatch * step.sequence
-    under_way = min(step.pipeline - number, step.microbatches)
-    of_token = sum(_of_layer(model, step, layer) for layer in range(first, end))
-    return under_way * tokens * of_token / step.tensor
+def _under_way(step: Step, place: int) -> float:
+    """Return how many microbatches a GPU has activations of, those of one chunk as a part."""
+    if step.zero_bubble:
+        return min(step.pipeline, step.microbatches)
+
+    if step.virtual == 1:
+        return min(step.pipeline - place, step.microbatches)
+
+    early = 2 * (step.pipeline - 1 - place) + (step.virtual - 1) * step.pipeline
+    return min((early + 1) / step.virtual, step.microbatches)
 
 
 def _of_layer(model: Model, step: Step, layer: int) -> float:

@@ -5,23 +5,36 @@ The formulas and their sources are in `fattree.generators.training`.
 
 from dataclasses import dataclass
 
-from fattree.errors import TrafficError
 from fattree.generators.model import Model
 from fattree.units import PS_PER_SECOND
 
 # bfloat16.
 BYTES = 2
+# A backward pass makes gradients of inputs and of weights, each the work of a forward pass.
+BACKWARD = 2
+# Of tensor parallelism, in each layer and pass: one behind attention, one behind the feed-forward
+# layer, and backward one before each (Shoeybi et al. 2019).
+ALL_REDUCES = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """How a model is spread and what a GPU does; `batch` is in sequences, of all replicas.
 
+    `virtual` is how many chunks of layers a GPU has of its pipeline; with `zero_bubble` gradients
+    of weights wait until nothing else can go on; with `thin_ends` embedding and vocabulary count as
+    a layer each where layers are spread. `context` GPUs have a part of each sequence.
+
     `teraflops` is what a GPU makes of its peak, `nvlink_gbs` GB/s in one direction. `server` is how
     many GPUs one has (0: as many as tensor parallelism). A token's experts are on at most
     `token_servers` servers (0: on any, and the token goes to each expert by itself).
-    `dispatch_bytes` and `gradient_bytes` are those of a number on its way. With `recompute` a
-    backward pass makes its forward pass again before. `zero` is ZeRO's stage: 1, or 3.
+    `dispatch_bytes` and `gradient_bytes` are those of a number on its way. With `by_layer` each
+    layer has exchanges of its own, where otherwise those of a pass are one. With `recompute` a
+    backward pass makes its forward pass again before. `zero` is ZeRO's stage: 1, 2 or 3.
+
+    Of what is not even: tokens choose experts by `shares` (of each expert, or of each of their
+    ranks), or by Zipf's law of exponent `skew`; a computation takes longer by `jitter` of itself in
+    the mean, and on `stragglers` GPUs `slowdown` times as long. All of it is drawn by the `seed`.
     """
 
     tensor: int = 1
@@ -41,11 +54,37 @@ class Step:
     gradient_bytes: int = BYTES
     recompute: bool = False
     zero: int = 1
+    virtual: int = 1
+    zero_bubble: bool = False
+    thin_ends: bool = False
+    context: int = 1
+    by_layer: bool = False
+    skew: float = 0
+    shares: tuple[float, ...] = ()
+    jitter: float = 0
+    stragglers: int = 0
+    slowdown: float = 1.5
+    seed: int = 1
 
     @property
     def ranks(self) -> int:
         """Return the number of GPUs."""
-        return self.tensor * self.pipeline * self.data
+        return self.tensor * self.pipeline * self.replicas
+
+    @property
+    def replicas(self) -> int:
+        """Return how many GPUs have the same weights: all parts of context of all replicas."""
+        return self.data * self.context
+
+    @property
+    def stages(self) -> int:
+        """Return the number of stages, of all chunks."""
+        return self.pipeline * self.virtual
+
+    @property
+    def tokens(self) -> int:
+        """Return the tokens of a microbatch that a GPU has."""
+        return self.microbatch * self.sequence // self.context
 
     @property
     def microbatches(self) -> int:
@@ -69,92 +108,65 @@ class Step:
 
     def layers(self, model: Model, stage: int) -> tuple[int, int]:
         """Return the first layer of a stage, and that behind its last."""
-        first, end = (at * model.layers // self.pipeline for at in (stage, stage + 1))
-        return first, end
+        # With thin ends one more is at either end, of which the bounds take nothing.
+        more = int(self.thin_ends)
+        slots = model.layers + 2 * more
+        first, end = (at * slots // self.stages - more for at in (stage, stage + 1))
+        return max(first, 0), min(end, model.layers)
 
     def rank(self, tensor: int, data: int, stage: int) -> int:
         """Return a GPU's number."""
-        return tensor + self.tensor * (data + self.data * stage)
+        return tensor + self.tensor * (data + self.replicas * stage)
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
     """What a rank of a pipeline stage does in a pass, and has to tell, as ps and bytes (scaled).
 
-    `exchanges` are the bytes of dispatch and combine to each other rank, or to each of its place in
-    other servers; `exchange_ps` is the time that both take in servers. `dense` and `expert` are
-    the bytes of weights.
+    `forward_ps` and `backward_ps` are multiplications and tensor parallelism's all-reduces; what a
+    backward pass makes again with recomputation, and exchanges of experts, are not in them.
+    `expert_ps` is the part of a forward pass that routed experts take, `weights_ps` that of a
+    backward pass which makes gradients of weights. `exchanges` are the bytes of dispatch and
+    combine to each other rank, or to each of its place in other servers; `exchange_ps` is the time
+    that both take in servers. `keys` are the bytes of a part's keys and values. `dense` and
+    `expert` are the bytes of weights. `first` and `end` are its layers.
     """
 
     forward_ps: int
+    backward_ps: int
+    expert_ps: int
+    weights_ps: int
     activation: int
     exchanges: tuple[int, int]
     exchange_ps: int
+    keys: int
     dense: int
     expert: int
-
-
-def check(model: Model, step: Step) -> None:
-    """Raise TrafficError for what cannot be spread like this."""
-    for whole, part, what in (
-        (step.batch, step.data * step.microbatch, "the batch over replicas and microbatches"),
-        (step.data, step.experts, "the replicas over the groups of experts"),
-        (model.experts or step.experts, step.experts, "the experts over their ranks"),
-    ):
-        if whole % part or whole < part:
-            raise TrafficError(f"{whole} cannot be divided by {part}: {what}")
-
-    if max(step.experts, step.token_servers) > 1 and not model.experts:
-        raise TrafficError("--ep and --token-servers: this model has no experts")
-
-    if step.zero == 3 and step.experts > 1:
-        raise TrafficError("--zero 3 has all experts on every replica: not with --ep above 1")
-
-    _check_servers(model, step)
-    if step.pipeline > model.layers:
-        raise TrafficError(f"{model.layers} layers are too few for {step.pipeline} stages")
-
-
-def _check_servers(model: Model, step: Step) -> None:
-    server, replicas = step.gpus_per_server, step.replicas_per_server
-    if server % step.tensor or (step.tensor * step.data) % server:
-        raise TrafficError(
-            f"servers of {server} GPUs: must have whole replicas (tp {step.tensor}) of one stage "
-            f"(tp {step.tensor} x dp {step.data})"
-        )
-
-    if step.experts % replicas and replicas % step.experts:
-        raise TrafficError(
-            f"experts over {step.experts} replicas, of which a server has {replicas}: "
-            "one must be a multiple of the other"
-        )
-
-    most = min(step.expert_servers, model.chosen)
-    if step.token_servers > most:
-        raise TrafficError(
-            f"a token cannot go to {step.token_servers} servers: its {model.chosen} experts are "
-            f"spread over {step.expert_servers}"
-        )
+    first: int
+    end: int
 
 
 def stages(model: Model, step: Step) -> list[Stage]:
     """Return what each stage does: as many layers, or one more; embeddings at both ends."""
-    return [_stage(model, step, number) for number in range(step.pipeline)]
+    return [_stage(model, step, number) for number in range(step.stages)]
 
 
 def _stage(model: Model, step: Step, number: int) -> Stage:
-    layers = range(*step.layers(model, number))
+    first, end = step.layers(model, number)
+    layers = range(first, end)
     share = len(layers)
     sparse = len(model.sparse.intersection(layers))
-    tokens = step.microbatch * step.sequence
-    is_last = number == step.pipeline - 1
+    tokens = step.tokens
+    is_last = number == step.stages - 1
 
     # The last stage multiplies with the vocabulary; looking words up costs nothing.
     weights = sum(model.active(layer) for layer in layers) + is_last * model.embedding
     attended = model.attended * sum(model.context(layer, step.sequence) for layer in layers)
-    work = 2 * tokens * (weights + attended) / step.tensor
-    inside = 2 * (step.tensor - 1) / step.tensor * 2 * share * tokens * model.hidden * BYTES
-    seconds = work / (step.teraflops * 1e12) + inside / (step.nvlink_gbs * 1e9)
+    seconds_each = 2 * tokens / (step.tensor * step.teraflops * 1e12)
+    computed = (weights + attended) * seconds_each
+    # As many all-reduces backward as forward, though the work is twice as much.
+    inside = 2 * (step.tensor - 1) / step.tensor * ALL_REDUCES * share * tokens * model.hidden
+    reduced = inside * BYTES / (step.nvlink_gbs * 1e9)
 
     ends = (number == 0) + (is_last and (model.embeddings > 1 or step.pipeline > 1))
     dense = share * model.attention + (share - sparse) * model.feed_forward
@@ -162,17 +174,25 @@ def _stage(model: Model, step: Step, number: int) -> Stage:
     moved = tokens * model.hidden / step.tensor
     scale = step.scale
     ways = [_exchanged(model, step, sparse * moved * size) for size in (step.dispatch_bytes, BYTES)]
+
+    def ps(seconds: float) -> int:
+        return round(seconds * PS_PER_SECOND / scale)
+
     return Stage(
-        forward_ps=round(seconds * PS_PER_SECOND / scale),
+        forward_ps=ps(computed + reduced),
+        backward_ps=ps(BACKWARD * computed + reduced),
+        expert_ps=ps(sparse * model.chosen * model.expert * seconds_each),
+        weights_ps=ps(weights * seconds_each),
         activation=_scaled(moved * BYTES, scale),
         exchanges=(_scaled(ways[0][0], scale), _scaled(ways[1][0], scale)),
-        exchange_ps=round(
-            sum(inside for _, inside in ways) / (step.nvlink_gbs * 1e9) * PS_PER_SECOND / scale
-        ),
+        exchange_ps=ps(sum(inside for _, inside in ways) / (step.nvlink_gbs * 1e9)),
+        keys=_scaled(share * tokens * model.keys * BYTES / step.tensor, scale),
         dense=_scaled(dense * BYTES / step.tensor, scale),
         expert=_scaled(
             sparse * model.experts * model.expert * BYTES / (step.experts * step.tensor), scale
         ),
+        first=first,
+        end=end,
     )
 
 

@@ -8,11 +8,8 @@ import pytest
 
 from fattree.errors import TrafficError
 from fattree.generators.model import Model
-from fattree.generators.training import (
-    computation_ps,
-    one_forward_one_backward,
-    training_graph,
-)
+from fattree.generators.training import computation_ps, training_graph
+from fattree.generators.training_order import Kind, one_forward_one_backward
 from fattree.generators.training_stages import Step, stages
 from tests.fattree.workloads.models import DEEPSEEK_V3, LLAMA_405B, SMALL, model_of
 
@@ -24,7 +21,8 @@ def test_a_step_is_six_times_weights_times_tokens_and_attention(tmp_path: Path) 
     weights = model.parameters - model.embedding
     attention = 6 * 126 * 4096 * 4096 * 16384
     seconds = (6 * weights * 4096 + attention) / 400e12
-    assert 3 * stage.forward_ps / 1e12 == pytest.approx(seconds)
+    found = stage.forward_ps + stage.backward_ps
+    assert found / 1e12 == pytest.approx(seconds)
 
 
 def test_a_step_of_one_gpu_only_computes(tmp_path: Path) -> None:
@@ -49,6 +47,29 @@ def test_bytes_between_stages_and_of_tensor_parallelism(tmp_path: Path) -> None:
     assert graph.size[graph.size > 0].tolist() == [640] * 12
     # All-reduces dominate: 2 forward, of 2 layers, 1280 bytes each, at 1 kB/s.
     assert stages(model, step)[0].forward_ps == pytest.approx(2 * 2 * 1280e-3 * 1e12, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("recompute", "zero", "numbers"), [(False, 1, 8), (True, 1, 12), (False, 3, 8)]
+)
+def test_all_reduces_of_a_layer_are_those_of_megatron(
+    tmp_path: Path, recompute: bool, zero: int, numbers: int
+) -> None:
+    model = model_of(tmp_path, SMALL)
+    layers, tokens, hidden, rate = 4, 10, 64, 1e3
+    step = Step(
+        tensor=4,
+        batch=3,
+        sequence=tokens,
+        nvlink_gbs=rate / 1e9,
+        recompute=recompute,
+        zero=zero,
+    )
+    graph = training_graph(model, step)
+    # Narayanan et al. 2021, 3.2: a device passes 8 b s h (t - 1) / t numbers for each layer and
+    # microbatch; half as many again where the forward pass is made twice. All else takes 3 us.
+    seconds = 3 * layers * numbers * tokens * hidden * 3 / 4 * 2 / rate
+    assert graph.compute_ps[graph.source == 0].sum() / 1e12 == pytest.approx(seconds, rel=1e-4)
 
 
 def test_bytes_of_experts(tmp_path: Path) -> None:
@@ -199,10 +220,10 @@ def test_gradients_of_four_bytes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("stage", "count"), [(0, 5), (1, 5), (3, 5), (0, 2), (3, 1)])
 def test_a_stage_takes_every_microbatch_once_each_way(stage: int, count: int) -> None:
     order = list(one_forward_one_backward(stage, 4, count))
-    for is_forward in (True, False):
-        assert [number for way, number in order if way == is_forward] == list(range(count))
+    for kind in (Kind.FORWARD, Kind.BACKWARD):
+        assert [one.number for one in order if one.kind is kind] == list(range(count))
     # Never more under way than stages are left.
-    held = np.cumsum([1 if is_forward else -1 for is_forward, _ in order])
+    held = np.cumsum([1 if one.kind is Kind.FORWARD else -1 for one in order])
     assert held.max() == min(4 - stage, count)
 
 

@@ -1,0 +1,131 @@
+"""Steps as they were run: Llama 3's and DeepSeek-V3's layouts against their published figures.
+
+Closed forms of what was published stand on one side, graphs and stages of the generator on the
+other; they share nothing but the models' configurations.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fattree.generators.model import Model
+from fattree.generators.training import computation_ps, training_graph
+from fattree.generators.training_stages import Step, stages
+from tests.fattree.workloads.models import DEEPSEEK_V3, LLAMA_405B, model_of
+
+# NVLink takes no time.
+QUICK = 1e12
+NVLINK_GBS = 450
+
+# Llama 3 Herd of Models 2024, table 4: GPUs, and TFLOP/s of each.
+SEQUENCE = 8192
+TOKENS = 16 * 2**20
+LLAMA = Step(tensor=8, pipeline=16, virtual=8, thin_ends=True, sequence=SEQUENCE)
+# DeepSeek-V3 2024, 3.1 and 4.2; 2,048 GPUs.
+DEEPSEEK = Step(
+    pipeline=16,
+    data=128,
+    experts=64,
+    batch=15360,
+    server=8,
+    token_servers=4,
+    dispatch_bytes=1,
+)
+
+
+def work(model: Model, step: Step) -> float:
+    """Return the floating-point operations of a step, of all GPUs."""
+    alone = replace(step, nvlink_gbs=QUICK, token_servers=0, experts=1)
+    each = (stage.forward_ps + stage.backward_ps for stage in stages(model, alone))
+    gpus = step.tensor * step.replicas
+    return sum(each) / 1e12 * step.microbatches * gpus * step.teraflops * 1e12
+
+
+@pytest.mark.parametrize(
+    ("config", "gigaflops"), [(LLAMA_405B, 2448), (DEEPSEEK_V3, 250)], ids=["llama", "deepseek"]
+)
+def test_work_of_a_token_is_the_published_one(
+    tmp_path: Path, config: object, gigaflops: float
+) -> None:
+    # Insights into DeepSeek-V3 2025, table 2: of a token among 4,096.
+    model = model_of(tmp_path, config)
+    found = work(model, Step(batch=1, sequence=4096)) / 4096 / 1e9
+    assert found == pytest.approx(gigaflops, rel=0.02)
+
+
+def seconds_of(model: Model, step: Step) -> float:
+    """Return how long computations take: a GPU's, and (p - 1) / (v m) of them for the bubble."""
+    each = stages(model, step)
+    busiest = max(
+        sum(stage.forward_ps + stage.backward_ps for stage in each[place :: step.pipeline])
+        for place in range(step.pipeline)
+    )
+    return busiest / 1e12 * (step.microbatches + (step.pipeline - 1) / step.virtual)
+
+
+def test_llamas_step_takes_as_long_as_its_gpus_make_of_it(tmp_path: Path) -> None:
+    model = model_of(tmp_path, LLAMA_405B)
+    step = replace(LLAMA, data=64, batch=TOKENS // SEQUENCE, teraflops=430)
+    # 8,192 GPUs of 430 TFLOP/s; 3.8e25 operations for 15.6e12 tokens (2024, 1 and 3).
+    published = 3.8e25 / 15.6e12 * TOKENS / (8192 * 430e12)
+    assert work(model, step) / (8192 * 430e12) == pytest.approx(published, rel=0.1)
+
+
+def test_a_replica_of_llama_computes_as_long_as_the_closed_form(tmp_path: Path) -> None:
+    model = model_of(tmp_path, LLAMA_405B)
+    # What the replicas compute does not depend on how many there are.
+    step = replace(LLAMA, batch=32, teraflops=430)
+    found = computation_ps(training_graph(model, step)) / 1e12
+    assert found == pytest.approx(seconds_of(model, step), rel=0.01)
+
+
+def test_llamas_other_layouts_follow_from_one(tmp_path: Path) -> None:
+    model = model_of(tmp_path, LLAMA_405B)
+    small = replace(LLAMA, data=64, batch=TOKENS // SEQUENCE)
+
+    # Published is the rate of a whole step. What a GPU makes while it computes is more: the bubble
+    # and all-reduces over NVLink are the rest of its time.
+    whole = work(model, small) / 8192 / 430e12
+    reduced = seconds_of(model, replace(small, teraflops=1e12, nvlink_gbs=NVLINK_GBS))
+    computed = seconds_of(model, replace(small, teraflops=1, nvlink_gbs=QUICK))
+    teraflops = computed / (whole - reduced)
+    assert 430 < teraflops < 600
+
+    # Table 4's other rows, each of 16,384 GPUs. The number of chunks was not published: eight, of
+    # a layer each. The last row's ring sends 24 blocks of keys a layer: computations alone are less
+    # than all that its steps took.
+    large = replace(small, data=128)
+    long = replace(large, data=8, context=16, sequence=131_072, batch=TOKENS // 131_072)
+    for step, published, least, most in ((large, 400, 0.97, 1.03), (long, 380, 1, 1.15)):
+        seconds = seconds_of(model, replace(step, teraflops=teraflops))
+        found = work(model, step) / 16384 / seconds / 1e12
+        assert least < found / published < most
+
+
+def test_deepseeks_step_takes_as_long_as_its_gpus_make_of_it(tmp_path: Path) -> None:
+    model = model_of(tmp_path, DEEPSEEK_V3)
+    # Insights into DeepSeek-V3 2025, table 4: 385 TFLOP/s (causal attention), 19.926 s a step of
+    # 15,360 sequences of 4,096 tokens.
+    seconds = work(model, DEEPSEEK) / (2048 * 385e12)
+    assert seconds == pytest.approx(19.926, rel=0.1)
+    # DeepSeek-V3 2024, 1: 180,000 GPU hours for a trillion tokens.
+    hours = seconds * 2048 / 3600 / (15360 * 4096) * 1e12
+    assert hours == pytest.approx(180_000, rel=0.1)
+
+
+def test_deepseeks_tokens_send_86_kilobytes(tmp_path: Path) -> None:
+    model = model_of(tmp_path, DEEPSEEK_V3)
+    # Two of its 16 stages and a group of experts, one microbatch each.
+    step = replace(DEEPSEEK, pipeline=2, data=64, batch=64, sequence=64)
+    graph = training_graph(model, step)
+    within = graph.source // 64 == graph.destination // 64
+    rings = training_graph(model, replace(step, sequence=0))
+    of_rings = rings.source // 64 == rings.destination // 64
+    exchanged = graph.size[within].sum() - rings.size[of_rings].sum()
+    tokens = 64 * 64
+    # 4 nodes of 7,168 numbers, 1 byte there and 2 back: 86 KB a layer and pass; of 58 layers, both
+    # ways; an eighth stays in the token's own node.
+    assert exchanged / tokens / 58 / 2 == pytest.approx(86e3 * 7 / 8, rel=2e-3)
+    # Between stages 2 bytes of each of 7,168 numbers, once each way.
+    assert graph.size[~within].sum() / tokens == pytest.approx(2 * 2 * 7168)

@@ -1,0 +1,180 @@
+"""Pipelines: bubbles and bytes as published; what is under way."""
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fattree.errors import TrafficError
+from fattree.generators.model import Model
+from fattree.generators.training import computation_ps, training_graph
+from fattree.generators.training_memory import memory
+from fattree.generators.training_order import Kind, Pass, interleaved, zero_bubble
+from fattree.generators.training_stages import Step
+from tests.fattree.workloads.models import LLAMA_405B, SMALL, model_of
+
+# Of matrices 4 h wide without a gate, as the papers have it; as good as no vocabulary.
+HIDDEN, LAYERS = 64, 16
+GPT = {
+    **SMALL,
+    "model_type": "gpt_neox",
+    "hidden_size": HIDDEN,
+    "num_hidden_layers": LAYERS,
+    "vocab_size": 1,
+}
+RATE = 1e9
+
+
+def gpt(folder: Path) -> Model:
+    return model_of(folder, GPT)
+
+
+def step_of(stages: int, microbatches: int, **more: object) -> Step:
+    step = Step(pipeline=stages, batch=microbatches, sequence=128, teraflops=RATE / 1e12)
+    return replace(step, **more)  # type: ignore[arg-type]
+
+
+def seconds_of(step: Step) -> tuple[float, float, float]:
+    """Return F, B and W of a GPU and microbatch (Qi et al. 2023, table 1, causal attention)."""
+    layers = LAYERS / step.pipeline
+    weights = 24 * step.sequence * HIDDEN**2 * layers / RATE
+    scores = 2 * step.sequence**2 * HIDDEN * layers / RATE
+    return weights + scores, 2 * (weights + scores), weights
+
+
+@pytest.mark.parametrize(
+    ("stages", "microbatches", "chunks"), [(2, 4, 2), (4, 8, 2), (4, 4, 4), (2, 2, 8), (8, 16, 2)]
+)
+def test_an_interleaved_pipeline_has_its_bubble(
+    tmp_path: Path, stages: int, microbatches: int, chunks: int
+) -> None:
+    step = step_of(stages, microbatches, virtual=chunks)
+    forward, backward, _ = seconds_of(step)
+    # Narayanan et al. 2021, 2.2.2: (p - 1) / (v m) of the time without a bubble.
+    whole = microbatches * (forward + backward)
+    wanted = whole * (1 + (stages - 1) / (chunks * microbatches))
+    found = computation_ps(training_graph(gpt(tmp_path), step))
+    assert found / 1e12 == pytest.approx(wanted, rel=1e-3)
+
+
+@pytest.mark.parametrize(("stages", "microbatches"), [(2, 4), (4, 8), (8, 8), (4, 5)])
+def test_a_zero_bubble_is_that_of_zb_h1(tmp_path: Path, stages: int, microbatches: int) -> None:
+    step = step_of(stages, microbatches, zero_bubble=True)
+    forward, backward, weights = seconds_of(step)
+    # Qi et al. 2023, table 2: (p - 1)(T_F + T_B - T_W), T_B without what makes T_W.
+    wanted = microbatches * (forward + backward) + (stages - 1) * (forward + backward - 2 * weights)
+    found = computation_ps(training_graph(gpt(tmp_path), step))
+    assert found / 1e12 == pytest.approx(wanted, rel=1e-3)
+
+
+def test_without_attention_a_third_of_the_bubble_is_left(tmp_path: Path) -> None:
+    model = gpt(tmp_path)
+    usual, less = (
+        computation_ps(training_graph(model, step_of(4, 8, sequence=1, zero_bubble=is_less)))
+        for is_less in (False, True)
+    )
+    forward, backward, _ = seconds_of(step_of(4, 8, sequence=1))
+    whole = 8 * (forward + backward) * 1e12
+    assert (less - whole) / (usual - whole) == pytest.approx(1 / 3, rel=0.02)
+
+
+@pytest.mark.parametrize("stage", range(4))
+def test_every_pass_is_made_once(stage: int) -> None:
+    made = Counter(interleaved(stage, 4, 8, 2))
+    wanted = [
+        Pass(kind, number, chunk)
+        for kind in (Kind.FORWARD, Kind.BACKWARD)
+        for number in range(8)
+        for chunk in range(2)
+    ]
+    assert made == Counter(wanted)
+    made = Counter(zero_bubble(stage, 4, 3))
+    kinds = (Kind.FORWARD, Kind.INPUTS, Kind.WEIGHTS)
+    assert made == Counter(Pass(kind, number) for kind in kinds for number in range(3))
+
+
+def test_chunks_send_more_often(tmp_path: Path) -> None:
+    step = step_of(4, 8, virtual=2, tensor=2)
+    graph = training_graph(gpt(tmp_path), step)
+    # Narayanan et al. 2021, 2.2.2: v times the messages; each goes to the next GPU, the last one's
+    # to the first; 7 boundaries of 8 stages, there and back, of 2 ranks, 8 times.
+    sizes = graph.size[graph.size > 0]
+    assert sizes.tolist() == [128 * HIDDEN] * (7 * 2 * 2 * 8)
+    sent = graph.size > 0
+    towards = (graph.destination[sent] // 2 - graph.source[sent] // 2) % 4
+    assert set(towards.tolist()) == {1, 3}
+
+
+@pytest.mark.parametrize(("chunks", "buckets"), [(1, 4), (2, 4), (4, 4), (4, 2), (2, 3)])
+def test_chunks_share_their_gradients(tmp_path: Path, chunks: int, buckets: int) -> None:
+    model = gpt(tmp_path)
+    step = step_of(2, 4, data=4, batch=16, virtual=chunks, buckets=buckets)
+    graph = training_graph(model, step)
+    between = graph.source // 4 != graph.destination // 4
+    of_gradients = graph.size[~between].sum()
+    assert of_gradients == pytest.approx(4 * 2 * 3 / 4 * 2 * model.parameters, rel=5e-3)
+
+
+def test_zero_bubbles_gradients_leave_when_they_are_complete(tmp_path: Path) -> None:
+    model = gpt(tmp_path)
+    usual, less = (
+        training_graph(model, step_of(4, 8, data=2, batch=16, zero_bubble=is_less))
+        for is_less in (False, True)
+    )
+    assert usual.size.sum() == less.size.sum()
+    # Whoever sends gradients has made those of the last microbatch: nothing is computed after.
+    work = less.compute_ps > 0
+    sends = (less.size > 0) & (less.source // 2 == less.destination // 2)
+    first = int(less.depth()[sends].min())
+    assert (less.depth()[work & (less.source == 7)] < first + 4).all()
+
+
+def test_thin_ends_have_a_layer_less(tmp_path: Path) -> None:
+    model = model_of(tmp_path, LLAMA_405B)
+    # Llama 3 Herd of Models 2024, 3.3.2: 126 layers, one less at either end of 16 stages of 8.
+    step = Step(tensor=8, pipeline=16, thin_ends=True)
+    layers = [end - first for first, end in (step.layers(model, stage) for stage in range(16))]
+    assert layers == [7, *[8] * 14, 7]
+    whole = replace(step, virtual=8)
+    assert [whole.layers(model, stage) for stage in (0, 1, 126, 127)] == [
+        (0, 0),
+        (0, 1),
+        (125, 126),
+        (126, 126),
+    ]
+
+
+def test_more_is_under_way_with_chunks(tmp_path: Path) -> None:
+    model = gpt(tmp_path)
+    first = {
+        chunks: memory(model, step_of(4, 16, virtual=chunks))[0].activations for chunks in (1, 2, 4)
+    }
+    # Korthikanti et al. 2022, 4.2.3: 1 + (p - 1) / (p m) of that without, with m chunks.
+    for chunks in (2, 4):
+        assert first[chunks] / first[1] == pytest.approx(1 + 3 / (4 * chunks))
+
+
+def test_with_a_zero_bubble_all_hold_as_much_as_the_first(tmp_path: Path) -> None:
+    found = memory(gpt(tmp_path), step_of(4, 16, zero_bubble=True))
+    usual = memory(gpt(tmp_path), step_of(4, 16))
+    # Qi et al. 2023, 2.1: the peak of one forward, one backward; here at every stage.
+    assert {each.activations for each in found} == {usual[0].activations}
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"virtual": 2, "batch": 6}, "6 microbatches of a replica are no multiple of --pp 4"),
+        ({"virtual": 8}, "16 layers are too few for 32 stages"),
+        ({"virtual": 2, "pipeline": 1}, "--virtual-stages .* needs --pp above 1"),
+        ({"virtual": 2, "zero_bubble": True}, "--zero-bubble .* not with --virtual-stages"),
+        ({"zero_bubble": True, "pipeline": 1}, "--zero-bubble: .* needs --pp above 1"),
+        ({"zero_bubble": True, "zero": 3}, "--zero-bubble .* not with --zero 3"),
+    ],
+)
+def test_what_no_pipeline_can_do_is_refused(
+    tmp_path: Path, more: dict[str, int], message: str
+) -> None:
+    with pytest.raises(TrafficError, match=message):
+        training_graph(gpt(tmp_path), step_of(4, 8, **more))
