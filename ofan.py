@@ -105,9 +105,14 @@ SIM_COMMANDS = {
 }
 WORKLOAD_COMMANDS = {
     "from-model": Lazy(
-        "emulation.commands.workload",
+        "emulation.commands.models",
         "from_model",
         "One training step of a model (its config.json) on many GPUs.",
+    ),
+    "serve-model": Lazy(
+        "emulation.commands.models",
+        "serve_model",
+        "A served model: prefill, hand-over of keys and values, decode.",
     ),
     "from-goal": Lazy(
         "emulation.commands.workload", "from_goal", "A GOAL schedule, as text or binary."

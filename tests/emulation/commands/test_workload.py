@@ -73,6 +73,52 @@ def test_a_step_of_a_model_is_written_and_run(tmp_path: Path, config: Path) -> N
     assert (record["scale"], record["matrix"]) == (16, "workload")
 
 
+@pytest.mark.parametrize(
+    ("spread", "said"),
+    [
+        (("--pp", 2, "--virtual-stages", 2), "dp 4, ep 1, 8 sequences .* tokens, 2 stages a GPU$"),
+        (("--pp", 2, "--zero-bubble", "--zero", 2), "tokens, zero bubble, ZeRO 2$"),
+        (("--pp", 2, "--thin-ends", "--recompute"), "tokens, recomputation$"),
+        (("--cp", 2), "tp 2 x cp 2 x pp 1 x dp 4, ep 1"),
+        (
+            ("--ep", 4, "--by-layer", "--expert-skew", 1.5, "--seed", 7),
+            r"exchanges by layer, experts by Zipf's law \(1.5\), seed 7$",
+        ),
+        (("--ep", 2, "--expert-shares", "3,1"), "experts of given shares$"),
+        (
+            ("--jitter", 0.1, "--stragglers", 2, "--slowdown", 1.2),
+            "jitter 0.1, 2 GPUs 1.2 times as slow, seed 1$",
+        ),
+    ],
+)
+def test_a_step_says_how_it_is_run(
+    tmp_path: Path, config: Path, spread: tuple[object, ...], said: str
+) -> None:
+    file = tmp_path / "step.parquet"
+    many = ("--gpus", 16, "--tp", 2, "--batch", 8, "--sequence", 2048, "--scale", 64)
+    shown = run("workload", "from-model", config, file, *many, *spread)
+    assert re.search(said, shown.splitlines()[0])
+    assert shown.splitlines()[0] == run("workload", "show", file).splitlines()[0]
+    run("sim", "run", "--k", 4, "--matrix", "workload", "--set", f"collective.file={file}")
+
+
+def test_a_served_model_is_written_and_run(tmp_path: Path) -> None:
+    file = tmp_path / "serve.parquet"
+    model = EXPERIMENTS / "llama_405b.json"
+    served = ("--prompt", 100, "--requests", 4, "--tokens", 2, "--scale", 16)
+    shown = run("workload", "serve-model", model, file, *served)
+    # Insights into DeepSeek-V3 2025, table 1.
+    assert "of a token: 516.096 KB of keys and values handed over" in shown
+    assert "1 instances of 8 GPUs prefill, 1 of 8 decode 2 tokens each" in shown
+    graph, about = read_workload(str(file))
+    assert (about.ranks, about.gpus_per_server, about.scale) == (16, 8, 16)
+    assert graph.size.sum() == pytest.approx(4 * 100 * 516_096 / 16, rel=1e-4)
+    run("sim", "run", "--k", 4, "--matrix", "workload", "--set", f"collective.file={file}")
+
+    alone = run("workload", "serve-model", model, file, "--decode-tp", 16, "--kv-bytes", 1)
+    assert "1 of 16 decode 16 tokens each" in alone and "258.048 KB of keys" in alone
+
+
 def test_the_scale_leaves_so_many_packets(tmp_path: Path) -> None:
     file = tmp_path / "step.parquet"
     model = EXPERIMENTS / "llama_405b.json"

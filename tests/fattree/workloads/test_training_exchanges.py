@@ -104,12 +104,12 @@ def test_states_of_zeros_second_stage(tmp_path: Path) -> None:
     assert found.states / model.parameters == pytest.approx(16.6 / 7.5, rel=3e-3)
 
 
-@pytest.mark.parametrize(("tokens", "partners"), [({}, 6), ({"token_servers": 2}, 3)])
+@pytest.mark.parametrize(("token_servers", "partners"), [(0, 6), (2, 3)])
 def test_layer_by_layer_as_many_bytes_in_more_messages(
-    tmp_path: Path, tokens: dict[str, int], partners: int
+    tmp_path: Path, token_servers: int, partners: int
 ) -> None:
     model = model_of(tmp_path, MIXTURE)
-    step = Step(data=8, experts=8, batch=8, sequence=512, server=2, **tokens)
+    step = Step(data=8, experts=8, batch=8, sequence=512, server=2, token_servers=token_servers)
     together, apart = (
         training_graph(model, replace(step, by_layer=by_layer)) for by_layer in (False, True)
     )

@@ -71,8 +71,8 @@ def test_experts_by_zipfs_law(tmp_path: Path, skew: float) -> None:
 
 def test_uneven_experts_send_as_much_in_all(tmp_path: Path) -> None:
     model = model_of(tmp_path, MIXTURE)
-    for more in ({"by_layer": True}, {}):
-        step = Step(data=8, experts=8, batch=8, sequence=512, skew=1, **more)
+    for by_layer in (True, False):
+        step = Step(data=8, experts=8, batch=8, sequence=512, skew=1, by_layer=by_layer)
         uneven, even = (training_graph(model, replace(step, skew=skew)) for skew in (1, 0))
         # A rank's own share stays: what all others send to a popular one they do not to the rest.
         assert uneven.size.sum() == pytest.approx(even.size.sum(), rel=1e-3)
