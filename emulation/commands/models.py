@@ -38,12 +38,12 @@ Examples:
       --gpus 1024 --tp 8 --ep 8 --batch 512
   ofan workload from-model deepseek_v3.json step.parquet --gpus 512 --tp 1 \\
       --gpus-per-server 8 --ep 64 --token-servers 4 --dispatch-bytes 1
-  ofan workload from-model llama_405b.json step.parquet --gpus 1024 --tp 8 \\
-      --pp 16 --virtual-stages 8 --thin-ends --batch 256 --zero 2
+  ofan workload from-model llama_405b.json step.parquet --gpus 256 --tp 8 \\
+      --pp 16 --virtual-stages 8 --thin-ends --batch 64 --zero 2
   ofan workload from-model llama_405b.json step.parquet --gpus 1024 --tp 8 \\
       --cp 16 --pp 4 --batch 16 --sequence 131072 --zero-bubble
-  ofan workload from-model deepseek_v3.json step.parquet --gpus 256 --tp 8 \\
-      --ep 8 --by-layer --expert-skew 0.5 --jitter 0.02 --stragglers 1
+  ofan workload from-model deepseek_v3.json step.parquet --gpus 64 --tp 8 \\
+      --ep 8 --by-layer --expert-skew 0.5 --jitter 0.02 --batch 16
   ofan sim run --k 16 --matrix workload \\
       --set collective.file=step.parquet --policies ofan,flow
 """
@@ -294,7 +294,7 @@ def _said_of(step: Step) -> str:
         f"experts by Zipf's law ({step.skew:g})": step.skew > 0,
         "experts of given shares": bool(step.shares),
         f"jitter {step.jitter:g}": step.jitter > 0,
-        f"{step.stragglers} GPUs {step.slowdown:g} times as slow": step.stragglers > 0,
+        f"stragglers {step.stragglers} (times {step.slowdown:g})": step.stragglers > 0,
         f"seed {step.seed}": bool(step.skew or step.jitter or step.stragglers),
     }
     return "".join(f", {text}" for text, is_so in said.items() if is_so)

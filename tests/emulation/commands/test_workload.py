@@ -87,7 +87,7 @@ def test_a_step_of_a_model_is_written_and_run(tmp_path: Path, config: Path) -> N
         (("--ep", 2, "--expert-shares", "3,1"), "experts of given shares$"),
         (
             ("--jitter", 0.1, "--stragglers", 2, "--slowdown", 1.2),
-            "jitter 0.1, 2 GPUs 1.2 times as slow, seed 1$",
+            r"jitter 0.1, stragglers 2 \(times 1.2\), seed 1$",
         ),
     ],
 )
