@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
@@ -153,6 +154,14 @@ def test_more_is_under_way_with_chunks(tmp_path: Path) -> None:
     # Korthikanti et al. 2022, 4.2.3: 1 + (p - 1) / (p m) of that without, with m chunks.
     for chunks in (2, 4):
         assert first[chunks] / first[1] == pytest.approx(1 + 3 / (4 * chunks))
+
+
+@pytest.mark.parametrize("chunks", [2, 4])
+def test_as_many_are_under_way_as_memory_counts(chunks: int) -> None:
+    order = interleaved(0, 4, 16, chunks)
+    held = max(accumulate(1 if one.kind is Kind.FORWARD else -1 for one in order))
+    # Korthikanti et al. 2022, 4.2.3: p + (p - 1) / v microbatches' worth, in chunks of a v-th.
+    assert held / chunks == 4 + 3 / chunks
 
 
 def test_with_a_zero_bubble_all_hold_as_much_as_the_first(tmp_path: Path) -> None:
