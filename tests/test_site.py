@@ -100,3 +100,34 @@ def test_search_finds_pages_from_a_folder(site: Path, browser: Any) -> None:  # 
 
     links = WebDriverWait(browser, 60).until(found)
     assert any("your-own-load-balancer.html" in link for link in links)
+
+
+@pytest.mark.slow
+@needs_browser
+def test_the_site_follows_the_system_until_the_reader_chooses(site: Path, browser: Any) -> None:  # noqa: F811
+    from selenium.webdriver.support.wait import WebDriverWait
+
+    def wait_for(scheme: str) -> None:
+        shown = "return document.body.getAttribute('data-md-color-scheme')"
+        WebDriverWait(browser, 60).until(lambda _: browser.execute_script(shown) == scheme, scheme)
+
+    def system_turns(scheme: str) -> None:
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+    system_turns("light")
+    browser.get((site / "live.html").as_uri())
+    wait_for("default")
+    system_turns("dark")
+    wait_for("slate")
+    assert browser.execute_script(
+        "return getComputedStyle(document.querySelector('.md-content img')).backgroundColor"
+    ) == ("rgb(255, 255, 255)")
+
+    # What was seen in light does not keep the next page light.
+    browser.get((site / "index.html").as_uri())
+    wait_for("slate")
+    browser.find_element("css selector", "label[for='__palette_1']:not([hidden])").click()
+    wait_for("default")
+    browser.get((site / "live.html").as_uri())
+    wait_for("default")

@@ -20,8 +20,8 @@ from reproduction.report.style import STYLE
 
 # SVG goes into the page, PNG is for whoever wants one picture in another text.
 FORMATS = ("png", "svg")
-# Of a thumbnail, in pixels: sharp where a point has two.
-SMALL = 640
+# Of a thumbnail, in pixels, at most: sharp on a card where a point has one and a half.
+SMALL = (1000, 480)
 COLOURS = 32
 
 
@@ -100,7 +100,7 @@ def _saved(picture: Any, folder: Path, name: str, panel: str) -> Path:
 def smaller(path: Path) -> bytes:
     """Return a PNG file's picture as a small PNG file."""
     with Image.open(path) as picture:
-        picture.thumbnail((SMALL, SMALL))
+        picture.thumbnail(SMALL)
         image = picture.convert("RGB").quantize(COLOURS)
 
     data = io.BytesIO()

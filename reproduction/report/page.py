@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
@@ -139,17 +139,26 @@ def aspect(path: Path) -> str:
     return f"{float(found[1]) / float(found[2]):.3f}"
 
 
-def thumbnails(drawn: Sequence[Drawn], judged: Iterable[Judged]) -> dict[str, tuple[str, str]]:
-    """Return for each claim the first figure that decides it with a picture, and that one small."""
+class Thumbnail(NamedTuple):
+    """A figure's name, its picture small, as a data URI, and how many times as wide as high."""
+
+    figure: str
+    picture: str
+    aspect: str
+
+
+def thumbnails(drawn: Sequence[Drawn], judged: Iterable[Judged]) -> dict[str, Thumbnail]:
+    """Return for each claim the first figure that decides it with a picture, small."""
     pictures = {part.figure.name: part.pictures for part in drawn}
     small = cache(lambda path: PNG + base64.b64encode(smaller(path)).decode())
-    found: dict[str, tuple[str, str]] = {}
+    found: dict[str, Thumbnail] = {}
     for claim in judged:
         for figure, verdict in claim.verdicts:
             if pictures[figure] and claim.number not in found:
                 named = pictures[figure].get(verdict.panel)
                 path = named or _named_first(claim.claim.text, pictures[figure])
-                found[claim.number] = (figure, small(path.with_suffix(".png")))
+                picture = small(path.with_suffix(".png"))
+                found[claim.number] = Thumbnail(figure, picture, aspect(path))
 
     return found
 

@@ -10,6 +10,7 @@ from ofan import cli
 from reproduction.report.claims import CLAIMS
 from reproduction.report.figure import Outcome
 from reproduction.report.plain import PLAIN
+from reproduction.report.style import PANEL
 from tests.browser import browser as chromium  # noqa: F401
 from tests.browser import needs_browser
 
@@ -75,6 +76,23 @@ def test_the_page_needs_nothing_from_outside_and_logs_no_error(browser: Any) -> 
     )
     assert set(loaded) <= {"data:"}
     assert not [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+def test_text_in_the_cards_pictures_can_be_read(browser: Any, width: int) -> None:
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600},
+    )
+    sizes = browser.execute_script(
+        "return [...document.querySelectorAll('.claims img')].map(i => { i.loading = 'eager';"
+        " return [i.width, i.height, i.naturalWidth / i.naturalHeight]; })"
+    )
+    assert len(sizes) >= 2
+    # Points of the print, of which labels have 8.5, per pixel.
+    for across, high, aspect in sizes:
+        shown = min(high, across / aspect)
+        assert 8.5 * shown / (72 * PANEL[1]) > 9
 
 
 @pytest.mark.parametrize("width", [400, 1400])
