@@ -14,10 +14,12 @@ from emulation.shipped_file import ShippedFile
 from fattree.errors import FabricError, PhysicsError
 from fattree.experiment.collective import Matrix
 from fattree.experiment.model import Scenario
+from fattree.experiment.own import LIKE, OwnProgram
 from fattree.policies import POLICIES, POLICY_SETS
 from fattree.records.csv_option import CsvOption
 from fattree.records.record import Record
 from fattree.texts.explanations import located, nearest
+from fattree.texts.shipped import EXPERIMENTS
 from fattree.texts.without_effect import late, unread
 from hostagent.form_fit import misfits
 from ofan_p4.compiler import CompileError
@@ -26,6 +28,9 @@ from ofan_p4.softswitch.errors import SoftswitchError
 # The roots of all hierarchies of errors; anything else that is raised is a bug of ours.
 BAD_INPUT = (FabricError, CompileError, ControllerError, EmulationError, SoftswitchError)
 ALL = "all"
+# What --program runs where no experiment is named.
+DEMO = EXPERIMENTS / "demo.toml"
+DEFAULT_LIKE = str(OwnProgram.model_fields["like"].default)
 # Usage has 2: a script can tell one from the other.
 RUN_FAILED = 1
 Names = tuple[str, ...]
@@ -74,6 +79,17 @@ host_rule_option = click.option(
     type=ShippedFile(),
     metavar="FILE",
     help="Run your own host rule (.py).",
+)
+program_option = click.option(
+    "--program",
+    type=ShippedFile(),
+    help="Run your own program (.p4, or BMv2 .json).",
+)
+like_option = click.option(
+    "--like",
+    type=click.Choice(LIKE),
+    metavar="POLICY",
+    help=f"Yours: whose groups and hosts it gets [{DEFAULT_LIKE}; a rule alone: host_pkt_ar].",
 )
 agent_packet_option = click.option(
     "--agent-packet",
@@ -212,6 +228,14 @@ def refuse_twice(settings: Sequence[str], given: Iterable[str]) -> None:
                         f"--{option.replace('_', '-')} and --set {key}: give one of them, as both"
                         f" set {own}"
                     )
+
+
+def refuse_unused_policies(settings: Sequence[str]) -> None:
+    """Raise UsageError where --set names policies, which the user's program or rule replaces."""
+    if any(setting.partition("=")[0].strip() == "policies" for setting in settings):
+        raise click.UsageError(
+            "yours runs in place of the experiment's policies: use --like and --policies"
+        )
 
 
 def experiment_options(command: Callable[..., None]) -> Callable[..., None]:

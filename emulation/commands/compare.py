@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from emulation.command_line import (
+    DEFAULT_LIKE,
     agent_packet_option,
     csv_option,
     experiment_options,
@@ -34,7 +35,7 @@ from emulation.commands.experiment_run import (
     run_experiment,
     virtually,
 )
-from emulation.commands.own_program import DEFAULT_LIKE, runs_of
+from emulation.commands.own_program import runs_of
 from emulation.errors import FailedRunError
 from emulation.mininet.kernel import refuse_if_unable
 from emulation.mininet.targets import SOFTSWITCH

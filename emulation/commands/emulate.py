@@ -10,12 +10,16 @@ from typing import get_args
 import click
 
 from emulation.command_line import (
+    DEMO,
     agent_packet_option,
     csv_option,
     experiment_options,
     host_rule_option,
     jobs_option,
+    like_option,
     one_line_errors,
+    program_option,
+    refuse_unused_policies,
     say_late,
     say_misfits,
     say_unread,
@@ -30,12 +34,10 @@ from emulation.commands.experiment_run import (
     virtually,
 )
 from emulation.commands.own_program import (
-    DEFAULT_LIKE,
     Runners,
     folder_suffixes,
     keep_beside,
     run_beside,
-    with_own,
 )
 from emulation.errors import EmulationError
 from emulation.mininet import limits
@@ -43,7 +45,7 @@ from emulation.mininet.targets import SOFTSWITCH, TARGETS
 from emulation.outcomes.folder import new_folder, writing
 from emulation.outcomes.switch_state import state_table
 from emulation.outcomes.tables import results_table
-from emulation.programs.own_program import Loaded, alone, program_of, runs_alone
+from emulation.programs.own_program import Loaded, alone, program_of, runs_alone, with_own
 from emulation.programs.switch_program import Compiler
 from emulation.shipped_file import ShippedFile
 from emulation.virtual import fabric as virtual_fabric
@@ -55,14 +57,11 @@ from fattree.experiment.own import LIKE
 from fattree.records.record import Record, flat, rare_legend, row
 from fattree.records.tables import terminal, write_csv
 from fattree.texts.experiment_file import agent_packet_settings, host_rule_settings, load_experiment
-from fattree.texts.shipped import EXPERIMENTS
 from hostagent.own_packet import scenario_packets
 from hostagent.own_rule import own_rule
 from ofan_p4.softswitch.pipeline import Engine
 from sim.cli import processors
 
-# What --program runs where no experiment is named.
-DEMO = EXPERIMENTS / "demo.toml"
 MININET = "mininet"
 UNHASHED = (
     "run.log has no hash of events (events_sha256) for runs of more than"
@@ -194,12 +193,8 @@ def refuse_contradictions(
             "which experiment? Name a file, or one that comes with Ofan: ofan emulate demo"
         )
 
-    if own is not None and any(
-        setting.partition("=")[0].strip() == "policies" for setting in settings
-    ):
-        raise click.UsageError(
-            "yours runs in place of the experiment's policies: use --like and --policies"
-        )
+    if own is not None:
+        refuse_unused_policies(settings)
 
 
 @click.command(epilog=EXAMPLES)
@@ -212,19 +207,10 @@ def refuse_contradictions(
     show_default=True,
     help="Where to run.",
 )
-@click.option(
-    "--program",
-    type=ShippedFile(),
-    help="Run your own program (.p4, or BMv2 .json).",
-)
+@program_option
 @host_rule_option
 @agent_packet_option
-@click.option(
-    "--like",
-    type=click.Choice(LIKE),
-    metavar="POLICY",
-    help=f"Yours: whose groups and hosts it gets [{DEFAULT_LIKE}; a rule alone: host_pkt_ar].",
-)
+@like_option
 @click.option(
     "--output",
     type=click.Path(path_type=Path, file_okay=False),

@@ -17,42 +17,13 @@ from emulation.commands.experiment_run import (
     Runner,
     run_experiment,
 )
-from emulation.errors import ProgramError
 from emulation.outcomes.outcome import Outcome
 from emulation.programs.own_program import Loaded, alone
 from emulation.programs.program_files import files_of
 from emulation.programs.switch_program import SwitchProgram
 from fattree.experiment.model import Experiment, OwnProgram, Scenario
 
-DEFAULT_LIKE = OwnProgram.model_fields["like"].default
 Runners = Callable[[SwitchProgram | None], Runner]
-
-
-def with_own(
-    experiment: Experiment, file: Path | None, like: str | None, rivals: tuple[str, ...]
-) -> Experiment:
-    """Return the experiment with the command line's program in place of its policies, and rivals.
-
-    Without a `file` on the command line, that of the experiment's `[program]` stays, and so does
-    its host rule; raises ProgramError without any of them.
-    """
-    if experiment.host_rule:
-        chosen = {"like": like} if like else {}
-        rule = experiment.host_rule.model_copy(update=chosen)
-        experiment = experiment.model_copy(update={"host_rule": rule})
-
-    if file is not None:
-        own = OwnProgram(file=str(file), like=like or DEFAULT_LIKE)
-        return experiment.model_copy(update={"program": own, "policies": rivals})
-
-    if experiment.program is None:
-        if like and not experiment.host_rule:
-            raise ProgramError("--like needs --program or --host-rule")
-
-        return experiment.model_copy(update={"policies": rivals or experiment.policies})
-
-    own = OwnProgram(file=experiment.program.file, like=like or experiment.program.like)
-    return experiment.model_copy(update={"program": own, "policies": rivals or experiment.policies})
 
 
 def folder_suffixes(experiment: Experiment, own: Loaded | None) -> Iterator[str]:

@@ -4,25 +4,35 @@ import asyncio
 import json
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 from rich.console import Console
 from rich.live import Live
 
-from emulation.command_line import BAD_INPUT, chosen, experiment_options, say_misfits
+from emulation.command_line import (
+    BAD_INPUT,
+    DEMO,
+    chosen,
+    experiment_options,
+    like_option,
+    program_option,
+    refuse_unused_policies,
+    say_misfits,
+)
 from emulation.held.client import ControlError
 from emulation.live.held_source import HeldSource
 from emulation.live.model import Snapshot
 from emulation.live.source import Source
 from emulation.live.terminal import Terminal, summary_of
 from emulation.live.virtual_source import VirtualSource, default_speed
-from emulation.programs.own_program import Loaded, alone, program_of
+from emulation.programs.own_program import Loaded, program_of, runs_alone, with_own
 from emulation.shipped_file import ShippedFile
 from emulation.virtual.size import refuse_too_large
-from fattree.experiment.model import Scenario
+from fattree.experiment.model import Experiment, Scenario
 from fattree.records.tables import width_of_stdout
 from fattree.texts.experiment_file import load_experiment
 from fattree.texts.explanations import located
@@ -43,6 +53,7 @@ Examples:
   ofan watch demo_failure --policies ofan --speed 1e-6
   ofan watch demo_failure --policies ofan --once --at-us 9
   ofan watch ring --json | jq .progress
+  ofan watch --program two_choices.p4 --policies jsq
   sudo $(which ofan) watch          the held Mininet network
 """
 SERVE_EXAMPLES = """
@@ -50,12 +61,65 @@ SERVE_EXAMPLES = """
 Examples:
   ofan serve demo_failure
   ofan serve demo --policies ofan --k 8 --port 8000
+  ofan serve demo_failure --program two_choices.p4
   sudo $(which ofan) serve          the held Mininet network
 """
 
 
+def _scenarios(experiment: Experiment, own: Loaded | None) -> list[Scenario]:
+    """Return the runs of an experiment's first seed, those of the user's program in front."""
+    first = experiment.model_copy(update={"seeds": 1})
+    ours = list((first.without_rule() if own else first).scenarios())
+    say_misfits(ours)
+
+    return [*(runs_alone(first, own) if own else ()), *ours]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the command line names: an experiment, or nothing (the held network)."""
+
+    file: Path | None
+    settings: tuple[str, ...]
+    policies: tuple[str, ...]
+    program: Path | None
+    like: str | None
+    speed: float | None
+
+    @property
+    def experiment(self) -> Path | None:
+        """Return the experiment's file: by default the demo's where there is a program."""
+        return self.file or (DEMO if self.program else None)
+
+    def sources(self, seconds: float) -> Iterator[Source]:
+        """Yield what to look at: the held network, or one run after the other."""
+        if self.experiment is None:
+            if self.settings or self.policies or self.like or self.speed:
+                raise click.UsageError(
+                    "keys, --like and --speed need an experiment file: a held network runs in"
+                    " real time"
+                )
+
+            yield HeldSource()
+            return
+
+        if self.program:
+            refuse_unused_policies(self.settings)
+
+        settings = (*chosen(self.policies), *self.settings)
+        read = load_experiment(self.experiment, settings, takes_program=True)
+        experiment = with_own(read, self.program, self.like, self.policies)
+        own = program_of(experiment)
+        scenarios = _scenarios(experiment, own)
+        refuse_too_large(scenarios[0], advice="")
+
+        for scenario in scenarios:
+            speed = self.speed or default_speed(scenario, seconds)
+            yield VirtualSource(scenario, speed, own)
+
+
 @contextmanager
-def _ended_in_one_line(file: Path | None, settings: Sequence[str]) -> Iterator[None]:
+def _ended_in_one_line(wanted: Wanted) -> Iterator[None]:
     """Turn what is wrong into a click error, with its place in the experiment's file.
 
     SIGTERM ends like Ctrl-C, so that the terminal is left as it was.
@@ -68,41 +132,11 @@ def _ended_in_one_line(file: Path | None, settings: Sequence[str]) -> Iterator[N
             f"{error}; or name an experiment to replay in virtual time"
         ) from None
     except BAD_INPUT as error:
-        message = located(str(error), file, settings) if file else str(error)
+        file = wanted.experiment
+        message = located(str(error), file, wanted.settings) if file else str(error)
         raise click.ClickException(message) from None
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _scenarios(file: Path, settings: tuple[str, ...]) -> tuple[list[Scenario], Loaded | None]:
-    """Return the runs of an experiment's first seed, and its program of the user's, if any."""
-    experiment = load_experiment(file, settings, takes_program=True)
-    own = program_of(experiment)
-    first = (alone(experiment, own) if own else experiment).model_copy(update={"seeds": 1})
-
-    scenarios = list(first.scenarios())
-    say_misfits(() if own else scenarios)
-    return scenarios, own
-
-
-def _sources(
-    file: Path | None, settings: tuple[str, ...], speed: float | None, seconds: float
-) -> Iterator[Source]:
-    """Yield what to look at: the held network, or one run after the other."""
-    if file is None:
-        if settings or speed:
-            raise click.UsageError(
-                "keys and --speed need an experiment file: a held network runs in real time"
-            )
-
-        yield HeldSource()
-        return
-
-    scenarios, own = _scenarios(file, settings)
-    refuse_too_large(scenarios[0], advice="")
-    policies = tuple(scenario.policy for scenario in scenarios) if own else ()
-    for scenario in scenarios:
-        yield VirtualSource(scenario, speed or default_speed(scenario, seconds), policies, own)
 
 
 def _is_over(snapshot: Snapshot) -> bool:
@@ -172,6 +206,8 @@ def _print_once(source: Source, at_us: float | None, as_json: bool) -> None:
 @click.command(epilog=WATCH_EXAMPLES)
 @click.argument("file", type=ShippedFile(), required=False)
 @experiment_options
+@program_option
+@like_option
 @click.option(
     "--speed",
     type=Finite(0, min_open=True),
@@ -191,6 +227,8 @@ def watch(
     file: Path | None,
     policies: tuple[str, ...],
     settings: tuple[str, ...],
+    program: Path | None,
+    like: str | None,
     speed: float | None,
     once: bool,
     at_us: float | None,
@@ -201,8 +239,9 @@ def watch(
         raise click.UsageError("--at-us needs --once")
 
     console = Console()
-    with _ended_in_one_line(file, settings), suppress(KeyboardInterrupt):
-        for source in _sources(file, (*chosen(policies), *settings), speed, WATCH_SECONDS):
+    wanted = Wanted(file, settings, policies, program, like, speed)
+    with _ended_in_one_line(wanted), suppress(KeyboardInterrupt):
+        for source in wanted.sources(WATCH_SECONDS):
             if once:
                 _print_once(source, at_us, as_json)
             elif as_json or not console.is_terminal:
@@ -228,6 +267,8 @@ def _write_frames(source: Source, as_json: bool) -> None:
 @click.command(epilog=SERVE_EXAMPLES)
 @click.argument("file", type=ShippedFile(), required=False)
 @experiment_options
+@program_option
+@like_option
 @click.option(
     "--speed",
     type=Finite(0, min_open=True),
@@ -240,6 +281,8 @@ def serve(
     file: Path | None,
     policies: tuple[str, ...],
     settings: tuple[str, ...],
+    program: Path | None,
+    like: str | None,
     speed: float | None,
     port: int,
 ) -> None:
@@ -252,9 +295,10 @@ def serve(
     # Tornado and its page are needed by nobody who only watches.
     from emulation.live import web
 
-    with _ended_in_one_line(file, settings), suppress(KeyboardInterrupt):
+    wanted = Wanted(file, settings, policies, program, like, speed)
+    with _ended_in_one_line(wanted), suppress(KeyboardInterrupt):
         # The first load balancer's run; the page can start the others.
-        source = next(_sources(file, (*chosen(policies), *settings), speed, SERVE_SECONDS))
+        source = next(wanted.sources(SERVE_SECONDS))
         ended = asyncio.run(web.serve(source, port, _tell))
         raise click.ClickException(ended or "the source has ended")
 

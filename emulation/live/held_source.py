@@ -52,7 +52,7 @@ class HeldSource:
     def _watch(self, scenario: dict[str, Any]) -> None:
         self._scenario = scenario
         self.scenario = Scenario.model_validate(scenario)
-        self.policies: tuple[str, ...] = (self.scenario.policy,)
+        self.policies = {self.scenario.balancer: self.scenario.balancer_label}
         self._flows = traffic.flows(self.scenario)
         window_ps = max(WINDOW_SECONDS * PS_PER_SECOND, LEAST_PACKETS * self.scenario.slot_ps)
         self._observer = Observer(self.scenario, round(window_ps))
@@ -74,7 +74,7 @@ class HeldSource:
         return Header(
             name=scenario.name,
             network=f"mininet ({state.switch})",
-            policy=scenario.policy,
+            policy=scenario.balancer,
             label=scenario.balancer_label,
             seed=scenario.seed,
             tree=scenario.tree,
@@ -117,7 +117,7 @@ class HeldSource:
         """Run the collective once more; a held network has one load balancer."""
         if policy not in self.policies:
             raise LiveError(
-                f"this network runs {self.scenario.policy}; hold another one for {policy}"
+                f"this network runs {self.scenario.balancer}; hold another one for {policy}"
             )
 
         self._ask(StartTraffic())

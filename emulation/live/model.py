@@ -117,9 +117,11 @@ class PhaseView:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What runs: `state` is idle, running or complete; `speed` virtual seconds a second.
+    """What runs: `state` is idle, running, paused or complete; `policy` one of those to start.
 
-    A speed of None is real time; `converges` tells whether routes follow changes at all.
+    `speed` are virtual seconds a second, `factor` times the first ones; None is real time. What a
+    machine that cannot keep up with it makes instead is `reached`. `converges` tells whether routes
+    follow changes at all.
     """
 
     name: str
@@ -131,6 +133,8 @@ class Header:
     state: str
     note: str = ""
     speed: float | None = None
+    factor: float = 1
+    reached: float | None = None
     paused: bool = False
     converges: bool = True
 

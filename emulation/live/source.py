@@ -1,5 +1,6 @@
 """Where snapshots come from and commands go: a run in virtual time, or a held network."""
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from emulation.errors import EmulationError
@@ -19,8 +20,8 @@ class Source(Protocol):
         """Return what runs."""
 
     @property
-    def policies(self) -> tuple[str, ...]:
-        """Return the load balancers that `start` takes."""
+    def policies(self) -> Mapping[str, str]:
+        """Return the load balancers that `start` takes, with their names for people."""
 
     def poll(self) -> Snapshot:
         """Let time pass up to now, and return what there is to see.

@@ -45,7 +45,7 @@ def duration(time_ps: int | None, digits: str = ".2f") -> str:
         if time_ps is not None and abs(time_ps) >= size:
             return f"{time_ps / size:{digits}} {unit}"
 
-    return "–" if time_ps is None else "0" if time_ps == 0 else f"{time_ps} ps"
+    return "–" if time_ps is None else "0 s" if time_ps == 0 else f"{time_ps} ps"
 
 
 def _block(load: float) -> tuple[str, str]:
@@ -159,8 +159,16 @@ def header_of(snapshot: Snapshot) -> RenderableType:
 
 
 def _what(header: Header) -> str:
-    pace = "Mininet" if header.speed is None else f"{header.speed:.2g} virtual seconds a second"
-    return f"{header.name}, {header.tree.label}, seed {header.seed}, {pace}"
+    return f"{header.name}, {header.tree.label}, seed {header.seed}, {_pace(header)}"
+
+
+def _pace(header: Header) -> str:
+    if header.speed is None:
+        return "Mininet"
+
+    pace = f"{header.speed:.2g} virtual seconds a second"
+    slower = "" if header.reached is None else f" (this machine reaches {header.reached:.2g})"
+    return pace + slower
 
 
 class Titled(NamedTuple):

@@ -44,6 +44,10 @@ BUDGET_SECONDS = 0.06
 EVENTS_AT_ONCE = 200
 SLICES_OF_A_WINDOW = 2
 FACTORS = (0.01, 100.0)
+# How much one poll says of the speed that is reached, and from which share of the asked one on a
+# machine keeps up.
+NEWS = 0.1
+KEPT_UP = 0.85
 Clock = Callable[[], float]
 
 
@@ -51,10 +55,16 @@ class Pace:
     """Virtual time against a clock's: `speed` virtual seconds a second, from where it was set."""
 
     def __init__(self, speed: float, clock: Clock) -> None:
-        self.speed = speed
-        self.is_paused = False
         self._clock = clock
-        self.set_now(0)
+        self.begin(0, speed)
+
+    def begin(self, now_ps: int, speed: float, is_paused: bool = False) -> None:
+        """Go at a speed from a virtual time on, or stand there."""
+        self.speed = speed
+        self.is_paused = is_paused
+        self.set_now(now_ps)
+        self._seen = (self._origin_s, now_ps)
+        self._kept = 1.0
 
     def set_now(self, now_ps: int) -> None:
         """Go on from a virtual time."""
@@ -63,12 +73,28 @@ class Pace:
 
     def target_ps(self) -> int:
         """Return the virtual time that should have been reached now."""
+        self._asked_s = self._clock()
         if self.is_paused:
             return self._origin_ps
 
         return self._origin_ps + round(
-            (self._clock() - self._origin_s) * self.speed * PS_PER_SECOND
+            (self._asked_s - self._origin_s) * self.speed * PS_PER_SECOND
         )
+
+    def heed(self, now_ps: int) -> None:
+        """Take the virtual time that has come of the last target."""
+        seen_s, seen_ps = self._seen
+        asked_ps = (self._asked_s - seen_s) * self.speed * PS_PER_SECOND
+        if asked_ps > 0:
+            # One late poll among many is no news.
+            self._kept += NEWS * ((now_ps - seen_ps) / asked_ps - self._kept)
+
+        self._seen = (self._asked_s, now_ps)
+
+    @property
+    def reached(self) -> float | None:
+        """Return the speed that was lately reached where it is less than what is asked for."""
+        return self.speed * self._kept if self._kept < KEPT_UP else None
 
 
 def default_speed(scenario: Scenario, seconds: float = DEMO_SECONDS) -> float:
@@ -92,13 +118,15 @@ class VirtualSource:
         self,
         scenario: Scenario,
         speed: float | None = None,
-        policies: tuple[str, ...] = (),
         own: Loaded | None = None,
         clock: Clock = time.monotonic,
     ) -> None:
-        self.policies = policies or (tuple(POLICIES) if own is None else (scenario.policy,))
+        # What is the user's has its files' names, which no load balancer of ours has.
+        ours = {slug: policy.label for slug, policy in POLICIES.items()}
+        self.policies = {scenario.balancer: scenario.balancer_label} | ours
         self.pace = Pace(speed or default_speed(scenario), clock)
-        self._base_speed = self.pace.speed
+        self._first = scenario
+        self._base_speed, self._factor = self.pace.speed, 1.0
         self._own = own
         self._clock = clock
         self._clicked: set[int] = set()
@@ -108,7 +136,8 @@ class VirtualSource:
     def _begin(self, scenario: Scenario) -> None:
         self.scenario = scenario
         self._flows = traffic.flows(scenario)
-        self._fabric = VirtualFabric(scenario, self._own.program if self._own else None)
+        own = self._own if scenario.program else None
+        self._fabric = VirtualFabric(scenario, own.program if own else None)
         self._network = self._fabric.network
         self._failed: frozenset[int] = frozenset()
         self._slow: Slow = NOT_SLOW
@@ -128,7 +157,7 @@ class VirtualSource:
         if self._clicked or self._clicked_slow:
             self._change_from_the_start()
 
-        self.pace.set_now(0)
+        self.pace.begin(0, self.pace.speed)
 
     def _follow_file(self, change: failures.LinkChange) -> None:
         """Let an event of the file hold whatever was clicked before: the last word counts."""
@@ -167,6 +196,7 @@ class VirtualSource:
                 self.pace.set_now(self._fabric.clock.now_ps)
                 break
 
+        self.pace.heed(self._fabric.clock.now_ps)
         return self.snapshot()
 
     def replay(self, until_ps: int | None = None) -> Iterator[Snapshot]:
@@ -216,18 +246,20 @@ class VirtualSource:
 
     def _header(self) -> Header:
         scenario = self.scenario
-        label = self._own.path.name if self._own else scenario.balancer_label
-        state = "running" if self._network.hosts.unfinished else "complete"
+        going = "paused" if self.pace.is_paused else "running"
+        state = going if self._network.hosts.unfinished else "complete"
 
         return Header(
             name=scenario.name,
             network="virtual",
-            policy=scenario.policy,
-            label=label,
+            policy=scenario.balancer,
+            label=scenario.balancer_label,
             seed=scenario.seed,
             tree=scenario.tree,
             state=state,
             speed=self.pace.speed,
+            factor=self._factor,
+            reached=self.pace.reached if state == "running" else None,
             paused=self.pace.is_paused,
             converges=self._converges,
         )
@@ -293,11 +325,13 @@ class VirtualSource:
         self._clicked_slow = after(self._clicked_slow, (slow,))
 
     def start(self, policy: str) -> None:
-        """Begin again at time 0."""
+        """Begin again at time 0, and go."""
         if policy not in self.policies:
             raise LiveError(f"no load balancer {policy!r}; choose from {', '.join(self.policies)}")
 
-        self._begin(self.scenario.model_copy(update={"policy": policy}))
+        ours = {"policy": policy, "program": None, "host_rule": None}
+        is_first = policy == self._first.balancer
+        self._begin(self._first if is_first else self._first.model_copy(update=ours))
 
     def set_pace(self, factor: float, paused: bool) -> None:
         """Make the speed a multiple of the first one; stop or go on."""
@@ -307,6 +341,5 @@ class VirtualSource:
                 f"not {factor:g}"
             )
 
-        self.pace.set_now(self._fabric.clock.now_ps)
-        self.pace.speed = self._base_speed * factor
-        self.pace.is_paused = paused
+        self._factor = factor
+        self.pace.begin(self._fabric.clock.now_ps, self._base_speed * factor, paused)

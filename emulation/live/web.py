@@ -33,7 +33,6 @@ from emulation.live.reception import Reception
 from emulation.live.source import Source
 from fattree.errors import FabricError
 from fattree.experiment.failures import LEAST_SHARE
-from fattree.policies import POLICIES
 from fattree.routes.slow_links import FULL, at_rate
 
 LOOPBACK = "127.0.0.1"
@@ -93,7 +92,8 @@ class RateOrder(Order):
 class StartOrder(Order):
     """Run the collective with a load balancer."""
 
-    policy: str = Field(max_length=60)
+    # A file of the user's may be meant, whose name can be longer than those of ours.
+    policy: str = Field(max_length=255)
 
 
 class PaceOrder(Order):
@@ -208,9 +208,8 @@ class Layout(Door):
     def get(self) -> None:
         """Send it."""
         source = self.hub.source
-        policies = [(slug, POLICIES[slug].label) for slug in source.policies]
-        tree = source.scenario.tree
-        self.finish({"policies": policies, **picture(tree)})
+        policies = list(source.policies.items())
+        self.finish({"policies": policies, **picture(source.scenario.tree)})
 
 
 class Events(Door):
@@ -311,7 +310,7 @@ class StartCommand(Command):
     async def obey(self, order: StartOrder) -> str:
         """Start it, again."""
         await self.hub.call(self.hub.source.start, order.policy)
-        return f"{POLICIES[order.policy].label} has started"
+        return f"{self.hub.source.policies[order.policy]} has started"
 
 
 class PaceCommand(Command):

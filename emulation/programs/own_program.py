@@ -68,6 +68,33 @@ def own_program(
     return Loaded(path, program, wanted.like)
 
 
+def with_own(
+    experiment: Experiment, file: Path | None, like: str | None, rivals: tuple[str, ...]
+) -> Experiment:
+    """Return the experiment with the command line's program in place of its policies, and rivals.
+
+    Without a `file` on the command line, that of the experiment's `[program]` stays, and so does
+    its host rule; raises ProgramError without any of them.
+    """
+    if experiment.host_rule:
+        chosen = {"like": like} if like else {}
+        rule = experiment.host_rule.model_copy(update=chosen)
+        experiment = experiment.model_copy(update={"host_rule": rule})
+
+    if file is not None:
+        own = OwnProgram(file=str(file)) if like is None else OwnProgram(file=str(file), like=like)
+        return experiment.model_copy(update={"program": own, "policies": rivals})
+
+    if experiment.program is None:
+        if like and not experiment.host_rule:
+            raise ProgramError("--like needs --program or --host-rule")
+
+        return experiment.model_copy(update={"policies": rivals or experiment.policies})
+
+    own = OwnProgram(file=experiment.program.file, like=like or experiment.program.like)
+    return experiment.model_copy(update={"program": own, "policies": rivals or experiment.policies})
+
+
 def program_of(experiment: Experiment) -> Loaded | None:
     """Return an experiment's program of the user's, ready to run, if it has one."""
     if experiment.program is None:

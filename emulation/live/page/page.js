@@ -26,7 +26,7 @@ function duration(ps) {
   if (ps === null || ps === undefined) return "–";
   const units = [[1e12, "s"], [1e9, "ms"], [1e6, "µs"], [1e3, "ns"]];
   for (const [size, unit] of units) if (Math.abs(ps) >= size) return `${(ps / size).toFixed(ps / size >= 100 ? 1 : 2)} ${unit}`;
-  return ps === 0 ? "0" : `${ps} ps`;
+  return ps === 0 ? "0 s" : `${ps} ps`;
 }
 
 const percent = (share) => `${Math.round(100 * share)} %`;
@@ -76,19 +76,19 @@ function strand(from, to, side) {
 // Parallel links lie side by side, with twice the room between two that a link's strands have.
 const member = (link, from, to, gap) => beside(from, to, link.aside * 6 * gap);
 
-function drawLink(group, link, index) {
-  const gap = Math.min(3, 10 / layout.k);
-  const [from, to] = member(link, layout.switches[link.lower], layout.switches[link.upper], gap);
+// Crosses lie above all links, and not at their middles, where those of a pod cross each other.
+function crossAt(from, to) {
+  const x = from.x + (to.x - from.x) / 3, y = from.y + (to.y - from.y) / 3;
+  return `M${x - 6} ${y - 6}l12 12m0-12l-12 12`;
+}
+
+function drawLink(group, crosses, link, index) {
   const node = make("g", { class: link.is_parallel ? "link parallel" : "link", role: "button", tabindex: index === 0 ? "0" : "-1", "data-link": link.name }, group);
-  const middle = { x: (from.x + to.x) / 2, y: (from.y + to.y) / 2 };
-  make("path", { class: "hit", d: strand(from, to, 0) }, node);
-  const up = make("path", { class: "strand", d: strand(from, to, gap) }, node);
-  const down = make("path", { class: "strand second", d: strand(from, to, -gap) }, node);
-  const title = make("title", {}, node);
-  make("path", { class: "cross", d: `M${middle.x - 6} ${middle.y - 6}l12 12m0-12l-12 12` }, node);
+  const [ring, hit, up, down] = ["ring", "hit", "strand", "strand second"].map((name) => make("path", { class: name }, node));
+  const title = make("title", {}, node), cross = make("path", { class: "cross" }, crosses);
   node.addEventListener("click", () => { focusLink(index); toggle(index); });
   node.addEventListener("keydown", (event) => onKey(event, index));
-  links.push({ node, up, down, title });
+  links.push({ node, ring, hit, up, down, title, cross });
 }
 
 function focusLink(index) {
@@ -124,7 +124,7 @@ function drawSwitch(group, place) {
 function drawTree() {
   const tree = $("tree");
   tree.setAttribute("viewBox", `0 0 ${layout.width} ${layout.height}`);
-  const group = { drops: make("g", {}, tree), links: make("g", {}, tree), nodes: make("g", {}, tree) };
+  const group = { drops: make("g", {}, tree), links: make("g", {}, tree), crosses: make("g", {}, tree), nodes: make("g", {}, tree) };
   for (const row of layout.rows) make("text", { class: "row", x: 0, y: row.y }, group.nodes).textContent = row.name;
   layout.hosts.forEach((host, index) => {
     const edge = layout.switches[Math.floor(index / layout.hosts_per_edge)];
@@ -135,7 +135,7 @@ function drawTree() {
     make("title", {}, node).textContent = host.name;
     node.dataset.name = host.name;
   });
-  layout.links.forEach((link, index) => drawLink(group.links, link, index));
+  layout.links.forEach((link, index) => drawLink(group.links, group.crosses, link, index));
   for (const place of layout.switches) drawSwitch(group.nodes, place);
   make("rect", { rx: 6 }, make("g", { class: "node band folded" }, group.nodes));
 }
@@ -143,11 +143,12 @@ function drawTree() {
 function drawTable() {
   layout.links.forEach((link, index) => {
     const row = document.createElement("tr"), cells = Array.from({ length: 7 }, () => row.insertCell());
-    const button = html("button", ""), pace = html("button", "");
+    const button = html("button", ""), pace = html("button", ""), buttons = html("span");
     button.type = pace.type = "button";
     button.addEventListener("click", () => toggle(index));
     pace.addEventListener("click", () => slow(index));
-    cells[0].append(button, " ", pace, ` ${link.name}`);
+    buttons.append(button, " ", pace);
+    cells[0].append(buttons, " ", html("span", link.name));
     $("rows").append(row);
     rows.push({ row, button, pace, cells });
   });
@@ -182,13 +183,14 @@ function fold() {
   $("scroll").hidden = folding && openPod === null;
   [...$("pods").children].forEach((button, pod) => button.setAttribute("aria-expanded", String(folding && pod === openPod)));
   const shown = (name) => { const pod = podOf(name); return !folding || pod === null || pod === openPod; };
-  layout.links.forEach((link, index) => links[index].node.classList.toggle("folded", !shown(link.name)));
+  layout.links.forEach((link, index) => { for (const part of [links[index].node, links[index].cross]) part.classList.toggle("folded", !shown(link.name)); });
   tree.querySelectorAll(".node, .drop").forEach((node) => node.classList.toggle("folded", !shown(node.dataset.name || "")));
   tree.querySelector(".band").classList.toggle("folded", !folding);
   tree.querySelectorAll(".core").forEach((node) => node.classList.toggle("folded", folding));
   tree.classList.toggle("narrow", folding);
   tree.setAttribute("viewBox", folding && openPod !== null ? podBox() : `0 0 ${layout.width} ${layout.height}`);
-  if (folding && openPod !== null) gather(); else { scatter(); setRows(0); }
+  scatter();
+  if (folding && openPod !== null) gather(); else setRows(0);
 }
 
 // The pod's own box; links to cores end on the band above it.
@@ -219,11 +221,9 @@ function scatter() {
 
 function move(index, lower, upper, gap) {
   const [from, to] = member(layout.links[index], lower, upper, gap);
-  const { node, up, down } = links[index], middle = { x: (from.x + to.x) / 2, y: (from.y + to.y) / 2 };
-  node.querySelector(".hit").setAttribute("d", strand(from, to, 0));
-  up.setAttribute("d", strand(from, to, gap));
-  down.setAttribute("d", strand(from, to, -gap));
-  node.querySelector(".cross").setAttribute("d", `M${middle.x - 6} ${middle.y - 6}l12 12m0-12l-12 12`);
+  const { ring, hit, up, down, cross } = links[index];
+  for (const [path, side] of [[ring, 0], [hit, 0], [up, gap], [down, -gap]]) path.setAttribute("d", strand(from, to, side));
+  cross.setAttribute("d", crossAt(from, to));
 }
 
 function updatePods() {
@@ -231,7 +231,7 @@ function updatePods() {
   latest.links.forEach(([isUp, up, down], index) => {
     const pod = loads[podOf(layout.links[index].name)];
     if (!pod) return;
-    pod.sum += up + down; pod.count += 2; pod.failed += isUp ? 0 : 1;
+    pod.sum += isUp ? up + down : 0; pod.count += 2; pod.failed += isUp ? 0 : 1;
   });
   [...$("pods").children].forEach((button, pod) => {
     const { sum, count, failed } = loads[pod], [, bar, words] = button.children;
@@ -255,19 +255,21 @@ function drawTiers() {
 
 function drawControls() {
   for (const [slug, label] of layout.policies) $("policy").append(new Option(label, slug));
+  $("policy").addEventListener("change", () => { say(isChosen() ? "" : `“Start again” runs it with ${$("policy").selectedOptions[0].text}`); updateControls(); });
   $("start").addEventListener("click", () => send("start", { policy: $("policy").value }));
   $("pause").addEventListener("click", () => setPace(!latest.paused));
   $("speed").addEventListener("change", () => setPace(latest.paused));
 }
 
+const isChosen = () => $("policy").value === latest.policy;
 const setPace = (paused) => send("pace", { factor: Number($("speed").value), paused });
 
 // Updating, with every snapshot
 
 function updateLinks() {
   latest.links.forEach(([isUp, up, down, queueUp, queueDown, lost, rate], index) => {
-    const { node, up: first, down: second, title } = links[index], name = layout.links[index].name;
-    node.classList.toggle("down", !isUp);
+    const { node, up: first, down: second, title, cross } = links[index], name = layout.links[index].name;
+    for (const part of [node, cross]) part.classList.toggle("down", !isUp);
     node.classList.toggle("slow", isUp && rate < 1);
     node.dataset.load = Math.max(up, down);
     for (const [path, load, className] of [[first, up, "strand"], [second, down, "strand second"]]) {
@@ -290,7 +292,7 @@ function updateRow([isUp, up, down, queueUp, queueDown, lost, rate], index) {
   button.setAttribute("aria-label", `${isUp ? "fail" : "mend"} ${layout.links[index].name}`);
   pace.textContent = rate < 1 ? "restore" : "slow";
   pace.setAttribute("aria-label", rate < 1 ? `give ${layout.links[index].name} its rate back` : `let ${layout.links[index].name} run at ${percent(SLOW)} of its rate`);
-  [!isUp ? "failed" : rate < 1 ? `at ${percent(rate)}` : "up", percent(up), percent(down), packets(queueUp), packets(queueDown), lost].forEach((text, column) => { cells[column + 1].textContent = text; });
+  [!isUp ? "failed" : rate < 1 ? `at ${percent(rate)}` : "up", ...[up, down].map((load) => (isUp ? Math.round(100 * load) : "–")), packets(queueUp), packets(queueDown), lost].forEach((text, column) => { cells[column + 1].textContent = text; });
 }
 
 function remember(point) {
@@ -372,17 +374,25 @@ function updateNumbers() {
   $("dropped").textContent = run.dropped;
   $("lost").textContent = run.lost_to_failure;
   $("bar").value = run.progress;
+}
+
+function updateControls() {
+  const run = latest;
   $("pacing").hidden = run.speed === null;
   $("pause").textContent = run.paused ? "Go on" : "Pause";
-  $("pause").setAttribute("aria-pressed", String(run.paused));
+  $("pause").classList.toggle("next", run.paused);
+  $("start").classList.toggle("next", !isChosen());
+  $("speed").title = `${duration(run.speed * 1e12)} of virtual time a second`;
+  $("strain").textContent = run.reached === null ? "" : `this machine cannot keep up: ${duration(run.reached * 1e12)} a second, not ${duration(run.speed * 1e12)}`;
 }
 
 function show(snapshot) {
-  const isOther = latest && latest.policy !== snapshot.policy;
-  if (!latest || isOther) $("policy").value = snapshot.policy;
+  // What another viewer has chosen is shown here too.
+  if (latest?.policy !== snapshot.policy) $("policy").value = snapshot.policy;
+  if (latest?.factor !== snapshot.factor) $("speed").value = snapshot.factor;
   latest = snapshot;
   remember([snapshot.time_ps, snapshot.tiers.map((tier) => tier.queue)]);
-  for (const update of [updateNumbers, updateLinks, updateTiers, updatePhases, updateChanges]) update();
+  for (const update of [updateNumbers, updateControls, updateLinks, updateTiers, updatePhases, updateChanges]) update();
 }
 
 async function begin() {

@@ -17,7 +17,7 @@ SCENARIO = Scenario(fabric=Fabric(k=4), collective=Collective(message_bytes=16 *
 class Gone:
     """A held network that has ended."""
 
-    scenario, policies = SCENARIO, ("ofan",)
+    scenario, policies = SCENARIO, {"ofan": "Ofan"}
 
     def poll(self) -> Any:
         raise ControlError("the emulation ended before it answered")

@@ -22,9 +22,10 @@ RUN = Scenario(
 SECONDS = 60
 RED = r"rgb\(209, 61, 10\)"
 BLUES = (
-    r"rgb\((211, 218, 227|179, 199, 223|140, 176, 217|100, 151, 207"
-    r"|63, 124, 191|36, 97, 166|18, 71, 133|6, 43, 92)\)"
+    r"rgb\((138, 147, 159|109, 133, 164|82, 118, 166|55, 103, 164"
+    r"|27, 88, 158|6, 73, 142|0, 59, 122|1, 47, 97)\)"
 )
+DARK = {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
 
 
 class Page:
@@ -57,6 +58,18 @@ class Page:
         actions.w3c_actions.pointer_action.move_to_location(*place)  # type: ignore[no-untyped-call]
         actions.w3c_actions.pointer_action.click()
         actions.perform()
+
+    def resize(self, width: int, is_phone: bool = False) -> None:
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": is_phone}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        self.wait(f"innerWidth === {width}")
+
+    def fail(self, *links: str) -> None:
+        """Fail links as a click does, wherever the picture has them."""
+        for link in links:
+            find = f"document.querySelector('[data-link=\"{link}\"]')"
+            self.driver.execute_script(f"{find}.dispatchEvent(new MouseEvent('click'))")
+            self.wait(f"{find}.classList.contains('down')")
 
     def load(self, *links: str) -> float:
         return sum(
@@ -131,23 +144,105 @@ def test_everything_can_be_done_with_the_keyboard(page: Page) -> None:
 def test_a_run_can_be_paused_and_begun_again_with_another_load_balancer(page: Page) -> None:
     page.driver.find_element("id", "pause").click()
     page.wait("latest.paused")
+    assert page.run("[$('state').textContent, $('pause').className]") == ["paused", "next"]
     stood = page.run("latest.time_ps")
     page.wait("document.querySelector('#pause').textContent === 'Go on'")
     assert page.run("latest.time_ps") == stood
-    page.driver.find_element("id", "pause").click()
-    page.driver.execute_script("document.querySelector('#policy').value = 'flow'")
+    page.driver.execute_script(
+        "$('policy').value = 'flow'; $('policy').dispatchEvent(new Event('change'))"
+    )
+    said = "[$('message').textContent, $('start').className]"
+    assert page.run(said) == ["“Start again” runs it with Flow", "next"]
+    # Whoever starts again wants to see a run, and not one that stands.
     page.driver.find_element("id", "start").click()
-    page.wait("latest.policy === 'flow' && latest.state === 'running'")
+    page.wait("latest.policy === 'flow' && latest.state === 'running' && latest.time_ps > 1e5")
+    page.wait("$('start').className === ''")
+
+
+def test_who_opens_a_run_sees_its_pause_and_its_speed(page: Page) -> None:
+    page.run("send('pace', { factor: 0.25, paused: true })")
+    page.wait("latest.paused")
+    page.driver.get(page.served.url)
+    page.wait("latest !== null")
+    assert page.run("[$('state').textContent, $('pause').textContent, $('speed').value]") == [
+        "paused",
+        "Go on",
+        "0.25",
+    ]
+
+
+def test_a_machine_that_cannot_keep_up_is_told(page: Page) -> None:
+    assert page.run("$('strain').textContent") == ""
+    page.run("send('pace', { factor: 100, paused: false })")
+    page.wait("$('strain').textContent.startsWith('this machine cannot keep up: ')")
+    page.wait("latest.state === 'complete' && $('strain').textContent === ''")
+
+
+def test_the_cross_of_a_failed_link_lies_above_all_others(page: Page) -> None:
+    page.fail("edge2_0-agg2_1", "edge2_1-agg2_0", "agg0_0-core0_1")
+    # What lies above it takes the mouse, if crosses are let to.
+    page.driver.execute_script(
+        "document.querySelectorAll('.cross').forEach((cross) => {"
+        " cross.style.pointerEvents = 'stroke'; })"
+    )
+    on_top = page.run(
+        "[...document.querySelectorAll('#tree .cross.down')].map((cross) => {"
+        " cross.scrollIntoView({ block: 'center' });"
+        " const box = cross.getBoundingClientRect();"
+        " return document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2)"
+        " === cross; })"
+    )
+    assert on_top == [True] * 3
+    places = page.run(
+        "[...document.querySelectorAll('#tree .cross.down')].map(c => c.getBoundingClientRect().x)"
+    )
+    assert len(set(map(round, places))) == 3
+
+
+def test_the_chosen_link_has_a_ring_on_both_sides_of_its_strands(page: Page) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    page.driver.execute_script("document.querySelector('.link').focus()")
+    page.driver.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
+    style = "getComputedStyle(document.activeElement.querySelector('.{}'))"
+    ring, hit = (
+        page.run(f"[{style.format(name)}.stroke, parseFloat({style.format(name)}.strokeWidth)]")
+        for name in ("ring", "hit")
+    )
+    assert (ring[0], hit[0]) == ("rgb(184, 71, 15)", "rgb(255, 255, 255)")
+    assert (ring[1] - hit[1]) / 2 >= 3
+
+
+@pytest.mark.parametrize("width", [400, 1280, 1920])
+def test_long_numbers_stay_in_their_column(page: Page, width: int) -> None:
+    page.resize(width, is_phone=width < 600)
+    ends = page.run(
+        "(() => { latest.tiers.forEach((tier) => { tier.queue = tier.longest_queue = 12345.6; });"
+        " updateTiers(); const own = $('tiers').getBoundingClientRect();"
+        " return [...document.querySelectorAll('.tier output')].map((each) => {"
+        " const range = document.createRange(); range.selectNodeContents(each);"
+        " const box = range.getBoundingClientRect();"
+        " return [box.left - each.getBoundingClientRect().left, own.right - box.right]; }); })()"
+    )
+    assert len(ends) == 5
+    assert all(left >= -0.5 and right >= -0.5 for left, right in ends)
+
+
+def test_the_table_fits_a_telephone_and_says_nothing_of_a_failed_links_load(page: Page) -> None:
+    page.fail(LINK)
+    page.resize(400, is_phone=True)
+    page.run("$('table').open = true")
+    row = f"rows[layout.links.findIndex((link) => link.name === '{LINK}')]"
+    page.wait(f"{row}.cells[1].textContent === 'failed'")
+    assert page.run(f"[{row}.cells[2].textContent, {row}.cells[3].textContent]") == ["–", "–"]
+    wide = "document.querySelector('#table .wide')"
+    assert page.run(f"{wide}.scrollWidth - {wide}.clientWidth") == 0
+    assert page.run(f"{row}.row.offsetHeight") < 60
 
 
 def test_dark_and_narrow_windows_show_everything(page: Page) -> None:
-    dark = {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
-    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", dark)
-    page.driver.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride",
-        {"width": 420, "height": 900, "deviceScaleFactor": 1, "mobile": False},
-    )
-    page.wait("innerWidth === 420")
+    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", DARK)
+    page.resize(420)
     assert page.run("getComputedStyle(document.body).backgroundColor") == "rgb(17, 22, 28)"
     assert page.run("document.documentElement.scrollWidth") <= 420
 
@@ -174,10 +269,7 @@ def test_a_ring_shows_its_phases_as_they_go(browser: Any, serve: Callable[..., S
 
 
 def test_on_a_telephone_pods_fold_and_the_chosen_one_is_whole(page: Page) -> None:
-    page.driver.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride",
-        {"width": 400, "height": 900, "deviceScaleFactor": 1, "mobile": True},
-    )
+    page.resize(400, is_phone=True)
     page.wait("document.querySelectorAll('.pod[aria-expanded=true]').length === 1")
     assert page.run("document.documentElement.scrollWidth") == 400
     # Four links between edges and aggs, four to the cores' band.

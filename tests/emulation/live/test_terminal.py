@@ -109,7 +109,7 @@ def test_the_usual_terminal_has_room_for_everything() -> None:
     ("time_ps", "text"),
     [
         (None, "–"),
-        (0, "0"),
+        (0, "0 s"),
         (17, "17 ps"),
         (2_500, "2.50 ns"),
         (3 * 10**12, "3.00 s"),
@@ -118,6 +118,14 @@ def test_the_usual_terminal_has_room_for_everything() -> None:
 )
 def test_times_are_told_in_the_unit_that_suits_them(time_ps: int | None, text: str) -> None:
     assert duration(time_ps) == text
+
+
+def test_a_machine_that_cannot_keep_up_is_named() -> None:
+    assert "this machine" not in drawn(snapshot())
+    slower = replace(snapshot().header, reached=2.5e-7)
+    assert "1e-06 virtual seconds a second (this machine reaches 2.5e-07)" in drawn(
+        snapshot(header=slower)
+    )
 
 
 def test_a_curve_is_empty_at_nothing_and_full_at_most() -> None:
@@ -139,6 +147,16 @@ def test_once_as_json_is_one_object() -> None:
     assert len(seen["links"]) == 32
 
 
+def test_a_program_of_the_users_is_watched_by_its_name_and_then_those_named_beside_it() -> None:
+    few = ("--k", "4", "--message-bytes", "8KiB", "--policies", "jsq")
+    result = CliRunner().invoke(
+        ofan.cli, ["watch", "--program", "two_choices.p4", *few, "--once", "--json"]
+    )
+    headers = [json.loads(line)["header"] for line in result.stdout.splitlines()]
+    assert [header["label"] for header in headers] == ["two_choices.p4", "JSQ"]
+    assert [header["state"] for header in headers] == ["complete"] * 2
+
+
 def test_once_at_an_instant_shows_that_instant() -> None:
     result = CliRunner().invoke(
         ofan.cli, ["watch", DEMO, "--set", "policies=ofan", "--once", "--at-us", "6"]
@@ -155,6 +173,9 @@ def test_once_at_an_instant_shows_that_instant() -> None:
         (["nowhere.toml"], "nowhere.toml"),
         ([DEMO, "--set", "controller.detection=netlink"], "netlink"),
         ([DEMO, "--speed", "0"], "--speed"),
+        ([DEMO, "--like", "ofan"], "--like needs --program"),
+        (["--like", "ofan"], "--like"),
+        (["--program", "two_choices.p4", "--set", "policies=jsq"], "use --like and --policies"),
     ],
 )
 def test_bad_input_is_one_line_and_code_2(

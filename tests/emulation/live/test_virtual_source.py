@@ -7,7 +7,8 @@ import pytest
 from controller.fabric_controller import LinkChange
 from emulation.errors import EmulationError
 from emulation.live.source import LiveError
-from emulation.live.virtual_source import VirtualSource, default_speed
+from emulation.live.virtual_source import Pace, VirtualSource, default_speed
+from emulation.programs.own_program import own_program
 from emulation.virtual.fabric import VirtualFabric
 from fattree.errors import AddressError
 from fattree.experiment.model import (
@@ -16,10 +17,12 @@ from fattree.experiment.model import (
     Fabric,
     FailureEvent,
     Failures,
+    OwnProgram,
     Scenario,
     Transport,
 )
 from fattree.routes.slow_links import SlowLink
+from fattree.texts.shipped import EXPERIMENTS
 
 CORE_LINK, CORE_LINK_NUMBER = "agg0_0-core0_0", 16
 IDLE_LINK = "agg2_0-core0_0"
@@ -65,6 +68,65 @@ def test_a_pause_stops_time_and_going_on_does_not_jump(hand: Hand) -> None:
     source.set_pace(1, paused=False)
     hand.now_s = 101.0
     assert source.poll().time_ps == 2 * US
+
+
+def test_a_pause_is_a_state_until_the_run_is_begun_again(hand: Hand) -> None:
+    source = VirtualSource(scenario(), speed=1e-6, clock=hand)
+    source.set_pace(2, paused=True)
+    assert source.poll().header.state == "paused"
+    source.start("jsq")
+    hand.now_s += 1.0
+    snapshot = source.poll()
+    assert (snapshot.header.state, snapshot.time_ps) == ("running", 2 * US)
+    assert (snapshot.header.paused, snapshot.header.factor) == (False, 2)
+
+
+def test_a_pace_tells_which_part_of_its_speed_is_reached(hand: Hand) -> None:
+    pace, now_ps = Pace(1e-6, hand), 0
+    for _ in range(100):
+        hand.now_s += 0.1
+        now_ps = (now_ps + pace.target_ps()) // 2
+        pace.set_now(now_ps)
+        pace.heed(now_ps)
+    assert pace.reached == pytest.approx(0.5e-6, rel=0.01)
+    for _ in range(100):
+        hand.now_s += 0.1
+        pace.heed(pace.target_ps())
+    assert pace.reached is None
+    # One late poll, as after a while without viewers, is no news.
+    hand.now_s += 1000
+    pace.target_ps()
+    pace.heed(now_ps + 10 * US)
+    assert pace.reached is None
+
+
+def test_a_source_that_keeps_up_says_nothing_and_one_that_does_not_says_how_fast() -> None:
+    ticks = iter(range(10**6))
+    slow = VirtualSource(scenario(), speed=1.0, clock=lambda: next(ticks))
+    for _ in range(20):
+        header = slow.poll().header
+    assert header.reached and header.reached < 0.2
+    hand = Hand()
+    quick = VirtualSource(scenario(), speed=1e-7, clock=hand)
+    for _ in range(20):
+        hand.now_s += 0.1
+        assert quick.poll().header.reached is None
+
+
+def test_a_program_of_the_users_has_its_own_name_among_those_to_start(hand: Hand) -> None:
+    own = own_program(OwnProgram(file=str(EXPERIMENTS / "two_choices.p4")), scenario().tree)
+    mine = scenario("simple_rr", program=own.path.name)
+    source = VirtualSource(mine, 1e-6, own, clock=hand)
+    assert list(source.policies.items())[:2] == [("two_choices.p4",) * 2, ("flow", "Flow")]
+    digests = []
+    for name in ("two_choices.p4", "simple_rr", "two_choices.p4"):
+        source.start(name)
+        for _ in source.replay():
+            pass
+        header = source.snapshot().header
+        assert (header.policy, header.label) == (name, source.policies[name])
+        digests.append(source.snapshot().tiers)
+    assert digests[0] == digests[2] != digests[1]
 
 
 def test_a_source_that_cannot_keep_up_lets_go_of_the_clock() -> None:
