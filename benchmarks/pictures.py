@@ -139,7 +139,8 @@ OTHERS: Mapping[str, str] = {
     "docs/architecture.svg": "drawn by hand",
     "docs/control-plane.png": "benchmarks/control_plane.py --figure FILE, on a quiet machine",
     "docs/networks.png": "benchmarks/networks.py --chart FILE, with root and Mininet",
-    "docs/serve.png": "a browser's picture of `ofan serve demo_failure --message-bytes 2MiB --policies ofan`",
+    "docs/serve.png": "a browser's picture of `ofan serve demo_failure --message-bytes 2MiB"
+    " --policies ofan`",
     "docs/simulator-speed.png": "benchmarks/simulator.py --chart FILE, on a quiet machine",
     "docs/switch.svg": "benchmarks/switch.py --veth --chart FILE, with root, on a quiet machine",
     "docs/watch.png": "a terminal's picture of `ofan watch demo_failure --message-bytes 2MiB`",
