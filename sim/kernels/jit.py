@@ -11,6 +11,7 @@ import io
 import os
 import pickle
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,6 +22,7 @@ from llvmlite import ir
 from numba import njit, types
 from numba.core import caching, sigutils
 from numba.core.ccallback import CFunc
+from numba.core.cpu import CPUContext
 from numba.extending import intrinsic, overload, register_jitable
 
 import ofan_cache
@@ -187,10 +189,15 @@ inlined: Any = register_jitable(forceinline=True, error_model="numpy", _nrt=Fals
 INLINED = {"_nrt": False, "forceinline": True}
 
 
+_ONE_AT_A_TIME = threading.Lock()
 _BYTE, _NUMBER, _WORD = (ir.IntType(bits) for bits in (8, 32, 64))
 
 
 def _hint(context: Any, builder: Any, pointer: Any) -> Any:
+    # A GPU's compiler knows no such instruction; its other threads work while one waits.
+    if not isinstance(context, CPUContext):
+        return context.get_dummy_value()
+
     # llvm.prefetch(address, for reading, kept as long as possible, data not code)
     kind = ir.FunctionType(ir.VoidType(), [pointer.type, _NUMBER, _NUMBER, _NUMBER])
     hint = builder.module.declare_intrinsic("llvm.prefetch", [pointer.type], kind)
@@ -246,6 +253,10 @@ def call(address: int, *arguments: int) -> int:
 @intrinsic
 def _call(_typing, address, arguments):
     def generate(context, builder, signature, values):
+        # Nor are a C function's instructions any for a GPU (`sim.gpu.engine.refuse_unable`).
+        if not isinstance(context, CPUContext):
+            return _WORD(0)
+
         where, given = values
         each = [
             context.cast(builder, builder.extract_value(given, i), kind, types.int64)
@@ -261,6 +272,31 @@ def _call(_typing, address, arguments):
 @overload(call, jit_options=INLINED)
 def _compiled_call(address, *arguments):
     return lambda address, *arguments: _call(address, arguments)
+
+
+def fetch_add(array: Any, index: int, number: int) -> int:
+    """Add to an element of 64 bits in one step, whoever else does so; return what it was."""
+    # Interpreted only where a GPU's threads are simulated.
+    with _ONE_AT_A_TIME:
+        before = int(array[index])
+        array[index] = before + number
+
+    return before
+
+
+@intrinsic
+def _fetch_add(_typing, array, index, number):
+    def generate(context, builder, signature, arguments):
+        numbers = context.make_array(signature.args[0])(context, builder, arguments[0])
+        element = builder.gep(numbers.data, [arguments[1]])
+        return builder.atomic_rmw("add", element, arguments[2], "monotonic")
+
+    return types.int64(array, types.int64, types.int64), generate
+
+
+@overload(fetch_add, jit_options=INLINED)
+def _compiled_fetch_add(array, index, number):
+    return lambda array, index, number: _fetch_add(array, index, number)
 
 
 @inlined

@@ -7,8 +7,8 @@ in memory as those of a ring would.
 
 import numpy as np
 
-from sim.kernels.jit import at, inlined, prefetch
-from sim.kernels.state import CHUNK, CHUNK_BITS, SPARE
+from sim.kernels.jit import at, fetch_add, inlined, prefetch
+from sim.kernels.state import BEHIND, CHUNK, CHUNK_BITS, FIRST, SPARE
 
 # Nobody measures the queue of a host's link, so hosts' lists have no cursor, only the far end.
 ONE_READER = 1
@@ -32,12 +32,7 @@ def append(pool, ends, readers, counters):
     if (slot + 1) % CHUNK:
         ends.tail = slot + 1
     else:
-        counters[SPARE] -= 1
-        chunk = pool.spare[at(counters[SPARE])]
-        # What will be written soon: chunks go round, and come back when no cache has them any more.
-        if counters[SPARE] >= SOON:
-            foresee_chunk(pool, first_slot(pool.spare[at(counters[SPARE] - SOON)]))
-
+        chunk = take_spare(pool, pool.ring, counters)
         # A reader that does not exist is through from the start.
         pool.headers[at(chunk)].passes = 2 - readers
         pool.headers[at(slot >> CHUNK_BITS)].next = chunk
@@ -61,8 +56,33 @@ def leave(pool, slot, counters):
     header = pool.headers[at(slot >> CHUNK_BITS)]
     header.passes += 1
     if header.passes == 2:
-        pool.spare[at(counters[SPARE])] = slot >> CHUNK_BITS
+        give_spare(pool, pool.ring, counters, slot >> CHUNK_BITS)
+
+
+@inlined
+def take_spare(pool, ring, counters):
+    """Return a chunk that nobody uses: the last that was handed back, or a ring's first."""
+    if ring is None:
+        counters[SPARE] -= 1
+        chunk = pool.spare[at(counters[SPARE])]
+        # What will be written soon: chunks go round, and come back when no cache has them any more.
+        if counters[SPARE] >= SOON:
+            foresee_chunk(pool, first_slot(pool.spare[at(counters[SPARE] - SOON)]))
+
+        return chunk
+
+    # Twice as long as there are chunks: whoever is slow to read an entry finds it unchanged.
+    return pool.spare[at(fetch_add(ring, FIRST, 1) % len(pool.spare))]
+
+
+@inlined
+def give_spare(pool, ring, counters, chunk):
+    """Hand a chunk back, onto the stack or behind a ring's last."""
+    if ring is None:
+        pool.spare[at(counters[SPARE])] = chunk
         counters[SPARE] += 1
+    else:
+        pool.spare[at(fetch_add(ring, BEHIND, 1) % len(pool.spare))] = chunk
 
 
 @inlined

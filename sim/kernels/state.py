@@ -62,6 +62,9 @@ NOWHERE = 255
 ) = range(12)
 COUNTERS = 12
 
+# Where the spare chunks of a ring are (`Pool`).
+FIRST, BEHIND = range(2)
+
 # A packet on a link: when its last bit arrives at the far end, whose it is, and where it goes (as
 # in 10.pod.edge.index). `route` is Host DR's waypoint (agg position, core index), `hash` the ECMP
 # hash, `log` how many packets of the flow an ACK reports. 32 bytes: two share a cache line.
@@ -289,13 +292,16 @@ class Pool(NamedTuple):
 
     `headers` is a view of the memory of `packets`, at the first slot of each chunk. `starts` has
     when each packet's transmission starts, and is empty where nobody asks: a departure says it, but
-    where links change their rate and have lanes.
+    where links change their rate and have lanes. With a `ring`, which has numbers that only grow,
+    `spare` is no stack: entries from FIRST on, before BEHIND, modulo its length
+    (`sim.gpu`).
     """
 
     packets: Records
     headers: Records
     spare: Int32
     starts: Int64
+    ring: Int64 | None = None
 
 
 class Routes(NamedTuple):

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from hostagent.transports.state import NEVER
-from sim.kernels.hosts import serve_machine
+from sim.kernels.hosts import next_arrival, serve_machine
 from sim.kernels.jit import inlined, kernel
 from sim.kernels.lists import following
 from sim.kernels.plain import known
@@ -200,17 +200,19 @@ def next_event(world):
 
     # All links and hosts, not a heap: only an empty window asks, and the next one is not empty.
     for number in range(len(world.links)):
-        link = world.links[number]
-        if link.taken != link.tail:
-            next_ps = min(next_ps, world.pool.packets[link.taken].time_ps)
+        next_ps = min(next_ps, next_arrival(world.pool, world.links[number]))
 
     for number in range(len(world.hosts)):
-        host = world.hosts[number]
-        data_ps = max(host.ready_ps, host.data_free_ps)
-        next_ps = min(next_ps, max(host.free_ps, np.int64(0) if host.acks > 0 else data_ps))
-        next_ps = min(next_ps, host.timer_ps)
+        next_ps = min(next_ps, next_act(world.hosts[number]))
 
     return next_ps
+
+
+@inlined
+def next_act(host):
+    """Return when a host may send or a computation of its own ends, NEVER if neither is to come."""
+    data_ps = max(host.ready_ps, host.data_free_ps)
+    return min(max(host.free_ps, np.int64(0) if host.acks > 0 else data_ps), host.timer_ps)
 
 
 @kernel

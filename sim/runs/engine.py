@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import cache
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,8 @@ Int64 = NDArray[np.int64]
 Leg: TypeAlias = Callable[[World, Routes, int], int]
 # Told how much of a run is done, from 0 to 1.
 OnProgress: TypeAlias = Callable[[float], None]
+# What runs the kernels.
+Device: TypeAlias = Literal["cpu", "gpu"]
 RTTS_A_LEG = 4
 TELL_SECONDS = 0.1
 
@@ -56,16 +58,18 @@ def run(
     sample_ps: int | None = None,
     horizon_ps: int | None = None,
     threads: int = 1,
+    device: Device = "cpu",
     on_progress: OnProgress | None = None,
     skips: bool = True,
 ) -> Result:
     """Simulate a scenario; `sample_ps` asks for every layer's queues at that interval.
 
     `on_progress` is told now and then which share of the packets is acknowledged. More `threads`
-    make large fabrics faster and change nothing else; nor does `skips`, which leaves out what
-    repeats (`sim.runs.periods`). Raises FabricError where the scenario cannot be built,
-    UnfinishedError where flows do not finish: by `horizon_ps`, by default the scenario's, or ever
-    (`routes.standstill`).
+    make large fabrics faster and change nothing else; nor does `device`, the processor ("cpu") or
+    a GPU ("gpu", `sim.gpu`), nor `skips`, which leaves out what repeats (`sim.runs.periods`).
+    Raises FabricError where the scenario cannot be built, UnfinishedError where flows do not
+    finish: by `horizon_ps`, by default the scenario's, or ever (`routes.standstill`), and
+    SimulationError where a GPU is asked for that is not there, or for what it does not do.
     """
     began_s = time.process_time()
     network = build(scenario)
@@ -78,6 +82,7 @@ def run(
         # What was compiled is no time of this run.
         began_s=time.process_time() - built_s,
         threads=threads,
+        device=device,
         on_progress=on_progress,
         skips=skips,
     )
@@ -107,6 +112,7 @@ def simulate(
     horizon_ps: int | None,
     began_s: float,
     threads: int = 1,
+    device: Device = "cpu",
     on_progress: OnProgress | None = None,
     skips: bool = True,
 ) -> Result:
@@ -118,7 +124,7 @@ def simulate(
     # Who looks at queues wants to see all of them.
     periods = Periods(network, skips and sample_ps is None)
     start_flows(network.world, network.flows.start_ps)
-    with _advancing(network, threads) as leg:
+    with _advancing(network, threads, device) as leg:
         world = _drive(
             network,
             leg,
@@ -250,10 +256,18 @@ def _next_stop(world: World, now_ps: int, step_ps: int) -> int:
 
 
 @contextmanager
-def _advancing(network: Network, threads: int) -> Iterator[Leg]:
-    """Yield what advances a world: the kernel, or a crew of threads that share it out."""
+def _advancing(network: Network, threads: int, device: Device = "cpu") -> Iterator[Leg]:
+    """Yield what advances a world: the kernel, a crew of threads that share it out, or a GPU."""
     world = network.world
     most_ports = network.scenario.tree.most_ports
+    if device == "gpu":
+        # numba's half for GPUs, which hardly any run needs.
+        from sim.gpu.engine import Card, refuse_unable
+
+        refuse_unable(world)
+        yield Card(buffers_of(world, most_ports)).advance
+        return
+
     if threads == 1:
         buffers = buffers_of(world, most_ports)
         yield lambda world, routes, until_ps: int(advance(world, routes, until_ps, buffers))
