@@ -161,7 +161,7 @@ def send(world: World, totals: Any) -> Any:
     ring = np.zeros(ROOM * len(pool.spare), dtype=np.int32)
     ring[:held] = pool.spare[:held][::-1]
 
-    # Of packets only those of chunks that somebody uses: a fifteenth of a new pool.
+    # Of packets only those of chunks that somebody uses: a twelfth of a new pool.
     packets = cuda.device_array(len(pool.packets), pool.packets.dtype)
     chunks = _in_use(pool, held)
     packed = pool.packets.reshape(-1, CHUNK)[chunks].ravel()

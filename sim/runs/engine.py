@@ -65,11 +65,11 @@ def run(
     """Simulate a scenario; `sample_ps` asks for every layer's queues at that interval.
 
     `on_progress` is told now and then which share of the packets is acknowledged. More `threads`
-    make large fabrics faster and change nothing else; nor does `device`, the processor ("cpu") or
-    a GPU ("gpu", `sim.gpu`), nor `skips`, which leaves out what repeats (`sim.runs.periods`).
-    Raises FabricError where the scenario cannot be built, UnfinishedError where flows do not
-    finish: by `horizon_ps`, by default the scenario's, or ever (`routes.standstill`), and
-    SimulationError where a GPU is asked for that is not there, or for what it does not do.
+    make large fabrics faster and change nothing else. Nor does `skips`, which leaves out what
+    repeats (`sim.runs.periods`), nor `device`: "cpu", or "gpu" (`sim.gpu`), where nothing is told
+    and nothing left out. Raises FabricError where the scenario cannot be built, UnfinishedError
+    where flows do not finish: by `horizon_ps`, by default the scenario's, or ever
+    (`routes.standstill`), and SimulationError where there is no GPU, or for what it does not do.
     """
     began_s = time.process_time()
     network = build(scenario)
@@ -121,8 +121,10 @@ def simulate(
     `began_s` is the process time at which the building began.
     """
     samples: list[tuple[int, Int64]] = []
-    # Who looks at queues wants to see all of them.
-    periods = Periods(network, skips and sample_ps is None)
+    # Who looks at queues wants to see all of them. Between two legs the world is here, and its way
+    # to a GPU and back is long: nothing looks at it that need not.
+    is_near = device == "cpu"
+    periods = Periods(network, skips and is_near and sample_ps is None)
     start_flows(network.world, network.flows.start_ps)
     with _advancing(network, threads, device) as leg:
         world = _drive(
@@ -131,7 +133,7 @@ def simulate(
             sample_ps,
             horizon_ps=network.scenario.horizon_ps if horizon_ps is None else horizon_ps,
             samples=samples,
-            on_progress=on_progress,
+            on_progress=on_progress if is_near else None,
             periods=periods,
         )
 

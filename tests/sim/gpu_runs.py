@@ -79,6 +79,7 @@ RUNS: dict[str, dict[str, Any]] = {
             degraded=(Degraded(link="edge1_0-agg1_0", rate=0.5),),
         ),
     },
+    "long pauses": {"transport": Transport(rate_limit=1e-4, random_phases=False)},
     "stale queues": {
         "policy": "switch_pkt_ar",
         "load_balancer": LoadBalancer(queue_staleness_ns=700),

@@ -18,13 +18,14 @@ from sim.gpu.engine import rounds
 from sim.gpu.kernels import switch_of
 from tests.sim.gpu_runs import RUNS
 
-# Simulated, each takes one or two seconds: a load balancer of each kind of memory, route changes,
-# chunks that run out, and more than one leg.
+# Simulated, each takes one or two seconds: load balancers that remember, that look at queues and
+# that choose at the host; windows in which nothing happens, route changes, chunks that run out, and
+# more than one leg.
 QUICK = (
     "ofan",
     "jsq",
     "host_dr",
-    "host_pkt_ar",
+    "long pauses",
     "links fail and heal",
     "an all-to-all in a small pool",
     "stale queues",
