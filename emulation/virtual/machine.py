@@ -11,6 +11,7 @@ from fattree.experiment.model import Scenario
 from hostagent.own_packet import scenario_packets
 from ofan_p4.softswitch.native import context, contract
 from ofan_p4.softswitch.native.engine import NativeProgram
+from ofan_p4.softswitch.native.passing import passing
 from ofan_p4.softswitch.pipeline import Pipeline
 from sim.kernels.desk import Program
 from sim.programs.callbacks import COMPONENT, DRAW_WORDS, SEED, draw_function, forget_function
@@ -60,9 +61,16 @@ class NativeMachine:
             memory.context[context.DRAW_STATE] = self._draws[number].ctypes.data
 
         queues = self._queues()
+        sample = bytes(scenario_packets(scenario).forms.data.template)
+        # It must live as long as its functions are called.
+        self._passing = passing(native, pipelines[0].source, sample)
+        calls = self._passing
         self.program = Program(
             native.ingress_address,
             native.egress_address,
+            calls.pass_address if calls else 0,
+            calls.leave_address if calls else 0,
+            calls.state_bytes // 8 if calls else 0,
             forget_function().address if queues is not None else 0,
             np.array([each.memory.address for each in pipelines if each.memory], dtype=np.int64),
             np.zeros(len(pipelines), dtype=np.int64) if queues is None else queues,

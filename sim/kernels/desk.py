@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fattree.shape.topology import Tier
-from sim.kernels.frames import FRAME, LENGTH, block
+from sim.kernels.frames import block, length_of
 from sim.kernels.jit import at, inlined
 from sim.kernels.state import Bytes, Int32, Int64
 
@@ -32,21 +32,29 @@ RECEIPTS, EVENTS, WINDOW, STATE_TO, FRAME_TO = range(5)
 class Program(NamedTuple):
     """Where a compiled program is: C functions, and for each switch what they are given first.
 
-    `forget` (0: none) takes a switch's `queues` and (port, bytes) when a queue drops what ingress
+    A program that makes a packet's frame at its arrival `passes` it (0: none does), and `leaves`
+    the rest (0: there is none) for its departure, of which `late_words` tell. `forget` (0: none) takes a switch's `queues` and (port, bytes) when a queue drops what ingress
     has sent there.
     """
 
     ingress: int
     egress: int
+    passes: int
+    leaves: int
+    late_words: int
     forget: int
     contexts: Int64
     queues: Int64
+
+    def by_parts(self) -> "Program":
+        """Return the program as its two functions alone."""
+        return self._replace(passes=0, leaves=0, late_words=0)
 
 
 class Desk(NamedTuple):
     """A thread's room for a switch that runs a program, and what it notes for whoever asks.
 
-    As `sim.kernels.state.Buffers`; then the ports' next departures, a state and a frame under way
+    As `sim.kernels.state.Buffers`; then the ports' next departures (a tree), a state and a frame under way
     (and their addresses), `longest` queue by (sample, layer), when hosts received something within
     the window, and events for a digest. `marks` says how far it has got with them.
     """
@@ -55,7 +63,7 @@ class Desk(NamedTuple):
     sorted_keys: Int64
     buckets: Int32
     ends: Int64
-    heap: Int64
+    soonest: Int64
     state: Int64
     state_address: int
     out: Int64
@@ -95,12 +103,12 @@ def note(frames, desk, time_ps, kind, node, port, slot, packet):
         row[LOG_PACKET] = (np.int64(packet.flow) << 32) | np.int64(packet.psn)
         row[LOG_ACK] = (np.int64(packet.log) << 32) | np.int64(packet.hash)
         row[LOG_LENGTH] = (
-            (np.int64(frames.words[word + LENGTH]) << 32)
+            (length_of(frames, slot) << 32)
             | (np.int64(packet.status) << 16)
             | np.int64(packet.label)
         )
         for each in range(frames.kept >> 3):
-            row[LOG_FRAME + each] = frames.words[word + FRAME + each]
+            row[LOG_FRAME + each] = frames.words[word + each]
 
 
 @inlined

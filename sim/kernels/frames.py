@@ -1,12 +1,16 @@
 """The bytes of packets, where switches run a program: hosts write them, and read what came of them.
 
-A packet's slot has a block of bytes beside its record: how long the frame is, when and behind how
-many it was queued, the beginning of the frame, and what the program remembers of it between ingress
-and egress. No more of a frame is kept than programs can look at; behind it the data are zeros.
+A packet has a block of bytes beside its record: the beginning of the frame, and, where egress runs
+as it leaves, when and behind how many it was queued and what the program remembers of it since
+ingress. It keeps its block from host to host: where its record goes to another slot, the two slots
+exchange theirs. No more of a frame is kept than programs can look at; behind it the data are zeros.
 Where fields stand is in tables (`hostagent.forms`): a user's packets are as good as ours.
 Everything here does nothing where `frames` is None: then the packets are records and nothing else.
 
-    block = [length, queued at, queued behind, beginning of the frame ..., state ...]
+    block = [beginning of the frame ..., queued at, queued behind, state ...]
+
+A cache line is enough for most frames, which is why their lengths are elsewhere. What a program remembers that needs no frame when its packet leaves (`Program.leaves`) lies apart
+from it, in the order of slots, in which packets leave.
 """
 
 from typing import NamedTuple
@@ -14,14 +18,17 @@ from typing import NamedTuple
 import numpy as np
 
 from hostagent.transports.roce import NAK_SYNDROME, SHARE_BITS
-from sim.kernels.jit import at, inlined
-from sim.kernels.state import ACK, ASKS, MARKED, TRIMMED, Bytes, Int32, Int64
+from sim.kernels.jit import at, inlined, load_at, prefetch_at, store_at, turned
+from sim.kernels.state import ACK, ASKS, CHUNK, MARKED, TRIMMED, Bytes, Int32, Int64
 
-# Words of 8 bytes in a block, and where the frame begins.
-LENGTH, QUEUED_AT, QUEUED_BEHIND = range(3)
-FRAME = 3
-# The same in bytes.
-FRAME_AT = 8 * FRAME
+# Words of 8 bytes in a block, behind those of the frame.
+QUEUED_AT, QUEUED_BEHIND = range(2)
+QUEUED_BYTES = 16
+# What is held of a slot: the number of its block below the length of its frame.
+PLACE_BITS = 32
+PLACE_MASK = (1 << PLACE_BITS) - 1
+# The slots of a line, by what is held of each.
+HELD_A_LINE = 8
 
 # What IPv4 has to do with: other headers are known by their forms alone.
 IPV4 = 20
@@ -32,6 +39,10 @@ CE = 3
 # Of the byte in front of a packet number: that its sender asks for an ACK.
 REQUEST_BIT = 0x80
 SHARE_BYTES = SHARE_BITS // 8
+# So many packets ahead a host asks for a block.
+AHEAD = 3
+# Frames are read and written by words.
+FRAME_WORD_BITS = 64
 # What a bitmap is counted in, and how `TRANSIT.hash` holds an ACK's holes: the number of its
 # bitmap's words above the lowest packet that is missing.
 WORD_BITS = 32
@@ -49,12 +60,15 @@ AT, SIZE, LOW, MASK, OF = range(5)
 class Frames(NamedTuple):
     """All blocks, as words and as bytes, and what hosts need to fill them.
 
-    A block has `stride` bytes from `address` on, its state begins at `state_at`. Of a frame `kept`
+    A block has `stride` bytes from `address` on, its state begins at `state_at`. Each
+    slot has `held` a block's number and, above it, the length of the frame in it; of each, `late`
+    has so many words. Of a frame `kept`
     bytes are kept, never the last `hidden` ones (the ICRC). `templates` has for every flow the
     beginning of its data packets, then of its ACKs, in words; their lengths are those of plain
     frames. IPv4 begins at `ip_at`, behind another one of `tunnel` bytes where a host has put one.
     `writes` are rows of runs, those of a kind's field from `first_writes` on, and `reads` has one
-    for each; `signature` rows of (byte, mask, value), a kind's from `first_signature` on. By kind:
+    for each; `signature` rows of (byte, mask, value), a kind's from `first_signature` on, and the
+    same in words, `shape_masks` and `shape_values`. By kind:
     `shortest` frames, whether UDP follows IPv4, and whether packets of a flow differ in IPv4
     (`changes_ipv4`). `grown` are an ACK's words that a bitmap lengthens. `lowest` and `highest` are
     what a SACK receiver misses and has. Trimming leaves `cut` bytes out. `sample_ps` is how
@@ -64,6 +78,11 @@ class Frames(NamedTuple):
     words: Int64
     octets: Bytes
     address: int
+    held: Int64
+    held_address: int
+    late: Int64
+    late_address: int
+    late_words: int
     stride: int
     kept: int
     hidden: int
@@ -78,6 +97,8 @@ class Frames(NamedTuple):
     reads: Int64
     signature: Int64
     first_signature: Int64
+    shape_masks: Int64
+    shape_values: Int64
     shortest: Int64
     is_udp: Int64
     changes_ipv4: Int64
@@ -94,7 +115,44 @@ class Frames(NamedTuple):
 @inlined
 def block(frames, slot):
     """Return the first byte of a slot's block."""
-    return np.int64(slot) * frames.stride
+    return (frames.held[at(slot)] & PLACE_MASK) * frames.stride
+
+
+@inlined
+def length_of(frames, slot):
+    """Return how long a slot's frame is."""
+    return frames.held[at(slot)] >> PLACE_BITS
+
+
+@inlined
+def set_length(frames, slot, length):
+    """Note how long a slot's frame is now."""
+    held = frames.held
+    held[at(slot)] = (held[at(slot)] & PLACE_MASK) | (length << PLACE_BITS)
+
+
+@inlined
+def exchange(frames, slot, other):
+    """Let two slots exchange their blocks."""
+    held = frames.held
+    here = held[at(slot)]
+    held[at(slot)] = held[at(other)]
+    held[at(other)] = here
+
+
+@inlined
+def foresee_held(frames, slot):
+    """Ask for what the slots of a chunk hold, from a slot on."""
+    if frames is not None:
+        prefetch_at(frames.held_address + 8 * np.int64(slot))
+        prefetch_at(frames.held_address + 8 * (np.int64(slot) + HELD_A_LINE))
+
+
+@inlined
+def foresee_block(frames, slot):
+    """Ask for the beginning of a slot's block."""
+    if frames is not None:
+        prefetch_at(frames.address + block(frames, slot))
 
 
 @inlined
@@ -107,15 +165,16 @@ def shown(frames, length):
 def write_frame(world, frames, slot, packet, kind, is_routed):
     """Let a host write a packet: its flow's template, and what differs from packet to packet."""
     if frames is not None:
-        first = block(frames, slot)
+        frame = block(frames, slot)
+        # For one of the next packets.
+        foresee_block(frames, min(np.int64(slot) + AHEAD, np.int64(slot) | (CHUNK - 1)))
         words = frames.words
         octets = frames.octets
         row = (2 * np.int64(packet.flow) + kind) * (frames.kept >> 3)
-        there = (first >> 3) + FRAME
+        there = frame >> 3
         for word in range(frames.kept >> 3):
             words[at(there + word)] = frames.templates[at(row + word)]
 
-        frame = first + FRAME_AT
         put(frames, frame, kind, LABEL, int(packet.label))
         put(frames, frame, kind, PSN, int(packet.psn))
         length = frames.data_length
@@ -129,24 +188,23 @@ def write_frame(world, frames, slot, packet, kind, is_routed):
             write_checksum(octets, frame + frames.ip_at)
 
         if is_routed:
-            wrap(world, frames, first, packet, kind, length)
+            wrap(world, frames, frame, packet, kind, length)
             length += IPV4
 
-        words[at((first >> 3) + LENGTH)] = length
+        set_length(frames, slot, length)
 
 
 @inlined
 def put(frames, frame, kind, field, number):
     """Write a field into a frame in which it is 0, wherever the frame has it."""
-    octets = frames.octets
     row = kind * WRITTEN + field
     for each in range(frames.first_writes[at(row)], frames.first_writes[at(row + 1)]):
         writes = frames.writes
         size = writes[at(each), SIZE]
         bits = ((number >> writes[at(each), OF]) & writes[at(each), MASK]) << writes[at(each), LOW]
-        last = frame + writes[at(each), AT] + size - 1
-        for byte in range(size):
-            octets[at(last - byte)] |= (bits >> (8 * byte)) & 0xFF
+        # As the first bytes of a word, of which a frame has as many (`room_for`).
+        where = frames.address + frame + writes[at(each), AT]
+        store_at(where, load_at(where) | turned(bits << (FRAME_WORD_BITS - 8 * size)))
 
 
 @inlined
@@ -155,10 +213,7 @@ def get(frames, frame, kind, field, more):
     reads = frames.reads
     row = at(kind * FIELDS + field)
     first = frame + reads[row, AT] + (more if reads[row, AT] >= frames.ip_at else 0)
-    number = np.int64(0)
-    for byte in range(reads[row, SIZE]):
-        number = (number << 8) | np.int64(frames.octets[at(first + byte)])
-
+    number = turned(load_at(frames.address + first)) >> (FRAME_WORD_BITS - 8 * reads[row, SIZE])
     return (number >> reads[row, LOW]) & reads[row, MASK]
 
 
@@ -236,10 +291,10 @@ def carried(total):
 
 
 @inlined
-def wrap(world, frames, first, packet, kind, length):
+def wrap(world, frames, frame, packet, kind, length):
     """Put a packet into IP-in-IP towards its waypoint (`hostagent.packets.wrap`)."""
     octets = frames.octets
-    ip = first + FRAME_AT + frames.ip_at
+    ip = frame + frames.ip_at
     constants = world.constants
     constant = world.flows.table[at(packet.flow)]
     sender = int(constant.destination) if kind == ACK else int(constant.source)
@@ -314,12 +369,11 @@ def is_own(world, frames, number, slot):
     """
     if frames is not None:
         packet = world.pool.packets[at(slot)]
-        first = block(frames, slot)
-        frame = first + FRAME_AT
+        frame = block(frames, slot)
         kind = int(packet.status) & ACK
         trimmed = int(packet.status) & TRIMMED
         more = tunnel_of(frames, frame)
-        length = frames.words[at((first >> 3) + LENGTH)] - more
+        length = length_of(frames, slot) - more
         is_cut = trimmed > 0 and kind != ACK
         if not is_of_its_form(frames, frame, length, kind, more, is_cut):
             return False
@@ -374,11 +428,16 @@ def is_of_its_form(frames, frame, length, kind, more, is_cut):
     if length < frames.shortest[at(kind)]:
         return False
 
-    for each in range(frames.first_signature[at(kind)], frames.first_signature[at(kind + 1)]):
-        byte = frames.signature[at(each), 0]
-        where = frame + byte + (more if byte >= ip_at else 0)
-        if octets[at(where)] & frames.signature[at(each), 1] != frames.signature[at(each), 2]:
+    if more == 0:
+        if not has_shape(frames, frame, kind):
             return False
+    else:
+        first = frames.first_signature[at(kind)]
+        for each in range(first, frames.first_signature[at(kind + 1)]):
+            byte = frames.signature[at(each), 0]
+            where = frame + byte + (more if byte >= ip_at else 0)
+            if octets[at(where)] & frames.signature[at(each), 1] != frames.signature[at(each), 2]:
+                return False
 
     ip = frame + ip_at + more
     total = read_16(octets, ip + 2)
@@ -389,3 +448,17 @@ def is_of_its_form(frames, frame, length, kind, more, is_cut):
         return total > length - ip_at
 
     return frames.shortest[at(kind)] - ip_at <= total <= length - ip_at
+
+
+@inlined
+def has_shape(frames, frame, kind):
+    """Return whether a frame without a tunnel has all bytes of its form's signature."""
+    words = frames.kept >> 3
+    row = kind * words
+    there = frame >> 3
+    wrong = np.int64(0)
+    for word in range(words):
+        bits = frames.words[at(there + word)] & frames.shape_masks[at(row + word)]
+        wrong |= bits ^ frames.shape_values[at(row + word)]
+
+    return wrong == 0

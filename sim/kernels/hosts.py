@@ -10,7 +10,7 @@ import numpy as np
 
 from hostagent.transports.state import NEVER
 from sim.kernels.desk import note_arrival, note_receipt
-from sim.kernels.frames import is_own
+from sim.kernels.frames import foresee_block, foresee_held, is_own
 from sim.kernels.jit import at, inlined, prefetch
 from sim.kernels.lists import following, foresee_chunk, leave
 from sim.kernels.ready import end_computation
@@ -39,8 +39,9 @@ def serve_machine(world, routes, frames, desk, number, start_ps, end_ps):
     now_ps = start_ps
     count = 0
     if number + 1 < constants.machines:
-        foresee_machine(world, number + 1)
+        foresee_machine(world, frames, number + 1)
 
+    foresee_blocks(world, frames, number)
     while True:
         host = number
         first_ps, first = next_of_host(world, number, now_ps)
@@ -64,7 +65,7 @@ def serve_machine(world, routes, frames, desk, number, start_ps, end_ps):
 
 
 @inlined
-def foresee_machine(world, number):
+def foresee_machine(world, frames, number):
     """Ask for the memory that a machine's host will need, and for the next machine's links.
 
     What other hosts of a machine need comes when it is used.
@@ -81,8 +82,12 @@ def foresee_machine(world, number):
         prefetch(world.links[at(constants.ports + number + 1)])
 
     host = world.hosts[at(number)]
-    foresee_chunk(world.pool, world.links[at(host.towards)].taken)
-    foresee_chunk(world.pool, world.links[at(constants.ports + number)].tail)
+    taken = world.links[at(host.towards)].taken
+    tail = world.links[at(constants.ports + number)].tail
+    foresee_chunk(world.pool, taken)
+    foresee_chunk(world.pool, tail)
+    foresee_held(frames, taken)
+    foresee_held(frames, tail)
     if host.heap_size > 0:
         flow = int(world.heap[at(host.heap_first)])
         prefetch(world.flows.table[at(flow)])
@@ -91,12 +96,25 @@ def foresee_machine(world, number):
 
 
 @inlined
-def foresee_sent(world, slot, tail):
-    """Ask for what a sender knows of the packet of an ACK that will be taken soon."""
+def foresee_blocks(world, frames, number):
+    """Ask for the bytes of the first packets that a machine's host receives and sends."""
+    if frames is not None:
+        taken = np.int64(world.links[at(world.hosts[at(number)].towards)].taken)
+        tail = np.int64(world.links[at(world.constants.ports + number)].tail)
+        for ahead in range(AHEAD):
+            # Beyond a chunk's end there is another's slot, which does no harm.
+            foresee_block(frames, min(taken + ahead, taken | (CHUNK - 1)))
+            foresee_block(frames, min(tail + ahead, tail | (CHUNK - 1)))
+
+
+@inlined
+def foresee_arrival(world, frames, slot, tail):
+    """Ask for the bytes of a packet that will be taken soon, and what a sender knows of an ACK's."""
     # Of a long message a sender remembers more than caches hold.
     later = slot + AHEAD
     is_here = later >> CHUNK_BITS == slot >> CHUNK_BITS
     if is_here and (tail >> CHUNK_BITS != slot >> CHUNK_BITS or later < tail):
+        foresee_block(frames, later)
         packet = world.pool.packets[at(later)]
         if packet.status & ACK:
             flow = world.flows.table[at(packet.flow)]
@@ -125,7 +143,7 @@ def take_arrival(world, frames, desk, number, start_ps):
     pool = world.pool
     link = world.links[at(first_list(world, world.hosts[at(number)].towards))]
     slot = link.taken
-    foresee_sent(world, slot, link.tail)
+    foresee_arrival(world, frames, slot, link.tail)
     if is_accepted(world, frames, desk, number, slot, start_ps):
         packet = pool.packets[at(slot)]
         receive(world, frames, number, packet, packet.time_ps)

@@ -244,6 +244,63 @@ def _compiled_prefetch_at(address):
     return lambda address: _prefetch_at(address)
 
 
+def load_at(address: int) -> int:
+    """Return the word at an address, which need not be one of a word's."""
+    return ctypes.c_int64.from_address(int(address)).value
+
+
+@intrinsic
+def _load_at(_typing, address):
+    def generate(_context, builder, _signature, arguments):
+        return builder.load(builder.inttoptr(arguments[0], _WORD.as_pointer()), align=1)
+
+    return types.int64(types.int64), generate
+
+
+@overload(load_at, jit_options=INLINED)
+def _compiled_load_at(address):
+    return lambda address: _load_at(address)
+
+
+def store_at(address: int, word: int) -> None:
+    """Write a word to an address, as `load_at` reads it."""
+    ctypes.c_int64.from_address(int(address)).value = int(word)
+
+
+@intrinsic
+def _store_at(_typing, address, word):
+    def generate(context, builder, _signature, arguments):
+        place = builder.inttoptr(arguments[0], _WORD.as_pointer())
+        builder.store(arguments[1], place, align=1)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate
+
+
+@overload(store_at, jit_options=INLINED)
+def _compiled_store_at(address, word):
+    return lambda address, word: _store_at(address, word)
+
+
+def turned(word: int) -> int:
+    """Return a word with its bytes in the other order: frames have the highest first."""
+    octets = (int(word) & (1 << 64) - 1).to_bytes(8, "little")
+    return int.from_bytes(octets, "big", signed=True)
+
+
+@intrinsic
+def _turned(_typing, word):
+    def generate(_context, builder, _signature, arguments):
+        return builder.bswap(arguments[0])
+
+    return types.int64(types.int64), generate
+
+
+@overload(turned, jit_options=INLINED)
+def _compiled_turned(word):
+    return lambda word: _turned(word)
+
+
 def call(address: int, *arguments: int) -> int:
     """Call a C function of 64-bit integers (addresses are such, too) that returns one."""
     kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * len(arguments))

@@ -4,7 +4,16 @@ import numpy as np
 
 from fattree.units import PS_PER_US
 from sim.kernels.desk import FRAME_TO, LEAVE_KIND, STATE_TO, note, note_arrival
-from sim.kernels.frames import CE, FRAME, FRAME_AT, LENGTH, QUEUED_AT, QUEUED_BEHIND, block, shown
+from sim.kernels.frames import (
+    CE,
+    QUEUED_AT,
+    QUEUED_BEHIND,
+    block,
+    exchange,
+    length_of,
+    set_length,
+    shown,
+)
 from sim.kernels.jit import at, call, inlined
 from sim.kernels.ports import FAR, NO_SLOT, first_way, let_go, next_departure, offer
 from sim.kernels.state import (
@@ -33,46 +42,119 @@ def level(node, port):
 
 @inlined
 def arrive(world, frames, program, desk, switch, came_by, now_ps, slot):
-    """Run ingress for a packet and queue it.
+    """Let a program handle a packet that arrives, and queue it.
 
     Return its port and, where it is the first there, its departure, else FAR.
     """
-    constants = world.constants
-    counters = world.counters
-    packet = world.pool.packets[at(slot)]
-    counters[HOPS] += 1
+    world.counters[HOPS] += 1
     note_arrival(world, frames, desk, switch, came_by + 1, slot)
+    if program.passes != 0:
+        return arrive_at_once(world, frames, program, desk, switch, came_by, now_ps, slot)
 
+    packet = world.pool.packets[at(slot)]
     put_state(frames, desk)
     first = block(frames, slot)
-    length = frames.words[at((first >> 3) + LENGTH)]
-    size = constants.ack_bytes if packet.status & SMALL else constants.data_bytes
+    length = length_of(frames, slot)
     asked = call(
         program.ingress,
         program.contexts[at(switch)],
-        frames.address + first + FRAME_AT,
+        frames.address + first,
         shown(frames, length),
         length,
         came_by + 1,
-        size,
+        size_of(world, packet),
         now_ps,
         desk.state_address,
     )
     if asked != 0:
-        counters[UNSERVED] |= asked
+        world.counters[UNSERVED] |= asked
 
     # The first words of a state: (egress_spec, multicast group), (priority, growth).
     port = (desk.state[0] & LOW_32) - 1
-    if desk.state[0] >> 32 != 0 or port < 0 or port >= world.switches[at(switch)].ports:
-        counters[UNROUTABLE] += 1
-        counters[LIVE] -= 1
-        if desk.state[0] >> 32 == 0 and port + 1 != DROP_PORT:
-            counters[MISDIRECTED] += 1
-            counters[HIGHEST_PORT] = max(counters[HIGHEST_PORT], port + 1)
+    is_one = desk.state[0] >> 32 == 0 and port + 1 != DROP_PORT
+    if not is_one or not has_port(world, switch, port):
+        return turn_away(world, port, is_misdirected=is_one), FAR
+
+    return port, enqueue(world, frames, program, desk, switch, port, now_ps, slot)
+
+
+@inlined
+def size_of(world, packet):
+    """Return a packet's length in bytes, as programs are told it."""
+    constants = world.constants
+    return constants.ack_bytes if packet.status & SMALL else constants.data_bytes
+
+
+@inlined
+def has_port(world, switch, port):
+    """Return whether a switch has a port (from 0)."""
+    return 0 <= port < world.switches[at(switch)].ports
+
+
+@inlined
+def turn_away(world, port, is_misdirected):
+    """Count a packet that a program drops, or sends to a port that is not there; return its port."""
+    counters = world.counters
+    counters[UNROUTABLE] += 1
+    counters[LIVE] -= 1
+    if is_misdirected:
+        counters[MISDIRECTED] += 1
+        counters[HIGHEST_PORT] = max(counters[HIGHEST_PORT], port + 1)
+
+    return port
+
+
+@inlined
+def arrive_at_once(world, frames, program, desk, switch, came_by, now_ps, slot):
+    """Do so where a program makes the frame that leaves as the packet arrives."""
+    packet = world.pool.packets[at(slot)]
+    first = block(frames, slot)
+    length = length_of(frames, slot)
+    service = first + frames.ip_at + 1
+    was_marked = frames.octets[at(service)] & CE == CE
+    passed = call(
+        program.passes,
+        program.contexts[at(switch)],
+        frames.address + first,
+        shown(frames, length),
+        length,
+        came_by + 1,
+        size_of(world, packet),
+        now_ps,
+        desk.state_address,
+        desk.out_address,
+    )
+    if passed < 0:
+        return turn_away(world, np.int64(-1), is_misdirected=False), FAR
+
+    port = (passed & LOW_32) - 1
+    if not has_port(world, switch, port):
+        return turn_away(world, port, is_misdirected=True), FAR
+
+    if passed >> 32 != 0:
+        take_over(frames, desk, slot, length, passed >> 32)
+        put_frame(frames, desk)
+
+    number = np.int64(world.switches[at(switch)].first_port) + port
+    link = world.links[at(number)]
+    there = level(world.switches[at(switch)], port)
+    is_first = link.cursor == link.tail
+    queued_at = offer(world, number, there, packet, int(packet.status), now_ps)
+    if queued_at == NO_SLOT:
+        if program.forget != 0:
+            call(program.forget, program.queues[at(switch)], port + 1, size_of(world, packet))
 
         return port, FAR
 
-    return port, enqueue(world, frames, program, desk, switch, port, now_ps, slot)
+    if not was_marked and frames.octets[at(service)] & CE == CE:
+        world.ledgers[at(number)].marked += 1
+
+    exchange(frames, slot, queued_at)
+    for word in range(frames.late_words):
+        frames.late[at(queued_at * frames.late_words + word)] = desk.state[at(word)]
+
+    link.depth += 1
+    return port, next_departure(world, number, there) if is_first else FAR
 
 
 @inlined
@@ -81,7 +163,6 @@ def enqueue(world, frames, program, desk, switch, port, now_ps, slot):
 
     Return its departure where nothing is before it, else FAR.
     """
-    constants = world.constants
     node = world.switches[at(switch)]
     number = np.int64(node.first_port) + port
     link = world.links[at(number)]
@@ -92,7 +173,7 @@ def enqueue(world, frames, program, desk, switch, port, now_ps, slot):
     is_urgent = queued_at != NO_SLOT and is_cut(world, queued_at)
 
     # What is dropped, or overtakes the queue, is not in it.
-    size = constants.ack_bytes if status & SMALL else constants.data_bytes
+    size = size_of(world, packet)
     if program.forget != 0 and (queued_at == NO_SLOT or is_urgent):
         call(program.forget, program.queues[at(switch)], port + 1, size)
 
@@ -120,17 +201,13 @@ def is_cut(world, slot):
 
 @inlined
 def move_frame(frames, desk, slot, queued_at, cut, now_ps, behind):
-    """Copy a frame without its last `cut` bytes to where it waits, and what egress has to know."""
-    words = frames.words
-    here = block(frames, slot) >> 3
-    there = block(frames, queued_at) >> 3
-    words[at(there + LENGTH)] = words[at(here + LENGTH)] - cut
-    words[at(there + QUEUED_AT)] = now_ps
-    words[at(there + QUEUED_BEHIND)] = behind
-    for word in range(FRAME, FRAME + (frames.kept >> 3)):
-        words[at(there + word)] = words[at(here + word)]
-
-    desk.marks[STATE_TO] = there + (frames.state_at >> 3)
+    """Move a frame without its last `cut` bytes to where it waits, and what egress has to know."""
+    exchange(frames, slot, queued_at)
+    set_length(frames, queued_at, length_of(frames, queued_at) - cut)
+    queued = (block(frames, queued_at) + frames.kept) >> 3
+    frames.words[at(queued + QUEUED_AT)] = now_ps
+    frames.words[at(queued + QUEUED_BEHIND)] = behind
+    desk.marks[STATE_TO] = (block(frames, queued_at) + frames.state_at) >> 3
 
 
 @inlined
@@ -169,8 +246,10 @@ def depart(world, frames, program, desk, switch, port, now_ps, clock_ps):
 
     Return when the next one will leave, FAR if there is none.
     """
+    if program.passes != 0:
+        return depart_at_once(world, frames, program, desk, switch, port, now_ps, clock_ps)
+
     pool = world.pool
-    constants = world.constants
     node = world.switches[at(switch)]
     number = np.int64(node.first_port) + port
     link = world.links[at(number)]
@@ -178,7 +257,6 @@ def depart(world, frames, program, desk, switch, port, now_ps, clock_ps):
     slot = np.int64(leaving.cursor)
     packet = pool.packets[at(slot)]
     is_urgent = packet.status & TRIMMED > 0
-    size = constants.ack_bytes if packet.status & SMALL else constants.data_bytes
     link.depth -= 0 if is_urgent else 1
 
     first = block(frames, slot)
@@ -188,23 +266,24 @@ def depart(world, frames, program, desk, switch, port, now_ps, clock_ps):
         put_state(frames, desk)
 
     put_frame(frames, desk)
-    length = words[at(here + LENGTH)]
+    length = length_of(frames, slot)
+    queued = here + (frames.kept >> 3)
     urgency = words[at(here + (frames.state_at >> 3) + 1)]
-    queued_ps = words[at(here + QUEUED_AT)]
-    behind = words[at(here + QUEUED_BEHIND)]
+    queued_ps = words[at(queued + QUEUED_AT)]
+    behind = words[at(queued + QUEUED_BEHIND)]
     if is_urgent and program.forget != 0:
         call(program.forget, program.queues[at(switch)], port + 1, -(behind >> 32))
 
     grown = call(
         program.egress,
         program.contexts[at(switch)],
-        frames.address + first + FRAME_AT,
+        frames.address + first,
         shown(frames, length),
         length,
         frames.address + first + frames.state_at,
         port + 1,
         urgency & LOW_32,
-        size + (urgency >> 32),
+        size_of(world, packet) + (urgency >> 32),
         0,
         0,
         clock_ps,
@@ -223,11 +302,11 @@ def depart(world, frames, program, desk, switch, port, now_ps, clock_ps):
             world.counters[UNROUTABLE] += 1
             packet.status |= LOST
     else:
-        was_marked = frames.octets[at(first + FRAME_AT + frames.ip_at + 1)] & CE == CE
+        was_marked = frames.octets[at(first + frames.ip_at + 1)] & CE == CE
         if not was_marked and desk.out_octets[at(frames.ip_at + 1)] & CE == CE:
             world.ledgers[at(number)].marked += 1
 
-        take_over(frames, desk, first, length, grown)
+        take_over(frames, desk, slot, length, grown)
         note(frames, desk, now_ps, LEAVE_KIND, switch, port + 1, slot, packet)
 
     let_go(world, leaving, level(node, port))
@@ -235,14 +314,39 @@ def depart(world, frames, program, desk, switch, port, now_ps, clock_ps):
 
 
 @inlined
-def take_over(frames, desk, first, length, grown):
-    """Put a frame that egress has written into its block; zeros follow where it has shrunk."""
-    desk.marks[FRAME_TO] = (first >> 3) + FRAME
+def depart_at_once(world, frames, program, desk, switch, port, now_ps, clock_ps):
+    """Do so where the frame has been ready since the packet arrived."""
+    node = world.switches[at(switch)]
+    number = np.int64(node.first_port) + port
+    link = world.links[at(number)]
+    link.depth -= 1
+    slot = np.int64(link.cursor)
+    if program.leaves != 0:
+        call(
+            program.leaves,
+            program.contexts[at(switch)],
+            frames.late_address + 8 * frames.late_words * slot,
+            port + 1,
+            clock_ps,
+            link.depth,
+        )
+
+    packet = world.pool.packets[at(slot)]
+    note(frames, desk, now_ps, LEAVE_KIND, switch, port + 1, slot, packet)
+    let_go(world, link, level(node, port))
+    return next_departure(world, number, level(node, port))
+
+
+@inlined
+def take_over(frames, desk, slot, length, grown):
+    """Put a frame that a program has written into its block; zeros follow where it has shrunk."""
+    first = block(frames, slot)
+    desk.marks[FRAME_TO] = first >> 3
     if grown != length or len(desk.log) > 0:
         put_frame(frames, desk)
 
     if grown != length:
-        frames.words[at((first >> 3) + LENGTH)] = grown
+        set_length(frames, slot, grown)
         written = min(shown(frames, length) + grown - length, frames.kept)
         for byte in range(written, frames.kept):
-            frames.octets[at(first + FRAME_AT + byte)] = 0
+            frames.octets[at(first + byte)] = 0

@@ -23,7 +23,7 @@ from sim.arrays.network import build_for_program
 from sim.arrays.routing import waypoint_routes
 from sim.arrays.wiring import grown
 from sim.kernels.desk import EVENTS, LOG_FRAME, RECEIPTS, WINDOW, Desk, Program
-from sim.kernels.frames import FRAME_AT, IPV4, WRITTEN, Frames
+from sim.kernels.frames import IPV4, QUEUED_BYTES, WRITTEN, Frames
 from sim.kernels.jit import CACHE
 from sim.kernels.state import (
     CLOCK,
@@ -104,9 +104,11 @@ def are_compiled() -> bool:
 
 def kept_bytes(scenario: Scenario, layout: Layout, forms: Forms) -> int:
     """Return how much of every frame is kept: what programs look at, and what hosts read back."""
-    # A second IPv4 header where hosts write one. What a program looks at beyond the headers that
+    # Fields are read and written as the first bytes of whole words. A second IPv4 header where hosts write one. What a program looks at beyond the headers that
     # all frames have may be headers of its own, which hosts' bytes then stand behind.
-    headers = max(map(forms.end, range(2))) + (IPV4 if scenario.policy == "host_dr" else 0)
+    words = max(run.at + 8 for form in forms for runs in form.runs.values() for run in runs)
+    headers = max(words, *map(forms.end, range(2)))
+    headers += IPV4 if scenario.policy == "host_dr" else 0
     own = max(0, layout.frame_bytes - KNOWN)
     return -(-max(layout.frame_bytes, headers + own) // 8) * 8
 
@@ -135,9 +137,15 @@ class Programmed:
         self.network = build_for_program(scenario)
         self.world = self.network.world
         self.routes = self.network.routes[0].routes
-        self.program = program
+        # A lane cuts frames that wait, and lets them go in another order.
+        self.program = program if self.world.constants.lanes == 0 else program.by_parts()
         self.frames = _frames(
-            self.world, scenario, layout, templates(self.network.flows), sample_ps
+            self.world,
+            scenario,
+            layout,
+            templates(self.network.flows),
+            sample_ps,
+            program=self.program,
         )
         self.desks = [self._desk(layout, on_events is not None) for _ in range(threads)]
         self._on_events = on_events
@@ -320,7 +328,8 @@ class Programmed:
         kept = self.frames.kept
         # Egress writes at most what is kept, and by how much the frame grows.
         out = np.zeros((kept + layout.growth + 15) // 8, dtype=np.int64)
-        state = np.zeros(-(-layout.state_bytes // 8), dtype=np.int64)
+        state_words = max(-(-layout.state_bytes // 8), self.program.late_words)
+        state = np.zeros(state_words, dtype=np.int64)
         # What hosts may receive in a window; memory that is not used costs nothing.
         slot_ps = int(self.world.passages.slot_ps.min())
         receipts = constants.hosts * (constants.window_ps // slot_ps + 2)
@@ -332,7 +341,7 @@ class Programmed:
             sorted_keys=buffers.sorted_keys,
             buckets=buffers.buckets,
             ends=buffers.ends,
-            heap=np.zeros(len(buffers.ends) + 1, dtype=np.int64),
+            soonest=np.zeros(2 * _leaves(self.scenario.tree.most_ports), dtype=np.int64),
             state=state,
             state_address=state.ctypes.data,
             out=out,
@@ -345,21 +354,36 @@ class Programmed:
         )
 
 
+def _leaves(ports: int) -> int:
+    """Return how many leaves a tree has that has one for each port: a power of two."""
+    return 1 << max(0, ports - 1).bit_length()
+
+
 def _frames(
-    world: World, scenario: Scenario, layout: Layout, templates: Beginnings, sample_ps: int
+    world: World,
+    scenario: Scenario,
+    layout: Layout,
+    templates: Beginnings,
+    sample_ps: int,
+    program: Program,
 ) -> Frames:
     tree = scenario.tree
     forms = templates.forms
     kept = templates.frames.shape[2]
-    state_at = FRAME_AT + kept
-    state_bytes = -(-layout.state_bytes // 8) * 8
+    state_at = kept + QUEUED_BYTES
+    own_bytes = state_at + -(-layout.state_bytes // 8) * 8 if program.passes == 0 else kept
     receivers = len(world.flows.table) if world.rules.recovery == Recovery.SACK else 0
     frames = Frames(
         words=np.zeros(0, dtype=np.int64),
         octets=np.zeros(0, dtype=np.uint8),
         address=0,
+        held=np.zeros(0, dtype=np.int64),
+        held_address=0,
+        late=np.zeros(0, dtype=np.int64),
+        late_address=0,
+        late_words=program.late_words,
         # Whole cache lines, so that blocks share none.
-        stride=-(-(state_at + state_bytes) // 64) * 64,
+        stride=-(-own_bytes // 64) * 64,
         kept=kept,
         hidden=max(form.hidden for form in forms),
         state_at=state_at,
@@ -368,7 +392,7 @@ def _frames(
         ack_length=len(forms.ack.template),
         ip_at=forms.data.ip_at,
         tunnel=0 if forms.data.is_tunnel else IPV4,
-        **_tables(forms),
+        **_tables(forms, kept),
         agg_ips=np.array(
             [
                 agg_waypoint(tree, pod, uplink)
@@ -395,7 +419,7 @@ def _frames(
     return _with_blocks(frames, len(world.pool.packets))
 
 
-def _tables(forms: Forms) -> dict[str, Int64]:
+def _tables(forms: Forms, kept: int) -> dict[str, Int64]:
     """Return the forms' part of `Frames`."""
     written = [form.runs[name] for form in forms for name in NAMES[:WRITTEN]]
     # An empty run for what a kind of packet lacks: data have no mark of their own.
@@ -404,7 +428,14 @@ def _tables(forms: Forms) -> dict[str, Int64]:
         for form in forms
         for name in NAMES
     ]
+    shape = np.zeros((2, len(forms), kept), dtype=np.uint8)
+    for kind, form in enumerate(forms):
+        for byte, mask, value in form.signature:
+            shape[:, kind, byte] = mask, value
+
     tables: dict[str, object] = {
+        "shape_masks": shape[0].view(np.int64).ravel(),
+        "shape_values": shape[1].view(np.int64).ravel(),
         "writes": [run for runs in written for run in runs],
         "first_writes": np.cumsum([0, *map(len, written)]),
         "reads": read,
@@ -424,7 +455,20 @@ def _with_blocks(frames: Frames, slots: int) -> Frames:
     memory = np.empty(slots * frames.stride // 8 + 8, dtype=np.int64)
     words = memory[-memory.ctypes.data % 64 // 8 :][: slots * frames.stride // 8]
     words[: len(frames.words)] = frames.words
-    return frames._replace(words=words, octets=words.view(np.uint8), address=words.ctypes.data)
+    # Every slot has a block of its own to begin with.
+    held = np.arange(slots, dtype=np.int64)
+    held[: len(frames.held)] = frames.held
+    late = np.empty(slots * frames.late_words, dtype=np.int64)
+    late[: len(frames.late)] = frames.late
+    return frames._replace(
+        words=words,
+        octets=words.view(np.uint8),
+        address=words.ctypes.data,
+        held=held,
+        held_address=held.ctypes.data,
+        late=late,
+        late_address=late.ctypes.data,
+    )
 
 
 # Takes in the events of a window.

@@ -8,7 +8,7 @@ arrive (by port), as on the virtual network (design, decision 8).
 import numpy as np
 
 from sim.kernels.desk import layer_of
-from sim.kernels.frames import block
+from sim.kernels.frames import block, foresee_held
 from sim.kernels.jit import at, inlined, prefetch_at
 from sim.kernels.ports import FAR
 from sim.kernels.switches import (
@@ -20,10 +20,14 @@ from sim.kernels.switches import (
     foresee,
     release,
 )
-from sim.programs.ports import arrive, depart, next_of_port, put_frame, put_state
+from sim.programs.ports import arrive, depart, has_port, next_of_port, put_frame, put_state
 
-# A departure in a heap: the time within the window above the port.
+# An entry of the tree of departures: the time within the window above the port. Its leaves are the
+# ports, its top the one that comes first.
 PORT_MASK = (1 << PORT_BITS) - 1
+TOP = 1
+# The time of a window in which there is no such thing: that of FAR in the tree.
+NOTHING = FAR >> PORT_BITS
 # How many arrivals ahead memory is asked for, and how long a line of it is.
 FORESIGHT = 6
 LINE = 64
@@ -37,36 +41,33 @@ def serve_switch(world, frames, program, desk, switch, start_ps, end_ps):
     """
     if switch + 1 < world.constants.switches:
         foresee(world, switch + 1)
+        foresee_slots(world, frames, program, switch + 1)
 
     count, keys = arrivals(world, switch, start_ps, end_ps=end_ps, buffers=desk)
-    waiting = departures(world, frames, desk, switch, start_ps, end_ps)
+    departures(world, frames, program, desk, switch, start_ps, end_ps)
     sample_at = first_sample(frames, start_ps, end_ps)
     served = count
     position = 0
-    for ahead in range(FORESIGHT):
+    for ahead in range(-FORESIGHT, FORESIGHT):
         foresee_arrival(frames, keys, ahead, count)
 
     while True:
-        leaves_at = desk.heap[0] >> PORT_BITS if waiting > 0 else FAR
-        arrives_at = keys[at(position)] >> TIME_BITS if position < count else FAR
+        leaves_at = desk.soonest[TOP] >> PORT_BITS
+        arrives_at = keys[at(position)] >> TIME_BITS if position < count else NOTHING
 
-        if leaves_at < FAR and leaves_at <= min(arrives_at, sample_at):
-            waiting = let_leave(
-                world, frames, program, desk, switch, start_ps, end_ps, waiting=waiting
-            )
+        if leaves_at < NOTHING and leaves_at <= min(arrives_at, sample_at):
+            let_leave(world, frames, program, desk, switch, start_ps, end_ps)
             served += 1
-        elif sample_at < FAR and sample_at <= arrives_at:
+        elif sample_at < NOTHING and sample_at <= arrives_at:
             sample(world, desk, switch, (start_ps + sample_at) // frames.sample_ps)
             sample_at += frames.sample_ps
             if start_ps + sample_at >= end_ps:
-                sample_at = FAR
-        elif arrives_at < FAR:
+                sample_at = NOTHING
+        elif arrives_at < NOTHING:
             key = keys[at(position)]
             foresee_arrival(frames, keys, position + FORESIGHT, count)
             position += 1
-            waiting = let_arrive(
-                world, frames, program, desk, switch, start_ps, end_ps, waiting=waiting, key=key
-            )
+            let_arrive(world, frames, program, desk, switch, start_ps, end_ps, key=key)
         else:
             break
 
@@ -79,42 +80,53 @@ def serve_switch(world, frames, program, desk, switch, start_ps, end_ps):
 @inlined
 def foresee_arrival(frames, keys, position, count):
     """Ask for the beginning of the block of a packet that will soon arrive, if there is one."""
-    if position < count:
+    # What says where the block is has been asked for so many arrivals before.
+    if position + FORESIGHT < count:
+        prefetch_at(frames.held_address + 8 * (keys[at(position + FORESIGHT)] & SLOT_MASK))
+
+    if 0 <= position < count:
         address = frames.address + block(frames, keys[at(position)] & SLOT_MASK)
         prefetch_at(address)
-        prefetch_at(address + LINE)
+        if frames.kept > LINE:
+            prefetch_at(address + LINE)
+
+
+@inlined
+def foresee_slots(world, frames, program, switch):
+    """Ask for what a switch's slots hold, those of packets to come and of those that leave."""
+    node = world.switches[at(switch)]
+    first = np.int64(node.first_port)
+    for number in range(first, first + np.int64(node.ports)):
+        outgoing = world.links[at(number)]
+        foresee_held(frames, outgoing.tail)
+        if program.passes == 0:
+            foresee_held(frames, outgoing.cursor)
+        elif program.leaves != 0:
+            prefetch_at(frames.late_address + 8 * frames.late_words * np.int64(outgoing.cursor))
 
 
 @inlined
 def first_sample(frames, start_ps, end_ps):
-    """Return when, from `start_ps` on, queues are first looked at, FAR if not before `end_ps`."""
+    """Return when, from `start_ps` on, queues are first looked at, else NOTHING, as there is."""
     if frames.sample_ps == 0:
-        return FAR
+        return NOTHING
 
     after_ps = (start_ps + frames.sample_ps - 1) // frames.sample_ps * frames.sample_ps - start_ps
-    return after_ps if start_ps + after_ps < end_ps else FAR
+    return after_ps if start_ps + after_ps < end_ps else NOTHING
 
 
 @inlined
-def let_leave(world, frames, program, desk, switch, start_ps, end_ps, waiting):
-    """Let the first of `waiting` ports send its packet; return how many then wait in the heap."""
-    heap = desk.heap
-    port = heap[0] & PORT_MASK
-    now_ps = start_ps + (heap[0] >> PORT_BITS)
+def let_leave(world, frames, program, desk, switch, start_ps, end_ps):
+    """Let the port whose packet leaves first send it."""
+    port = desk.soonest[TOP] & PORT_MASK
+    now_ps = start_ps + (desk.soonest[TOP] >> PORT_BITS)
     next_ps = depart(world, frames, program, desk, switch, port, now_ps, now_ps)
-    if next_ps < end_ps:
-        heap[0] = ((next_ps - start_ps) << PORT_BITS) | port
-    else:
-        waiting -= 1
-        heap[0] = heap[at(waiting)]
-
-    sift_down(heap, waiting)
-    return waiting
+    put(desk.soonest, port, entry(port, next_ps, start_ps, end_ps))
 
 
 @inlined
-def let_arrive(world, frames, program, desk, switch, start_ps, end_ps, waiting, key):
-    """Let a packet arrive; return how many ports then wait in the heap."""
+def let_arrive(world, frames, program, desk, switch, start_ps, end_ps, key):
+    """Let a packet arrive."""
     now_ps = start_ps + (key >> TIME_BITS)
     # A key is (time, port, slot).
     came_by = (key >> SLOT_BITS) & PORT_MASK
@@ -123,95 +135,59 @@ def let_arrive(world, frames, program, desk, switch, start_ps, end_ps, waiting, 
     )
     if world.constants.lanes > 0:
         # What is first in its queue may be behind a packet in the lane, for which the port waits.
-        if port >= 0:
-            waiting = reordered(world, desk.heap, switch, port, start_ps, end_ps, waiting=waiting)
+        if has_port(world, switch, port):
+            next_ps = next_of_port(world, world.switches[at(switch)], port)
+            put(desk.soonest, port, entry(port, next_ps, start_ps, end_ps))
     elif departure_ps < end_ps:
-        desk.heap[at(waiting)] = ((departure_ps - start_ps) << PORT_BITS) | port
-        sift_up(desk.heap, waiting)
-        waiting += 1
-
-    return waiting
+        put(desk.soonest, port, entry(port, departure_ps, start_ps, end_ps))
 
 
 @inlined
-def reordered(world, heap, switch, port, start_ps, end_ps, waiting):
-    """Put a port's departure right after something has come to it; return how many then wait."""
+def departures(world, frames, program, desk, switch, start_ps, end_ps):
+    """Put the first departure of each port before `end_ps` into the tree."""
     node = world.switches[at(switch)]
-    if port >= node.ports:
-        return waiting
-
-    # Before it was another packet's that comes later now, or there was none.
-    place = 0
-    while place < waiting and heap[at(place)] & PORT_MASK != port:
-        place += 1
-
-    if place < waiting:
-        waiting -= 1
-        heap[at(place)] = heap[at(waiting)]
-
-    next_ps = next_of_port(world, node, port)
-    if next_ps < end_ps:
-        heap[at(waiting)] = ((next_ps - start_ps) << PORT_BITS) | port
-        waiting += 1
-
-    for each in range(waiting):
-        sift_up(heap, each)
-
-    return waiting
-
-
-@inlined
-def departures(world, frames, desk, switch, start_ps, end_ps):
-    """Put the first departure of each port before `end_ps` on the heap; return how many."""
-    node = world.switches[at(switch)]
+    tree = desk.soonest
     first = np.int64(node.first_port)
-    waiting = 0
+    leaves = len(tree) >> 1
+    for port in range(leaves):
+        tree[at(leaves + port)] = FAR
+
     for port in range(np.int64(node.ports)):
-        link = world.links[at(first + port)]
         departure_ps = next_of_port(world, node, port)
         # With FAR as the end, all that there are.
         if departure_ps < end_ps:
-            prefetch_at(frames.address + block(frames, link.cursor))
-            prefetch_at(frames.address + block(frames, link.cursor) + frames.state_at)
-            desk.heap[at(waiting)] = ((departure_ps - start_ps) << PORT_BITS) | port
-            waiting += 1
-            sift_up(desk.heap, waiting - 1)
+            if program.passes == 0:
+                foresee_departure(frames, world.links[at(first + port)].cursor)
 
-    return waiting
+            tree[at(leaves + port)] = entry(port, departure_ps, start_ps, end_ps)
 
-
-@inlined
-def sift_up(heap, place):
-    """Move the entry at a place towards the top until its parent comes before it."""
-    entry = heap[at(place)]
-    while place > 0:
-        parent = (place - 1) >> 1
-        if heap[at(parent)] <= entry:
-            break
-
-        heap[at(place)] = heap[at(parent)]
-        place = parent
-
-    heap[at(place)] = entry
+    for place in range(leaves - 1, 0, -1):
+        tree[at(place)] = min(tree[at(2 * place)], tree[at(2 * place + 1)])
 
 
 @inlined
-def sift_down(heap, size):
-    """Move the top entry away from the top until it comes before its children."""
-    entry = heap[0]
-    place = 0
-    while 2 * place + 1 < size:
-        child = 2 * place + 1
-        if child + 1 < size and heap[at(child + 1)] < heap[at(child)]:
-            child += 1
+def foresee_departure(frames, slot):
+    """Ask for what egress will look at of a packet."""
+    prefetch_at(frames.address + block(frames, slot))
+    prefetch_at(frames.address + block(frames, slot) + frames.state_at)
 
-        if entry <= heap[at(child)]:
-            break
 
-        heap[at(place)] = heap[at(child)]
-        place = child
+@inlined
+def entry(port, departure_ps, start_ps, end_ps):
+    """Return a port's entry in the tree: its next departure within the window above its number."""
+    return ((departure_ps - start_ps) << PORT_BITS) | port if departure_ps < end_ps else FAR
 
-    heap[at(place)] = entry
+
+@inlined
+def put(tree, port, own):
+    """Give a port an entry, and all above it in the tree the least of those below."""
+    # A branch that compares times is right half of the time: this has none.
+    place = (len(tree) >> 1) + port
+    tree[at(place)] = own
+    while place > TOP:
+        own = min(own, tree[at(place ^ 1)])
+        place >>= 1
+        tree[at(place)] = own
 
 
 @inlined

@@ -14,19 +14,20 @@ from sim.kernels.desk import RECEIPTS, WINDOW
 from sim.kernels.hosts import serve_machine
 from sim.kernels.jit import at, inlined, kernel
 from sim.kernels.lists import following
+from sim.kernels.plain import known
 from sim.kernels.ports import FAR, HOST_LEVEL, host_sending_ps, passage
 from sim.kernels.state import ACK, CLOCK, DATA, LOST, SPARE
 from sim.kernels.switches import PORT_BITS
 from sim.kernels.windows import chunks_needed, next_event, through_windows
 from sim.programs.ports import depart, next_of_port, put_frame
-from sim.programs.switches import PORT_MASK, departures, serve_switch, sift_down
+from sim.programs.switches import PORT_MASK, TOP, departures, entry, put, serve_switch
 
 
 @partial(kernel, long_name="the kernels around programs")
 def advance_program(world, routes, until_ps, frames, program, desk):
     """Run from the clock to `until_ps` in one thread; return how that ended."""
     return through_windows(
-        (world, routes, frames, program, desk),
+        (known(world), routes, frames, program, desk),
         until_ps,
         has_room=has_room,
         serve_all_hosts=serve_all_hosts,
@@ -127,6 +128,7 @@ def serve_programmed_hosts(world, routes, frames, desk, first, last, end_ps):
 
     Return how many packets they received or sent.
     """
+    world = known(world)
     served = 0
     start_ps = world.counters[CLOCK]
     desk.marks[RECEIPTS] = 0
@@ -145,6 +147,7 @@ def serve_programmed_switches(world, frames, program, desk, first, last, end_ps)
 
     Return how many packets arrived or left.
     """
+    world = known(world)
     served = 0
     start_ps = world.counters[CLOCK]
     for switch in range(first, last):
@@ -205,17 +208,11 @@ def drain(world, frames, program, desk, now_ps):
     afterwards.
     """
     for switch in range(world.constants.switches):
-        waiting = departures(world, frames, desk, switch, now_ps, FAR)
-        while waiting > 0:
-            port = desk.heap[0] & PORT_MASK
-            leaves_ps = now_ps + (desk.heap[0] >> PORT_BITS)
+        departures(world, frames, program, desk, switch, now_ps, FAR)
+        while desk.soonest[TOP] < FAR:
+            port = desk.soonest[TOP] & PORT_MASK
+            leaves_ps = now_ps + (desk.soonest[TOP] >> PORT_BITS)
             next_ps = depart(world, frames, program, desk, switch, port, leaves_ps, now_ps)
-            if next_ps < FAR:
-                desk.heap[0] = ((next_ps - now_ps) << PORT_BITS) | port
-            else:
-                waiting -= 1
-                desk.heap[0] = desk.heap[at(waiting)]
-
-            sift_down(desk.heap, waiting)
+            put(desk.soonest, port, entry(port, next_ps, now_ps, FAR))
 
     put_frame(frames, desk)

@@ -35,7 +35,7 @@ class PythonMachine:
             ctypes.cast(each, ctypes.c_void_p).value or 0 for each in self._functions
         )
         places = np.arange(len(self._pipelines))
-        return Program(ingress, egress, forget, places, places)
+        return Program(ingress, egress, 0, 0, 0, forget, places, places)
 
     def settle(self) -> None:
         """Python's pipelines see changes at once."""

@@ -86,13 +86,14 @@ Travelling = tuple[Local | Bytes, ...]
 class Assembly:
     """The bodies of both functions and the objects that their names stand for.
 
-    `state` are the variables that egress is given.
+    `state` are the variables that egress is given, `parser` is the part of ingress that parses.
     """
 
     ingress: Statements
     egress: Statements
     state: Travelling
     constants: Mapping[str, object]
+    parser: Statements
 
     @cached_property
     def source(self) -> str:
@@ -115,7 +116,7 @@ def assemble(program: Program, is_traced: bool = False) -> Assembly:
     # nobody modifies. The second code comes from the same generators, so that it does the same with
     # less.
     first = _Assembler(program, Liveness(program), is_traced)
-    ingress, egress, _ = first.bodies()
+    ingress, egress, *_ = first.bodies()
     second = _Assembler(program, first.liveness.learn([*ingress, *egress]), is_traced)
 
     return second.assembly()
@@ -148,8 +149,8 @@ class _Assembler:
         self._deparser = DeparserCode(program, self.constants, liveness, self._tracing)
         self._used_by_ingress: frozenset[str] = frozenset()
 
-    def bodies(self) -> tuple[Code, Code, Travelling]:
-        """Return the statements of both functions and the variables handed to egress."""
+    def bodies(self) -> tuple[Code, Code, Travelling, Code]:
+        """Return the statements of both functions, the variables handed to egress, the parser."""
         # `Primitives.used` fills while the pipelines are generated: what depends on it (the
         # requests, the way out for clones) comes after them.
         start = self._ingress_start()
@@ -164,17 +165,18 @@ class _Assembler:
         state = tuple(loads[name] for name in sorted(loads.keys() & stores.keys()))
         ingress = [*start, *parser, *self._leave_clone(state), *rest, *self._ingress_end(state)]
 
-        return ingress, [*egress, *self._egress_clone(state), *end], state
+        return ingress, [*egress, *self._egress_clone(state), *end], state, parser
 
     def assembly(self) -> Assembly:
         """Return both functions."""
-        ingress, egress, state = self.bodies()
+        ingress, egress, state, parser = self.bodies()
         known = {variable.name for variable in state}
         return Assembly(
             ingress=(*self._initial(ingress), *ingress),
             egress=(TakeState(state), *self._initial(egress, known), *egress),
             state=state,
             constants=self.constants.values,
+            parser=tuple(parser),
         )
 
     def _initial(self, body: Code, known: Iterable[str] = ()) -> Code:

@@ -19,9 +19,18 @@ DROP, DRAW, DRAW_STATE, RESUME, REQUESTS, LOG = range(6)
 FIRST_ARRAY = 6
 
 # The words of a table's descriptor: its entries; of an exact one the slots of its hash table and
-# their number less 1; of others its levels or rows and how many there are.
-ENTRIES, SLOTS, SLOT_MASK, LEVELS, LEVEL_COUNT = range(5)
-TABLE_WORDS = 5
+# their number less 1; of others its levels or rows and how many there are. A table that is filled at
+# once may be dense instead: its levels (0: it is not), and its cells.
+ENTRIES, SLOTS, SLOT_MASK, LEVELS, LEVEL_COUNT, DENSE, DENSE_CELLS = range(7)
+TABLE_WORDS = 7
+
+# The words of a level of a dense table (`dense`): which bits all its keys share, and their values;
+# then two runs of bits: the shift and the ones of the first, how far left of the second it stands,
+# the shift and the ones of that. A cell is the index of an entry plus 1, 0 for none, or, with this
+# bit, the number of the first cell of a node of the next level.
+SHARED, SHARED_VALUE, RUN_SHIFT, RUN_ONES, RUN_ABOVE, LOW_SHIFT, LOW_ONES = range(7)
+DENSE_WORDS = 8
+DENSE_NODE = 1 << 31
 
 # The words of an entry; its arguments follow. Entry 0 is the table's default. A direct meter is the
 # address of a meter's words, 0 without one.

@@ -14,12 +14,15 @@ from ofan_p4.softswitch.codegen.program import TableSpec
 from ofan_p4.softswitch.meters import Meter
 from ofan_p4.softswitch.native import context
 from ofan_p4.softswitch.native.context import WORD, TablePlaces
+from ofan_p4.softswitch.native.dense import Dense, dense
 from ofan_p4.softswitch.native.resources import NativeMeter
 from ofan_p4.softswitch.native.slots import Slots, Words, address, words_of
 from ofan_p4.softswitch.tables import Entry, Match, Record, prefix_mask, row_of
 
 # A rank of a ternary entry: its priority, then its age, in 63 bits and a sign.
 ORDER_BITS = 32
+# Beyond so great arguments it is not asked which of them are the same.
+FEW_ARGUMENTS = 1 << 16
 
 
 class Rows(NamedTuple):
@@ -107,6 +110,7 @@ class NativeIndex:
         self._rows: list[tuple[int, list[int]]] = []
         # The rank of every entry by its row in memory, which is needed to remove it.
         self._of_rows: dict[int, int] = {}
+        self._dense: Dense | None = None
         # Kept here, as the descriptor only has its address.
         self._table: Words = np.zeros((1, 1), dtype=np.uint64)
         if places.kind == "exact":
@@ -158,32 +162,50 @@ class NativeIndex:
         nor matched by a prefix, or a key or an argument has more than 64 bits.
         """
         places = self._places
-        total = sum(len(rows.matches) for rows in pieces)
-        entries = np.zeros((1 + total, places.entry_words), dtype=np.uint64)
-        entries[0] = self.entries[0]
-        # Keys of one word are put into their slots by whole arrays; others are too rare for that.
+        # Keys of one word are put into their places by whole arrays; others are too rare for that.
         if places.kind not in ("exact", "lpm") or places.key_words > 1:
             raise ValueError(f"a table that is searched by {places.kind} keys")
 
-        first = 1
+        blocks = [self.entries[:1]]
+        numbers: list[NDArray[np.int64]] = []
         for rows in pieces:
             words = places.argument_words[rows.action]
             if any(size > 1 for size in words):
                 raise ValueError("an argument of more than 64 bits")
 
-            block = entries[first : first + len(rows.matches)]
+            arguments, which = self._distinct(rows.arguments)
+            block = np.zeros((len(arguments), places.entry_words), dtype=np.uint64)
             block[:, context.ACTION] = rows.action
-            block[:, context.ENTRY_WORDS : context.ENTRY_WORDS + len(words)] = rows.arguments
-            first += len(rows.matches)
+            block[:, context.ENTRY_WORDS : context.ENTRY_WORDS + len(words)] = arguments
+            numbers.append(sum(map(len, blocks)) + which)
+            blocks.append(block)
 
-        self.entries = entries
-        self._used = 1 + total
+        self.entries = np.concatenate(blocks)
+        self._used = len(self.entries)
         self._free = []
-        self._search([rows.matches for rows in pieces])
+        self._search([rows.matches for rows in pieces], numbers)
         self._publish()
 
-    def _search(self, matches: Sequence[NDArray[np.int64]]) -> None:
-        """Build what is searched from all matches, (n, fields, 2)."""
+    def _distinct(
+        self, arguments: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return arguments (n, parameters) once each, and which of them every row has."""
+        spec = self._spec
+        is_counting = spec.with_counters or spec.supports_timeout or spec.direct_meter
+        most = int(arguments.max(initial=0)) if arguments.shape[1] == 1 else 0
+        if is_counting or arguments.shape[1] != 1 or most > FEW_ARGUMENTS:
+            return arguments, np.arange(len(arguments))
+
+        # Thousands of slots lead to a few ports: their entries stay in the processor's caches.
+        values = arguments[:, 0]
+        is_there = np.zeros(most + 1, dtype=np.int64)
+        is_there[values] = 1
+        return np.flatnonzero(is_there)[:, None], (np.cumsum(is_there) - 1)[values]
+
+    def _search(
+        self, matches: Sequence[NDArray[np.int64]], numbers: Sequence[NDArray[np.int64]]
+    ) -> None:
+        """Build what is searched from all matches, (n, fields, 2), and the entry of each."""
         fields = self._spec.key
         # The empty array gives the shape where there are no matches at all.
         every = np.concatenate([*matches, np.zeros((0, len(fields), 2), dtype=np.int64)])
@@ -200,17 +222,46 @@ class NativeIndex:
             value = value << np.uint64(key.bits) | every[:, number, 0].astype(np.uint64) & part
             mask = mask << np.uint64(key.bits) | part
 
+        entries = np.concatenate([*numbers, np.zeros(0, dtype=np.int64)])
+        self._dense = self._placed(value, mask, entries)
+        if self._dense is not None:
+            return
+
         if self._places.kind == "exact":
-            self._slots = {0: Slots.of(value[:, None], np.arange(1, len(every) + 1))}
+            self._slots = {0: Slots.of(value[:, None], entries)}
             return
 
         self._slots = {}
         self._tops = {}
         for level_mask in np.unique(mask):
             rows = np.flatnonzero(mask == level_mask)
-            self._slots[int(level_mask)] = Slots.of(value[rows][:, None], rows + 1)
+            self._slots[int(level_mask)] = Slots.of(value[rows][:, None], entries[rows])
             # A longer prefix has the greater mask: the order of levels is that of their negatives.
             self._tops[int(level_mask)] = -int(level_mask)
+
+    def _placed(self, values: Words, masks: Words, entries: NDArray[np.int64]) -> Dense | None:
+        """Return keys as a dense table, None where they are too sparse for one."""
+        fields = self._spec.key
+        # Prefixes of the key as a whole, which they are where only its last field is one.
+        if not len(values) or any(key.kind == "lpm" for key in fields[:-1]):
+            return None
+
+        bits = sum(key.bits for key in fields)
+        if self._places.kind == "exact":
+            lengths = np.full(len(values), bits)
+            ends = np.cumsum([key.bits for key in fields]).tolist()
+            found = dense(values, lengths, entries, bits, [bits])
+            return found or dense(values, lengths, entries, bits, ends)
+
+        prefixes = {
+            length: np.uint64(prefix_mask(length, bits)) for length in range(bits + 1)
+        }
+        # Few lengths: one comparison for each is all.
+        known = np.unique(masks)
+        lengths_of = [int(mask).bit_count() for mask in known]
+        assert all(prefixes[n] == mask for n, mask in zip(lengths_of, known, strict=True))
+        lengths = np.array(lengths_of)[np.searchsorted(known, masks)]
+        return dense(values, lengths, entries, bits, sorted(lengths_of))
 
     def replace(self, old: Entry, entry: Entry) -> None:
         """Give an entry another action; packets find it where it was."""
@@ -325,6 +376,12 @@ class NativeIndex:
         """Write the addresses that machine code searches into the descriptor."""
         descriptor = self._descriptor
         descriptor[context.ENTRIES] = address(self.entries)
+        descriptor[context.DENSE] = 0
+        if self._dense is not None:
+            descriptor[context.DENSE] = address(self._dense.levels)
+            descriptor[context.DENSE_CELLS] = address(self._dense.cells)
+            return
+
         match self._places.kind:
             case "exact":
                 slots = self._slots[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from llvmlite import ir
@@ -55,32 +55,65 @@ class Lookups(Cells):
     def _lookup(self, node: Lookup) -> None:
         match node.kind:
             case "exact":
-                entry = self._search_exact(node)
+                entry = self._dense_or(node, self._search_exact)
             case "rows":
                 entry = self._search_rows(node)
+            case "lpm":
+                entry = self._dense_or(node, self._search_levels)
             case _:
-                entry = self._search_levels(node)
+                entry = self._search_levels(node, self._key(node.keys))
 
         # 0 says that none matches; the statements behind it ask for that.
         self._b.store(entry, self._entry)
 
-    def _search_exact(self, node: Lookup) -> Any:
+    def _dense_or(self, node: Lookup, search: Callable[[Lookup, Number], Any]) -> Any:
+        """Return the entry of a table that may be dense, and is searched where it is not."""
         shape = self._places.of_tables[node.table]
         key = self._key(node.keys)
+        if shape.key_words > 1:
+            return search(node, key)
+
+        levels = self._descriptor(node.table, context.DENSE)
+        is_dense = self._b.icmp_unsigned("!=", levels, word(0))
+        with self._b.if_else(is_dense, likely=True) as (then, otherwise):
+            with then:
+                cells = self._b.inttoptr(
+                    self._descriptor(node.table, context.DENSE_CELLS), I32.as_pointer()
+                )
+                found = self._b.call(
+                    self._shared.helpers.walk(),
+                    [words_at(self._b, levels), cells, *self._words_of(key, 1)],
+                )
+                walked = self._indexed(node.table, found)
+                after_walk = self._b.block
+            with otherwise:
+                searched = search(node, key)
+                after_search = self._b.block
+
+        entry = self._b.phi(I64)
+        entry.add_incoming(walked, after_walk)
+        entry.add_incoming(searched, after_search)
+        return entry
+
+    def _search_exact(self, node: Lookup, key: Number) -> Any:
+        shape = self._places.of_tables[node.table]
         slots = words_at(self._b, self._descriptor(node.table, context.SLOTS))
         mask = self._descriptor(node.table, context.SLOT_MASK)
         words = self._words_of(key, shape.key_words)
         found = self._b.call(self._shared.helpers.probe(shape.key_words), [slots, mask, *words])
-        entries = words_at(self._b, self._descriptor(node.table, context.ENTRIES))
-        is_hit = self._b.icmp_unsigned("!=", found, word(0))
-        # The helper returns the index plus 1, and 0 for a miss: the address of a miss is not used.
-        entry = entry_at(self._b, entries, shape, self._b.sub(found, word(1)))
-        address = self._b.ptrtoint(entry, I64)
-        return self._b.select(is_hit, address, word(0))
+        return self._indexed(node.table, found)
 
-    def _search_levels(self, node: Lookup) -> Any:
+    def _indexed(self, table: int, found: Any) -> Any:
+        """Return the address of the entry of an index plus 1, 0 for none."""
+        entries = words_at(self._b, self._descriptor(table, context.ENTRIES))
+        is_hit = self._b.icmp_unsigned("!=", found, word(0))
+        # The address of a miss is not used.
+        shape = self._places.of_tables[table]
+        entry = entry_at(self._b, entries, shape, self._b.sub(found, word(1)))
+        return self._b.select(is_hit, self._b.ptrtoint(entry, I64), word(0))
+
+    def _search_levels(self, node: Lookup, key: Number) -> Any:
         shape = self._places.of_tables[node.table]
-        key = self._key(node.keys)
         return self._b.call(
             self._shared.helpers.search_levels(shape),
             [*self._searched(node.table), *self._words_of(key, shape.key_words)],

@@ -18,6 +18,7 @@ from ofan_p4.softswitch.native.values import (
     Builder,
     Limit,
     Number,
+    alignment,
     as_type,
     beyond,
 )
@@ -98,6 +99,19 @@ class Scope(ABC):  # noqa: B024
                 self._b.store(ir.Constant(I32, 0), rooms[1])
         else:
             raise beyond(Limit.KINDS)
+
+    def _kept_number(self, address: Any, kind: NumberKind) -> Number:
+        """Return a number out of a state block."""
+        type_ = kind.memory[0]
+        value = self._b.load(
+            self._b.bitcast(address, type_.as_pointer()), align=alignment(type_)
+        )
+        # Memory has it in fewer bits than it is computed in.
+        wide = kind.type
+        if type_.width < wide.width:
+            value = (self._b.sext if kind.is_signed else self._b.zext)(value, wide)
+
+        return Number(value, kind.bits, kind.is_signed)
 
     def _get(self, variable: Local | Bytes | Temporary) -> Number | Place:
         if isinstance(variable, Temporary):

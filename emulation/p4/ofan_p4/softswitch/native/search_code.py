@@ -18,7 +18,7 @@ from ofan_p4.softswitch.native.build import (
 )
 from ofan_p4.softswitch.native.context import NO_RANK, TablePlaces
 from ofan_p4.softswitch.native.made_once import MadeOnce
-from ofan_p4.softswitch.native.values import I1, I64, Builder
+from ofan_p4.softswitch.native.values import I1, I32, I64, Builder
 from ofan_p4.softswitch.tables import USE_MEMBER
 
 
@@ -69,6 +69,59 @@ class SearchCode(MadeOnce):
         builder.branch(look)
         builder.position_at_end(done)
         builder.ret(found)
+
+    def walk(self) -> ir.Function:
+        """Return `i64 walk(levels, cells, key)`: the index of a key's entry plus 1, else 0."""
+        words = I64.as_pointer()
+        return self._function("walk", I64, [words, I32.as_pointer(), I64], self._walk)
+
+    @staticmethod
+    def _walk(builder: Builder, levels: Any, cells: Any, key: Any) -> None:
+        function = builder.function
+        entry = builder.block
+        look = function.append_basic_block("look")
+        inside = function.append_basic_block("inside")
+        deeper = function.append_basic_block("deeper")
+        done = function.append_basic_block("done")
+        builder.branch(look)
+
+        builder.position_at_end(look)
+        level = builder.phi(levels.type)
+        level.add_incoming(levels, entry)
+        node = builder.phi(I64)
+        node.add_incoming(word(0), entry)
+        part = builder.and_(key, load_word(builder, level, context.SHARED))
+        shared = load_word(builder, level, context.SHARED_VALUE)
+        own = builder.load(builder.gep(cells, [node]))
+        builder.cbranch(builder.icmp_unsigned("==", part, shared), inside, done)
+
+        builder.position_at_end(inside)
+        place = node
+        above = load_word(builder, level, context.RUN_ABOVE)
+        for shift, ones, left in (
+            (context.RUN_SHIFT, context.RUN_ONES, above),
+            (context.LOW_SHIFT, context.LOW_ONES, word(0)),
+        ):
+            run = builder.lshr(key, load_word(builder, level, shift))
+            run = builder.and_(run, load_word(builder, level, ones))
+            place = builder.add(place, builder.shl(run, left))
+
+        # A node's own cell comes first.
+        cell = builder.load(builder.gep(cells, [builder.add(place, word(1))]))
+        is_node = builder.icmp_signed("<", cell, ir.Constant(I32, 0))
+        builder.cbranch(is_node, deeper, done)
+
+        builder.position_at_end(deeper)
+        number = builder.and_(cell, ir.Constant(I32, context.DENSE_NODE - 1))
+        node.add_incoming(builder.zext(number, I64), deeper)
+        level.add_incoming(builder.gep(level, [word(context.DENSE_WORDS)]), deeper)
+        builder.branch(look)
+
+        builder.position_at_end(done)
+        found = builder.phi(I32)
+        found.add_incoming(own, look)
+        found.add_incoming(cell, inside)
+        builder.ret(builder.zext(found, I64))
 
     def search_levels(self, places: TablePlaces) -> ir.Function:
         """Return `i64 search(levels, count, entries, key...)`: the best entry's address, else 0."""

@@ -46,7 +46,6 @@ from ofan_p4.softswitch.native.values import (
     POINTER,
     Limit,
     Number,
-    alignment,
     as_type,
     beyond,
 )
@@ -122,15 +121,7 @@ class Egress(Function):
             kind = layout.kinds[name]
             address = self._b.gep(base, [word(place)])
             if isinstance(kind, NumberKind):
-                type_ = kind.memory[0]
-                pointer = self._b.bitcast(address, type_.as_pointer())
-                # Memory has it in fewer bits than it is computed in.
-                value = self._b.load(pointer, align=alignment(type_))
-                wide = kind.type
-                if type_.width < wide.width:
-                    value = (self._b.sext if kind.is_signed else self._b.zext)(value, wide)
-
-                self._set(variables[name], Number(value, kind.bits, kind.is_signed))
+                self._set(variables[name], self._kept_number(address, kind))
                 continue
 
             pointer = self._b.bitcast(address, I32.as_pointer())

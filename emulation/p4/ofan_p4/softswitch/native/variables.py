@@ -70,9 +70,9 @@ class StateLayout:
     size: int = OUTCOME_BYTES
 
     @classmethod
-    def of(cls, variables: Sequence[Local | Bytes]) -> StateLayout:
-        """Place variables, the widest first, so that each is aligned."""
-        layout = cls(tuple(variables))
+    def of(cls, variables: Sequence[Local | Bytes], first: int = OUTCOME_BYTES) -> StateLayout:
+        """Place variables from byte `first` on, the widest first, so that each is aligned."""
+        layout = cls(tuple(variables), size=first)
         kinds = ((variable.name, kind_of(variable)) for variable in variables)
         for name, kind in sorted(kinds, key=lambda pair: -_bytes(pair[1].memory[0])):
             # Words at most: wider numbers are aligned to words, too (`values.alignment`).

@@ -1,0 +1,353 @@
+"""Egress in two parts: what can be done when a packet arrives, and what is left for its departure.
+
+Most programs make a packet's frame of what ingress has decided, and only count in egress: how long
+a queue is, how many packets have left. Of such a program the frame can be made at once, while the
+packet is at hand; its departure has a few variables to look at, and no frame.
+
+A variable is `late` where its value depends on the departure: on its time, on a cell, a table or a
+draw, all of which others may change meanwhile. `part` finds these, and says None where a frame
+depends on one of them; it is told so rather too often than too rarely.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ofan_p4.softswitch.codegen import names, packet_nodes
+from ofan_p4.softswitch.codegen import statements as code
+from ofan_p4.softswitch.codegen.kinds import PARTS
+from ofan_p4.softswitch.codegen.nodes import (
+    Argument,
+    Bytes,
+    Compare,
+    DropPort,
+    Local,
+    Number,
+    Temporary,
+)
+from ofan_p4.softswitch.codegen.packet_nodes import Cell
+from ofan_p4.softswitch.codegen.statements import Statement, Statements
+from ofan_p4.softswitch.codegen.variables import POSITION
+
+# What is known when a packet arrives, and what its departure is told.
+EARLY = frozenset({names.PORT, names.PACKET_LENGTH, names.INSTANCE, names.RID, names.PRIORITY})
+TOLD = frozenset({names.PORT, names.NOW, names.DEQ_DEPTH, names.INSTANCE, names.RID})
+# Values that others may change between a packet's arrival and its departure, or that are drawn.
+_LATE = (
+    Cell,
+    packet_nodes.Metered,
+    packet_nodes.DirectlyMetered,
+    packet_nodes.DirectMeter,
+    packet_nodes.Draw,
+    packet_nodes.InSet,
+    packet_nodes.Entry,
+    packet_nodes.EntryAction,
+)
+# Statements that look at what others change, or change it.
+_EFFECTS = (
+    code.Lookup,
+    code.UseDefault,
+    code.Resolve,
+    code.Touch,
+    code.UseRecord,
+    code.TakeArguments,
+    code.CountEntry,
+    code.CountCell,
+    code.Log,
+)
+_ASSIGNING = (code.Assign, code.Clear, code.Move, code.Change, code.Halve)
+_ENDS = (code.MakeFrame, code.ReturnEgress, code.AskNothing)
+_BLOCKS = (code.If, code.Once)
+
+
+@dataclass(frozen=True, slots=True)
+class Parted:
+    """Egress without the part that is late, and that part.
+
+    The departure needs variables `handed` over as ingress left them, and others that egress sets
+    once to what it is told at the `beginning`.
+    """
+
+    frame: Statements
+    leave: Statements
+    handed: tuple[Local, ...]
+    beginning: tuple[Local, ...]
+
+    @property
+    def has_leave(self) -> bool:
+        """Whether anything is left to do at the departure."""
+        return bool(self.leave)
+
+
+class _Unpartable(Exception):
+    """Some statement does not let egress be parted."""
+
+
+def part(egress: Statements) -> Parted | None:
+    """Return the two parts of egress, None where it must run at the departure as a whole."""
+    # Ingress and egress are one function then: nothing has to be handed over.
+    body = tuple(each for each in egress if not isinstance(each, code.TakeState))
+    travelling = [each for each in egress if isinstance(each, code.TakeState)]
+    try:
+        body = _without_drop(body)
+        late = _late(body)
+        frame = _early(body, late)
+        leave = _Leave(body, late)
+        handed = {variable.name: variable for each in travelling for variable in each.targets}
+        return Parted(frame, leave.body, *leave.state(handed))
+    except _Unpartable:
+        return None
+
+
+def _without_drop(body: Statements) -> Statements:
+    """Return egress without its test for a drop, which it never asks for."""
+    kept: list[Statement] = []
+    for statement in body:
+        match statement:
+            case code.If(arms=((Compare("==", Local() as spec, DropPort()), inside),)) if (
+                isinstance(inside[-1], code.ReturnEgress) and inside[-1].is_dropped
+            ):
+                # BMv2 clears egress_spec before egress: only what egress writes there could drop.
+                if any(_may_drop(each, spec) for each in _walk(body)):
+                    raise _Unpartable
+            case code.If(arms=((Compare("==", Number(0), DropPort()), _),)):
+                # A program without the field.
+                pass
+            case _:
+                kept.append(statement)
+
+    return tuple(kept)
+
+
+def _may_drop(statement: Statement, spec: Local) -> bool:
+    if not isinstance(statement, _ASSIGNING) or spec.name not in _targets(statement):
+        return False
+
+    return not (isinstance(statement, code.Assign) and statement.value == Number(0))
+
+
+def _walk(body: Iterable[Statement]) -> Iterator[Statement]:
+    """Yield all statements, those within others too."""
+    todo = list(body)
+    while todo:
+        statement = todo.pop()
+        yield statement
+        todo += _inside(statement)
+
+
+def _inside(statement: Statement) -> list[Statement]:
+    match statement:
+        case code.If():
+            return [*(each for _, arm in statement.arms for each in arm), *statement.otherwise]
+        case code.Once():
+            return list(statement.body)
+
+    return []
+
+
+def _targets(statement: Statement) -> set[str]:
+    """Return the names of the variables that a statement sets itself."""
+    targets = getattr(statement, "targets", None) or (getattr(statement, "target", None),)
+    return {each.name for each in targets if isinstance(each, (Local, Bytes, Temporary))}
+
+
+def _is_effect(statement: Statement) -> bool:
+    if isinstance(statement, code.Assign) and isinstance(statement.target, Cell):
+        return True
+
+    return isinstance(statement, _EFFECTS)
+
+
+def _looked_at(statement: Statement) -> list[Any]:
+    """Return the nodes that a statement itself looks at, its bodies left out."""
+    if isinstance(statement, code.If):
+        found: list[Any] = [test for test, _ in statement.arms]
+    elif isinstance(statement, code.Once):
+        found = []
+    else:
+        names_ = PARTS[type(statement)]
+        found = [getattr(statement, name) for name in names_ if name not in ("target", "targets")]
+        target = getattr(statement, "target", None)
+        # A cell's place is looked at, and what a change or a halving begins with.
+        if isinstance(target, Cell):
+            found.append(target.index)
+        if isinstance(statement, (code.Change, code.Halve)):
+            found.append(target)
+
+    return [*_nodes(found)]
+
+
+def _nodes(parts: list[Any]) -> Iterator[Any]:
+    todo = list(parts)
+    while todo:
+        item = todo.pop()
+        if type(item) is tuple:
+            todo += item
+        elif type(item) in PARTS:
+            yield item
+            todo += [getattr(item, name) for name in PARTS[type(item)]]
+
+
+def _is_late(nodes: Iterable[Any], late: set[str]) -> bool:
+    return any(
+        isinstance(node, _LATE)
+        or (isinstance(node, Argument) and node.name not in EARLY)
+        or (isinstance(node, (Local, Bytes, Temporary)) and node.name in late)
+        for node in nodes
+    )
+
+
+def _late(body: Statements) -> set[str]:
+    """Return the variables whose values depend on the departure."""
+    late: set[str] = set()
+    while True:
+        before = len(late)
+        for statement in _walk(body):
+            if isinstance(statement, (*_ENDS, *_BLOCKS, code.Break)):
+                continue
+            if not isinstance(statement, (*_ASSIGNING, *_EFFECTS)):
+                raise _Unpartable
+            if isinstance(statement, _EFFECTS) or _is_late(_looked_at(statement), late):
+                late |= _targets(statement)
+
+        for statement in _walk(body):
+            # Whatever a late test decides about is late, too.
+            if isinstance(statement, code.If) and _is_late(_looked_at(statement), late):
+                for each in _walk(_inside(statement)):
+                    if isinstance(each, (code.Break, code.MakeFrame, code.ReturnEgress)):
+                        raise _Unpartable
+
+                    late |= _targets(each)
+
+        if len(late) == before:
+            return late
+
+
+def _early(body: Statements, late: set[str]) -> Statements:
+    """Return what does not depend on the departure; it must make the whole frame."""
+    kept: list[Statement] = []
+    for statement in body:
+        match statement:
+            case code.If():
+                if _is_late(_looked_at(statement), late):
+                    continue
+
+                arms = tuple((test, _early(arm, late)) for test, arm in statement.arms)
+                kept.append(code.If(arms, _early(statement.otherwise, late)))
+            case code.Once():
+                kept.append(code.Once(_early(statement.body, late)))
+            case code.Clear():
+                kept.append(code.Clear(tuple(t for t in statement.targets if t.name not in late)))
+            case code.Break() | code.AskNothing():
+                kept.append(statement)
+            case _ if _is_effect(statement):
+                continue
+            case _:
+                if _targets(statement) & late:
+                    # Some of what it moves may be early; then it cannot be left out.
+                    if not _targets(statement) <= late:
+                        raise _Unpartable
+                    continue
+                if _is_late(_looked_at(statement), late):
+                    raise _Unpartable
+
+                kept.append(statement)
+
+    return tuple(kept)
+
+
+class _Leave:
+    """What is left of egress for the departure: effects, and what these need."""
+
+    def __init__(self, body: Statements, late: set[str]) -> None:
+        self._late = late
+        self._needed: dict[str, Any] = {}
+        # Known when the packet arrives, and set once: they are handed over as they are then.
+        self._early = self._once_early(body)
+        while True:
+            before = len(self._needed)
+            kept = self._kept(body)
+            if len(self._needed) == before:
+                break
+
+        is_needed = any(_is_effect(each) for each in _walk(kept))
+        self.body = kept if is_needed else ()
+
+    def _once_early(self, body: Statements) -> set[str]:
+        """Return the variables that only the beginning of egress sets, to what is known before."""
+        first: set[str] = set()
+        for statement in body:
+            if not isinstance(statement, (code.Assign, code.Clear)):
+                break
+            # What the departure is told, too, it computes again.
+            if not all(
+                isinstance(node, Argument) <= (getattr(node, "name", "") in TOLD)
+                for node in _looked_at(statement)
+            ):
+                first |= _targets(statement) - self._late
+
+        others = [each for each in _walk(body) if not isinstance(each, code.Clear)]
+        counts: dict[str, int] = {}
+        for statement in others:
+            for name in _targets(statement):
+                counts[name] = counts.get(name, 0) + 1
+
+        return {name for name in first if counts.get(name, 0) <= 1 and name in counts}
+
+    def _kept(self, body: Statements) -> Statements:
+        kept: list[Statement] = []
+        for statement in body:
+            match statement:
+                case code.If():
+                    arms = tuple((test, self._kept(arm)) for test, arm in statement.arms)
+                    otherwise = self._kept(statement.otherwise)
+                    if otherwise or any(arm for _, arm in arms):
+                        self._need(statement)
+                        kept.append(code.If(arms, otherwise))
+                case code.Once():
+                    # Without a break it would go round; at its end there is one.
+                    kept.append(code.Once(self._kept(statement.body)))
+                case code.Break():
+                    kept.append(statement)
+                case code.MakeFrame() | code.ReturnEgress() | code.AskNothing():
+                    continue
+                case code.Clear():
+                    targets = tuple(t for t in statement.targets if t.name in self._needed)
+                    targets = tuple(t for t in targets if t.name not in self._early)
+                    if targets:
+                        kept.append(replace(statement, targets=targets))
+                case _:
+                    if self._is_kept(statement):
+                        self._need(statement)
+                        kept.append(statement)
+
+        return tuple(kept)
+
+    def _is_kept(self, statement: Statement) -> bool:
+        if _is_effect(statement):
+            return True
+
+        return bool(_targets(statement) & (self._needed.keys() - self._early))
+
+    def _need(self, statement: Statement) -> None:
+        for node in _looked_at(statement):
+            if isinstance(node, (Local, Bytes, Temporary)):
+                self._needed[node.name] = node
+            if isinstance(node, Argument) and node.name not in TOLD:
+                raise _Unpartable
+            # The frame is another packet's by then.
+            if isinstance(node, (Bytes, packet_nodes.Data, packet_nodes.FrameLength)):
+                raise _Unpartable
+
+    def state(
+        self, handed: dict[str, Local | Bytes]
+    ) -> tuple[tuple[Local, ...], tuple[Local, ...]]:
+        """Return the variables that the departure needs: of ingress, of egress' beginning."""
+        wanted = [self._needed[name] for name in sorted(self._needed)] if self.body else []
+        kept = {*handed, POSITION.name}
+        return (
+            tuple(each for each in wanted if each.name in kept and each.name not in self._early),
+            tuple(each for each in wanted if each.name in self._early),
+        )
