@@ -15,7 +15,7 @@ from ofan_p4.softswitch.native.passing import passing
 from ofan_p4.softswitch.pipeline import Pipeline
 from sim.kernels.desk import Program
 from sim.programs.callbacks import COMPONENT, DRAW_WORDS, SEED, draw_function, forget_function
-from sim.programs.programmed import Layout
+from sim.programs.layout import Layout
 
 # The register in which programs count the bytes that wait at each port (include/queue_stats.p4).
 QUEUE_LENGTHS = "queue_bytes"

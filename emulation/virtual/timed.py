@@ -23,7 +23,8 @@ from ofan_p4.softswitch.pipeline import Pipeline
 from sim.kernels.desk import Program
 from sim.kernels.state import HIGHEST_PORT, MISDELIVERED, MISDIRECTED
 from sim.kernels.windows import BROKEN, FINISHED, STUCK
-from sim.programs.programmed import Layout, Observe, Programmed, kept_bytes
+from sim.programs.layout import Layout, kept_bytes
+from sim.programs.programmed import Observe, Programmed
 
 # How often progress is told, in zero-load round trips.
 RTTS_A_LEG = 4

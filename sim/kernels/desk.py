@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fattree.shape.topology import Tier
-from sim.kernels.frames import block, length_of
+from sim.kernels.blocks import block, length_of
 from sim.kernels.jit import at, inlined
 from sim.kernels.state import Bytes, Int32, Int64
 
@@ -33,8 +33,8 @@ class Program(NamedTuple):
     """Where a compiled program is: C functions, and for each switch what they are given first.
 
     A program that makes a packet's frame at its arrival `passes` it (0: none does), and `leaves`
-    the rest (0: there is none) for its departure, of which `late_words` tell. `forget` (0: none) takes a switch's `queues` and (port, bytes) when a queue drops what ingress
-    has sent there.
+    the rest (0: there is none) for its departure, of which `late_words` tell. `forget` (0: none)
+    takes a switch's `queues` and (port, bytes) when a queue drops what ingress has sent there.
     """
 
     ingress: int
@@ -54,9 +54,9 @@ class Program(NamedTuple):
 class Desk(NamedTuple):
     """A thread's room for a switch that runs a program, and what it notes for whoever asks.
 
-    As `sim.kernels.state.Buffers`; then the ports' next departures (a tree), a state and a frame under way
-    (and their addresses), `longest` queue by (sample, layer), when hosts received something within
-    the window, and events for a digest. `marks` says how far it has got with them.
+    As `sim.kernels.state.Buffers`; then the ports' next departures (a tree), a state and a frame
+    under way (and their addresses), `longest` queue by (sample, layer), when hosts received
+    something within the window, and events for a digest. `marks` says how far it has got with them.
     """
 
     keys: Int64

@@ -1,16 +1,9 @@
 """The bytes of packets, where switches run a program: hosts write them, and read what came of them.
 
-A packet has a block of bytes beside its record: the beginning of the frame, and, where egress runs
-as it leaves, when and behind how many it was queued and what the program remembers of it since
-ingress. It keeps its block from host to host: where its record goes to another slot, the two slots
-exchange theirs. No more of a frame is kept than programs can look at; behind it the data are zeros.
+A packet has a block of bytes beside its record (`sim.kernels.blocks`), of which no more of a frame
+is kept than programs can look at; behind it the data are zeros.
 Where fields stand is in tables (`hostagent.forms`): a user's packets are as good as ours.
 Everything here does nothing where `frames` is None: then the packets are records and nothing else.
-
-    block = [beginning of the frame ..., queued at, queued behind, state ...]
-
-A cache line is enough for most frames, which is why their lengths are elsewhere. What a program remembers that needs no frame when its packet leaves (`Program.leaves`) lies apart
-from it, in the order of slots, in which packets leave.
 """
 
 from typing import NamedTuple
@@ -18,17 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from hostagent.transports.roce import NAK_SYNDROME, SHARE_BITS
-from sim.kernels.jit import at, inlined, load_at, prefetch_at, store_at, turned
+from sim.kernels.blocks import DIRTY, block, foresee_block, length_of, set_length
+from sim.kernels.jit import at, inlined, load_at, store_at, turned
 from sim.kernels.state import ACK, ASKS, CHUNK, MARKED, TRIMMED, Bytes, Int32, Int64
-
-# Words of 8 bytes in a block, behind those of the frame.
-QUEUED_AT, QUEUED_BEHIND = range(2)
-QUEUED_BYTES = 16
-# What is held of a slot: the number of its block below the length of its frame.
-PLACE_BITS = 32
-PLACE_MASK = (1 << PLACE_BITS) - 1
-# The slots of a line, by what is held of each.
-HELD_A_LINE = 8
 
 # What IPv4 has to do with: other headers are known by their forms alone.
 IPV4 = 20
@@ -41,8 +26,8 @@ REQUEST_BIT = 0x80
 SHARE_BYTES = SHARE_BITS // 8
 # So many packets ahead a host asks for a block.
 AHEAD = 3
-# Frames are read and written by words.
-FRAME_WORD_BITS = 64
+# Frames are read and written by words of so many bytes.
+FRAME_WORD = 8
 # What a bitmap is counted in, and how `TRANSIT.hash` holds an ACK's holes: the number of its
 # bitmap's words above the lowest packet that is missing.
 WORD_BITS = 32
@@ -60,19 +45,18 @@ AT, SIZE, LOW, MASK, OF = range(5)
 class Frames(NamedTuple):
     """All blocks, as words and as bytes, and what hosts need to fill them.
 
-    A block has `stride` bytes from `address` on, its state begins at `state_at`. Each
-    slot has `held` a block's number and, above it, the length of the frame in it; of each, `late`
-    has so many words. Of a frame `kept`
-    bytes are kept, never the last `hidden` ones (the ICRC). `templates` has for every flow the
-    beginning of its data packets, then of its ACKs, in words; their lengths are those of plain
+    A block has `stride` bytes from `address` on, its state begins at `state_at`. Each slot has
+    `held` a block's number and, above it, the length of the frame in it; of each, `late` has so
+    many words. Of a frame `kept` bytes are kept, never the last `hidden` ones (the ICRC). Hosts
+    write the first `host_words` words, and zeros stand behind them. `templates` has for every flow
+    the beginning of its data packets, then of its ACKs, in words; their lengths are those of plain
     frames. IPv4 begins at `ip_at`, behind another one of `tunnel` bytes where a host has put one.
     `writes` are rows of runs, those of a kind's field from `first_writes` on, and `reads` has one
     for each; `signature` rows of (byte, mask, value), a kind's from `first_signature` on, and the
-    same in words, `shape_masks` and `shape_values`. By kind:
-    `shortest` frames, whether UDP follows IPv4, and whether packets of a flow differ in IPv4
-    (`changes_ipv4`). `grown` are an ACK's words that a bitmap lengthens. `lowest` and `highest` are
-    what a SACK receiver misses and has. Trimming leaves `cut` bytes out. `sample_ps` is how
-    often queues are looked at, 0 for never.
+    same in words, `shape_masks` and `shape_values`. By kind: `shortest` frames, whether UDP follows
+    IPv4, and whether packets of a flow differ in IPv4 (`changes_ipv4`). `grown` are an ACK's words
+    that a bitmap lengthens. `lowest` and `highest` are what a SACK receiver misses and has.
+    Trimming leaves `cut` bytes out. `sample_ps` is how often queues are looked at, 0 for never.
     """
 
     words: Int64
@@ -86,6 +70,7 @@ class Frames(NamedTuple):
     stride: int
     kept: int
     hidden: int
+    host_words: int
     state_at: int
     templates: Int64
     data_length: int
@@ -113,49 +98,6 @@ class Frames(NamedTuple):
 
 
 @inlined
-def block(frames, slot):
-    """Return the first byte of a slot's block."""
-    return (frames.held[at(slot)] & PLACE_MASK) * frames.stride
-
-
-@inlined
-def length_of(frames, slot):
-    """Return how long a slot's frame is."""
-    return frames.held[at(slot)] >> PLACE_BITS
-
-
-@inlined
-def set_length(frames, slot, length):
-    """Note how long a slot's frame is now."""
-    held = frames.held
-    held[at(slot)] = (held[at(slot)] & PLACE_MASK) | (length << PLACE_BITS)
-
-
-@inlined
-def exchange(frames, slot, other):
-    """Let two slots exchange their blocks."""
-    held = frames.held
-    here = held[at(slot)]
-    held[at(slot)] = held[at(other)]
-    held[at(other)] = here
-
-
-@inlined
-def foresee_held(frames, slot):
-    """Ask for what the slots of a chunk hold, from a slot on."""
-    if frames is not None:
-        prefetch_at(frames.held_address + 8 * np.int64(slot))
-        prefetch_at(frames.held_address + 8 * (np.int64(slot) + HELD_A_LINE))
-
-
-@inlined
-def foresee_block(frames, slot):
-    """Ask for the beginning of a slot's block."""
-    if frames is not None:
-        prefetch_at(frames.address + block(frames, slot))
-
-
-@inlined
 def shown(frames, length):
     """Return how many bytes of a frame of this length are kept."""
     return min(frames.kept, length - frames.hidden)
@@ -172,7 +114,9 @@ def write_frame(world, frames, slot, packet, kind, is_routed):
         octets = frames.octets
         row = (2 * np.int64(packet.flow) + kind) * (frames.kept >> 3)
         there = frame >> 3
-        for word in range(frames.kept >> 3):
+        # Behind what hosts write there are zeros, as a rule still those of the packet before.
+        is_dirty = frames.held[at(slot)] & DIRTY != 0
+        for word in range((frames.kept >> 3) if is_dirty else frames.host_words):
             words[at(there + word)] = frames.templates[at(row + word)]
 
         put(frames, frame, kind, LABEL, int(packet.label))
@@ -191,7 +135,7 @@ def write_frame(world, frames, slot, packet, kind, is_routed):
             wrap(world, frames, frame, packet, kind, length)
             length += IPV4
 
-        set_length(frames, slot, length)
+        set_length(frames, slot, length, dirty=DIRTY if is_routed else 0)
 
 
 @inlined
@@ -202,9 +146,11 @@ def put(frames, frame, kind, field, number):
         writes = frames.writes
         size = writes[at(each), SIZE]
         bits = ((number >> writes[at(each), OF]) & writes[at(each), MASK]) << writes[at(each), LOW]
-        # As the first bytes of a word, of which a frame has as many (`room_for`).
-        where = frames.address + frame + writes[at(each), AT]
-        store_at(where, load_at(where) | turned(bits << (FRAME_WORD_BITS - 8 * size)))
+        # As the last bytes of a word, or its first ones, where the frame begins.
+        where = max(writes[at(each), AT] + size, FRAME_WORD) - FRAME_WORD
+        bits <<= 8 * (where + FRAME_WORD - writes[at(each), AT] - size)
+        where += frames.address + frame
+        store_at(where, load_at(where) | turned(bits))
 
 
 @inlined
@@ -212,8 +158,9 @@ def get(frames, frame, kind, field, more):
     """Read a field, from where the frame has it in one piece, `more` bytes further on."""
     reads = frames.reads
     row = at(kind * FIELDS + field)
-    first = frame + reads[row, AT] + (more if reads[row, AT] >= frames.ip_at else 0)
-    number = turned(load_at(frames.address + first)) >> (FRAME_WORD_BITS - 8 * reads[row, SIZE])
+    end = reads[row, AT] + reads[row, SIZE] + (more if reads[row, AT] >= frames.ip_at else 0)
+    where = max(end, FRAME_WORD) - FRAME_WORD
+    number = turned(load_at(frames.address + frame + where)) >> (8 * (where + FRAME_WORD - end))
     return (number >> reads[row, LOW]) & reads[row, MASK]
 
 
@@ -457,7 +404,8 @@ def has_shape(frames, frame, kind):
     row = kind * words
     there = frame >> 3
     wrong = np.int64(0)
-    for word in range(words):
+    # Nothing of the signature is behind what hosts write.
+    for word in range(frames.host_words):
         bits = frames.words[at(there + word)] & frames.shape_masks[at(row + word)]
         wrong |= bits ^ frames.shape_values[at(row + word)]
 

@@ -9,8 +9,9 @@ is in `sim.kernels.receiving`, what is sent in `sim.kernels.sending`, who is nex
 import numpy as np
 
 from hostagent.transports.state import NEVER
+from sim.kernels.blocks import foresee_block, foresee_held
 from sim.kernels.desk import note_arrival, note_receipt
-from sim.kernels.frames import foresee_block, foresee_held, is_own
+from sim.kernels.frames import is_own
 from sim.kernels.jit import at, inlined, prefetch
 from sim.kernels.lists import following, foresee_chunk, leave
 from sim.kernels.ready import end_computation
@@ -109,7 +110,7 @@ def foresee_blocks(world, frames, number):
 
 @inlined
 def foresee_arrival(world, frames, slot, tail):
-    """Ask for the bytes of a packet that will be taken soon, and what a sender knows of an ACK's."""
+    """Ask for the bytes of a packet that will be taken soon, and what a sender knows of it."""
     # Of a long message a sender remembers more than caches hold.
     later = slot + AHEAD
     is_here = later >> CHUNK_BITS == slot >> CHUNK_BITS

@@ -3,17 +3,17 @@
 import numpy as np
 
 from fattree.units import PS_PER_US
-from sim.kernels.desk import FRAME_TO, LEAVE_KIND, STATE_TO, note, note_arrival
-from sim.kernels.frames import (
-    CE,
+from sim.kernels.blocks import (
+    DIRTY,
     QUEUED_AT,
     QUEUED_BEHIND,
     block,
     exchange,
     length_of,
     set_length,
-    shown,
 )
+from sim.kernels.desk import FRAME_TO, LEAVE_KIND, STATE_TO, note, note_arrival
+from sim.kernels.frames import CE, shown
 from sim.kernels.jit import at, call, inlined
 from sim.kernels.ports import FAR, NO_SLOT, first_way, let_go, next_departure, offer
 from sim.kernels.state import (
@@ -93,7 +93,10 @@ def has_port(world, switch, port):
 
 @inlined
 def turn_away(world, port, is_misdirected):
-    """Count a packet that a program drops, or sends to a port that is not there; return its port."""
+    """Count a packet that a program drops, or sends to a port that is not there.
+
+    Return that port.
+    """
     counters = world.counters
     counters[UNROUTABLE] += 1
     counters[LIVE] -= 1
@@ -203,7 +206,9 @@ def is_cut(world, slot):
 def move_frame(frames, desk, slot, queued_at, cut, now_ps, behind):
     """Move a frame without its last `cut` bytes to where it waits, and what egress has to know."""
     exchange(frames, slot, queued_at)
-    set_length(frames, queued_at, length_of(frames, queued_at) - cut)
+    if cut > 0:
+        set_length(frames, queued_at, length_of(frames, queued_at) - cut, dirty=DIRTY)
+
     queued = (block(frames, queued_at) + frames.kept) >> 3
     frames.words[at(queued + QUEUED_AT)] = now_ps
     frames.words[at(queued + QUEUED_BEHIND)] = behind
@@ -345,8 +350,8 @@ def take_over(frames, desk, slot, length, grown):
     if grown != length or len(desk.log) > 0:
         put_frame(frames, desk)
 
+    set_length(frames, slot, grown, dirty=DIRTY)
     if grown != length:
-        set_length(frames, slot, grown)
         written = min(shown(frames, length) + grown - length, frames.kept)
         for byte in range(written, frames.kept):
             frames.octets[at(first + byte)] = 0

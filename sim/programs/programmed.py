@@ -15,15 +15,13 @@ from fattree.demand.flows import Flows
 from fattree.experiment.model import Scenario
 from fattree.routes.standstill import Standing
 from fattree.routes.wecmp import LinkState
-from fattree.shape.addressing import agg_waypoint, core_waypoint, host_ip
 from fattree.shape.topology import SWITCH_LAYERS
-from hostagent.forms import BITS, Beginnings, Forms, Run
-from hostagent.transports.state import NEVER, Recovery
+from hostagent.forms import Beginnings
+from hostagent.transports.state import NEVER
 from sim.arrays.network import build_for_program
 from sim.arrays.routing import waypoint_routes
 from sim.arrays.wiring import grown
 from sim.kernels.desk import EVENTS, LOG_FRAME, RECEIPTS, WINDOW, Desk, Program
-from sim.kernels.frames import IPV4, QUEUED_BYTES, WRITTEN, Frames
 from sim.kernels.jit import CACHE
 from sim.kernels.state import (
     CLOCK,
@@ -36,6 +34,7 @@ from sim.kernels.state import (
     World,
 )
 from sim.kernels.windows import FINISHED, STARVED, start_flows, truncate
+from sim.programs.layout import Layout, frames_of, with_blocks
 from sim.programs.windows import (
     advance_program,
     depart_now,
@@ -52,23 +51,6 @@ from sim.runs.results import Result
 from sim.runs.threads import Crew, Nodes, Span, advance_side_by_side
 
 Events = NDArray[np.int64]
-# Up to here programs know our packets; what they read behind it they may have put there.
-KNOWN = 42
-NOWHERE = Run(0, 0, 0, 0, 0)
-# The names of `sim.kernels.frames`' fields, in its order; those that are read alone stand last.
-NAMES = ("label", "psn", "msn", "marked", "destination_ip", "number")
-
-
-class Layout(NamedTuple):
-    """What a program needs of every packet, in bytes.
-
-    It looks at `frame_bytes` of a frame, which may grow by `growth` at a switch, and remembers
-    `state_bytes` between ingress and egress.
-    """
-
-    frame_bytes: int
-    state_bytes: int
-    growth: int
 
 
 class Counts(NamedTuple):
@@ -102,17 +84,6 @@ def are_compiled() -> bool:
     return folder is not None and any(folder.rglob(COMPILED))
 
 
-def kept_bytes(scenario: Scenario, layout: Layout, forms: Forms) -> int:
-    """Return how much of every frame is kept: what programs look at, and what hosts read back."""
-    # Fields are read and written as the first bytes of whole words. A second IPv4 header where hosts write one. What a program looks at beyond the headers that
-    # all frames have may be headers of its own, which hosts' bytes then stand behind.
-    words = max(run.at + 8 for form in forms for runs in form.runs.values() for run in runs)
-    headers = max(words, *map(forms.end, range(2)))
-    headers += IPV4 if scenario.policy == "host_dr" else 0
-    own = max(0, layout.frame_bytes - KNOWN)
-    return -(-max(layout.frame_bytes, headers + own) // 8) * 8
-
-
 class Programmed:
     """One run of a scenario whose switches run `program`.
 
@@ -139,7 +110,7 @@ class Programmed:
         self.routes = self.network.routes[0].routes
         # A lane cuts frames that wait, and lets them go in another order.
         self.program = program if self.world.constants.lanes == 0 else program.by_parts()
-        self.frames = _frames(
+        self.frames = frames_of(
             self.world,
             scenario,
             layout,
@@ -295,7 +266,7 @@ class Programmed:
         """Make the pool and its blocks twice as large."""
         pool = self.world.pool
         self.world = self.world._replace(pool=grown(pool, len(pool.headers), self.world.counters))
-        self.frames = _with_blocks(self.frames, len(self.world.pool.packets))
+        self.frames = with_blocks(self.frames, len(self.world.pool.packets))
 
     def _extend_samples(self) -> None:
         for desk in self.desks:
@@ -357,118 +328,6 @@ class Programmed:
 def _leaves(ports: int) -> int:
     """Return how many leaves a tree has that has one for each port: a power of two."""
     return 1 << max(0, ports - 1).bit_length()
-
-
-def _frames(
-    world: World,
-    scenario: Scenario,
-    layout: Layout,
-    templates: Beginnings,
-    sample_ps: int,
-    program: Program,
-) -> Frames:
-    tree = scenario.tree
-    forms = templates.forms
-    kept = templates.frames.shape[2]
-    state_at = kept + QUEUED_BYTES
-    own_bytes = state_at + -(-layout.state_bytes // 8) * 8 if program.passes == 0 else kept
-    receivers = len(world.flows.table) if world.rules.recovery == Recovery.SACK else 0
-    frames = Frames(
-        words=np.zeros(0, dtype=np.int64),
-        octets=np.zeros(0, dtype=np.uint8),
-        address=0,
-        held=np.zeros(0, dtype=np.int64),
-        held_address=0,
-        late=np.zeros(0, dtype=np.int64),
-        late_address=0,
-        late_words=program.late_words,
-        # Whole cache lines, so that blocks share none.
-        stride=-(-own_bytes // 64) * 64,
-        kept=kept,
-        hidden=max(form.hidden for form in forms),
-        state_at=state_at,
-        templates=np.ascontiguousarray(templates.frames).view(np.int64).ravel(),
-        data_length=len(forms.data.template),
-        ack_length=len(forms.ack.template),
-        ip_at=forms.data.ip_at,
-        tunnel=0 if forms.data.is_tunnel else IPV4,
-        **_tables(forms, kept),
-        agg_ips=np.array(
-            [
-                agg_waypoint(tree, pod, uplink)
-                for pod in range(tree.pods)
-                for uplink in range(tree.edge_uplinks)
-            ],
-            dtype=np.int64,
-        ),
-        core_ips=np.array(
-            [
-                core_waypoint(tree, plane, uplink, last)
-                for plane in range(tree.planes)
-                for uplink in range(tree.edge_uplinks)
-                for last in range(tree.agg_uplinks)
-            ],
-            dtype=np.int64,
-        ),
-        host_ips=host_ip(tree, np.arange(tree.hosts)),
-        lowest=np.zeros(receivers, dtype=np.int32),
-        highest=np.full(receivers, -1, dtype=np.int32),
-        cut=forms.payload,
-        sample_ps=sample_ps,
-    )
-    return _with_blocks(frames, len(world.pool.packets))
-
-
-def _tables(forms: Forms, kept: int) -> dict[str, Int64]:
-    """Return the forms' part of `Frames`."""
-    written = [form.runs[name] for form in forms for name in NAMES[:WRITTEN]]
-    # An empty run for what a kind of packet lacks: data have no mark of their own.
-    read = [
-        next((run for run in form.runs[name] if run.mask == (1 << BITS[name]) - 1), NOWHERE)
-        for form in forms
-        for name in NAMES
-    ]
-    shape = np.zeros((2, len(forms), kept), dtype=np.uint8)
-    for kind, form in enumerate(forms):
-        for byte, mask, value in form.signature:
-            shape[:, kind, byte] = mask, value
-
-    tables: dict[str, object] = {
-        "shape_masks": shape[0].view(np.int64).ravel(),
-        "shape_values": shape[1].view(np.int64).ravel(),
-        "writes": [run for runs in written for run in runs],
-        "first_writes": np.cumsum([0, *map(len, written)]),
-        "reads": read,
-        "signature": [row for form in forms for row in form.signature],
-        "first_signature": np.cumsum([0, *(len(form.signature) for form in forms)]),
-        "shortest": [form.shortest for form in forms],
-        "is_udp": [form.is_udp for form in forms],
-        "changes_ipv4": [form.changes_ipv4 for form in forms],
-        "grown": forms.ack.lengths,
-    }
-    return {name: np.array(table, dtype=np.int64) for name, table in tables.items()}
-
-
-def _with_blocks(frames: Frames, slots: int) -> Frames:
-    """Return frames with blocks for so many slots, which begin as the old ones."""
-    # To a whole cache line; untouched memory costs address space only.
-    memory = np.empty(slots * frames.stride // 8 + 8, dtype=np.int64)
-    words = memory[-memory.ctypes.data % 64 // 8 :][: slots * frames.stride // 8]
-    words[: len(frames.words)] = frames.words
-    # Every slot has a block of its own to begin with.
-    held = np.arange(slots, dtype=np.int64)
-    held[: len(frames.held)] = frames.held
-    late = np.empty(slots * frames.late_words, dtype=np.int64)
-    late[: len(frames.late)] = frames.late
-    return frames._replace(
-        words=words,
-        octets=words.view(np.uint8),
-        address=words.ctypes.data,
-        held=held,
-        held_address=held.ctypes.data,
-        late=late,
-        late_address=late.ctypes.data,
-    )
 
 
 # Takes in the events of a window.

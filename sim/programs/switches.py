@@ -7,8 +7,8 @@ arrive (by port), as on the virtual network (design, decision 8).
 
 import numpy as np
 
+from sim.kernels.blocks import block, foresee_held
 from sim.kernels.desk import layer_of
-from sim.kernels.frames import block, foresee_held
 from sim.kernels.jit import at, inlined, prefetch_at
 from sim.kernels.ports import FAR
 from sim.kernels.switches import (
@@ -87,7 +87,7 @@ def foresee_arrival(frames, keys, position, count):
     if 0 <= position < count:
         address = frames.address + block(frames, keys[at(position)] & SLOT_MASK)
         prefetch_at(address)
-        if frames.kept > LINE:
+        if 8 * frames.host_words > LINE:
             prefetch_at(address + LINE)
 
 

@@ -26,8 +26,9 @@ from fattree.experiment.model import (
 )
 from fattree.policies import POLICIES
 from ofan_p4.softswitch.native import context
-from ofan_p4.softswitch.pipeline import Pipeline
+from ofan_p4.softswitch.native.indexes import NativeIndex
 from sim import UnfinishedError
+from tests.emulation.softswitch.dense_cells import walked
 from tests.parity.scenarios import SLOW, TRIMMING_SLOW, scenarios, virtual
 
 SMALL = Collective(message_bytes=24 * 4096)
@@ -153,19 +154,37 @@ def test_what_the_simulator_cannot_run_is_refused_in_a_line() -> None:
         run(wanted)
 
 
-def searched(pipeline: Pipeline) -> list[dict[tuple[int, int], list[int]]]:
-    """Return what machine code finds in every table: (mask, key) to an entry's words."""
-    assert pipeline.memory is not None
-    return [
-        {
-            (mask, key): index.entries[place - 1][[context.ACTION, *range(6, width)]].tolist()
-            for mask, slots in index._slots.items()
-            for key, place in slots.array[slots.array[:, -1] > 0].tolist()
-        }
-        | {(-1, -1): index.entries[0].tolist()}
-        for index in pipeline.memory.indexes
-        for width in (index.entries.shape[1],)
-    ]
+def keys_of(index: NativeIndex) -> set[int]:
+    """Return keys that a table holds: the first and the last one of each prefix, and neighbours."""
+    bits = sum(key.bits for key in index._spec.key)
+    ones = (1 << bits) - 1
+    found = {
+        part
+        for mask, slots in index._slots.items()
+        for key, place in slots.array[slots.array[:, -1] > 0].tolist()
+        for part in (key, key | (ones & ~(mask or ones)))
+    }
+    return found | {key ^ 1 << bit for key in found for bit in (0, bits // 2, bits - 1)}
+
+
+def entry_of(index: NativeIndex, key: int) -> list[int]:
+    """Return the words of the entry that machine code finds in a table of one-word keys."""
+    number = 0
+    if index._dense is not None:
+        number = walked(index._dense, key)
+    else:
+        # The longest prefix has the greatest mask; 0 is that of a table of exact keys.
+        for mask, slots in sorted(index._slots.items(), reverse=True):
+            rows = slots.array[slots.array[:, -1] > 0]
+            hit = rows[rows[:, 0] == np.uint64(key & mask if mask else key)]
+            number = int(hit[0, -1]) if len(hit) and not number else number
+
+    words = index.entries[max(number - 1, 0)]
+    return [int(words[place]) for place in (context.ACTION, *_arguments(index))]
+
+
+def _arguments(index: NativeIndex) -> range:
+    return range(context.ENTRY_WORDS, index.entries.shape[1])
 
 
 @pytest.mark.parametrize(
@@ -183,6 +202,18 @@ def test_tables_are_those_that_the_controller_writes(policy: str, k: int) -> Non
     control.start(lambda *_: None, lambda *_: None)
     fabric = SimulatedFabric(wanted, program)
     fabric.timed.happen()
+    dense = 0
     for switch, pipeline in zip(control.switches, fabric.pipelines, strict=True):
         assert switch.pipeline is not None
-        assert searched(switch.pipeline) == searched(pipeline)
+        assert switch.pipeline.memory is not None and pipeline.memory is not None
+        for theirs, ours in zip(
+            switch.pipeline.memory.indexes, pipeline.memory.indexes, strict=True
+        ):
+            dense += ours._dense is not None
+            keys = keys_of(theirs) | keys_of(ours)
+            assert {key: entry_of(ours, key) for key in keys} == {
+                key: entry_of(theirs, key) for key in keys
+            }
+
+    # All that the controller fills: routes, and schedules or weights of those that have such.
+    assert dense >= len(fabric.pipelines)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ofan_p4.softswitch.pipeline import Pipeline
 from sim.kernels.desk import Program
-from sim.programs.programmed import Layout
+from sim.programs.layout import Layout
 
 WORD = ctypes.c_int64
 INGRESS = ctypes.CFUNCTYPE(WORD, *[WORD] * 8)

@@ -58,8 +58,6 @@ _EFFECTS = (
     code.Log,
 )
 _ASSIGNING = (code.Assign, code.Clear, code.Move, code.Change, code.Halve)
-_ENDS = (code.MakeFrame, code.ReturnEgress, code.AskNothing)
-_BLOCKS = (code.If, code.Once)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,57 +203,76 @@ def _late(body: Statements) -> set[str]:
     while True:
         before = len(late)
         for statement in _walk(body):
-            if isinstance(statement, (*_ENDS, *_BLOCKS, code.Break)):
-                continue
-            if not isinstance(statement, (*_ASSIGNING, *_EFFECTS)):
-                raise _Unpartable
-            if isinstance(statement, _EFFECTS) or _is_late(_looked_at(statement), late):
-                late |= _targets(statement)
-
-        for statement in _walk(body):
-            # Whatever a late test decides about is late, too.
-            if isinstance(statement, code.If) and _is_late(_looked_at(statement), late):
-                for each in _walk(_inside(statement)):
-                    if isinstance(each, (code.Break, code.MakeFrame, code.ReturnEgress)):
-                        raise _Unpartable
-
-                    late |= _targets(each)
+            late |= _set_late(statement, late)
 
         if len(late) == before:
             return late
 
 
+def _set_late(statement: Statement, late: set[str]) -> set[str]:
+    """Return the variables that a statement makes late."""
+    match statement:
+        case code.If():
+            # Whatever a late test decides about is late, too.
+            return _decided(statement) if _is_late(_looked_at(statement), late) else set()
+        case code.Once() | code.Break() | code.MakeFrame() | code.ReturnEgress():
+            return set()
+        case code.AskNothing():
+            return set()
+
+    if not isinstance(statement, (*_ASSIGNING, *_EFFECTS)):
+        raise _Unpartable
+
+    is_late = isinstance(statement, _EFFECTS) or _is_late(_looked_at(statement), late)
+    return _targets(statement) if is_late else set()
+
+
+def _decided(test: code.If) -> set[str]:
+    """Return the variables that are set in one of the arms of an If."""
+    inside = list(_walk(_inside(test)))
+    if any(isinstance(each, (code.Break, code.MakeFrame, code.ReturnEgress)) for each in inside):
+        raise _Unpartable
+
+    return {name for each in inside for name in _targets(each)}
+
+
 def _early(body: Statements, late: set[str]) -> Statements:
     """Return what does not depend on the departure; it must make the whole frame."""
-    kept: list[Statement] = []
-    for statement in body:
-        match statement:
-            case code.If():
-                if _is_late(_looked_at(statement), late):
-                    continue
+    found = (_early_one(each, late) for each in body)
+    return tuple(each for each in found if each is not None)
 
-                arms = tuple((test, _early(arm, late)) for test, arm in statement.arms)
-                kept.append(code.If(arms, _early(statement.otherwise, late)))
-            case code.Once():
-                kept.append(code.Once(_early(statement.body, late)))
-            case code.Clear():
-                kept.append(code.Clear(tuple(t for t in statement.targets if t.name not in late)))
-            case code.Break() | code.AskNothing():
-                kept.append(statement)
-            case _ if _is_effect(statement):
-                continue
-            case _:
-                if _targets(statement) & late:
-                    # Some of what it moves may be early; then it cannot be left out.
-                    if not _targets(statement) <= late:
-                        raise _Unpartable
-                    continue
-                if _is_late(_looked_at(statement), late):
-                    raise _Unpartable
 
-                kept.append(statement)
+def _early_one(statement: Statement, late: set[str]) -> Statement | None:
+    match statement:
+        case code.If():
+            if _is_late(_looked_at(statement), late):
+                return None
 
-    return tuple(kept)
+            arms = tuple((test, _early(arm, late)) for test, arm in statement.arms)
+            return code.If(arms, _early(statement.otherwise, late))
+        case code.Once():
+            return code.Once(_early(statement.body, late))
+        case code.Clear():
+            return code.Clear(tuple(each for each in statement.targets if each.name not in late))
+        case code.Break() | code.AskNothing():
+            return statement
+
+    return None if _is_effect(statement) else _early_value(statement, late)
+
+
+def _early_value(statement: Statement, late: set[str]) -> Statement | None:
+    targets = _targets(statement)
+    if targets & late:
+        # Some of what it moves may be early; then it cannot be left out.
+        if not targets <= late:
+            raise _Unpartable
+
+        return None
+
+    if _is_late(_looked_at(statement), late):
+        raise _Unpartable
+
+    return statement
 
 
 class _Leave:
@@ -297,33 +314,39 @@ class _Leave:
         return {name for name in first if counts.get(name, 0) <= 1 and name in counts}
 
     def _kept(self, body: Statements) -> Statements:
-        kept: list[Statement] = []
-        for statement in body:
-            match statement:
-                case code.If():
-                    arms = tuple((test, self._kept(arm)) for test, arm in statement.arms)
-                    otherwise = self._kept(statement.otherwise)
-                    if otherwise or any(arm for _, arm in arms):
-                        self._need(statement)
-                        kept.append(code.If(arms, otherwise))
-                case code.Once():
-                    # Without a break it would go round; at its end there is one.
-                    kept.append(code.Once(self._kept(statement.body)))
-                case code.Break():
-                    kept.append(statement)
-                case code.MakeFrame() | code.ReturnEgress() | code.AskNothing():
-                    continue
-                case code.Clear():
-                    targets = tuple(t for t in statement.targets if t.name in self._needed)
-                    targets = tuple(t for t in targets if t.name not in self._early)
-                    if targets:
-                        kept.append(replace(statement, targets=targets))
-                case _:
-                    if self._is_kept(statement):
-                        self._need(statement)
-                        kept.append(statement)
+        found = (self._kept_one(each) for each in body)
+        return tuple(each for each in found if each is not None)
 
-        return tuple(kept)
+    def _kept_one(self, statement: Statement) -> Statement | None:
+        match statement:
+            case code.If():
+                return self._kept_if(statement)
+            case code.Once():
+                # At its end there is a break, without which it would go round.
+                return code.Once(self._kept(statement.body))
+            case code.Break():
+                return statement
+            case code.MakeFrame() | code.ReturnEgress() | code.AskNothing():
+                return None
+            case code.Clear():
+                wanted = self._needed.keys() - self._early
+                targets = tuple(each for each in statement.targets if each.name in wanted)
+                return replace(statement, targets=targets) if targets else None
+
+        if not self._is_kept(statement):
+            return None
+
+        self._need(statement)
+        return statement
+
+    def _kept_if(self, statement: code.If) -> Statement | None:
+        arms = tuple((test, self._kept(arm)) for test, arm in statement.arms)
+        otherwise = self._kept(statement.otherwise)
+        if not otherwise and not any(arm for _, arm in arms):
+            return None
+
+        self._need(statement)
+        return code.If(arms, otherwise)
 
     def _is_kept(self, statement: Statement) -> bool:
         if _is_effect(statement):

@@ -19,8 +19,8 @@ DROP, DRAW, DRAW_STATE, RESUME, REQUESTS, LOG = range(6)
 FIRST_ARRAY = 6
 
 # The words of a table's descriptor: its entries; of an exact one the slots of its hash table and
-# their number less 1; of others its levels or rows and how many there are. A table that is filled at
-# once may be dense instead: its levels (0: it is not), and its cells.
+# their number less 1; of others its levels or rows and how many there are. A table that is filled
+# at once may be dense instead: its levels (0: it is not), and its cells.
 ENTRIES, SLOTS, SLOT_MASK, LEVELS, LEVEL_COUNT, DENSE, DENSE_CELLS = range(7)
 TABLE_WORDS = 7
 

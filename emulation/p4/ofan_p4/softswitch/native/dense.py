@@ -1,8 +1,8 @@
 """Dense tables: entries that lie where the bits of a key say, without a hash and without a search.
 
-A level looks at up to two runs of bits of the key, side by side; what it finds there is an entry, or
-a node of the next level. Bits that all keys of a level share are compared at once, and a key that
-differs in them has the entry of the node as a whole, its first cell: that of a shorter prefix.
+A level looks at up to two runs of bits of the key, side by side; what it finds there is an entry,
+or a node of the next level. Bits that all keys of a level share are compared at once, and a key
+that differs in them has the entry of the node as a whole, its first cell: that of a shorter prefix.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def dense(
     bits: int,
     cuts: Sequence[int],
 ) -> Dense | None:
-    """Return the cells of keys, of which `lengths` bits of `bits` count; None where they are sparse.
+    """Return the cells of keys, of which `lengths` bits of `bits` count; None if they are sparse.
 
     Each has the index of its entry. Lengths are among `cuts`, ascending. Of keys that are the same,
     the last one counts.

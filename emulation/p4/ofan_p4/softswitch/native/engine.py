@@ -55,19 +55,16 @@ _EGRESS = ctypes.CFUNCTYPE(
 class NativeProgram:
     """A program as machine code: what all switches that run it share.
 
-    `ingress_address` and `egress_address` are C functions (docs/switch.md); `state_bytes` is the
-    room for a packet between them, `frame_bytes` how much of a frame they can look at (None: all of
-    it), `out_growth` by how much egress may make a frame longer.
+    `places` says where their contexts have everything. `ingress_address` and `egress_address` are C
+    functions (docs/switch.md); `state_bytes` is the room for a packet between them, `frame_bytes`
+    how much of a frame they can look at (None: all of it), `out_growth` by how much egress may make
+    a frame longer.
     """
 
     program: Program
     interface: Interface
     code: machine.Code
-
-    @property
-    def places(self) -> Places:
-        """Where the context has everything."""
-        return places(self.program)
+    places: Places
 
     @property
     def ingress_address(self) -> int:
@@ -117,7 +114,10 @@ def native_program(source: bytes) -> NativeProgram | str:
 
     interface, code = stored
     return NativeProgram(
-        program, Interface.from_json(interface), machine.load(code, INGRESS, EGRESS)
+        program,
+        Interface.from_json(interface),
+        machine.load(code, INGRESS, EGRESS),
+        places(program),
     )
 
 

@@ -253,9 +253,7 @@ class NativeIndex:
             found = dense(values, lengths, entries, bits, [bits])
             return found or dense(values, lengths, entries, bits, ends)
 
-        prefixes = {
-            length: np.uint64(prefix_mask(length, bits)) for length in range(bits + 1)
-        }
+        prefixes = {length: np.uint64(prefix_mask(length, bits)) for length in range(bits + 1)}
         # Few lengths: one comparison for each is all.
         known = np.unique(masks)
         lengths_of = [int(mask).bit_count() for mask in known]

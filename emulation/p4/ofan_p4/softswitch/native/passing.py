@@ -3,9 +3,9 @@
     i64 pass(context, data, avail, n, port, length, now_ps, state, out)
     i64 leave(context, state, port, now_ps, deq_depth)
 
-`pass` is ingress and what egress makes of the frame, `leave` what remains (`codegen.parting`). Where
-headers keep their lengths, the frame changes in place. For frames of a known form the parser is a
-straight line (`codegen.predicting`); whatever turns out to be another goes the general way.
+`pass` is ingress and what egress makes of the frame, `leave` what remains (`codegen.parting`).
+Where headers keep their lengths, the frame changes in place. For frames of a known form the parser
+is a straight line (`codegen.predicting`); whatever turns out to be another goes the general way.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from llvmlite import ir
 
@@ -30,11 +30,13 @@ from ofan_p4.softswitch.codegen.variables import POSITION
 from ofan_p4.softswitch.native import context, kept, machine
 from ofan_p4.softswitch.native.build import load_word, word
 from ofan_p4.softswitch.native.engine import NativeProgram
+from ofan_p4.softswitch.native.missing_rules import no_rule
 from ofan_p4.softswitch.native.scope import CodeRules
 from ofan_p4.softswitch.native.shared import DROPPED, Place, Shared, struct_parts
 from ofan_p4.softswitch.native.statements import Function
 from ofan_p4.softswitch.native.translate import Egress, Ingress
 from ofan_p4.softswitch.native.values import (
+    I1,
     I32,
     I64,
     POINTER,
@@ -48,7 +50,11 @@ from ofan_p4.softswitch.native.variables import NOTHING, NumberKind, StateLayout
 PASS, LEAVE = "pass", "leave"
 GENERAL = "pass_any"
 # What no packet does that passes at once.
-_REFUSED = (code.Ask, code.Restore, code.KeepValues, code.KeepState, code.Log, code.Trace)
+_REFUSED = (code.Ask, code.KeepValues, code.KeepState, code.Log, code.Trace)
+
+
+# A part of the frame that leaves: what is written, whether it is, and its size, if that is fixed.
+Piece: TypeAlias = tuple[Expression, Any, int | None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -219,52 +225,48 @@ class Pass(Egress):
             kind = self._layout.kinds[variable.name]
             type_ = kind.memory[0]
             value = as_type(self._b, self._number(variable), type_)
-            self._b.store(
-                value, self._b.bitcast(place, type_.as_pointer()), align=alignment(type_)
-            )
+            self._b.store(value, self._b.bitcast(place, type_.as_pointer()), align=alignment(type_))
 
     def _make_frame(self, node: code.MakeFrame) -> None:
         pieces = [self._sized(piece) for piece in node.pieces]
-        if any(piece is None for piece in pieces):
-            super()._make_frame(node)
-            return
-
-        end: Any = word(0)
         starts = []
-        for piece in pieces:
-            assert piece is not None
+        end: Any = word(0)
+        is_same: Any = ir.Constant(I1, 1)
+        for _, there, size in pieces:
             starts.append(end)
-            end = self._b.add(end, self._b.select(piece[1], word(piece[2]), word(0)))
+            if size is None:
+                is_same = self._b.and_(is_same, self._b.not_(there))
+            else:
+                end = self._b.add(end, self._b.select(there, word(size), word(0)))
 
         parsed = as_type(self._b, self._number(POSITION), I64)
-        with self._b.if_else(self._b.icmp_unsigned("==", end, parsed)) as (same, other):
+        is_same = self._b.and_(is_same, self._b.icmp_unsigned("==", end, parsed))
+        with self._b.if_else(is_same) as (same, other):
             with same:
                 self._in_place(pieces, starts)
                 self._b.store(word(0), self._sent)
             with other:
                 super()._make_frame(node)
 
-    def _sized(self, piece: Expression) -> tuple[Expression, Any, int] | None:
-        """Return what is written, whether it is, and its size; None where that is not fixed."""
+    def _sized(self, piece: Expression) -> Piece:
+        """Return what is written, whether it is, and its size, None where that is not fixed."""
         match piece:
             case packet_nodes.Payload():
-                return piece, ir.Constant(ir.IntType(1), 0), 0
+                return piece, ir.Constant(I1, 0), 0
             case nodes.Choice(test=test, yes=inner):
-                found = self._sized(inner)
-                return found and (found[0], self._b.and_(self._truth(test), found[1]), found[2])
+                written, there, size = self._sized(inner)
+                return written, self._b.and_(self._truth(test), there), size
             case packet_nodes.Pack():
                 size = sum(size for _, size, _ in struct_parts(piece.format))
-                return piece, ir.Constant(ir.IntType(1), 1), size
-            case Bytes(size=None):
-                return None
+                return piece, ir.Constant(I1, 1), size
             case Bytes():
                 place = self._bytes(piece)
                 there = self._b.icmp_signed("!=", place.offset, ir.Constant(I32, NOTHING))
-                return piece, there, int(piece.size or 0)
+                return piece, there, piece.size
+            case _:
+                raise no_rule(piece)
 
-        return None
-
-    def _in_place(self, pieces: Sequence[Any], starts: Sequence[Any]) -> None:
+    def _in_place(self, pieces: Sequence[Piece], starts: Sequence[Any]) -> None:
         """Write the headers over those that came: as long in all, and perhaps others."""
         writes: list[tuple[Any, Any, Any, int]] = []
         for (piece, there, size), start in zip(pieces, starts, strict=True):
@@ -286,9 +288,7 @@ class Pass(Egress):
                 if isinstance(value, Number):
                     self._write(as_type(self._b, value, ir.IntType(8 * size)), place, size)
                 else:
-                    self._b.store(
-                        value, self._b.bitcast(place, value.type.as_pointer()), align=1
-                    )
+                    self._b.store(value, self._b.bitcast(place, value.type.as_pointer()), align=1)
 
     def _packed(self, kind: str, size: int, source: Expression) -> Any:
         """Return a part of a struct: a number, or bytes as they lie in memory."""
@@ -303,9 +303,7 @@ class Pass(Egress):
         is_real = self._b.icmp_signed(">=", source.offset, ir.Constant(I32, 0))
         before = self._b.block
         with self._b.if_then(is_real):
-            origin = self._b.gep(
-                self._arguments[names.DATA], [self._b.sext(source.offset, I64)]
-            )
+            origin = self._b.gep(self._arguments[names.DATA], [self._b.sext(source.offset, I64)])
             value = self._b.load(self._b.bitcast(origin, type_.as_pointer()), align=1)
             inside = self._b.block
 

@@ -103,9 +103,7 @@ class Scope(ABC):  # noqa: B024
     def _kept_number(self, address: Any, kind: NumberKind) -> Number:
         """Return a number out of a state block."""
         type_ = kind.memory[0]
-        value = self._b.load(
-            self._b.bitcast(address, type_.as_pointer()), align=alignment(type_)
-        )
+        value = self._b.load(self._b.bitcast(address, type_.as_pointer()), align=alignment(type_))
         # Memory has it in fewer bits than it is computed in.
         wide = kind.type
         if type_.width < wide.width:
