@@ -21,7 +21,7 @@ from sim.programs.layout import Layout
 QUEUE_LENGTHS = "queue_bytes"
 CELL_BITS = 32
 # How `sim.programs` calls machine code (docs/decisions/machine-code-contract.md).
-CONTRACT = 1
+CONTRACT = 2
 # BMv2's names of what makes more than one packet of one, or sends one round again.
 REQUESTS = {
     "clone_ingress_pkt_to_egress": "clone packets",
