@@ -32,7 +32,7 @@ control E(inout headers_t headers, inout metadata_t meta, inout standard_metadat
     apply {
         bit<32> count;
         departed.read(count, (bit<32>) standard.egress_port);
-        if (standard.deq_qdepth != 0) { count = count + 100; }
+        if (standard.deq_qdepth != 0) { count = count + 100; } else { count = count + 5000; }
         departed.write((bit<32>) standard.egress_port, count + (bit<32>) meta.kept + standard.packet_length);
 #ifdef LOOKS
         headers.h.seen = standard.deq_qdepth[15:0];

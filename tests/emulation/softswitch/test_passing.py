@@ -77,11 +77,11 @@ def test_a_frame_changes_in_place_and_its_departure_counts() -> None:
     assert caller.cells(0) == [0, 0, 0x1235, 0]
     assert caller.cells(DEPARTED) == [0] * 16
 
-    # The length that egress sees, the byte that ingress kept, and 100 for a queue behind it.
+    # The length that egress sees, the byte that ingress kept, and 100 for a queue behind it or 5000.
     assert caller.leave(3, depth=5) == 0
     assert caller.cells(DEPARTED)[3] == 900 + 0x3F + 100
     assert caller.leave(3, depth=0) == 0
-    assert caller.cells(DEPARTED)[3] == 2 * (900 + 0x3F) + 100
+    assert caller.cells(DEPARTED)[3] == 2 * (900 + 0x3F) + 100 + 5000
 
 
 def test_a_frame_that_grows_is_written_apart() -> None:
