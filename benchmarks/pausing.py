@@ -4,32 +4,55 @@ python -m benchmarks.tables pauses
 """
 
 from collections.abc import Sequence
+from statistics import mean, stdev
 
-from emulation.outcomes.folder import record
-from emulation.virtual.fabric import VirtualFabric
+from fattree.experiment.model import Scenario
 from fattree.policies import POLICIES
 from fattree.shape.topology import SWITCH_LAYERS
 from fattree.texts.experiment_file import load_experiment
 from fattree.texts.shipped import EXPERIMENTS
 from fattree.units import PS_PER_US
+from sim.runs.engine import run
+from sim.runs.results import Result, by_layer
 
+# The shipped experiment, on 128 hosts.
+K = 8
+SEEDS = 5
 # Hosts never pause, so nothing that leads to one does.
 LAYERS = SWITCH_LAYERS[:-1]
 COLUMNS = ("load balancer", "CCT over the bound", "dropped", "pauses", "H>E", *LAYERS, "victims")
 
 
+def scenarios(policy: str) -> list[Scenario]:
+    """Return a load balancer's runs, a seed each."""
+    settings = (f"fabric.k={K}", f"seeds={SEEDS}")
+    return list(load_experiment(EXPERIMENTS / "lossless.toml", settings).alone(policy).scenarios())
+
+
 def paused(policy: str) -> Sequence[str]:
     """Return a load balancer's row: how often links were paused, and how long ports of a layer."""
-    (scenario,) = load_experiment(EXPERIMENTS / "lossless.toml").alone(policy).scenarios()
-    outcome = VirtualFabric(scenario).run()
-    found = record(outcome, "virtual")
-    times_ps = [sum(each.paused_ps for each in outcome.ports if each.layer == at) for at in LAYERS]
+    results = [run(scenario) for scenario in scenarios(policy)]
+    paused_us = [paused_by_layer(result) for result in results]
     return (
         POLICIES[policy].label,
-        f"{100 * found.increase:.1f} %",
-        f"{found.dropped:,}",
-        f"{found.pauses:,}",
-        f"{found.host_paused_ps / PS_PER_US:.1f}",
-        *(f"{time_ps / PS_PER_US:.1f}" for time_ps in times_ps),
-        f"{found.victims:,}",
+        spread([100 * result.increase for result in results], ".1f") + " %",
+        f"{sum(result.record.dropped for result in results):,}",
+        spread([result.record.pauses for result in results], ",.1f"),
+        *(f"{mean(layer):,.1f}" for layer in zip(*paused_us, strict=True)),
+        spread([result.record.victims for result in results], ",.1f"),
     )
+
+
+def paused_by_layer(result: Result) -> list[float]:
+    """Return how long hosts, and each layer's ports together, were paused, in µs."""
+    layers = by_layer(result.scenario.tree, result.ports.paused_ps)[:-1]
+    times_ps = [result.host_paused_ps, *(int(layer.sum()) for layer in layers)]
+    return [time_ps / PS_PER_US for time_ps in times_ps]
+
+
+def spread(values: Sequence[float], form: str) -> str:
+    """Return mean and standard deviation over the seeds; a plain 0 where all are 0."""
+    if not any(values):
+        return "0"
+
+    return f"{mean(values):{form}} ± {stdev(values):{form}}"

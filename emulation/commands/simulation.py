@@ -28,7 +28,7 @@ from fattree.texts.experiment_file import agent_packet_settings, host_rule_setti
 from fattree.texts.sweep_file import load_sweep
 from hostagent.own_rule import scenario_rule
 from hostagent.rules import refuse_unable_hosts
-from sim.arrays.network import is_plain, refuse_unsupported
+from sim.arrays.network import form_of, refuse_unsupported
 from sim.cli import (
     THREADS,
     FilePath,
@@ -169,8 +169,8 @@ def ready(
 
 def prepare_kernels(scenarios: Iterable[Scenario]) -> None:
     """Compile the kernels of those scenarios that run no program, or load them."""
-    for plain in {is_plain(each) for each in scenarios if each.program is None}:
-        prepare(is_plain=plain)
+    for form in {form_of(each) for each in scenarios if each.program is None}:
+        prepare(form)
 
 
 def write_flows(

@@ -80,11 +80,13 @@ class Fabric(Section):
     """What ECN thresholds and queue bins are fractions of; by default the buffer, or 800 KB where
     that has no limit.
     """
-    flow_control: Annotated[Literal["none", "pfc"], only_on("virtual")] = "none"
+    flow_control: Annotated[Literal["none", "pfc"], only_on("virtual", "sim")] = "none"
     """`pfc`: switches pause the links by which too much comes in (IEEE 802.1Qbb), so that nothing
     is dropped; `queue_bytes` then is the buffer of what has come in by a port (`docs/lossless.md`).
     """
-    headroom_bytes: Annotated[int | None, Field(ge=0, le=MOST_BYTES), only_on("virtual")] = None
+    headroom_bytes: Annotated[int | None, Field(ge=0, le=MOST_BYTES), only_on("virtual", "sim")] = (
+        None
+    )
     """With `pfc`: how much of the buffer is kept for what comes in after a link was told to pause;
     by default as much as may come at most.
     """

@@ -28,6 +28,7 @@ from reproduction.report.looks import LOOKS
 from reproduction.report.page import Judged, counts, judge, surroundings
 from reproduction.report.stored import MadeWith, stored
 from sim.cli import one_line_errors, processors
+from sim.kernels.plain import Form
 from sim.runs.engine import prepare
 
 EXAMPLES = """
@@ -218,8 +219,8 @@ def simulate(figures: Sequence[Figure], asked: Asked, folder: Path, machines: Ma
     """Run what the figures need and the stores lack; return how many runs that were."""
     # Compiled here, once: processes that start together would each compile the engine.
     if machines.scheduler is None:
-        for is_plain in (True, False):
-            prepare(is_plain=is_plain)
+        for form in (Form.PLAIN, Form.GENERAL):
+            prepare(form)
 
     with reporting() as progress:
         return compute(batches(figures, asked, folder), machines, progress)

@@ -11,7 +11,7 @@ from fattree.demand import traffic
 from fattree.demand.flows import Flows as Traffic
 from fattree.errors import ExperimentError
 from fattree.experiment.model import Scenario
-from fattree.experiment.pauses import is_paused
+from fattree.experiment.pauses import is_paused, refuse_unable_pauses
 from fattree.routes.failures import Timeline, timeline
 from fattree.routes.rates import rho_max
 from fattree.routes.wecmp import LinkState
@@ -21,6 +21,7 @@ from sim.arrays.flows import flows_of, hosts_of, label_hashes, pointers_of
 from sim.arrays.host_rule_code import compiled
 from sim.arrays.routing import Pairs, forwarding, phases, routes_of, waypoint_routes
 from sim.arrays.wiring import (
+    gates_of,
     grown,
     inputs_of,
     links_of,
@@ -30,9 +31,10 @@ from sim.arrays.wiring import (
     place_outages,
     place_paces,
     placed_switches,
+    rooms_of,
     switches_of,
 )
-from sim.kernels.plain import features
+from sim.kernels.plain import Form, features, form_needed
 from sim.kernels.state import (
     CHUNK,
     COUNTERS,
@@ -115,7 +117,12 @@ def build_for_program(scenario: Scenario) -> Network:
     Only Host DR's hosts have routes (`waypoint_routes`): the switches' are in their tables. Raises
     FabricError.
     """
-    refuse_pauses(scenario)
+    if is_paused(scenario):
+        raise ExperimentError(
+            'fabric.flow_control = "pfc": the kernels around P4 programs foresee when packets leave'
+            " (without --program, or ofan emulate)"
+        )
+
     flows = traffic.flows(scenario)
     events = timeline(scenario, flows)
     pairs = Pairs.of(scenario.tree, flows)
@@ -147,11 +154,11 @@ def build_for_program(scenario: Scenario) -> Network:
     )
 
 
-def is_plain(scenario: Scenario) -> bool:
-    """Return whether most runs' kernels are enough for a scenario (`sim.kernels.plain`)."""
+def form_of(scenario: Scenario) -> Form:
+    """Return which kernels a scenario needs (`sim.kernels.plain`)."""
     # How fast hosts are plays no part in it.
     constants = _constants(scenario, traffic.Nic(data_ps=0, ack_ps=0, between_ps=0))
-    return features(constants, rules(scenario)) is None
+    return form_needed(constants, rules(scenario))
 
 
 def refuse_unsupported(scenario: Scenario) -> None:
@@ -161,7 +168,7 @@ def refuse_unsupported(scenario: Scenario) -> None:
     follow every change of a link after G.
     """
     refuse_unable_hosts(scenario)
-    refuse_pauses(scenario)
+    refuse_unable_pauses(scenario)
     if scenario.program is not None:
         raise ExperimentError(
             "program: the kernels run no P4 (ofan sim run --program, emulation.virtual.simulated)"
@@ -177,15 +184,6 @@ def refuse_unsupported(scenario: Scenario) -> None:
         raise ExperimentError(
             "controller.damping_half_life_us: the simulator damps no flaps "
             "(--network virtual or mininet)"
-        )
-
-
-def refuse_pauses(scenario: Scenario) -> None:
-    """Raise ExperimentError where switches are to pause links, whose departures are foreseen."""
-    if is_paused(scenario):
-        raise ExperimentError(
-            'fabric.flow_control = "pfc": the simulator foresees when packets leave, and pauses'
-            " change that (ofan emulate, --network virtual)"
         )
 
 
@@ -235,6 +233,8 @@ def _world(
         inputs=inputs_of(tree),
         outages=place_outages(tree, events, links, ledgers),
         paces=place_paces(scenario, ledgers),
+        gates=gates_of(scenario),
+        rooms=rooms_of(scenario),
         switches=switches,
         hosts=hosts,
         heap=np.zeros(int((flows.packets > 0).sum()), dtype=np.int32),
@@ -285,7 +285,12 @@ def _constants(scenario: Scenario, nic: traffic.Nic) -> Constants:
     size = scenario.threshold_bytes
     # The shortest packet on one hop: nothing that is handled in a window arrives in it.
     hops_ps = (passages_of(scenario).latency_ps + passages_of(scenario).sending_ps).tolist()
+    if is_paused(scenario):
+        # Control frames are shorter than packets.
+        hops_ps += (rooms_of(scenario).sending_ps + scenario.latencies_ps).tolist()
+
     marking = scenario.marking
+    has_lanes = scenario.transport.trimming or is_paused(scenario)
     # Percentages are decimals: exact in fractions, so that thresholds do not depend on rounding. A
     # queue reaches a bin at its threshold, hence the ceiling.
     thresholds = [
@@ -305,7 +310,7 @@ def _constants(scenario: Scenario, nic: traffic.Nic) -> Constants:
         edge_ports=len(tree.ports(0)),
         agg_ports=len(tree.ports(tree.first_agg)),
         ports=tree.first_port(tree.switches),
-        lanes=tree.first_port(tree.switches) + tree.hosts if scenario.transport.trimming else 0,
+        lanes=tree.first_port(tree.switches) + tree.hosts if has_lanes else 0,
         switches=tree.switches,
         hosts=tree.hosts,
         machines=tree.machines,
@@ -330,6 +335,7 @@ def _constants(scenario: Scenario, nic: traffic.Nic) -> Constants:
         is_shared=int(scenario.load_balancer.rr_pointer == "shared"),
         is_lossy=int(bool(scenario.failures.losses)),
         is_slowed=int(bool(scenario.failures.degraded)),
+        is_pausing=int(is_paused(scenario)),
     )
 
 

@@ -8,12 +8,15 @@ from numpy.typing import NDArray
 from fattree.demand.flows import offsets
 from fattree.draws import Stream, component, mix
 from fattree.experiment.model import Scenario
+from fattree.experiment.pauses import PAUSE_BYTES, is_paused, room
 from fattree.routes.failures import Timeline, loss_thresholds
 from fattree.routes.forwarding import Forwarding
 from fattree.routes.groups import LEVELS
 from fattree.routes.slow_links import FULL, paces
 from fattree.shape.topology import FatTree, Level, Tier
 from hostagent.transports.state import NEVER
+from sim.kernels.gates import GATE, ROOM
+from sim.kernels.ports import FAR
 from sim.kernels.state import (
     ACK,
     CHUNK,
@@ -49,6 +52,28 @@ def passages_of(scenario: Scenario) -> Records:
             rows[2 * level + kind] = size, sending_ps, slot_ps, scenario.latencies_ps[level]
 
     return rows
+
+
+def gates_of(scenario: Scenario) -> Records:
+    """Return what each port has beside its link where switches pause, without them nothing."""
+    ports = scenario.tree.first_port(scenario.tree.switches)
+    gates = records(ports if is_paused(scenario) else 0, GATE)
+    gates.leaves_ps = FAR
+    gates.since_ps = NEVER
+    gates.opened_ps = -1
+    return gates
+
+
+def rooms_of(scenario: Scenario) -> Records:
+    """Return each level's buffers and control frames where switches pause, without them nothing."""
+    levels = list(Level) if is_paused(scenario) else []
+    rooms = records(len(levels), ROOM)
+    gap = scenario.packets.gap_bytes
+    for level in levels:
+        times_ps = (scenario.tx_ps(size, level) for size in (PAUSE_BYTES, PAUSE_BYTES + gap))
+        rooms[level] = *room(scenario, level), *times_ps
+
+    return rooms
 
 
 def inputs_of(tree: FatTree) -> NDArray[np.int32]:

@@ -79,6 +79,9 @@ def refuse_unable(world: World) -> None:
     if world.rules.label_rule == LabelRule.OWN:
         raise SimulationError("host rule: a GPU runs none of your own (a processor does)")
 
+    if world.constants.is_pausing:
+        raise SimulationError('fabric.flow_control = "pfc": a GPU pauses no links (a processor does)')
+
     if not cuda.is_available():
         raise SimulationError(
             "no GPU: NVIDIA's driver or the package numba-cuda is missing (pip install 'ofan[gpu]')"

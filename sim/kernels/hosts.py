@@ -20,7 +20,7 @@ from sim.kernels.sending import send
 from sim.kernels.state import ACK, CHUNK, CHUNK_BITS, LIVE, LOST, MISDELIVERED, RECEIVED
 
 # What a host does next, in the order of one instant.
-ARRIVES, ENDS, SENDS = range(3)
+ARRIVES, ENDS, SENDS, HEEDS = range(4)
 # Where what every packet changes of a sender ends, in lines of memory.
 LINE_BYTES = 64
 SENDER_LINES = 5
@@ -59,10 +59,19 @@ def serve_machine(world, routes, frames, desk, number, start_ps, end_ps):
         now_ps = first_ps
         if first == SENDS:
             send(world, routes, frames, host, now_ps)
-        elif first == ENDS:
-            end_computation(world, host, now_ps)
-        else:
+        elif first == ARRIVES:
             take_arrival(world, frames, desk, host, start_ps)
+        else:
+            end_or_heed(world, host, first, now_ps)
+
+
+@inlined
+def end_or_heed(world, number, what, now_ps):
+    """End a computation of a host, or pause it or let it go on."""
+    if what == ENDS:
+        end_computation(world, number, now_ps)
+    else:
+        heed(world, number)
 
 
 @inlined
@@ -132,10 +141,36 @@ def next_of_host(world, number, now_ps):
     arrival_ps = next_arrival(world.pool, world.links[at(first_list(world, host.towards))])
     data_ps = max(host.ready_ps, host.data_free_ps)
     send_ps = max(host.free_ps, now_ps if host.acks > 0 else max(now_ps, data_ps))
+    if world.constants.is_pausing:
+        # A pause holds for what is sent after it has come.
+        send_ps = NEVER if host.is_closed else send_ps
+        heed_ps = next_arrival(world.pool, lane_towards(world, host))
+        if heed_ps < min(arrival_ps, send_ps, host.timer_ps):
+            return heed_ps, HEEDS
+
     if arrival_ps <= min(send_ps, host.timer_ps):
         return arrival_ps, ARRIVES
 
     return (host.timer_ps, ENDS) if host.timer_ps <= send_ps else (send_ps, SENDS)
+
+
+@inlined
+def lane_towards(world, host):
+    """Return the lane of the link towards a host."""
+    return world.links[at(world.constants.lanes + host.towards)]
+
+
+@inlined
+def heed(world, number):
+    """Pause a host, or let it go on."""
+    host = world.hosts[at(number)]
+    lane = lane_towards(world, host)
+    slot = lane.taken
+    host.is_closed = world.pool.packets[at(slot)].status
+    world.counters[LIVE] -= 1
+    lane.taken = following(world.pool, slot)
+    if (slot + 1) % CHUNK == 0:
+        leave(world.pool, slot, world.counters)
 
 
 @inlined
@@ -157,8 +192,9 @@ def take_arrival(world, frames, desk, number, start_ps):
 @inlined
 def first_list(world, number):
     """Return which of a link and its lane has the packet that arrives first."""
+    # Pauses are heeded apart, after what else happens at their instant.
     lane = world.constants.lanes + number
-    if world.constants.lanes > 0:
+    if world.constants.lanes > 0 and not world.constants.is_pausing:
         arrival_ps = next_arrival(world.pool, world.links[at(lane)])
         if arrival_ps < next_arrival(world.pool, world.links[at(number)]):
             return lane

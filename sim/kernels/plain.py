@@ -7,6 +7,8 @@ in which these numbers are known, and the compiler leaves out what cannot happen
 `World.features` says which it is: None, or a number.
 """
 
+from enum import Enum, auto
+
 from numba import types
 from numba.extending import intrinsic, overload
 
@@ -14,7 +16,7 @@ from sim.kernels.jit import INLINED
 from sim.kernels.state import Constants, World
 
 # Parallel links, planes, lanes for trimmed packets, late queue lengths, links that lose packets or
-# slow down; jitter, trimming, fewer ACKs than packets.
+# slow down, pauses; jitter, trimming, fewer ACKs than packets.
 PLAIN = {
     "constants": {
         "edge_agg_links": 1,
@@ -24,9 +26,30 @@ PLAIN = {
         "is_stale": 0,
         "is_lossy": 0,
         "is_slowed": 0,
+        "is_pausing": 0,
     },
     "rules": {"jitter_permille": 0, "trimming": 0, "packets_per_ack": 1},
 }
+
+
+class Form(Enum):
+    """Which kernels a run has: plain ones, ones that do all but pause, or those of pauses.
+
+    The last have hosts' kernels from the second form, and switches of their own
+    (`sim.kernels.pausing`).
+    """
+
+    PLAIN = auto()
+    GENERAL = auto()
+    PAUSING = auto()
+
+
+def form_needed(constants: Constants, rules: object) -> Form:
+    """Return the form of a run's kernels."""
+    if constants.is_pausing:
+        return Form.PAUSING
+
+    return Form.PLAIN if features(constants, rules) is None else Form.GENERAL
 
 
 def features(constants: Constants, rules: object) -> int | None:

@@ -10,7 +10,8 @@ ps from the start of the run, sizes in bytes of whole packets without gaps.
 
 Where switches trim, every link has a second list, its lane, for what ports have cut and for NACKs:
 they overtake all that is not being sent yet, which leaves later by that
-(`sim.kernels.ports.give_way`).
+(`sim.kernels.ports.give_way`). Where they pause, the lane is for pauses and resumes, and `cursor`
+is the first packet whose transmission has not begun (`sim.kernels.gates`).
 """
 
 from typing import Any, NamedTuple
@@ -35,6 +36,8 @@ LOST = 4
 TRIMMED = 8
 # Data that ask for an ACK at once.
 ASKS = 16
+# What a pause has held at the port where it was last.
+HELD = 32
 # Classes of packets that have the size of an ACK.
 SMALL = ACK | TRIMMED
 # A packet's `route_agg` where Host DR has no waypoint for it; no switch has so many uplinks.
@@ -159,7 +162,8 @@ SWITCH = np.dtype(
 # binary heap by (ready, flow). `last_was_ack` says whose turn it is while data and ACKs wait. Its
 # computations are another heap of that kind, `timer_first`, `timer_size`; the first ends at
 # `timer_ps` (NEVER without one). Data may leave from `data_free_ps` on; `towards` is the link to
-# it, and `arriving` flows share that: something of them has arrived, and not all.
+# it, and `arriving` flows share that: something of them has arrived, and not all. A host that is
+# paused `is_closed`.
 HOST = np.dtype(
     [
         (name, np.int64)
@@ -178,6 +182,7 @@ HOST = np.dtype(
             "data_free_ps",
             "towards",
             "arriving",
+            "is_closed",
         )
     ],
     align=True,
@@ -240,8 +245,9 @@ class Constants(NamedTuple):
 
     `nic_*` is what paces hosts beyond their links (`traffic.Nic`). A `threshold` is the least queue
     of its bin. `is_shared` says whether Simple RR's classes share a pointer,
-    `is_lossy` whether any link loses packets at random, `is_slowed` whether any is ever slow. The
-    lane of link 0 is `lanes`, 0 where nothing is trimmed. `machines` have a host in each of the
+    `is_lossy` whether any link loses packets at random, `is_slowed` whether any is ever slow,
+    `is_pausing` whether switches pause links. The lane of link 0 is `lanes`, 0 where nothing is
+    trimmed or paused. `machines` have a host in each of the
     `planes`: m, m + machines, ... `ecn_*` are a `fattree.experiment.marking.Marking`.
     """
 
@@ -285,6 +291,7 @@ class Constants(NamedTuple):
     is_shared: int
     is_lossy: int
     is_slowed: int
+    is_pausing: int
 
 
 class Pool(NamedTuple):
@@ -393,8 +400,9 @@ class OwnRule(NamedTuple):
 class World(NamedTuple):
     """Everything that a run changes, and what it needs to.
 
-    `paces` has rows of (until, data, data with gap, ACK, ACK with gap), all in ps. `features` is
-    None where the run has none of those that plain kernels leave out (`sim.kernels.plain`).
+    `paces` has rows of (until, data, data with gap, ACK, ACK with gap), all in ps. `gates` (one for
+    each port) and `rooms` (by level) are empty where nothing is paused. `features` is None where
+    the run has none of those that plain kernels leave out (`sim.kernels.plain`).
     """
 
     # One tuple, so that kernels have one argument; it is unpacked once a call from Python.
@@ -408,6 +416,8 @@ class World(NamedTuple):
     inputs: Int32
     outages: Int64
     paces: Int64
+    gates: Records
+    rooms: Records
     switches: Records
     hosts: Records
     heap: Int32

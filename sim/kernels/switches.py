@@ -35,6 +35,7 @@ SLOT_BITS = 32
 PORT_BITS = 11
 TIME_BITS = SLOT_BITS + PORT_BITS
 SLOT_MASK = (1 << SLOT_BITS) - 1
+PORT_MASK = (1 << PORT_BITS) - 1
 # So many groups a switch are asked for at most, and so many share a line of memory.
 FEW_GROUPS = 64
 GROUPS_A_LINE = 2
@@ -73,16 +74,22 @@ def arrivals(world, switch, start_ps, end_ps, buffers):
     """Return how many packets arrive before `end_ps`, and their keys in order."""
     keys = buffers.keys
     count = gather(world, switch, start_ps, end_ps=end_ps, keys=keys, ends=buffers.ends)
+    return in_order(world, keys, count, buffers.sorted_keys, buffers.buckets)
+
+
+@inlined
+def in_order(world, keys, count, sorted_keys, buckets):
+    """Return how many keys there are, and them in order: where they are, or in `sorted_keys`."""
     if count > FEW:
         scatter(
             keys,
             count,
-            sorted_keys=buffers.sorted_keys,
-            buckets=buffers.buckets,
+            sorted_keys=sorted_keys,
+            buckets=buckets,
             window_ps=world.constants.window_ps,
         )
 
-        keys = buffers.sorted_keys
+        keys = sorted_keys
 
     insertion_sort(keys, count)
     return count, keys
@@ -254,22 +261,34 @@ def forward(world, routes, switch, now_ps, slot):
     """Send one packet down to its destination, or up by the load balancer's choice."""
     node = world.switches[at(switch)]
     packet = world.pool.packets[at(slot)]
+    port = port_of(world, routes, switch, packet, now_ps)
+    if port >= 0:
+        number = np.int64(node.first_port) + port
+        enqueue(world, switch, number, level_at(node, port), packet, now_ps)
+
+
+@inlined
+def port_of(world, routes, switch, packet, now_ps):
+    """Return the port (from 0) by which a packet leaves a switch, -1 where there is none."""
     port = southbound(world, routes, switch, packet)
+    if port >= 0:
+        return port
 
-    if port < 0:
-        uplink = northbound(world, routes, switch, packet=packet, now_ps=now_ps)
-        # No path that the switch knows of: like a router, it drops.
-        if uplink < 0:
-            world.counters[UNROUTABLE] += 1
-            world.counters[LIVE] -= 1
-            return
+    uplink = northbound(world, routes, switch, packet=packet, now_ps=now_ps)
+    # No path that the switch knows of: like a router, it drops.
+    if uplink < 0:
+        world.counters[UNROUTABLE] += 1
+        world.counters[LIVE] -= 1
+        return -1
 
-        port = np.int64(node.south) + uplink
+    return np.int64(world.switches[at(switch)].south) + uplink
 
+
+@inlined
+def level_at(node, port):
+    """Return the level of the link at a switch's port (from 0)."""
     # Edges, aggs and cores are 0, 1 and 2, as levels are.
-    is_up = port >= node.south
-    level = np.int64(node.tier) + (1 if is_up else 0)
-    enqueue(world, switch, np.int64(node.first_port) + port, level, packet, now_ps)
+    return np.int64(node.tier) + (1 if port >= node.south else 0)
 
 
 @inlined
@@ -295,17 +314,25 @@ def enqueue(world, switch, number, level, packet, now_ps):
     ):
         settle(world, link, level, now_ps)
 
-    # Before enqueue, and never ACKs (decision 1).
-    is_long = link.occupancy > constants.ecn_bytes and not status & (ACK | MARKED)
-    if is_long and constants.ecn_slope > 0:
-        is_long = is_drawn(world, switch, link.occupancy)
-
+    is_long = is_marked(world, switch, link.occupancy, status)
     if is_long:
         status |= MARKED
 
     slot = offer(world, number, level, packet, status, now_ps)
     if is_long and slot != NO_SLOT:
         world.ledgers[at(number)].marked += 1
+
+
+@inlined
+def is_marked(world, switch, waiting, status):
+    """Return whether a packet is marked now that finds so many bytes waiting at its port."""
+    # Before enqueue, and never ACKs (decision 1).
+    constants = world.constants
+    is_long = waiting > constants.ecn_bytes and not status & (ACK | MARKED)
+    if is_long and constants.ecn_slope > 0:
+        is_long = is_drawn(world, switch, waiting)
+
+    return is_long
 
 
 @inlined

@@ -188,6 +188,9 @@ def chunks_needed(world):
     slot_ps = passage(world, HOST_LEVEL, DATA).slot_ps
     sends = constants.hosts * (constants.window_ps // slot_ps + 1)
     moves = 2 * (world.counters[LIVE] + sends)
+    # Whatever comes to a switch may be answered by a pause, and what leaves it by its end.
+    if constants.is_pausing:
+        moves += 2 * world.counters[LIVE]
 
     # A list takes a chunk whenever one is full, and one more at most as its last was partly full.
     return moves // CHUNK + min(moves, len(world.links) + constants.hosts)
@@ -211,6 +214,10 @@ def next_event(world):
 @inlined
 def next_act(host):
     """Return when a host may send or a computation of its own ends, NEVER if neither is to come."""
+    # What a pause holds waits for no time of its own: for the resume, which is a packet's arrival.
+    if host.is_closed:
+        return host.timer_ps
+
     data_ps = max(host.ready_ps, host.data_free_ps)
     return min(max(host.free_ps, np.int64(0) if host.acks > 0 else data_ps), host.timer_ps)
 
@@ -228,6 +235,9 @@ def settle_all(world, now_ps, refresh):
         settle(world, link, level, now_ps)
         if refresh:
             world.ledgers[number].stale_bytes = link.occupancy
+            # Where ports pause, what leaves now is still to leave.
+            if world.constants.is_pausing and world.gates[number].leaves_ps == now_ps:
+                world.ledgers[number].stale_bytes -= world.gates[number].bytes
 
 
 @kernel
@@ -241,8 +251,9 @@ def truncate(world, end_ps):
     packets = world.pool.packets
     ports = constants.ports
 
-    # What lanes hold is in no statistic but those of links, which have it all.
-    for number in range(ports + constants.hosts):
+    # What lanes hold is in no statistic but those of links, which have it all. Where ports pause,
+    # nothing is counted before it is over.
+    for number in range(ports if constants.is_pausing else 0, ports + constants.hosts):
         link = world.links[number]
         level = level_of(constants, number)
         # At a port, what had not left by the end; on a host's link, what no switch has taken, since

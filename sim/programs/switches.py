@@ -13,6 +13,7 @@ from sim.kernels.jit import at, inlined, prefetch_at
 from sim.kernels.ports import FAR
 from sim.kernels.switches import (
     PORT_BITS,
+    PORT_MASK,
     SLOT_BITS,
     SLOT_MASK,
     TIME_BITS,
@@ -24,7 +25,6 @@ from sim.programs.ports import arrive, depart, has_port, next_of_port, put_frame
 
 # An entry of the tree of departures: the time within the window above the port. Its leaves are the
 # ports, its top the one that comes first.
-PORT_MASK = (1 << PORT_BITS) - 1
 TOP = 1
 # The time of a window in which there is no such thing: that of FAR in the tree.
 NOTHING = FAR >> PORT_BITS

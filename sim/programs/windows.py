@@ -17,10 +17,10 @@ from sim.kernels.lists import following
 from sim.kernels.plain import known
 from sim.kernels.ports import FAR, HOST_LEVEL, host_sending_ps, passage
 from sim.kernels.state import ACK, CLOCK, DATA, LOST, SPARE
-from sim.kernels.switches import PORT_BITS
+from sim.kernels.switches import PORT_BITS, PORT_MASK
 from sim.kernels.windows import chunks_needed, next_event, through_windows
 from sim.programs.ports import depart, next_of_port, put_frame
-from sim.programs.switches import PORT_MASK, TOP, departures, entry, put, serve_switch
+from sim.programs.switches import TOP, departures, entry, put, serve_switch
 
 
 @partial(kernel, long_name="the kernels around programs")

@@ -25,6 +25,8 @@ from sim.arrays.network import Network, build
 from sim.arrays.wiring import grown
 from sim.errors import UnfinishedError
 from sim.kernels.jit import CACHE
+from sim.kernels.pausing import Places, advance_pausing, end_pauses
+from sim.kernels.plain import Form, form_needed
 from sim.kernels.state import CLOCK, LAST_DONE, UNROUTABLE, Buffers, Routes, World
 from sim.kernels.switches import BUCKETS_A_KEY
 from sim.kernels.windows import (
@@ -37,9 +39,10 @@ from sim.kernels.windows import (
     start_flows,
     truncate,
 )
+from sim.runs.deadlock import deadlock
 from sim.runs.periods import Periods
 from sim.runs.results import Ports, Result, Series, by_layer
-from sim.runs.threads import Crew, advance_side_by_side, kernels
+from sim.runs.threads import Crew, advance_side_by_side, kernels, pausing_kernels
 
 Int64 = NDArray[np.int64]
 # Advances a world with fixed routes up to a time, and says how that ended.
@@ -74,7 +77,7 @@ def run(
     began_s = time.process_time()
     network = build(scenario)
     built_s = time.process_time() - began_s
-    prepare(is_plain=network.world.features is None)
+    prepare(form_needed(network.world.constants, network.world.rules))
     return simulate(
         network,
         sample_ps,
@@ -89,8 +92,8 @@ def run(
 
 
 @cache
-def prepare(*, is_plain: bool = True) -> None:
-    """Compile kernels, or load them from the cache: most runs' (`sim.kernels.plain`), or all runs'.
+def prepare(form: Form = Form.PLAIN) -> None:
+    """Compile the kernels of a form (`sim.kernels.plain`), or load them from the cache.
 
     That takes long, and is then told on stderr.
     """
@@ -99,8 +102,9 @@ def prepare(*, is_plain: bool = True) -> None:
 
     # The smallest run that repeats itself: types do not depend on anything else, so it compiles for
     # all.
-    pair = build(Scenario(fabric=Fabric(k=2), collective=Collective(message_bytes=1 << 20)))
-    if not is_plain:
+    fabric = Fabric(k=2, flow_control="pfc" if form is Form.PAUSING else "none")
+    pair = build(Scenario(fabric=fabric, collective=Collective(message_bytes=1 << 20)))
+    if form is not Form.PLAIN:
         pair = replace(pair, world=pair.world._replace(features=1))
 
     simulate(pair, None, None, 0)
@@ -139,6 +143,7 @@ def simulate(
 
     end_ps = int(world.counters[LAST_DONE])
     truncate(world, end_ps)
+    end_pauses(world, end_ps)
     cpu_s = time.process_time() - began_s
 
     return result_of(
@@ -157,7 +162,7 @@ def advanced(network: Network, until_ps: int) -> World:
     Return its world as it is then, for those who look at packets on links or at senders in the
     middle of a run; flows may or may not be done.
     """
-    prepare(is_plain=network.world.features is None)
+    prepare(form_needed(network.world.constants, network.world.rules))
     start_flows(network.world, network.flows.start_ps)
     with _advancing(network, 1) as leg:
         world, _ = _advance(network.world, leg, network.routes[0].routes, until_ps)
@@ -223,7 +228,16 @@ def _drive(
             settle_all(world, now_ps, bool(stale_ps) and now_ps % stale_ps == 0)
 
         if sample_ps and now_ps % sample_ps == 0:
-            samples.append((now_ps, world.links.occupancy.copy()))
+            samples.append((now_ps, _queues(world, now_ps)))
+
+
+def _queues(world: World, now_ps: int) -> Int64:
+    """Return what waits on each link now, without what leaves now."""
+    queues: Int64 = world.links.occupancy.copy()
+    # Ports that pause let packets leave at their time, and that is still to be served.
+    gates = world.gates
+    queues[: len(gates)] -= np.where(gates.leaves_ps == now_ps, gates.bytes, 0)
+    return queues
 
 
 def progress(flows: Flows, world: World) -> float:
@@ -270,14 +284,19 @@ def _advancing(network: Network, threads: int, device: Device = "cpu") -> Iterat
         yield Card(buffers_of(world, most_ports)).advance
         return
 
+    is_pausing = bool(world.constants.is_pausing)
+    rooms = [
+        places_of(network) if is_pausing else buffers_of(world, most_ports) for _ in range(threads)
+    ]
     if threads == 1:
-        buffers = buffers_of(world, most_ports)
-        yield lambda world, routes, until_ps: int(advance(world, routes, until_ps, buffers))
+        kernel = advance_pausing if is_pausing else advance
+        yield lambda world, routes, until_ps: int(kernel(world, routes, until_ps, rooms[0]))
         return
 
-    with closing(Crew([buffers_of(world, most_ports) for _ in range(threads)])) as crew:
+    nodes = pausing_kernels if is_pausing else kernels
+    with closing(Crew(rooms)) as crew:
         yield lambda world, routes, until_ps: advance_side_by_side(
-            world, kernels(routes), until_ps, crew
+            world, nodes(routes), until_ps, crew
         )
 
 
@@ -304,6 +323,25 @@ def buffers_of(world: World, most_ports: int) -> Buffers:
         sorted_keys=np.empty(most, dtype=np.int64),
         buckets=np.empty(BUCKETS_A_KEY * most + 2, dtype=np.int32),
         ends=np.empty(lists, dtype=np.int64),
+    )
+
+
+def places_of(network: Network) -> Places:
+    """Return room for what happens at a switch that pauses in one window."""
+    world = network.world
+    most_ports = network.scenario.tree.most_ports
+    packets = buffers_of(world, most_ports)
+    # Of control frames as of packets; a port does two things by itself at most.
+    most = most_ports * (world.constants.window_ps // int(world.rooms.slot_ps.min()) + 2)
+
+    return Places(
+        keys=packets.keys,
+        sorted_keys=packets.sorted_keys,
+        buckets=packets.buckets,
+        ends=packets.ends,
+        frames=np.empty(most, dtype=np.int64),
+        sorted_frames=np.empty(most, dtype=np.int64),
+        heap=np.empty(2 * most_ports, dtype=np.int64),
     )
 
 
@@ -363,6 +401,7 @@ def result_of(
         host_bytes=load[ports:links_end],
         host_packets=(data + acks)[ports:links_end],
         host_lost=int(ledgers["lost_to_failure"][ports:links_end].sum()),
+        host_paused_ps=int(ledgers["paused_ps"][ports:links_end].sum()),
         unroutable=int(world.counters[UNROUTABLE]),
         redraws=network.events.redraws,
         series=series,
@@ -387,4 +426,7 @@ def _unfinished(network: Network, world: World) -> str:
 
     more = f" and {len(late) - 3} more" if len(late) > 3 else ""
     now_us = int(world.counters[CLOCK]) / PS_PER_NS / 1000
-    return f"{len(late)} flow(s) not finished after {now_us:g} µs: flow {', '.join(named)}{more}"
+    why = deadlock(tree, world)
+    return (
+        f"{len(late)} flow(s) not finished after {now_us:g} µs: flow {', '.join(named)}{more}{why}"
+    )

@@ -55,8 +55,9 @@ class Result(SenderCounts[Int64]):
     """A finished run. Arrays are per flow, in the order of `flows`.
 
     `gaps` are the paced ones, `end_ps` is when the last flow was done, `host_bytes` and
-    `host_packets` are what hosts have put on their links, host by host. `skipped_ps` is how much of
-    the run was left out because it repeated itself (`sim.runs.periods`).
+    `host_packets` are what hosts have put on their links, host by host, `host_paused_ps` is how
+    long they were paused, all together. `skipped_ps` is how much of the run was left out because it
+    repeated itself (`sim.runs.periods`).
     """
 
     scenario: Scenario
@@ -70,6 +71,7 @@ class Result(SenderCounts[Int64]):
     host_bytes: Int64
     host_packets: Int64
     host_lost: int
+    host_paused_ps: int
     unroutable: int
     redraws: int
     series: Series | None
@@ -139,7 +141,12 @@ class Result(SenderCounts[Int64]):
             bound_ps=self.bound_ps,
             sending_bound_ps=self.sending_bound_ps,
             queues=queues,
-            counts=Counts(**sums, packet_hops=self.packet_hops, redraws=self.redraws),
+            counts=Counts(
+                **sums,
+                packet_hops=self.packet_hops,
+                redraws=self.redraws,
+                host_paused_ps=self.host_paused_ps,
+            ),
             cpu_s=self.cpu_s,
         )
 

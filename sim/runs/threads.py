@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from sim.kernels.pausing import next_pausing_event, serve_pausing_switches
 from sim.kernels.state import (
     CLOCK,
     COUNTERS,
@@ -72,6 +73,18 @@ def kernels(routes: Routes) -> Nodes:
         return int(served)
 
     return Nodes(hosts, switches)
+
+
+def pausing_kernels(routes: Routes) -> Nodes:
+    """Return those of switches that pause links."""
+
+    def switches(part: World, places: Any, span: Span, end_ps: int) -> int:
+        served = serve_pausing_switches(
+            part, routes, first=span[0], last=span[1], end_ps=end_ps, places=places
+        )
+        return int(served)
+
+    return Nodes(kernels(routes).hosts, switches, next_pausing_event)
 
 
 class Crew:

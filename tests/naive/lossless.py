@@ -13,7 +13,7 @@ from fattree.experiment.model import Scenario
 from tests.naive.network import Kind, Network
 from tests.naive.packet import DATA, Packet
 from tests.naive.tree import Place
-from tests.naive.wire import NEVER, PS_PER_SECOND, Wire
+from tests.naive.wire import NEVER, PS_PER_NS, PS_PER_SECOND, Wire
 
 PAUSE_BYTES = 64
 
@@ -53,6 +53,8 @@ class Server:
     load_bytes: int = 0
     max_bytes: int = 0
     left_byte_ps: int = 0
+    # When they had come, when they left, their bytes.
+    gone: list[tuple[int, int, int]] = field(default_factory=list)
     drops: int = 0
     trims: int = 0
     marks: int = 0
@@ -72,6 +74,13 @@ class Server:
         """Return the integral of the occupancy from 0 to `end_ps`."""
         return self.left_byte_ps + sum(one.size * (end_ps - one.since_ps) for one in self.stays)
 
+    def stale_bytes_at(self, then_ps: int) -> int:
+        """Return what waited at an instant in the past, before its arrivals."""
+        here = sum(one.size for one in self.stays if one.since_ps < then_ps)
+        return here + sum(
+            size for since_ps, left_ps, size in self.gone if since_ps < then_ps < left_ps
+        )
+
     def paused_until(self, end_ps: int) -> int:
         return self.paused_ps + (end_ps - self.closed_ps if self.is_closed else 0)
 
@@ -90,10 +99,13 @@ class LosslessNetwork(Network):
 
     def queues(self, switch: int, now_ps: int) -> list[int]:
         first = self.tree.first_uplink(switch)
-        return [
-            self.servers[switch, first + uplink].waiting_bytes
-            for uplink in range(self.tree.uplinks(switch))
+        servers = [
+            self.servers[switch, first + uplink] for uplink in range(self.tree.uplinks(switch))
         ]
+        stale_ps = round(self.scenario.load_balancer.queue_staleness_ns * PS_PER_NS)
+        if not stale_ps:
+            return [server.waiting_bytes for server in servers]
+        return [server.stale_bytes_at(now_ps // stale_ps * stale_ps) for server in servers]
 
     def happen(
         self, now_ps: int, kind: int, node: int, port: int, pushed: int, subject: Any
@@ -183,6 +195,7 @@ class LosslessNetwork(Network):
         server.stays.popleft()
         server.waiting_bytes -= subject.size
         server.left_byte_ps += subject.size * (now_ps - subject.since_ps)
+        server.gone.append((subject.since_ps, now_ps, subject.size))
         if subject.is_held:
             self.was_held.add((*far, then_ps))
         self.at(then_ps, Kind.ARRIVE, *far, subject.packet)

@@ -15,8 +15,8 @@ from fattree.experiment.model import (
     Scenario,
     Transport,
 )
-from sim.arrays.network import build, is_plain
-from sim.kernels.plain import PLAIN
+from sim.arrays.network import build, form_of
+from sim.kernels.plain import PLAIN, Form
 from sim.runs.engine import simulate
 
 SMALL = Fabric(k=4)
@@ -36,6 +36,7 @@ FEATURES: dict[str, dict[str, Any]] = {
     "is_stale": {"load_balancer": LoadBalancer(queue_staleness_ns=1)},
     "is_lossy": {"failures": Failures(losses=(Loss(link="edge0_0-agg0_0", share=0.1),))},
     "is_slowed": {"failures": Failures(degraded=(Degraded(link="edge0_0-agg0_0", rate=0.5),))},
+    "is_pausing": {"fabric": Fabric(k=4, flow_control="pfc")},
     "jitter_permille": {"transport": Transport(pacing_jitter=0.1)},
     "trimming": {"transport": Transport(trimming=True)},
     "packets_per_ack": {"transport": Transport(packets_per_ack=2)},
@@ -69,12 +70,12 @@ def test_plain_kernels_give_the_same_run(policy: str) -> None:
 
 def test_no_run_with_a_feature_gets_plain_kernels() -> None:
     assert FEATURES.keys() == {name for numbers in PLAIN.values() for name in numbers}
-    for options in FEATURES.values():
+    for name, options in FEATURES.items():
         scenario = Scenario(policy="jsq", **{"fabric": SMALL, **options})
-        assert not is_plain(scenario)
+        assert form_of(scenario) is (Form.PAUSING if name == "is_pausing" else Form.GENERAL)
         assert build(scenario).world.features is not None
 
 
 @pytest.mark.parametrize("transport", [Transport(), Transport(recovery="sack")])
 def test_runs_without_features_do(transport: Transport) -> None:
-    assert is_plain(Scenario(fabric=SMALL, transport=transport))
+    assert form_of(Scenario(fabric=SMALL, transport=transport)) is Form.PLAIN

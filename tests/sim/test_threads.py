@@ -62,8 +62,18 @@ def test_two_threads_do_what_one_does(policy: str) -> None:
         },
         {"collective": Collective(matrix="ring", message_bytes=16 * 4096, steps=3)},
         {"load_balancer": LoadBalancer(queue_staleness_ns=700), "policy": "switch_pkt_ar"},
+        {
+            "fabric": Fabric(k=4, queue_bytes=150_000, flow_control="pfc"),
+            "collective": Collective(
+                matrix="pairs",
+                message_bytes=24 * 4096,
+                pairs=tuple((host, host % 2) for host in range(2, 16)),
+            ),
+            "transport": Transport(recovery="sack", congestion="dcqcn"),
+            "policy": "rsq",
+        },
     ],
-    ids=["a link fails and comes back", "drops and SACK", "ring", "stale queues"],
+    ids=["a link fails and comes back", "drops and SACK", "ring", "stale queues", "pauses"],
 )
 @pytest.mark.parametrize("threads", [2, 3, 7])
 def test_any_number_of_threads_does_what_one_does(settings: dict[str, Any], threads: int) -> None:

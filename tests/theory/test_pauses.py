@@ -14,7 +14,12 @@ from fattree.experiment.model import Fabric, Scenario
 from fattree.experiment.pauses import headroom_bytes
 from fattree.routes.cycles import cycle
 from fattree.shape.topology import Level
-from sim.arrays.network import build
+from sim.arrays.network import build, build_for_program
+from sim.errors import UnfinishedError
+from sim.kernels.ports import FAR
+from sim.kernels.switches import PORT_BITS
+from sim.runs.deadlock import deadlock, waits
+from sim.runs.engine import advanced, run, simulate
 
 PACKET = 4096 + 62
 # At 800 Gbit/s and 500 ns: a packet, with its gap, a control frame, a link.
@@ -60,14 +65,15 @@ def test_a_buffer_needs_room_for_what_is_under_way_and_not_a_byte_less() -> None
     threshold = whole * PACKET
     leaf: dict[str, Any] = {"pods": None, "cores_per_agg": None, "hosts_per_edge": 3}
 
-    def dropped(most: int) -> int:
+    def dropped(most: int) -> tuple[int, int]:
         chosen = scenario(
             ((0, 2), (1, 2)), queue_bytes=most, headroom_bytes=most - threshold, **leaf
         )
-        return VirtualFabric(chosen).run().accounts.dropped
+        return VirtualFabric(chosen).run().accounts.dropped, run(chosen).record.dropped
 
-    assert dropped(needed) == 0
-    assert dropped(needed - 1) > 0
+    assert dropped(needed) == (0, 0)
+    virtual, simulated = dropped(needed - 1)
+    assert virtual == simulated > 0
 
 
 def test_headroom_is_what_links_carry_there_and_back() -> None:
@@ -109,10 +115,26 @@ def test_a_pause_travels_over_three_tiers_to_the_sender() -> None:
         nodes = (tree.first_agg + host, host, tree.switches + host)
         first = {node: next(time_ps for of, time_ps in heard if of == node) for node in nodes}
         assert list(first.values()) == [at_agg, at_edge, at_host]
+        # The ports that lead to them: the agg's and the edge's upper ones.
+        for time_ps, node in zip(first.values(), nodes, strict=True):
+            assert [is_paused(chosen, node, until_ps) for until_ps in (time_ps, time_ps + 1)] == [
+                False,
+                True,
+            ]
 
     assert outcome.accounts.dropped == 0 and outcome.accounts.unaccounted == 0
     # All that was to be sent was sent once: nothing was lost, nothing overtaken.
     assert sum(flow.transmissions for flow in outcome.flows) == 800
+
+
+def is_paused(chosen: Scenario, node: int, until_ps: int) -> bool:
+    """Return whether the simulator has paused a host, or a switch's upper port, before a time."""
+    world = advanced(build(chosen), until_ps)
+    tree = chosen.tree
+    if node >= tree.switches:
+        return bool(world.hosts.is_closed[node - tree.switches])
+
+    return bool(world.gates.is_closed[tree.first_port(node) + tree.downlinks(node)])
 
 
 @pytest.mark.parametrize("policy", ["flow", "ofan", "rsq", "host_dr"])
@@ -139,6 +161,9 @@ def test_with_the_room_of_the_closed_form_nothing_is_ever_dropped(
     assert outcome.accounts.dropped == outcome.accounts.unaccounted == 0
     # Nothing was lost and nothing has timed out, so nothing was sent twice.
     assert sum(flow.transmissions for flow in outcome.flows) == 14 * 24
+    result = run(chosen)
+    assert result.ports.pauses.sum() > 0 and result.ports.dropped.sum() == 0
+    assert result.transmissions.sum() == 14 * 24
 
 
 def test_a_cycle_is_found_wherever_it_is() -> None:
@@ -162,6 +187,39 @@ def test_a_deadlock_is_told_with_its_ports() -> None:
     )
 
 
+def test_the_simulator_tells_a_deadlock_with_its_ports() -> None:
+    chosen = scenario(((0, 2),))
+    world = build(chosen).world
+    edge, agg, up, down = 0, chosen.tree.first_agg, 2, 1
+
+    def hold(switch: int, port: int, came_by: int) -> None:
+        number = chosen.tree.first_port(switch) + port - 1
+        link = world.links[number]
+        world.pool.packets[link.tail].time_ps = FAR | (77 << PORT_BITS) | (came_by - 1)
+        world.links.tail[number] += 1
+        world.gates.is_closed[number] = 1
+
+    hold(agg, down, came_by=down)
+    assert deadlock(chosen.tree, world) == ""
+    hold(edge, up, came_by=1)
+    assert waits(chosen.tree, world) == {(edge, up): [(agg, down)], (agg, down): []}
+    assert deadlock(chosen.tree, world) == ""
+    hold(edge, up, came_by=up)
+    assert deadlock(chosen.tree, world) == (
+        "; deadlock, a cycle of paused ports: edge0_0 port 2 waits for agg0_0 port 1"
+        " waits for edge0_0 port 2"
+    )
+
+
+def test_pauses_that_nothing_ends_stop_the_run() -> None:
+    # An edge that never hears that its port may go on.
+    chosen = scenario(((0, 2),))
+    network = build(chosen)
+    network.world.gates.is_closed[chosen.tree.downlinks(0)] = 1
+    with pytest.raises(UnfinishedError, match=r"1 flow\(s\) not finished"):
+        simulate(network, None, None, 0)
+
+
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
@@ -178,17 +236,21 @@ def test_what_does_not_go_with_pauses_is_refused(settings: dict[str, Any], reaso
     chosen = Scenario.model_validate({"fabric": fabric} | settings)
     with pytest.raises((ExperimentError, EmulationError), match=reason):
         VirtualFabric(chosen)
+    with pytest.raises(ExperimentError, match=reason):
+        build(chosen)
 
 
 def test_headroom_without_pauses_is_refused() -> None:
-    with pytest.raises(ExperimentError, match=r"needs fabric\.flow_control"):
-        VirtualFabric(Scenario(fabric=Fabric(k=4, headroom_bytes=1)))
+    chosen = Scenario(fabric=Fabric(k=4, headroom_bytes=1))
+    for build_it in (VirtualFabric, build):
+        with pytest.raises(ExperimentError, match=r"needs fabric\.flow_control"):
+            build_it(chosen)
 
 
 def test_networks_that_cannot_pause_say_so() -> None:
     chosen = scenario(((0, 2),))
-    with pytest.raises(ExperimentError, match="the simulator foresees"):
-        build(chosen)
+    with pytest.raises(ExperimentError, match="the kernels around P4 programs foresee"):
+        build_for_program(chosen)
     with pytest.raises(UnsupportedError, match="machine code foresees"):
         fabric_of(chosen, engine="native")
     with pytest.raises(UnsupportedError, match="links of Mininet carry no pauses"):

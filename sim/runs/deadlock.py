@@ -1,0 +1,66 @@
+"""Ports that are paused and wait for each other: why a run with pauses cannot go on."""
+
+from collections.abc import Iterator
+
+from fattree.routes.cycles import cycle
+from fattree.shape.addressing import switch_name
+from fattree.shape.topology import FatTree
+from sim.kernels.lists import following
+from sim.kernels.state import World
+from sim.kernels.switches import PORT_MASK
+
+# A port of a switch.
+Place = tuple[int, int]
+
+
+def deadlock(tree: FatTree, world: World) -> str:
+    """Return a cycle of paused ports in words, after a semicolon; nothing where there is none."""
+    found = cycle(waits(tree, world))
+    if not found:
+        return ""
+
+    ring = " waits for ".join(
+        f"{switch_name(tree, switch)} port {port}" for switch, port in (*found, found[0])
+    )
+    return f"; deadlock, a cycle of paused ports: {ring}"
+
+
+def waits(tree: FatTree, world: World) -> dict[Place, list[Place]]:
+    """Return which paused ports each paused port waits for.
+
+    It waits for the buffer at the far end of its link, and that for the ports at which its packets
+    are.
+    """
+    closed = {number for number, gate in enumerate(world.gates) if gate.is_closed}
+    places = {
+        tree.first_port(switch) + port - 1: (switch, port)
+        for switch in range(tree.switches)
+        for port in tree.ports(switch)
+    }
+    return {
+        places[number]: [places[each] for each in _blocking(tree, world, places, number, closed)]
+        for number in sorted(closed)
+    }
+
+
+def _blocking(
+    tree: FatTree, world: World, places: dict[int, Place], number: int, closed: set[int]
+) -> Iterator[int]:
+    # Switches alone pause ports, so at the far end there is one, where a link's ends are each
+    # other's inputs.
+    switch, port = places[int(world.inputs[number])]
+    first = tree.first_port(switch)
+    for each in range(first, first + len(tree.ports(switch))):
+        if each in closed and port - 1 in _came_by(world, each):
+            yield each
+
+
+def _came_by(world: World, number: int) -> set[int]:
+    """Return the ports (from 0) by which the packets have come that wait at a port."""
+    link = world.links[number]
+    slot, found = int(link.cursor), set()
+    while slot != link.tail:
+        found.add(int(world.pool.packets[slot].time_ps) & PORT_MASK)
+        slot = int(following(world.pool, slot))
+
+    return found
