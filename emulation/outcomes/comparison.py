@@ -67,7 +67,14 @@ QUEUE = Metric(
     number=lambda run: run.max_queue_packets,
     summary=max,
 )
-METRICS = (CCT, INCREASE, QUEUE)
+PAUSED = Metric(
+    "paused (µs)",
+    form=",.2f",
+    exact=lambda run: (run.paused_ps, run.host_paused_ps),
+    number=lambda run: (run.paused_ps + run.host_paused_ps) / PS_PER_US,
+    summary=mean,
+)
+METRICS = (CCT, INCREASE, QUEUE, PAUSED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,25 +113,26 @@ def _runs(records: Sequence[Record], network: str, policy: str) -> tuple[Record,
 
 
 def comparison_table(rows: Sequence[Row]) -> Folding:
-    """Return the table: three columns a network.
+    """Return the table: three columns a network, and one more where links were paused.
 
     Equal values in green, different ones in red with the difference.
     """
     # Mininet's runs take milliseconds, virtual ones microseconds: one unit for the whole column.
     cct = LONG_CCT if max(LONG_CCT.of(row.reference) for row in rows) >= 1 else CCT
+    metrics = [cct, INCREASE, QUEUE, *([PAUSED] if any(map(_has_pauses, rows)) else [])]
     table = Folding(
         "\nload balancer",
-        *(
-            f"{network}\n{metric.heading}"
-            for network in rows[0].runs
-            for metric in (cct, INCREASE, QUEUE)
-        ),
+        *(f"{network}\n{metric.heading}" for network in rows[0].runs for metric in metrics),
     )
 
     for row in rows:
-        table.add_row(label_of(row.policy), *_cells(row, (cct, INCREASE, QUEUE)))
+        table.add_row(label_of(row.policy), *_cells(row, metrics))
 
     return table
+
+
+def _has_pauses(row: Row) -> bool:
+    return any(run.pauses for runs in row.runs.values() for run in runs)
 
 
 def _cells(row: Row, metrics: Sequence[Metric]) -> Iterator[Text]:

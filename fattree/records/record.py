@@ -28,6 +28,7 @@ FLOW_TIMES = ("p50", "p99", "p99.9")
 RARE = {
     "trimmed": "data packets cut to their headers, in place of drops",
     "pauses": "how often a port has paused the link that comes in there",
+    "victims": "packets that waited for pauses that were for others",
 }
 LAYERED = "_layers"
 

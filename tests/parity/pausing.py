@@ -156,7 +156,21 @@ def paused(draw: Any, policy: str) -> Scenario:
 def crowded(draw: Any, policy: str) -> Scenario:
     """Draw any scenario whose buffers hold few packets; half the time all happens at once."""
     drawn = draw(scenarios(policy)).model_dump(exclude_unset=True) | {"failures": {}}
-    whole = drawn["packets"]["payload_bytes"] + 82
+    if draw(st.booleans()):
+        # Packets, links and control frames of one clock.
+        drawn["packets"] = {
+            "payload_bytes": draw(st.sampled_from((64 * 64, 6 * 64))) - 62,
+            "gap_bytes": draw(st.sampled_from((0, 64))),
+        }
+        drawn["transport"] |= {"random_phases": False, "receiver_share": False}
+        drawn["fabric"] |= {
+            "rate_gbps": 800,
+            "latency_ns": draw(st.sampled_from((0.64, 40.96, 5.12, 128))),
+            **dict.fromkeys(("edge_agg_gbps", "agg_core_gbps")),
+            **dict.fromkeys(("edge_agg_latency_ns", "agg_core_latency_ns")),
+        }
+
+    whole = drawn["packets"]["payload_bytes"] + 62
     headroom = draw(st.sampled_from((0, whole, 3 * whole)))
     drawn["transport"]["trimming"] = False
     drawn["fabric"] |= {
@@ -173,20 +187,6 @@ def crowded(draw: Any, policy: str) -> Scenario:
             "matrix": "pairs",
             "message_bytes": draw(st.integers(4, 30)) * drawn["packets"]["payload_bytes"],
             "pairs": pairs,
-        }
-
-    if draw(st.booleans()):
-        # Packets, links and control frames of one clock.
-        drawn["packets"] = {
-            "payload_bytes": whole - 82 - (whole - 20) % 64 + 64,
-            "gap_bytes": draw(st.sampled_from((0, 64))),
-        }
-        drawn["transport"] |= {"random_phases": False, "receiver_share": False}
-        drawn["fabric"] |= {
-            "rate_gbps": 800,
-            "latency_ns": draw(st.sampled_from((0.64, 40.96, 5.12, 128))),
-            **dict.fromkeys(("edge_agg_gbps", "agg_core_gbps")),
-            **dict.fromkeys(("edge_agg_latency_ns", "agg_core_latency_ns")),
         }
 
     try:
