@@ -1,5 +1,6 @@
 """Pauses on the virtual network, in the simulator and in the plain model: alike to the ps."""
 
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from emulation.virtual.fabric import VirtualFabric
 from fattree.errors import FabricError
 from fattree.experiment.model import Fabric, LoadBalancer, Scenario
 from fattree.policies import POLICIES
+from sim.arrays.network import build
+from sim.runs.engine import advanced
 from tests.naive.lossless import LosslessNetwork
 from tests.parity.pausing import (
     COUNTS,
@@ -96,6 +99,73 @@ def test_late_queue_lengths_are_those_before_what_leaves_now() -> None:
         network = LosslessNetwork(chosen)
         network.run(HORIZON_PS)
         assert_simulator_same(chosen, network)
+
+
+# The link between aggs and cores is as slow as hosts' are.
+SLOW_ENDS = {"rate_gbps": 100, "edge_agg_gbps": 800, "agg_core_gbps": 100, "latency_ns": 1}
+
+
+@pytest.mark.parametrize(
+    ("fabric", "packets", "count"),
+    [
+        # A pause and its end both wait behind one packet.
+        (SLOW_ENDS | {"queue_bytes": 6 * 4096}, {"gap_bytes": 0}, 3),
+        # A control frame is the shortest of all.
+        (SLOW_ENDS | {"queue_bytes": 6 * 4096}, {"gap_bytes": 0, "ack_bytes": 400}, 4),
+        # Frames, packets and links of one clock: all at once.
+        ({"latency_ns": 0.64, "queue_bytes": 4 * 4096}, {"gap_bytes": 0}, 4),
+        ({"latency_ns": 5.12, "queue_bytes": 7 * 4096}, {"gap_bytes": 64}, 4),
+    ],
+    ids=["two frames wait", "short frames", "a frame long", "eight frames long"],
+)
+def test_what_happens_at_one_instant_happens_in_one_order(
+    fabric: dict[str, Any], packets: dict[str, Any], count: int
+) -> None:
+    chain = {"pods": 2, "edges_per_pod": 1, "hosts_per_edge": 3, "aggs_per_pod": 1}
+    headroom = fabric["queue_bytes"] - 2 * 4096
+    chosen = Scenario.model_validate(
+        {
+            "policy": "flow",
+            "fabric": chain
+            | {"cores_per_agg": 1, "flow_control": "pfc", "headroom_bytes": headroom}
+            | fabric,
+            "packets": {"payload_bytes": 4096 - 62} | packets,
+            "collective": {
+                "matrix": "pairs",
+                "message_bytes": count * (4096 - 62),
+                "pairs": list(permutations(range(6), 2)),
+            },
+            "transport": {
+                "recovery": "go_back_n",
+                "timer_floor_rtt": 100,
+                "random_phases": False,
+                "receiver_share": False,
+            },
+        }
+    )
+    network = LosslessNetwork(chosen)
+    network.run(HORIZON_PS)
+    result = assert_simulator_same(chosen, network)
+    assert result.ports.pauses.sum() > 10
+
+
+def test_pauses_that_last_beyond_the_end_count_until_then() -> None:
+    # Erasure coding's hosts send further symbols until they hear that no more are needed.
+    chosen = incast(
+        "flow",
+        fabric={"k": 4, "queue_bytes": 40_000, "headroom_bytes": 25_000, "flow_control": "pfc"},
+        collective={
+            "matrix": "pairs",
+            "message_bytes": 40 * 4096,
+            "pairs": [(host, host % 2) for host in range(2, 16)],
+        },
+        transport={"recovery": "erasure"},
+    )
+    network = LosslessNetwork(chosen)
+    network.run(HORIZON_PS)
+    result = assert_simulator_same(chosen, network)
+    world = advanced(build(chosen), result.end_ps)
+    assert (world.gates.since_ps < result.end_ps).sum() > 0
 
 
 def assert_crowd_same(chosen: Scenario) -> None:

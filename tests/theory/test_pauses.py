@@ -166,6 +166,46 @@ def test_with_the_room_of_the_closed_form_nothing_is_ever_dropped(
     assert result.transmissions.sum() == 14 * 24
 
 
+def incast_at_40_gbps(senders: int, **more: Any) -> Scenario:
+    """Return DCQCN's publication's rate, many to one, over links that pause."""
+    return Scenario.model_validate(
+        {
+            "policy": "flow",
+            "fabric": {
+                "k": 4,
+                "rate_gbps": 40,
+                "flow_control": "pfc",
+                "queue_bytes": 200_000,
+                "headroom_bytes": 30_000,
+            },
+            "packets": {"payload_bytes": 1000},
+            "collective": {
+                "matrix": "pairs",
+                "message_bytes": 16 << 20,
+                "pairs": [(15 - host, 0) for host in range(senders)],
+            },
+            "transport": {
+                "recovery": "go_back_n",
+                "timer_floor_rtt": 1000,
+                "receiver_share": False,
+            }
+            | more,
+            "load_balancer": {"ecn_percent": 2.5, "ecn_full_percent": 100, "ecn_chance": 0.01},
+        }
+    )
+
+
+@pytest.mark.parametrize("senders", [2, 8])
+def test_dcqcn_leaves_few_pauses(senders: int) -> None:
+    paused = run(incast_at_40_gbps(senders))
+    # The receiver's link never waits for anything, whoever is paused.
+    assert 0 <= paused.increase < 1e-5
+    slowed = run(incast_at_40_gbps(senders, congestion="dcqcn"))
+    assert paused.ports.pauses.sum() > 10_000
+    assert slowed.ports.pauses.sum() < paused.ports.pauses.sum() / 10
+    assert paused.ports.dropped.sum() == slowed.ports.dropped.sum() == 0
+
+
 def test_a_cycle_is_found_wherever_it_is() -> None:
     assert cycle({}) == []
     assert cycle({1: [2], 2: [3], 3: []}) == []
