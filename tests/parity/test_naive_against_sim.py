@@ -65,7 +65,7 @@ def of_port(port: naive.Port, end_ps: int) -> dict[str, int]:
         "lost_to_failure": port.lost,
         "max_queue_bytes": port.max_bytes,
         "queue_byte_ps": port.byte_ps(end_ps),
-        # The simulator's kernels refuse to pause (`tests/parity/test_pauses.py` has those who do).
+        # Nothing is paused here (`tests/parity/test_pauses.py` has what is).
         **dict.fromkeys(("pauses", "paused_ps", "victims"), 0),
     }
 

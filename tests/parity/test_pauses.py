@@ -101,6 +101,19 @@ def test_late_queue_lengths_are_those_before_what_leaves_now() -> None:
         assert_simulator_same(chosen, network)
 
 
+def test_samples_see_what_waits_before_what_leaves_now() -> None:
+    chosen = incast("rsq")
+    network = LosslessNetwork(chosen)
+    network.run(HORIZON_PS)
+    # Multiples of a slot, at which packets leave.
+    series = sim.run(chosen, sample_ps=100 * 41_780).series
+    assert series is not None and len(series.times_ps) > 50
+    assert series.total.sum(axis=1).tolist() == [
+        sum(server.stale_bytes_at(time_ps) for server in network.servers.values())
+        for time_ps in series.times_ps.tolist()
+    ]
+
+
 # The link between aggs and cores is as slow as hosts' are.
 SLOW_ENDS = {"rate_gbps": 100, "edge_agg_gbps": 800, "agg_core_gbps": 100, "latency_ns": 1}
 
