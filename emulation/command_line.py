@@ -10,6 +10,7 @@ import click
 
 from controller.errors import ControllerError
 from emulation.errors import EmulationError, FailedRunError
+from emulation.programs.own_program import Loaded
 from emulation.shipped_file import ShippedFile
 from fattree.errors import FabricError, PhysicsError
 from fattree.experiment.collective import Matrix
@@ -19,6 +20,7 @@ from fattree.policies import POLICIES, POLICY_SETS
 from fattree.records.csv_option import CsvOption
 from fattree.records.record import Record
 from fattree.texts.explanations import located, nearest
+from fattree.texts.portless import portless
 from fattree.texts.shipped import EXPERIMENTS
 from fattree.texts.without_effect import late, unread
 from hostagent.form_fit import misfits
@@ -57,6 +59,45 @@ OWN_KEYS = {name: (key,) for name, key in KEYS.items()} | {
     "like": ("host_rule.like", "program.like"),
 }
 
+
+class Named(click.Choice[str]):
+    """A choice of names that says which of them was probably meant.
+
+    `elsewhere`: what to say of a name that another command takes.
+    """
+
+    def __init__(self, known: Sequence[str], elsewhere: Mapping[str, str] | None = None) -> None:
+        super().__init__(known)
+        self._elsewhere = elsewhere or {}
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name; raises BadParameter where it is none of those known."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            said = self._elsewhere.get(value)
+            meant = f" ({said})" if said else nearest(value, [str(each) for each in self.choices])
+            error.message = f"{error.message.rstrip('.')}{meant}"
+            raise
+
+
+def only_one(
+    elsewhere: str = "",
+) -> Callable[[click.Context, click.Parameter, tuple[Path, ...]], Path | None]:
+    """Return the callback of a repeatable option of which a command takes one alone.
+
+    click itself would take the last one and say nothing; `elsewhere` is what takes several.
+    """
+
+    def taken(_: click.Context, param: click.Parameter, given: tuple[Path, ...]) -> Path | None:
+        if len(given) > 1:
+            raise click.UsageError(f"{param.opts[0]} takes one file here{elsewhere}")
+
+        return given[0] if given else None
+
+    return taken
+
+
 settings_option = click.option(
     "--set",
     "settings",
@@ -77,23 +118,29 @@ jobs_option = click.option(
 host_rule_option = click.option(
     "--host-rule",
     type=ShippedFile(),
+    multiple=True,
+    callback=only_one('; a sweep takes several ("host_rule.file" = [...])'),
     metavar="FILE",
     help="Run your own host rule (.py).",
 )
 program_option = click.option(
     "--program",
     type=ShippedFile(),
+    multiple=True,
+    callback=only_one("; ofan sim run and ofan compare take several"),
     help="Run your own program (.p4, or BMv2 .json).",
 )
 like_option = click.option(
     "--like",
-    type=click.Choice(LIKE),
+    type=Named(LIKE),
     metavar="POLICY",
     help=f"Yours: whose groups and hosts it gets [{DEFAULT_LIKE}; a rule alone: host_pkt_ar].",
 )
 agent_packet_option = click.option(
     "--agent-packet",
     type=ShippedFile(),
+    multiple=True,
+    callback=only_one(),
     metavar="FILE",
     help="Let hosts send packets of your own (.py).",
 )
@@ -164,15 +211,22 @@ def say_misfits(scenarios: Iterable[Scenario]) -> None:
         click.echo(line, err=True)
 
 
+def say_warnings(programs: Iterable[Loaded]) -> None:
+    """Say on stderr what the compiler warns of in programs of the user's, each line once."""
+    for line in dict.fromkeys(line for own in programs for line in own.program.warnings):
+        click.echo(line, err=True)
+
+
 def say_unread(scenarios: Iterable[Scenario]) -> None:
     """Say on stderr which settings no run heeds."""
     for line in unread(scenarios):
         click.echo(line, err=True)
 
 
-def say_late(runs: Iterable[tuple[Scenario, Record]]) -> None:
-    """Say on stderr which failures came when runs were over."""
-    for line in late(runs):
+def say_odd(runs: Iterable[tuple[Scenario, Record]]) -> None:
+    """Say on stderr which failures came when runs were over, and which packets had no port."""
+    known = list(runs)
+    for line in (*late(known), *portless(known)):
         click.echo(line, err=True)
 
 

@@ -24,7 +24,7 @@ class Counts(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     dropped: int
-    """Packets that found a queue full, or no route."""
+    """Packets that found a queue full, or no port to go to (`unroutable`)."""
     marked: int
     """Packets that got an ECN mark."""
     lost_to_failure: int
@@ -50,6 +50,10 @@ class Counts(BaseModel):
     victims: int = 0
     """Packets that a pause has held at a switch and that then found nothing before them at the next
     one: the pause was for others.
+    """
+    unroutable: int = 0
+    """Of the `dropped`, packets for which their switch had no port: no route, or no such slot in a
+    schedule.
     """
 
 

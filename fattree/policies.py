@@ -53,11 +53,13 @@ SUBFLOWS = 4
 class Policy:
     """One load balancer: the row of the paper's tables and what our parts need to run it.
 
-    `since` says where a row is from that the paper does not have (docs/load-balancers-since.md).
+    `rule` says in a sentence what it does (docs/load-balancers.md), `since` where a row is from that
+    the paper does not have (docs/load-balancers-since.md).
     """
 
     slug: str
     label: str
+    rule: str
     where: Literal["host", "switch"]
     state: str
     program: str
@@ -83,6 +85,7 @@ _ROWS = (
     Policy(
         slug="flow",
         label="Flow",
+        rule="A hash of the five-tuple gives all packets of a flow one and the same path (ECMP).",
         where="switch",
         state="none",
         program="ecmp",
@@ -91,6 +94,8 @@ _ROWS = (
     Policy(
         slug="subflow",
         label="Subflow",
+        rule="A flow is four, each with a quarter of the message and a label of its own, and so "
+        "with one path.",
         where="host",
         state="none",
         program="ecmp",
@@ -101,6 +106,8 @@ _ROWS = (
     Policy(
         slug="host_flowlet_ar",
         label="Host Flowlet AR",
+        rule="A flow changes its label, and so its path, where too many of its latest ACKs carry "
+        "congestion marks (PLB).",
         where="host",
         state="last good time",
         program="ecmp",
@@ -111,6 +118,7 @@ _ROWS = (
     Policy(
         slug="host_pkt",
         label="Host Pkt",
+        rule="Every packet carries a new random label, and so takes a random path.",
         where="host",
         state="none",
         queue_law="sqrt(m)",
@@ -121,6 +129,8 @@ _ROWS = (
     Policy(
         slug="host_pkt_ar",
         label="Host Pkt AR",
+        rule="Labels whose ACKs come back without a mark are used once more, all others are "
+        "random (REPS).",
         where="host",
         state="8-entry ring",
         queue_law="sqrt(m)",
@@ -133,6 +143,8 @@ _ROWS = (
     Policy(
         slug="switch_pkt",
         label="Switch Pkt",
+        rule="Packets take the uplinks in turn, in a random order that is drawn anew after every "
+        "five rounds.",
         where="switch",
         state="1 counter, 1 order",
         program="round_robin",
@@ -141,6 +153,8 @@ _ROWS = (
     Policy(
         slug="simple_rr",
         label="Simple RR",
+        rule="Packets take the uplinks in turn, always in the same order, whatever their "
+        "destination.",
         where="switch",
         state="1 counter",
         queue_law="linear",
@@ -150,6 +164,8 @@ _ROWS = (
     Policy(
         slug="switch_pkt_ar",
         label="Switch Pkt AR",
+        rule="A packet takes a random one of the uplinks whose queues are in the lowest of four "
+        "bins.",
         where="switch",
         state="queue bins",
         queue_law="sqrt(m)",
@@ -159,6 +175,8 @@ _ROWS = (
     Policy(
         slug="jsq",
         label="JSQ",
+        rule="Join Shortest Queue: a packet takes the uplink with the shortest queue, of equal "
+        "ones a random one.",
         where="switch",
         state="queue lengths",
         queue_law="linear",
@@ -168,6 +186,8 @@ _ROWS = (
     Policy(
         slug="rsq",
         label="RSQ",
+        rule="Randomized Switch Queueing: a packet takes a random uplink, however long the queues "
+        "are.",
         where="switch",
         state="none",
         queue_law="sqrt(m)",
@@ -178,6 +198,8 @@ _ROWS = (
     Policy(
         slug="host_dr",
         label="Host DR",
+        rule="Destination-based rotation at the host: packets to one destination host take all "
+        "paths in turn, and carry theirs (DRB).",
         where="host",
         state="pointer per destination host",
         queue_law="constant",
@@ -187,6 +209,8 @@ _ROWS = (
     Policy(
         slug="ofan",
         label="Ofan",
+        rule="Destination-based rotation at the switch: packets take the uplinks in turn for each "
+        "destination edge (at edges) or pod (at aggs).",
         where="switch",
         state="pointer per destination edge or pod",
         queue_law="constant",
@@ -196,6 +220,8 @@ _ROWS = (
     Policy(
         slug="ofan_fib",
         label="Ofan (reachability)",
+        rule="Ofan after failures without weights: all uplinks that still lead there have equal "
+        "turns.",
         where="switch",
         state="as Ofan",
         queue_law="constant",
@@ -206,6 +232,8 @@ _ROWS = (
     Policy(
         slug="ofan_jsq_start",
         label="Ofan (JSQ start)",
+        rule="Ofan whose turns begin at the uplink with the shortest queue, over orders that are "
+        "not shuffled.",
         where="switch",
         state="as Ofan",
         queue_law="constant",
@@ -217,6 +245,8 @@ _ROWS = (
     Policy(
         slug="themis",
         label="Themis",
+        rule="A flow's packets take the paths in turn by their own sequence numbers, from its "
+        "hash on.",
         where="switch",
         state="none",
         program="themis",
@@ -228,6 +258,8 @@ _ROWS = (
     Policy(
         slug="uet_bitmap",
         label="UET Bitmap",
+        rule="A flow takes 64 labels in turn, each round in another order, and passes over those "
+        "with marks, trims or losses.",
         where="host",
         state="64 penalties",
         program="ecmp",
@@ -239,6 +271,8 @@ _ROWS = (
     Policy(
         slug="mrc",
         label="MRC over ECMP",
+        rule="A connection takes 128 labels in turn, lets marked ones off once, and lost ones "
+        "until a probe of theirs comes back.",
         where="host",
         state="128 entropy values",
         program="ecmp",
@@ -251,6 +285,8 @@ _ROWS = (
     Policy(
         slug="prime",
         label="PRIME (abstract)",
+        rule="A flow takes the uplinks of edge and agg in pseudo-random turns, and rests those "
+        "with marks, trims or losses.",
         where="host",
         state="a penalty an uplink",
         program="prime",

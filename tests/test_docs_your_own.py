@@ -12,6 +12,12 @@ import pytest
 from click.testing import CliRunner
 
 import ofan
+import p4src
+from fattree.demand import traffic
+from fattree.experiment.model import Fabric, Scenario
+from fattree.routes.failures import timeline
+from ofan_p4.compiler import compile_source
+from sim.arrays.routing import forwarding, phases
 from tests.emulation.commands.conftest import leave_unrendered
 
 ROOT = Path(ofan.__file__).parent
@@ -43,6 +49,12 @@ RULE = next(block.text for block in blocks() if "def next_label" in block.text)
 PACKET = next(block.text for block in blocks() if "def data_packet" in block.text)
 BY_PATH = next(block.text for block in blocks() if "AFTER_UDP" in block.text)
 FLOWLETS = next(block.text for block in blocks() if "last_seen_us" in block.text)
+SHELL = """control LoadBalancer(inout headers_t headers, inout metadata_t meta,
+                     inout standard_metadata_t standard_metadata) {
+    DECLARED
+    apply { APPLIED }
+}
+"""
 GAPS = next(block.text for block in blocks() if block.language == "toml")
 
 
@@ -72,6 +84,50 @@ def test_what_comes_with_ofan_is_what_the_page_shows() -> None:
         "gaps.toml": GAPS,
     }.items():
         assert (ROOT / "experiments" / name).read_text(encoding="utf-8") == text
+
+
+class Use(NamedTuple):
+    """A row of the page's table of controls: what to include, to declare and to apply."""
+
+    includes: list[str]
+    declared: str
+    applied: str
+
+
+def uses() -> list[Use]:
+    rows = re.findall(r"^\| (`\w+\.p4`.*?) \| `(.+?)` \| `(.+?)` \|", PAGE, re.MULTILINE)
+    return [Use(re.findall(r"\w+\.p4", row[0]), *row[1:]) for row in rows]
+
+
+@pytest.mark.parametrize("use", uses(), ids=lambda use: use.declared.split()[0])
+def test_each_printed_use_of_a_control_compiles(use: Use) -> None:
+    names = dict.fromkeys(["fabric.p4", *use.includes])
+    control = SHELL.replace("DECLARED", use.declared).replace("APPLIED", use.applied)
+    included = "".join(f'#include "{name}"\n' for name in names)
+    text = f'{included}{control}#include "switch.p4"\n'
+    assert compile_source(text, "use.p4", (p4src.INCLUDE,), {"MAX_UPLINKS": "4"}).json
+
+
+def test_the_page_has_all_controls_that_a_load_balancer_may_use() -> None:
+    """All controls of p4src/include that switch.p4 does not apply by itself."""
+    own = (p4src.INCLUDE / "switch.p4").read_text() + (p4src.INCLUDE / "checksum.p4").read_text()
+    sources = [path.read_text() for path in p4src.INCLUDE.glob("*.p4")]
+    found = {name for text in sources for name in re.findall(r"^control (\w+)\(", text, re.M)}
+    offered = {name for name in found if name not in own and name != "SwitchDeparser"}
+    assert {use.declared.partition("(")[0] for use in uses()} == offered
+
+
+@pytest.mark.parametrize("k", [4, 8])
+def test_groups_are_as_many_as_the_page_says(k: int) -> None:
+    """An edge has a group for each edge, an agg one for each pod; Simple RR has a few."""
+    for policy, edges, pods in (("ofan", k * k // 2, k), ("simple_rr", 1, 1)):
+        scenario = Scenario(policy=policy, fabric=Fabric(k=k))
+        events = timeline(scenario, traffic.flows(scenario))
+        state = forwarding(scenario, next(iter(phases(scenario, events))))
+        assert (state.edge_group.max() + 1, state.agg_group.max() + 1) == (edges, pods)
+
+    assert f"the highest {32 * 32 // 2 - 1:,} at k = 32" in PAGE
+    assert f"k = 64 ({64 * 64 // 2:,} edges)" in PAGE and 2 * 64 * 64 // 2 == 4096
 
 
 def smaller(command: str) -> list[str]:

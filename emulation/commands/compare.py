@@ -13,6 +13,7 @@ import click
 
 from emulation.command_line import (
     DEFAULT_LIKE,
+    Named,
     agent_packet_option,
     csv_option,
     experiment_options,
@@ -20,9 +21,10 @@ from emulation.command_line import (
     jobs_option,
     names,
     one_line_errors,
-    say_late,
     say_misfits,
+    say_odd,
     say_unread,
+    say_warnings,
 )
 from emulation.commands import on_mininet
 from emulation.commands.emulate import MININET, engine_option, read_experiment, refuse_unsupported
@@ -37,11 +39,17 @@ from emulation.commands.experiment_run import (
 )
 from emulation.commands.own_program import runs_of
 from emulation.errors import FailedRunError
-from emulation.mininet.kernel import refuse_if_unable
+from emulation.mininet import limits
 from emulation.mininet.targets import SOFTSWITCH
 from emulation.outcomes.comparison import Row, compared, comparison_table, differences, verdicts
 from emulation.outcomes.folder import EXPERIMENT, RESULTS, kept_toml, new_folder
-from emulation.programs.own_program import Loaded, alone, own_program, runs_alone
+from emulation.programs.own_program import (
+    Loaded,
+    alone,
+    own_program,
+    refuse_unread,
+    runs_alone,
+)
 from emulation.shipped_file import ShippedFile
 from emulation.virtual import fabric as virtual_fabric
 from emulation.virtual.size import refuse_too_large
@@ -74,10 +82,10 @@ Examples:
 """
 
 
-def refuse_contradictions(networks: Sequence[str], of_two: bool, engine: Engine | None) -> None:
+def refuse_contradictions(networks: Sequence[str], jobs: int, engine: Engine | None) -> None:
     """Raise UsageError for options that none of the networks takes, or that one does not."""
-    if of_two and MININET in networks:
-        raise click.UsageError("--program and --jobs are for the virtual network and the simulator")
+    if jobs > 1 and MININET in networks:
+        raise click.UsageError("--jobs is for the virtual network and the simulator")
 
     if engine and VIRTUAL not in networks:
         raise click.UsageError("--engine is for the virtual network")
@@ -85,9 +93,6 @@ def refuse_contradictions(networks: Sequence[str], of_two: bool, engine: Engine 
 
 def refuse_what_cannot_run(network: str, experiment: Experiment) -> None:
     """Raise what a network refuses, before any of them runs."""
-    if network == MININET:
-        refuse_if_unable()
-
     if network != SIM:
         refuse_unsupported(network, experiment)
         return
@@ -103,6 +108,9 @@ def refuse_program(networks: Sequence[str], scenario: Scenario, own: Loaded) -> 
     """Raise what a network refuses a user's program for; scenarios differ in their seeds only."""
     if VIRTUAL in networks:
         virtual_fabric.refuse_unsupported(scenario)
+
+    if MININET in networks:
+        limits.refuse_unsupported(scenario)
 
     if SIM in networks:
         # As in `_simulate`.
@@ -139,6 +147,7 @@ def run_program_on(
     experiment: Experiment,
     own: Loaded,
     reporter: Reporter,
+    folder: Path,
     *,
     jobs: int = 1,
     engine: Engine = "auto",
@@ -147,6 +156,11 @@ def run_program_on(
     mine = alone(experiment, own)
     if network == SIM:
         return simulated(mine, reporter, str(own.path), jobs=jobs)
+
+    if network == MININET:
+        build = on_mininet.setup(mine, SOFTSWITCH, (), folder, own.program)
+        run = on_mininet.runner(build)
+        return run_experiment(mine, reporter, runs_of(run, own), network).records
 
     run = runs_of(virtually(own.program, engine), own)
     return run_experiment(mine, reporter, run, network, jobs=jobs).records
@@ -212,11 +226,11 @@ def show(rows: Sequence[Row], picture: Path, scenarios: Iterable[Scenario]) -> N
     multiple=True,
     type=ShippedFile(),
     metavar="FILE",
-    help="Your own P4 program, beside --policies (virtual, sim); repeatable.",
+    help="Your own P4 program, beside --policies; repeatable.",
 )
 @click.option(
     "--like",
-    type=click.Choice(LIKE),
+    type=Named(LIKE),
     metavar="POLICY",
     help=f"Yours: whose groups and hosts they get [{DEFAULT_LIKE}; a rule alone: host_pkt_ar].",
 )
@@ -263,7 +277,7 @@ def compare(
     csv: Path | None,
 ) -> None:
     """Run the experiment in FILE on several networks and show where they differ."""
-    refuse_contradictions(networks, bool(programs or jobs > 1), engine)
+    refuse_contradictions(networks, jobs, engine)
     with one_line_errors(file, settings):
         rule = host_rule_settings(host_rule, None if programs else like)
         packet = agent_packet_settings(agent_packet)
@@ -281,6 +295,8 @@ def compare(
             )
             for program in programs
         ]
+        refuse_unread(owned, experiment.defines)
+        say_warnings(owned)
 
         # Programs run in place of the file's load balancers, beside those of the command line.
         named = policies or (() if owned else experiment.policies)
@@ -308,12 +324,12 @@ def compare(
                 for network in networks
                 for found in (
                     ours_on(network, ours, reporter, folder) if ours.runs else (),
-                    *(owned_on(network, experiment, own, reporter) for own in owned),
+                    *(owned_on(network, experiment, own, reporter, folder) for own in owned),
                 )
                 for record in found
             ]
 
-        say_late(zip(asked * len(networks), records, strict=True))
+        say_odd(zip(asked * len(networks), records, strict=True))
         rows = compared(records)
         picture = keep(folder, experiment, records, rows)
 

@@ -1,4 +1,4 @@
-"""`ofan p4 compile`, which also finds the programs that come with Ofan.
+"""`ofan p4 compile`, which also finds the programs that come with Ofan, and what they include.
 
 The compiler itself knows nothing of ours.
 """
@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from fattree.texts.shipped import FOLDERS, shipped
+from emulation.commands.includes import find_ours
+from fattree.texts.shipped import shipped
 from ofan_p4.compiler import cli
 
 compile_command = cli.compile_command
@@ -18,21 +19,7 @@ def _found(_context: click.Context, _parameter: click.Parameter, program: str) -
     return program if Path(program).exists() else str(shipped(program) or program)
 
 
-def _folders(
-    _context: click.Context, _parameter: click.Parameter, names: tuple[str, ...]
-) -> tuple[str, ...]:
-    """Return folders of includes, ours where `p4src` or one in it is named and is not here."""
-    return tuple(map(_folder, names))
-
-
-def _folder(name: str) -> str:
-    first, *rest = Path(name).parts or ("",)
-    inside = FOLDERS[first].joinpath(*rest) if first in FOLDERS and ".." not in rest else None
-    return str(inside) if inside and inside.is_dir() and not Path(name).exists() else name
-
-
+find_ours(compile_command)
 for each in compile_command.params:
     if each.name == "program":
         each.callback = _found
-    if each.name == "include_dirs":
-        each.callback = _folders

@@ -11,6 +11,7 @@ import click
 
 from emulation.command_line import (
     DEMO,
+    Named,
     agent_packet_option,
     csv_option,
     experiment_options,
@@ -20,9 +21,10 @@ from emulation.command_line import (
     one_line_errors,
     program_option,
     refuse_unused_policies,
-    say_late,
     say_misfits,
+    say_odd,
     say_unread,
+    say_warnings,
 )
 from emulation.commands import on_mininet
 from emulation.commands.experiment_run import (
@@ -41,6 +43,7 @@ from emulation.commands.own_program import (
 )
 from emulation.errors import EmulationError
 from emulation.mininet import limits
+from emulation.mininet.kernel import refuse_if_unable
 from emulation.mininet.targets import SOFTSWITCH, TARGETS
 from emulation.outcomes.folder import new_folder, writing
 from emulation.outcomes.switch_state import state_table
@@ -114,12 +117,18 @@ def read_experiment(
 
 
 def refuse_unsupported(network: str, *experiments: Experiment) -> None:
-    """Raise what a network refuses of any load balancer, before the first one runs."""
+    """Raise what a network refuses of any load balancer, before the first one runs.
+
+    And what it needs of this machine: a folder that only root may write has not been in the way.
+    """
     for scenario in chain.from_iterable(each.scenarios() for each in experiments):
         if network == MININET:
             limits.refuse_unsupported(scenario)
         else:
             virtual_fabric.refuse_unsupported(scenario)
+
+    if network == MININET:
+        refuse_if_unable()
 
 
 def say_strain(experiment: Experiment) -> None:
@@ -202,7 +211,7 @@ def refuse_contradictions(
 @experiment_options
 @click.option(
     "--network",
-    type=click.Choice([VIRTUAL, MININET]),
+    type=Named([VIRTUAL, MININET], {"sim": "the simulator is ofan sim run"}),
     default=VIRTUAL,
     show_default=True,
     help="Where to run.",
@@ -311,6 +320,7 @@ def emulate(
 
         # Compiled before anything is built or written: a program with errors leaves nothing behind.
         own = program_of(experiment)
+        say_warnings([own] if own else [])
 
         ours = experiment.without_rule() if own else experiment
         refuse_unsupported(network, *([alone(experiment, own)] if own else []), ours)
@@ -353,7 +363,7 @@ def emulate(
             else:
                 finished = run_experiment(experiment, reporter, runners(None), network, jobs=jobs)
 
-        say_late(finished.runs)
+        say_odd(finished.runs)
         picture = _kept_or_shown(finished, folder, own, as_json, csv)
 
     show(finished, folder, as_json, csv, picture)

@@ -48,8 +48,11 @@ class Finished:
 
     @property
     def runs(self) -> tuple[tuple[Scenario, Record], ...]:
-        """Return each run's scenario with its record."""
-        scenarios = (outcome.scenario for outcome in self.outcomes)
+        """Return each run's scenario, which names its program, with its record."""
+        scenarios = (
+            outcome.scenario.model_copy(update={"program": outcome.own_program or None})
+            for outcome in self.outcomes
+        )
         return tuple(zip(scenarios, self.records, strict=True))
 
 

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import click
@@ -20,7 +20,7 @@ from fattree.files.text_file import read_bytes
 from fattree.records.record import FLOW_TIMES, PERCENTILES, Record
 from fattree.records.tables import Folding, terminal, write_csv
 from fattree.texts.experiment_file import load_experiment
-from fattree.units import PS_PER_US
+from fattree.units import PS_PER_US, time_unit
 
 EXAMPLES = """
 \b
@@ -28,12 +28,13 @@ Examples:
   ofan results compare results/demo results/demo_2
   ofan results compare results/near results/far --force   (they differ)
 """
+MICROSECONDS = "(µs)"
 # A column of a record, what people call it, and what one of it is in the record's unit.
 METRICS = (
-    ("cct_ps", "CCT (µs)", PS_PER_US),
+    ("cct_ps", f"CCT {MICROSECONDS}", PS_PER_US),
     ("increase", "over bound (%)", 0.01),
     *(
-        (name, f"{text} (µs)", PS_PER_US)
+        (name, f"{text} {MICROSECONDS}", PS_PER_US)
         for name, text in zip(PERCENTILES, FLOW_TIMES, strict=True)
     ),
     ("max_queue_packets", "longest queue (packets)", 1),
@@ -185,12 +186,35 @@ def _mean(runs: Sequence[Record], name: str, one: float) -> float | None:
     return None if None in values else sum(values) / len(values) / one
 
 
+def in_one_unit(rows: Sequence[Compared]) -> list[Compared]:
+    """Return rows with all times in the unit in which other tables have them (`time_unit`)."""
+    unit, unit_ps = time_unit(
+        value * PS_PER_US
+        for row in rows
+        if row.metric.endswith(MICROSECONDS)
+        for value in (row.first, row.second)
+        if value is not None
+    )
+
+    def told(row: Compared) -> Compared:
+        one = unit_ps / PS_PER_US
+        first, second, difference = (
+            None if value is None else value / one
+            for value in (row.first, row.second, row.difference)
+        )
+        metric = row.metric.replace(MICROSECONDS, f"({unit})")
+        return replace(row, metric=metric, first=first, second=second, difference=difference)
+
+    return [told(row) if row.metric.endswith(MICROSECONDS) else row for row in rows]
+
+
 def table(first: Kept, second: Kept, rows: Sequence[Compared]) -> Folding:
     """Return the table: metrics below each other, the two folders beside each other."""
     names = (str(first.folder), str(second.folder))
     columns = ("load balancer", "metric", *names, "difference", "in %", "seeds")
     found = Folding(*columns, keys=2, texts=(0, 1))
-    for before, row in zip((None, *rows), rows, strict=False):
+    shown = in_one_unit(rows)
+    for before, row in zip((None, *shown), shown, strict=False):
         is_first = before is None or (before.network, before.policy) != (row.network, row.policy)
         share = f"{100 * row.difference / row.first:+.1f}" if row.difference and row.first else "-"
         found.add_row(

@@ -10,15 +10,18 @@ import polars as pl
 
 from emulation.command_line import (
     BAD_INPUT,
+    Named,
     agent_packet_option,
     chosen,
     experiment_options,
     host_rule_option,
     jobs_option,
-    say_late,
     say_misfits,
+    say_odd,
     say_unread,
+    say_warnings,
 )
+from emulation.programs.own_program import refuse_unread
 from emulation.programs.program_files import packed
 from emulation.shipped_file import ShippedFile
 from fattree.experiment.model import BUILT_IN, OwnProgram, Scenario
@@ -86,7 +89,7 @@ program_option = click.option(
 )
 like_option = click.option(
     "--like",
-    type=click.Choice(LIKE),
+    type=Named(LIKE),
     metavar="POLICY",
     help=f"Yours: whose groups and hosts they get.  [{DEFAULT_LIKE}; a rule alone: host_pkt_ar]",
 )
@@ -153,9 +156,13 @@ def ready(
     try:
         for scenario in {_needed(each): each for each in programmed}.values():
             simulated.check(scenario)
+
+        owned = [simulated.own_of(each) for each in programmed if each.program != BUILT_IN]
+        refuse_unread(owned, programmed[0].defines)
     except BAD_INPUT as error:
         raise click.ClickException(str(error)) from None
 
+    say_warnings(owned)
     say_misfits(each for each in programmed if each.program == BUILT_IN)
     if is_here:
         simulated.prepare()
@@ -299,7 +306,7 @@ def run(
             )
 
         runs = list(zip(scenarios, records, strict=True))
-        say_late(runs)
+        say_odd(runs)
         write(runs, csv, parquet)
         if folder:
             write_flows(scenarios, folder, flows, cdf)
@@ -386,7 +393,7 @@ def sweep_command(
             )
 
         runs = list(zip(scenarios, records, strict=True))
-        say_late(runs)
+        say_odd(runs)
         write(runs, csv, parquet, figure)
 
     if as_json or csv != STDOUT:

@@ -1,10 +1,11 @@
-"""`ofan p4 stf` and `ofan p4 trace`, which also find the programs that come with Ofan.
+"""`ofan p4 stf` and `ofan p4 trace`, which also find what comes with Ofan: programs, includes.
 
 The P4 tools themselves know nothing of ours.
 """
 
 import click
 
+from emulation.commands.includes import find_ours
 from emulation.shipped_file import ShippedFile
 from ofan_p4.stf import cli, trace_command
 
@@ -14,7 +15,7 @@ trace = trace_command.trace
 FILES = {stf_command: ("program", "script"), trace: ("program", "files")}
 
 
-def _find_ours(command: click.Command, names: tuple[str, ...]) -> None:
+def _find_files(command: click.Command, names: tuple[str, ...]) -> None:
     for each in command.params:
         if each.name in names:
             assert isinstance(each.type, click.Path)
@@ -25,4 +26,5 @@ def _find_ours(command: click.Command, names: tuple[str, ...]) -> None:
 
 
 for command, names in FILES.items():
-    _find_ours(command, names)
+    _find_files(command, names)
+    find_ours(command)

@@ -22,6 +22,7 @@ from emulation.command_line import (
     program_option,
     refuse_unused_policies,
     say_misfits,
+    say_warnings,
 )
 from emulation.held.client import ControlError
 from emulation.live.held_source import HeldSource
@@ -110,6 +111,7 @@ class Wanted:
         read = load_experiment(self.experiment, settings, takes_program=True)
         experiment = with_own(read, self.program, self.like, self.policies)
         own = program_of(experiment)
+        say_warnings([own] if own else [])
         scenarios = _scenarios(experiment, own)
         refuse_too_large(scenarios[0], advice="")
 

@@ -13,7 +13,7 @@ from rich.text import Text
 from emulation.outcomes.outcome import label_of
 from fattree.records.record import Record
 from fattree.records.tables import Folding
-from fattree.units import PS_PER_MS, PS_PER_US
+from fattree.units import PS_PER_US, time_unit
 
 EQUAL = "green"
 DIFFERENT = "bold red"
@@ -50,7 +50,6 @@ CCT = Metric(
     number=lambda run: run.cct_ps / PS_PER_US,
     summary=mean,
 )
-LONG_CCT = replace(CCT, heading="CCT (ms)", number=lambda run: run.cct_ps / PS_PER_MS)
 
 # The bound depends on the scenario alone: where it differs, networks have run different things.
 INCREASE = Metric(
@@ -117,8 +116,11 @@ def comparison_table(rows: Sequence[Row]) -> Folding:
 
     Equal values in green, different ones in red with the difference.
     """
-    # Mininet's runs take milliseconds, virtual ones microseconds: one unit for the whole column.
-    cct = LONG_CCT if max(LONG_CCT.of(row.reference) for row in rows) >= 1 else CCT
+    # One unit for all columns, also where Mininet's runs take longer than virtual ones.
+    unit, unit_ps = time_unit(
+        run.cct_ps for row in rows for runs in row.runs.values() for run in runs
+    )
+    cct = replace(CCT, heading=f"CCT ({unit})", number=lambda run: run.cct_ps / unit_ps)
     metrics = [cct, INCREASE, QUEUE, *([PAUSED] if any(map(_has_pauses, rows)) else [])]
     table = Folding(
         "\nload balancer",

@@ -61,6 +61,7 @@ def record(outcome: Outcome, network: str) -> Record:
             "packet_hops": outcome.accounts.sent + sum(port.packets for port in ports),
             "redraws": timeline(scenario, flows).redraws,
             "host_paused_ps": outcome.host_paused_ps,
+            "unroutable": outcome.accounts.unrouted,
         }
     )
 

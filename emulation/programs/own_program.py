@@ -5,8 +5,9 @@ groups (next-hop sets, or destinations as for Ofan), their schedules and setting
 hosts do. The controller fills the tables that it knows by name, and leaves all others alone.
 """
 
+import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,7 +101,31 @@ def program_of(experiment: Experiment) -> Loaded | None:
     if experiment.program is None:
         return None
 
-    return own_program(experiment.program, experiment.fabric.tree, experiment.defines)
+    own = own_program(experiment.program, experiment.fabric.tree, experiment.defines)
+    refuse_unread([own], experiment.defines)
+
+    return own
+
+
+def refuse_unread(programs: Sequence[Loaded], macros: tuple[tuple[str, str], ...]) -> None:
+    """Raise ProgramError for a macro of the user's that none of the programs heeds."""
+    for name, _ in macros:
+        why = [_why_unread(own, name, {given for given, _ in macros}) for own in programs]
+        if why and all(why):
+            raise ProgramError(why[0])
+
+
+def _why_unread(own: Loaded, name: str, given: set[str]) -> str:
+    """Return why a program does not heed a macro, nothing where it does."""
+    macros = own.program.macros
+    if name in macros.replaced:
+        return f"{own.path.name} defines {name} itself: put #ifndef {name} around it"
+    if name not in macros.unread:
+        return ""
+
+    close = difflib.get_close_matches(name.upper(), sorted({*macros.known} - given), n=1)
+    meant = f" (did you mean {close[0]}?)" if close else ""
+    return f"{own.path.name} does not use {name}{meant}"
 
 
 # What a program of the user's is made of (docs/your-own-load-balancer.md), and what each is for.

@@ -14,6 +14,7 @@ from emulation.programs.p4c import p4c
 from fattree.shape.topology import FatTree
 from ofan_p4.bounded import TooLargeError, read_bytes
 from ofan_p4.compiler import compile_file
+from ofan_p4.compiler.diagnostics import NO_MACROS, Macros
 
 Compiler: TypeAlias = Literal["ofan", "p4c"]
 # The port of packet-ins and packet-outs in our programs (p4src/include/sizes.p4).
@@ -22,10 +23,15 @@ CPU_PORT = 510
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SwitchProgram:
-    """What a switch loads, and its P4Runtime contract as the controller reads it."""
+    """What a switch loads, and its P4Runtime contract as the controller reads it.
+
+    Of our compiler's, what it warned of, and what became of macros, the user's among them.
+    """
 
     bmv2_json: bytes
     pipeline: Pipeline
+    warnings: tuple[str, ...] = ()
+    macros: Macros = NO_MACROS
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +108,12 @@ def load_program(
             return SwitchProgram(_json_bytes(source), Pipeline.read(p4info))
 
     compiled = compile_file(path, includes, defines)
-    return SwitchProgram(json.dumps(compiled.json).encode(), Pipeline(compiled.p4info))
+    return SwitchProgram(
+        json.dumps(compiled.json).encode(),
+        Pipeline(compiled.p4info),
+        tuple(map(str, compiled.warnings)),
+        compiled.macros,
+    )
 
 
 def built_in(

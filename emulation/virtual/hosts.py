@@ -19,6 +19,7 @@ from fattree.routes.slow_links import FULL, Slow
 from fattree.routes.standstill import Senders, Standing, standing
 from fattree.shape.addressing import host_name
 from fattree.shape.topology import FatTree
+from fattree.texts.portless import portless_words
 from hostagent.build import endpoints, plans
 from hostagent.endpoint import Departure
 from hostagent.flow_plan import FlowPlan
@@ -214,14 +215,20 @@ class Hosts:
             **kept(SENDER_COUNTERS, sender),
         )
 
-    def complaint(self, misdirected: int, highest_port: int) -> str:
+    def complaint(self, unroutable: int, misdirected: int, highest_port: int) -> str:
         """Return which flows are not complete, and what switches sent nowhere (`complaint`)."""
         waiting = [
             (plan.source, plan.destination)
             for plan, done_ps in zip(self._plans, self.done_ps, strict=True)
             if done_ps == NEVER
         ]
-        return complaint(self._tree, waiting, misdirected, highest_port)
+        return complaint(
+            self._tree,
+            waiting,
+            unroutable=unroutable,
+            misdirected=misdirected,
+            highest_port=highest_port,
+        )
 
 
 def _held_ps(scenario: Scenario, wire: Wire) -> tuple[tuple[int, int], ...]:
@@ -236,11 +243,17 @@ def _held_ps(scenario: Scenario, wire: Wire) -> tuple[tuple[int, int], ...]:
 
 
 def complaint(
-    tree: FatTree, waiting: Sequence[tuple[int, int]], misdirected: int, highest_port: int
+    tree: FatTree,
+    waiting: Sequence[tuple[int, int]],
+    *,
+    unroutable: int,
+    misdirected: int,
+    highest_port: int,
 ) -> str:
     """Say which flows, by their ends, are not complete.
 
-    And how many packets switches have sent to ports that do not exist, and the highest of these.
+    And how many packets had no port at a switch, and how many of these were sent to ports that do
+    not exist, and the highest of these.
     """
     named = ", ".join(
         f"{host_name(tree, source)} to {host_name(tree, destination)}"
@@ -254,4 +267,6 @@ def complaint(
         if misdirected
         else ""
     )
-    return f"{len(waiting)} flows are not complete: {named}{more}{nowhere}"
+    without = unroutable - misdirected
+    portless = f"; {portless_words(without)}" if without else ""
+    return f"{len(waiting)} flows are not complete: {named}{more}{nowhere}{portless}"

@@ -139,7 +139,7 @@ class Network:
 
     def _unfinished(self, now_ps: int) -> str:
         counts, ports = zip(*(each.misdirected for each in self.switches), strict=True)
-        complaint = self.hosts.complaint(sum(counts), max(ports))
+        complaint = self.hosts.complaint(self.unrouted, sum(counts), max(ports))
         return f"at {now_ps / PS_PER_US:.3f} µs, {complaint}"
 
     def advance(self, until_ps: int, most_events: int) -> bool:

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from controller.errors import ControllerError
 from controller.plan import Planner, SwitchPlan
 from emulation.errors import EmulationError, UnsupportedError
-from emulation.programs.own_program import own_program
+from emulation.programs.own_program import Loaded, own_program
 from emulation.programs.program_files import Files, unpacked
 from emulation.programs.switch_program import SwitchProgram, built_in, size_of
 from emulation.virtual.bulk import Loader
@@ -116,11 +116,16 @@ def program_of(scenario: Scenario) -> SwitchProgram:
     if scenario.program in (None, BUILT_IN):
         return built_in(scenario.scheme.program, size_of(scenario.tree))
 
+    return own_of(scenario).program
+
+
+def own_of(scenario: Scenario) -> Loaded:
+    """Return the user's program that a scenario's switches run; raises as `run`."""
     return own_program(
         OwnProgram(file=str(scenario.program), like=scenario.policy),
         scenario.tree,
         scenario.defines,
-    ).program
+    )
 
 
 def check(scenario: Scenario) -> None:

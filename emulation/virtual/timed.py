@@ -21,7 +21,7 @@ from hostagent.own_packet import scenario_packets
 from hostagent.transports.state import NEVER
 from ofan_p4.softswitch.pipeline import Pipeline
 from sim.kernels.desk import Program
-from sim.kernels.state import HIGHEST_PORT, MISDELIVERED, MISDIRECTED
+from sim.kernels.state import HIGHEST_PORT, MISDELIVERED, MISDIRECTED, UNROUTABLE
 from sim.kernels.windows import BROKEN, FINISHED, STUCK
 from sim.programs.layout import Layout, kept_bytes
 from sim.programs.programmed import Observe, Programmed
@@ -155,14 +155,16 @@ class TimedRun:
     def _unfinished(self, now_ps: int) -> str:
         packets = self.packets
         flows = packets.network.flows
+        counters = packets.world.counters
         names = complaint(
             self.scenario.tree,
             [
                 (int(flows.source[flow]), int(flows.destination[flow]))
                 for flow in packets.unfinished.tolist()
             ],
-            int(packets.world.counters[MISDIRECTED]),
-            int(packets.world.counters[HIGHEST_PORT]),
+            unroutable=int(counters[UNROUTABLE]),
+            misdirected=int(counters[MISDIRECTED]),
+            highest_port=int(counters[HIGHEST_PORT]),
         )
         return f"at {now_ps / PS_PER_US:.3f} µs, {names}"
 

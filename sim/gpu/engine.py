@@ -80,7 +80,9 @@ def refuse_unable(world: World) -> None:
         raise SimulationError("host rule: a GPU runs none of your own (a processor does)")
 
     if world.constants.is_pausing:
-        raise SimulationError('fabric.flow_control = "pfc": a GPU pauses no links (a processor does)')
+        raise SimulationError(
+            'fabric.flow_control = "pfc": a GPU pauses no links (a processor does)'
+        )
 
     if not cuda.is_available():
         raise SimulationError(

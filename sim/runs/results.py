@@ -146,6 +146,7 @@ class Result(SenderCounts[Int64]):
                 packet_hops=self.packet_hops,
                 redraws=self.redraws,
                 host_paused_ps=self.host_paused_ps,
+                unroutable=self.unroutable,
             ),
             cpu_s=self.cpu_s,
         )

@@ -46,9 +46,16 @@ class LazyGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            close = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1)
-            meant = f" Did you mean {close[0]!r}?" if close and close[0] not in str(error) else ""
-            raise click.UsageError(f"{error.message}{meant}", error.ctx) from None
+            # What a group below has by that very name is more likely than what only looks alike.
+            inner = [
+                f"{name} {args[0]}"
+                for name, group in self.commands.items()
+                if isinstance(group, click.Group) and args[0] in group.list_commands(ctx)
+            ]
+            close = inner or difflib.get_close_matches(args[0], self.list_commands(ctx), n=1)
+            meant = f" Did you mean {close[0]!r}?" if close else ""
+            unknown = f"No such command {args[0]!r}."
+            raise click.UsageError(f"{unknown}{meant}", error.ctx) from None
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a sub-command."""

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 import ofan
-from emulation.commands import experiment_run
+from emulation.commands import emulate, experiment_run, on_mininet
 from emulation.commands.experiment_run import reporting, run_experiment
 from emulation.outcomes.comparison import compared, comparison_table, differences, verdicts
 from emulation.outcomes.comparison_plots import networks_figure
@@ -23,6 +23,15 @@ from fattree.records.record import Record
 from fattree.texts.looks import ALERT
 
 DEMO = Path(ofan.__file__).parent / "experiments" / "demo.toml"
+SECOND = """
+#include "fabric.p4"
+control LoadBalancer(inout headers_t headers, inout metadata_t meta,
+                     inout standard_metadata_t standard_metadata) {
+    Schedule() schedule;
+    apply { schedule.apply(meta.schedule, 0, standard_metadata); }
+}
+#include "switch.p4"
+"""
 FAST = ("--set", "collective.message_bytes=16KiB")
 TINY = Experiment(
     fabric=Fabric(k=4),
@@ -78,11 +87,11 @@ def test_the_table_colours_what_is_equal_and_what_differs(virtual: tuple[Record,
 
 
 def test_long_times_are_in_milliseconds(virtual: tuple[Record, ...]) -> None:
-    slow = [record.model_copy(update={"cct_ps": 5 * 10**9}) for record in virtual]
+    slow = [record.model_copy(update={"cct_ps": 50 * 10**9}) for record in virtual]
     console = Console(width=200, record=True)
     console.print(comparison_table(compared(slow)))
     assert "CCT (ms)" in (text := console.export_text())
-    assert "5.00" in text
+    assert "50.00" in text
 
 
 def test_the_picture_has_a_red_line_where_networks_differ(virtual: tuple[Record, ...]) -> None:
@@ -166,3 +175,37 @@ def test_the_engine_is_that_of_the_virtual_network(
 
     done = CliRunner().invoke(ofan.cli, [*words, "native", "--networks", "sim,mininet"])
     assert done.exit_code == 2 and "--engine is for the virtual network" in done.output
+
+
+def test_a_program_runs_on_mininet_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With virtual time in place of Mininet: its network gets the very program, for each of two."""
+    asked = []
+
+    def as_if_real(setup: on_mininet.Setup) -> experiment_run.Runner:
+        asked.append(setup.program)
+        return experiment_run.virtually(setup.program)
+
+    monkeypatch.setattr(on_mininet, "runner", as_if_real)
+    monkeypatch.setattr(emulate, "refuse_if_unable", lambda: None)
+    programs = ("--program", "two_choices.p4", "--program", "keep.p4")
+    (tmp_path / "keep.p4").write_text(SECOND)
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(
+        ofan.cli,
+        ["compare", "mininet_k4", *programs, *FAST, "--networks", "virtual,mininet", "--json"],
+        catch_exceptions=False,
+    )
+    records = json.loads(done.stdout)["records"]
+    assert [(each["network"], each["policy"]) for each in records] == [
+        (network, name)
+        for network in ("virtual", "mininet")
+        for name in ("two_choices.p4", "keep.p4")
+    ]
+    assert len({id(program) for program in asked}) == 2 and None not in asked
+
+
+def test_what_mininet_refuses_is_refused_of_a_program_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(emulate, "refuse_if_unable", lambda: None)
+    words = ["compare", "demo", "--program", "two_choices.p4", "--networks", "virtual,mininet"]
+    done = CliRunner().invoke(ofan.cli, words)
+    assert done.exit_code != 0 and "packets/s to software switches" in done.output

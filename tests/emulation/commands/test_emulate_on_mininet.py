@@ -40,15 +40,28 @@ def test_without_root(refusal):
     )
 
 
+def test_root_is_needed_first(refusal, tmp_path):
+    # A folder that cannot be made; whoever is not root may write in few.
+    (tmp_path / "file").write_text("")
+    said = refusal("--network", "mininet", "--output", str(tmp_path / "file" / "out"))
+    assert "Mininet needs root" in said
+
+
 def test_a_rate_that_no_software_carries_gets_a_better_one(refusal):
     assert "try --set fabric.rate_gbps=0.002" in refusal("--network", "mininet", rate=800)
 
 
-def test_several_runs_cannot_be_held(refusal):
+@pytest.fixture
+def able(monkeypatch):
+    """Let this machine have all that Mininet needs, until a network is built."""
+    monkeypatch.setattr("emulation.commands.emulate.refuse_if_unable", lambda: None)
+
+
+def test_several_runs_cannot_be_held(refusal, able):
     assert "--policies flow --seeds 1" in refusal("--network", "mininet", "--hold")
 
 
-def test_a_port_that_does_not_exist(refusal):
+def test_a_port_that_does_not_exist(refusal, able):
     assert "edge0_0 has ports 1 to 4" in refusal("--network", "mininet", "--pcap", "edge0_0:5")
 
 

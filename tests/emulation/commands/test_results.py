@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import ofan
+from fattree.records.record import PERCENTILES
 
 pytestmark = pytest.mark.usefixtures("unrendered")
 
@@ -68,6 +69,25 @@ def test_different_experiments_are_refused_with_what_differs_or_shown(folders: l
     # Six links there and six back: 1.2 µs more at least.
     assert cct["difference"] == pytest.approx(cct["second"] - cct["first"])
     assert cct["difference"] > 1
+
+
+def test_times_have_the_unit_of_other_tables(folders: list[Path], tmp_path: Path) -> None:
+    """Mininet's runs take milliseconds; JSON keeps its unit, as programs read it."""
+    shutil.copytree(folders[0], tmp_path / "x")
+    file = tmp_path / "x" / "results.parquet"
+    rows = pl.read_parquet(file)
+    slow = rows.with_columns(
+        cct_ps=pl.lit(4_092_310_610_000), **{name: pl.lit(10**12) for name in PERCENTILES}
+    )
+    slow.write_parquet(file)
+    shown = invoke("results", "compare", tmp_path / "x", tmp_path / "x").stdout
+    assert "CCT (ms)" in shown and "4,092.31" in shown and "p99.9 (ms)" in shown
+    assert "µs" not in shown
+    assert "CCT (µs)" in invoke("results", "compare", folders[0], folders[0]).stdout
+
+    answer = invoke("results", "compare", tmp_path / "x", tmp_path / "x", "--json").stdout
+    cct = next(row for row in json.loads(answer)["rows"] if row["metric"] == "CCT (µs)")
+    assert cct["first"] == pytest.approx(4_092_310.61)
 
 
 def test_a_folder_of_results_names_them(folders: list[Path]) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import ofan
 import ofan_p4.compiler  # noqa: F401 (chooses the back end of protobuf)
@@ -331,3 +333,50 @@ def test_installed_switches_are_found_by_their_name(tmp_path: Path, name: str) -
         process.kill()
 
     assert [path.name for path in tmp_path.glob("ss-log*")] == ["ss-log.txt"]
+
+
+OWN = """
+#include "fabric.p4"
+control LoadBalancer(inout headers_t headers, inout metadata_t meta,
+                     inout standard_metadata_t standard_metadata) {
+    Schedule() schedule;
+    apply { schedule.apply(meta.schedule, 0, standard_metadata); }
+}
+#include "switch.p4"
+"""
+
+
+@pytest.mark.parametrize(
+    "words", ["compile own.p4", "trace own.p4 --packet 00 --json", "stf own.p4"]
+)
+def test_includes_of_ours_are_found_without_being_asked_for(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.p4").write_text(OWN)
+    (tmp_path / "own.stf").write_text("packet 0 00\n")
+    done = CliRunner().invoke(ofan.cli, ["p4", *words.split()])
+    assert done.exit_code == 0, done.output
+
+
+def test_ones_own_includes_come_before_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "fabric.p4").write_text("#error mine\n")
+    (tmp_path / "own.p4").write_text(OWN)
+    done = CliRunner().invoke(ofan.cli, ["p4", "compile", "own.p4", "-I", "mine"])
+    assert done.exit_code != 0
+    assert "#error mine" in done.output
+
+
+@pytest.mark.parametrize("words", ["compile own.p4", "trace own.p4 --packet 00", "stf own.p4"])
+def test_the_tools_alone_say_how_includes_are_found(words: str, tmp_path: Path) -> None:
+    """In a process of its own: here the commands have learnt of our folders."""
+    (tmp_path / "own.p4").write_text(OWN)
+    (tmp_path / "own.stf").write_text("packet 0 00\n")
+    command = [sys.executable, "-m", "ofan_p4.cli", *words.split()]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    said = "cannot find the file to include: fabric.p4; -I DIR searches a folder"
+    assert done.returncode and said in done.stdout + done.stderr

@@ -22,7 +22,14 @@ from p4.v1 import p4runtime_pb2
 from ofan_p4.compiler.backend.entries import initial_entries
 from ofan_p4.compiler.backend.json import bmv2_json
 from ofan_p4.compiler.backend.p4info import p4info
-from ofan_p4.compiler.diagnostics import CompileError, CompileWarning, Location, Source
+from ofan_p4.compiler.diagnostics import (
+    NO_MACROS,
+    CompileError,
+    CompileWarning,
+    Location,
+    Macros,
+    Source,
+)
 from ofan_p4.compiler.midend.program import lower_program
 from ofan_p4.compiler.preprocessor import preprocess
 from ofan_p4.compiler.semantics.declarations.program import check_program
@@ -51,6 +58,7 @@ class Program:
     p4info: p4info_pb2.P4Info
     entries: p4runtime_pb2.WriteRequest
     warnings: tuple[CompileWarning, ...] = ()
+    macros: Macros = NO_MACROS
 
 
 def compile_file(
@@ -121,4 +129,10 @@ def _compile(source: Source, name: str, emit_externs: bool) -> Program:
     switch = lower_program(checked, emit_externs)
     info = p4info(switch)
 
-    return Program(bmv2_json(switch, name), info, initial_entries(switch, info), checked.warnings)
+    return Program(
+        bmv2_json(switch, name),
+        info,
+        initial_entries(switch, info),
+        checked.warnings,
+        source.macros,
+    )

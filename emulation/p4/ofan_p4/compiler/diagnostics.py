@@ -15,6 +15,21 @@ from typing import NamedTuple
 TAB_WIDTH = 4
 
 
+class Macros(NamedTuple):
+    """What became of the macros of the command line, and which macros there are at the end.
+
+    Of no effect were those that nothing has asked for (`unread`), and those that the program
+    defines anew before anything does (`replaced`).
+    """
+
+    unread: frozenset[str] = frozenset()
+    replaced: frozenset[str] = frozenset()
+    known: tuple[str, ...] = ()
+
+
+NO_MACROS = Macros()
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Source:
     """Preprocessed text.
@@ -29,6 +44,7 @@ class Source:
     # The same lines with their comments blanked, as the preprocessor saw them.
     code: dict[str, list[str]] = field(default_factory=dict)
     markers: dict[str, list[Marker]] = field(default_factory=dict)
+    macros: Macros = NO_MACROS
 
     @cached_property
     def line_starts(self) -> list[int]:

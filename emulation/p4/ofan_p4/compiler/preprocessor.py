@@ -8,13 +8,20 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pcpp
 
-from ofan_p4.compiler.diagnostics import CompileError, Location, Marker, Source, named
+from ofan_p4.compiler.diagnostics import (
+    CompileError,
+    Location,
+    Macros,
+    Marker,
+    Source,
+    named,
+)
 from ofan_p4.compiler.strings import prepare, restored, spliced
 
 P4INCLUDE = Path(__file__).parent / "p4include"
@@ -63,7 +70,12 @@ def preprocess(
             lines.append(more)
 
     return Source(
-        "\n".join(lines), origin, preprocessor.files, preprocessor.code, preprocessor.markers
+        "\n".join(lines),
+        origin,
+        preprocessor.files,
+        preprocessor.code,
+        preprocessor.markers,
+        preprocessor.asked.told(),
     )
 
 
@@ -103,6 +115,30 @@ def _pieces(preprocessor: _Preprocessor, name: str) -> Iterator[tuple[str, int, 
         ) from error
 
 
+class _Macros(dict[str, Any]):
+    """The macros as they are now, which notes what becomes of those of the command line."""
+
+    def __init__(self, macros: Mapping[str, Any], given: Iterable[str]) -> None:
+        super().__init__(macros)
+        self._unread = set(given)
+        self._replaced: set[str] = set()
+
+    def __contains__(self, name: object) -> bool:
+        self._unread.discard(str(name))
+        return super().__contains__(name)
+
+    def __setitem__(self, name: str, macro: Any) -> None:
+        if name in self._unread:
+            self._unread.discard(name)
+            self._replaced.add(name)
+
+        super().__setitem__(name, macro)
+
+    def told(self) -> Macros:
+        """Return what has become of them."""
+        return Macros(frozenset(self._unread), frozenset(self._replaced), tuple(sorted(self)))
+
+
 class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]
     """pcpp with errors raised, file texts remembered, line markers read, and bounds."""
 
@@ -116,6 +152,7 @@ class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]
         self.files: dict[str, list[str]] = {}
         self.code: dict[str, list[str]] = {}
         self.markers: dict[str, list[Marker]] = {}
+        self._has_folders = bool(include_dirs)
         for folder in (*include_dirs, P4INCLUDE):
             self.add_path(str(folder))
 
@@ -125,6 +162,8 @@ class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]
 
         for key in undefines:
             self.macros.pop(key, None)
+
+        self.macros = self.asked = _Macros(self.macros, {*defines} - {*undefines})
 
     def place(self, file: str, line: int) -> Location:
         """Return the start of a line as a location."""
@@ -180,9 +219,10 @@ class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]
                     file = candidate
                     line = number
 
-        hint = (
-            "; v1model is the only architecture" if Path(includepath).stem in ARCHITECTURES else ""
-        )
+        hint = "" if self._has_folders else "; -I DIR searches a folder"
+        if Path(includepath).stem in ARCHITECTURES:
+            hint = "; v1model is the only architecture"
+
         raise CompileError(
             f"cannot find the file to include: {includepath}{hint}",
             location=self.place(file, max(1, line)),

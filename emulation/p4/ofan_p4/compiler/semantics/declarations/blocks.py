@@ -12,6 +12,7 @@ from ofan_p4.compiler.semantics.statements import check_block, declare_constant,
 from ofan_p4.compiler.semantics.states import check_state, state_names
 from ofan_p4.compiler.semantics.tables.table import check_table
 from ofan_p4.compiler.semantics.type_names import resolve_type
+from ofan_p4.compiler.semantics.unset import unset_reads
 from ofan_p4.compiler.semantics.values import is_compile_time
 from ofan_p4.compiler.syntax import declaration_nodes as nd
 from ofan_p4.compiler.syntax import nodes as n
@@ -33,7 +34,7 @@ def check_control(node: nd.Control, context: Context) -> td.Control:
     ]
     body = check_block(node.body, inner)
 
-    return td.Control(
+    control = td.Control(
         node.span,
         name=node.name,
         params=params,
@@ -43,6 +44,9 @@ def check_control(node: nd.Control, context: Context) -> td.Control:
         body=body,
         annotations=node.annotations,
     )
+    context.globals.warnings.extend(unset_reads(control))
+
+    return control
 
 
 def check_parser(node: nd.Parser, context: Context) -> td.ParserBlock:
