@@ -10,7 +10,6 @@ import click
 
 from controller.errors import ControllerError
 from emulation.errors import EmulationError, FailedRunError
-from emulation.programs.own_program import Loaded
 from emulation.shipped_file import ShippedFile
 from fattree.errors import FabricError, PhysicsError
 from fattree.experiment.collective import Matrix
@@ -77,8 +76,11 @@ class Named(click.Choice[str]):
         except click.BadParameter as error:
             said = self._elsewhere.get(value)
             meant = f" ({said})" if said else nearest(value, [str(each) for each in self.choices])
-            error.message = f"{error.message.rstrip('.')}{meant}"
-            raise
+            if not meant:
+                raise
+
+            told = f"{error.message.rstrip('.')}{meant}"
+            raise click.BadParameter(told, ctx=ctx, param=param) from None
 
 
 def only_one(
@@ -211,9 +213,9 @@ def say_misfits(scenarios: Iterable[Scenario]) -> None:
         click.echo(line, err=True)
 
 
-def say_warnings(programs: Iterable[Loaded]) -> None:
-    """Say on stderr what the compiler warns of in programs of the user's, each line once."""
-    for line in dict.fromkeys(line for own in programs for line in own.program.warnings):
+def say_warnings(lines: Iterable[str]) -> None:
+    """Say on stderr what the compiler warns of in programs of the user's, each once."""
+    for line in dict.fromkeys(lines):
         click.echo(line, err=True)
 
 

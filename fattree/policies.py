@@ -53,8 +53,8 @@ SUBFLOWS = 4
 class Policy:
     """One load balancer: the row of the paper's tables and what our parts need to run it.
 
-    `rule` says in a sentence what it does (docs/load-balancers.md), `since` where a row is from that
-    the paper does not have (docs/load-balancers-since.md).
+    `rule` says in a sentence what it does (docs/load-balancers.md), `since` where a row is from
+    that the paper does not have (docs/load-balancers-since.md).
     """
 
     slug: str

@@ -296,7 +296,7 @@ def compare(
             for program in programs
         ]
         refuse_unread(owned, experiment.defines)
-        say_warnings(owned)
+        say_warnings(line for own in owned for line in own.program.warnings)
 
         # Programs run in place of the file's load balancers, beside those of the command line.
         named = policies or (() if owned else experiment.policies)

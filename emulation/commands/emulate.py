@@ -320,7 +320,7 @@ def emulate(
 
         # Compiled before anything is built or written: a program with errors leaves nothing behind.
         own = program_of(experiment)
-        say_warnings([own] if own else [])
+        say_warnings(own.program.warnings if own else ())
 
         ours = experiment.without_rule() if own else experiment
         refuse_unsupported(network, *([alone(experiment, own)] if own else []), ours)

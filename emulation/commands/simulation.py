@@ -162,7 +162,7 @@ def ready(
     except BAD_INPUT as error:
         raise click.ClickException(str(error)) from None
 
-    say_warnings(owned)
+    say_warnings(line for own in owned for line in own.program.warnings)
     say_misfits(each for each in programmed if each.program == BUILT_IN)
     if is_here:
         simulated.prepare()

@@ -111,7 +111,7 @@ class Wanted:
         read = load_experiment(self.experiment, settings, takes_program=True)
         experiment = with_own(read, self.program, self.like, self.policies)
         own = program_of(experiment)
-        say_warnings([own] if own else [])
+        say_warnings(own.program.warnings if own else ())
         scenarios = _scenarios(experiment, own)
         refuse_too_large(scenarios[0], advice="")
 

@@ -15,6 +15,7 @@ from rich.console import Console
 import ofan
 from emulation.commands import emulate, experiment_run, on_mininet
 from emulation.commands.experiment_run import reporting, run_experiment
+from emulation.mininet.building import Setup
 from emulation.outcomes.comparison import compared, comparison_table, differences, verdicts
 from emulation.outcomes.comparison_plots import networks_figure
 from emulation.virtual import engine
@@ -181,7 +182,7 @@ def test_a_program_runs_on_mininet_too(tmp_path: Path, monkeypatch: pytest.Monke
     """With virtual time in place of Mininet: its network gets the very program, for each of two."""
     asked = []
 
-    def as_if_real(setup: on_mininet.Setup) -> experiment_run.Runner:
+    def as_if_real(setup: Setup) -> experiment_run.Runner:
         asked.append(setup.program)
         return experiment_run.virtually(setup.program)
 

@@ -77,7 +77,7 @@ def test_a_frame_changes_in_place_and_its_departure_counts() -> None:
     assert caller.cells(0) == [0, 0, 0x1235, 0]
     assert caller.cells(DEPARTED) == [0] * 16
 
-    # The length that egress sees, the byte that ingress kept, and 100 for a queue behind it or 5000.
+    # The length that egress sees, the byte that ingress kept, and 100 for a queue behind it.
     assert caller.leave(3, depth=5) == 0
     assert caller.cells(DEPARTED)[3] == 900 + 0x3F + 100
     assert caller.leave(3, depth=0) == 0

@@ -68,6 +68,14 @@ def test_a_run_that_ends_says_it_too_and_networks_count_alike(run: Run) -> None:
 
 
 @pytest.mark.parametrize("command", ["emulate", "sim run"])
+def test_what_the_compiler_warns_of_is_told_once(run: Run, command: str) -> None:
+    words = ("--k", "2", "--message-bytes", "4096", "--seeds", "2")
+    code, said = run("unset", "slot = slot + 0;", command, *words)
+    assert code == 0
+    assert said.count("warning: 'slot' is read before anything is written to it") == 1
+
+
+@pytest.mark.parametrize("command", ["emulate", "sim run"])
 def test_a_program_that_keeps_to_its_slots_is_told_nothing(run: Run, command: str) -> None:
     words = ("--k", "4", "--message-bytes", "16KiB")
     code, said = run("inside", "random(slot, 0, meta.length - 1);", command, *words)

@@ -142,6 +142,8 @@ class _Macros(dict[str, Any]):
 class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]
     """pcpp with errors raised, file texts remembered, line markers read, and bounds."""
 
+    macros: dict[str, Any]
+
     def __init__(
         self,
         include_dirs: Sequence[str | Path],
