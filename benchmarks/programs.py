@@ -97,9 +97,10 @@ def alone(scenario: Scenario, kind: str) -> Row:
 
 def scenarios(policies: list[str], programs: tuple[Path, ...], k: int, mib: int) -> list[Scenario]:
     """Return what is measured at one size; a user's program is like JSQ."""
-    load = {"fabric": Fabric(k=k), "collective": Collective(message_bytes=mib * MIB)}
-    ours = [Scenario(policy=policy, program=BUILT_IN, **load) for policy in policies]
-    return ours + [Scenario(policy="jsq", program=str(path), **load) for path in programs]
+    alike = Scenario(fabric=Fabric(k=k), collective=Collective(message_bytes=mib * MIB))
+    ours = [{"policy": policy, "program": BUILT_IN} for policy in policies]
+    users = [{"policy": "jsq", "program": str(path)} for path in programs]
+    return [alike.model_copy(update=each) for each in (*ours, *users)]
 
 
 @click.command()

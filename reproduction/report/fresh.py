@@ -112,7 +112,8 @@ def _in_turn(each: Sequence[Iterator[Kept]]) -> Iterator[Kept]:
 def again(run: Kept) -> Iterator[str]:
     """Run it again; return every value that is another one now."""
     today = run.figure.measure(run.scenario) if run.figure.measure else simulate(run.scenario)
-    for name in Record.model_fields:
+    # What is counted since the run was kept has no value of then.
+    for name in Record.model_fields.keys() & run.record.model_fields_set:
         before, now = getattr(run.record, name), getattr(today, name)
         if name not in COSTS | {"name"} and before != now:
             yield f"{run}: {name} is {now}, was {before}"
