@@ -40,6 +40,7 @@ from emulation.commands.experiment_run import (
 from emulation.commands.own_program import runs_of
 from emulation.errors import FailedRunError
 from emulation.mininet import limits
+from emulation.mininet.kernel import refuse_if_unable
 from emulation.mininet.targets import SOFTSWITCH
 from emulation.outcomes.comparison import Row, compared, comparison_table, differences, verdicts
 from emulation.outcomes.folder import EXPERIMENT, RESULTS, kept_toml, new_folder
@@ -93,6 +94,9 @@ def refuse_contradictions(networks: Sequence[str], jobs: int, engine: Engine | N
 
 def refuse_what_cannot_run(network: str, experiment: Experiment) -> None:
     """Raise what a network refuses, before any of them runs."""
+    if network == MININET:
+        refuse_if_unable()
+
     if network != SIM:
         refuse_unsupported(network, experiment)
         return

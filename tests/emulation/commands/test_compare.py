@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 import ofan
-from emulation.commands import emulate, experiment_run, on_mininet
+from emulation.commands import compare, emulate, experiment_run, on_mininet
 from emulation.commands.experiment_run import reporting, run_experiment
 from emulation.mininet.building import Setup
 from emulation.outcomes.comparison import compared, comparison_table, differences, verdicts
@@ -187,7 +187,9 @@ def test_a_program_runs_on_mininet_too(tmp_path: Path, monkeypatch: pytest.Monke
         return experiment_run.virtually(setup.program)
 
     monkeypatch.setattr(on_mininet, "runner", as_if_real)
-    monkeypatch.setattr(emulate, "refuse_if_unable", lambda: None)
+    for command in (emulate, compare):
+        monkeypatch.setattr(command, "refuse_if_unable", lambda: None)
+
     programs = ("--program", "two_choices.p4", "--program", "keep.p4")
     (tmp_path / "keep.p4").write_text(SECOND)
     monkeypatch.chdir(tmp_path)
@@ -206,7 +208,9 @@ def test_a_program_runs_on_mininet_too(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_what_mininet_refuses_is_refused_of_a_program_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(emulate, "refuse_if_unable", lambda: None)
+    for command in (emulate, compare):
+        monkeypatch.setattr(command, "refuse_if_unable", lambda: None)
+
     words = ["compare", "demo", "--program", "two_choices.p4", "--networks", "virtual,mininet"]
     done = CliRunner().invoke(ofan.cli, words)
     assert done.exit_code != 0 and "packets/s to software switches" in done.output
