@@ -121,6 +121,7 @@ def test_our_includes_are_found_by_name_in_any_folder(
 
     # A folder of that name that is here is the one that is meant.
     Path("p4src/include").mkdir(parents=True)
+    Path("p4src/include/fabric.p4").write_text("no P4")
     assert CliRunner().invoke(ofan.cli, command).exit_code != 0
 
 
