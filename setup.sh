@@ -98,10 +98,10 @@ install_run() {
     sed -i '1s|^#!\(/[^ ]*python[^ ]*\)$|#!\1 -I|' .venv/bin/{ofan,ofan-p4,softswitch}
     rm -f .venv/.ready-* .venv/.installed-*
     # Whoever comes first would wait for it; until then runs take the slower engine.
-    say "compiling the kernels, once (half a minute)"
-    # Side by side: those that most simulated runs take, and those around P4 programs.
-    quietly .venv/bin/python -I -c 'from sim import prepare; prepare()' & simulator=$!
-    quietly .venv/bin/python -I -c 'from emulation.virtual import simulated; simulated.prepare()' & programs=$!
+    # Side by side: those that most simulated runs take, and those around P4 programs. They say
+    # themselves how long it takes.
+    .venv/bin/python -I -c 'from sim import prepare; prepare()' & simulator=$!
+    .venv/bin/python -I -c 'from emulation.virtual import simulated; simulated.prepare()' & programs=$!
     { wait $simulator && wait $programs; } ||
         say "the kernels could not be compiled now: the first long run does"
     say "done: .venv/bin/ofan, .venv/bin/ofan-p4, .venv/bin/softswitch"

@@ -10,7 +10,6 @@ import hashlib
 import io
 import os
 import pickle
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -26,6 +25,7 @@ from numba.core.cpu import CPUContext
 from numba.extending import intrinsic, overload, register_jitable
 
 import ofan_cache
+from sim.kernels.telling import name_long
 
 ROOT = Path(__file__).resolve().parents[2]
 # What kernels are made of: their own rooms, and what all networks share with them. A test follows
@@ -125,32 +125,10 @@ def _kept(path: str) -> bytes | None:
 class _KernelCache(caching.FunctionCache):
     _impl_class = _Place
 
-    def __init__(self, function, long_name=None):
+    def __init__(self, function):
         super().__init__(function)
         stamp = self._impl.locator.get_source_stamp()
         self._cache_file = _Files(self._cache_path, self._impl.filename_base, stamp)
-        self._long_name = long_name
-
-    def load_overload(self, sig, target_context):
-        found = super().load_overload(sig, target_context)
-        if found is None and self._long_name:
-            _tell(f"compiling {self._long_name}, once (half a minute) ...")
-
-        return found
-
-
-class _NoCache(caching.NullCache):
-    def __init__(self, long_name):
-        self._long_name = long_name
-
-    def load_overload(self, sig, target_context):
-        _tell(f"compiling {self._long_name} (half a minute) ...")
-
-
-def _tell(line: str) -> None:
-    # Also where nobody looks at a terminal: who waits wants to know for what.
-    sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()
 
 
 # Without the GIL, so that `sim.runs.threads` can run several; with divisions that do not look out
@@ -166,9 +144,10 @@ def kernel(function: Callable[..., Any], long_name: str | None = None) -> Any:
     """
     made = _compiled(function)
     if CACHE.folder is not None:
-        made._cache = _KernelCache(function, long_name)
-    elif long_name:
-        made._cache = _NoCache(long_name)
+        made._cache = _KernelCache(function)
+
+    if long_name:
+        name_long(function, long_name)
 
     return made
 

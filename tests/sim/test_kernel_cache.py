@@ -174,5 +174,68 @@ def test_whoever_waits_for_a_compilation_is_told_once(tmp_path: Path) -> None:
         for _ in range(2)
     ]
     assert [each.stdout for each in done] == ["2\n", "2\n"]
-    told = "compiling what takes long, once (half a minute) ...\n"
+    told = "compiling what takes long, once (half a minute to two) ...\n"
     assert [each.stderr for each in done] == [told, ""]
+
+
+SIGNS_OF_LIFE = """
+import threading
+from numba.extending import overload
+from sim.kernels import telling
+from sim.kernels.jit import kernel
+
+telling.EVERY_S = 0.01
+
+def following(number):
+    return number + reminded(number)
+
+def reminded(number):
+    return number
+
+# Compiling this waits for two signs of life: one need not mean that more will come.
+@overload(reminded)
+def _reminded(number):
+    if not {fails}:
+        while len(told) < 3:
+            changed.wait()
+            changed.clear()
+        return lambda number: number
+
+told, changed = [], threading.Event()
+write = telling._tell
+
+def note(line):
+    write(line)
+    told.append(line)
+    changed.set()
+
+telling._tell = note
+following = kernel(following, long_name="what takes long")
+try:
+    print(following(1))
+except Exception as error:
+    print(type(error).__name__)
+
+# It ends with what it tells of.
+for thread in threading.enumerate():
+    if thread.daemon:
+        thread.join()
+"""
+
+
+@pytest.mark.parametrize(("fails", "printed"), [(False, "2"), (True, "TypingError")])
+def test_a_long_compilation_gives_signs_of_life_to_its_end(
+    fails: bool, printed: str, tmp_path: Path
+) -> None:
+    module = tmp_path / "longer.py"
+    module.write_text(SIGNS_OF_LIFE.replace("{fails}", str(fails)))
+    environment = {"HOME": str(tmp_path), "PATH": os.defpath, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, str(module)], env=environment, capture_output=True, text=True, check=True
+    )
+
+    lines = done.stderr.splitlines()
+    assert lines[0] == "compiling what takes long, once (half a minute to two) ..."
+    assert all(line.startswith("still compiling what takes long, for ") for line in lines[1:])
+    assert fails or len(lines) >= 3
+    assert done.stdout.splitlines()[0] == printed
