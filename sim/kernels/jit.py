@@ -13,6 +13,7 @@ import pickle
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from numba.core.cpu import CPUContext
 from numba.extending import intrinsic, overload, register_jitable
 
 import ofan_cache
+from sim.kernels.parts import PartCompiler
 from sim.kernels.telling import name_long
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -162,10 +164,12 @@ def c_function(signature: Any, function: Callable[..., Any]) -> Any:
     return made
 
 
+# A compiler for a GPU takes the same functions, and knows no such option.
+PARTS: dict[str, Any] = {} if find_spec("numba_cuda") else {"pipeline_class": PartCompiler}
 # What kernels call, merged into them: a world is some sixty numbers and arrays to pass on.
-inlined: Any = register_jitable(forceinline=True, error_model="numpy", _nrt=False)
+inlined: Any = register_jitable(forceinline=True, error_model="numpy", _nrt=False, **PARTS)
 # The same for what Python does in another way (`numba.extending.overload`).
-INLINED = {"_nrt": False, "forceinline": True}
+INLINED = {"_nrt": False, "forceinline": True, **PARTS}
 
 
 _ONE_AT_A_TIME = threading.Lock()

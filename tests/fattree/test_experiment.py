@@ -85,6 +85,12 @@ def test_scenarios_are_frozen_and_hashable_values() -> None:
     assert hash(DEFAULT) == hash(Scenario())
 
 
+def test_a_program_like_a_load_balancer_without_groups_is_refused() -> None:
+    # Waypoints are chosen by hosts, so that a program has nothing to be like.
+    with pytest.raises(ValidationError, match=r"can be like one of .*, not host_dr"):
+        Scenario(policy="host_dr", program="mine.p4")
+
+
 def test_a_queue_without_room_for_an_ack_is_refused_by_name() -> None:
     with pytest.raises(ValueError, match=r"packets\.ack_bytes.*, which has 9001"):
         Scenario(fabric=Fabric(queue_bytes=9_000), packets=Packets(ack_bytes=9_001))

@@ -5,8 +5,9 @@ from io import StringIO
 
 import numpy as np
 import pytest
-from matplotlib.colors import to_hex
+from matplotlib.colors import is_color_like, to_hex
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from rich.console import Console
 
@@ -88,6 +89,13 @@ def test_a_load_balancer_has_one_colour_in_every_picture(outcomes: list[Outcome]
     assert not {to_hex(bar.get_facecolor()) for bar in bars} & {
         look.colour.lower() for look in LOOKS.values()
     }
+
+
+def test_every_look_is_a_colour_a_marker_and_a_line_that_can_be_drawn() -> None:
+    for slug, look in LOOKS.items():
+        assert is_color_like(look.colour), slug
+        assert look.marker in Line2D.markers, slug
+        assert look.line in Line2D.lineStyles, slug
 
 
 def test_own_programs_have_colours_of_their_own() -> None:

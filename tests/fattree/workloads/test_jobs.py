@@ -187,3 +187,8 @@ def test_jobs_are_read_and_written_back() -> None:
 def test_what_is_wrong_with_jobs_is_one_line(text: str, message: str) -> None:
     with pytest.raises(ExperimentError, match=f"^x.toml[:0-9]*: .*{message}"):
         parse_experiment(text, "x.toml")
+
+
+def test_a_workload_without_a_file_is_refused_by_name() -> None:
+    with pytest.raises(TrafficError, match=r"matrix workload needs collective\.file"):
+        flows(Scenario(collective=Collective(matrix="workload")))
