@@ -1,10 +1,11 @@
 """Fabrics by their counts: wiring, names and addresses, what is refused, and what theory says."""
 
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from fattree.demand.bounds import bound_ps
@@ -13,10 +14,10 @@ from fattree.demand.traffic import check_collective, flows, gaps
 from fattree.errors import TrafficError
 from fattree.experiment.model import Collective, Fabric, Scenario
 from fattree.routes.rates import rho_max
-from fattree.routes.southbound import Bundles
+from fattree.routes.southbound import Bundles, has_choice, host_ports
 from fattree.routes.wecmp import LinkState
 from fattree.shape import addressing
-from fattree.shape.topology import FatTree, Level, Speeds, refuse_unaddressable
+from fattree.shape.topology import FatTree, Level, Speeds, Tier, refuse_unaddressable
 from fattree.texts.experiment_file import parse_experiment
 
 
@@ -230,3 +231,18 @@ def test_hosts_are_dealt_out_to_the_links_that_are_up(up: list[bool], number: in
     member = Bundles.of(np.array([up])).member(0, number)
     alive = [index for index, is_up in enumerate(up) if is_up] or list(range(len(up)))
     assert member == alive[number % len(alive)]
+
+
+@settings(max_examples=30)
+@given(fabrics())
+def test_ports_over_parallel_links_lead_down_to_their_hosts(tree: FatTree) -> None:
+    # Judged by the wiring: whoever is behind the port is the host's edge, or an agg of its pod.
+    links = LinkState.without(tree)
+    for switch in filter(partial(has_choice, tree), range(tree.first_agg, tree.switches)):
+        for host, port in host_ports(tree, links, switch).items():
+            below = tree.neighbour(switch, port)
+            assert below is not None
+            if tree.tier(switch) is Tier.AGG:
+                assert below.switch == tree.edge_of_host(host)
+            else:
+                assert tree.position(below.switch)[0] == tree.pod_of_host(host)
