@@ -13,7 +13,9 @@ import pytest
 from benchmarks.pictures import PICTURES, demo, kept, model_of
 from benchmarks.tables import TABLES
 from benchmarks.tables import kept as kept_table
-from reproduction.report.fresh import again, drawn, kept_runs, stale
+from fattree.experiment.model import Scenario
+from reproduction.report.figure import Measured
+from reproduction.report.fresh import COSTS, Kept, again, drawn, kept_runs, stale
 from sim.sweeps.store import model_version
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -41,6 +43,25 @@ def test_reports_name_the_model_of_today(folder: Path) -> None:
 def test_some_of_their_runs_are_the_same_to_the_digit(folder: Path, count: int) -> None:
     runs = drawn(kept_runs(folder), count, number_of_commit())
     assert [line for run in runs for line in again(run)] == []
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.parent.name)
+def test_a_run_that_two_figures_keep_has_one_result(folder: Path) -> None:
+    # Whoever runs one figure again has to run those again that share its runs.
+    results: dict[Scenario, tuple[Kept, dict[str, object]]] = {}
+    for run in kept_runs(folder):
+        if isinstance(run.record, Measured):
+            continue
+
+        # What a run is called is no result of it, and what is counted since has no value there.
+        scenario = run.scenario.model_copy(update={"name": "", "label": ""})
+        values = {
+            name: getattr(run.record, name)
+            for name in run.record.model_fields_set - COSTS - {"name", "label", "scenario"}
+        }
+        first, kept_before = results.setdefault(scenario, (run, values))
+        for name in values.keys() & kept_before.keys():
+            assert values[name] == kept_before[name], f"{name} of {run}, and of {first}"
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.parent.name)
