@@ -61,6 +61,23 @@ def test_a_script_with_a_guard_goes_on(tmp_path: Path) -> None:
     assert (done.stdout, done.returncode) == ("goes on\n", 0), done.stderr
 
 
+@pytest.mark.parametrize("how", ["-c", "-m"])
+def test_what_no_process_imports_again_goes_on(tmp_path: Path, how: str) -> None:
+    # Text of the command line has no file, and a package is run by its name.
+    text = "from sim.sweeps.main_guard import refuse_unguarded; refuse_unguarded(); print('on')"
+    (tmp_path / "study").mkdir()
+    (tmp_path / "study" / "__main__.py").write_text(text)
+    done = subprocess.run(
+        [sys.executable, how, text if how == "-c" else "study"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.stdout, done.returncode) == ("on\n", 0), done.stderr
+
+
 @pytest.mark.slow
 def test_a_script_with_a_guard_runs(tmp_path: Path) -> None:
     script = tmp_path / "study.py"

@@ -69,6 +69,12 @@ def test_a_rotation_repeats_itself(policy: str, k: int, least: float, seed: int)
     assert compared(long_run(policy, k=k, mib=16, seed=seed)) > least
 
 
+@pytest.mark.parametrize("policy", ["ofan", "host_dr"])
+def test_hosts_that_failures_slow_down_repeat_themselves_at_their_own_pace(policy: str) -> None:
+    # A sender's gap is longer than a packet and an ACK then, and a round takes that many gaps.
+    assert compared(long_run(policy, mib=16, seed=1, failures=Failures(rate=0.05))) > 0.7
+
+
 def test_a_message_twice_as_long_takes_twice_as_long() -> None:
     # A closed form beside the comparison: once all is periodic, a packet takes a slot.
     ends = [sim.run(long_run(mib=mib)).end_ps for mib in (16, 32, 48)]
