@@ -101,7 +101,7 @@ def test_threads_change_nothing() -> None:
 
 
 @given(LIKE.flatmap(scenarios), st.sampled_from(sorted(RULES_OF_THE_TEST)))
-@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
 def test_random_scenarios_are_the_same_on_both_networks(scenario: Scenario, name: str) -> None:
     mine = with_rule(scenario, RULES_OF_THE_TEST[name])
     try:

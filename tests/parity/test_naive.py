@@ -26,6 +26,7 @@ def finished(scenario: Scenario) -> naive.Network:
         raise
 
 
+@pytest.mark.slow
 @given(POLICY.flatmap(scenarios))
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 def test_no_packet_vanishes_and_no_queue_overflows(scenario: Scenario) -> None:

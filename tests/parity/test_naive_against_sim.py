@@ -262,7 +262,7 @@ def test_host_drs_hosts_without_a_way_send_into_the_void() -> None:
     assert of_sim(result) == of_naive(naive.run(chosen, HORIZON_PS))
 
 
-@pytest.mark.parametrize("planes", [2, 3, 8])
+@pytest.mark.parametrize("planes", [2, 3, pytest.param(8, marks=pytest.mark.slow)])
 def test_planes_share_mrcs_values_alike(planes: int) -> None:
     chosen = Scenario(
         policy="mrc",

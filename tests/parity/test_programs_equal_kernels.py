@@ -104,7 +104,7 @@ def test_no_window_has_both_what_a_program_marks_and_who_sees_the_mark() -> None
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", POLICIES)
 @given(st.data())
-@settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=6)
+@settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=4)
 def test_scenarios_drawn_at_random_are_the_same(policy: str, data: st.DataObject) -> None:
     wanted = virtual(data.draw(scenarios(policy)))
     try:

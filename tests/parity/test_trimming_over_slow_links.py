@@ -54,7 +54,7 @@ def assert_all_same(wanted: Scenario) -> None:
 
 
 @given(trimming())
-@settings(LENIENT, max_examples=6)
+@settings(LENIENT, max_examples=3)
 def test_scenarios_drawn_at_random_are_the_same(wanted: Scenario) -> None:
     assert_all_same(wanted)
 

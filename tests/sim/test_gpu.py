@@ -49,6 +49,7 @@ def differing(*names: str, is_simulated: bool = False) -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.slow
 def test_a_simulated_gpu_does_what_a_processor_does() -> None:
     assert differing(*QUICK, is_simulated=True) == {name: [] for name in QUICK}
 

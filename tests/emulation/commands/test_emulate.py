@@ -58,6 +58,7 @@ def test_json_has_one_record_per_run(finished: tuple[Path, Result]) -> None:
     assert all(record.network == "virtual" and record.increase >= 0 for record in records)
 
 
+@pytest.mark.slow
 def test_processes_change_no_record(finished: tuple[Path, Result], tmp_path: Path) -> None:
     """Shorthands are the keys of `--set`, and order is that of the experiment."""
     short = ("--message-bytes", "16KiB", "--policies", "simple_rr,ofan", "--seeds", "2")

@@ -66,6 +66,7 @@ def test_a_program_alone_needs_no_load_balancer(tmp_path: Path) -> None:
     assert "my_ecmp.p4" in table.output
 
 
+@pytest.mark.slow
 def test_a_sweep_keeps_runs_of_programs_until_these_change(tmp_path: Path) -> None:
     (tmp_path / "sweep.toml").write_text(SWEEP)
     program = copied(tmp_path, "ecmp")

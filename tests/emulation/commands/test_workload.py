@@ -180,6 +180,7 @@ collective = { matrix = "pairs", pairs = [[0, 5]], message_bytes = 65536 }
 """
 
 
+@pytest.mark.slow
 def test_rows_have_a_column_for_each_job_and_the_label(tmp_path: Path) -> None:
     file, rows, table = (tmp_path / name for name in ("x.toml", "x.csv", "x.parquet"))
     file.write_text(JOBS + '[sweep]\n"jobs.many.start_ns" = [0, 9000]\n')
@@ -246,6 +247,7 @@ def test_absurd_steps_are_refused_at_once(
     assert len(said.splitlines()[-1]) < 200 and "Traceback" not in said
 
 
+@pytest.mark.slow
 def test_the_page_runs_what_it_has_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = (EXPERIMENTS.resolve().parent / "docs" / "workloads.md").read_text(encoding="utf-8")
     lines = re.findall(r"^ofan (workload from-model|sim run) (.*)$", page, re.MULTILINE)

@@ -221,6 +221,7 @@ def loaded(text: str) -> Switch:
     return switch
 
 
+@pytest.mark.slow
 def test_machine_code_of_large_programs_takes_no_square_of_time() -> None:
     """Each computed index is a case for every header of its stack: 40,000 lines in all."""
     begun = time.process_time()

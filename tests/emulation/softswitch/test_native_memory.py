@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from random import Random
 
+import pytest
+
 from ofan_p4.softswitch.pipeline import Pipeline
 from tests.emulation.softswitch.test_native_engine import PROGRAMS, fill, packet, source
 
@@ -66,6 +68,7 @@ def run(path: Path, seed: int, count: int) -> None:
         assert length <= size + native.out_growth
 
 
+@pytest.mark.slow
 def test_nothing_beyond_a_frame_is_touched() -> None:
     # Whoever touches a forbidden page dies, and should not take pytest along.
     program = (

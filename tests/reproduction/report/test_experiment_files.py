@@ -23,6 +23,7 @@ def test_a_figures_files_have_its_runs(name: str) -> None:
     )
 
 
+@pytest.mark.slow
 def test_files_are_as_they_would_be_written() -> None:
     wanted = {file: text for name in FIGURES for file, text in files(figure(name)).items()}
     assert {path.name: path.read_text() for path in COMMITTED} == wanted, (
