@@ -140,16 +140,15 @@ class Pauses:
 
     def _tell(self, port: Port, priority: int, quanta: int) -> None:
         """Send a control frame, ahead of all that waits at the port."""
-        frame = pause_frame(port.address, {priority: quanta})
         passage = port.gates[priority].queue.tell(self._clock(), WIRE_BYTES)
         # Nothing changes when it leaves.
-        self._at(passage.departure_ps + port.delay_ps, partial(self._send, port, priority, frame))
+        self._at(passage.departure_ps + port.delay_ps, partial(self._send, port, priority, quanta))
 
-    def _send(self, port: Port, priority: int, frame: bytes, when_ps: int) -> None:
-        if port.tell(frame):
-            return
+    def _send(self, port: Port, priority: int, quanta: int, when_ps: int) -> None:
+        if not port.tell(pause_frame(port.address, {priority: quanta})):
+            self._at(when_ps + RETRY_PS, partial(self._send_again, port, priority))
 
-        # What holds by then: a pause must not come after its end.
+    def _send_again(self, port: Port, priority: int, when_ps: int) -> None:
+        # What holds by now: a pause must not come after its end.
         quanta = MOST_QUANTA if port.gates[priority].buffer.is_pausing else 0
-        again = pause_frame(port.address, {priority: quanta})
-        self._at(when_ps + RETRY_PS, partial(self._send, port, priority, again))
+        self._send(port, priority, quanta, when_ps)
