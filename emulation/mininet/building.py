@@ -56,7 +56,7 @@ def mininet_fabric(scenario: Scenario, setup: Setup = Setup()) -> Iterator[Minin
     refuse_unsupported(scenario)
     refuse_if_unable()
     refuse_too_many_probes(scenario)
-    _refuse_what_target_lacks(scenario, target)
+    refuse_what_target_lacks(scenario, target)
 
     program = setup.program or built_in(
         scenario.scheme.program,
@@ -110,7 +110,8 @@ def _keep_machine_code(program: SwitchProgram) -> tuple[str, ...]:
     return machine.identity(program.bmv2_json), burst_key()
 
 
-def _refuse_what_target_lacks(scenario: Scenario, target: Target) -> None:
+def refuse_what_target_lacks(scenario: Scenario, target: Target) -> None:
+    """Raise UnsupportedError where a scenario needs more than its kind of switches can."""
     if is_paused(scenario) and target.refused_pauses:
         raise UnsupportedError(f'fabric.flow_control = "pfc": {target.refused_pauses}')
 

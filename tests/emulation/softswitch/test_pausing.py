@@ -232,6 +232,30 @@ def test_a_frame_that_the_interface_does_not_take_is_told_later_as_it_is_then(
     assert len(chain.receiver.received) + sum(counts(chain.second, "queue_drops")) == 600
 
 
+def test_a_link_that_comes_back_begins_without_pauses(
+    clock: VirtualClock, new_switch: Switch
+) -> None:
+    chain = Chain(clock, new_switch, "python")
+    chain.hold(0, MOST_QUANTA)
+    chain.run(80 * SLOT + 2 * LATENCY)
+    above = chain.first.ports[3]
+    assert above.gates[0].queue.is_paused and above.gates[0].held
+
+    # At both ends, as the kernel tells both.
+    below = chain.second.ports[1]
+    below.is_up = False
+    for found, port in ((chain.first, above), (chain.second, below)):
+        found._pauses.link_changed(port)
+
+    assert not above.gates[0].queue.is_paused
+    before = len(chain.wire)
+    below.is_up = True
+    chain.second._pauses.link_changed(below)
+    chain.run(clock() + 2 * LATENCY)
+    back = [frame for _, way, frame in chain.wire[before:] if way == "back"]
+    assert back == [pause_frame(below.address, {0: MOST_QUANTA})], "its buffer is as full as before"
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
     "frame",

@@ -72,12 +72,19 @@ class Dataplane:
         wants_rings = switch.engine != "python" and not log.wants("debug")
         self._bursts = Bursts(ports.values(), wants_rings)
         self._by_socket = {port.socket: port for port in ports.values()}
-        self._links = Links(switch, ports, self._by_socket, bursts=self._bursts, events=link_events)
+        self._pauses = Pauses(ports, clock=clock, at=self._at, depart=self._depart)
+        self._links = Links(
+            switch,
+            ports,
+            self._by_socket,
+            bursts=self._bursts,
+            events=link_events,
+            on_change=self._pauses.link_changed,
+        )
         self.others: dict[socket.socket, Callable[[], None]] = {link_events: self._links.changed}
         self._events: list[tuple[int, int, Action]] = []
         # Events of the same time stay in order, and are never compared any further.
         self._order = count()
-        self._pauses = Pauses(ports, clock=clock, at=self._at, depart=self._depart)
         # How late the loop was at most at what was due.
         self.late_ps = 0
         # Table work is done in its order, one after the other; what is short goes in between.

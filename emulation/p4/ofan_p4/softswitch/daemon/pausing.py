@@ -95,6 +95,14 @@ class Pauses:
 
         self._await(port, waiting)
 
+    def link_changed(self, port: Port) -> None:
+        """Forget what the far end has said, as it may be another one by now, and tell it anew."""
+        now_ps = self._clock()
+        for priority, gate in enumerate(port.gates):
+            self._go_on(port, gate, now_ps)
+            if port.is_up and gate.buffer.is_pausing:
+                self._pause(port, priority, now_ps)
+
     def _await(self, port: Port, waiting: Waiting) -> None:
         """Let a copy leave when it may, as far as that is known."""
         departure_ps = waiting.passage.departure_ps
