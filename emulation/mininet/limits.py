@@ -23,9 +23,9 @@ LEAST_RATE_GBPS = 0.001
 SWITCHES_ON_A_PATH = 5
 # Real processes may be kept from working for a while: a run without progress gets so much longer.
 HELD_UP_PS = 10 * PS_PER_SECOND
-# The packet that makes a pause necessary is read late, the pause is sent late and read late: a
-# process waits for a processor three times, on a busy machine so long each time (docs/switch.md).
-PAUSED_LATE_PS = 3 * 50 * PS_PER_MS
+# The packet that makes a pause necessary is read late, the pause is sent late and read late. On a
+# busy machine processes wait for a processor so long, all together (docs/lossless.md).
+PAUSED_LATE_PS = 500 * PS_PER_MS
 
 
 def refuse_unsupported(scenario: Scenario) -> None:

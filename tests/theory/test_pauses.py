@@ -301,9 +301,9 @@ def test_networks_that_cannot_pause_say_so() -> None:
 
 
 def test_on_mininet_headroom_counts_how_late_processes_are() -> None:
-    # At 1 Mbit/s and 10 ms: there and back and three times 50 ms are 21,250 bytes.
+    # At 1 Mbit/s and 10 ms: there and back and half a second are 65,000 bytes.
     slow: dict[str, Any] = {"rate_gbps": 0.001, "latency_ns": 10e6}
-    need = 21_250 + 4_178 + 168 + 8_316
+    need = 65_000 + 4_178 + 168 + 8_316
     assert headroom_bytes(scenario(((0, 2),), **slow), Level.HOST, PAUSED_LATE_PS) == need
     refuse_on_mininet(scenario(((0, 2),), queue_bytes=need + 8_316, **slow))
     with pytest.raises(ExperimentError, match=f"no room for a headroom of {need} bytes"):

@@ -27,8 +27,8 @@ RATE_BPS = 1_600_000
 LATENCY_S = 0.005
 SLOT_S = (4158 + 20) * 8 / RATE_BPS
 # What processes may be late by, where the machine is busy.
-LATE_S = 0.4
-HELD_S = 2.0
+LATE_S = 0.5
+HELD_S = 3.0
 QUANTA = round(HELD_S * RATE_BPS / 512)
 
 
@@ -42,7 +42,7 @@ def scenario(flow_control: str) -> Scenario:
                 "cores_per_agg": 1,
                 "rate_gbps": RATE_BPS / 10**9,
                 "latency_ns": LATENCY_S * 10**9,
-                "queue_bytes": 65_000,
+                "queue_bytes": 135_000,
                 "flow_control": flow_control,
             },
             "collective": {
