@@ -47,10 +47,6 @@ def refuse_unsupported(scenario: Scenario) -> None:
         )
 
     refuse_unable_pauses(scenario)
-    if is_paused(scenario):
-        for level in Level:
-            room(scenario, level, PAUSED_LATE_PS)
-
     _refuse_failures(scenario.failures)
     if scenario.load_balancer.queue_staleness_ns:
         raise UnsupportedError(
@@ -73,6 +69,9 @@ def refuse_unsupported(scenario: Scenario) -> None:
             " to software switches, which carry some 10,000 a core:"
             f" try {_remedy(scenario, offered)}"
         )
+
+    for level in Level if is_paused(scenario) else ():
+        room(scenario, level, PAUSED_LATE_PS)
 
 
 def _refuse_failures(failures: Failures) -> None:
