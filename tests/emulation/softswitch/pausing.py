@@ -93,22 +93,32 @@ class End(socket.socket):
 
 
 def program() -> bytes:
-    """Return a program that sends a frame to the port that its address ends with."""
+    """Return a program for frames whose address ends with a priority and a port to leave by."""
     p = Bmv2()
-    p.header("h", address=40, out=8)
+    p.header("h", address=32, priority=8, out=8)
     p.state("start", [p.extract("h")])
-    p.run("out", [p.call("assign", "standard_metadata.egress_spec", "h.out")])
+    p.run(
+        "out",
+        [
+            p.call("assign", "standard_metadata.egress_spec", "h.out"),
+            p.call("assign", "standard_metadata.priority", "h.priority"),
+        ],
+    )
     return p.source()
 
 
-def frame_to(port: int, number: int, size: int = PACKET) -> bytes:
+def frame_to(port: int, number: int, priority: int = 0, size: int = PACKET) -> bytes:
     """Return a frame that leaves a switch by a port."""
-    head = bytes([2, 0, 0, 0, 0, port]) + bytes(6) + b"\x88\xb5" + number.to_bytes(4, "big")
+    head = bytes([2, 0, 0, 0, priority, port]) + bytes(6) + b"\x88\xb5" + number.to_bytes(4, "big")
     return head.ljust(size, b"\0")
 
 
 def switch(
-    clock: VirtualClock, ports: int, room: tuple[int, int, int], engine: Engine = "python"
+    clock: VirtualClock,
+    ports: int,
+    room: tuple[int, int, int],
+    engine: Engine = "python",
+    priorities: int = 1,
 ) -> Dataplane:
     """Return a switch whose ports, from 1 on, pause; each has the same room, rate and latency."""
     found = Switch(
@@ -117,15 +127,17 @@ def switch(
     found.load(program())
     made = {}
     for number in range(1, ports + 1):
-        gate = Gate(RATE_BPS, PausableQueue(RATE_BPS, GAP), Buffer(*room))
+        gates = tuple(
+            Gate(RATE_BPS, PausableQueue(RATE_BPS, GAP), Buffer(*room)) for _ in range(priorities)
+        )
         made[number] = Port(
             number,
             f"p{number}",
             End(),
-            (gate.queue,),
+            tuple(gate.queue for gate in gates),
             is_immediate=False,
             delay_ps=LATENCY,
-            gates=(gate,),
+            gates=gates,
             address=bytes([2, 0, 0, 0, 0, 0x10 + number]),
         )
 

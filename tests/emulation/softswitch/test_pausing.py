@@ -43,8 +43,10 @@ def clock() -> VirtualClock:
 def new_switch(clock: VirtualClock) -> Iterator[Switch]:
     made: list[Dataplane] = []
 
-    def new(ports: int, room: tuple[int, int, int], engine: Engine = "python") -> Dataplane:
-        made.append(switch(clock, ports, room, engine))
+    def new(
+        ports: int, room: tuple[int, int, int], engine: Engine = "python", priorities: int = 1
+    ) -> Dataplane:
+        made.append(switch(clock, ports, room, engine, priorities))
         return made[-1]
 
     yield new
@@ -232,6 +234,38 @@ def test_a_frame_that_the_interface_does_not_take_is_told_later_as_it_is_then(
     assert len(chain.receiver.received) + sum(counts(chain.second, "queue_drops")) == 600
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_each_priority_has_its_own_buffer_and_pauses(
+    clock: VirtualClock, new_switch: Switch, engine: Engine
+) -> None:
+    found = new_switch(2, (100 * PACKET, 10 * PACKET, 8 * PACKET), engine, priorities=2)
+    told: list[bytes] = []
+    end_of(found, 1).deliver = told.append
+    receiver = attach(clock, found, 2, out=1, frames=0)
+    end_of(found, 2).waiting.append(pause_frame(bytes(6), {1: MOST_QUANTA}))
+    for number in range(11):
+        for priority in (1, 0):
+            end_of(found, 1).waiting.append(frame_to(2, number, priority))
+
+    for port in (2, 1):
+        found._receive(found.ports[port])
+    clock.run([found], 30 * SLOT + LATENCY)
+    assert [frame[4] for _, frame in receiver.received] == [0] * 11, "the others are held"
+    by_priority = [Ether(frame)[MACControlClassBasedFlowControl] for frame in told]
+    assert [(each.c0_enabled, each.c0_pause_time) for each in by_priority if each.c0_enabled] == [
+        (1, MOST_QUANTA),
+        (1, 0),
+    ]
+    paused = [each for each in by_priority if each.c1_enabled]
+    assert [each.c1_pause_time for each in paused] == [MOST_QUANTA]
+
+    end_of(found, 2).waiting.append(pause_frame(bytes(6), {1: 0}))
+    found._receive(found.ports[2])
+    clock.run([found], FOREVER)
+    assert [frame[4] for _, frame in receiver.received] == [0] * 11 + [1] * 11
+    assert all(gate.buffer.held == 0 for port in found.ports.values() for gate in port.gates)
+
+
 def test_a_link_that_comes_back_begins_without_pauses(
     clock: VirtualClock, new_switch: Switch
 ) -> None:
@@ -266,6 +300,7 @@ def test_a_link_that_comes_back_begins_without_pauses(
         bytes.fromhex("0180c2000003 020000000011 8808 0101 0001 ffff").ljust(60, b"\0"),
         bytes.fromhex("0180c2000001 020000000011 0800 0101 0001 ffff").ljust(60, b"\0"),
     ],
+    ids=["short", "802.3x", "no group", "another group", "another EtherType"],
 )
 def test_malformed_control_frames_are_counted_and_go_nowhere(
     clock: VirtualClock, new_switch: Switch, engine: Engine, frame: bytes
