@@ -78,8 +78,8 @@ def processes(monkeypatch):
 class Captured:
     """What a port has seen: control frames and data packets, in seconds of the capture."""
 
-    control: list
-    data: list
+    control: list[tuple[float, bytes]]
+    data: list[float]
 
 
 def captured(folder, port) -> Captured:
@@ -95,7 +95,7 @@ def captured(folder, port) -> Captured:
 
 
 def quanta(frame) -> int:
-    return Ether(frame)[MACControlClassBasedFlowControl].c0_pause_time
+    return int(Ether(frame)[MACControlClassBasedFlowControl].c0_pause_time)
 
 
 def silent(found: Captured) -> list[float]:

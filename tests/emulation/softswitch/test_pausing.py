@@ -84,7 +84,7 @@ def test_a_buffer_needs_room_for_what_is_under_way_and_not_a_byte_less(
         lost = sum(counts(found, "queue_drops"))
         assert sum(each.sent for each in senders) == len(receiver.received) + lost
         found.close()
-        return lost
+        return int(lost)
 
     assert dropped(needed) == 0
     assert dropped(needed - 1) > 0
