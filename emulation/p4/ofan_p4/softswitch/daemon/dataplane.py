@@ -299,9 +299,11 @@ class Dataplane:
                 if self._events:
                     self._run_due()
 
-                if not self._pauses.takes(port, frame):
-                    port.received(frame)
-                    self.enqueue(self._guarded(self.switch.ingress, port.number, frame))
+                if port.gates and self._pauses.takes(port, frame):
+                    continue
+
+                port.received(frame)
+                self.enqueue(self._guarded(self.switch.ingress, port.number, frame))
 
     def _at(self, when_ps: int, action: Action) -> None:
         heapq.heappush(self._events, (when_ps, next(self._order), action))
@@ -382,7 +384,9 @@ class Dataplane:
     def _run_due(self) -> None:
         events = self._events
         now = self._clock()
-        self.late_ps = max(self.late_ps, now - events[0][0] if events else 0)
+        if events and now - events[0][0] > self.late_ps:
+            self.late_ps = now - events[0][0]
+
         while events and events[0][0] <= now:
             when, _, action = heapq.heappop(events)
             action(when)

@@ -262,6 +262,7 @@ class Port:
         self.socket.close()
         self.socket = sock
         self.index = index
+        self.address = hardware_address(sock)
 
     def close(self) -> None:
         """Close the socket and the files."""
