@@ -19,6 +19,7 @@ from fattree.shape.addressing import dotted, host_name, host_of_ip
 from fattree.shape.topology import FatTree
 from hostagent.transports.roce import ETHERNET, IPIP_PROTOCOL, Packet, is_intact, parse
 from ofan_p4.bounded import BoundedFile, TooLargeError
+from ofan_p4.softswitch.pause_frames import read_pause
 
 # Host names say pod, edge and index, whatever k is; the largest fat-tree therefore names the hosts
 # of all.
@@ -40,7 +41,7 @@ Examples:
 class Line:
     """One packet of a capture.
 
-    `what` is DATA, ACK or OTHER, `waypoint` where a tunnel leads, times in seconds.
+    `what` is DATA, ACK, PAUSE or OTHER, `waypoint` where a tunnel leads, times in seconds.
     """
 
     time: float
@@ -61,6 +62,11 @@ class Line:
 
 def decode(time: float, frame: bytes, summary: str = "") -> Line:
     """Return what a frame says; `summary` describes one that is not ours."""
+    told = read_pause(frame)
+    if told is not None:
+        words = ", ".join(f"priority {each} for {quanta} quanta" for each, quanta in told.items())
+        return Line(time, "PAUSE", source="", destination="", size=len(frame), summary=words)
+
     # Not every frame of a link is ours: probes are not, nor are the kernel's own.
     packet = parse(frame)
     if packet is None:
@@ -108,8 +114,8 @@ def _ranges(packet: Packet) -> str:
 
 def text(line: Line) -> str:
     """Return a line for people."""
-    if line.what == "OTHER":
-        return f"{line.time:12.6f}  OTHER  {line.summary}  {line.size} B"
+    if line.what in ("OTHER", "PAUSE"):
+        return f"{line.time:12.6f}  {line.what}  {line.summary}  {line.size} B"
 
     notes = [f"received {line.received}"] if line.received is not None else []
     notes += [f"sacked {line.sacked}"] if line.sacked else []

@@ -21,6 +21,7 @@ from emulation.mininet.switch_processes import switches
 from emulation.mininet.targets import SOFTSWITCH, Target
 from emulation.programs.switch_program import Compiler, SwitchProgram, built_in, size_of
 from fattree.experiment.model import Scenario
+from fattree.experiment.pauses import is_paused
 from hostagent.isolation import clean
 from ofan_p4.softswitch.daemon.bursts import burst_key, compiled_bursts
 from ofan_p4.softswitch.errors import PipelineError
@@ -55,7 +56,7 @@ def mininet_fabric(scenario: Scenario, setup: Setup = Setup()) -> Iterator[Minin
     refuse_unsupported(scenario)
     refuse_if_unable()
     refuse_too_many_probes(scenario)
-    _refuse_detection(scenario, target)
+    refuse_what_target_lacks(scenario, target)
 
     program = setup.program or built_in(
         scenario.scheme.program,
@@ -109,7 +110,11 @@ def _keep_machine_code(program: SwitchProgram) -> tuple[str, ...]:
     return machine.identity(program.bmv2_json), burst_key()
 
 
-def _refuse_detection(scenario: Scenario, target: Target) -> None:
+def refuse_what_target_lacks(scenario: Scenario, target: Target) -> None:
+    """Raise UnsupportedError where a scenario needs more than its kind of switches can."""
+    if is_paused(scenario) and target.refused_pauses:
+        raise UnsupportedError(f'fabric.flow_control = "pfc": {target.refused_pauses}')
+
     detection = scenario.controller.detection
     if reason := target.refused_detections.get(detection):
         raise UnsupportedError(f"controller.detection = {detection}: {reason}")

@@ -10,6 +10,8 @@ class PortCounters:
     `missed` were not taken from the kernel in time; the switch `failed` to send others, and the
     kernel `refused` some, for links that are down or lose them, which it counts from the network's
     beginning. What the longest queue was, some switches do not tell.
+
+    Control frames are in none of these: only the kernel counts them among all others.
     """
 
     packets: int = 0
@@ -21,6 +23,10 @@ class PortCounters:
     received: int = 0
     max_queue_bytes: int | None = None
     queue_bytes: int = 0
+    pauses: int = 0
+    paused_ps: int = 0
+    control_sent: int = 0
+    control_received: int = 0
 
     @property
     def arrived(self) -> int:

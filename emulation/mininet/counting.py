@@ -141,12 +141,15 @@ def _port_results(
             packets=present.packets - before.packets,
             bytes=present.bytes - before.bytes,
             max_queue_bytes=present.max_queue_bytes,
-            # Nobody samples queues in real time, and nobody counts marks; no switch trims.
+            # Nobody samples queues in real time, and nobody counts marks; no switch trims, or sees
+            # at which one before a packet was held.
             mean_queue_bytes=None,
             **dict.fromkeys(PORT_COUNTERS, 0)
             | {
                 "dropped": present.drops - before.drops,
                 "lost_to_failure": present.lost - before.lost,
+                "pauses": present.pauses - before.pauses,
+                "paused_ps": present.paused_ps - before.paused_ps,
             },
         )
 

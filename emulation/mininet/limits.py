@@ -4,10 +4,12 @@ from controller.liveness import follows_ps
 from emulation.errors import UnsupportedError
 from emulation.mininet.kernel import MTU
 from fattree.experiment.model import Failures, Scenario
+from fattree.experiment.pauses import is_paused, refuse_unable_pauses, room
 from fattree.policies import Chooser
 from fattree.routes.failures import Timeline
 from fattree.routes.standstill import Patience, patience
-from fattree.units import PS_PER_SECOND
+from fattree.shape.topology import Level
+from fattree.units import PS_PER_MS, PS_PER_SECOND
 from hostagent.own_packet import FCS
 from hostagent.rules import refuse_unable_hosts
 from hostagent.transports.roce import BTH, ETHERNET, ICRC, IPV4, UDP
@@ -21,6 +23,9 @@ LEAST_RATE_GBPS = 0.001
 SWITCHES_ON_A_PATH = 5
 # Real processes may be kept from working for a while: a run without progress gets so much longer.
 HELD_UP_PS = 10 * PS_PER_SECOND
+# The packet that makes a pause necessary is read late, the pause is sent late and read late. On a
+# busy machine processes wait for a processor so long, all together (docs/lossless.md).
+PAUSED_LATE_PS = 500 * PS_PER_MS
 
 
 def refuse_unsupported(scenario: Scenario) -> None:
@@ -41,11 +46,7 @@ def refuse_unsupported(scenario: Scenario) -> None:
             " cannot cut it (--network virtual or sim)"
         )
 
-    if scenario.fabric.flow_control != "none":
-        raise UnsupportedError(
-            'fabric.flow_control = "pfc": links of Mininet carry no pauses (--network virtual)'
-        )
-
+    refuse_unable_pauses(scenario)
     _refuse_failures(scenario.failures)
     if scenario.load_balancer.queue_staleness_ns:
         raise UnsupportedError(
@@ -68,6 +69,9 @@ def refuse_unsupported(scenario: Scenario) -> None:
             " to software switches, which carry some 10,000 a core:"
             f" try {_remedy(scenario, offered)}"
         )
+
+    for level in Level if is_paused(scenario) else ():
+        room(scenario, level, PAUSED_LATE_PS)
 
 
 def _refuse_failures(failures: Failures) -> None:

@@ -141,6 +141,7 @@ class Run:
             end_ps=end_ps,
             hops=sum(port.packets for port in found.ports),
             cpu_seconds=self._fabric.cpu_seconds() - self._cpu_seconds,
+            host_paused_ps=report.counts.paused_ps,
         )
 
     def _counted(self) -> tuple[Report, Counted, Accounts]:

@@ -188,8 +188,10 @@ class Switches:
                 port: replace(count, refused=kernel[port].refused)
                 for port, count in own.ports.items()
             },
-            arrived=sum(count.received for count in kernel.values()),
-            left=sum(count.sent for count in kernel.values()),
+            arrived=sum(
+                count.received - own.ports[port].control_received for port, count in kernel.items()
+            ),
+            left=sum(count.sent - own.ports[port].control_sent for port, count in kernel.items()),
             life=self._lives.get(name, 0),
             is_silent=not has_told,
         )

@@ -5,7 +5,6 @@ all that has not left the switch takes its part, wherever it waits. One priority
 ACKs too; pauses themselves go ahead of them (`ofan_p4.softswitch.pausable`).
 """
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -15,49 +14,14 @@ from emulation.virtual.nodes import Node
 from emulation.virtual.ports import Port
 from emulation.virtual.wires import Wires
 from fattree.experiment.model import Scenario
-from fattree.experiment.pauses import PAUSE_BYTES, Room, room
+from fattree.experiment.pauses import PAUSE_BYTES, room
 from fattree.routes.cycles import cycle
 from fattree.shape.addressing import switch_name
-from ofan_p4.softswitch.pausable import NEVER, Held, PausableQueue
+from ofan_p4.softswitch.pausable import NEVER, Buffer, Held, PausableQueue
 from ofan_p4.softswitch.switch import Pending
 
 # A port of a switch: an outgoing link, or the incoming one beside it.
 Place = tuple[int, int]
-
-
-class Buffer:
-    """What has come in by one link and has not left the switch, in bytes.
-
-    `waiting` counts its packets by the port at which they wait.
-    """
-
-    __slots__ = ("held", "is_pausing", "room", "waiting")
-
-    def __init__(self, room: Room) -> None:
-        self.room = room
-        self.held = 0
-        self.is_pausing = False
-        self.waiting: Counter[int] = Counter()
-
-    def has_room(self, size: int) -> bool:
-        """Return whether a packet fits."""
-        return self.held + size <= self.room.most
-
-    def take(self, size: int, port: int) -> bool:
-        """Take a packet in; return whether the link is to be paused now."""
-        self.held += size
-        self.waiting[port] += 1
-        is_now = not self.is_pausing and self.held > self.room.pause_above
-        self.is_pausing |= is_now
-        return is_now
-
-    def give_back(self, size: int, port: int) -> bool:
-        """Let a packet go; return whether the link may go on now."""
-        self.held -= size
-        self.waiting[port] -= 1
-        is_now = self.is_pausing and self.held <= self.room.resume_at
-        self.is_pausing &= not is_now
-        return is_now
 
 
 class LosslessNetwork(Network):
@@ -68,7 +32,7 @@ class LosslessNetwork(Network):
     ) -> None:
         super().__init__(scenario, switches, clock, wires)
         self._buffers = [
-            {number: Buffer(room(scenario, port.level)) for number, port in ports.items()}
+            {number: Buffer(*room(scenario, port.level)) for number, port in ports.items()}
             for ports in self.ports
         ]
         self._handlers = (*self._handlers, self._heed)

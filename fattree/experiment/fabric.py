@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from fattree.errors import ExperimentError
-from fattree.experiment.base import MOST_BYTES, Section, only_on, wrong
+from fattree.experiment.base import MOST_BYTES, Section, wrong
 from fattree.files.text_file import read_text
 from fattree.files.topo_file import fabric_of
 from fattree.shape.topology import MOST_HOSTS, FatTree, refuse_unaddressable
@@ -80,13 +80,11 @@ class Fabric(Section):
     """What ECN thresholds and queue bins are fractions of; by default the buffer, or 800 KB where
     that has no limit.
     """
-    flow_control: Annotated[Literal["none", "pfc"], only_on("virtual", "sim")] = "none"
+    flow_control: Literal["none", "pfc"] = "none"
     """`pfc`: switches pause the links by which too much comes in (IEEE 802.1Qbb), so that nothing
     is dropped; `queue_bytes` then is the buffer of what has come in by a port (`docs/lossless.md`).
     """
-    headroom_bytes: Annotated[int | None, Field(ge=0, le=MOST_BYTES), only_on("virtual", "sim")] = (
-        None
-    )
+    headroom_bytes: Annotated[int | None, Field(ge=0, le=MOST_BYTES)] = None
     """With `pfc`: how much of the buffer is kept for what comes in after a link was told to pause;
     by default as much as may come at most.
     """

@@ -30,11 +30,14 @@ def is_paused(scenario: Scenario) -> bool:
     return scenario.fabric.flow_control == "pfc"
 
 
-def room(scenario: Scenario, level: Level) -> Room:
-    """Return the room for a link of a level; raises ExperimentError where it is too little."""
+def room(scenario: Scenario, level: Level, late_ps: int = 0) -> Room:
+    """Return the room for a link of a level; raises ExperimentError where it is too little.
+
+    `late_ps` is how late pauses may be heeded.
+    """
     most = scenario.fabric.queue_bytes
     told = scenario.fabric.headroom_bytes
-    headroom = headroom_bytes(scenario, level) if told is None else told
+    headroom = headroom_bytes(scenario, level, late_ps) if told is None else told
     above = most - headroom
     resume_at = above - RESUME_PACKETS * scenario.data_bytes
     if resume_at < 0:
@@ -46,18 +49,20 @@ def room(scenario: Scenario, level: Level) -> Room:
     return Room(most, above, resume_at)
 
 
-def headroom_bytes(scenario: Scenario, level: Level) -> int:
+def headroom_bytes(scenario: Scenario, level: Level, late_ps: int = 0) -> int:
     """Return how many bytes may come in beyond the threshold, at the very most.
 
     The packet that crosses it and the one that begins just before the pause is there, both whole;
     and what a link carries while the pause waits for a packet on the way back and for an earlier
-    control frame, is sent, travels, and while what was sent before it arrives travels, too.
+    control frame, is sent, travels, and while what was sent before it arrives travels, too. Real
+    processes do all this late, by `late_ps` together.
     """
     gap = scenario.packets.gap_bytes
     time_ps = (
         scenario.tx_ps(scenario.data_bytes + gap, level)
         + 2 * scenario.tx_ps(PAUSE_BYTES + gap, level)
         + 2 * scenario.latencies_ps[level]
+        + late_ps
     )
     carried = -(-time_ps * scenario.link_bps(level) // (8 * PS_PER_SECOND))
     return carried + 2 * scenario.data_bytes

@@ -16,6 +16,7 @@ from fattree.experiment.model import Scenario
 from fattree.routes.slow_links import FULL
 from hostagent.agents.process import inside
 from hostagent.endpoint import Endpoint, MisdeliveryError, StalePacketError
+from hostagent.pause_frames import is_control, quanta_of
 from hostagent.transports.state import NEVER
 
 # Of <linux/if_ether.h>, <linux/if_packet.h> and <asm-generic/socket.h>.
@@ -32,6 +33,9 @@ BUFFER_BYTES = 4 << 20
 # Jumbo frames of 9,000 bytes, and headers.
 FRAME_BYTES = 9_200
 
+# The time of 512 bits (IEEE 802.3, annex 31D).
+QUANTUM_BYTES = 64
+
 # A flood at one host must not keep the agent from the deadlines of the others.
 BATCH = 64
 
@@ -41,7 +45,8 @@ class Counts:
     """What has passed a host's link.
 
     `refused` were not accepted by the kernel, `missed` not taken from it in time; `stale` are of
-    earlier runs, `foreign` nobody's here.
+    earlier runs, `foreign` nobody's here. Control frames are in none of these, but in `control`;
+    `paused_ps` is how long they have kept the host from sending.
     """
 
     data_sent: int = 0
@@ -51,15 +56,21 @@ class Counts:
     missed: int = 0
     stale: int = 0
     foreign: int = 0
+    control: int = 0
+    paused_ps: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class LinkTimes:
-    """The scenario's figures of a host's link, in picoseconds, for the two classes (data, ACK)."""
+    """The scenario's figures of a host's link, in picoseconds, for the two classes (data, ACK).
+
+    Pauses are counted in quanta.
+    """
 
     latency_ps: int
     on_wire_ps: tuple[int, int]
     slot_ps: tuple[int, int]
+    quantum_ps: int
 
 
 def link_times(scenario: Scenario, share: float = FULL) -> LinkTimes:
@@ -71,7 +82,8 @@ def link_times(scenario: Scenario, share: float = FULL) -> LinkTimes:
         for size in sizes
     )
     on_wire, slot = zip(data, ack, strict=True)
-    return LinkTimes(scenario.latency_ps, on_wire, slot)
+    quantum_ps = scenario.tx_ps(QUANTUM_BYTES, share=share)
+    return LinkTimes(scenario.latency_ps, on_wire, slot, quantum_ps)
 
 
 class Nic:
@@ -84,6 +96,8 @@ class Nic:
         "_free_ps",
         "_is_halted",
         "_now_ps",
+        "_paused_until_ps",
+        "_settled_ps",
         "_wire",
         "clock",
         "counts",
@@ -103,15 +117,12 @@ class Nic:
         self._wire: deque[tuple[int, bytes]] = deque()
         self._free_ps = 0
         self._now_ps = 0
+        self._paused_until_ps = self._settled_ps = 0
         self._is_halted = False
 
     def due_ps(self) -> int:
         """Return when `act` has something to do, NEVER if nothing until a packet arrives."""
-        if self._is_halted:
-            due = NEVER
-        else:
-            due = min(self.endpoint.timer_ps(), max(self._free_ps, self.endpoint.wake_ps()))
-
+        due = NEVER if self._is_halted else min(self.endpoint.timer_ps(), self._sendable_ps())
         return min(due, self._wire[0][0]) if self._wire else due
 
     def act(self) -> None:
@@ -124,14 +135,15 @@ class Nic:
             self._now_ps = max(self._now_ps, ended_ps)
             self.endpoint.elapse(self._now_ps)
 
-        while (
-            not self._is_halted
-            and (due := max(self._free_ps, self.endpoint.wake_ps(), self._now_ps)) <= now
-        ):
+        while not self._is_halted and (due := max(self._sendable_ps(), self._now_ps)) <= now:
             self._start(due if now - due <= self.times.slot_ps[0] else now)
 
         while self._wire and self._wire[0][0] <= now:
             self._hand_over(self._wire.popleft()[1])
+
+    def _sendable_ps(self) -> int:
+        """Return from when on the next packet may start."""
+        return max(self._free_ps, self._paused_until_ps, self.endpoint.wake_ps())
 
     def halt(self) -> None:
         """Start no packet any more; those that are on the wire arrive."""
@@ -173,6 +185,10 @@ class Nic:
                 return False
 
             self._now_ps = max(self._now_ps, self.clock())
+            if is_control(frame):
+                self._heed(frame)
+                continue
+
             try:
                 self.endpoint.receive(self._now_ps, frame)
                 self.counts.received += 1
@@ -183,8 +199,23 @@ class Nic:
 
         return True
 
+    def _heed(self, frame: bytes) -> None:
+        """Start nothing for as long as a pause says; what is on the wire arrives."""
+        self.counts.control += 1
+        quanta = quanta_of(frame)
+        if quanta is not None:
+            self._settle()
+            self._paused_until_ps = self._settled_ps + quanta * self.times.quantum_ps
+
+    def _settle(self) -> None:
+        """Count for how long the host has been paused up to now."""
+        now = self.clock()
+        self.counts.paused_ps += max(0, min(now, self._paused_until_ps) - self._settled_ps)
+        self._settled_ps = now
+
     def final_counts(self) -> Counts:
-        """Return the counts with what the kernel has dropped since the last call."""
+        """Return the counts up to now, with what the kernel has dropped since the last call."""
+        self._settle()
         # Reading resets the kernel's two counters, packets and drops (packet(7)).
         dropped = struct.unpack("II", self.socket.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8))[1]
         self.counts.missed += dropped

@@ -5,7 +5,10 @@ from typing import Any
 import pytest
 
 from emulation.errors import EmulationError, UnsupportedError
+from emulation.mininet.building import refuse_what_target_lacks
+from emulation.mininet.limits import PAUSED_LATE_PS
 from emulation.mininet.limits import refuse_unsupported as refuse_on_mininet
+from emulation.mininet.targets import BMV2
 from emulation.virtual.engine import fabric as fabric_of
 from emulation.virtual.fabric import VirtualFabric
 from emulation.virtual.lossless import LosslessNetwork
@@ -293,5 +296,15 @@ def test_networks_that_cannot_pause_say_so() -> None:
         build_for_program(chosen)
     with pytest.raises(UnsupportedError, match="machine code foresees"):
         fabric_of(chosen, engine="native")
-    with pytest.raises(UnsupportedError, match="links of Mininet carry no pauses"):
-        refuse_on_mininet(chosen)
+    with pytest.raises(UnsupportedError, match="BMv2 neither sends nor heeds pauses"):
+        refuse_what_target_lacks(chosen, BMV2)
+
+
+def test_on_mininet_headroom_counts_how_late_processes_are() -> None:
+    # At 1 Mbit/s and 10 ms: there and back and half a second are 65,000 bytes.
+    slow: dict[str, Any] = {"rate_gbps": 0.001, "latency_ns": 10e6}
+    need = 65_000 + 4_178 + 168 + 8_316
+    assert headroom_bytes(scenario(((0, 2),), **slow), Level.HOST, PAUSED_LATE_PS) == need
+    refuse_on_mininet(scenario(((0, 2),), queue_bytes=need + 8_316, **slow))
+    with pytest.raises(ExperimentError, match=f"no room for a headroom of {need} bytes"):
+        refuse_on_mininet(scenario(((0, 2),), queue_bytes=need + 8_315, **slow))

@@ -123,4 +123,5 @@ BMV2 = Target(
     refused_registers=(
         "BMv2 refuses to read registers over P4Runtime; --switch softswitch answers"
     ),
+    refused_pauses="BMv2 neither sends nor heeds pauses: take --switch softswitch",
 )

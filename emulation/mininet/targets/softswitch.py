@@ -13,6 +13,7 @@ from emulation.errors import EmulationError
 from emulation.mininet.children import SOFTSWITCH_PROGRAM
 from emulation.mininet.counters import PortCounters, SwitchCounters
 from emulation.mininet.kernel import InterfaceCounts, ip_batch
+from emulation.mininet.limits import PAUSED_LATE_PS
 from emulation.mininet.targets.target import (
     Target,
     common_options,
@@ -24,6 +25,7 @@ from emulation.mininet.targets.target import (
 from emulation.programs.switch_program import Priorities
 from fattree.draws import Stream, component, mix
 from fattree.experiment.model import Scenario
+from fattree.experiment.pauses import is_paused, room
 from fattree.shape.addressing import switch_name
 from fattree.shape.topology import LinkEnd
 
@@ -36,10 +38,8 @@ USER = "nobody"
 
 def command(scenario: Scenario, switch: int, folder: Path) -> list[str]:
     """Return the command line: the scenario's rate, queue, gap and latency."""
-    fabric = scenario.fabric
     name = switch_name(scenario.tree, switch)
     options = {
-        "--queue-bytes": fabric.queue_bytes or UNLIMITED_BYTES,
         "--gap-bytes": scenario.packets.gap_bytes,
         "--stats-socket": stats_socket(folder, name),
         "--rates-socket": rates_socket(folder, name),
@@ -60,11 +60,17 @@ def command(scenario: Scenario, switch: int, folder: Path) -> list[str]:
 
 
 def _of_ports(scenario: Scenario, switch: int) -> Iterator[str]:
-    """Yield the options of single ports: rates and latencies are those of their level."""
+    """Yield the options of single ports: rates, latencies and buffers are those of their level."""
+    if not is_paused(scenario):
+        yield from ("--queue-bytes", str(scenario.fabric.queue_bytes or UNLIMITED_BYTES))
+
     for port in scenario.tree.ports(switch):
         level = scenario.tree.level_of(switch, port)
         yield from ("--rate-bps", f"{port}={scenario.rates_bps[level]}")
         yield from ("--delay-us", f"{port}={latency_us(scenario, level)}")
+        if is_paused(scenario):
+            thresholds = room(scenario, level, PAUSED_LATE_PS)
+            yield from ("--pfc", f"{port}={':'.join(map(str, thresholds))}")
 
 
 def priorities(scenario: Scenario) -> Priorities:
@@ -133,6 +139,10 @@ def _read_port(row: dict[str, Any]) -> PortCounters:
         received=row["rx_packets"],
         max_queue_bytes=row.get("max_queue_bytes"),
         queue_bytes=row.get("queue_bytes", 0),
+        pauses=row.get("pauses", 0),
+        paused_ps=row.get("paused_ps", 0),
+        control_sent=row.get("control_sent", 0),
+        control_received=row.get("control_received", 0),
     )
 
 

@@ -29,7 +29,8 @@ class Target:
     `set_interfaces` lets the links of some latency behind interfaces carry frames, or none:
     NetworkError. Where it `swallows` them, the kernel's queueing disciplines count what is lost.
     `priorities` are the queues that programs put packets in, and say how many there are.
-    `refused_detections` and `refused_registers` say why something cannot be had, and what can.
+    `refused_detections`, `refused_registers` and `refused_pauses` say why something cannot be had,
+    and what can.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Target:
     priorities: Callable[[Scenario], Priorities]
     refused_detections: Mapping[Detection, str] = field(default_factory=dict)
     refused_registers: str = ""
+    refused_pauses: str = ""
     swallows: bool = False
 
 

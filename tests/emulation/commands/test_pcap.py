@@ -2,6 +2,8 @@ import struct
 
 import pytest
 from click.testing import CliRunner
+from scapy.contrib.mac_control import MACControlClassBasedFlowControl
+from scapy.layers.l2 import Ether
 
 from emulation.commands.pcap import decode, pcap, text
 from emulation.errors import UnsupportedError
@@ -37,6 +39,13 @@ def test_a_flipped_bit_is_shown():
     frame = bytearray(DataFrames(HERE_TO_THERE, 7, 1024).frame(1, 2))
     frame[200] ^= 1
     assert text(decode(0, bytes(frame))).endswith("ICRC WRONG")
+
+
+def test_a_pause_shows_its_priorities_and_quanta():
+    pause = MACControlClassBasedFlowControl(c0_enabled=1, c0_pause_time=9, c3_enabled=1)
+    line = decode(1, bytes(Ether(dst="01:80:c2:00:00:01") / pause))
+    words = "priority 0 for 9 quanta, priority 3 for 0 quanta"
+    assert text(line) == f"    1.000000  PAUSE  {words}  60 B"
 
 
 def test_a_foreign_frame_is_summarised():

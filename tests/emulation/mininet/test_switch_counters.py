@@ -14,11 +14,11 @@ import pytest
 from emulation.mininet import switch_processes
 from emulation.mininet.children import Children
 from emulation.mininet.counters import PortCounters, SwitchCounters
-from emulation.mininet.kernel import InterfaceCounts
+from emulation.mininet.kernel import InterfaceBooks, InterfaceCounts
 from emulation.mininet.switch_processes import Switches
 from emulation.mininet.targets import SOFTSWITCH
 from fattree.experiment.model import Fabric, Scenario
-from fattree.shape.addressing import switch_name
+from fattree.shape.addressing import interface_name, switch_name
 
 SCENARIO = Scenario(fabric=Fabric(k=2))
 SLOW = switch_name(SCENARIO.tree, 0)
@@ -74,3 +74,24 @@ def test_whoever_answers_a_moment_too_late_is_silent(
     assert (slow.is_silent, slow.unrouted) == (False, 3)
     switches.close()
     channel.close()
+
+
+def test_control_frames_are_no_packets_that_come_in_or_leave(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = SCENARIO.tree
+    kernel = {
+        interface_name(tree, switch, port): InterfaceCounts(sent=10, received=20)
+        for switch in range(tree.switches)
+        for port in tree.ports(switch)
+    }
+    monkeypatch.setattr(InterfaceBooks, "read", lambda *_: kernel)
+
+    def counters(_path: Path, ports: Mapping[int, InterfaceCounts]) -> SwitchCounters:
+        told = PortCounters(control_sent=2, control_received=3)
+        return SwitchCounters(dict.fromkeys(ports, told), unrouted=0)
+
+    with socket.socket() as channel:
+        target = replace(SOFTSWITCH, counters=counters)
+        for each in Switches(SCENARIO, target, tmp_path, Children(channel)).counters():
+            assert (each.arrived, each.left) == (17 * len(each.ports), 8 * len(each.ports))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ofan_p4.softswitch.daemon.gates import Thresholds
 from ofan_p4.softswitch.daemon.options import Setting, UsageError, parse
 from ofan_p4.softswitch.process import main
 
@@ -65,6 +66,14 @@ def test_settings_hold_for_all_ports_or_for_one() -> None:
     assert options.delay_us == Setting(10)
 
 
+def test_thresholds_of_pauses_hold_for_all_ports_or_for_one() -> None:
+    line = "p.json -i 1@a -i 3@b --rate-bps 9 --pfc 90:50:40 --pfc 3=9:5:4"
+    options = parse(line.split())
+
+    assert options.pfc.of(1) == Thresholds(most=90, pause_above=50, resume_at=40)
+    assert options.pfc.of(3) == Thresholds(most=9, pause_above=5, resume_at=4)
+
+
 @pytest.mark.parametrize(
     ("line", "found"),
     [
@@ -84,6 +93,13 @@ def test_settings_hold_for_all_ports_or_for_one() -> None:
         ("p.json --no-such-option", "no-such-option"),
         ("p.json --log-level loud", "loud"),
         ("p.json --in-place-of another_switch", "another_switch"),
+        ("p.json --pfc 9:5", "MOST:PAUSE:RESUME"),
+        ("p.json --pfc 9:5:6", "none more than the one before, found '9:5:6'"),
+        ("p.json --pfc 1=9:x:1", "a number"),
+        ("p.json -i 1@a -i 2@b --rate-bps 9 --pfc 1=9:5:1", "port 2 has none"),
+        ("p.json -i 1@a --rate-bps 2=9 --pfc 9:5:1", "port 1 needs --rate-bps"),
+        ("p.json -i 1@a --rate-bps 9 --pfc 9:5:1 --queue-bytes 9", "queues have no depth"),
+        ("p.json -i 1@a --rate-bps 9 --pfc 9:5:1 --priority-queues 9", "8 priorities"),
     ],
 )
 def test_what_is_wrong_is_one_line_and_status_2(

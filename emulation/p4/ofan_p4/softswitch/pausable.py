@@ -7,6 +7,7 @@ the port is paused or not.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -21,6 +22,44 @@ class Held(Passage):
     """A packet's way through a port, and whether a pause has ever held it there."""
 
     is_held: bool = False
+
+
+class Buffer:
+    """What has come in by one link and has not left the switch, in bytes.
+
+    It holds `most`, pauses the link when it has more than `pause_above`, and lets it go on when it
+    has `resume_at` or less. `waiting` counts its packets by the port at which they wait.
+    """
+
+    __slots__ = ("_pause_above", "_resume_at", "held", "is_pausing", "most", "waiting")
+
+    def __init__(self, most: int, pause_above: int, resume_at: int) -> None:
+        self.most = most
+        self._pause_above = pause_above
+        self._resume_at = resume_at
+        self.held = 0
+        self.is_pausing = False
+        self.waiting: Counter[int] = Counter()
+
+    def has_room(self, size: int) -> bool:
+        """Return whether a packet fits."""
+        return self.held + size <= self.most
+
+    def take(self, size: int, port: int) -> bool:
+        """Take a packet in; return whether the link is to be paused now."""
+        self.held += size
+        self.waiting[port] += 1
+        is_now = not self.is_pausing and self.held > self._pause_above
+        self.is_pausing |= is_now
+        return is_now
+
+    def give_back(self, size: int, port: int) -> bool:
+        """Let a packet go; return whether the link may go on now."""
+        self.held -= size
+        self.waiting[port] -= 1
+        is_now = self.is_pausing and self.held <= self._resume_at
+        self.is_pausing &= not is_now
+        return is_now
 
 
 class PausableQueue(OutputQueue):

@@ -84,7 +84,9 @@ def run(options: Options) -> int:
         dataplane = Dataplane(switch, ports, clock, link_events=open_link_events(), log=log)
         stack.callback(dataplane.close)
         if options.stats_socket is not None:
-            stats = OwnSocket(options.stats_socket, lambda _peer: snapshot(switch, ports))
+            stats = OwnSocket(
+                options.stats_socket, lambda _peer: snapshot(switch, ports, dataplane.late_ps)
+            )
             stack.callback(stats.close)
             dataplane.others[stats.socket] = stats.answer
 

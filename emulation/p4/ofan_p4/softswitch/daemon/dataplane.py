@@ -16,6 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import count
 from typing import Any, TypeVar
 
@@ -24,6 +25,7 @@ from ofan_p4.softswitch.daemon.clock import PS_PER_NS, Clock
 from ofan_p4.softswitch.daemon.links import Links
 from ofan_p4.softswitch.daemon.log import Log
 from ofan_p4.softswitch.daemon.options import DEFAULT_DEPTH
+from ofan_p4.softswitch.daemon.pausing import RETRY_PS, Action, Pauses
 from ofan_p4.softswitch.daemon.ports import Port
 from ofan_p4.softswitch.daemon.sockets import drain
 from ofan_p4.softswitch.native import burst_code, turn_code
@@ -37,11 +39,7 @@ BATCH = 64
 SLICE_NS = 500_000
 Work = Iterator[None]
 T = TypeVar("T")
-LEAVE = 0
-TRANSMIT = 1
-RETRY = 2
-# How soon an interface that takes no more is tried again, and how many copies wait for it.
-RETRY_PS = 200 * PS_PER_US
+# How many copies wait for an interface that takes no more.
 MAX_WAITING = DEFAULT_DEPTH
 # Said once a port.
 CUTTING = (
@@ -74,11 +72,21 @@ class Dataplane:
         wants_rings = switch.engine != "python" and not log.wants("debug")
         self._bursts = Bursts(ports.values(), wants_rings)
         self._by_socket = {port.socket: port for port in ports.values()}
-        self._links = Links(switch, ports, self._by_socket, bursts=self._bursts, events=link_events)
+        self._pauses = Pauses(ports, clock=clock, at=self._at, depart=self._depart)
+        self._links = Links(
+            switch,
+            ports,
+            self._by_socket,
+            bursts=self._bursts,
+            events=link_events,
+            on_change=self._pauses.link_changed,
+        )
         self.others: dict[socket.socket, Callable[[], None]] = {link_events: self._links.changed}
-        self._events: list[tuple[int, int, int, Port | None, Pending | bytes | None]] = []
+        self._events: list[tuple[int, int, Action]] = []
         # Events of the same time stay in order, and are never compared any further.
         self._order = count()
+        # How late the loop was at most at what was due.
+        self.late_ps = 0
         # Table work is done in its order, one after the other; what is short goes in between.
         self._work: deque[Work] = deque()
         self._short: deque[Work] = deque()
@@ -288,11 +296,17 @@ class Dataplane:
                 self._log.write("warn", f"port {port.number} ({port.name}): {CUTTING}")
 
             for frame in frames:
-                port.received(frame)
                 if self._events:
                     self._run_due()
 
+                if port.gates and self._pauses.takes(port, frame):
+                    continue
+
+                port.received(frame)
                 self.enqueue(self._guarded(self.switch.ingress, port.number, frame))
+
+    def _at(self, when_ps: int, action: Action) -> None:
+        heapq.heappush(self._events, (when_ps, next(self._order), action))
 
     def _guarded(self, process: Callable[..., list[T]], *arguments: Any) -> list[T]:
         """Run the pipeline; a program that makes our code fail costs its packet, not the switch."""
@@ -313,6 +327,10 @@ class Dataplane:
             port.counts.priority_drops += 1
             return
 
+        if port.gates:
+            self._pauses.offer(port, pending)
+            return
+
         now = self._clock()
         queue = port.queues[pending.priority]
         # enq_qdepth is what the packet finds, without itself.
@@ -322,9 +340,7 @@ class Dataplane:
         if passage is not None:
             pending.enq_qdepth = depth
             pending.enq_timestamp = now // PS_PER_US
-            heapq.heappush(
-                self._events, (passage.departure_ps, next(self._order), LEAVE, port, pending)
-            )
+            self._at(passage.departure_ps, partial(self._depart, port, pending))
 
     def _wait_at(self, port: Port, pending: Pending) -> None:
         """Queue a copy for an interface that takes no more frames, as a queue with a rate would."""
@@ -344,10 +360,9 @@ class Dataplane:
 
         port.is_retrying = True
         self._bursts.hold(port, held=True)
-        when = self._clock() + RETRY_PS
-        heapq.heappush(self._events, (when, next(self._order), RETRY, port, None))
+        self._at(self._clock() + RETRY_PS, partial(self._retry, port))
 
-    def _retry(self, port: Port) -> None:
+    def _retry(self, port: Port, _when_ps: int) -> None:
         """Send what waits for an interface, as far as it takes it now."""
         port.is_retrying = False
         is_free = port.push()
@@ -369,27 +384,22 @@ class Dataplane:
     def _run_due(self) -> None:
         events = self._events
         now = self._clock()
+        if events and now - events[0][0] > self.late_ps:
+            self.late_ps = now - events[0][0]
+
         while events and events[0][0] <= now:
-            when, _, kind, port, item = heapq.heappop(events)
-            if kind == TRANSMIT and port is not None and isinstance(item, bytes):
-                port.transmit(item)
-            elif kind == RETRY and port is not None:
-                self._retry(port)
-            elif port is not None and isinstance(item, Pending):
-                # The state of the queue when the packet left, even if the loop comes to it later.
-                depth = port.queues[item.priority].depth_packets(when)
-                self._leave(
-                    port,
-                    pending=item,
-                    depth=depth,
-                    # Both ends in whole microseconds, as v1model has them.
-                    waited_us=when // PS_PER_US - item.enq_timestamp,
-                    when=when,
-                )
+            when, _, action = heapq.heappop(events)
+            action(when)
 
         tick = self.next_tick_ps()
         if tick is not None and tick <= now:
             self.tick()
+
+    def _depart(self, port: Port, pending: Pending, when: int) -> None:
+        """Let a copy leave its queue at a time, even if the loop comes to it later."""
+        depth = port.queues[pending.priority].depth_packets(when)
+        # Both ends in whole microseconds, as v1model has them.
+        self._leave(port, pending, depth, when // PS_PER_US - pending.enq_timestamp, when)
 
     def _leave(
         self,
@@ -413,9 +423,7 @@ class Dataplane:
                 # From the departure, not from now: lateness of the loop does not add to the link's
                 # delay.
                 arrival = (self._clock() if when is None else when) + port.delay_ps
-                heapq.heappush(
-                    self._events, (arrival, next(self._order), TRANSMIT, port, sent.frame)
-                )
+                self._at(arrival, partial(_transmit, port, sent.frame))
             else:
                 port.transmit(sent.frame)
                 if port.stuck:
@@ -435,3 +443,7 @@ class Dataplane:
                 work.popleft()
 
         self.enqueue(self.switch.take_requeued())
+
+
+def _transmit(port: Port, frame: bytes, _when_ps: int) -> None:
+    port.transmit(frame)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from ofan_p4.softswitch.daemon.bursts import Bursts
@@ -21,7 +21,8 @@ from ofan_p4.softswitch.switch import Switch
 class Links:
     """Follows the interfaces of a switch's ports; `events` is where the kernel tells of changes.
 
-    `by_socket` is kept right: whose sockets can be read.
+    `by_socket` is kept right: whose sockets can be read. `on_change` is told of ports that have
+    gone up or down.
     """
 
     def __init__(
@@ -32,12 +33,14 @@ class Links:
         *,
         bursts: Bursts,
         events: socket.socket,
+        on_change: Callable[[Port], None],
     ) -> None:
         self.events = events
         self._switch = switch
         self._ports = ports
         self._by_socket = by_socket
         self._bursts = bursts
+        self._on_change = on_change
 
     def changed(self) -> None:
         """Look at all interfaces again; also to be called when a socket has failed."""
@@ -54,6 +57,7 @@ class Links:
             if up != port.is_up:
                 port.is_up = up
                 self._switch.set_port_status(port.number, up)
+                self._on_change(port)
 
     def _follow(self, port: Port, index: int) -> None:
         """Take another interface of a port's name for it; the old one has been deleted."""

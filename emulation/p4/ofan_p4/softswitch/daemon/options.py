@@ -11,11 +11,15 @@ import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
-from typing import NoReturn, TypeVar, get_args
+from typing import Generic, NoReturn, TypeVar, get_args
 
+from ofan_p4.softswitch.daemon.gates import Thresholds
+from ofan_p4.softswitch.pause_frames import PRIORITIES
 from ofan_p4.softswitch.pipeline import Engine
 
 T = TypeVar("T")
+# What is said of a port: a number, or thresholds.
+V = TypeVar("V")
 
 # BMv2's options for tools that this switch does not have: they change no packet.
 IGNORED_WITH_VALUE = (
@@ -55,14 +59,14 @@ class UsageError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
-    """A number for all ports, with exceptions for some."""
+class Setting(Generic[V]):
+    """A value for all ports, with exceptions for some."""
 
-    everywhere: int | None = None
-    by_port: tuple[tuple[int, int], ...] = ()
+    everywhere: V | None = None
+    by_port: tuple[tuple[int, V], ...] = ()
 
-    def of(self, port: int) -> int | None:
-        """Return the number that holds for a port."""
+    def of(self, port: int) -> V | None:
+        """Return the value that holds for a port."""
         return dict(self.by_port).get(port, self.everywhere)
 
 
@@ -95,12 +99,13 @@ class Options:
     seed: int | None
     in_place_of: str | None = None
     thrift_port: int | None = None
-    rate_bps: Setting = Setting()
-    rate_pps: Setting = Setting()
-    depth_packets: Setting = Setting()
-    depth_bytes: Setting = Setting()
-    gap_bytes: Setting = Setting()
-    delay_us: Setting = Setting()
+    rate_bps: Setting[int] = Setting()
+    rate_pps: Setting[int] = Setting()
+    depth_packets: Setting[int] = Setting()
+    depth_bytes: Setting[int] = Setting()
+    gap_bytes: Setting[int] = Setting()
+    delay_us: Setting[int] = Setting()
+    pfc: Setting[Thresholds] = Setting()
     tls: Tls | None = None
     user: str | None = None
     engine: Engine = "auto"
@@ -128,7 +133,7 @@ def parse(arguments: Sequence[str]) -> Options:
     if repeated:
         raise UsageError(f"port {min(repeated)} is given twice")
 
-    return Options(
+    options = Options(
         json=None if parsed.no_p4 else parsed.json,
         device_id=parsed.device_id,
         interfaces=tuple(parsed.interface),
@@ -151,6 +156,7 @@ def parse(arguments: Sequence[str]) -> Options:
         depth_bytes=_setting(parsed.queue_bytes),
         gap_bytes=_setting(parsed.gap_bytes),
         delay_us=_setting(parsed.delay_us),
+        pfc=_setting(parsed.pfc),
         tls=_tls(parsed),
         user=parsed.user,
         engine=parsed.engine,
@@ -160,6 +166,25 @@ def parse(arguments: Sequence[str]) -> Options:
             if getattr(parsed, _attribute(name))
         ),
     )
+    _refuse_unable_pauses(options)
+    return options
+
+
+def _refuse_unable_pauses(options: Options) -> None:
+    """Raise UsageError for what does not go with `--pfc`."""
+    if options.pfc == Setting():
+        return
+
+    for port, _ in options.interfaces:
+        if options.pfc.of(port) is None:
+            raise UsageError(f"--pfc: port {port} has none, and where one port pauses, all do")
+        if not options.rate_bps.of(port):
+            raise UsageError(f"--pfc: port {port} needs --rate-bps, as a quantum is 512 bit times")
+
+    if options.depth_bytes != Setting() or options.depth_packets != Setting():
+        raise UsageError("--pfc: buffers belong to incoming links, queues have no depth")
+    if options.priority_queues > PRIORITIES:
+        raise UsageError(f"--pfc: there are {PRIORITIES} priorities, each with a queue")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -269,6 +294,15 @@ def _add_own(group: argparse._ArgumentGroup) -> None:
         )
 
     group.add_argument(
+        "--pfc",
+        action="append",
+        default=[],
+        type=_thresholds,
+        metavar="[PORT=]MOST:PAUSE:RESUME",
+        help="pause links in place of dropping (IEEE 802.1Qbb): of what comes in by a port MOST"
+        " bytes have room, more than PAUSE pause its link, RESUME let it go on",
+    )
+    group.add_argument(
         "--stats-socket", metavar="PATH", help="Unix socket that answers with counters as JSON"
     )
     group.add_argument(
@@ -308,9 +342,9 @@ def _log_file(name: str | None, is_in_place_of_bmv2: bool) -> str | None:
     return f"{name}.txt" if name is not None and is_in_place_of_bmv2 else name
 
 
-def _setting(values: Sequence[tuple[int | None, int]]) -> Setting:
-    everywhere = [number for port, number in values if port is None]
-    by_port = tuple((port, number) for port, number in values if port is not None)
+def _setting(values: Sequence[tuple[int | None, V]]) -> Setting[V]:
+    everywhere = [value for port, value in values if port is None]
+    by_port = tuple((port, value) for port, value in values if port is not None)
     return Setting(everywhere[-1] if everywhere else None, by_port)
 
 
@@ -361,3 +395,14 @@ def _positive(text: str) -> int:
 def _per_port(text: str) -> tuple[int | None, int]:
     port, separator, number = text.rpartition("=")
     return (_natural(port) if separator else None, _natural(number))
+
+
+def _thresholds(text: str) -> tuple[int | None, Thresholds]:
+    port, separator, values = text.rpartition("=")
+    numbers = [_natural(number) for number in values.split(":")]
+    if len(numbers) != len(Thresholds._fields) or numbers != sorted(numbers, reverse=True):
+        raise argparse.ArgumentTypeError(
+            f"expected MOST:PAUSE:RESUME, none more than the one before, found {values!r}"
+        )
+
+    return (_natural(port) if separator else None, Thresholds(*numbers))

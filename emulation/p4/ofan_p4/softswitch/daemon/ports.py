@@ -9,10 +9,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ofan_p4.softswitch.daemon.gates import Gate
 from ofan_p4.softswitch.daemon.options import DEFAULT_DEPTH, Options
 from ofan_p4.softswitch.daemon.pcap import PcapFile
 from ofan_p4.softswitch.daemon.rings import Ring
 from ofan_p4.softswitch.daemon.sockets import (
+    hardware_address,
     interface_index,
     kernel_drops,
     open_interface,
@@ -20,6 +22,7 @@ from ofan_p4.softswitch.daemon.sockets import (
     send,
 )
 from ofan_p4.softswitch.native import burst_code
+from ofan_p4.softswitch.pausable import Buffer, PausableQueue
 from ofan_p4.softswitch.queue import OutputQueue
 from ofan_p4.softswitch.switch import Pending
 from ofan_p4.softswitch.units import PS_PER_US
@@ -42,6 +45,10 @@ class PortCounts:
     `tx_no_buffers` are those of `tx_failed` for which the kernel had no buffers: it counts them
     once more, as drops of the interface. `cut_frames` were longer than a link takes and have been
     cut into `rx_packets` here, because the host has left that to its interface.
+
+    Control frames are in none of these, but in `control_sent`, `control_received` and, those among
+    them that say nothing that is understood, `control_malformed`; `pauses` is how often the port
+    has paused the link that comes in by it.
     """
 
     rx_packets: int = 0
@@ -54,11 +61,18 @@ class PortCounts:
     cut_frames: int = 0
     priority_drops: int = 0
     waiting_drops: int = 0
+    pauses: int = 0
+    control_sent: int = 0
+    control_received: int = 0
+    control_malformed: int = 0
 
 
 @dataclass(slots=True, eq=False)
 class Port:
-    """One port. A queue without rate sends at once, so that it never holds a packet."""
+    """One port. A queue without rate sends at once, so that it never holds a packet.
+
+    Where ports pause, `gates` have the queues, and the buffers of what comes in.
+    """
 
     number: int
     name: str
@@ -66,6 +80,8 @@ class Port:
     queues: tuple[OutputQueue, ...]
     is_immediate: bool
     delay_ps: int = 0
+    gates: tuple[Gate, ...] = ()
+    address: bytes = bytes(6)
     is_up: bool = True
     counts: PortCounts = field(default_factory=PortCounts)
     pcap_in: PcapFile | None = None
@@ -157,6 +173,28 @@ class Port:
         else:
             self.ring.put(frame)
 
+    def tell(self, frame: bytes) -> bool:
+        """Send a control frame, whatever waits; return False where there is no room for it now."""
+        try:
+            send(self.socket, frame)
+        except BlockingIOError:
+            return False
+        # The interface is down: there is nobody who could be told.
+        except OSError:
+            return True
+
+        self.counts.control_sent += 1
+        if self.pcap_out is not None:
+            self.pcap_out.write(frame)
+
+        return True
+
+    def heard(self, frame: bytes) -> None:
+        """Count a control frame that has arrived."""
+        self.counts.control_received += 1
+        if self.pcap_in is not None:
+            self.pcap_in.write(frame)
+
     def received(self, frame: bytes) -> None:
         """Count a frame that has arrived."""
         counts = self.counts
@@ -189,6 +227,7 @@ class Port:
             "queue_bytes": waiting,
             # The most that one of them has held.
             "max_queue_bytes": max(queue.max_bytes for queue in self.queues),
+            "paused_ps": sum(gate.paused_ps(now_ps) for gate in self.gates),
             **counts,
         }
 
@@ -223,6 +262,7 @@ class Port:
         self.socket.close()
         self.socket = sock
         self.index = index
+        self.address = hardware_address(sock)
 
     def close(self) -> None:
         """Close the socket and the files."""
@@ -239,18 +279,22 @@ def open_port(options: Options, number: int, name: str) -> Port:
     """Open the interface of a port and set up its queues."""
     rate_bps = options.rate_bps.of(number) or None
     rate_pps = options.rate_pps.of(number) or None
-    queues = tuple(
+    gates = _gates(options, number, rate_bps)
+    queues: list[OutputQueue] = [gate.queue for gate in gates]
+    queues = queues or [
         _queue(options, number, rate_bps, rate_pps) for _ in range(options.priority_queues)
-    )
+    ]
     port = Port(
         number,
         name,
         open_interface(name),
-        queues,
+        tuple(queues),
         is_immediate=rate_bps is None and rate_pps is None,
         index=interface_index(name),
+        gates=gates,
     )
 
+    port.address = hardware_address(port.socket)
     port.delay_ps = (options.delay_us.of(number) or 0) * PS_PER_US
     if options.pcap is not None:
         port.pcap_in, port.pcap_out = (
@@ -258,6 +302,19 @@ def open_port(options: Options, number: int, name: str) -> Port:
         )
 
     return port
+
+
+def _gates(options: Options, number: int, rate_bps: int | None) -> tuple[Gate, ...]:
+    """Return the queues and buffers of a port that pauses, one of each for every priority."""
+    pfc = options.pfc.of(number)
+    if pfc is None or rate_bps is None:
+        return ()
+
+    gap_bytes = options.gap_bytes.of(number) or 0
+    return tuple(
+        Gate(rate_bps, PausableQueue(rate_bps, gap_bytes), Buffer(*pfc))
+        for _ in range(options.priority_queues)
+    )
 
 
 def _queue(

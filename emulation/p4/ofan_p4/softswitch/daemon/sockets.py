@@ -116,6 +116,12 @@ def interface_index(name: str) -> int:
         return 0
 
 
+def hardware_address(sock: socket.socket) -> bytes:
+    """Return the six bytes that name a socket's interface on its link."""
+    # Interface, protocol, kind of packet, kind of hardware, address (packet(7)).
+    return bytes(sock.getsockname()[4])
+
+
 def is_running(sock: socket.socket, name: str) -> bool:
     """Return whether an interface is up and has its carrier."""
     request = struct.pack("16sH14x", name.encode(), 0)

@@ -7,7 +7,7 @@ and waiting_drops of all ports + what still waits; transmitted = every tx_packet
 the ports + what still waits. So a harness can check that nothing is lost without being counted.
 tx_no_buffers is a part of tx_failed: the kernel had no buffers for these frames and counts them as
 drops of the interface too, so whoever adds up both leaves them out. kernel_drops are frames that
-the kernel dropped before the switch saw them.
+the kernel dropped before the switch saw them. Control frames (`--pfc`) are in none of these sums.
 
 On the socket for rates it is the client that speaks first: one line, {"rates_bps": {PORT: rate}},
 answered by {} or {"error": TEXT}. What waits in a queue already leaves as it would have.
@@ -96,12 +96,13 @@ class OwnSocket:
         self._path.unlink(missing_ok=True)
 
 
-def snapshot(switch: Switch, ports: dict[int, Port]) -> dict[str, Any]:
-    """Return all counters of a switch and its ports."""
+def snapshot(switch: Switch, ports: dict[int, Port], late_ps: int) -> dict[str, Any]:
+    """Return all counters of a switch and its ports, and how late it was at most."""
     now_ps = switch.clock()
     return {
         "device_id": switch.device_id,
         "has_pipeline": switch.pipeline is not None,
+        "late_ps": late_ps,
         "counts": asdict(switch.counts),
         "ports": {str(number): port.statistics(now_ps) for number, port in ports.items()},
     }
@@ -114,6 +115,9 @@ def take_rates(peer: socket.socket, dataplane: Dataplane, now_ps: int) -> dict[s
         rates = {dataplane.ports[int(number)]: rate for number, rate in wanted.items()}
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         return {"error": f'no {{"rates_bps": {{PORT: rate}}}} of ports here: {error}'}
+
+    if any(port.gates for port in rates):
+        return {"error": "a port that pauses keeps its rate"}
 
     if any(type(rate) is not int or rate <= 0 for rate in rates.values()):
         return {"error": "a rate is a positive number of bit/s"}

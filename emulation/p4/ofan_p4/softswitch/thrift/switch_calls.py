@@ -142,6 +142,9 @@ class QueueCalls(interface.Queues):
             if priority >= len(port.queues):
                 raise CallError(f"port {port.number} has no queue {priority}")
 
+            if port.gates:
+                raise CallError(f"port {port.number} pauses (--pfc): its queues stay as they are")
+
             yield from (
                 (port, queue) for place, queue in enumerate(port.queues) if priority in (-1, place)
             )

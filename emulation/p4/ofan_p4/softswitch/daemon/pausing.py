@@ -1,0 +1,162 @@
+"""Priority flow control on real links (IEEE 802.1Qbb): which ports wait, and whom they pause.
+
+Queue n of a port has the traffic of priority n. Buffers belong to where packets come in; whoever
+sends too much is paused for the longest time that there is, again and again until enough has left,
+so that a frame that is lost holds up nobody for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from ofan_p4.softswitch.daemon.gates import Gate, Waiting
+from ofan_p4.softswitch.daemon.ports import Port
+from ofan_p4.softswitch.pausable import NEVER, Buffer
+from ofan_p4.softswitch.pause_frames import (
+    MOST_QUANTA,
+    WIRE_BYTES,
+    is_control,
+    pause_frame,
+    pause_ps,
+    read_pause,
+)
+from ofan_p4.softswitch.switch import Pending
+from ofan_p4.softswitch.units import PS_PER_US
+
+Action = Callable[[int], None]
+# How soon an interface that takes no more is tried again.
+RETRY_PS = 200 * PS_PER_US
+
+
+class Pauses:
+    """The queues and buffers of a switch's ports where these pause, which all do or none.
+
+    `at` has something done at a time, which it is told; `depart` takes a copy that leaves its
+    queue: port, copy, and when that is.
+    """
+
+    def __init__(
+        self,
+        ports: Mapping[int, Port],
+        *,
+        clock: Callable[[], int],
+        at: Callable[[int, Action], None],
+        depart: Callable[[Port, Pending, int], None],
+    ) -> None:
+        self._ports = ports
+        self._clock = clock
+        self._at = at
+        self._depart = depart
+        # What the controller sends has come in by no link, and finds as much room as others.
+        most = max((gate.buffer.most for port in ports.values() for gate in port.gates), default=0)
+        self._of_controller = Buffer(most, pause_above=most, resume_at=0)
+
+    def takes(self, port: Port, frame: bytes) -> bool:
+        """Heed a control frame; return whether it is one, which no program sees then."""
+        if not is_control(frame):
+            return False
+
+        port.heard(frame)
+        quanta = read_pause(frame)
+        if quanta is None:
+            port.counts.control_malformed += 1
+            return True
+
+        now_ps = self._clock()
+        for priority, gate in enumerate(port.gates):
+            told = quanta.get(priority)
+            if told:
+                gate.pause(now_ps, now_ps + pause_ps(told, gate.rate_bps))
+                self._at(gate.until_ps, partial(self._end, port, gate))
+            elif told == 0:
+                self._go_on(port, gate, now_ps)
+
+        return True
+
+    def offer(self, port: Port, pending: Pending) -> None:
+        """Queue a copy, or drop it where the buffer of the port that it came by has no room."""
+        now_ps = self._clock()
+        source = self._ports.get(pending.ingress_port)
+        buffer = (
+            source.gates[pending.priority].buffer if source is not None else self._of_controller
+        )
+        queue = port.gates[pending.priority].queue
+        if not buffer.has_room(pending.length):
+            queue.drops += 1
+            return
+
+        pending.enq_qdepth = queue.depth_packets(now_ps)
+        pending.enq_timestamp = now_ps // PS_PER_US
+        waiting = Waiting(pending, queue.offer(now_ps, pending.length), buffer)
+        if buffer.take(pending.length, port.number) and source is not None:
+            source.counts.pauses += 1
+            self._pause(source, pending.priority, now_ps)
+
+        self._await(port, waiting)
+
+    def link_changed(self, port: Port) -> None:
+        """Forget what the far end has said, as it may be another one by now, and tell it anew."""
+        now_ps = self._clock()
+        for priority, gate in enumerate(port.gates):
+            self._go_on(port, gate, now_ps)
+            if port.is_up and gate.buffer.is_pausing:
+                self._pause(port, priority, now_ps)
+
+    def _await(self, port: Port, waiting: Waiting) -> None:
+        """Let a copy leave when it may, as far as that is known."""
+        departure_ps = waiting.passage.departure_ps
+        if departure_ps < NEVER:
+            self._at(departure_ps, partial(self._let_go, port, waiting))
+        else:
+            port.gates[waiting.pending.priority].held.append(waiting)
+
+    def _let_go(self, port: Port, waiting: Waiting, when_ps: int) -> None:
+        pending, passage, buffer = waiting
+        # A pause, or a frame of the port's own, has come between.
+        if passage.departure_ps != when_ps:
+            self._await(port, waiting)
+            return
+
+        self._depart(port, pending, when_ps)
+        source = self._ports.get(pending.ingress_port)
+        if buffer.give_back(passage.size, port.number) and source is not None:
+            self._tell(source, pending.priority, quanta=0)
+
+    def _go_on(self, port: Port, gate: Gate, now_ps: int) -> None:
+        for waiting in gate.go_on(now_ps):
+            self._await(port, waiting)
+
+    def _end(self, port: Port, gate: Gate, when_ps: int) -> None:
+        """End a pause that nobody has renewed."""
+        if gate.until_ps <= when_ps:
+            self._go_on(port, gate, when_ps)
+
+    def _pause(self, port: Port, priority: int, now_ps: int) -> None:
+        """Pause a link for the longest time, and again when half of that is over."""
+        gate = port.gates[priority]
+        gate.told_ps = now_ps
+        self._tell(port, priority, quanta=MOST_QUANTA)
+        again_ps = now_ps + pause_ps(MOST_QUANTA // 2, gate.rate_bps)
+        self._at(again_ps, partial(self._renew, port, priority, now_ps))
+
+    def _renew(self, port: Port, priority: int, told_ps: int, when_ps: int) -> None:
+        gate = port.gates[priority]
+        # Another pause than the one that this was for has its own.
+        if gate.buffer.is_pausing and gate.told_ps == told_ps:
+            self._pause(port, priority, when_ps)
+
+    def _tell(self, port: Port, priority: int, quanta: int) -> None:
+        """Send a control frame, ahead of all that waits at the port."""
+        passage = port.gates[priority].queue.tell(self._clock(), WIRE_BYTES)
+        # Nothing changes when it leaves.
+        self._at(passage.departure_ps + port.delay_ps, partial(self._send, port, priority, quanta))
+
+    def _send(self, port: Port, priority: int, quanta: int, when_ps: int) -> None:
+        if not port.tell(pause_frame(port.address, {priority: quanta})):
+            self._at(when_ps + RETRY_PS, partial(self._send_again, port, priority))
+
+    def _send_again(self, port: Port, priority: int, when_ps: int) -> None:
+        # What holds by now: a pause must not come after its end.
+        quanta = MOST_QUANTA if port.gates[priority].buffer.is_pausing else 0
+        self._send(port, priority, quanta, when_ps)

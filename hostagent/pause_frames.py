@@ -1,0 +1,32 @@
+"""Pauses that a switch sends a host (IEEE 802.1Qbb), as Scapy reads them.
+
+The switch writes them by code of its own, so that each is read by somebody else.
+"""
+
+from scapy.contrib.mac_control import MACControl, MACControlClassBasedFlowControl
+from scapy.layers.l2 import Ether
+
+MAC_CONTROL = bytes.fromhex("8808")
+# Of the headers and of the eight times behind them: Scapy takes what is shorter, too.
+LEAST_BYTES = 34
+
+
+def is_control(frame: bytes) -> bool:
+    """Return whether a frame is for a link's end itself."""
+    return frame[12:14] == MAC_CONTROL
+
+
+def quanta_of(frame: bytes) -> int | None:
+    """Return for how many quanta a control frame pauses a host, 0 where it may go on.
+
+    None is a frame that is malformed or says nothing of priority 0, which untagged packets have.
+    """
+    if len(frame) < LEAST_BYTES:
+        return None
+
+    packet = Ether(frame)
+    pause = packet.getlayer(MACControlClassBasedFlowControl)
+    if pause is None or packet.dst != MACControl.DEFAULT_DST_MAC or not pause.c0_enabled:
+        return None
+
+    return int(pause.c0_pause_time)
