@@ -123,7 +123,7 @@ def runs(row: dict[str, Any], has_pauses: bool) -> list[Result]:
 def fits(seen: list[float], mean: float, deviation: float) -> bool:
     """Return whether two means of as many seeds differ by three standard errors at most."""
     room = 3 * float(np.hypot(np.std(seen, ddof=1), deviation)) / SEEDS**0.5
-    return abs(float(np.mean(seen)) - mean) <= room
+    return bool(abs(np.mean(seen) - mean) <= room)
 
 
 def called(row: dict[str, Any]) -> str:
