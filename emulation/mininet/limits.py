@@ -46,6 +46,12 @@ def refuse_unsupported(scenario: Scenario) -> None:
             'fabric.flow_control = "pfc": links of Mininet carry no pauses (--network virtual)'
         )
 
+    if scenario.fabric.buffer != "static":
+        raise UnsupportedError(
+            'fabric.buffer = "shared": each queue of a switch process has a limit of its own'
+            " (--network virtual or sim)"
+        )
+
     _refuse_failures(scenario.failures)
     if scenario.load_balancer.queue_staleness_ns:
         raise UnsupportedError(

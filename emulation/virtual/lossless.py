@@ -6,19 +6,20 @@ ACKs too; pauses themselves go ahead of them (`ofan_p4.softswitch.pausable`).
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from emulation.virtual.events import HEED, LEAVE, Clock, Event
 from emulation.virtual.network import Network, Queued
 from emulation.virtual.nodes import Node
-from emulation.virtual.ports import Port
+from emulation.virtual.ports import Port, memory_of
 from emulation.virtual.wires import Wires
 from fattree.experiment.model import Scenario
 from fattree.experiment.pauses import PAUSE_BYTES, Room, room
 from fattree.routes.cycles import cycle
 from fattree.shape.addressing import switch_name
 from ofan_p4.softswitch.pausable import NEVER, Held, PausableQueue
+from ofan_p4.softswitch.shared import SharedMemory
 from ofan_p4.softswitch.switch import Pending
 
 # A port of a switch: an outgoing link, or the incoming one beside it.
@@ -45,19 +46,72 @@ class Buffer:
 
     def take(self, size: int, port: int) -> bool:
         """Take a packet in; return whether the link is to be paused now."""
-        self.held += size
+        is_now = self._count_in(size) and not self.is_pausing
         self.waiting[port] += 1
-        is_now = not self.is_pausing and self.held > self.room.pause_above
         self.is_pausing |= is_now
         return is_now
 
     def give_back(self, size: int, port: int) -> bool:
         """Let a packet go; return whether the link may go on now."""
-        self.held -= size
         self.waiting[port] -= 1
-        is_now = self.is_pausing and self.held <= self.room.resume_at
+        is_now = self._count_out(size) and self.is_pausing
         self.is_pausing &= not is_now
         return is_now
+
+    def _count_in(self, size: int) -> bool:
+        """Count a packet; return whether that is more than there may be of a link that sends."""
+        self.held += size
+        return self.held > self.room.pause_above
+
+    def _count_out(self, size: int) -> bool:
+        """Take a packet off; return whether a paused link may go on."""
+        self.held -= size
+        return self.held <= self.room.resume_at
+
+
+class SharedBuffer(Buffer):
+    """A buffer of which all but the headroom is a part of what a switch's buffers share.
+
+    What comes in goes into the headroom where more than alpha times the free memory would be held,
+    and pauses the link; `over` bytes are there, and leave first.
+    """
+
+    __slots__ = ("_memory", "over")
+
+    def __init__(self, room: Room, memory: SharedMemory) -> None:
+        super().__init__(room)
+        self._memory = memory
+        self.over = 0
+
+    def has_room(self, size: int) -> bool:
+        """Return whether a packet fits."""
+        headroom = self.room.most - self.room.pause_above
+        return not self._is_above(size) or self.over + size <= headroom
+
+    def _is_above(self, size: int) -> bool:
+        own = self.held - self.over
+        return own + size > self._memory.most(own)
+
+    def _count_in(self, size: int) -> bool:
+        is_above = self._is_above(size)
+        self.held += size
+        if is_above:
+            self.over += size
+        else:
+            self._memory.held += size
+
+        return is_above
+
+    def _count_out(self, size: int) -> bool:
+        from_headroom = min(self.over, size)
+        self.over -= from_headroom
+        self.held -= size
+        self._memory.held -= size - from_headroom
+
+        # What is free may be so little that two packets below alpha times it are below zero.
+        hysteresis = self.room.pause_above - self.room.resume_at
+        most = self._memory.most(self.held)
+        return self.over == 0 and (self.held == 0 or self.held + hysteresis <= most)
 
 
 class LosslessNetwork(Network):
@@ -68,8 +122,7 @@ class LosslessNetwork(Network):
     ) -> None:
         super().__init__(scenario, switches, clock, wires)
         self._buffers = [
-            {number: Buffer(room(scenario, port.level)) for number, port in ports.items()}
-            for ports in self.ports
+            _buffers(scenario, switch, ports) for switch, ports in enumerate(self.ports)
         ]
         self._handlers = (*self._handlers, self._heed)
         # What waits for the end of a pause has no event; and whose arrivals were held by one.
@@ -215,6 +268,16 @@ class LosslessNetwork(Network):
         for number, packets in buffer.waiting.items():
             if packets and (port.far, number) in self._paused_since:
                 yield port.far, number
+
+
+def _buffers(scenario: Scenario, switch: int, ports: Mapping[int, Port]) -> dict[int, Buffer]:
+    """Return the buffers of a switch by the ports at which packets come in."""
+    rooms = {number: room(scenario, port.level) for number, port in ports.items()}
+    memory = memory_of(scenario, switch)
+    if memory is None:
+        return {number: Buffer(each) for number, each in rooms.items()}
+
+    return {number: SharedBuffer(each, memory) for number, each in rooms.items()}
 
 
 def _pausable(port: Port) -> PausableQueue:

@@ -91,6 +91,15 @@ class Fabric(Section):
     by default as much as may come at most.
     """
 
+    buffer: Annotated[Literal["static", "shared"], only_on("virtual", "sim")] = "static"
+    """Whether every port has `queue_bytes` of its own, or all ports of a switch share so many bytes
+    for each of them (`docs/congestion.md`).
+    """
+    buffer_alpha: Annotated[float | None, Field(ge=0.001, le=64), only_on("virtual", "sim")] = None
+    """With `shared`: how many times the free memory a queue may hold (what has come in by a link,
+    with `pfc`); by default 1.
+    """
+
     @model_validator(mode="before")
     @classmethod
     def _no_k_beside_counts(cls, values: Any) -> Any:
