@@ -100,7 +100,8 @@ class SharedBuffer(Buffer):
         else:
             self._memory.held += size
 
-        return is_above
+        # The packet itself leaves less free.
+        return is_above or self._is_above(0)
 
     def _count_out(self, size: int) -> bool:
         from_headroom = min(self.over, size)

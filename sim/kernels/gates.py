@@ -97,8 +97,10 @@ def come_in(world, routes, heap, waiting, switch, came_by, slot, now_ps, start_p
     waiting = begin(world, heap, waiting, node, port, now_ps, start_ps, end_ps)
 
     buffer.held += size
-    if is_above and world.constants.alpha > 0:
-        buffer.over += size
+    if world.constants.alpha > 0:
+        buffer.over += size if is_above else 0
+        # The packet itself leaves less free.
+        is_above |= buffer.held - buffer.over > most_shared(world, node, buffer)
 
     if is_above and buffer.is_pausing == 0:
         buffer.is_pausing = 1

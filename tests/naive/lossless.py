@@ -162,7 +162,10 @@ class LosslessNetwork(Network):
         self.begin((switch, port), now_ps)
 
         self.held[place] += size
-        self.over[place] += size if is_above and self.is_shared else 0
+        if self.is_shared:
+            self.over[place] += size if is_above else 0
+            # The packet itself leaves less free.
+            is_above |= self.held[place] - self.over[place] > self.below_headroom(place)
         if is_above and not self.pausing[place]:
             self.pausing[place] = True
             self.tell(place, True, now_ps)

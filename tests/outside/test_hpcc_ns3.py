@@ -14,6 +14,7 @@ from tests.theory.test_pauses import is_paused
 
 WIRE = table("hpcc_ns3.toml", "wire")
 PFC = rows("hpcc_ns3.toml", "pfc")
+SHARED_PFC = rows("hpcc_ns3.toml", "shared_pfc")
 DCQCN = rows("hpcc_ns3.toml", "dcqcn")
 DCQCN_OVER_PFC = rows("hpcc_ns3.toml", "dcqcn_over_pfc")
 SEEDS = 8
@@ -28,7 +29,17 @@ def scenario(row: dict[str, Any], seed: int, congestion: str, has_pauses: bool) 
         "queue_bytes": 0,
         "threshold_bytes": WIRE["full_mark_bytes"],
     }
-    if has_pauses:
+    if "memory_bytes" in row:
+        # Here an unused uplink has a part of the memory, too.
+        own = row["memory_bytes"] // (fabric["hosts_per_edge"] + 1)
+        fabric |= {
+            "flow_control": "pfc",
+            "queue_bytes": own + WIRE["headroom_bytes"],
+            "headroom_bytes": WIRE["headroom_bytes"],
+            "buffer": "shared",
+            "buffer_alpha": 1 / 8,
+        }
+    elif has_pauses:
         fabric |= {
             "flow_control": "pfc",
             "queue_bytes": WIRE["pause_above_bytes"] + WIRE["headroom_bytes"],
@@ -86,7 +97,7 @@ def on_one_uplink(row: dict[str, Any]) -> Result:
     raise AssertionError
 
 
-@pytest.mark.parametrize("row", PFC, ids=lambda row: row["name"])
+@pytest.mark.parametrize("row", [*PFC, *SHARED_PFC], ids=lambda row: row["name"])
 def test_pauses_are_as_many_and_as_long(row: dict[str, Any]) -> None:
     result = on_one_uplink(row)
     assert fcts_us(result) == pytest.approx(row["fct_us"], rel=row.get("room", 0.001))
