@@ -93,7 +93,7 @@ class Fabric(Section):
 
     buffer: Annotated[Literal["static", "shared"], only_on("virtual", "sim")] = "static"
     """Whether every port has `queue_bytes` of its own, or all ports of a switch share so many bytes
-    for each of them (`docs/congestion.md`).
+    for each of them (`docs/lossless.md`).
     """
     buffer_alpha: Annotated[float | None, Field(ge=0.001, le=64), only_on("virtual", "sim")] = None
     """With `shared`: how many times the free memory a queue may hold (what has come in by a link,
