@@ -47,6 +47,12 @@ def refuse_unsupported(scenario: Scenario) -> None:
         )
 
     refuse_unable_pauses(scenario)
+    if scenario.fabric.buffer != "static":
+        raise UnsupportedError(
+            'fabric.buffer = "shared": each queue of a switch process has a limit of its own'
+            " (--network virtual or sim)"
+        )
+
     _refuse_failures(scenario.failures)
     if scenario.load_balancer.queue_staleness_ns:
         raise UnsupportedError(

@@ -16,6 +16,7 @@ from emulation.virtual.probes import VirtualProbes
 from emulation.virtual.wires import Wires
 from fattree.experiment.model import Scenario
 from fattree.experiment.pauses import is_paused, refuse_unable_pauses
+from fattree.experiment.sharing import refuse_unable_sharing
 from hostagent.rules import refuse_unable_hosts
 from ofan_p4.softswitch.pipeline import Engine
 
@@ -83,6 +84,7 @@ def refuse_unsupported(scenario: Scenario) -> None:
     """
     refuse_unable_hosts(scenario)
     refuse_unable_pauses(scenario)
+    refuse_unable_sharing(scenario)
     if scenario.load_balancer.queue_staleness_ns:
         raise UnsupportedError(
             "load_balancer.queue_staleness_ns: time stamps in P4 are whole microseconds, so that a"

@@ -5,19 +5,20 @@ all that has not left the switch takes its part, wherever it waits. One priority
 ACKs too; pauses themselves go ahead of them (`ofan_p4.softswitch.pausable`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from emulation.virtual.events import HEED, LEAVE, Clock, Event
 from emulation.virtual.network import Network, Queued
 from emulation.virtual.nodes import Node
-from emulation.virtual.ports import Port
+from emulation.virtual.ports import Port, memory_of
 from emulation.virtual.wires import Wires
 from fattree.experiment.model import Scenario
 from fattree.experiment.pauses import PAUSE_BYTES, room
 from fattree.routes.cycles import cycle
 from fattree.shape.addressing import switch_name
 from ofan_p4.softswitch.pausable import NEVER, Buffer, Held, PausableQueue
+from ofan_p4.softswitch.shared import SharedBuffer
 from ofan_p4.softswitch.switch import Pending
 
 # A port of a switch: an outgoing link, or the incoming one beside it.
@@ -32,8 +33,7 @@ class LosslessNetwork(Network):
     ) -> None:
         super().__init__(scenario, switches, clock, wires)
         self._buffers = [
-            {number: Buffer(*room(scenario, port.level)) for number, port in ports.items()}
-            for ports in self.ports
+            _buffers(scenario, switch, ports) for switch, ports in enumerate(self.ports)
         ]
         self._handlers = (*self._handlers, self._heed)
         # What waits for the end of a pause has no event; and whose arrivals were held by one.
@@ -179,6 +179,16 @@ class LosslessNetwork(Network):
         for number, packets in buffer.waiting.items():
             if packets and (port.far, number) in self._paused_since:
                 yield port.far, number
+
+
+def _buffers(scenario: Scenario, switch: int, ports: Mapping[int, Port]) -> dict[int, Buffer]:
+    """Return the buffers of a switch by the ports at which packets come in."""
+    rooms = {number: room(scenario, port.level) for number, port in ports.items()}
+    memory = memory_of(scenario, switch)
+    if memory is None:
+        return {number: Buffer(*each) for number, each in rooms.items()}
+
+    return {number: SharedBuffer(*each, memory=memory) for number, each in rooms.items()}
 
 
 def _pausable(port: Port) -> PausableQueue:

@@ -8,9 +8,11 @@ from emulation.virtual.wires import Wire, Wires
 from fattree.counters import PORT_COUNTERS
 from fattree.experiment.model import Scenario
 from fattree.experiment.pauses import is_paused
+from fattree.experiment.sharing import alpha, is_shared, memory_bytes
 from fattree.shape.topology import LEVEL_OF, FatTree, Level
 from ofan_p4.softswitch.pausable import PausableQueue
 from ofan_p4.softswitch.queue import OutputQueue, Passage
+from ofan_p4.softswitch.shared import SharedMemory, SharedQueue
 
 
 class Port:
@@ -34,10 +36,18 @@ class Port:
         "wire",
     )
 
-    def __init__(self, scenario: Scenario, layer: str, far: int, far_port: int, wire: Wire) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        layer: str,
+        far: int,
+        far_port: int,
+        wire: Wire,
+        memory: SharedMemory | None = None,
+    ) -> None:
         self.level = level = LEVEL_OF[layer]
         self.latency_ps = scenario.latencies_ps[level]
-        self.queue = _queue(scenario, level)
+        self.queue = _queue(scenario, level, memory)
         self.queue.foresee_rates(
             (pace.time_ps, scenario.link_bps(level, pace.share)) for pace in wire.paces
         )
@@ -66,10 +76,13 @@ class Port:
         return passage
 
 
-def _queue(scenario: Scenario, level: Level) -> OutputQueue:
+def _queue(scenario: Scenario, level: Level, memory: SharedMemory | None) -> OutputQueue:
     gap_bytes = scenario.packets.gap_bytes
     if is_paused(scenario):
         return PausableQueue(scenario.rates_bps[level], gap_bytes)
+
+    if memory is not None:
+        return SharedQueue(scenario.rates_bps[level], memory, gap_bytes)
 
     return OutputQueue(
         scenario.rates_bps[level],
@@ -82,17 +95,33 @@ def _queue(scenario: Scenario, level: Level) -> OutputQueue:
 def ports_of(scenario: Scenario, switch: int, wires: Wires) -> dict[int, Port]:
     """Return the ports of a switch by their numbers."""
     tree = scenario.tree
+    memory = memory_of(scenario, switch)
     return {
-        number: _port(scenario, tree, switch, number=number, wire=wires.behind(switch, number))
+        number: _port(scenario, tree, switch, number, wires.behind(switch, number), memory)
         for number in tree.ports(switch)
     }
 
 
-def _port(scenario: Scenario, tree: FatTree, switch: int, number: int, wire: Wire) -> Port:
+def memory_of(scenario: Scenario, switch: int) -> SharedMemory | None:
+    """Return the memory that a switch's ports share, None where each has a buffer."""
+    if not is_shared(scenario):
+        return None
+
+    return SharedMemory(memory_bytes(scenario, switch), alpha(scenario))
+
+
+def _port(
+    scenario: Scenario,
+    tree: FatTree,
+    switch: int,
+    number: int,
+    wire: Wire,
+    memory: SharedMemory | None,
+) -> Port:
     layer = tree.layer_of(switch, number)
     far = tree.neighbour(switch, number)
     if far is None:
         host = tree.switches + tree.host_at(switch, number)
-        return Port(scenario, layer, far=host, far_port=0, wire=wire)
+        return Port(scenario, layer, far=host, far_port=0, wire=wire, memory=memory)
 
-    return Port(scenario, layer, far=far.switch, far_port=far.port, wire=wire)
+    return Port(scenario, layer, far=far.switch, far_port=far.port, wire=wire, memory=memory)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from fattree.errors import ExperimentError
-from fattree.experiment.base import MOST_BYTES, Section, wrong
+from fattree.experiment.base import MOST_BYTES, Section, only_on, wrong
 from fattree.files.text_file import read_text
 from fattree.files.topo_file import fabric_of
 from fattree.shape.topology import MOST_HOSTS, FatTree, refuse_unaddressable
@@ -87,6 +87,15 @@ class Fabric(Section):
     headroom_bytes: Annotated[int | None, Field(ge=0, le=MOST_BYTES)] = None
     """With `pfc`: how much of the buffer is kept for what comes in after a link was told to pause;
     by default as much as may come at most.
+    """
+
+    buffer: Annotated[Literal["static", "shared"], only_on("virtual", "sim")] = "static"
+    """Whether every port has `queue_bytes` of its own, or all ports of a switch share so many bytes
+    for each of them (`docs/lossless.md`).
+    """
+    buffer_alpha: Annotated[float | None, Field(ge=0.001, le=64), only_on("virtual", "sim")] = None
+    """With `shared`: how many times the free memory a queue may hold (what has come in by a link,
+    with `pfc`); by default 1.
     """
 
     @model_validator(mode="before")

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fattree.experiment.model import Scenario
+from fattree.experiment.sharing import is_shared
 from fattree.policies import Chooser, LabelRule
 from fattree.routes.failures import Links, Timeline
 from fattree.routes.slow_links import slowest
@@ -149,7 +150,9 @@ def _full_queue_ps(scenario: Scenario, level: Level) -> int:
         return NEVER
 
     # Of the smallest packets most gaps go into a buffer; a lane is as long again.
-    packets = ceil(scenario.fabric.queue_bytes / scenario.ack_bytes)
+    # Where memory is shared, a queue may have nearly all of a switch's.
+    queues = scenario.tree.most_ports if is_shared(scenario) else 1
+    packets = ceil(queues * scenario.fabric.queue_bytes / scenario.ack_bytes)
     lanes = 2 if scenario.transport.trimming else 1
     size = scenario.ack_bytes + scenario.packets.gap_bytes
     return lanes * packets * scenario.tx_ps(size, level)

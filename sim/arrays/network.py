@@ -12,6 +12,7 @@ from fattree.demand.flows import Flows as Traffic
 from fattree.errors import ExperimentError
 from fattree.experiment.model import Scenario
 from fattree.experiment.pauses import is_paused, refuse_unable_pauses
+from fattree.experiment.sharing import alpha, is_shared, refuse_unable_sharing
 from fattree.routes.failures import Timeline, timeline
 from fattree.routes.rates import rho_max
 from fattree.routes.wecmp import LinkState
@@ -123,6 +124,12 @@ def build_for_program(scenario: Scenario) -> Network:
             " (without --program, or ofan emulate)"
         )
 
+    if is_shared(scenario):
+        raise ExperimentError(
+            'fabric.buffer = "shared": the kernels around P4 programs have a buffer for each port'
+            " (without --program, or ofan emulate)"
+        )
+
     flows = traffic.flows(scenario)
     events = timeline(scenario, flows)
     pairs = Pairs.of(scenario.tree, flows)
@@ -169,6 +176,7 @@ def refuse_unsupported(scenario: Scenario) -> None:
     """
     refuse_unable_hosts(scenario)
     refuse_unable_pauses(scenario)
+    refuse_unable_sharing(scenario)
     if scenario.program is not None:
         raise ExperimentError(
             "program: the kernels run no P4 (ofan sim run --program, emulation.virtual.simulated)"
@@ -322,6 +330,7 @@ def _constants(scenario: Scenario, nic: traffic.Nic) -> Constants:
         nic_ack_ps=nic.ack_ps,
         nic_between_ps=nic.between_ps,
         capacity=scenario.fabric.queue_bytes,
+        alpha=alpha(scenario),
         ecn_bytes=NEVER if marking is None else marking.least,
         ecn_full_bytes=NEVER if marking is None else marking.full,
         ecn_slope=0 if marking is None else marking.slope,

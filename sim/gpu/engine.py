@@ -84,6 +84,11 @@ def refuse_unable(world: World) -> None:
             'fabric.flow_control = "pfc": a GPU pauses no links (a processor does)'
         )
 
+    if world.constants.alpha:
+        raise SimulationError(
+            'fabric.buffer = "shared": on a GPU each port has a buffer (on a processor they share)'
+        )
+
     if not cuda.is_available():
         raise SimulationError(
             "no GPU: NVIDIA's driver or the package numba-cuda is missing (pip install 'ofan[gpu]')"

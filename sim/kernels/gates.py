@@ -19,20 +19,28 @@ from sim.kernels.jit import at, inlined
 from sim.kernels.lists import append, following, foresee_chunk, leave
 from sim.kernels.ports import FAR, drop, passage
 from sim.kernels.state import ACK, CHUNK, HELD, LIVE, MARKED
-from sim.kernels.switches import PORT_BITS, PORT_MASK, is_marked, level_at, port_of
+from sim.kernels.switches import (
+    PORT_BITS,
+    PORT_MASK,
+    is_marked,
+    level_at,
+    most_held,
+    port_of,
+)
 
 # What a port has beside its link, a cache line. What is being sent leaves at `leaves_ps` (FAR:
 # nothing is): `bytes` that have come in by `came_by`, NOBODY for a control frame. It is paused
 # where it `is_closed`, and was last until `opened_ps`. `frames` control frames wait here, the last
 # of which `is_told`: 1 for a pause, 0 for its end. The buffer of what comes in beside the port
-# holds `held` bytes and `is_pausing` its link, whose far end is paused since `since_ps`.
+# holds `held` bytes, of which `over` are in its headroom where memory is shared (0 elsewhere), and
+# `is_pausing` its link, whose far end is paused since `since_ps`.
 GATE = np.dtype(
     [(name, np.int64) for name in ("leaves_ps", "opened_ps", "held", "since_ps")]
     + [
         (name, np.int32)
         for name in ("bytes", "came_by", "is_closed", "is_pausing", "frames", "is_told")
     ]
-    + [("to_the_line", np.int64)],
+    + [("over", np.int64)],
     align=True,
 )
 # A level's buffers (`fattree.experiment.pauses.Room`), and how long a control frame is being sent
@@ -69,7 +77,8 @@ def come_in(world, routes, heap, waiting, switch, came_by, slot, now_ps, start_p
     is_long = is_marked(world, switch, link.occupancy, status)
     buffer = world.gates[at(first + came_by)]
     room = world.rooms[at(level_at(node, came_by))]
-    if buffer.held + size > room.most:
+    is_above = is_above_room(world, node, buffer, room, size)
+    if not has_room(world, buffer, room, size, is_above):
         drop(world, number)
         return waiting
 
@@ -88,11 +97,61 @@ def come_in(world, routes, heap, waiting, switch, came_by, slot, now_ps, start_p
     waiting = begin(world, heap, waiting, node, port, now_ps, start_ps, end_ps)
 
     buffer.held += size
-    if buffer.held > room.pause_above and buffer.is_pausing == 0:
+    if world.constants.alpha > 0:
+        buffer.over += size if is_above else 0
+        # The packet itself leaves less free.
+        is_above |= buffer.held - buffer.over > most_shared(world, node, buffer)
+
+    if is_above and buffer.is_pausing == 0:
         buffer.is_pausing = 1
         waiting = tell(world, heap, waiting, node, came_by, 1, now_ps, start_ps, end_ps)
 
     return waiting
+
+
+@inlined
+def is_above_room(world, node, buffer, room, size):
+    """Return whether a packet is more than a link may fill before it is paused."""
+    if world.constants.alpha == 0:
+        return buffer.held + size > room.pause_above
+
+    return buffer.held - buffer.over + size > most_shared(world, node, buffer)
+
+
+@inlined
+def has_room(world, buffer, room, size, is_above):
+    """Return whether a packet fits into the buffer of the link by which it comes."""
+    if world.constants.alpha == 0:
+        return buffer.held + size <= room.most
+
+    # Headroom is apart: it is as much as when nothing is shared.
+    return not is_above or buffer.over + size <= room.most - room.pause_above
+
+
+@inlined
+def may_go_on(world, node, buffer, room):
+    """Return whether the link that fills a buffer may go on."""
+    if world.constants.alpha == 0:
+        return buffer.held <= room.resume_at
+
+    # What is free may be so little that two packets below alpha times it are below zero.
+    hysteresis = room.pause_above - room.resume_at
+    return buffer.over == 0 and (
+        buffer.held == 0 or buffer.held + hysteresis <= most_shared(world, node, buffer)
+    )
+
+
+@inlined
+def most_shared(world, node, buffer):
+    """Return what a buffer may hold of the memory that all of a switch share, headroom apart."""
+    first = np.int64(node.first_port)
+    free = np.int64(0)
+    for port in range(np.int64(node.ports)):
+        beside = world.gates[at(first + port)]
+        room = world.rooms[at(level_at(node, port))]
+        free += room.pause_above - beside.held + beside.over
+
+    return most_held(world, buffer.held - buffer.over, free)
 
 
 @inlined
@@ -200,8 +259,10 @@ def let_leave(world, heap, waiting, node, port, now_ps, start_ps, end_ps):
     link.byte_ps += size * now_ps
     buffer = world.gates[at(first + came_by)]
     buffer.held -= size
+    # What is in the headroom leaves first.
+    buffer.over = max(buffer.over - size, 0)
     room = world.rooms[at(level_at(node, came_by))]
-    if buffer.is_pausing != 0 and buffer.held <= room.resume_at:
+    if buffer.is_pausing != 0 and may_go_on(world, node, buffer, room):
         buffer.is_pausing = 0
         waiting = put(heap, waiting, TELLS, came_by, now_ps, start_ps, end_ps)
 

@@ -16,7 +16,7 @@ from sim.kernels.jit import INLINED
 from sim.kernels.state import Constants, World
 
 # Parallel links, planes, lanes for trimmed packets, late queue lengths, links that lose packets or
-# slow down, pauses; jitter, trimming, fewer ACKs than packets.
+# slow down, pauses, shared memory; jitter, trimming, fewer ACKs than packets.
 PLAIN = {
     "constants": {
         "edge_agg_links": 1,
@@ -27,6 +27,7 @@ PLAIN = {
         "is_lossy": 0,
         "is_slowed": 0,
         "is_pausing": 0,
+        "alpha": 0,
     },
     "rules": {"jitter_permille": 0, "trimming": 0, "packets_per_ack": 1},
 }

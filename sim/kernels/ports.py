@@ -33,18 +33,18 @@ FAR = 1 << 62
 
 
 @inlined
-def offer(world, number, level, packet, status, now_ps):
+def offer(world, number, level, packet, status, now_ps, room):
     """Take in a copy of `packet`, with a status of its own, at a switch's port; return its slot.
 
-    What finds no room is cut and hurried where ports have lanes; what is dropped has NO_SLOT. The
-    port is settled, and `level` is that of its link.
+    At most `room` bytes may wait there. What finds none is cut and hurried where ports have lanes;
+    what is dropped has NO_SLOT. The port is settled, and `level` is that of its link.
     """
     constants = world.constants
     link = world.links[at(number)]
     is_ack = status & ACK
     if not status & TRIMMED:
         occupancy = link.occupancy + passage(world, level, is_ack).bytes
-        if constants.capacity == 0 or occupancy <= constants.capacity:
+        if constants.capacity == 0 or occupancy <= room:
             return queue(world, number, level, packet, status, now_ps)
 
         if constants.lanes == 0 or is_ack:

@@ -246,7 +246,8 @@ class Constants(NamedTuple):
     `nic_*` is what paces hosts beyond their links (`traffic.Nic`). A `threshold` is the least queue
     of its bin. `is_shared` says whether Simple RR's classes share a pointer,
     `is_lossy` whether any link loses packets at random, `is_slowed` whether any is ever slow,
-    `is_pausing` whether switches pause links. The lane of link 0 is `lanes`, 0 where nothing is
+    `is_pausing` whether switches pause links. `alpha` is that of shared memory, times 2**16, and 0
+    without it. The lane of link 0 is `lanes`, 0 where nothing is
     trimmed or paused. `machines` have a host in each of the
     `planes`: m, m + machines, ... `ecn_*` are a `fattree.experiment.marking.Marking`.
     """
@@ -278,6 +279,7 @@ class Constants(NamedTuple):
     nic_ack_ps: int
     nic_between_ps: int
     capacity: int
+    alpha: int
     ecn_bytes: int
     ecn_full_bytes: int
     ecn_slope: int

@@ -7,6 +7,7 @@ the window, port, slot) in one integer.
 
 import numpy as np
 
+from fattree.experiment.sharing import ALPHA_BITS
 from fattree.policies import Chooser
 from fattree.shape.topology import Tier
 from sim.kernels import lb
@@ -314,13 +315,40 @@ def enqueue(world, switch, number, level, packet, now_ps):
     ):
         settle(world, link, level, now_ps)
 
+    room = constants.capacity
+    if constants.alpha > 0:
+        room = shared_room(world, switch, number, now_ps)
+
     is_long = is_marked(world, switch, link.occupancy, status)
     if is_long:
         status |= MARKED
 
-    slot = offer(world, number, level, packet, status, now_ps)
+    slot = offer(world, number, level, packet, status, now_ps, room)
     if is_long and slot != NO_SLOT:
         world.ledgers[at(number)].marked += 1
+
+
+@inlined
+def shared_room(world, switch, number, now_ps):
+    """Return how many bytes may wait at a port of a switch whose ports share its memory.
+
+    All its ports are settled.
+    """
+    node = world.switches[at(switch)]
+    first = np.int64(node.first_port)
+    free = world.constants.capacity * np.int64(node.ports)
+    for port in range(np.int64(node.ports)):
+        link = world.links[at(first + port)]
+        settle(world, link, level_at(node, port), now_ps)
+        free -= link.occupancy
+
+    return most_held(world, world.links[at(number)].occupancy, free)
+
+
+@inlined
+def most_held(world, own, free):
+    """Return what a queue that has `own` bytes may hold: alpha times what is free, if that fits."""
+    return min(world.constants.alpha * free >> ALPHA_BITS, own + free)
 
 
 @inlined

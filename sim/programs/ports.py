@@ -142,7 +142,8 @@ def arrive_at_once(world, frames, program, desk, switch, came_by, now_ps, slot):
     link = world.links[at(number)]
     there = level(world.switches[at(switch)], port)
     is_first = link.cursor == link.tail
-    queued_at = offer(world, number, there, packet, int(packet.status), now_ps)
+    room = world.constants.capacity
+    queued_at = offer(world, number, there, packet, int(packet.status), now_ps, room)
     if queued_at == NO_SLOT:
         if program.forget != 0:
             call(program.forget, program.queues[at(switch)], port + 1, size_of(world, packet))
@@ -172,7 +173,8 @@ def enqueue(world, frames, program, desk, switch, port, now_ps, slot):
     packet = world.pool.packets[at(slot)]
     status = int(packet.status)
     is_first = link.cursor == link.tail
-    queued_at = offer(world, number, level(node, port), packet, status, now_ps)
+    room = world.constants.capacity
+    queued_at = offer(world, number, level(node, port), packet, status, now_ps, room)
     is_urgent = queued_at != NO_SLOT and is_cut(world, queued_at)
 
     # What is dropped, or overtakes the queue, is not in it.

@@ -12,6 +12,7 @@ from typing import Any
 from fattree.experiment.model import Scenario
 from tests.naive.network import Kind, Network
 from tests.naive.packet import DATA, Packet
+from tests.naive.sharing import Memory
 from tests.naive.tree import Place
 from tests.naive.wire import NEVER, PS_PER_NS, PS_PER_SECOND, Wire
 
@@ -93,6 +94,8 @@ class LosslessNetwork(Network):
         wires = [Wire(scenario, level) for level in range(3)]
         self.servers = {place: Server(wires[self.tree.level(*place)]) for place in self.ports}
         self.held = dict.fromkeys(self.servers, 0)
+        # With a shared memory: what of it is in the headroom, apart.
+        self.over = dict.fromkeys(self.servers, 0)
         self.pausing = dict.fromkeys(self.servers, False)
         self.bounds = {place: bounds(scenario, one.wire) for place, one in self.servers.items()}
         self.was_held: set[tuple[int, int, int]] = set()
@@ -141,8 +144,8 @@ class LosslessNetwork(Network):
         size = self.size(packet)
         waiting = server.waiting_bytes
         is_marked = packet.kind == DATA and not packet.marked and self.marks(switch, waiting)
-        most, pause_above, _ = self.bounds[place]
-        if self.held[place] + size > most:
+        is_above = self.held[place] - self.over[place] + size > self.below_headroom(place)
+        if not self.has_room(place, size, is_above):
             server.drops += 1
             return
 
@@ -159,9 +162,39 @@ class LosslessNetwork(Network):
         self.begin((switch, port), now_ps)
 
         self.held[place] += size
-        if self.held[place] > pause_above and not self.pausing[place]:
+        if self.is_shared:
+            self.over[place] += size if is_above else 0
+            # The packet itself leaves less free.
+            is_above |= self.held[place] - self.over[place] > self.below_headroom(place)
+        if is_above and not self.pausing[place]:
             self.pausing[place] = True
             self.tell(place, True, now_ps)
+
+    @property
+    def is_shared(self) -> bool:
+        return self.scenario.fabric.buffer == "shared"
+
+    def below_headroom(self, place: Place) -> int:
+        """Return what a link may fill of its switch before it is paused."""
+        if not self.is_shared:
+            return self.bounds[place][1]
+        beside = [other for other in self.servers if other[0] == place[0]]
+        memory = Memory.of(self.scenario, sum(self.bounds[other][1] for other in beside))
+        held = sum(self.held[other] - self.over[other] for other in beside)
+        return memory.most(self.held[place] - self.over[place], held)
+
+    def has_room(self, place: Place, size: int, is_above: bool) -> bool:
+        most, pause_above, _ = self.bounds[place]
+        if self.is_shared:
+            return not is_above or self.over[place] + size <= most - pause_above
+        return self.held[place] + size <= most
+
+    def may_go_on(self, place: Place) -> bool:
+        """Return whether a paused link may: two packets below where it was paused, or all gone."""
+        _, pause_above, resume_at = self.bounds[place]
+        most = self.below_headroom(place) - (pause_above - resume_at)
+        is_empty = self.is_shared and self.held[place] == 0
+        return self.over[place] == 0 and (is_empty or self.held[place] <= most)
 
     def begin(self, place: Place, now_ps: int) -> None:
         """Let a link take what is next, if it is free."""
@@ -202,7 +235,9 @@ class LosslessNetwork(Network):
 
         buffer = place[0], subject.came_by
         self.held[buffer] -= subject.size
-        if self.pausing[buffer] and self.held[buffer] <= self.bounds[buffer][2]:
+        # What is in the headroom leaves first.
+        self.over[buffer] = max(self.over[buffer] - subject.size, 0)
+        if self.pausing[buffer] and self.may_go_on(buffer):
             self.pausing[buffer] = False
             self.at(now_ps, Moment.TELLS, *buffer, False)
 

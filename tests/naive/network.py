@@ -14,6 +14,7 @@ from tests.naive.packet import DATA, Packet
 from tests.naive.plan import Plan
 from tests.naive.port import Passage, Port
 from tests.naive.senders import recovery
+from tests.naive.sharing import Memory
 from tests.naive.tree import Down, Links, Place, Tree
 from tests.naive.wire import NEVER, PS_PER_NS, Wire
 
@@ -346,7 +347,7 @@ class Network:
         port = self.ports[place]
         waiting = port.bytes_at(now_ps)
         is_marked = packet.kind == DATA and not packet.marked and self.marks(place[0], waiting)
-        is_full = waiting + self.size(packet) > self.wire.queue_bytes
+        is_full = waiting + self.size(packet) > self.room(place, now_ps)
         is_cut = is_full and packet.kind == DATA and self.scenario.transport.trimming
         if packet.trimmed or is_cut:
             # What has been cut, or tells of it, has a queue of its own, as long as the other.
@@ -373,6 +374,15 @@ class Network:
 
         far = self.cables.get(place, (self.tree.switches + self.host_at(place), 0))
         self.arrive_later(far, packet, passage, port.wire.latency_ps)
+
+    def room(self, place: Place, now_ps: int) -> int:
+        """Return how many bytes may wait at a port."""
+        if self.scenario.fabric.buffer == "static":
+            return self.wire.queue_bytes
+        beside = [port for (switch, _), port in self.ports.items() if switch == place[0]]
+        memory = Memory.of(self.scenario, len(beside) * self.wire.queue_bytes)
+        held = sum(port.bytes_at(now_ps) for port in beside)
+        return memory.most(self.ports[place].bytes_at(now_ps), held)
 
     def marks(self, switch: int, waiting: int) -> bool:
         """Return whether a switch marks data that find so much waiting; it may draw for it."""

@@ -105,6 +105,15 @@ def incast(policy: str, **more: Any) -> Scenario:
     )
 
 
+SHARING = st.sampled_from(
+    (
+        {},
+        {"buffer": "shared"},
+        *({"buffer": "shared", "buffer_alpha": of} for of in (0.5, 0.777, 8)),
+    )
+)
+
+
 @st.composite
 def paused(draw: Any, policy: str) -> Scenario:
     """Draw a small fabric whose buffers pause, and hosts that meet at receivers."""
@@ -125,6 +134,7 @@ def paused(draw: Any, policy: str) -> Scenario:
         threshold_bytes=draw(st.sampled_from((None, 30_000))),
         flow_control="pfc",
         headroom_bytes=draw(st.sampled_from((25_000, 40_000))),
+        **draw(SHARING),
     )
     hosts = fabric.tree.hosts
     pairs = tuple((source, source % 2) for source in range(2, hosts)) or ((0, 1),)
@@ -179,6 +189,7 @@ def crowded(draw: Any, policy: str) -> Scenario:
         "flow_control": "pfc",
         "headroom_bytes": headroom,
         "queue_bytes": headroom + draw(st.integers(2, 6)) * whole,
+        **draw(SHARING),
     }
     hosts = Fabric.model_validate(drawn["fabric"]).tree.hosts
     if draw(st.booleans()):

@@ -47,19 +47,27 @@ class Buffer:
 
     def take(self, size: int, port: int) -> bool:
         """Take a packet in; return whether the link is to be paused now."""
-        self.held += size
+        is_now = self._count_in(size) and not self.is_pausing
         self.waiting[port] += 1
-        is_now = not self.is_pausing and self.held > self._pause_above
         self.is_pausing |= is_now
         return is_now
 
     def give_back(self, size: int, port: int) -> bool:
         """Let a packet go; return whether the link may go on now."""
-        self.held -= size
         self.waiting[port] -= 1
-        is_now = self.is_pausing and self.held <= self._resume_at
+        is_now = self._count_out(size) and self.is_pausing
         self.is_pausing &= not is_now
         return is_now
+
+    def _count_in(self, size: int) -> bool:
+        """Count a packet; return whether that is more than there may be of a link that sends."""
+        self.held += size
+        return self.held > self._pause_above
+
+    def _count_out(self, size: int) -> bool:
+        """Take a packet off; return whether a paused link may go on."""
+        self.held -= size
+        return self.held <= self._resume_at
 
 
 class PausableQueue(OutputQueue):

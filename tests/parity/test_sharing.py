@@ -1,0 +1,77 @@
+"""Ports that share their switch's memory, on the virtual network, in the simulator, and plainly."""
+
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from emulation.virtual.fabric import VirtualFabric
+from fattree.experiment.model import Scenario
+from fattree.policies import POLICIES
+from sim import run
+from tests import naive
+from tests.parity import test_naive_against_sim, test_virtual_equals_simulator
+from tests.parity.pausing import LENIENT
+from tests.parity.scenarios import HORIZON_PS, scenarios
+
+
+@st.composite
+def sharing(draw: Any, policy: str) -> Scenario:
+    """Draw any scenario of switches whose memory has room for few packets."""
+    drawn = draw(scenarios(policy)).model_dump(exclude_unset=True)
+    drawn.setdefault("transport", {})["trimming"] = False
+    whole = drawn.get("packets", {}).get("payload_bytes", 4096) + 112
+    drawn["fabric"] |= {
+        "queue_bytes": draw(st.integers(1, 6)) * whole,
+        "buffer": "shared",
+        "buffer_alpha": draw(st.sampled_from((None, 1, 0.5, 1.777, 8))),
+    }
+    try:
+        return Scenario.model_validate(drawn)
+    except ValidationError:
+        assume(False)
+        raise
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        pytest.param(policy, marks=() if at % 4 == 0 else pytest.mark.slow)
+        for at, policy in enumerate(POLICIES)
+    ],
+)
+@given(st.data())
+@LENIENT
+def test_drawn_memories_are_shared_alike_in_kernels_and_plainly(
+    policy: str, data: st.DataObject
+) -> None:
+    test_naive_against_sim.assert_same(data.draw(sharing(policy)))
+
+
+def incast(policy: str, **fabric: Any) -> Scenario:
+    """Return senders to three receivers, two of them at one edge."""
+    return Scenario.model_validate(
+        {
+            "policy": policy,
+            "fabric": {"k": 4, "queue_bytes": 20_000, "buffer": "shared"} | fabric,
+            "collective": {
+                "matrix": "pairs",
+                "message_bytes": 40 * 4096,
+                "pairs": [(host, host % 3) for host in range(3, 16)],
+            },
+            "transport": {"recovery": "sack", "timer_floor_rtt": 30},
+        }
+    )
+
+
+@pytest.mark.parametrize("policy", ["flow", "ofan", "jsq", "host_dr", "host_pkt_ar"])
+@pytest.mark.parametrize("alpha", [0.5, 1, 4])
+def test_what_overflows_a_shared_memory_is_dropped_alike(policy: str, alpha: float) -> None:
+    chosen = incast(policy, buffer_alpha=alpha)
+    result = run(chosen)
+    test_virtual_equals_simulator.assert_same(VirtualFabric(chosen).run(), result)
+    assert result.ports.dropped.sum() > 100
+    network = naive.run(chosen, HORIZON_PS)
+    assert test_naive_against_sim.of_sim(result) == test_naive_against_sim.of_naive(network)
