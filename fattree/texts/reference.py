@@ -1,7 +1,7 @@
 """The meaning of every key of an experiment: a JSON Schema for editors, and a page of docs/.
 
-Types, bounds, defaults and sentences are those of `fattree.experiment`. `python -m fattree.texts.reference PAGE`
-writes the page; `ofan experiments schema` the schema.
+Types, bounds, defaults and sentences are those of `fattree.experiment`.
+`python -m fattree.texts.reference PAGE` writes the page; `ofan experiments schema` the schema.
 """
 
 import json
