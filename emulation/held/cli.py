@@ -140,7 +140,7 @@ def _installed(change: Installed) -> str:
         return "routes never change in this experiment (convergence_rtt = inf)"
 
     writes = f"{change.updates} updates on {change.switches} switches"
-    return f"new schedules are installed after {change.installed_ms:.1f} ms ({writes})"
+    return f"new schedules installed after {change.installed_ms:.1f} ms ({writes})"
 
 
 @link.command("list")
