@@ -134,7 +134,7 @@ def _shares(_: click.Context, option: click.Parameter, value: str | None) -> tup
     "--token-servers",
     type=click.IntRange(1),
     metavar="M",
-    help="A token's experts are on M servers; it is sent once to each server. [any number; "
+    help="A token's experts are on M servers; the token is sent once to each.  [any number; "
     "once to each expert]",
 )
 @click.option(
