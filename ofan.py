@@ -42,19 +42,17 @@ COMMANDS = {
     "compare": Lazy(
         "emulation.commands.compare",
         "compare",
-        "One experiment on several networks: where do they differ?",
+        "Run one experiment on several networks and compare them.",
     ),
-    "results": Lazy(
-        "emulation.commands.results", "results", "Compare results that are there: two folders."
-    ),
+    "results": Lazy("emulation.commands.results", "results", "Compare two results folders."),
     "link": Lazy(
-        "emulation.held.cli", "link", "Break, mend and list the links of a held emulation."
+        "emulation.held.cli", "link", "Break, repair and list the links of a held emulation."
     ),
     "status": Lazy(
         "emulation.held.cli", "status", "Show a held emulation and each of its switches."
     ),
-    "schedule": Lazy("emulation.held.cli", "schedule", "Show the schedules that a switch holds."),
-    "pointers": Lazy("emulation.held.cli", "pointers", "Show where a switch's pointers are."),
+    "schedule": Lazy("emulation.held.cli", "schedule", "Show the schedules of a switch."),
+    "pointers": Lazy("emulation.held.cli", "pointers", "Show a switch's pointers."),
     "registers": Lazy("emulation.held.cli", "registers", "Show a switch's registers and counters."),
     "traffic": Lazy("emulation.held.cli", "traffic", "Start and stop traffic on a held emulation."),
     "shell": Lazy(
@@ -68,13 +66,13 @@ COMMANDS = {
     "serve": Lazy(
         "emulation.live.cli",
         "serve",
-        "The same as a page on this machine: click a link to break it.",
+        "Like watch, as a page on this machine: click a link to break it.",
     ),
     "pcap": Lazy("emulation.commands.pcap", "pcap", "Print the packets of a capture, decoded."),
     "demo": Lazy(
         "emulation.commands.demo",
         "demo",
-        "Three load balancers, a link failure, one table, one picture.",
+        "Compare three load balancers and a link failure: a table, a picture.",
     ),
     "report": Lazy(
         "reproduction.report.cli",
@@ -89,40 +87,42 @@ COMMANDS = {
     "doctor": Lazy(
         "emulation.commands.doctor",
         "doctor",
-        "Say what this machine can run, and how to get the rest.",
+        "Show what this machine can run, and how to install the rest.",
     ),
 }
 SIM_COMMANDS = {
     "run": Lazy(
-        "emulation.commands.simulation", "run", "Simulate an experiment: a file, or options."
+        "emulation.commands.simulation", "run", "Simulate an experiment, from a file or options."
     ),
     "sweep": Lazy(
         "emulation.commands.simulation",
         "sweep_command",
-        "Simulate every combination in a sweep file; resumable.",
+        "Simulate every combination of a sweep file; can be resumed.",
     ),
-    "results": Lazy("sim.cli", "results", "Show or export what a sweep has found so far."),
+    "results": Lazy("sim.cli", "results", "Show or export the finished runs of a sweep."),
 }
 WORKLOAD_COMMANDS = {
     "from-model": Lazy(
         "emulation.commands.models",
         "from_model",
-        "One training step of a model (its config.json) on many GPUs.",
+        "Write one training step of a model (its config.json) on many GPUs.",
     ),
     "serve-model": Lazy(
         "emulation.commands.models",
         "serve_model",
-        "A served model: prefill, hand-over of keys and values, decode.",
+        "Write a served model: prefill, transfer of keys and values, decode.",
     ),
     "from-goal": Lazy(
-        "emulation.commands.workload", "from_goal", "A GOAL schedule, as text or binary."
+        "emulation.commands.workload", "from_goal", "Convert a GOAL schedule, text or binary."
     ),
     "from-chakra": Lazy(
-        "emulation.commands.workload", "from_chakra", "Chakra execution traces, a file a rank."
+        "emulation.commands.workload",
+        "from_chakra",
+        "Convert Chakra execution traces, a file per rank.",
     ),
-    "show": Lazy("emulation.commands.workload", "show", "Say what a workload is of."),
+    "show": Lazy("emulation.commands.workload", "show", "Describe a workload."),
 }
-# As the P4 tools alone have them, but for what finds files that come with Ofan.
+# The P4 tools' commands, but these also find files that come with Ofan.
 OVERLAID = {
     "compile": "emulation.commands.compile",
     "stf": "emulation.commands.stf",
@@ -136,29 +136,29 @@ EXAMPLES = """
 \b
 Examples:
   ofan demo                            a first look, under a minute
-  ofan experiments list                what comes with Ofan
-  ofan emulate demo                    run one of them, or a file
+  ofan experiments list                the experiments of Ofan
+  ofan emulate demo                    run an experiment, or your own file
   ofan emulate demo --k 8 --policies ofan,jsq --seeds 3 --jobs 2
   ofan sim run --k 8 --policies all --seeds 10   128 hosts, all load balancers
-  ofan sim sweep sweep.toml --jobs 2   many runs; goes on where it stopped
+  ofan sim sweep sweep.toml --jobs 2   many runs; can be resumed
   ofan emulate --program two_choices.p4 --policies ofan,jsq
   ofan compare demo --policies all     virtual time against the simulator
   ofan results compare results/near results/far --force   two runs
   ofan p4 compile p4src/ofan.p4 -o ofan.json   JSON for any BMv2 switch
   ofan p4 stf router.p4                test a program: packets, expectations
-  ofan p4 trace router.p4 --entries router.stf   how packets walk through it
-  ofan watch demo_failure              see it happen
+  ofan p4 trace router.p4 --entries router.stf   the path of packets in it
+  ofan watch demo_failure              watch a run in the terminal
   ofan serve demo_failure              the same as a page: click a link
   ofan report --quick                  the paper's figures and claims
-  ofan doctor                          what runs here, what is missing
+  ofan doctor                          what this machine can run
 """
 
 
 cli = LazyGroup(
     COMMANDS,
     name="ofan",
-    help="Load balancers for AI fabrics: "
-    "as P4 programs on an emulated fat-tree, and in a simulator.",
+    help="Load balancers for AI fabrics, "
+    "as P4 programs on an emulated fat-tree and in a simulator.",
     epilog=EXAMPLES,
     context_settings=SETTINGS,
 )
@@ -180,13 +180,13 @@ cli.add_command(LazyGroup(P4_COMMANDS, name="p4", help="The P4 compiler.", no_ar
 
 
 def start() -> None:
-    """Run `ofan` as a program of its own.
+    """Run `ofan` as a separate program.
 
-    As root it heeds nothing that the caller's variables or current folder say.
+    As root it ignores the caller's variables and current folder.
     """
     if os.geteuid() == 0 and not sys.flags.isolated:
-        # What pip has installed is started with all that PYTHON variables and HOME name; what has
-        # come with them goes, before anything of it is called.
+        # The start script of pip reads PYTHON variables and HOME: start again without them, before
+        # any code from there is called.
         os.execve(sys.executable, python_command("ofan", *sys.argv[1:]), clean_environment())
 
     shut_out_others()

@@ -1,8 +1,7 @@
-"""What every switch should hold, from `fattree.routes.forwarding`: routes, schedules and settings.
+"""The entries of every switch, from `fattree.routes.forwarding`: routes, schedules and settings.
 
-A plan speaks of schedules by their place in the forwarding arrays; `reconcile` decides which ids
-they get on the switch. A program gets entries for the tables that it has, so a program of the
-user's needs no change here.
+A plan names schedules by their place in the forwarding arrays; `reconcile` chooses their ids on the
+switch. A program gets entries only for its own tables, so a user's program needs no change here.
 """
 
 from collections import Counter
@@ -45,7 +44,7 @@ Block: TypeAlias = tuple[bytes, ...]
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Where a northbound prefix leads: two pointers, the block they walk, and their starts."""
+    """The target of a northbound prefix: two pointers, their block of schedules, their starts."""
 
     number: int
     block: int
@@ -55,9 +54,9 @@ class Group:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SwitchPlan:
-    """What one switch should hold, made from the arrays of a forwarding when it is asked for.
+    """The entries that one switch should have, made from the forwarding arrays on demand.
 
-    Plans of one switch are equal where their rows of the forwarding are.
+    Plans of one switch are equal if their rows of the forwarding are equal.
     """
 
     planner: "Planner"
@@ -123,7 +122,7 @@ class SwitchPlan:
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """Return what groups walk: a schedule each, or 16 of one length for Switch Pkt."""
+        """Return the groups' blocks: a schedule each, or 16 of equal length for Switch Pkt."""
         return _blocks(self.forwarding, self.switch) if self.is_balancing else ()
 
     @property
@@ -184,7 +183,7 @@ def _same_rows(one: SwitchPlan, other: SwitchPlan) -> bool:
 
 
 def _rows(state: Forwarding, switch: int) -> Iterator[NDArray[Any]]:
-    """Yield all that a forwarding says of one edge or agg, cheapest first."""
+    """Yield all rows of a forwarding for one edge or agg, the cheapest first."""
     # Comparing ends at the first difference, and a lost link nearly always shows in the lengths.
     first, last = state.first_schedule[switch : switch + 2].tolist()
     offsets = state.schedule_offset[first : last + 1]
@@ -200,7 +199,7 @@ def _rows(state: Forwarding, switch: int) -> Iterator[NDArray[Any]]:
 class Planner:
     """Makes the plans of a scenario's switches for one program.
 
-    Raises PlanError where the program is too small.
+    Raises PlanError if the program's tables are too small.
     """
 
     def __init__(self, scenario: Scenario, pipeline: Pipeline) -> None:
@@ -222,7 +221,7 @@ class Planner:
             )
 
     def plan(self, forwarding: Forwarding, switch: int) -> SwitchPlan:
-        """Return what a switch should hold under `forwarding`."""
+        """Return the plan of a switch under `forwarding`."""
         return SwitchPlan(self, forwarding, switch)
 
     def prefixes(self, level: PointerLevel) -> tuple[Prefix, ...]:
@@ -302,7 +301,7 @@ class Planner:
         return self.tree.edge_uplinks if self.tree.tier(switch) is Tier.AGG else 1
 
     def check(self, plan: SwitchPlan, lengths: Sequence[int], groups: NDArray[np.int32]) -> None:
-        """Raise PlanError where schedules of such lengths or such groups are too much."""
+        """Raise PlanError if these schedules or groups do not fit into the program's tables."""
         name = switch_name(self.tree, plan.switch)
 
         # Default entries (no key) take no room: P4Runtime's `size` counts the others.
@@ -339,12 +338,13 @@ def _shared_settings(scenario: Scenario) -> Iterator[tuple[tuple[str, Key], Call
 
 
 def _reciprocal(divisor: int) -> int:
-    """Return what themis.p4 multiplies by, and shifts by 40 bits, in place of a division."""
+    """Return the factor by which themis.p4 multiplies, before a shift by 40 bits, to divide."""
     return -(-(1 << 40) // divisor)
 
 
 def _round_robin(scenario: Scenario) -> Call:
-    """Return who shares a pointer of round_robin.p4, and after how many rounds its order changes.
+    """Return which classes share a pointer of round_robin.p4, and after how many rounds orders
+    change.
 
     `rr_pointer` is Simple RR's option: Switch Pkt's classes always share one.
     """

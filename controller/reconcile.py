@@ -1,9 +1,9 @@
-"""Installed against wanted: the ordered updates of one switch, make before break.
+"""The ordered updates of one switch from installed to wanted entries, make before break.
 
-A schedule is never changed in place. What is new gets an id that nobody uses, then the routes move
-to it, each in one update, then what nobody uses any more goes: at any instant every packet walks a
-whole schedule, the old or the new one. So a controller may die between any two messages; the next
-one reads back what is there (`adopted`) and goes on from it.
+A schedule is never changed in place. A new schedule gets an unused id, then the routes change to
+it, each in one update, then unused schedules are deleted: at any instant every packet uses a
+complete schedule, the old or the new one. So a controller may die between any two messages: the
+next controller reads the entries back (`adopted`) and continues from them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ NOTHING: Content = frozenset()
 
 
 class Wanted(Mapping[Place, Call]):
-    """The entries of a plan, made when somebody first looks at them."""
+    """The entries of a plan, made at the first access."""
 
     def __init__(self, plan: SwitchPlan, ids: Sequence[int]) -> None:
         self._plan = plan
@@ -46,11 +46,11 @@ class Wanted(Mapping[Place, Call]):
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """What a switch holds: its entries, the id of every block, and the first plan's blocks.
+    """The state of a switch: its entries, the id of every block, and the first plan's blocks.
 
-    A block is known by its place in the plan and its content, not by its content alone: two groups
-    whose schedules happen to be equal keep blocks of their own. The ids below `len(home)` blocks
-    belong to the first plan for ever, so that a repaired fabric is exactly the first one.
+    A block is identified by its place in the plan and its content: two groups with equal schedules
+    have separate blocks. The ids below `len(home)` blocks always belong to the first plan, so that
+    a repaired fabric equals the first one.
     """
 
     home: tuple[Block, ...] = ()
@@ -60,11 +60,11 @@ class Installed:
 
 
 def adopted(planner: Planner, entries: Entries, home: SwitchPlan, plan: SwitchPlan) -> Installed:
-    """Return what is known of a switch that holds `entries`, whoever wrote them.
+    """Return the state of a switch that has `entries`, from any controller.
 
-    `home` is the plan of the whole fabric; what `plan` wants and is there already keeps its id. Ids
-    that are in use for anything else count as taken, so that nobody gets them before it is gone:
-    those of the first plan, too, where another seed's plan has left its schedules.
+    `home` is the plan without failures. Schedules of `plan` that are there already keep their ids.
+    Ids in use for other schedules count as taken until these are deleted, also ids of the first
+    plan, where another seed's plan has left its schedules.
     """
     orders = len(home.blocks[0]) if home.blocks else 1
     reserved = len(home.blocks) * orders
@@ -118,7 +118,7 @@ def _routed(entries: Entries, plan: SwitchPlan) -> dict[int, list[int]]:
 
 
 def _schedules(entries: Entries) -> dict[int, Content]:
-    """Return the content of every schedule that is there, by id."""
+    """Return the content of every schedule on the switch, by id."""
     found: dict[int, list[tuple[Place, Call]]] = {}
     for (table, key), call in entries.items():
         if table in SCHEDULE_TABLES and isinstance(key[0], int):
@@ -133,9 +133,9 @@ def _content(rows: Iterable[tuple[Place, Call]]) -> Content:
 
 
 def reconcile(installed: Installed, plan: SwitchPlan) -> tuple[Installed, list[Part]]:
-    """Return what the switch will hold and the messages that bring it there, in order.
+    """Return the switch's next state and the ordered messages that lead to it.
 
-    None where nothing changes.
+    None if nothing changes.
     """
     # Where no destination's weights change, as on 3 of 5 switches when a core link fails at k = 64.
     if plan == installed.plan:
@@ -160,7 +160,7 @@ def reconcile(installed: Installed, plan: SwitchPlan) -> tuple[Installed, list[P
 
 
 def _placed(installed: Installed) -> Placed | None:
-    """Return the plan that a switch holds; nothing where it is empty."""
+    """Return the plan that a switch has; nothing if it is empty."""
     if installed.plan is None:
         return None
 
@@ -174,8 +174,8 @@ def assign(
 ) -> list[int]:
     """Return the id of every block's first schedule.
 
-    A block of the first plan has its own id, unless a stranger is there (`adopted`); a block that
-    is installed keeps the one it has, any other gets the lowest that is free now.
+    A block of the first plan has a fixed id, unless another schedule uses it (`adopted`). An
+    installed block keeps its id; all other blocks get the lowest free ids.
     """
     orders = len(blocks[0]) if blocks else 1
     reserved = len(home) * orders
@@ -228,7 +228,7 @@ def _changes(old: Entries, new: Entries) -> Iterator[Change]:
 
 
 def _making(old: Entries, place: Place) -> Kind:
-    """Return how an entry comes to be: default entries always exist."""
+    """Return the kind of update that writes an entry: default entries always exist."""
     return Kind.MODIFY if place in old or not place[1] else Kind.INSERT
 
 

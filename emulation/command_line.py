@@ -1,4 +1,4 @@
-"""What command lines share: options, and what can be wrong with input, whoever finds it."""
+"""Options and errors that all command lines share."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,17 +26,17 @@ from hostagent.form_fit import misfits
 from ofan_p4.compiler import CompileError
 from ofan_p4.softswitch.errors import SoftswitchError
 
-# The roots of all hierarchies of errors; anything else that is raised is a bug of ours.
+# The base classes of all errors in input; any other exception is our bug.
 BAD_INPUT = (FabricError, CompileError, ControllerError, EmulationError, SoftswitchError)
 ALL = "all"
-# What --program runs where no experiment is named.
+# The experiment of --program if none is named.
 DEMO = EXPERIMENTS / "demo.toml"
 DEFAULT_LIKE = str(OwnProgram.model_fields["like"].default)
 # Usage has 2: a script can tell one from the other.
 RUN_FAILED = 1
 Names = tuple[str, ...]
 
-# Options that are short for a key of an experiment: of whatever file, and without one.
+# Options that set a key of an experiment, with and without a file.
 KEYS = {
     "k": "fabric.k",
     "matrix": "collective.matrix",
@@ -47,7 +47,7 @@ KEYS = {
     "convergence_rtt": "failures.convergence_rtt",
 }
 
-# What every option gives, those included that are more than short for a key.
+# The keys that each option sets, also for options that do more than set a key.
 OWN_KEYS = {name: (key,) for name, key in KEYS.items()} | {
     "policies": ("policies",),
     "detection": ("controller.detection",),
@@ -60,9 +60,9 @@ OWN_KEYS = {name: (key,) for name, key in KEYS.items()} | {
 
 
 class Named(click.Choice[str]):
-    """A choice of names that says which of them was probably meant.
+    """A choice of names that suggests the nearest name for a wrong one.
 
-    `elsewhere`: what to say of a name that another command takes.
+    `elsewhere`: the hint for a name that another command takes.
     """
 
     def __init__(self, known: Sequence[str], elsewhere: Mapping[str, str] | None = None) -> None:
@@ -70,7 +70,7 @@ class Named(click.Choice[str]):
         self._elsewhere = elsewhere or {}
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the name; raises BadParameter where it is none of those known."""
+        """Return the name; raises BadParameter for an unknown name."""
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter as error:
@@ -86,9 +86,10 @@ class Named(click.Choice[str]):
 def only_one(
     elsewhere: str = "",
 ) -> Callable[[click.Context, click.Parameter, tuple[Path, ...]], Path | None]:
-    """Return the callback of a repeatable option of which a command takes one alone.
+    """Return the callback of an option that a command takes only once.
 
-    click itself would take the last one and say nothing; `elsewhere` is what takes several.
+    click itself would take the last value without an error; `elsewhere` names commands that take
+    several.
     """
 
     def taken(_: click.Context, param: click.Parameter, given: tuple[Path, ...]) -> Path | None:
@@ -105,7 +106,7 @@ settings_option = click.option(
     "settings",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Override any key of the file; repeatable.",
+    help="Set any key of the experiment; repeatable.",
 )
 csv_option = click.option(
     "--csv",
@@ -136,7 +137,8 @@ like_option = click.option(
     "--like",
     type=Named(LIKE),
     metavar="POLICY",
-    help=f"Yours: whose groups and hosts it gets [{DEFAULT_LIKE}; a rule alone: host_pkt_ar].",
+    help="The load balancer whose groups and hosts your program or rule gets"
+    f" [{DEFAULT_LIKE}; a rule alone: host_pkt_ar].",
 )
 agent_packet_option = click.option(
     "--agent-packet",
@@ -144,16 +146,16 @@ agent_packet_option = click.option(
     multiple=True,
     callback=only_one(),
     metavar="FILE",
-    help="Let hosts send packets of your own (.py).",
+    help="Let hosts send your own packets (.py).",
 )
 
 
 @contextmanager
 def one_line_errors(file: Path | None = None, settings: Sequence[str] = ()) -> Iterator[None]:
-    """Turn what is wrong with the user's input into a click error: one line, exit code 2.
+    """Turn an error in the user's input into a click error: one line, exit code 2.
 
-    What is wrong with a key of an experiment's `file`, or of `settings`, has its place in front. A
-    run that has failed is one line, too, and exit code 1.
+    The error of a key in an experiment's `file` or in `settings` starts with its place. A failed
+    run is also one line, with exit code 1.
     """
     try:
         yield
@@ -168,12 +170,11 @@ def one_line_errors(file: Path | None = None, settings: Sequence[str] = ()) -> I
 def names(
     known: Sequence[str], least: int = 1, sets: Mapping[str, Names] | None = None
 ) -> Callable[[click.Context, click.Parameter, str | None], Names]:
-    """Return the callback of an option that takes names separated by commas, each one of `known`.
+    """Return the callback of an option that takes names of `known`, separated by commas.
 
-    `all` is every one, unless there are `sets` of names with names of their own.
+    `all` means every name, unless there are named `sets` of names.
 
-    The value is the names in their order, none where the option is not given; a name given twice is
-    refused.
+    The value is the names in their order, empty without the option; a repeated name is refused.
     """
 
     def convert(_: click.Context, __: click.Parameter, text: str | None) -> Names:
@@ -187,12 +188,10 @@ def names(
                 meant = nearest(name, known)
                 raise click.BadParameter(f"{name!r} is not one of {', '.join(known)}{meant}")
             if wanted.count(name) > 1:
-                raise click.BadParameter(f"{name} is named twice")
+                raise click.BadParameter(f"{name} is given twice")
 
         if len(wanted) < least:
-            raise click.BadParameter(
-                f"{text!r}: at least {least} are needed, of {', '.join(known)}"
-            )
+            raise click.BadParameter(f"{text!r}: give at least {least} of {', '.join(known)}")
 
         return wanted
 
@@ -200,12 +199,12 @@ def names(
 
 
 def chosen(policies: Sequence[str]) -> list[str]:
-    """Return the override that names load balancers, nothing where none are named."""
+    """Return the override that sets load balancers, empty if none are given."""
     return [f"policies={','.join(policies)}"] if policies else []
 
 
 def say_misfits(scenarios: Iterable[Scenario]) -> None:
-    """Say on stderr which load balancers of ours are others with packets of the user's.
+    """Say on stderr which of our load balancers work differently with the user's packets.
 
     The scenarios' switches run our P4 programs.
     """
@@ -214,19 +213,19 @@ def say_misfits(scenarios: Iterable[Scenario]) -> None:
 
 
 def say_warnings(lines: Iterable[str]) -> None:
-    """Say on stderr what the compiler warns of in programs of the user's, each once."""
+    """Say on stderr the compiler's warnings about the user's programs, each once."""
     for line in dict.fromkeys(lines):
         click.echo(line, err=True)
 
 
 def say_unread(scenarios: Iterable[Scenario]) -> None:
-    """Say on stderr which settings no run heeds."""
+    """Say on stderr which settings have no effect on any run."""
     for line in unread(scenarios):
         click.echo(line, err=True)
 
 
 def say_odd(runs: Iterable[tuple[Scenario, Record]]) -> None:
-    """Say on stderr which failures came when runs were over, and which packets had no port."""
+    """Say on stderr which failures came after the end of runs, and which packets had no port."""
     known = list(runs)
     for line in (*late(known), *portless(known)):
         click.echo(line, err=True)
@@ -237,7 +236,7 @@ EXPERIMENT_OPTIONS = (
         "--policies",
         metavar="A,B|all|everything",
         callback=names(tuple(POLICIES), sets=POLICY_SETS),
-        help=f"Load balancers: {', '.join(POLICIES)}; `all` are the paper's.  [the file's; ofan]",
+        help=f"Load balancers: {', '.join(POLICIES)}; `all`: the paper's.  [the file's; ofan]",
     ),
     click.option("--k", metavar="K", help="Ports of a switch; k*k*k/4 hosts.  [the file's; 8]"),
     click.option(
@@ -248,7 +247,7 @@ EXPERIMENT_OPTIONS = (
     click.option(
         "--message-bytes", metavar="SIZE", help="As in 65536, 64KiB, 1MiB.  [the file's; 1MiB]"
     ),
-    click.option("--seeds", metavar="N", help="How many seeds.  [the file's; 1]"),
+    click.option("--seeds", metavar="N", help="Number of seeds.  [the file's; 1]"),
     click.option("--seed", metavar="N", help="The first seed.  [the file's; 1]"),
     click.option(
         "--failure-rate",
@@ -277,33 +276,34 @@ def refuse_twice(settings: Sequence[str], given: Iterable[str]) -> None:
         for setting in settings:
             key = setting.partition("=")[0].strip()
             for own in OWN_KEYS.get(name, ()):
-                # A table that --set gives has all of its keys.
+                # A table in --set sets all of its keys.
                 if f"{own}.".startswith(f"{key}."):
                     option = name.removesuffix("s") if name == "programs" else name
                     raise click.UsageError(
-                        f"--{option.replace('_', '-')} and --set {key}: give one of them, as both"
-                        f" set {own}"
+                        f"--{option.replace('_', '-')} and --set {key} both set {own}:"
+                        " give only one"
                     )
 
 
 def refuse_unused_policies(settings: Sequence[str]) -> None:
-    """Raise UsageError where --set names policies, which the user's program or rule replaces."""
+    """Raise UsageError if --set names policies, which the user's program or rule replaces."""
     if any(setting.partition("=")[0].strip() == "policies" for setting in settings):
         raise click.UsageError(
-            "yours runs in place of the experiment's policies: use --like and --policies"
+            "your program or rule runs instead of the experiment's policies:"
+            " use --like and --policies"
         )
 
 
 def experiment_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add what names load balancers and sets keys, the same for every command.
+    """Add the options for load balancers and keys, the same for every command.
 
-    `command` gets the load balancers as `policies`, none where they are not given, and all else as
-    `settings`, KEY=VALUE, shorthands before those of `--set`.
+    `command` gets the load balancers as `policies`, empty if not given, and all other keys as
+    `settings`, KEY=VALUE, short options before those of `--set`.
     """
 
     @wraps(command)
     def with_settings(settings: tuple[str, ...], defines: tuple[str, ...], **options: Any) -> None:
-        # As the preprocessor has it: a name alone is 1.
+        # As in the preprocessor: a name without a value is 1.
         macros = [f"defines.{each}{'' if '=' in each else '=1'}" for each in defines]
         settings = (*macros, *settings)
         refuse_twice(settings, [name for name, value in options.items() if value])
@@ -311,7 +311,7 @@ def experiment_options(command: Callable[..., None]) -> Callable[..., None]:
         short = {key: value for key, value in given.items() if value is not None}
         try:
             command(settings=(*(f"{key}={short[key]}" for key in short), *settings), **options)
-        # Errors name what was typed.
+        # Errors name the option that the user typed.
         except click.ClickException as error:
             message = error.message
             for macro in macros:

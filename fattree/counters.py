@@ -1,7 +1,7 @@
-"""What runs count: one table, from which records, frames, reports and kernels' arrays are made.
+"""The table of all counters: records, frames, reports and kernels' arrays are made from it.
 
-A new counter is a field of `Counts`, with its sentence, and of who keeps it: `SenderCounts` or
-`PortCounts`. Then each network counts it in one place, and all else takes it from here.
+A new counter is a field of `Counts`, with its sentence, and of `SenderCounts` or `PortCounts`. Then
+each network counts it in one place; all other code reads the name from this table.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,51 +15,51 @@ Count = TypeVar("Count")
 
 
 class Counts(BaseModel):
-    """What a run has counted, in the order of a record's columns.
+    """The counters of a run, in the order of a record's columns.
 
-    Counters count packets, but for those whose sentence says how often something was. A counter
-    with a default is younger than some of the records that people keep.
+    Counters count packets, except where the sentence says how often, or the name has a unit.
+    Counters with a default are missing in older records.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     dropped: int
-    """Packets that found a queue full, or no port to go to (`unroutable`)."""
+    """Packets dropped at a full queue, or because their switch had no port for them (`unroutable`).
+    """
     marked: int
     """Packets that got an ECN mark."""
     lost_to_failure: int
-    """Packets that went into a failed link or a dead switch, or that `failures.losses` took."""
+    """Packets sent into a failed link or a dead switch, and packets lost by `failures.losses`."""
     transmissions: int
-    """Data packets that hosts have sent, those sent again and further symbols of erasure coding
-    included.
+    """Data packets that hosts have sent, with repeated packets and extra symbols of erasure coding.
     """
     packet_hops: int
-    """Packets put on links, ACKs included: each counts once for every link."""
+    """Packets sent over links, ACKs included: each packet counts once for every link."""
     redraws: int
-    """How often links that fail at random were drawn anew because they would have cut flows off."""
+    """How often random failed links were drawn again because flows would have had no path."""
     freezes: int = 0
-    """How often flows of REPS froze: from then on they take labels that worked."""
+    """How often flows of REPS froze: then they use only labels that worked."""
     trimmed: int = 0
-    """Data packets that found a queue full and were cut to their headers (`transport.trimming`)."""
+    """Data packets cut to their headers at a full queue (`transport.trimming`)."""
     pauses: int = 0
     """How often switches have paused a link (`fabric.flow_control`)."""
     paused_ps: int = 0
-    """How long ports of switches were paused, all together."""
+    """The sum of the times for which switch ports were paused."""
     host_paused_ps: int = 0
-    """How long hosts were paused, all together."""
+    """The sum of the times for which hosts were paused."""
     victims: int = 0
-    """Packets that a pause has held at a switch and that then found nothing before them at the next
-    one: the pause was for others.
+    """Packets that a pause has held at a switch and that then met an empty queue at the next
+    switch: other packets had caused the pause.
     """
     unroutable: int = 0
-    """Of the `dropped`, packets for which their switch had no port: no route, or no such slot in a
+    """Packets of `dropped` whose switch had no port for them: no route, or no such slot in a
     schedule.
     """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SenderCounts(Generic[Count]):
-    """What the sender of a flow counts."""
+    """The counters of a flow's sender."""
 
     transmissions: Count
     freezes: Count
@@ -67,7 +67,7 @@ class SenderCounts(Generic[Count]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PortCounts(Generic[Count]):
-    """What a switch port counts, in the order of a frame's columns."""
+    """The counters of a switch port, in the order of a frame's columns."""
 
     dropped: Count
     trimmed: Count
@@ -83,10 +83,10 @@ PORT_COUNTERS = tuple(field.name for field in fields(PortCounts))
 
 
 def kept(counters: Iterable[str], keeper: object) -> dict[str, Any]:
-    """Return counters by name, as `keeper` has them."""
+    """Return the counters of `keeper`, by name."""
     return {name: getattr(keeper, name) for name in counters}
 
 
 def total(counters: Iterable[str], keepers: Sequence[object]) -> dict[str, int]:
-    """Return the sum of each counter over all who keep it."""
+    """Return the sum of each counter over all keepers."""
     return {name: sum(getattr(keeper, name) for keeper in keepers) for name in counters}

@@ -1,4 +1,4 @@
-"""POLICIES: the one table of load balancers.
+"""POLICIES: the only table of load balancers.
 
 The CLI's choices, report labels, kernels and test parameters are read from it.
 """
@@ -9,10 +9,7 @@ from typing import Literal
 
 
 class Chooser(IntEnum):
-    """How a switch picks the slot of a group's schedule.
-
-    The integer that simulator kernels dispatch on.
-    """
+    """How a switch picks the slot of a group's schedule; the number is for the kernels."""
 
     HASH = 0
     ROUND_ROBIN = 1
@@ -42,7 +39,7 @@ class LabelRule(IntEnum):
 
 ROTATIONS = (Chooser.ROTATION, Chooser.ROTATION_SHORTEST_START)
 
-# Out of so many orders Switch Pkt draws one anew, after so many wraparounds (a choice).
+# Switch Pkt draws a new order out of so many, after so many wraparounds (our choice).
 RESHUFFLE_ORDERS = 16
 RESHUFFLE_WRAPS = 5
 
@@ -51,10 +48,10 @@ SUBFLOWS = 4
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """One load balancer: the row of the paper's tables and what our parts need to run it.
+    """One load balancer: the row of the paper's tables and all that our parts need to run it.
 
-    `rule` says in a sentence what it does (docs/load-balancers.md), `since` where a row is from
-    that the paper does not have (docs/load-balancers-since.md).
+    `rule` describes it in a sentence (docs/load-balancers.md). `since` is the source of a row that
+    the paper does not have (docs/load-balancers-since.md).
     """
 
     slug: str
@@ -78,14 +75,14 @@ class Policy:
         return self.chooser in ROTATIONS
 
 
-# `queue_law`: how queues grow with the message of m packets, where the paper says it. What each
-# load balancer does is in its "Load Balancing Options", "Optimality" and "Ofan".
+# `queue_law`: how queues grow with a message of m packets, if the paper says it. The paper has
+# the load balancers in "Load Balancing Options", "Optimality" and "Ofan".
 _ROWS = (
-    # Hosts choose by the label, of which switches hash all fields alike.
+    # Hosts choose the label; all switches hash the same fields.
     Policy(
         slug="flow",
         label="Flow",
-        rule="A hash of the five-tuple gives all packets of a flow one and the same path (ECMP).",
+        rule="A hash of the five-tuple gives all packets of a flow the same path (ECMP).",
         where="switch",
         state="none",
         program="ecmp",
@@ -94,8 +91,8 @@ _ROWS = (
     Policy(
         slug="subflow",
         label="Subflow",
-        rule="A flow is four, each with a quarter of the message and a label of its own, and so "
-        "with one path.",
+        rule="A flow is split into four subflows, each with a quarter of the message and its own "
+        "label, and so its own path.",
         where="host",
         state="none",
         program="ecmp",
@@ -106,7 +103,7 @@ _ROWS = (
     Policy(
         slug="host_flowlet_ar",
         label="Host Flowlet AR",
-        rule="A flow changes its label, and so its path, where too many of its latest ACKs carry "
+        rule="A flow changes its label, and so its path, when too many of its latest ACKs carry "
         "congestion marks (PLB).",
         where="host",
         state="last good time",
@@ -129,7 +126,7 @@ _ROWS = (
     Policy(
         slug="host_pkt_ar",
         label="Host Pkt AR",
-        rule="Labels whose ACKs come back without a mark are used once more, all others are "
+        rule="A label whose ACK comes back without a mark is used once more; all other labels are "
         "random (REPS).",
         where="host",
         state="8-entry ring",
@@ -153,8 +150,7 @@ _ROWS = (
     Policy(
         slug="simple_rr",
         label="Simple RR",
-        rule="Packets take the uplinks in turn, always in the same order, whatever their "
-        "destination.",
+        rule="Packets take the uplinks in turn, always in the same order, for all destinations.",
         where="switch",
         state="1 counter",
         queue_law="linear",
@@ -164,7 +160,7 @@ _ROWS = (
     Policy(
         slug="switch_pkt_ar",
         label="Switch Pkt AR",
-        rule="A packet takes a random one of the uplinks whose queues are in the lowest of four "
+        rule="A packet takes a random uplink among those whose queues are in the lowest of four "
         "bins.",
         where="switch",
         state="queue bins",
@@ -175,8 +171,8 @@ _ROWS = (
     Policy(
         slug="jsq",
         label="JSQ",
-        rule="Join Shortest Queue: a packet takes the uplink with the shortest queue, of equal "
-        "ones a random one.",
+        rule="Join Shortest Queue: a packet takes the uplink with the shortest queue, or a random "
+        "one of several with equal queues.",
         where="switch",
         state="queue lengths",
         queue_law="linear",
@@ -186,8 +182,8 @@ _ROWS = (
     Policy(
         slug="rsq",
         label="RSQ",
-        rule="Randomized Switch Queueing: a packet takes a random uplink, however long the queues "
-        "are.",
+        rule="Randomized Switch Queueing: a packet takes a random uplink, without regard to "
+        "queues.",
         where="switch",
         state="none",
         queue_law="sqrt(m)",
@@ -199,7 +195,7 @@ _ROWS = (
         slug="host_dr",
         label="Host DR",
         rule="Destination-based rotation at the host: packets to one destination host take all "
-        "paths in turn, and carry theirs (DRB).",
+        "paths in turn, and carry their path (DRB).",
         where="host",
         state="pointer per destination host",
         queue_law="constant",
@@ -220,8 +216,8 @@ _ROWS = (
     Policy(
         slug="ofan_fib",
         label="Ofan (reachability)",
-        rule="Ofan after failures without weights: all uplinks that still lead there have equal "
-        "turns.",
+        rule="Ofan without weights after failures: all uplinks that still lead to the destination "
+        "have equal turns.",
         where="switch",
         state="as Ofan",
         queue_law="constant",
@@ -232,7 +228,7 @@ _ROWS = (
     Policy(
         slug="ofan_jsq_start",
         label="Ofan (JSQ start)",
-        rule="Ofan whose turns begin at the uplink with the shortest queue, over orders that are "
+        rule="Ofan whose turns begin at the uplink with the shortest queue; the orders are "
         "not shuffled.",
         where="switch",
         state="as Ofan",
@@ -241,12 +237,12 @@ _ROWS = (
         chooser=Chooser.ROTATION_SHORTEST_START,
         shuffled=False,
     ),
-    # Not the paper's: one that rotates per flow without a pointer, and one that adapts at hosts.
+    # Newer than the paper: a rotation per flow without a pointer, and load balancers of hosts.
     Policy(
         slug="themis",
         label="Themis",
-        rule="A flow's packets take the paths in turn by their own sequence numbers, from its "
-        "hash on.",
+        rule="A flow's packets take the paths in turn by their sequence numbers, starting at the "
+        "flow's hash.",
         where="switch",
         state="none",
         program="themis",
@@ -258,7 +254,7 @@ _ROWS = (
     Policy(
         slug="uet_bitmap",
         label="UET Bitmap",
-        rule="A flow takes 64 labels in turn, each round in another order, and passes over those "
+        rule="A flow takes 64 labels in turn, each round in another order, and skips labels "
         "with marks, trims or losses.",
         where="host",
         state="64 penalties",
@@ -271,8 +267,8 @@ _ROWS = (
     Policy(
         slug="mrc",
         label="MRC over ECMP",
-        rule="A connection takes 128 labels in turn, lets marked ones off once, and lost ones "
-        "until a probe of theirs comes back.",
+        rule="A connection takes 128 labels in turn, skips a label once after a mark, and after a "
+        "loss until a probe with this label comes back.",
         where="host",
         state="128 entropy values",
         program="ecmp",
@@ -281,12 +277,12 @@ _ROWS = (
         ecn_percent=10,
         since="Open Compute Project, 2026",
     ),
-    # Named after what we could read of it: the rest of its rule is ours.
+    # We could read only the abstract: the rest of the rule is ours.
     Policy(
         slug="prime",
         label="PRIME (abstract)",
-        rule="A flow takes the uplinks of edge and agg in pseudo-random turns, and rests those "
-        "with marks, trims or losses.",
+        rule="A flow takes the uplinks of edge and agg in pseudo-random turns, and skips uplinks "
+        "with marks, trims or losses for a while.",
         where="host",
         state="a penalty an uplink",
         program="prime",
@@ -303,7 +299,7 @@ POLICIES: dict[str, Policy] = {row.slug: row for row in _ROWS}
 # The load balancers that the paper compares: those of the report and of its claims.
 PAPER_POLICIES: dict[str, Policy] = {slug: row for slug, row in POLICIES.items() if not row.since}
 
-# What may be said in place of slugs.
+# Names for sets of load balancers.
 POLICY_SETS: dict[str, tuple[str, ...]] = {
     "all": tuple(PAPER_POLICIES),
     "everything": tuple(POLICIES),

@@ -1,5 +1,6 @@
 """`ofan sim results`, and what `ofan sim run` and `sweep` read and write
-(`emulation.commands.simulation`)."""
+(`emulation.commands.simulation`).
+"""
 
 import json
 import os
@@ -31,7 +32,7 @@ from sim.sweeps.tables import (
 
 # Usage has 2: a script can tell one from the other.
 RUN_FAILED = 1
-# \b keeps click from filling the lines.
+# \b keeps click from rewrapping the lines.
 RESULTS_EXAMPLES = """
 \b
 Examples:
@@ -58,35 +59,35 @@ csv_option = click.option(
     type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
     callback=in_a_folder,
     metavar="FILE",
-    help="Write the runs to a CSV file as well (-: to stdout instead).",
+    help="Also write the runs to a CSV file (-: to stdout, without the table).",
 )
 parquet_option = click.option(
     "--parquet",
     type=FilePath,
     callback=in_a_folder,
-    help="Write the runs to a Parquet file as well.",
+    help="Also write the runs to a Parquet file.",
 )
 figure_option = click.option(
     "--figure",
     type=FilePath,
     callback=in_a_folder,
-    help="Draw CCT over the bound, over the swept keys (.png, .svg or .pdf).",
+    help="Draw the distance from the bound over the swept keys (.png, .svg or .pdf).",
 )
 THREADS = click.option(
     "--threads",
     type=click.IntRange(1, 64),
     default=1,
     show_default=True,
-    help="Threads for each run; worth it from k = 16 on.",
+    help="Threads for each run; useful from k = 16 on.",
 )
 
 
 @contextmanager
 def one_line_errors(file: Path | None = None, settings: Sequence[str] = ()) -> Iterator[None]:
-    """Turn what is wrong with the user's input into a click error: one line, exit code 2.
+    """Turn an error in the user's input into a click error: one line, exit code 2.
 
-    What is wrong with a key of an experiment's `file`, or of `settings`, has its place in front. A
-    run that has failed is one line, too, and exit code 1.
+    The error of a key in an experiment's `file` or in `settings` starts with its place. A failed
+    run is also one line, with exit code 1.
     """
     try:
         yield
@@ -102,9 +103,9 @@ def one_line_errors(file: Path | None = None, settings: Sequence[str] = ()) -> I
 
 
 def say_how_matrices_are_read(scenarios: Iterable[Scenario]) -> None:
-    """Say on stderr how each connection matrix was understood.
+    """Say on stderr how each connection matrix was read.
 
-    Files do not name the unit of their start times, and a wrong guess changes the experiment.
+    Files do not name the unit of their start times, and a wrong unit changes the experiment.
     """
     collectives = dict.fromkeys(
         (one.collective.file, one.collective.start_unit)
@@ -148,7 +149,7 @@ def show(runs: Runs, as_json: bool, balancers: Sequence[str] = (), **extra: str)
 
 
 def write(runs: Runs, csv: Path | None, parquet: Path | None, figure: Path | None = None) -> None:
-    """Write runs to the files that were asked for."""
+    """Write runs to the requested files."""
     if csv:
         write_csv(csv_rows(runs), csv)
 
@@ -156,7 +157,7 @@ def write(runs: Runs, csv: Path | None, parquet: Path | None, figure: Path | Non
         write_parquet(runs, parquet)
 
     if figure:
-        # Half a second, which only those wait who want a picture.
+        # The import takes half a second: only with --figure.
         from sim.sweeps.pictures import sweep_figure
 
         sweep_figure(runs).savefig(figure, dpi=150)
@@ -177,13 +178,13 @@ def processors() -> int:
 def results(
     store: Path, as_json: bool, csv: Path | None, parquet: Path | None, figure: Path | None
 ) -> None:
-    """Show the finished runs in STORE, also while a sweep is filling it."""
+    """Show the finished runs in STORE, also while a sweep is running."""
     with one_line_errors():
         with Store(store, create=False) as kept:
             runs, balancers = kept.runs(), kept.balancers()
 
         write(runs, csv, parquet, figure)
 
-    # Who asks for a file wants the file; JSON on stdout was asked for as well.
+    # With a file the table is left out; --json still writes to stdout.
     if as_json or not (csv or parquet or figure):
         show(runs, as_json, balancers)

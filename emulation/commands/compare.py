@@ -1,7 +1,4 @@
-"""`ofan compare`: one experiment on several networks in one table and one picture.
-
-The only place that knows the simulator.
-"""
+"""`ofan compare`: one experiment on several networks in one table and one picture."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -66,7 +63,7 @@ NETWORKS = (VIRTUAL, SIM, MININET)
 PICTURE = "comparison"
 LEGEND = (
     "over: CCT above the bound; queue: the longest of any switch port, in packets. "
-    "Green: equal to the first network in every seed; red: not, with the difference."
+    "Green: equal to the first network in every seed; red: different, and by how much."
 )
 
 REAL_PACKETS = "mininet_k4"
@@ -84,7 +81,7 @@ Examples:
 
 
 def refuse_contradictions(networks: Sequence[str], jobs: int, engine: Engine | None) -> None:
-    """Raise UsageError for options that none of the networks takes, or that one does not."""
+    """Raise UsageError for options that the networks do not take."""
     if jobs > 1 and MININET in networks:
         raise click.UsageError("--jobs is for the virtual network and the simulator")
 
@@ -93,7 +90,7 @@ def refuse_contradictions(networks: Sequence[str], jobs: int, engine: Engine | N
 
 
 def refuse_what_cannot_run(network: str, experiment: Experiment) -> None:
-    """Raise what a network refuses, before any of them runs."""
+    """Raise the error of a network that refuses the experiment, before any network runs."""
     if network == MININET:
         refuse_if_unable()
 
@@ -109,7 +106,7 @@ def refuse_what_cannot_run(network: str, experiment: Experiment) -> None:
 
 
 def refuse_program(networks: Sequence[str], scenario: Scenario, own: Loaded) -> None:
-    """Raise what a network refuses a user's program for; scenarios differ in their seeds only."""
+    """Raise the error of a network that refuses the user's program; scenarios differ in seeds."""
     if VIRTUAL in networks:
         virtual_fabric.refuse_unsupported(scenario)
 
@@ -134,7 +131,7 @@ def run_on(
 ) -> tuple[Record, ...]:
     """Run an experiment on one of NETWORKS.
 
-    Raises what the network raises, the simulator's errors as FailedRunError.
+    Raises the network's errors, those of the simulator as FailedRunError.
     """
     if network == SIM:
         return simulated(experiment, reporter, jobs=jobs)
@@ -156,7 +153,7 @@ def run_program_on(
     jobs: int = 1,
     engine: Engine = "auto",
 ) -> tuple[Record, ...]:
-    """Run a user's program in place of an experiment's load balancers; raises as `run_on`."""
+    """Run a user's program instead of an experiment's load balancers; raises as `run_on`."""
     mine = alone(experiment, own)
     if network == SIM:
         return simulated(mine, reporter, str(own.path), jobs=jobs)
@@ -173,7 +170,7 @@ def run_program_on(
 def simulated(
     experiment: Experiment, reporter: Reporter, program: str | None = None, *, jobs: int = 1
 ) -> tuple[Record, ...]:
-    """Run an experiment in the simulator, by kernels or with a program of the user's."""
+    """Run an experiment in the simulator, with kernels or with the user's program."""
     scenarios = [each.model_copy(update={"program": program}) for each in experiment.scenarios()]
     records = []
     with reporter.experiment(experiment):
@@ -185,11 +182,11 @@ def simulated(
 
 
 def _simulate(scenario: Scenario, _on_progress: ProgressCall) -> Record:
-    # Importing the simulator loads its compiled kernels, which other networks can do without.
+    # Importing the simulator loads its compiled kernels, which other networks do not need.
     from emulation.virtual.simulated import simulate
     from sim import SimulationError  # noqa: PLC0415
 
-    # Errors of the simulator do not know of which run they are.
+    # The simulator's errors do not name their run.
     try:
         return simulate(scenario)
     except SimulationError as error:
@@ -204,7 +201,7 @@ def keep(
     from emulation.outcomes.comparison_plots import networks_figure
     from emulation.outcomes.plots import save
 
-    # One table for all networks: its rows say which one they are of.
+    # One table for all networks: each row names its network.
     folder.mkdir(parents=True, exist_ok=True)
     (folder / EXPERIMENT).write_text(kept_toml(experiment), encoding="utf-8")
     table(records).write_parquet(folder / RESULTS)
@@ -213,7 +210,7 @@ def keep(
 
 
 def show(rows: Sequence[Row], picture: Path, scenarios: Iterable[Scenario]) -> None:
-    """Print the table and what it amounts to."""
+    """Print the table and its verdicts."""
     console = terminal()
     console.print(comparison_table(rows))
     console.print(*verdicts(rows), sep="\n")
@@ -236,7 +233,8 @@ def show(rows: Sequence[Row], picture: Path, scenarios: Iterable[Scenario]) -> N
     "--like",
     type=Named(LIKE),
     metavar="POLICY",
-    help=f"Yours: whose groups and hosts they get [{DEFAULT_LIKE}; a rule alone: host_pkt_ar].",
+    help="The load balancer whose groups and hosts your programs or rule get"
+    f" [{DEFAULT_LIKE}; a rule alone: host_pkt_ar].",
 )
 @host_rule_option
 @agent_packet_option
@@ -246,7 +244,7 @@ def show(rows: Sequence[Row], picture: Path, scenarios: Iterable[Scenario]) -> N
     callback=names(NETWORKS, least=2),
     default=f"{VIRTUAL},{SIM}",
     show_default=True,
-    help="The first is the reference.",
+    help="Networks to compare; the first is the reference.",
 )
 @engine_option
 @jobs_option
@@ -258,7 +256,7 @@ def show(rows: Sequence[Row], picture: Path, scenarios: Iterable[Scenario]) -> N
 @click.option(
     "--force",
     is_flag=True,
-    help="Run also what this machine has no memory for; replace results that are there.",
+    help="Run even with too little memory; replace existing results.",
 )
 @click.option(
     "--json", "as_json", is_flag=True, help="Write records and differences to stdout as JSON."
@@ -341,7 +339,7 @@ def compare(
         write_csv([flat(row(record)) for record in records], csv)
 
     if as_json:
-        # By way of JSON, in which a record's numbers are plain ones.
+        # Through JSON, which turns a record's numbers into plain ones.
         plain = [json.loads(record.model_dump_json()) for record in records]
         click.echo(
             json.dumps(

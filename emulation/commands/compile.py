@@ -1,6 +1,6 @@
-"""`ofan p4 compile`, which also finds the programs that come with Ofan, and what they include.
+"""`ofan p4 compile`, which also finds Ofan's programs and their includes.
 
-The compiler itself knows nothing of ours.
+The compiler itself does not know Ofan's files.
 """
 
 from pathlib import Path
@@ -15,7 +15,7 @@ compile_command = cli.compile_command
 
 
 def _found(_context: click.Context, _parameter: click.Parameter, program: str) -> str:
-    # What is nowhere is refused by the compiler, in p4c's words.
+    # The compiler refuses a missing file, in p4c's words.
     return program if Path(program).exists() else str(shipped(program) or program)
 
 

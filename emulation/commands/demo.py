@@ -32,7 +32,7 @@ MININET_FILE = "mininet_k4.toml"
 
 
 def run_parts(folder: Path, reporter: Reporter) -> list[Finished]:
-    """Run the demo's experiments and keep each in a folder of its own."""
+    """Run the demo's experiments and write each into a separate folder."""
     done = []
     for name, _ in PARTS:
         experiment = load_experiment(EXPERIMENTS / name)
@@ -55,7 +55,7 @@ def draw(folder: Path, done: Sequence[Finished]) -> Path:
     type=click.Path(path_type=Path, file_okay=False),
     help="Results folder [results/demo, or the next free number].",
 )
-@click.option("--force", is_flag=True, help="Replace the results that are in --output.")
+@click.option("--force", is_flag=True, help="Replace the results in --output.")
 @click.option("--json", "as_json", is_flag=True, help="Write the records to stdout as JSON.")
 @csv_option
 def demo(output: Path | None, force: bool, as_json: bool, csv: Path | None) -> None:
@@ -92,29 +92,30 @@ def demo(output: Path | None, force: bool, as_json: bool, csv: Path | None) -> N
 
 
 def story(whole: Sequence[Record], failing: Sequence[Record]) -> list[str]:
-    """Return what a reader should see in the first two tables, a sentence each."""
+    """Return the explanation of the first two tables, a sentence each."""
     first, *_, last = whole
     lost = failing[-1]
 
     return [
-        "What to see. CCT is the time until the last packet has arrived; the bound is what no load"
-        " balancer can beat, as each host's link needs that long for its bytes.",
+        "How to read the tables: CCT is the time until the last packet has arrived; no load"
+        " balancer can be faster than the bound, as each host's link needs so long for its bytes.",
         f"All links up: {label_of(first.policy)}'s longest queue is {first.max_queue_packets:.0f}"
-        f" packets, and it ends {first.increase:.0%} over the bound; {label_of(last.policy)}'s is"
-        f" {last.max_queue_packets:.0f}, and it ends {last.increase:.1%} over it.",
-        f"A link fails: for two round trips {label_of(lost.policy)}'s switches do not know and send"
-        f" {lost.lost_to_failure:,} packets into the dead link; hosts have to send as many again,"
-        f" and the collective ends {lost.increase:.0%} over the bound. No load balancer can help"
-        " that; news that travel faster can (docs/faults.md).",
+        f" packets, and the run ends {first.increase:.0%} over the bound;"
+        f" {label_of(last.policy)}'s longest queue is {last.max_queue_packets:.0f} packets, and the"
+        f" run ends {last.increase:.1%} over the bound.",
+        f"A link fails: for two round trips {label_of(lost.policy)}'s switches do not know it and"
+        f" send {lost.lost_to_failure:,} packets into the dead link; hosts have to send as many"
+        f" again, and the collective ends {lost.increase:.0%} over the bound. No load balancer can"
+        " avoid that; only a faster detection can (docs/faults.md).",
     ]
 
 
 def real_packets(file: Path) -> str:
-    """Run Ofan over real veths beside its virtual twin while a command breaks a link.
+    """Run Ofan over real veths while a command breaks a link, and the same run in virtual time.
 
-    Say what happened, or why not.
+    Return a line about the result, or the reason why Mininet cannot run.
     """
-    # A demo goes on without what this machine has not.
+    # Without Mininet the demo goes on.
     try:
         refuse_if_unable()
         click.echo(
@@ -125,4 +126,4 @@ def real_packets(file: Path) -> str:
 
         return run_twins(file).words()
     except EmulationError as error:
-        return f"Real packets are left out: {error}"
+        return f"The run with real packets is left out: {error}"

@@ -1,8 +1,8 @@
-"""`ofan doctor`: what this machine can run, found by trying it, and how to get what is missing.
+"""`ofan doctor`: test what this machine can run, and say how to install the rest.
 
-Kernel features are tried inside a network namespace of their own, which vanishes with the probe:
-nothing of the machine's network is touched. No module of ours is imported that needs more than
-Python, because the answer is wanted where the others cannot be.
+Kernel features are tested in a separate network namespace, which is deleted after the test: the
+machine's network does not change. Only modules that need nothing but Python are imported, as
+`ofan doctor` must also run where other packages are missing.
 """
 
 import json
@@ -24,17 +24,17 @@ from fattree.records.tables import Folding, terminal, write_csv
 from hostagent.isolation import clean_environment, shell_python
 
 PROBE_SECONDS = 20
-# What each is tried with, of little consequence, and what it is for.
+# The settings of each test, which hardly matter, and the purpose of the discipline.
 QDISCS = {
     "tbf": ("rate 1mbit burst 10kb latency 1ms", "link rates on Mininet"),
     "htb": ("default 1", "link rates and priorities on Mininet"),
-    "netem": ("delay 1ms", "link latency on Mininet; without it latency is the software's"),
+    "netem": ("delay 1ms", "link latency on Mininet; without netem the software delays packets"),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing looked for: whether it is here, what was found, what it is for, how to get it."""
+    """One tested item: whether it is here, the result of the test, its purpose, its remedy."""
 
     name: str
     is_here: bool
@@ -57,19 +57,19 @@ def run_quietly(*command: str) -> tuple[bool, str]:
     except (OSError, subprocess.TimeoutExpired) as error:
         return False, str(error)
 
-    # The last line is the one that says what went wrong, or which version it is.
+    # The last line has the error, or the version.
     lines = (done.stdout + done.stderr).strip().splitlines()
     return done.returncode == 0, lines[-1] if lines else ""
 
 
 def in_own_namespace(script: str) -> tuple[bool, str]:
-    """Run a shell script in a fresh network namespace, and user namespace: users may do so too."""
-    # Ordinary users' PATH may lack the folders that `ip` and `tc` are in.
+    """Run a shell script in a new network and user namespace, which needs no root."""
+    # The folders of `ip` and `tc` may be missing in ordinary users' PATH.
     return run_quietly("unshare", "-rn", "sh", "-c", f"PATH=$PATH:/usr/sbin:/sbin; {script}")
 
 
 def python() -> Finding:
-    """Find the Python that runs this."""
+    """Find the Python of this process."""
     version = ".".join(map(str, sys.version_info[:3]))
     return Finding(
         "python",
@@ -81,7 +81,7 @@ def python() -> Finding:
 
 
 def root() -> Finding:
-    """Find out whether this is root."""
+    """Find out whether the user is root."""
     user = os.geteuid()
     return Finding(
         "root",
@@ -94,7 +94,7 @@ def root() -> Finding:
 
 def mininet() -> Finding:
     """Find Mininet and its helper."""
-    # Mininet's Python cannot enter a namespace without this program of its own.
+    # Mininet's Python needs its own helper program to enter a namespace.
     helper = shutil.which("mnexec")
     has_module = find_spec("mininet") is not None
     found = (
@@ -156,7 +156,7 @@ def simple_switch_grpc() -> Finding:
 
 def p4c() -> Finding:
     """Find the reference compiler."""
-    # Some packages have only the driver, which finds its back ends by itself.
+    # Some packages have only the driver `p4c`, which finds its back ends by itself.
     path = shutil.which("p4c-bm2-ss") or shutil.which("p4c")
     remedy = "optional: package p4lang-p4c of build.opensuse.org's home:p4lang, or build p4lang/p4c"
     return Finding(
@@ -169,20 +169,20 @@ def p4c() -> Finding:
 
 
 def p4runtime_shell() -> Finding:
-    """Find p4runtime-shell, which needs an environment of its own."""
-    # Imported, not looked for: an environment that is there may be half built.
+    """Find p4runtime-shell, which needs a separate environment."""
+    # Import it: an existing environment may be incomplete.
     python = shell_python()
     is_here, said = (
         run_quietly(str(python), "-I", "-c", "import p4runtime_sh")
         if python
-        else (False, "setup has recorded none")
+        else (False, "not installed by make setup")
     )
 
     found = str(python) if is_here else said
     return Finding("p4runtime-shell", is_here, found, purpose="ofan shell", remedy=SHELL)
 
 
-# Before and behind the qdiscs in the table: what all need, and what is optional.
+# Before the qdiscs in the table: general needs; after them: optional tools.
 PROBES: tuple[Callable[[], Finding], ...] = (python, root, mininet, namespaces)
 TOOLS: tuple[Callable[[], Finding], ...] = (simple_switch_grpc, p4c, p4runtime_shell)
 
@@ -215,11 +215,11 @@ def render(findings: list[Finding]) -> Folding:
 
 
 def advice(findings: list[Finding]) -> Iterator[str]:
-    """Yield how to get what is missing, a line each."""
+    """Yield how to install missing items, a line each."""
     missing = [finding for finding in findings if not finding.is_here]
     if missing:
         yield ""
-        yield "How to get what is missing:"
+        yield "How to install what is missing:"
 
     yield from (f"  {finding.name}: {finding.remedy}" for finding in missing)
 

@@ -72,21 +72,21 @@ UNHASHED = (
     " tenfold; --engine python has one for every run"
 )
 LEGEND = (
-    "p50 to p99.9: flows' times, each from when it could start. E>A to E>H: the longest queue of"
-    " the layer in packets (E edge, A aggregation, C core, H host{unreported})."
-    " lost: packets sent into a failed link or a dead switch, or lost by chance."
+    "p50 to p99.9: flows' times, each from its earliest possible start. E>A to E>H: the longest"
+    " queue of the layer in packets (E edge, A aggregation, C core, H host{unreported})."
+    " lost: packets sent into a failed link or a dead switch, or lost at random."
 )
 
 engine_option = click.option(
     "--engine",
     type=click.Choice(ENGINES),
-    help="Virtual: who moves the packets; the outcome is the same [auto: native where possible].",
+    help="Virtual: the engine; results are the same [auto: native where possible].",
 )
 ON_MININET = f"sudo $(which ofan) emulate mininet_k4 --network {MININET} --policies ofan"
 EXAMPLES = f"""
 \b
 Examples:
-  ofan emulate demo                            (ofan experiments list: others)
+  ofan emulate demo                            (ofan experiments list: more)
   ofan emulate demo --set fabric.queue_bytes=0   (queues without a limit)
   ofan emulate demo --k 8 --policies ofan,host_pkt --seeds 3 --jobs 2
   ofan emulate demo_failure --json | jq '.records[] | {{policy, cct_ps}}'
@@ -117,9 +117,9 @@ def read_experiment(
 
 
 def refuse_unsupported(network: str, *experiments: Experiment) -> None:
-    """Raise what a network refuses of any load balancer, before the first one runs.
+    """Raise the error of a network that cannot run a load balancer, before the first run.
 
-    And what it needs of this machine: a folder that only root may write has not been in the way.
+    It also checks what the network needs of this machine.
     """
     for scenario in chain.from_iterable(each.scenarios() for each in experiments):
         if network == MININET:
@@ -132,7 +132,7 @@ def refuse_unsupported(network: str, *experiments: Experiment) -> None:
 
 
 def say_strain(experiment: Experiment) -> None:
-    """Say on stderr where hosts offer more than this machine's processes carry."""
+    """Say on stderr if hosts send more than this machine's processes can carry."""
     # All scenarios of an experiment have the same fabric.
     scenario = next(experiment.model_copy(update={"policies": LIKE[:1]}).scenarios())
     line = limits.strain(scenario, processors())
@@ -141,14 +141,14 @@ def say_strain(experiment: Experiment) -> None:
 
 
 def legend(records: Sequence[Record]) -> str:
-    """Return what the columns of a table of records mean."""
+    """Return the meaning of the columns of a table of records."""
     is_silent = not all(record.max_queue_layers for record in records)
     unreported = "; n. r.: not reported by BMv2" if is_silent else ""
     return LEGEND.format(unreported=unreported) + rare_legend(records)
 
 
 def write(records: Sequence[Record], folder: Path | None, as_json: bool, csv: Path | None) -> bool:
-    """Write records as JSON, with their folder, or as CSV, if so asked; return whether."""
+    """Write records as JSON, with their folder, or as CSV, if requested; return whether."""
     if csv:
         write_csv([flat(row(record)) for record in records], csv)
 
@@ -166,7 +166,7 @@ def show(
     csv: Path | None,
     picture: Path | None = None,
 ) -> None:
-    """Write the table, or JSON or CSV; `folder` None: the results are nowhere else."""
+    """Write the table, or JSON or CSV; `folder` is None if the results are not stored."""
     hashed = [bool(outcome.digest) for outcome in finished.outcomes]
     if any(record.network == VIRTUAL for record in finished.records) and not all(hashed):
         click.echo(UNHASHED, err=True)
@@ -192,14 +192,14 @@ def refuse_contradictions(
     of_mininet: tuple[object, ...],
     network: str,
 ) -> None:
-    """Raise UsageError for options that need others, or that others leave without a meaning."""
-    # Not ignored: whoever gives them expects something of them.
+    """Raise UsageError for options that need other options, or have no effect with them."""
+    # An error, not ignored: the user expects an effect.
     if network != MININET and any(of_mininet):
         raise click.UsageError("--switch, --compiler, --hold and --pcap need --network mininet")
 
     if own is None and file is None:
         raise click.UsageError(
-            "which experiment? Name a file, or one that comes with Ofan: ofan emulate demo"
+            "no experiment given: name a file, or an experiment of Ofan, as in ofan emulate demo"
         )
 
     if own is not None:
@@ -214,7 +214,7 @@ def refuse_contradictions(
     type=Named([VIRTUAL, MININET], {"sim": "the simulator is ofan sim run"}),
     default=VIRTUAL,
     show_default=True,
-    help="Where to run.",
+    help="The network to run on.",
 )
 @program_option
 @host_rule_option
@@ -230,12 +230,12 @@ def refuse_contradictions(
 @click.option(
     "--switch",
     type=click.Choice(tuple(TARGETS)),
-    help=f"Mininet: which switch [{SOFTSWITCH.name}].",
+    help=f"Mininet: the switch software [{SOFTSWITCH.name}].",
 )
 @click.option(
     "--compiler",
     type=click.Choice(get_args(Compiler)),
-    help="Mininet: who compiles our programs [ofan].",
+    help="Mininet: the compiler of Ofan's programs [ofan].",
 )
 @engine_option
 @click.option(
@@ -252,12 +252,12 @@ def refuse_contradictions(
 @click.option(
     "--show-registers",
     is_flag=True,
-    help="Show what registers and counters hold at the end; registers.json has all of it.",
+    help="Show registers and counters at the end; registers.json has all of them.",
 )
 @click.option(
     "--force",
     is_flag=True,
-    help="Run also what this machine has no memory for; replace results that are there.",
+    help="Run even with too little memory; replace existing results.",
 )
 @click.option(
     "--pcap",
@@ -290,8 +290,8 @@ def emulate(
 ) -> None:
     """Run the experiment in FILE (with --program: by default the demo's), packet by packet.
 
-    Keep its results in a folder. A program or rule of yours runs in place of the file's load
-    balancers, beside those of --policies.
+    The results go into a folder. Your program or rule runs instead of the file's load balancers,
+    together with those of --policies.
     """
     refuse_contradictions(
         file,
@@ -313,12 +313,12 @@ def emulate(
             read_experiment(file or DEMO, (*yours, *settings), True), program, like, policies
         )
 
-        # All scenarios of an experiment have the same fabric; it has none where a program alone is
-        # asked for, in place of the file's load balancers.
+        # All scenarios of an experiment have the same fabric. There are none if only a program
+        # runs, instead of the file's load balancers.
         for scenario in islice(experiment.scenarios(), int(network == VIRTUAL and not force)):
             refuse_too_large(scenario)
 
-        # Compiled before anything is built or written: a program with errors leaves nothing behind.
+        # Compile before anything is built or written: a program with errors leaves no files.
         own = program_of(experiment)
         say_warnings(own.program.warnings if own else ())
 
@@ -333,11 +333,11 @@ def emulate(
 
         if own and compiler:
             raise click.UsageError(
-                "--compiler is for our programs:"
-                " give --program the JSON that p4c has written for yours"
+                "--compiler is for Ofan's programs:"
+                " for your own, give --program the JSON that p4c has written"
             )
 
-        # A runner is chosen by the network and made for a program; None is the policy's own.
+        # The network decides the runner of a program; None means the policy's program.
         runners: Runners = partial(virtually, engine=engine or "auto", has_state=show_registers)
         if network == MININET:
             say_strain(experiment)
@@ -374,13 +374,13 @@ def _kept_or_shown(
 ) -> Path | None:
     """Write the results folder.
 
-    Where that fails, show at least what is known before the error goes on its way.
+    If that fails, show the results before the error is raised.
     """
     try:
         with writing(folder):
             keep(finished, folder)
             return keep_beside(finished, own, folder) if own else None
-    # A run may have taken hours: its results are shown where they cannot be kept.
+    # A run may have taken hours: show its results if they cannot be written.
     except EmulationError:
         show(finished, None, as_json, csv)
         raise

@@ -32,7 +32,7 @@ from ofan_p4.softswitch.pipeline import Engine
 from sim.sweeps.cluster import connected
 
 VIRTUAL = "virtual"
-# Told how much of the traffic has arrived, from 0 to 1.
+# Gets the share of the traffic that has arrived, from 0 to 1.
 ProgressCall = Callable[[float], None]
 Runner = Callable[[Scenario, ProgressCall], Outcome]
 Result = TypeVar("Result")
@@ -73,7 +73,7 @@ class Reporter:
         """Show how many runs of an experiment are done."""
         total = experiment.runs
         self._done = 0
-        # The run's bar is one that is used again, hidden until the first run starts.
+        # The same bar serves all runs; it is hidden until the first run starts.
         self._all = self._progress.add_task(experiment.name, total=total)
         self._run = self._progress.add_task("", total=1, visible=False)
         yield
@@ -88,13 +88,13 @@ class Reporter:
         )
 
     def advance(self, fraction: float) -> None:
-        """Show how much of the present run's traffic has arrived."""
+        """Show the share of the current run's traffic that has arrived."""
         assert self._run is not None and self._all is not None
         self._progress.update(self._run, completed=fraction)
         self._progress.update(self._all, completed=self._done + fraction)
 
     def finish(self, record: Record) -> None:
-        """Say how a run ended."""
+        """Print the result of a run."""
         self.advance(1.0)
         self._done += 1
         unit, unit_ps = time_unit([record.cct_ps])
@@ -118,7 +118,7 @@ def reporting() -> Iterator[Reporter]:
         TimeElapsedColumn(),
     )
 
-    # stdout is for results; a bar that nobody sees would only cost time.
+    # stdout is for results; without a terminal a bar would only cost time.
     console = Console(file=sys.stderr)
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal
@@ -129,9 +129,10 @@ def reporting() -> Iterator[Reporter]:
 def virtually(
     program: SwitchProgram | None = None, engine: Engine = "auto", *, has_state: bool = False
 ) -> Runner:
-    """Return what runs a scenario in virtual time; why it is not native is said once on stderr.
+    """Return a function that runs a scenario in virtual time.
 
-    With `has_state`, outcomes have what registers and counters hold at the end.
+    If machine code cannot run it, a line on stderr says why, once. With `has_state`, outcomes have
+    the registers and counters at the end.
     """
 
     def run(scenario: Scenario, on_progress: ProgressCall) -> Outcome:
@@ -142,7 +143,7 @@ def virtually(
     return run
 
 
-# The same line for every scenario would say nothing new.
+# The same line again would say nothing new.
 @cache
 def _say(line: str) -> None:
     click.echo(line, err=True)
@@ -156,7 +157,7 @@ def run_experiment(
     *,
     jobs: int = 1,
 ) -> Finished:
-    """Run all scenarios, in virtual time by default; raises what `run` raises."""
+    """Run all scenarios, in virtual time by default; raises the errors of `run`."""
     run = run or virtually()
     outcomes = []
     records = []
@@ -176,9 +177,9 @@ def in_order(
     reporter: Reporter,
     jobs: int,
 ) -> Iterator[Result]:
-    """Yield what comes of each scenario, in their order; raises what `run` raises.
+    """Yield the result of each scenario, in their order; raises the errors of `run`.
 
-    With `jobs` above 1 that many processes run them, which tell no progress in between.
+    With `jobs` above 1 so many processes run them, and report no progress during a run.
     """
     if jobs == 1 or len(scenarios) < 2:
         for scenario in scenarios:
@@ -200,10 +201,10 @@ def _unwatched(run: Callable[[Scenario, ProgressCall], Result], scenario: Scenar
 
 
 def keep(finished: Finished, folder: Path) -> None:
-    """Write the results folder, plots included: all of it, or nothing; raises EmulationError."""
+    """Write the results folder with plots, completely or not at all; raises EmulationError."""
     from emulation.outcomes.plots import experiment_figures, save
 
-    # A figure that cannot be drawn leaves the folder as it was.
+    # If a figure cannot be drawn, the folder does not change.
     with complete(folder) as fresh:
         write_folder(fresh, finished.experiment, finished.outcomes, finished.records)
         for stem, figure in experiment_figures(finished.outcomes, finished.records):

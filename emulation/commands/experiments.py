@@ -1,4 +1,4 @@
-"""`ofan experiments`: what comes with Ofan, to look at, to copy and to start from."""
+"""`ofan experiments`: list, show and copy the experiments of Ofan."""
 
 import filecmp
 import json
@@ -29,10 +29,10 @@ EXAMPLES = """
 Examples:
   ofan experiments list
   ofan experiments show demo
-  ofan experiments copy demo            ./demo.toml, to change and to run
+  ofan experiments copy demo            writes ./demo.toml, to edit and run
   ofan experiments copy router.p4 router.stf
   ofan experiments schema > experiment.schema.json
-  ofan emulate demo                     names are found without a copy, too
+  ofan emulate demo                     a name also works without a copy
 """
 WIDTH_OF_PIPES = 160
 
@@ -43,10 +43,10 @@ def experiments() -> None:
 
 
 @experiments.command("list", epilog="\b\nExample:\n  ofan experiments list --paper")
-@click.option("--paper", is_flag=True, help="Those of the paper's figures.")
-@click.option("--names", "only_names", is_flag=True, help="The names alone, one a line.")
+@click.option("--paper", is_flag=True, help="The experiments of the paper's figures.")
+@click.option("--names", "only_names", is_flag=True, help="Only the names, one per line.")
 def list_command(paper: bool, only_names: bool) -> None:
-    """List what there is, with what each file says of itself."""
+    """List all experiments and examples, each with its title."""
     chosen = [name for name in names() if name.startswith(PAPER) == paper]
     if only_names:
         click.echo("\n".join(chosen))
@@ -81,11 +81,11 @@ def show(name: str) -> None:
     "folder",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     default=Path(),
-    help="The folder [the current one].",
+    help="The folder [the current folder].",
 )
-@click.option("--force", is_flag=True, help="Replace files that are there.")
+@click.option("--force", is_flag=True, help="Replace existing files.")
 def copy(named: tuple[str, ...], folder: Path, force: bool) -> None:
-    """Copy files into a folder, with what they need beside them."""
+    """Copy files into a folder, with the files that they need."""
     with one_line_errors():
         copies = {folder / place: source for name in named for place, source in _files(Path(name))}
         _refuse_overwriting(copies, force)
@@ -110,7 +110,7 @@ def schema_command() -> None:
 
 
 def _files(name: Path) -> Iterator[tuple[Path, Path]]:
-    """Yield where a file goes, and the file: those of a folder, or one and what it names."""
+    """Yield (target, file) pairs: all files of a folder, or a file and the files it names."""
     folder = FOLDERS.get(name.name)
     if folder is not None:
         kinds = ("*.p4", "include/*.p4") if folder == PROGRAMS else ("*.*", "paper/*.*")
@@ -122,7 +122,7 @@ def _files(name: Path) -> Iterator[tuple[Path, Path]]:
     source = ours(name)
     yield Path(source.name), source
 
-    # Whatever key it is that names a file: a matrix, a workload, a topology, a program, a rule.
+    # Any key may name a file: a matrix, a workload, a topology, a program, a rule.
     if source.suffix == SUFFIX:
         for text in _texts(tomllib.loads(read_text(source, ExperimentError))):
             if (source.parent / text).is_file():
@@ -139,15 +139,15 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _refuse_overwriting(copies: Mapping[Path, Path], force: bool) -> None:
-    # A link that leads nowhere is there, too: what it names would be written.
+    # A dangling link counts as existing: copying would write the file that it names.
     others = (copied for copied, source in copies.items() if not _is_copy(copied, source))
     there = next((path for path in others if path.exists() or path.is_symlink()), None)
     if there is not None and not force:
-        raise ExperimentError(f"{there} is there already: --force replaces it")
+        raise ExperimentError(f"{there} exists already: --force replaces it")
 
 
 def _is_copy(copied: Path, source: Path) -> bool:
-    """Return whether a file is what would be written: a command may be run twice."""
+    """Return whether a file already is the copy: a command may run twice."""
     return (
         copied.is_file() and not copied.is_symlink() and filecmp.cmp(copied, source, shallow=False)
     )

@@ -1,6 +1,6 @@
-"""Where `ofan p4` looks for includes: in the folders of `-I`, then in ours, as `ofan emulate` does.
+"""The include folders of `ofan p4`: those of `-I`, then Ofan's, as in `ofan emulate`.
 
-The P4 tools themselves know nothing of ours.
+The P4 tools themselves do not know Ofan's folders.
 """
 
 from pathlib import Path
@@ -12,7 +12,7 @@ from fattree.texts.shipped import FOLDERS
 
 
 def find_ours(command: click.Command) -> None:
-    """Let the option `-I` of a command stand for our folders as well."""
+    """Add Ofan's folders to the option `-I` of a command."""
     for each in command.params:
         if each.name == "include_dirs":
             each.callback = _folders
@@ -21,7 +21,7 @@ def find_ours(command: click.Command) -> None:
 def _folders(
     _context: click.Context, _parameter: click.Parameter, names: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Return folders of includes, ours where `p4src` or one in it is named and is not here."""
+    """Return include folders; a missing `p4src`, or a folder in it, stands for Ofan's."""
     return *map(_folder, names), str(p4src.INCLUDE), str(p4src.FOLDER)
 
 

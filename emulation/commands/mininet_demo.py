@@ -1,4 +1,4 @@
-"""The end of `ofan demo`: Ofan over real veths beside its virtual twin; a command breaks a link."""
+"""The end of `ofan demo`: Ofan over real veths and in virtual time; a command breaks a link."""
 
 import subprocess
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ from hostagent.isolation import clean_environment, python_command
 
 LINK = "agg0_0-core0_0"
 OVERRIDES = ("policies=ofan", "failures.convergence_rtt=0.5")
-# Soon: the command takes its time to start, and traffic must still run when it arrives.
+# Early: the command takes time to start, and traffic must still run when it arrives.
 BREAK_AFTER_SLOTS = 20
 
 
@@ -37,21 +37,21 @@ class Twins:
     installation: Convergence
 
     def words(self) -> str:
-        """Say in one line what happened."""
+        """Return the result in one line."""
         after = (self.installation.took_ps or 0) / PS_PER_MS
         return (
             f"Real packets over {self.real.hops:,} veth hops;"
             f" `ofan link down {LINK}` broke a link after"
             f" {self.installation.at_ps / PS_PER_MS:.0f} ms,"
-            f" the new schedules were in {after:.0f} ms later. The collective took"
-            f" {self.real.cct_ps / self.virtual.cct_ps:.2f} times as long as the virtual network"
-            " says: real clocks, on a machine with other work."
+            f" the new schedules were installed {after:.0f} ms later. The collective took"
+            f" {self.real.cct_ps / self.virtual.cct_ps:.2f} times as long as on the virtual"
+            " network, because it ran in real time on a busy machine."
         )
 
 
 def run_twins(file: Path) -> Twins:
     """Run an experiment file's fabric on Mininet, then in virtual time with the same failure."""
-    # Mininet goes first: when the command arrives is known only afterwards.
+    # Mininet runs first: the time of the command is known only afterwards.
     scenario = only_scenario(load_experiment(file, list(OVERRIDES)))
     with mininet_fabric(scenario) as fabric:
         real = _run_and_break(fabric)
@@ -69,7 +69,7 @@ def _with_failure(scenario: Scenario, at_ps: int) -> Scenario:
 
 
 def _run_and_break(fabric: MininetFabric) -> Outcome:
-    """Run the traffic, serve commands meanwhile, and give one from a process, as a user would."""
+    """Run the traffic, and let a process send a command meanwhile, as a user would."""
     held = Held(fabric, lambda _line: None)
     run = Run(fabric, fabric.scenario)
     with control_server(fabric.folder, fabric.loop.selector, held.handlers), _commands() as command:
@@ -79,7 +79,7 @@ def _run_and_break(fabric: MininetFabric) -> Outcome:
         )
         fabric.loop.run(lambda: run.is_over)
 
-    # The run may have ended before the command was there, or before routes followed.
+    # The run may have ended before the command arrived, or before routes changed.
     if not fabric.installations or fabric.installations[0].took_ps is None:
         raise EmulationError(
             f"`ofan link down {LINK}` came too late: the machine is too busy for Mininet"
@@ -90,7 +90,7 @@ def _run_and_break(fabric: MininetFabric) -> Outcome:
 
 @contextmanager
 def _commands() -> Iterator[Callable[..., object]]:
-    """Yield what starts `ofan` commands without waiting for them."""
+    """Yield a function that starts `ofan` commands without waiting for them."""
     started: list[subprocess.Popen[bytes]] = []
 
     def command(*words: str) -> None:
@@ -108,6 +108,6 @@ def _commands() -> Iterator[Callable[..., object]]:
     try:
         yield command
     finally:
-        # None is left behind as a zombie, nor speaks to a network that is gone.
+        # No process stays as a zombie, or talks to a network that no longer exists.
         for process in started:
             process.wait()

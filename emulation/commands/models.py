@@ -62,14 +62,14 @@ _teraflops = click.option(
     type=Finite(min=0.001),
     default=400,
     show_default=True,
-    help="What a GPU makes of its peak.",
+    help="Teraflops that a GPU reaches.",
 )
 _nvlink_gbs = click.option(
     "--nvlink-gbs",
     type=Finite(min=0.001),
     default=450,
     show_default=True,
-    help="GB/s of NVLink in one direction.",
+    help="NVLink's GB/s in one direction.",
 )
 _scaled = click.option(
     "--scale",
@@ -86,11 +86,11 @@ def _shares(_: click.Context, option: click.Parameter, value: str | None) -> tup
         numbers = tuple(float(each) for each in value.split(",")) if value else ()
     except ValueError:
         raise click.BadParameter(
-            f"{value!r:.40} are no numbers between commas, as in 3,1,1"
+            f"{value!r:.40}: must be numbers with commas between them, as in 3,1,1"
         ) from None
 
     if not all(0 <= number < MOST_SHARE for number in numbers):
-        raise click.BadParameter("a share is a number from 0 on")
+        raise click.BadParameter("a share must be 0 or more")
 
     return numbers
 
@@ -98,17 +98,17 @@ def _shares(_: click.Context, option: click.Parameter, value: str | None) -> tup
 @click.command("from-model", epilog=MODEL_EXAMPLES)
 @click.argument("config", type=FilePath)
 @output_argument
-@counted("--gpus", 1024, "GPUs in all, a host each.")
-@counted("--tp", 8, "Tensor parallelism, inside a server.")
+@counted("--gpus", 1024, "Number of GPUs; each is a host.")
+@counted("--tp", 8, "Tensor parallelism, within a server.")
 @click.option(
     "--gpus-per-server",
     "server",
     type=click.IntRange(1),
     metavar="G",
-    help="GPUs of a server, of whole replicas: what stays inside takes NVLink's time.  [tp]",
+    help="GPUs per server, with whole replicas: traffic inside a server uses NVLink.  [tp]",
 )
 @counted("--pp", 1, "Pipeline stages.")
-@click.option("--dp", type=click.IntRange(1), help="Data parallelism.  [the rest of the GPUs]")
+@click.option("--dp", type=click.IntRange(1), help="Data parallelism.  [all other GPUs]")
 @click.option(
     "--virtual-stages",
     "virtual",
@@ -116,31 +116,31 @@ def _shares(_: click.Context, option: click.Parameter, value: str | None) -> tup
     metavar="V",
     default=1,
     show_default=True,
-    help="Chunks of layers of a GPU, interleaved: a V-th of the bubble, V times the messages.",
+    help="Interleaved chunks of layers per GPU: the bubble divided by V, V times the messages.",
 )
 @click.option(
     "--zero-bubble",
     is_flag=True,
-    help="Gradients of weights fill the bubble (ZB-H1): a third of it is left.",
+    help="Gradients of weights fill the bubble (ZB-H1): a third of the bubble is left.",
 )
 @click.option(
     "--thin-ends",
     is_flag=True,
-    help="First and last stage have a layer less: embedding and vocabulary count as one each.",
+    help="First and last stage have one layer less: embedding and vocabulary count as a layer.",
 )
-@counted("--cp", 1, "Context parallelism: a sequence's parts, whose keys and values go round.")
-@counted("--ep", 1, "Over how many replicas experts are spread.")
+@counted("--cp", 1, "Context parallelism: parts of a sequence; keys and values go round a ring.")
+@counted("--ep", 1, "Expert parallelism: number of replicas that share the experts.")
 @click.option(
     "--token-servers",
     type=click.IntRange(1),
     metavar="M",
-    help="A token's experts are on M servers, to each of which it goes once.  [any; once to each "
-    "expert]",
+    help="A token's experts are on M servers; the token is sent once to each.  [any number; "
+    "once to each expert]",
 )
 @click.option(
     "--by-layer",
     is_flag=True,
-    help="Each layer exchanges for itself (experts; keys and values), not all of a pass at once.",
+    help="Each layer has its own exchange (experts; keys and values), instead of one per pass.",
 )
 @click.option(
     "--expert-skew",
@@ -149,44 +149,46 @@ def _shares(_: click.Context, option: click.Parameter, value: str | None) -> tup
     metavar="S",
     default=0,
     show_default=True,
-    help="Tokens choose experts by Zipf's law: the r-th as often as 1 / r^S; which, by --seed.",
+    help="Tokens choose experts by Zipf's law: the r-th in proportion to 1 / r^S, order by --seed.",
 )
 @click.option(
     "--expert-shares",
     "shares",
     callback=_shares,
     metavar="A,B,...",
-    help="How often each expert, or each rank of --ep, is chosen.  [evenly]",
+    help="Relative frequency of each expert, or of each rank of --ep.  [equal]",
 )
 @click.option(
     "--dispatch-bytes",
     type=click.IntRange(1, 4),
     default=2,
     show_default=True,
-    help="Of a number on its way to an expert; back it has 2.",
+    help="Bytes per number on the way to an expert; on the way back 2.",
 )
 @click.option(
     "--gradient-bytes",
     type=click.IntRange(1, 4),
     default=2,
     show_default=True,
-    help="Of a number of a gradient on its way.",
+    help="Bytes per number of a sent gradient.",
 )
-@counted("--batch", 512, "Sequences of a step, of all replicas.")
-@counted("--microbatch", 1, "Sequences of a microbatch.")
-@counted("--sequence", 4096, "Tokens of a sequence.")
+@counted("--batch", 512, "Sequences per step, of all replicas.")
+@counted("--microbatch", 1, "Sequences per microbatch.")
+@counted("--sequence", 4096, "Tokens per sequence.")
 @_teraflops
 @_nvlink_gbs
-@counted("--buckets", 4, "In how many parts gradients leave during the last backward pass.")
+@counted(
+    "--buckets", 4, "Number of parts in which gradients are sent during the last backward pass."
+)
 @click.option(
     "--zero",
     type=click.Choice(["1", "2", "3"]),
     default="1",
     show_default=True,
-    help="ZeRO's stage: replicas share the optimizer's state; gradients, too; weights, too.",
+    help="ZeRO's stage: replicas share the optimizer's state (1), also gradients (2), weights (3).",
 )
 @click.option(
-    "--recompute", is_flag=True, help="Make each forward pass again before its backward pass."
+    "--recompute", is_flag=True, help="Repeat each forward pass before its backward pass."
 )
 @click.option(
     "--jitter",
@@ -194,7 +196,7 @@ def _shares(_: click.Context, option: click.Parameter, value: str | None) -> tup
     metavar="J",
     default=0,
     show_default=True,
-    help="A computation takes longer by J of itself in the mean (exponential, by --seed).",
+    help="Mean extra time of a computation, as a share of its time (exponential, by --seed).",
 )
 @click.option(
     "--stragglers",
@@ -202,27 +204,27 @@ def _shares(_: click.Context, option: click.Parameter, value: str | None) -> tup
     metavar="N",
     default=0,
     show_default=True,
-    help="GPUs that are slow, drawn by --seed.",
+    help="Number of slow GPUs, drawn by --seed.",
 )
 @click.option(
     "--slowdown",
     type=Finite(min=1, max=1000),
     default=1.5,
     show_default=True,
-    help="How many times as long as others these take.",
+    help="Time of a slow GPU's computation, relative to other GPUs.",
 )
 @click.option(
     "--seed",
     type=click.IntRange(0, 2**62),
     default=1,
     show_default=True,
-    help="Of what is drawn: --expert-skew, --jitter, --stragglers.",
+    help="Seed of the random draws: --expert-skew, --jitter, --stragglers.",
 )
 @click.option(
     "--gpu-memory-gb",
     type=Finite(min=0.001),
     metavar="GB",
-    help="Refuse what does not fit into a GPU's memory.",
+    help="Refuse a step that does not fit into this GPU memory.",
 )
 @_scaled
 @forced
@@ -240,8 +242,8 @@ def from_model(
 ) -> None:
     """Write one training step of the model of CONFIG, a published config.json, to OUTPUT.
 
-    Formulas and their sources: docs/workloads.md. Computations and bytes are of the model; what is
-    assumed of GPUs are --teraflops and --nvlink-gbs.
+    Formulas and their sources: docs/workloads.md. Computations and bytes follow from the model;
+    only --teraflops and --nvlink-gbs are assumptions about GPUs.
     """
     with one_line_errors():
         model = read_model(str(found(config)))
@@ -260,7 +262,7 @@ def from_model(
         )
         if step.ranks != gpus:
             spread = _spread(step)
-            raise TrafficError(f"{spread} are not {gpus} GPUs")
+            raise TrafficError(f"{spread} does not make {gpus} GPUs")
 
         graph = training_graph(model, step, room_for(force))
         needed = fitting(model, step, gpu_memory_gb)
@@ -284,7 +286,7 @@ def _spread(step: Step) -> str:
 
 
 def _said_of(step: Step) -> str:
-    """Return what else of a step its file should say."""
+    """Return the other settings of a step that its file should name."""
     said = {
         f"{step.virtual} stages a GPU": step.virtual > 1,
         "zero bubble": step.zero_bubble,
@@ -303,29 +305,31 @@ def _said_of(step: Step) -> str:
 @click.command("serve-model", epilog=SERVING_EXAMPLES)
 @click.argument("config", type=FilePath)
 @output_argument
-@counted("--prefill", 1, "Instances that prefill prompts.")
-@counted("--decode", 1, "Instances that decode.")
-@counted("--tp", 8, "GPUs of an instance that prefills; beyond a server its all-reduces leave it.")
-@click.option(
-    "--decode-tp", type=click.IntRange(1), metavar="T", help="GPUs of one that decodes.  [tp]"
+@counted("--prefill", 1, "Number of instances that prefill prompts.")
+@counted("--decode", 1, "Number of instances that decode.")
+@counted(
+    "--tp", 8, "GPUs of a prefill instance; above a server's GPUs, all-reduces use the network."
 )
-@counted("--gpus-per-server", 8, "GPUs of a server: of one or more whole instances.")
-@counted("--requests", 8, "Requests in all, dealt out in turn.")
-@counted("--prompt", 4096, "Tokens of a prompt.")
+@click.option(
+    "--decode-tp", type=click.IntRange(1), metavar="T", help="GPUs of a decode instance.  [tp]"
+)
+@counted("--gpus-per-server", 8, "GPUs per server: one or more whole instances.")
+@counted("--requests", 8, "Number of requests, given to instances in turn.")
+@counted("--prompt", 4096, "Tokens per prompt.")
 @click.option(
     "--tokens",
     type=click.IntRange(0),
     default=16,
     show_default=True,
-    help="Tokens that are decoded of each request, all of an instance's requests together.",
+    help="Tokens to decode per request; an instance decodes all its requests together.",
 )
-@counted("--kv-parts", 4, "In how many parts a prompt's keys and values leave as layers are done.")
+@counted("--kv-parts", 4, "Parts in which a prompt's keys and values are sent as layers complete.")
 @click.option(
     "--kv-bytes",
     type=click.IntRange(1, 4),
     default=2,
     show_default=True,
-    help="Of a number of keys and values.",
+    help="Bytes per number of keys and values.",
 )
 @_teraflops
 @_nvlink_gbs
@@ -334,7 +338,7 @@ def _said_of(step: Step) -> str:
     type=Finite(min=0.001),
     default=3350,
     show_default=True,
-    help="GB/s of a GPU's memory, which decoding reads weights and keys from.",
+    help="GB/s of a GPU's memory, from which decoding reads weights and keys.",
 )
 @_scaled
 @forced
@@ -352,8 +356,8 @@ def serve_model(
 ) -> None:
     """Write requests served by the model of CONFIG, a published config.json, to OUTPUT.
 
-    Some instances prefill prompts, others decode with the keys and values they are sent. Formulas
-    and their sources: docs/workloads.md.
+    Some instances prefill prompts; other instances receive the keys and values, and decode.
+    Formulas and their sources: docs/workloads.md.
     """
     with one_line_errors():
         model = read_model(str(found(config)))
@@ -381,6 +385,6 @@ def serve_model(
         kept = kept_bytes(model, serving)
         reduced = reduced_bytes(model, serving.tensor)
         click.echo(
-            f"of a token: {kept / 1000:,.3f} KB of keys and values handed over, "
-            f"{reduced / 1000:,.3f} KB of all-reduces a GPU while prefilling"
+            f"per token: {kept / 1000:,.3f} KB of keys and values sent, "
+            f"{reduced / 1000:,.3f} KB of all-reduces per GPU in prefill"
         )

@@ -26,7 +26,7 @@ def setup(
     *,
     compiler: Compiler = "ofan",
 ) -> Setup:
-    """Return how to build an experiment's networks; captures go to `folder`.
+    """Return the setup of an experiment's networks; captures go to `folder`.
 
     Raises UnsupportedError for unknown ports.
     """
@@ -39,16 +39,16 @@ def setup(
 
 
 def run_on_mininet(scenario: Scenario, setup: Setup = Setup()) -> Outcome:  # noqa: B008
-    """Run a scenario on a Mininet network of its own.
+    """Run a scenario on a new Mininet network.
 
-    Raises what `mininet_fabric` and `MininetFabric.run` raise.
+    Raises the errors of `mininet_fabric` and `MininetFabric.run`.
     """
     with mininet_fabric(scenario, setup) as fabric:
         return run_on(fabric)
 
 
 def runner(setup: Setup) -> Callable[[Scenario, Callable[[float], None]], Outcome]:
-    """Return what runs a scenario on Mininet; its progress is not known before it is complete."""
+    """Return a function that runs a scenario on Mininet; it reports no progress."""
     return lambda scenario, _on_progress: run_on_mininet(scenario, setup)
 
 
@@ -61,7 +61,7 @@ def hold_on_mininet(experiment: Experiment, setup: Setup, echo: Echo) -> None:
         echo(f"traffic {describe(first)}")
         echo(
             "commands from another terminal: ofan status, ofan link down NAME, ofan traffic start;"
-            " Ctrl-C takes it down"
+            " Ctrl-C takes the network down"
         )
 
         try:
@@ -79,7 +79,7 @@ def only_scenario(experiment: Experiment) -> Scenario:
     if len(scenarios) > 1:
         policies = ", ".join(dict.fromkeys(one.balancer for one in scenarios))
         raise UnsupportedError(
-            f"--hold keeps one network, this experiment has {len(scenarios)}"
+            f"--hold keeps one network, but this experiment has {len(scenarios)} runs"
             f" ({policies}; {experiment.seeds} seeds):"
             f" choose one with --policies {scenarios[0].policy} --seeds 1"
         )

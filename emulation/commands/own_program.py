@@ -1,7 +1,7 @@
-"""Runs of a load balancer of the user's own, with ours beside it (`--program`, `--policies`).
+"""Runs of the user's own load balancer and of Ofan's (`--program`, `--policies`).
 
-The kept experiment names the program in a table `[program]`, and the results folder has its files,
-so that `ofan emulate results/NAME/experiment.toml` runs it again.
+The stored experiment names the program in a table `[program]`, and the results folder has its
+files, so that `ofan emulate results/NAME/experiment.toml` runs it again.
 """
 
 import re
@@ -27,7 +27,7 @@ Runners = Callable[[SwitchProgram | None], Runner]
 
 
 def folder_suffixes(experiment: Experiment, own: Loaded | None) -> Iterator[str]:
-    """Yield what tells the results folder from others: the user's files."""
+    """Yield the parts of the results folder's name that stand for the user's files."""
     if own:
         yield own.folder_suffix
         for name, value in experiment.defines:
@@ -41,7 +41,7 @@ def folder_suffixes(experiment: Experiment, own: Loaded | None) -> Iterator[str]
 
 
 def runs_of(runner: Runner, own: Loaded) -> Runner:
-    """Return a runner whose outcomes are called by the program's file name."""
+    """Return a runner whose outcomes have the program's file name."""
 
     def run(scenario: Scenario, on_progress: ProgressCall) -> Outcome:
         mine = scenario.model_copy(update={"program": own.path.name})
@@ -59,12 +59,11 @@ def run_beside(
     *,
     jobs: int = 1,
 ) -> Finished:
-    """Run a user's program, then the experiment's load balancers; raises what the network raises.
+    """Run a user's program, then the experiment's load balancers; raises the network's errors.
 
-    The experiment that comes back names the program by its file's name, as it lies in the results
-    folder.
+    The returned experiment names the program by its file's name, as in the results folder.
     """
-    # The file's place on this machine says nothing to whoever gets the results folder.
+    # The file's path on this machine means nothing on another machine.
     kept = experiment.model_copy(update={"program": OwnProgram(file=own.path.name, like=own.like)})
     mine = run_experiment(
         alone(experiment, own), reporter, runs_of(runners(own.program), own), network, jobs=jobs
@@ -86,7 +85,7 @@ def keep_beside(finished: Finished, own: Loaded, folder: Path) -> Path:
         copy = folder / name
         copy.parent.mkdir(parents=True, exist_ok=True)
 
-        # The results folder may be the one that the program lies in: an experiment that runs again.
+        # The program may already be in the results folder: an experiment that runs again.
         if not (copy.exists() and copy.samefile(source)):
             shutil.copyfile(source, copy)
 

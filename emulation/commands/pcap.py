@@ -1,6 +1,6 @@
-"""`ofan pcap FILE`: a capture's packets, one line each, in our words.
+"""`ofan pcap FILE`: a capture's packets, one line each, with Ofan's names.
 
-What is not ours is summarised by Scapy.
+Scapy summarises all other packets.
 """
 
 import json
@@ -21,8 +21,7 @@ from hostagent.transports.roce import ETHERNET, IPIP_PROTOCOL, Packet, is_intact
 from ofan_p4.bounded import BoundedFile, TooLargeError
 from ofan_p4.softswitch.pause_frames import read_pause
 
-# Host names say pod, edge and index, whatever k is; the largest fat-tree therefore names the hosts
-# of all.
+# Host names have pod, edge and index for every k, so the largest fat-tree names all hosts.
 ANY_TREE = FatTree(128)
 # Where an IPv4 header has its protocol and its destination (RFC 791).
 IP_PROTOCOL = ETHERNET + 9
@@ -41,7 +40,7 @@ Examples:
 class Line:
     """One packet of a capture.
 
-    `what` is DATA, ACK, PAUSE or OTHER, `waypoint` where a tunnel leads, times in seconds.
+    `what` is DATA, ACK, PAUSE or OTHER, `waypoint` the end of a tunnel; times are in seconds.
     """
 
     time: float
@@ -61,13 +60,13 @@ class Line:
 
 
 def decode(time: float, frame: bytes, summary: str = "") -> Line:
-    """Return what a frame says; `summary` describes one that is not ours."""
+    """Return a frame's fields; `summary` describes a frame that is not Ofan's."""
     told = read_pause(frame)
     if told is not None:
         words = ", ".join(f"priority {each} for {quanta} quanta" for each, quanta in told.items())
         return Line(time, "PAUSE", source="", destination="", size=len(frame), summary=words)
 
-    # Not every frame of a link is ours: probes are not, nor are the kernel's own.
+    # Some frames are not Ofan's packets: probes, and frames of the kernel.
     packet = parse(frame)
     if packet is None:
         return Line(time, what="OTHER", source="", destination="", size=len(frame), summary=summary)
@@ -101,11 +100,11 @@ def _owner(ip: int) -> str:
 
 
 def _ranges(packet: Packet) -> str:
-    """Return the packet numbers that a bitmap acknowledges beyond the lowest missing, as ranges."""
+    """Return the packet numbers that a bitmap acknowledges above the lowest missing, as ranges."""
     numbers = [
         packet.msn + bit for bit in range(packet.sacked.bit_length()) if packet.sacked >> bit & 1
     ]
-    # A range begins where the number before is missing, and ends where the one behind is.
+    # A range begins after a missing number, and ends before one.
     starts = [number for number in numbers if number - 1 not in numbers]
     ends = [number for number in numbers if number + 1 not in numbers]
 
@@ -136,17 +135,17 @@ def frames(path: Path) -> Iterator[tuple[float, bytes, Any]]:
     try:
         with path.open("rb") as file:
             first = None
-            # Captures tell the time of day, of which only differences mean anything.
+            # Captures have the time of day; only differences matter.
             for packet in PcapReader(BoundedFile(file)):
                 first = packet.time if first is None else first
                 yield float(packet.time - first), packet.original, packet
     except (Scapy_Exception, OSError, EOFError, TooLargeError) as error:
-        raise click.ClickException(f"{path}: not a capture that can be read ({error})") from error
+        raise click.ClickException(f"{path}: cannot be read as a capture ({error})") from error
 
 
 @click.command(epilog=EXAMPLES)
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--limit", type=click.IntRange(min=1), help="Stop after that many packets.")
+@click.option("--limit", type=click.IntRange(min=1), help="Stop after so many packets.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per packet.")
 def pcap(file: Path, limit: int | None, as_json: bool) -> None:
     """Print the packets of a capture, decoded."""

@@ -1,4 +1,4 @@
-"""`ofan results compare`: two results folders side by side, and by how much they differ."""
+"""`ofan results compare`: two results folders side by side, and their differences."""
 
 import json
 import math
@@ -29,7 +29,7 @@ Examples:
   ofan results compare results/near results/far --force   (they differ)
 """
 MICROSECONDS = "(µs)"
-# A column of a record, what people call it, and what one of it is in the record's unit.
+# A column of a record, its name for people, and the unit of this name in the record's unit.
 METRICS = (
     ("cct_ps", f"CCT {MICROSECONDS}", PS_PER_US),
     ("increase", "over bound (%)", 0.01),
@@ -44,13 +44,13 @@ METRICS = (
     ("transmissions", "transmissions", 1),
 )
 COUNTS = ("drops", "lost", "transmissions")
-# What balances the load is what rows are matched by, and so are seeds.
+# Rows are matched by load balancer and seed.
 NO_SETTING = {"name", "policies", "program", "host_rule", "seeds", "seed"}
 MANY = 12
-# Ten load balancers with ten thousand seeds; a hostile file may say that there are millions.
+# Ten load balancers with ten thousand seeds; a hostile file may claim millions.
 MOST_ROWS = 100_000
 LONGEST_NAME = 200
-# How many folders a refusal names that may have been meant.
+# The largest number of other folders that an error suggests.
 MOST_HINTS = 5
 
 
@@ -77,12 +77,12 @@ class Compared:
 
 
 def read(folder: Path) -> Kept:
-    """Read a results folder; raises EmulationError, one line, where it is none."""
+    """Read a results folder; raises EmulationError, one line, for another folder."""
     for name in (RESULTS, EXPERIMENT):
-        # Nobody waits for whoever may write into a pipe of this name.
+        # A pipe of this name would block the read.
         if not (folder / name).is_file():
             inner = sorted(path.parent.name for path in folder.glob(f"*/{RESULTS}"))[:MOST_HINTS]
-            hint = f" (but in {', '.join(inner)} in it)" if inner else ""
+            hint = f" (results are in {', '.join(inner)} below it)" if inner else ""
             raise EmulationError(f"{folder} is no results folder: there is no file {name}{hint}")
 
     try:
@@ -107,18 +107,18 @@ def read(folder: Path) -> Kept:
 
 
 def _refuse_odd(record: Record, folder: Path) -> None:
-    """Raise EmulationError for a run that no network of ours has written."""
+    """Raise EmulationError for a run that none of our networks has written."""
     values = [getattr(record, name) for name, _, _ in METRICS]
     if not all(math.isfinite(value) for value in values if value is not None):
-        raise EmulationError(f"{folder}: a run has what is no number")
+        raise EmulationError(f"{folder}: a run has a value that is no finite number")
 
     for name in (record.policy, record.network):
         if not (name.isprintable() and 0 < len(name) <= LONGEST_NAME):
-            raise EmulationError(f"{folder}: a run has no proper name: {name[:LONGEST_NAME]!r}")
+            raise EmulationError(f"{folder}: a run has no valid name: {name[:LONGEST_NAME]!r}")
 
 
 def settings(experiment: Experiment) -> dict[str, str]:
-    """Return an experiment's keys with dots, but for what names runs."""
+    """Return an experiment's keys with dots, without the keys that name runs."""
 
     def flat(table: dict[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:
         for key, value in table.items():
@@ -131,7 +131,7 @@ def settings(experiment: Experiment) -> dict[str, str]:
 
 
 def different_settings(first: Experiment, second: Experiment) -> list[str]:
-    """Return what differs between two experiments: `fabric.k: 4, 8`."""
+    """Return the differences of two experiments: `fabric.k: 4, 8`."""
     one, other = settings(first), settings(second)
     return [
         f"{key}: {one.get(key, 'none')}, {other.get(key, 'none')}"
@@ -141,9 +141,9 @@ def different_settings(first: Experiment, second: Experiment) -> list[str]:
 
 
 def compared(first: Kept, second: Kept) -> list[Compared]:
-    """Return every metric of every load balancer that both have, of the seeds that both have.
+    """Return every metric of the load balancers and seeds that both folders have.
 
-    Raises EmulationError where they have no run in common.
+    Raises EmulationError if they have no run in common.
     """
     found = [
         row
@@ -160,7 +160,7 @@ def compared(first: Kept, second: Kept) -> list[Compared]:
 
 
 def _rows(first: Kept, second: Kept, network: str, policy: str) -> Iterator[Compared]:
-    # The same load balancer on two networks is compared too, where each folder has one of them.
+    # If each folder has one network, the same load balancer is compared across networks.
     there = second.records.get(policy, {})
     other = network if network in there else next(iter(there), network)
     both = first.records[policy][network], there.get(other, ())
@@ -178,7 +178,7 @@ def _rows(first: Kept, second: Kept, network: str, policy: str) -> Iterator[Comp
 
 
 def _mean(runs: Sequence[Record], name: str, one: float) -> float | None:
-    # A record without layers says that nobody has looked at queues; its 0 is none.
+    # Without layers nothing measured the queues, and 0 is no result.
     if name == "max_queue_packets" and not all(run.max_queue_layers for run in runs):
         return None
 
@@ -187,7 +187,7 @@ def _mean(runs: Sequence[Record], name: str, one: float) -> float | None:
 
 
 def in_one_unit(rows: Sequence[Compared]) -> list[Compared]:
-    """Return rows with all times in the unit in which other tables have them (`time_unit`)."""
+    """Return rows with all times in the unit of other tables (`time_unit`)."""
     unit, unit_ps = time_unit(
         value * PS_PER_US
         for row in rows
@@ -209,7 +209,7 @@ def in_one_unit(rows: Sequence[Compared]) -> list[Compared]:
 
 
 def table(first: Kept, second: Kept, rows: Sequence[Compared]) -> Folding:
-    """Return the table: metrics below each other, the two folders beside each other."""
+    """Return the table: a row per metric, a column per folder."""
     names = (str(first.folder), str(second.folder))
     columns = ("load balancer", "metric", *names, "difference", "in %", "seeds")
     found = Folding(*columns, keys=2, texts=(0, 1))
@@ -231,27 +231,29 @@ def table(first: Kept, second: Kept, rows: Sequence[Compared]) -> Folding:
 
 
 def alone(first: Kept, second: Kept) -> Iterator[str]:
-    """Yield which load balancers only one of the folders has."""
+    """Yield the load balancers that only one folder has."""
     for kept, other in ((first, second), (second, first)):
         if missing := [label_of(name) for name in kept.records if name not in other.records]:
             yield f"only in {kept.folder}: {', '.join(missing)}"
 
 
 def _number(row: Compared, value: float | None, sign: str = "") -> str:
-    # Means of counts over seeds may be no whole numbers; one seed's are.
+    # Counts of one seed are whole numbers; their means over seeds may not be.
     places = 0 if row.metric in COUNTS and row.seeds == 1 else 2
     return "not reported" if value is None else f"{value:{sign},.{places}f}"
 
 
 @click.group(no_args_is_help=True)
 def results() -> None:
-    """Look at results that are there."""
+    """Compare existing results."""
 
 
 @results.command(epilog=EXAMPLES)
 @click.argument("first", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.argument("second", type=click.Path(path_type=Path, exists=True, file_okay=False))
-@click.option("--force", is_flag=True, help="Compare experiments that differ; say in what.")
+@click.option(
+    "--force", is_flag=True, help="Compare experiments that differ, and list the differences."
+)
 @click.option("--json", "as_json", is_flag=True, help="Write the rows to stdout as JSON.")
 @csv_option
 def compare(first: Path, second: Path, force: bool, as_json: bool, csv: Path | None) -> None:
@@ -262,7 +264,7 @@ def compare(first: Path, second: Path, force: bool, as_json: bool, csv: Path | N
         if differing and not force:
             raise EmulationError(
                 f"{first} and {second} are different experiments ({'; '.join(differing[:MANY])}):"
-                " --force compares them all the same"
+                " --force compares them anyway"
             )
 
         rows = compared(one, other)

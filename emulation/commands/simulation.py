@@ -1,4 +1,4 @@
-"""`ofan sim run` and `ofan sim sweep`: kernels, and P4 programs in their place."""
+"""`ofan sim run` and `ofan sim sweep`: kernels, or P4 programs instead of them."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
@@ -91,7 +91,8 @@ like_option = click.option(
     "--like",
     type=Named(LIKE),
     metavar="POLICY",
-    help=f"Yours: whose groups and hosts they get.  [{DEFAULT_LIKE}; a rule alone: host_pkt_ar]",
+    help="The load balancer whose groups and hosts your programs or rule get."
+    f" [{DEFAULT_LIKE}; a rule alone: host_pkt_ar]",
 )
 as_option = click.option(
     "--as",
@@ -99,21 +100,21 @@ as_option = click.option(
     type=click.Choice(["kernel", P4]),
     default="kernel",
     show_default=True,
-    help="Run load balancers by their kernels or by their P4 programs: results are equal.",
+    help="Run load balancers as kernels or as P4 programs; results are equal.",
 )
 
 
 def of(like: str | None) -> str:
-    """Return whose groups and hosts a program gets."""
+    """Return the load balancer whose groups and hosts a program gets."""
     return like or DEFAULT_LIKE
 
 
 def with_programs(
     scenarios: Iterable[Scenario], alike: Iterable[Scenario], programs: Sequence[Path], form: str
 ) -> list[Scenario]:
-    """Return scenarios, by P4 programs if asked for, and behind them those of the user's programs.
+    """Return scenarios, as P4 programs if requested, then those of the user's programs.
 
-    `alike` are the ones that every program runs, whatever their load balancer.
+    Every program runs the scenarios of `alike`.
     """
     given = list(scenarios)
     if form == P4:
@@ -128,15 +129,15 @@ def with_programs(
 def ready(
     scenarios: Sequence[Scenario], threads: int, is_here: bool = True, flows: Path | None = None
 ) -> Run:
-    """Return what runs each of the scenarios; where it runs here, kernels are compiled first.
+    """Return a function that runs a scenario; for runs on this machine, compile kernels first.
 
-    Each run's flows are kept in a folder `flows`, if there is one.
+    Each run's flows are written to the folder `flows`, if given.
 
-    Raises ExperimentError where a host rule of the user's is wrong.
+    Raises ExperimentError for a wrong host rule of the user's.
     """
     for scenario in scenarios:
         scenario_rule(scenario)
-        # What hosts or kernels do not do is told before any of them runs; of programs, below.
+        # Features that hosts or kernels lack are refused before any run; for programs see below.
         if scenario.program is None:
             refuse_unsupported(scenario)
         else:
@@ -149,10 +150,10 @@ def ready(
     if not programmed:
         return partial(simulate, threads=threads, flows=flows)
 
-    # The compiler, P4Runtime and Scapy, which kernels do without.
+    # The compiler, P4Runtime and Scapy, which kernels do not need.
     from emulation.virtual import simulated
 
-    # A program with errors is told before anything runs, once for every size of switches.
+    # Errors in a program are reported before any run, once for every size of switches.
     try:
         for scenario in {_needed(each): each for each in programmed}.values():
             simulated.check(scenario)
@@ -168,14 +169,14 @@ def ready(
         simulated.prepare()
         return partial(simulated.simulate, threads=threads, flows=flows)
 
-    # Workers elsewhere see no files of the user's.
+    # Workers on other machines cannot read the user's files.
     named = {str(each.program) for each in programmed} - {BUILT_IN}
     files = {program: packed(Path(program)) for program in named}
     return partial(simulated.simulate, threads=threads, flows=flows, programs=files)
 
 
 def prepare_kernels(scenarios: Iterable[Scenario]) -> None:
-    """Compile the kernels of those scenarios that run no program, or load them."""
+    """Compile or load the kernels of the scenarios without a program."""
     for form in {form_of(each) for each in scenarios if each.program is None}:
         prepare(form)
 
@@ -183,7 +184,7 @@ def prepare_kernels(scenarios: Iterable[Scenario]) -> None:
 def write_flows(
     scenarios: Sequence[Scenario], folder: Path, flows: Path | None, cdf: Path | None
 ) -> None:
-    """Write the flows of runs that have left them in a folder: a table, and a picture."""
+    """Write the flows that runs have left in a folder: a table, and a picture."""
     frame = pl.concat(pl.read_parquet(folder / flow_file(each)) for each in scenarios)
     if flows and flows.suffix == ".parquet":
         frame.write_parquet(flows)
@@ -204,7 +205,7 @@ def write_flows(
 
 
 def _needed(scenario: Scenario) -> tuple[object, ...]:
-    """Return on what it depends whether the simulator can run a program."""
+    """Return the settings that decide whether the simulator can run a program."""
     return (
         scenario.program,
         scenario.defines,
@@ -220,9 +221,11 @@ def _needed(scenario: Scenario) -> tuple[object, ...]:
 def refuse_packets_without_bytes(
     agent_packet: Path | None, programs: Sequence[Path], form: str
 ) -> None:
-    """Raise UsageError for packets of the user's where only kernels run, which see no bytes."""
+    """Raise UsageError for the user's packets if only kernels run, which have no bytes."""
     if agent_packet and not programs and form != P4:
-        raise click.UsageError("--agent-packet needs --program or --as p4: kernels see no bytes")
+        raise click.UsageError(
+            "--agent-packet needs --program or --as p4: kernels have no packet bytes"
+        )
 
 
 @click.command(epilog=RUN_EXAMPLES)
@@ -242,7 +245,7 @@ def refuse_packets_without_bytes(
     "--flows",
     type=FilePath,
     callback=in_a_folder,
-    help="Write a row for each flow to a file as well: .csv or .parquet.",
+    help="Also write a row per flow to a file: .csv or .parquet.",
 )
 @click.option(
     "--cdf",
@@ -267,7 +270,7 @@ def run(
     flows: Path | None,
     cdf: Path | None,
 ) -> None:
-    """Simulate the experiment in FILE, or of the options: every load balancer with every seed."""
+    """Simulate the experiment of FILE or of the options: every load balancer, every seed."""
     kept = own_folder("ofan-flows-") if flows or cdf else nullcontext()
     with one_line_errors(file, settings), kept as folder:
         for path, kinds in ((flows, TABLES), (cdf, PICTURES)):
@@ -279,7 +282,7 @@ def run(
         packet = agent_packet_settings(agent_packet)
         experiment = read_experiment(file, [*rule, *packet, *chosen(policies), *settings])
 
-        # A program runs in place of the default, or of a file's load balancers, and a host rule
+        # A program runs instead of the default or of the file's load balancers. A host rule runs
         # with the programs, if there are any.
         named = not programs or bool(policies)
         ours = experiment.without_rule() if programs else experiment
@@ -292,8 +295,8 @@ def run(
         say_how_matrices_are_read(scenarios)
         say_unread(scenarios)
 
-        # Before the bar, which a line about compiling would break, and before there are processes,
-        # each of which would compile.
+        # Before the bar, which a line about compiling would break, and before the processes start,
+        # as each would compile.
         run_one = ready(scenarios, threads, flows=folder)
         with reporting(experiment.name) as report:
             records = sweep(
@@ -311,7 +314,7 @@ def run(
         if folder:
             write_flows(scenarios, folder, flows, cdf)
 
-    # Last: files are written even if nobody reads stdout to its end.
+    # Last: files are written even if the reader of stdout stops early.
     if as_json or csv != STDOUT:
         show(runs, as_json)
 
@@ -331,10 +334,10 @@ def run(
 @click.option(
     "--scheduler",
     metavar="ADDRESS",
-    help="Run on the workers of this Dask scheduler (tcp://host:port) instead.",
+    help="Run on the workers of this Dask scheduler (tcp://host:port).",
 )
 @click.option(
-    "--store", type=FilePath, help="SQLite file that keeps what is finished.  [results/NAME.sqlite]"
+    "--store", type=FilePath, help="SQLite file for finished runs.  [results/NAME.sqlite]"
 )
 @click.option("--json", "as_json", is_flag=True, help="Write the runs to stdout as JSON.")
 @csv_option
@@ -358,10 +361,10 @@ def sweep_command(
     parquet: Path | None,
     figure: Path | None,
 ) -> None:
-    """Simulate every combination in the sweep FILE.
+    """Simulate every combination of the sweep FILE.
 
-    What is already in the store is not computed again; programs run beside the file's load
-    balancers.
+    Runs that are already in the store are not computed again. Programs run together with the file's
+    load balancers.
     """
     refuse_packets_without_bytes(agent_packet, programs, form)
     with one_line_errors(file, settings):
@@ -370,7 +373,7 @@ def sweep_command(
         packet = agent_packet_settings(agent_packet)
         swept = load_sweep(file, [*rule, *packet, *chosen(policies), *settings])
         ruled = [each for each in swept if each.host_rule] if programs else []
-        # What differs in the load balancer alone is the same scenario for a program.
+        # For a program, scenarios that differ only in the load balancer are the same.
         alike = [each.model_copy(update={"policy": of(like)}) for each in ruled or swept]
         ours = [each for each in swept if each.host_rule is None] if ruled else swept
         scenarios = with_programs(ours, dict.fromkeys(alike), programs, form)
@@ -378,7 +381,7 @@ def sweep_command(
         say_how_matrices_are_read(scenarios)
         say_unread(scenarios)
 
-        # Workers elsewhere compile for themselves.
+        # Workers on other machines compile for themselves.
         run_one = ready(scenarios, threads, is_here=scheduler is None)
         with reporting(scenarios[0].name) as report:
             records = sweep(

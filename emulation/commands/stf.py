@@ -1,6 +1,6 @@
-"""`ofan p4 stf` and `ofan p4 trace`, which also find what comes with Ofan: programs, includes.
+"""`ofan p4 stf` and `ofan p4 trace`, which also find Ofan's programs and includes.
 
-The P4 tools themselves know nothing of ours.
+The P4 tools themselves do not know Ofan's files.
 """
 
 import click
@@ -11,7 +11,7 @@ from ofan_p4.stf import cli, trace_command
 
 stf_command = cli.stf_command
 trace = trace_command.trace
-# Of each command, the parameters that may name a file of ours.
+# For each command, the parameters that may name one of Ofan's files.
 FILES = {stf_command: ("program", "script"), trace: ("program", "files")}
 
 
@@ -21,7 +21,7 @@ def _find_files(command: click.Command, names: tuple[str, ...]) -> None:
             assert isinstance(each.type, click.Path)
             each.type = ShippedFile(folders=each.type.dir_okay)
 
-    # As they are called here.
+    # The commands' names in Ofan.
     command.epilog = (command.epilog or "").replace("ofan-p4", "ofan p4")
 
 

@@ -1,4 +1,4 @@
-"""`ofan workload`: files of transfers and computations, from other people's traces; what one is of.
+"""`ofan workload`: files of transfers and computations, from other people's traces.
 
 `[collective] matrix = "workload"` runs them.
 """
@@ -41,7 +41,7 @@ def from_goal(schedule: Path, output: Path, force: bool) -> None:
         )
         graph = goal_graph(read, room)
         if ignored := marks(read, graph):
-            click.echo(f"{ignored:,} sends of no bytes that nobody receives take no time")
+            click.echo(f"{ignored:,} sends without bytes and without a receiver take no time")
 
         keep(output, graph, About(said, read.ranks))
 
@@ -54,14 +54,14 @@ def from_goal(schedule: Path, output: Path, force: bool) -> None:
     type=click.Choice(["ring", "double_tree", "recursive"]),
     default="ring",
     show_default=True,
-    help="Of the collectives in the traces.",
+    help="Algorithm of the collectives in the traces.",
 )
 @click.option(
     "--ranks",
     type=click.IntRange(1),
     metavar="M",
-    help="Copy the trace's ranks until there are M; collectives of all are then of all M.  [as many"
-    " as there are files]",
+    help="Copy the trace's ranks until there are M; collectives of all ranks then have all M."
+    "  [the number of files]",
 )
 @forced
 def from_chakra(prefix: str, output: Path, algorithm: str, ranks: int | None, force: bool) -> None:
@@ -71,15 +71,15 @@ def from_chakra(prefix: str, output: Path, algorithm: str, ranks: int | None, fo
         trace = read_chakra(prefix, room)
         if trace.left_out:
             click.echo(
-                f"{trace.left_out:,} control dependencies say who called whom, and name nodes that "
-                "are not there, or themselves: they are left out, those of data are kept"
+                f"{trace.left_out:,} control dependencies name missing nodes, or their own node: "
+                "they are left out; data dependencies are kept"
             )
         if ranks:
             trace = stretched(trace, ranks, room)
         elif len(trace.ranks) == 1:
             raise TrafficError(
-                f"{prefix}.0.et is the trace of one rank, which has nobody to send to: "
-                "--ranks M makes M of it"
+                f"{prefix}.0.et is the trace of a single rank, which has no peer: "
+                "--ranks M makes M ranks of it"
             )
 
         said = (
@@ -92,6 +92,6 @@ def from_chakra(prefix: str, output: Path, algorithm: str, ranks: int | None, fo
 @click.command("show")
 @click.argument("file", type=FilePath)
 def show(file: Path) -> None:
-    """Say what the workload in FILE is of."""
+    """Describe the workload in FILE."""
     with one_line_errors():
         say(*read_workload(str(file)))

@@ -1,4 +1,4 @@
-"""What the commands of `ofan workload` share: their options, and how a graph becomes a file."""
+"""Common options of the `ofan workload` commands, and the writing of a graph to a file."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +12,7 @@ from fattree.files.memory import Room, spare_bytes
 from fattree.generators.training import computation_ps
 from sim.cli import FilePath, in_a_folder
 
-# What the simulator passes in about 20 s of CPU.
+# The simulator takes about 20 s of CPU for so many packets.
 MOST_PACKETS = 12_500_000
 PACKET_BYTES = 65_000
 
@@ -30,12 +30,12 @@ def counted(name: str, default: int, text: str) -> Callable[[Command], Command]:
 
 
 forced = click.option(
-    "--force", is_flag=True, help="Go on although it takes more memory than is free."
+    "--force", is_flag=True, help="Go on even if it takes more memory than is free."
 )
 
 
 def room_for(is_forced: bool) -> Room:
-    """Return the memory there is for a graph."""
+    """Return the memory that a graph may use."""
     return Room(None if is_forced else spare_bytes())
 
 
@@ -46,15 +46,15 @@ def scale_for(graph: Graph) -> int:
 
 
 def keep(output: Path, graph: Graph, about: About) -> None:
-    """Write a workload and say what it is of; raises TrafficError."""
-    # What no network can run is told now, before there is a file.
+    """Write a workload and print its description; raises TrafficError."""
+    # Refuse a workload that no network can run before writing the file.
     check(graph, about, str(output))
     write_workload(output, graph, about)
     say(graph, about)
 
 
 def say(graph: Graph, about: About) -> None:
-    """Say what a workload is of."""
+    """Print the description of a workload."""
     sent = int((graph.size > 0).sum())
     click.echo(about.about)
     click.echo(
@@ -65,5 +65,5 @@ def say(graph: Graph, about: About) -> None:
     if about.scale > 1:
         click.echo(
             f"scale: bytes and computations are divided by {about.scale}, latencies are not;\n"
-            f"times of the whole step are {about.scale} times those of a run"
+            f"the whole step takes {about.scale} times as long as a run"
         )

@@ -1,4 +1,4 @@
-"""Commands for a held emulation: links, a look into switches, traffic, a P4Runtime shell."""
+"""Commands for a held emulation: links, the state of switches, traffic, a P4Runtime shell."""
 
 import json
 import os
@@ -37,8 +37,10 @@ from fattree.routes.slow_links import at_rate
 from fattree.texts.experiment_file import size_in_bytes
 from hostagent.isolation import clean_environment, shell_python
 
-WITHOUT_ROOT = "without root, `ofan serve FILE` shows one in virtual time, and breaks its links"
-# Of BMv2, which drops from full queues without a word.
+WITHOUT_ROOT = (
+    "without root, `ofan serve FILE` shows a network in virtual time, with links to break"
+)
+# BMv2 does not report drops at full queues.
 NOT_REPORTED = "not reported"
 AnswerT = TypeVar("AnswerT")
 
@@ -72,7 +74,7 @@ def show(columns: Sequence[str], rows: Iterable[Iterable[object]], keys: int = 1
 
 
 def write(value: Any, rows: Sequence[Any], as_json: bool, csv: Path | None) -> bool:
-    """Write an answer as JSON, or its rows as CSV, where asked to; return whether."""
+    """Write an answer as JSON, or its rows as CSV, if requested; return whether."""
     if csv:
         write_csv([asdict(row) for row in rows], csv)
     if as_json:
@@ -83,7 +85,7 @@ def write(value: Any, rows: Sequence[Any], as_json: bool, csv: Path | None) -> b
 
 @click.group(no_args_is_help=True)
 def link() -> None:
-    """Break, mend and list the links of the held emulation."""
+    """Break, repair and list the links of the held emulation."""
 
 
 @link.command(epilog="\b\nExample:\n  ofan link down edge0_0-agg0_1")
@@ -107,23 +109,23 @@ def up(name: str) -> None:
     type=click.FloatRange(LEAST_SHARE, 1, max_open=True),
     required=True,
     metavar="SHARE",
-    help="The share of its rate that the link then carries, both ways.",
+    help="The share of its rate at which the link then sends, in both directions.",
 )
 def degrade(name: str, rate: float) -> None:
-    """Let a link be slow rather than dead; the controller learns of it, and plans for it."""
+    """Slow a link down; the controller learns of it and plans for it."""
     _set_rate(name, rate)
 
 
 @link.command(epilog="\b\nExample:\n  ofan link restore agg0_0-core0_1")
 @click.argument("name")
 def restore(name: str) -> None:
-    """Let a slow link carry its whole rate again."""
+    """Give a slow link its full rate again."""
     _set_rate(name, 1)
 
 
 def _set_rate(name: str, rate: float) -> None:
     change = answer(SetRate(name, rate))
-    follow = "no routes follow in this experiment (convergence_rtt = inf, or detection)"
+    follow = "routes do not change in this experiment (convergence_rtt = inf, or detection)"
     then = follow if change.installed_ms is None else _installed(change)
     click.echo(f"{change.link} is {at_rate(rate)}; {then}")
 
@@ -138,7 +140,7 @@ def _installed(change: Installed) -> str:
         return "routes never change in this experiment (convergence_rtt = inf)"
 
     writes = f"{change.updates} updates on {change.switches} switches"
-    return f"new schedules are in after {change.installed_ms:.1f} ms ({writes})"
+    return f"new schedules installed after {change.installed_ms:.1f} ms ({writes})"
 
 
 @link.command("list")
@@ -282,7 +284,7 @@ def schedule(switch: str, as_json: bool, csv: Path | None) -> None:
 @as_json
 @as_csv
 def pointers(switch: str, as_json: bool, csv: Path | None) -> None:
-    """Show a switch's pointers (a register: our switch answers, BMv2 refuses to read registers)."""
+    """Show a switch's pointers (only on our switch: BMv2 refuses to read registers)."""
     rows = answer(GetPointers(switch))
     if write(rows, rows, as_json, csv):
         return
@@ -299,8 +301,8 @@ def pointers(switch: str, as_json: bool, csv: Path | None) -> None:
 @as_json
 @as_csv
 def registers(switch: str, as_json: bool, csv: Path | None) -> None:
-    """Show what the registers and counters of a switch's program hold (our switch answers, BMv2
-    refuses to read registers).
+    """Show the registers and counters of a switch's program (only on our switch: BMv2 refuses to
+    read registers).
     """
     rows = answer(GetRegisters(switch))
     if write(rows, rows, as_json, csv):
@@ -327,7 +329,7 @@ def _size(_: click.Context, __: click.Parameter, text: str | None) -> int | None
         raise click.BadParameter(str(error)) from None
 
     if size == 0:
-        raise click.BadParameter("a message has at least a byte")
+        raise click.BadParameter("a message has at least one byte")
 
     return size
 
@@ -339,15 +341,17 @@ def _size(_: click.Context, __: click.Parameter, text: str | None) -> int | None
     metavar="SIZE",
     help="Size of every message, as in 65536, 64KiB, 1MiB.  [the experiment's]",
 )
-@click.option("--wait", is_flag=True, help="Return when it is complete, and print its result.")
+@click.option(
+    "--wait", is_flag=True, help="Wait until the traffic is complete, and print its result."
+)
 def start(message_bytes: int | None, wait: bool) -> None:
-    """Run the experiment's collective once (again)."""
+    """Run the experiment's collective once more."""
     click.echo(answer(StartTraffic(message_bytes, wait)))
 
 
 @traffic.command()
 def stop() -> None:
-    """End the traffic that is running."""
+    """Stop the running traffic."""
     click.echo(answer(StopTraffic()))
 
 
@@ -357,7 +361,7 @@ def stop() -> None:
     "--primary", is_flag=True, help="Take the switch over from the controller, with write access."
 )
 def shell(switch: str, primary: bool) -> None:
-    """Open p4runtime-shell on a switch; it reads, unless it is made primary."""
+    """Open p4runtime-shell on a switch, with read access unless --primary is given."""
     target = answer(GetAddress(switch))
     python = shell_python()
     if python is None:

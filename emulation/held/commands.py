@@ -168,7 +168,7 @@ class Held:
         fabric = self._fabric
 
         def installed(installation: Convergence) -> None:
-            self._echo(f"{text}; new schedules are in after {_milliseconds(installation)} ms")
+            self._echo(f"{text}; new schedules installed after {_milliseconds(installation)} ms")
             if wait:
                 answer(_installed(name, installation))
 

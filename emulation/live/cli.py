@@ -1,4 +1,4 @@
-"""`ofan watch` and `ofan serve`: look at a network, held or replayed, and break its links."""
+"""`ofan watch` and `ofan serve`: watch a network, held or replayed, and break its links."""
 
 import asyncio
 import json
@@ -213,10 +213,10 @@ def _print_once(source: Source, at_us: float | None, as_json: bool) -> None:
 @click.option(
     "--speed",
     type=Finite(0, min_open=True),
-    help="Virtual seconds a second [a run takes some 15 s].",
+    help="Virtual seconds per second [a run takes some 15 s].",
 )
 @click.option(
-    "--once", is_flag=True, help="Print one view and leave: of now, or of the end of a virtual run."
+    "--once", is_flag=True, help="Print one view and exit: of now, or of the end of a virtual run."
 )
 @click.option(
     "--at-us",
@@ -274,7 +274,7 @@ def _write_frames(source: Source, as_json: bool) -> None:
 @click.option(
     "--speed",
     type=Finite(0, min_open=True),
-    help="Virtual seconds a second [a run takes some 40 s].",
+    help="Virtual seconds per second [a run takes some 40 s].",
 )
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, help="TCP port on 127.0.0.1 [a free one]."
@@ -292,7 +292,7 @@ def serve(
 
     Click a link to break it.
 
-    The address has a random token: whoever has it can look and break links, nobody else.
+    The address has a random token: only people who have the address can look and break links.
     """
     # Tornado and its page are needed by nobody who only watches.
     from emulation.live import web

@@ -1,11 +1,11 @@
-"""Virtual time and what happens in it, in the order in which it happens at equal times."""
+"""Virtual time, and the order of events at equal times."""
 
 from enum import IntEnum
 from typing import Any, Protocol, TypeAlias
 
 
 class Kind(IntEnum):
-    """What happens first at equal times (design, decision 8)."""
+    """The kinds of events, in their order at equal times (design, decision 8)."""
 
     # Who leaves at an instant makes room for who arrives at it. A link that fails at an instant
     # loses what starts then, new routes hold for what arrives then, and hosts come last, when they
@@ -22,15 +22,15 @@ class Kind(IntEnum):
 LEAVE, LINK, CONTROL, ARRIVE, SEND, HEED = map(int, Kind)
 
 # (time, kind, node, port, sequence number, payload). No two events share a sequence number, so that
-# payloads are never compared, and what is equal in all else happens in the order it was asked for.
+# payloads are never compared, and events that are equal otherwise happen in order of scheduling.
 Event: TypeAlias = tuple[int, int, int, int, int, Any]
 
 
 class Push(Protocol):
-    """How something that is to happen is announced."""
+    """A function that schedules events."""
 
     def __call__(self, time_ps: int, kind: int, node: int, port: int, payload: Any) -> None:
-        """Let an event happen."""
+        """Schedule an event."""
 
 
 class Clock:

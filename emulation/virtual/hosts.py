@@ -27,10 +27,10 @@ from hostagent.transports.state import NEVER
 
 
 class Hosts:
-    """All hosts of a scenario; what they send and when they wake goes to `push` as events.
+    """All hosts of a scenario; their packets and wake-ups go to `push` as events.
 
-    `done_ps` is when each flow's sender knew it complete; `sent`, `received` and, on hosts' own
-    links, `lost` count packets.
+    `done_ps` is the time at which each flow's sender knew that it was complete; `sent`, `received`
+    and, on hosts' own links, `lost` count packets.
     """
 
     def __init__(self, scenario: Scenario, push: Push, wires: Wires) -> None:
@@ -84,9 +84,9 @@ class Hosts:
             self._wake(nic, now_ps)
 
     def _wake(self, host: int, now_ps: int) -> None:
-        """See to it that the host sends as soon as its link is free and something may go.
+        """Schedule the host's next wake-up: when its link is free and a packet may go.
 
-        And that its computations end in time, whatever its link does.
+        Or when a computation ends, even if the link is busy.
         """
         endpoint = self._endpoints[host]
         wake_ps = max(now_ps, min(endpoint.timer_ps(), self._sendable_ps(host)))
@@ -103,7 +103,7 @@ class Hosts:
         return max(self._free_ps[host], self._endpoints[host].wake_ps())
 
     def heed(self, host: int, now_ps: int, is_pause: bool) -> None:
-        """Let nothing more leave a host, or let it go on."""
+        """Pause a host, or let it continue."""
         if is_pause:
             self._paused_since_ps[host] = now_ps
         else:
@@ -112,11 +112,11 @@ class Hosts:
         self._wake(host, now_ps)
 
     def paused_ps(self, now_ps: int) -> int:
-        """Return how long hosts have been paused until now, all together."""
+        """Return the sum of the hosts' pauses until now."""
         return self._paused_ps + sum(now_ps - since for since in self._paused_since_ps.values())
 
     def send(self, time_ps: int, host: int, _port: int, _payload: None) -> None:
-        """Let a host end and send what is due, and wake it again for what is next."""
+        """End a host's due computations, send its due packets, and schedule its next wake-up."""
         # An event that an earlier one has overtaken: nothing can be taken out of a heap's middle.
         if self._wake_ps[host] != time_ps:
             return
@@ -156,7 +156,7 @@ class Hosts:
         )
 
     def converge(self, failed: Links, slow: Slow) -> None:
-        """Let hosts that choose routes know which links to avoid, and to spare, from now on."""
+        """Tell hosts that choose routes which links to avoid or to use less from now on."""
         for endpoint in self._endpoints.values():
             if endpoint.routes:
                 endpoint.routes.converge(failed, slow)
@@ -198,7 +198,7 @@ class Hosts:
 
     @property
     def flow_results(self) -> tuple[FlowResult, ...]:
-        """Return what has become of every flow."""
+        """Return the results of every flow."""
         return tuple(map(self._flow_result, self._plans))
 
     def _flow_result(self, plan: FlowPlan) -> FlowResult:
@@ -216,7 +216,7 @@ class Hosts:
         )
 
     def complaint(self, unroutable: int, misdirected: int, highest_port: int) -> str:
-        """Return which flows are not complete, and what switches sent nowhere (`complaint`)."""
+        """Return a line about incomplete flows and packets without a port (`complaint`)."""
         waiting = [
             (plan.source, plan.destination)
             for plan, done_ps in zip(self._plans, self.done_ps, strict=True)
@@ -250,10 +250,10 @@ def complaint(
     misdirected: int,
     highest_port: int,
 ) -> str:
-    """Say which flows, by their ends, are not complete.
+    """Return a line about the flows that are not complete, named by their hosts.
 
-    And how many packets had no port at a switch, and how many of these were sent to ports that do
-    not exist, and the highest of these.
+    It also has the number of packets without a port at a switch, how many of these were sent to
+    ports that do not exist, and the highest of these ports.
     """
     named = ", ".join(
         f"{host_name(tree, source)} to {host_name(tree, destination)}"

@@ -2,7 +2,8 @@
 
 At equal times packets leave queues first, then links change, then the controller acts, then packets
 arrive (by node and input port), then hosts send (design, decision 8). Everything else follows from
-the scenario, so that one seed gives the same bytes in the same order; `Network.digest` says so.
+the scenario, so that a seed always gives the same bytes in the same order; `Network.digest` is
+their hash.
 """
 
 import hashlib
@@ -37,8 +38,9 @@ SAMPLES_PER_RTT = 64
 class Queued(NamedTuple):
     """A packet in an output queue.
 
-    `is_lost` where its transmission will start while the link is down, or where it `is_unlucky`;
-    `cut` bytes of its end stay behind, and `charged` are what ingress has seen in the queue.
+    `is_lost` if its transmission will start while the link is down, or if it `is_unlucky`. `cut`
+    bytes are removed at its end, and `charged` bytes were added to the queue length that ingress
+    reads.
     """
 
     pending: Pending
@@ -95,7 +97,7 @@ class Network:
         )
 
     def at(self, time_ps: int, kind: Kind, action: Callable[[], object]) -> None:
-        """Let something happen at a time: a link event or an act of the controller."""
+        """Schedule a link event or an act of the controller."""
         self._push(time_ps, kind, node=0, port=0, payload=action)
 
     def run(
@@ -103,10 +105,10 @@ class Network:
     ) -> None:
         """Run until all flows are done; `on_progress` gets the fraction of acknowledged packets.
 
-        What happens at the very instant of the end still happens.
+        Events at the very instant of the end still happen.
 
-        Raises FailedRunError, naming flows, at the horizon, when nothing happens any more, or when
-        that changes nothing any more (`routes.standstill`).
+        Raises FailedRunError, naming flows, at the horizon, without further events, or when no more
+        progress is possible (`routes.standstill`).
         """
         events = self._events
         clock = self.clock
@@ -120,7 +122,7 @@ class Network:
         self._count_marks_in_queues()
 
     def give_up(self, limit_ps: int) -> None:
-        """Raise FailedRunError where a run that is not done ends before its next event."""
+        """Raise FailedRunError if an unfinished run ends before its next event."""
         if not self._events or self._events[0][0] > limit_ps:
             raise FailedRunError(self._unfinished(self.clock.now_ps))
 
@@ -143,9 +145,9 @@ class Network:
         return f"at {now_ps / PS_PER_US:.3f} µs, {complaint}"
 
     def advance(self, until_ps: int, most_events: int) -> bool:
-        """Let at most `most_events` happen, none after `until_ps`, for whoever looks on.
+        """Process at most `most_events` events, none after `until_ps`, for live views.
 
-        Return whether more was due.
+        Return whether more events were due.
         """
         events = self._events
         for _ in range(most_events):
@@ -159,7 +161,7 @@ class Network:
         return True
 
     def set_links(self, links: Iterable[int], up: bool) -> None:
-        """Break or mend links now; what waits for them is judged anew (design, decision 8)."""
+        """Break or repair links now; decide again which waiting packets are lost (decision 8)."""
         ends = {end for link in links for end in self.tree.link_ends(link)}
         for end in ends:
             self.ports[end.switch][end.port].wire.set_link(self.clock.now_ps, up)
@@ -178,7 +180,7 @@ class Network:
                 )
 
     def set_rates(self, links: Iterable[SlowLink]) -> None:
-        """Let links run at other rates from now on; what waits for them leaves when it then can."""
+        """Change links' rates from now on, and the departures of waiting packets."""
         for link, *shares in links:
             for (node, number), share in zip(self.tree.link_ends(link), shares, strict=True):
                 port = self.ports[node][number]
@@ -187,7 +189,7 @@ class Network:
                 self._move(node, number, is_judged=True)
 
     def _move(self, node: int, number: int, is_judged: bool = False) -> None:
-        """Let what waits at a port leave when that is by now foreseen; `is_judged` anew."""
+        """Move a port's departures to their new times; `is_judged`: decide again which are lost."""
         events = self._events
         for index, (_, kind, at, port, sequence, queued) in enumerate(events):
             if (kind, at, port) == (LEAVE, node, number):
@@ -366,12 +368,12 @@ class Network:
         return self._samples.setdefault(time_ps, tuple(longest.values()))
 
     def _count_marks_in_queues(self) -> None:
-        """Let what still waits at the end through egress, where marks are counted."""
+        """Run egress for packets that still wait at the end, as marks are counted there."""
         for time_ps, _, node, port, _, queued in sorted(self._still_queued()):
             self._egress(time_ps, node, port, queued)
 
     def _still_queued(self) -> list[Event]:
-        """Return what waits at ports."""
+        """Return the packets that wait at ports."""
         return [event for event in self._events if event[1] == LEAVE]
 
     def accounts(self) -> Accounts:
@@ -391,7 +393,7 @@ class Network:
         )
 
     def outcome(self, cpu_seconds: float) -> Outcome:
-        """Return what the run has shown, up to now."""
+        """Return the results of the run up to now."""
         return Outcome(
             scenario=self.scenario,
             flows=self.hosts.flow_results,

@@ -1,7 +1,7 @@
-"""A directed link with its output queue, and what is counted there (simulator model, "Model").
+"""A directed link with its output queue and its counters (simulator model, "Model").
 
-The queue is the switch's own (`softswitch.queue`), lane included; the simulator's is a second one,
-`sim.kernels.ports`, because its kernels know no objects. A test feeds both the same offers.
+The queue, lane included, is the switch's (`softswitch.queue`). The simulator has a second one,
+`sim.kernels.ports`, as kernels have no objects. A test gives both the same packets.
 """
 
 from emulation.virtual.wires import Wire, Wires
@@ -63,7 +63,7 @@ class Port:
     def offer(self, now_ps: int, size: int, is_urgent: bool = False) -> Passage | None:
         """Take in a packet; return its way through the port, None where it is dropped.
 
-        An urgent one has the size that packets are cut to.
+        An urgent packet has the size of a cut packet.
         """
         passage = self.queue.offer(now_ps, size, is_urgent)
         if passage is None:

@@ -55,11 +55,11 @@ def _types(annotation: Any) -> Iterator[Any]:
 
 
 def only_on(*networks: Network) -> Any:
-    """Say of a key which networks heed it; the others refuse it."""
+    """Mark a key as supported by these networks only; all others refuse it."""
     return Field(json_schema_extra={"networks": list(networks)})
 
 
 def wrong(key: str | tuple[str | int, ...], problem: str) -> PydanticCustomError:
-    """Return the error of a key that does not go with others; a path is seen from this table."""
+    """Return the error of a key that conflicts with others; its path starts at this table."""
     path = (key,) if isinstance(key, str) else key
     return PydanticCustomError(WITHOUT_EFFECT, "{problem}", {"path": path, "problem": problem})

@@ -68,7 +68,7 @@ class Collective(Section):
     matrix: Matrix = "permutation"
     """Who sends to whom; the keys below are for some of them (table at the end)."""
     message_bytes: Annotated[int, Field(gt=0, le=MOST_BYTES)] = 1 << 20
-    """What each flow sends; in a ring, what each host passes on in a step."""
+    """The bytes of each flow; in a ring, the bytes that each host passes on in a step."""
     pairs: tuple[tuple[int, int], ...] = ()
     """Who sends to whom: a [source, destination] for each flow, hosts by their numbers (above), as
     in `[[0, 5], [1, 5]]`.
@@ -78,32 +78,32 @@ class Collective(Section):
     experiment's folder.
     """
     start_unit: Literal["ps", "us"] = "ps"
-    """The unit of `start` in a connection matrix: simulators disagree."""
+    """The unit of `start` in a connection matrix; it differs between simulators."""
     steps: Annotated[int, Field(ge=1, le=10**9)] | None = None
     """Steps of a ring; by default the whole exchange, for fsdp one."""
     servers_per_ring: Annotated[int, Field(ge=2, le=10**9)] | None = None
     """How many servers (edge switches) make a ring; by default all."""
     model: Literal["llama-7b", "llama-70b", "llama-405b"] | None = None
-    """fsdp: the model whose layer is gathered."""
+    """fsdp: the model; hosts gather one of its layers."""
     hidden_size: Annotated[int, Field(gt=0, le=10**6)] | None = None
-    """fsdp: the model's hidden size, in the place of its name."""
+    """fsdp: the model's hidden size, instead of its name."""
     layers: Annotated[int, Field(gt=0, le=10**6)] | None = None
-    """fsdp: over how many layers `parameters` are spread."""
+    """fsdp: the number of layers that share `parameters`."""
     parameters: Annotated[int, Field(gt=0, le=10**15)] | None = None
-    """fsdp: the model's parameters, in the place of its name."""
+    """fsdp: the number of the model's parameters, instead of its name."""
     algorithm: Algorithm | None = None
-    """How a collective is done (`docs/workloads.md`); by default by ring, an all-to-all and an
-    incast directly.
+    """The algorithm of a collective (`docs/workloads.md`); by default `ring`, for an all-to-all and
+    an incast `direct`.
     """
     chunks: Annotated[int, Field(ge=1, le=10**6)] = 1
-    """Into how many parts each transfer is cut, which then go one after the other."""
+    """The number of parts of each transfer, which are sent one after the other."""
     hosts: Annotated[str, Field(max_length=10_000)] = ""
-    """Who takes part, by name or range: `"pod0, edge1_*, h2_0_1-3"`; by default all. The first one
-    broadcasts; in an incast all others send to it.
+    """The hosts that take part, by name or range: `"pod0, edge1_*, h2_0_1-3"`; by default all. The
+    first host broadcasts; in an incast all other hosts send to the first.
     """
     placement: Literal["packed", "random", "rail"] = "packed"
-    """Which host is which rank: in order, at random, or by rail (the same GPU of all servers side
-    by side; over planes, each in its own).
+    """The order of ranks on hosts: in order, at random, or by rail (GPUs of the same number of all
+    servers side by side; with planes, in the plane of this number).
     """
 
     @property
@@ -123,7 +123,7 @@ class Collective(Section):
 
     @property
     def unheeded(self) -> tuple[str, ...]:
-        """Return the keys that were given, and that the matrix makes nothing of."""
+        """Return the given keys that have no effect on the matrix."""
         heeded = ("matrix", *MATRIX_KEYS[self.matrix])
         return tuple(
             key
@@ -142,11 +142,11 @@ class Collective(Section):
 
 
 def no_such_key(collective: Collective, key: str) -> str:
-    """Return what is wrong with a key that a matrix does not heed, and what is right."""
+    """Return the error of a key without effect on a matrix, with the keys that it takes."""
     others = [matrix for matrix, keys in MATRIX_KEYS.items() if key in keys]
     of = others[0] if len(others) == 1 else f"{', '.join(others[:-1])} and {others[-1]}"
     return (
-        f"collective.{key} says nothing to matrix {collective.matrix}, which takes "
+        f"collective.{key} has no effect on matrix {collective.matrix}, which takes "
         f"{', '.join(MATRIX_KEYS[collective.matrix])} ({key} is for {of})"
     )
 
@@ -154,18 +154,18 @@ def no_such_key(collective: Collective, key: str) -> str:
 class Job(Section):
     """One of several collectives: it starts at a time, or after another job.
 
-    After another one, each host begins when its own part of that is complete.
+    After another job, each host begins when its own part of that job is complete.
     """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", max_length=100)]
-    """What `after`, results and keys call the job: `--set jobs.NAME.collective.message_bytes=1MiB`.
+    """The job's name in `after`, results and keys: `--set jobs.NAME.collective.message_bytes=1MiB`.
     """
     collective: Collective
-    """Its collective, with the keys of `[collective]`."""
+    """The job's collective, with the keys of `[collective]`."""
     start_ns: Annotated[float, Field(ge=0, le=LATEST_NS)] = 0
-    """When it begins."""
+    """The time at which the job begins."""
     after: str | None = None
-    """The job before it that it follows: each host begins when its own part of that is complete."""
+    """An earlier job to wait for: a host begins when its own part of that job is complete."""
 
     @model_validator(mode="after")
     def _is_one_of_a_job(self) -> "Job":

@@ -22,49 +22,48 @@ Count = Annotated[int, Field(ge=1, le=255)]
 class Fabric(Section):
     """The fabric's counts (`shape.topology`), and its links. `queue_bytes` 0 means unlimited.
 
-    `k` is short for the k-ary fat-tree, and 0 beside counts; `topology` is a file of htsim's that
-    says counts, rates and latencies.
-    Thresholds are fractions of `threshold_bytes`.
+    `k` stands for the k-ary fat-tree, and is 0 with counts; `topology` is a file of htsim with
+    counts, rates and latencies. Thresholds are fractions of `threshold_bytes`.
     """
 
     k: Annotated[int, Field(ge=0, le=128, multiple_of=2)] = 8
-    """Ports of a switch of the fat-tree, which has k*k*k/4 hosts; 0 beside the counts of any other
+    """Ports of a switch of the fat-tree, which has k*k*k/4 hosts; 0 if counts describe another
     fabric.
     """
     topology: str | None = None
-    """A topology file of htsim's (`.topo`) in place of counts, rates and latencies; relative to the
+    """A topology file of htsim (`.topo`) instead of counts, rates and latencies; relative to the
     experiment's folder.
     """
     pods: Count | None = None
-    """In place of `k`, any folded Clos (`docs/fabrics.md`): pods, each with edges and aggs; by
-    default 1.
+    """Instead of `k`, for any folded Clos (`docs/fabrics.md`): the number of pods, each with edges
+    and aggs; by default 1.
     """
     edges_per_pod: Count | None = None
-    """Edge switches (leaves) of a pod."""
+    """The number of edge switches (leaves) of a pod."""
     hosts_per_edge: Annotated[int, Field(ge=1, le=MOST_HOSTS)] | None = None
-    """Hosts at an edge switch."""
+    """The number of hosts at an edge switch."""
     aggs_per_pod: Count | None = None
-    """Aggregation switches (spines) of a pod, each linked to all its edges."""
+    """The number of aggregation switches (spines) of a pod, each linked to all edges of the pod."""
     cores_per_agg: Annotated[int, Field(ge=0, le=255)] | None = None
-    """Core switches above an aggregation switch, each linked to the same one of every pod; none in
-    a leaf-spine.
+    """The number of core switches above an aggregation switch, each linked to the same aggregation
+    switch of every pod; 0 in a leaf-spine.
     """
     edge_agg_links: Count | None = None
     """Parallel links between an edge and an aggregation switch; by default 1."""
     agg_core_links: Count | None = None
     """Parallel links between an aggregation and a core switch; by default 1."""
     planes: Annotated[int, Field(ge=2, le=255)] | None = None
-    """Fabrics side by side (rails), with a NIC of every machine in each; a collective's hosts are
-    the machines.
+    """The number of separate fabrics (rails), each with a NIC of every machine; a collective's
+    hosts are the machines.
     """
     plane_use: Literal["spray", "keep"] | None = None
-    """`spray` (default): each plane carries an equal part of every message; `keep`: a message keeps
-    to a plane, in turn.
+    """`spray` (default): each plane carries an equal part of every message; `keep`: each message
+    uses one plane, in turn.
     """
     rate_gbps: Rate = 800
-    """The rate of hosts' links, and of all others that have none of their own."""
+    """The rate of hosts' links, and of all other links without a rate of their own."""
     latency_ns: Latency = 500
-    """The latency of hosts' links, and of all others that have none of their own."""
+    """The latency of hosts' links, and of all other links without a latency of their own."""
     # Those of links between switches, where they are others than the hosts'.
     edge_agg_gbps: Rate | None = None
     """The rate of links between edge and aggregation switches."""
@@ -75,10 +74,10 @@ class Fabric(Section):
     agg_core_latency_ns: Latency | None = None
     """The latency of links between aggregation and core switches."""
     queue_bytes: Annotated[int, Field(ge=0, le=MOST_BYTES)] = DEFAULT_QUEUE_BYTES
-    """The buffer of every port; 0: without a limit."""
+    """The buffer of every port; 0 means no limit."""
     threshold_bytes: Annotated[int, Field(gt=0, le=MOST_BYTES)] | None = None
-    """What ECN thresholds and queue bins are fractions of; by default the buffer, or 800 KB where
-    that has no limit.
+    """The size of which ECN thresholds and queue bins are fractions; by default the buffer, or 800
+    KB if the buffer has no limit.
     """
     flow_control: Literal["none", "pfc"] = "none"
     """`pfc`: switches pause the links by which too much comes in (IEEE 802.1Qbb), so that nothing
@@ -116,7 +115,7 @@ class Fabric(Section):
             if again:
                 raise wrong(
                     again,
-                    f"{Path(file).name} says all of it but buffers: fabric.{again} is too much",
+                    f"{Path(file).name} sets all of [fabric] but buffers: remove fabric.{again}",
                 )
 
             values = {**values, **read, "topology": Path(file).name}
@@ -130,7 +129,7 @@ class Fabric(Section):
     def _counts_make_a_fabric(self) -> "Fabric":
         given = [key for key in COUNTS if getattr(self, key) is not None]
         if self.k and given:
-            raise wrong(given[0], f"fabric.{given[0]} is for other fabrics than k = {self.k}")
+            raise wrong(given[0], f"fabric.{given[0]} and k = {self.k}: give counts or k, not both")
 
         for key in () if self.k else NEEDED:
             if getattr(self, key) is None:
@@ -161,7 +160,7 @@ class Fabric(Section):
             raise wrong(
                 "cores_per_agg",
                 f"fabric.cores_per_agg = {self.cores_per_agg} needs fabric.pods of at least 2:"
-                " within a pod nothing goes by cores",
+                " within a pod no packet uses cores",
             )
 
         return self
@@ -180,5 +179,5 @@ class Fabric(Section):
 SHAPE = ("pods", "edges_per_pod", "hosts_per_edge", "aggs_per_pod", "cores_per_agg")
 COUNTS = (*SHAPE, "edge_agg_links", "agg_core_links")
 OF_CORES = ("agg_core_links", "agg_core_gbps", "agg_core_latency_ns")
-# The others have a default: one pod without cores, a leaf-spine.
+# Other counts have a default: one pod without cores, a leaf-spine.
 NEEDED = ("edges_per_pod", "hosts_per_edge", "aggs_per_pod")

@@ -6,7 +6,7 @@ from pydantic import Field, field_validator, model_validator
 
 from fattree.experiment.base import LATEST_NS, MOST_RTTS, Section, only_on
 
-# In recent flaps: above the one a link is left out, below the other it is used again
+# In recent flaps: above the first a link is left out, below the second it is used again
 # (`controller.damping`).
 DAMPING_SUPPRESS = 3.0
 DAMPING_REUSE = 1.0
@@ -14,7 +14,7 @@ DAMPING_REUSE = 1.0
 # What a slow link carries of its rate at least; less is as good as dead.
 LEAST_SHARE = 0.001
 
-# The simulator's controller is told of changes, and forgives none.
+# The simulator's controller is told of changes, and has no damping.
 EMULATED = only_on("virtual", "mininet")
 
 Detection = Literal["announced", "netlink", "probe"]
@@ -28,9 +28,9 @@ class Place(Section):
     `switch`).
     """
     host: str | None = None
-    """A host, `h0_1_0`, for its link."""
+    """A host, `h0_1_0`, as the name of its link."""
     switch: str | None = None
-    """A switch, `core0_1`, for all its links; an edge takes its hosts with it."""
+    """A switch, `core0_1`, as the name of all its links; with an edge also its hosts' links."""
 
     @model_validator(mode="after")
     def _one_place(self) -> "Place":
@@ -51,28 +51,32 @@ class FailureEvent(Place):
     host: Annotated[str | None, only_on("virtual", "sim")] = None
     """A host, `h0_1_0`, whose link fails; it must come back if the host has flows."""
     switch: str | None = None
-    """A switch, `core0_1`, all of whose links fail; an edge takes its hosts with it (not
+    """A switch, `core0_1`, all of whose links fail; with an edge also its hosts' links (not on
     `mininet`).
     """
     down_ns: Annotated[float, Field(ge=0, le=LATEST_NS)]
-    """When it fails."""
+    """The time at which it fails."""
     up_ns: Annotated[float, Field(ge=0, le=LATEST_NS)] | None = None
-    """When it comes back; by default never."""
+    """The time at which it comes back; by default never."""
     times: Annotated[int, Field(ge=1, le=10_000)] = 1
     """How often it fails."""
     every_ns: Annotated[float, Field(gt=0, le=LATEST_NS)] | None = None
-    """How long after one failure the next one begins."""
+    """The time from the start of one failure to the start of the next."""
 
     @model_validator(mode="after")
     def _flaps(self) -> "FailureEvent":
         if (self.times > 1) != (self.every_ns is not None):
-            raise ValueError("times and every_ns go together: so often, and how long after another")
+            raise ValueError(
+                "times and every_ns go together: the number of failures and their period"
+            )
 
         if self.every_ns is None:
             return self
 
         if self.up_ns is None or not 0 < self.up_ns - self.down_ns < self.every_ns:
-            raise ValueError("between two failures the link comes up: up_ns - down_ns < every_ns")
+            raise ValueError(
+                "the link must come up between two failures: up_ns - down_ns < every_ns"
+            )
 
         return self
 
@@ -82,28 +86,30 @@ class Loss(Place):
 
     share: Annotated[float, Field(gt=0, le=1)]
     """The share of packets that these links lose, in either direction, drawn by the seed (on
-    `mininet` by the kernel); no route avoids them.
+    `mininet` by the kernel); routes do not avoid these links.
     """
 
 
 class Degraded(Place):
-    """Links that carry a share of their rate, from a time on, perhaps until another one.
+    """Links that send at a share of their rate, from one time on, perhaps until a second time.
 
     `up` is the direction towards the cores.
     """
 
     host: str | None = None
-    """A host, for its link, which is slow all the time: without `at_ns` and `until_ns`."""
+    """A host, as the name of its link, which is slow during the whole run: without `at_ns` and
+    `until_ns`.
+    """
     rate: Annotated[float, Field(ge=LEAST_SHARE, lt=1)]
-    """The share of its rate that such a link carries; routes weigh it, in eighths, from G after the
-    change on.
+    """The share of its rate at which such a link sends; routes give it less weight, in eighths,
+    from G after the change on.
     """
     direction: Literal["both", "up", "down"] = "both"
     """Which direction is slow: `both`, `up` (towards the cores) or `down`."""
     at_ns: Annotated[float, Field(ge=0, le=LATEST_NS)] = 0
-    """From when on; by default from the start."""
+    """The time from which the link is slow; by default from the start."""
     until_ns: Annotated[float, Field(ge=0, le=LATEST_NS)] | None = None
-    """Until when; by default to the end."""
+    """The time until which the link is slow; by default to the end."""
 
 
 class Failures(Section):
@@ -115,14 +121,14 @@ class Failures(Section):
     rate: Annotated[float, Field(ge=0, le=1)] = 0
     """The probability that a link between switches has failed, drawn for each seed."""
     at_ns: Annotated[float, Field(ge=0, le=LATEST_NS)] = 0
-    """When the links that were drawn fail."""
+    """The time at which the drawn links fail."""
     events: tuple[FailureEvent, ...] = ()
     losses: tuple[Loss, ...] = ()
     degraded: tuple[Degraded, ...] = ()
     convergence_rtt: Annotated[float, Field(ge=0, allow_inf_nan=True)] = 0
-    """G: how long after a change (or its detection) routes change; `inf`: never."""
+    """G: the time from a change (or its detection) to new routes; `inf`: routes never change."""
     local_repair: Annotated[bool, only_on("virtual", "sim")] = False
-    """Whether switches leave out their own failed links at once."""
+    """Whether switches stop using their own failed links at once."""
 
     @field_validator("convergence_rtt")
     @classmethod
@@ -136,24 +142,24 @@ class Failures(Section):
 class Controller(Section):
     """How the controller learns of failures, and how it treats links that come and go.
 
-    G (`failures.convergence_rtt`) runs from the moment at which it learns of a change: with
-    `announced` that is the change itself.
+    G (`failures.convergence_rtt`) starts when the controller learns of a change: with `announced`
+    at the change itself.
     """
 
     detection: Detection = "announced"
-    """How failures are found: told at once, by the kernel's link events (`mininet` only), or by
-    probes (not `sim`).
+    """How failures are detected: announced at once, by the kernel's link events (`mininet` only),
+    or by probes (not `sim`).
     """
     probe_interval_us: Annotated[float | None, Field(ge=0.001, le=10**9), EMULATED] = None
-    """How often every link is probed; by default from the fabric's round trip."""
+    """The time between two probes of a link; by default the fabric's round trip."""
     probe_misses: Annotated[int | None, Field(ge=1, le=1_000), EMULATED] = None
-    """How many probes in a row are missed until a link counts as failed."""
+    """The number of missing probes in a row after which a link counts as failed."""
     damping_half_life_us: Annotated[float | None, Field(ge=0.001, le=10**12), EMULATED] = None
-    """Flap damping: when a link's record of flaps has halved; by default no damping."""
+    """Flap damping: the time in which a link's penalty for flaps halves; by default no damping."""
     damping_suppress: Annotated[float | None, Field(gt=0, le=1_000), EMULATED] = None
-    """Flap damping: above so many recent flaps a link is left out (3)."""
+    """Flap damping: a link with a higher penalty is not used (3)."""
     damping_reuse: Annotated[float | None, Field(gt=0, le=1_000), EMULATED] = None
-    """Flap damping: below so many it is used again (1)."""
+    """Flap damping: a link with a lower penalty is used again (1)."""
 
     @model_validator(mode="after")
     def _no_setting_without_effect(self) -> "Controller":

@@ -15,15 +15,15 @@ class Packets(Section):
     # Below 256 bytes switches would take data for ACKs (design, decision 2). The headers are our
     # packets' 58 bytes and Ethernet's FCS.
     payload_bytes: Annotated[int, Field(ge=256, le=65_000)] = 4096
-    """The payload of a data packet; on Mininet at most what its links carry (8,956)."""
+    """The payload of a data packet; on Mininet at most 8,956, its links' limit."""
     header_bytes: Annotated[int, Field(ge=62, le=1_000)] = 62
-    """What a data packet's headers add on the wire, FCS included."""
+    """The size of a data packet's headers on the wire, FCS included."""
     ack_bytes: Annotated[int, Field(ge=1, le=65_000)] = 64
     """The size of an ACK on the wire."""
     gap_bytes: Annotated[int, Field(ge=0, le=1_000)] = 20
-    """Preamble and gap, which occupy a link behind every packet."""
+    """Preamble and gap, which occupy a link after every packet."""
     tunnel_bytes: Annotated[int, Field(ge=0, le=1_000)] = 0
-    """What Host DR's tunnel adds to every packet."""
+    """The bytes that Host DR's tunnel adds to every packet."""
 
 
 class LoadBalancer(Section):
@@ -32,48 +32,46 @@ class LoadBalancer(Section):
     # Simple RR's: the paper's text in "Ofan" has one pointer for each next-hop group, while its
     # theory and figures (perfect uplinks, linear queues) are those of one class by itself.
     rr_pointer: Literal["per_class", "shared"] = "per_class"
-    """Simple RR: a pointer per next-hop group and class, or one that both classes share."""
+    """Simple RR: a pointer per next-hop group and class, or one pointer for both classes."""
     # The paper's text in "Ofan" gives each pointer an order of its own, its appendix F each pod.
     schedule_orders: Literal["per_pod", "per_pointer"] = "per_pod"
-    """Ofan: the edges of a pod share one random order of the schedule, or every pointer has its
-    own.
+    """Ofan: one random order of the schedule for all edges of a pod, or an order for every pointer.
     """
     # Unless given, those of the fabric (`forwarding.consolidation`).
     edge_pointers: Literal["pod", "edge", "host"] | None = None
-    """Ofan: what an edge switch has a pointer for, each destination pod, edge or host; by default
-    edge, with parallel links host.
+    """Ofan: an edge switch has a pointer for each destination pod, edge or host; by default edge,
+    with parallel links host.
     """
     agg_pointers: Literal["pod", "edge", "host"] | None = None
     """Ofan: the same for aggregation switches; by default pod, with parallel links host."""
     queue_staleness_ns: Annotated[float, Field(ge=0, le=10**9), only_on("sim")] = 0
-    """JSQ and Switch Pkt AR: how old the queue lengths are that they look at."""
+    """JSQ and Switch Pkt AR: the age of the queue lengths that switches read."""
     bins_percent: tuple[float, float, float] = (5, 10, 20)
     """Switch Pkt AR: the bounds of its bins of queue lengths, in percent of the threshold."""
     ecn_percent: Annotated[float, Field(gt=0, le=100)] | None = None
-    """From which queue on packets are marked, in percent of the threshold; by default the load
-    balancer's own value, where it has none 20 with NSCC and 12.5 with DCQCN.
+    """The queue from which on packets are marked, in percent of the threshold; by default the load
+    balancer's value. If it has none, 20 with NSCC and 12.5 with DCQCN.
     """
     ecn_full_percent: Annotated[float, Field(gt=0, le=100)] | None = None
-    """From which queue on all packets are marked, in percent of the threshold; between the two
-    bounds a packet's chance grows to `ecn_chance`. By default one bound, with DCQCN four times
-    `ecn_percent` (100 at most).
+    """The queue from which on all packets are marked, in percent of the threshold. Between the two
+    bounds a packet's chance grows to `ecn_chance`. By default equal to `ecn_percent`, with DCQCN
+    four times as much (100 at most).
     """
     ecn_chance: Annotated[float, Field(gt=0, le=1)] = 0.2
-    """The chance to be marked just below `ecn_full_percent`."""
+    """The chance of a mark just below `ecn_full_percent`."""
     # The last ACKs' marks are bits of one int64.
     plb_acks: Annotated[int, Field(ge=1, le=60)] = 10
-    """Flowlets: a path is judged by so many of its last ACKs."""
+    """Flowlets: the number of last ACKs by which a path is judged."""
     plb_percent: Annotated[int, Field(ge=1, le=100)] = 40
-    """Flowlets: from which share of marked ACKs on a path is bad."""
+    """Flowlets: the share of marked ACKs from which on a path is bad."""
     plb_gaps: Annotated[int, Field(ge=1, le=10**6)] = 10
-    """Flowlets: for how many gaps a path may stay bad until the flow leaves it; up to two more, at
-    random.
+    """Flowlets: the number of gaps after which a flow leaves a bad path; plus up to two, at random.
     """
     # As in REPS's public implementations; at this scale a flow that freezes stays so to its end.
     freeze_us: Annotated[float, Field(ge=0, le=10**9)] = 10_000
-    """REPS: how long a flow that has lost packets keeps to labels that worked."""
+    """REPS: how long a flow with losses uses only labels that worked."""
     reps_explore_packets: Annotated[int, Field(ge=0, le=10**6)] = 16
-    """REPS: how many packets explore new labels when a freeze ends."""
+    """REPS: the number of packets with new labels when a freeze ends."""
 
     @field_validator("bins_percent")
     @classmethod
@@ -108,45 +106,45 @@ class Transport(Section):
     """Loss recovery, congestion control and pacing."""
 
     recovery: Literal["erasure", "sack", "go_back_n"] = "erasure"
-    """How lost packets are recovered: ideally (any packets of the right number), by selective ACKs,
-    or go-back-N, whose receivers take packets in order alone (`docs/lossless.md`).
+    """How lost packets are recovered: by an ideal erasure code (any packets in the right number),
+    by selective ACKs, or by go-back-N, whose receivers take packets only in order
+    (`docs/lossless.md`).
     """
     congestion: Congestion = "fixed"
-    """Hosts' rate: fixed, or one of five congestion controls (`docs/congestion.md`; DCQCN:
-    `docs/lossless.md`).
+    """The hosts' rate: fixed, or set by one of five congestion controls (`docs/congestion.md`;
+    DCQCN: `docs/lossless.md`).
     """
     # A bitmap has 1,024 bits, so the highest number is at most 1,023 above the lowest missing one.
     sack_threshold: Annotated[int, Field(ge=1, le=1023)] = 32
-    """SACK: how many packets above a hole must have arrived for it to count as lost."""
+    """SACK: a missing packet counts as lost when so many later packets have arrived."""
     # No packet times out sooner, in zero-load RTTs: with one instead of three, rttvar shrinks below
     # what a longer queue adds, and REPS freezes without any failure.
     timer_floor_rtt: Annotated[float, Field(ge=0, le=MOST_RTTS)] = 3
-    """No packet times out sooner."""
+    """The shortest timeout of a packet."""
     pacing_jitter: Annotated[float, Field(ge=0, le=1)] = 0
-    """How far gaps between packets may be off, as a share of the gap."""
+    """The largest random delay of a packet, as a share of the gap between packets."""
     random_phases: bool = True
     """Whether hosts start at a random phase of their gap."""
     rate_limit: Annotated[float, Field(gt=0, le=1)] | None = None
-    """The share of the link's rate at which hosts send at most."""
+    """The highest rate of hosts, as a share of the link's rate."""
     # Unless given, as the traffic is (`Settings.is_shared_actively`, `Settings.tells_shares`).
     sharing: Literal["static", "active"] | None = None
-    """Who shares a host's rate: all its flows, each an equal part for life (`static`), or packet by
-    packet in turn those that are ready now (`active`). By default the paper's matrices are
-    `static`; graphs, jobs, steps, traces, pairs and connection matrices `active`
-    (`docs/transport.md`).
+    """How flows share a host's rate: each has an equal, fixed part (`static`), or flows that are
+    ready take turns, packet by packet (`active`). By default the paper's matrices are `static`;
+    graphs, jobs, steps, traces, pairs and connection matrices `active` (`docs/transport.md`).
     """
     receiver_share: bool | None = None
-    """With `active`: whether each ACK tells among how many flows the receiver's link is shared,
-    which is how many slots then lie between two packets of the flow. By default with `congestion =
-    "fixed"` (`docs/transport.md`).
+    """With `active`: whether each ACK tells how many flows share the receiver's link; the sender
+    then sends one packet of the flow in so many slots. By default true with `congestion = "fixed"`
+    (`docs/transport.md`).
     """
     trimming: Annotated[bool, only_on("virtual", "sim")] = False
-    """Whether switches cut data that find a queue full to their headers, which hurry to the
-    receiver; its NACK has them sent again at once (`docs/transport.md`).
+    """Whether switches with a full queue cut data packets to their headers and send these first;
+    the receiver's NACK asks for the packets again at once (`docs/transport.md`).
     """
     packets_per_ack: Annotated[int, Field(ge=1, le=64)] = 1
-    """Receivers acknowledge each Nth packet of a flow, and at once what is marked, a duplicate, the
-    last one, or what the sender waits for (`docs/transport.md`).
+    """Receivers acknowledge each Nth packet of a flow, and at once a marked packet, a duplicate,
+    the last packet, or a packet whose ACK the sender waits for (`docs/transport.md`).
     """
 
 
@@ -159,6 +157,6 @@ def refuse_small_buffers(sizes: Packets, queue_bytes: int, tunnel_bytes: int) ->
         if 0 < queue_bytes < size:
             raise wrong(
                 ("fabric", "queue_bytes"),
-                f"fabric.queue_bytes = {queue_bytes} has no room for {name}, which has"
+                f"fabric.queue_bytes = {queue_bytes} is too small for {name}, which has"
                 f" {size} bytes (0: queues without a limit)",
             )

@@ -2,8 +2,8 @@
 
 Every number has its unit in its key; `fattree.experiment` has the tables.
 
-An `Experiment` is what a TOML file says; it unfolds into one `Scenario` per load balancer and seed,
-which each of the three networks runs as it is.
+An `Experiment` is the content of a TOML file; it makes one `Scenario` per load balancer and seed,
+and each of the three networks can run a scenario.
 """
 
 from collections.abc import Iterator, Mapping
@@ -57,14 +57,14 @@ DCQCN_ECN_TIMES = 4
 
 
 class Settings(Section):
-    """What experiments and scenarios share."""
+    """Settings of experiments and of scenarios."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", max_length=100)] = (
         "experiment"
     )
-    """What results, stores and pictures are called."""
+    """The name of results, stores and pictures."""
     label: Annotated[str, Field(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")] = ""
-    """A line of your own that says which run this is: a column of results."""
+    """Your own line of text about the run: a column of results."""
     fabric: Fabric = Fabric()
     packets: Packets = Packets()
     load_balancer: LoadBalancer = LoadBalancer()
@@ -75,13 +75,13 @@ class Settings(Section):
     controller: Controller = Controller()
     agent_packet: AgentPacket | None = None
     defines: Annotated[Macros, Field(json_schema_extra={"default": {}})] = ()
-    """Macros for programs of yours, as with `-D NAME=VALUE`: `GAP = 5` in a table `[defines]`,
+    """Macros for your own programs, as with `-D NAME=VALUE`: `GAP = 5` in a table `[defines]`,
     `"defines.GAP" = [5, 10]` in a sweep.
     """
     horizon_us: Annotated[float, Field(gt=0, le=LATEST_NS / 1000)] | None = None
-    """When a run is given up that is not done: so long after its start, in its own time (on
-    `mininet` that is real time). By default none is that still progresses; one that stands still
-    for good ends by itself.
+    """The time after its start at which an unfinished run is stopped, in its own time (on `mininet`
+    in real time). By default a run goes on while it makes progress, and stops when no more progress
+    is possible.
     """
 
     @model_validator(mode="after")
@@ -89,8 +89,8 @@ class Settings(Section):
         if self.transport.packets_per_ack > 1 and self.agent_packet:
             raise wrong(
                 ("transport", "packets_per_ack"),
-                "transport.packets_per_ack needs packets that ask for an ACK or do not, which"
-                " packets of your own (agent_packet) cannot",
+                "transport.packets_per_ack needs a bit in packets that asks for an ACK;"
+                " your own packets (agent_packet) have none",
             )
 
         return self
@@ -104,18 +104,18 @@ class Settings(Section):
         if not self.fabric.queue_bytes:
             raise wrong(
                 ("transport", "trimming"),
-                "transport.trimming needs a buffer limit: fabric.queue_bytes = 0 has none",
+                "transport.trimming needs a buffer limit: fabric.queue_bytes = 0 means no limit",
             )
         if packets.ack_bytes >= packets.payload_bytes + packets.header_bytes:
             raise wrong(
                 ("transport", "trimming"),
                 "transport.trimming cuts packets to packets.ack_bytes ="
-                f" {packets.ack_bytes}, which must be less than they have",
+                f" {packets.ack_bytes}, which must be less than the size of a data packet",
             )
         if self.agent_packet:
             raise wrong(
                 ("transport", "trimming"),
-                "transport.trimming needs NACKs, which packets of your own (agent_packet) lack",
+                "transport.trimming needs NACKs, which your own packets (agent_packet) do not have",
             )
 
         return self
@@ -128,11 +128,11 @@ class Settings(Section):
         names = [job.name for job in self.jobs]
         for number, job in enumerate(self.jobs):
             if job.name in names[:number]:
-                raise wrong(("jobs", number, "name"), f"jobs: there are two of the name {job.name}")
+                raise wrong(("jobs", number, "name"), f"jobs: two jobs have the name {job.name}")
             if job.after is not None and job.after not in names[:number]:
                 raise wrong(
                     ("jobs", number, "after"),
-                    f"jobs: {job.name} is after {job.after!r}, which is no job before it",
+                    f"jobs: {job.name} is after {job.after!r}, which is no earlier job",
                 )
 
         return self
@@ -154,10 +154,10 @@ class Settings(Section):
 
     @property
     def is_shared_actively(self) -> bool:
-        """Return whether a host's rate is shared by the flows that are ready, not for life.
+        """Return whether the flows that are ready share a host's rate, instead of fixed shares.
 
-        The paper's matrices keep equal shares for life; graphs, jobs, steps and traces do not, nor
-        do pairs and connection matrices, whose flows may begin apart or meet at a receiver.
+        The paper's matrices have equal, fixed shares. Graphs, jobs, steps and traces do not, nor do
+        pairs and connection matrices, whose flows may start at different times or share a receiver.
         """
         sharing = self.transport.sharing
         is_listed = self.collective.matrix in ("pairs", "file")
@@ -165,7 +165,7 @@ class Settings(Section):
 
     @property
     def tells_shares(self) -> bool:
-        """Return whether receivers tell senders among how many flows their links are shared."""
+        """Return whether receivers tell senders how many flows share the receiver's link."""
         if not self.is_shared_actively:
             return False
 
@@ -174,12 +174,12 @@ class Settings(Section):
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Return the files that say what is sent, each once."""
+        """Return the files of the collectives, each once."""
         return tuple(dict.fromkeys(one.file for one in self.collectives if one.file))
 
     @property
     def matrix(self) -> str:
-        """Return what the collectives are called, each kind once."""
+        """Return the names of the collectives' matrices, each once."""
         return "+".join(dict.fromkeys(one.matrix for one in self.collectives))
 
 
@@ -187,7 +187,7 @@ Whole = TypeVar("Whole", bound=Settings)
 
 
 def with_files(settings: Whole, renamed: Mapping[str, str]) -> Whole:
-    """Return settings whose collectives have their files elsewhere."""
+    """Return settings whose collectives have new paths of their files."""
 
     def moved(collective: Collective) -> Collective:
         file = collective.file
@@ -207,8 +207,8 @@ class Scenario(Settings):
     """One run: one load balancer, one seed. Times that follow from it are integer picoseconds.
 
     `program` is for the simulator: the P4 program that its switches run, a file of the user's (with
-    the groups and hosts of `policy`) or BUILT_IN, in place of kernels. With a `host_rule` of the
-    user's, hosts label packets by that; all else is the policy's.
+    the groups and hosts of `policy`) or BUILT_IN, instead of kernels. With the user's `host_rule`,
+    hosts label packets by that rule; all other behaviour is the policy's.
     """
 
     policy: str = "ofan"
@@ -243,19 +243,19 @@ class Scenario(Settings):
 
     @property
     def own_name(self) -> str:
-        """Return what the user calls a load balancer of theirs, empty for one of ours."""
+        """Return the name of the user's load balancer, empty for our load balancers."""
         program = "" if self.program in (None, BUILT_IN) else Path(str(self.program)).name
         rule = self.host_rule.file if self.host_rule else ""
         return f"{program} {rule}".strip()
 
     @property
     def balancer(self) -> str:
-        """Return what balances the load: the policy's slug, or the user's files."""
+        """Return the load balancer's name: the policy's slug, or the user's files."""
         return self.own_name or self.policy
 
     @property
     def balancer_label(self) -> str:
-        """Return the same as people read it."""
+        """Return the load balancer's name for people."""
         form = " (P4)" if self.program == BUILT_IN else ""
         return self.own_name or f"{self.scheme.label}{form}"
 
@@ -319,7 +319,7 @@ class Scenario(Settings):
 
     @property
     def marking(self) -> Marking | None:
-        """Return which data packets are marked, by the queue that they find, None for none."""
+        """Return which data packets are marked, by the queue on their arrival, None for none."""
         least = self.ecn_percent
         if least is None:
             return None
@@ -386,13 +386,13 @@ class Experiment(Settings):
     """
 
     policies: tuple[str, ...] = ("ofan",)
-    """The load balancers, by the names of `fattree/policies.py`; each is run with every seed."""
+    """The load balancers, by the names of `fattree/policies.py`; each runs with every seed."""
     program: OwnProgram | None = None
     host_rule: OwnHostRule | None = None
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
-    """The first seed; it fixes matrix and failures for all load balancers alike."""
+    """The first seed; a seed gives all load balancers the same matrix and failures."""
     seeds: Annotated[int, Field(ge=1, le=100_000)] = 1
-    """How many seeds, from the first on."""
+    """The number of seeds, from the first on."""
 
     @model_validator(mode="after")
     def _a_wrapped_packet_fits(self) -> "Experiment":

@@ -48,7 +48,7 @@ def _macros(values: Any) -> Any:
     for name, value in values.items():
         if not MACRO.fullmatch(name) or name in OUR_MACROS:
             raise ValueError(
-                f"{name} is no macro of yours: letters, digits and _, and none of ours"
+                f"{name} cannot be your macro: use letters, digits and _, and none of our names"
             )
         if isinstance(value, bool) or not isinstance(value, str | int):
             raise ValueError(f"{name}: a macro is a whole number or text")
@@ -69,24 +69,24 @@ class OwnProgram(Section):
     """A P4 program of the user's, and the load balancer whose groups and hosts it gets."""
 
     file: Annotated[str, Field(min_length=1), EMULATED]
-    """A P4 program of your own (`.p4`, or BMv2 `.json` with its P4Info beside it), run in place of
+    """Your P4 program (`.p4`, or BMv2 `.json` with its P4Info beside it), run instead of
     `policies`.
     """
     like: Annotated[Like, EMULATED] = "simple_rr"
-    """The load balancer whose groups and hosts the program gets."""
+    """The load balancer whose groups and host behaviour the program gets."""
 
 
 class OwnText(Section):
-    """A Python file of the user's: `text` is all of it, and `file` is what it is called.
+    """A Python file of the user's: `text` is its text, `file` its name.
 
-    Without the text, it is read from the file.
+    Without `text`, the text is read from the file.
     """
 
     file: Annotated[str, Field(min_length=1)]
-    """A Python file of your own, of two functions."""
+    """Your Python file with two functions."""
     text: Annotated[str, Field(max_length=MOST_OWN_CHARACTERS)]
-    """The file's whole text; by default it is read from `file`. Results folders have it, where
-    `file` is a name alone.
+    """The file's whole text; by default it is read from `file`. Results folders store the text, and
+    there `file` is only a name.
     """
 
     @model_validator(mode="before")
@@ -107,11 +107,11 @@ class HostRule(OwnText):
 
 
 class AgentPacket(OwnText):
-    """What packets of the user's look like: functions that build them (`hostagent.own_packet`)."""
+    """The format of the user's packets: functions that build them (`hostagent.own_packet`)."""
 
 
 class OwnHostRule(HostRule):
-    """The same among an experiment's load balancers: what else hosts and switches do is `like`."""
+    """A host rule among an experiment's load balancers; all else is as in `like`."""
 
     like: Like = "host_pkt_ar"
-    """The load balancer whose switches and other host settings it gets."""
+    """The load balancer whose switches and other host settings the rule gets."""

@@ -1,4 +1,4 @@
-"""What every column of results means: the sentences of `Record`, for JSON, CSV and Parquet alike.
+"""The meaning of every column of results, for JSON, CSV and Parquet: the sentences of `Record`.
 
 `python -m fattree.records.columns PAGE` writes the documentation's page.
 """
@@ -11,13 +11,13 @@ from fattree.sentences import sentences
 
 HEAD = """# Every column of results
 
-A run is a row with these columns, whichever network it ran on: in `--json`, `--csv` and \
+A run is a row with these columns, the same for all networks: in `--json`, `--csv` and \
 `--parquet` of `ofan sim run`, `sweep` and `results`, in `--json` and `--csv` of `ofan emulate` \
 and `compare`, in `results.parquet`
 of their folders, and as the fields of a `Record` in Python. Counters count packets of the whole \
-run. `_ps` is picoseconds. A sweep's rows also have a column for each swept key that is none of \
-these (`fabric.latency_ns`, `jobs.NAME.start_ns`), and rows of several jobs one \
-for each (`jobs_ps.NAME`).
+run. `_ps` is picoseconds. A sweep's rows also have a column for each swept key that is not \
+in this table (`fabric.latency_ns`, `jobs.NAME.start_ns`), and rows of several jobs a \
+column for each job (`jobs_ps.NAME`).
 CSV has a column for each layer, as in `max_queue_layers.E>A`. This page is made from \
 `fattree/records/columns.py` (`make reference`).
 

@@ -1,4 +1,4 @@
-"""The option --csv of every command: stdout has room for one kind of text."""
+"""The option --csv of every command; only one option may write to stdout."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from fattree.records.tables import STDOUT
 
 
 class CsvOption(click.Option):
-    """Where a command writes CSV; to stdout only without --json, which writes there as well."""
+    """The file for CSV; stdout is allowed only without --json, which also writes to stdout."""
 
     def handle_parse_result(
         self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]

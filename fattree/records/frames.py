@@ -1,6 +1,6 @@
 """Data frames of a run, a row per flow and a row per port: the same columns on every network.
 
-Results folders hold them as `flows.parquet` and `ports.parquet`. Hosts, switches and links go by
+Results folders store them as `flows.parquet` and `ports.parquet`. Hosts, switches and links have
 their names, as in commands and files; times are picoseconds from the start of the run.
 """
 
@@ -31,10 +31,11 @@ def flow_frame(
     first_ps: Column,
     done_ps: Column,
 ) -> pl.DataFrame:
-    """Return one row per flow: when it should start, when it could, its first packet, its end.
+    """Return one row per flow: planned start, earliest possible start, first packet, end.
 
-    `policy` is what balanced the load; `source` and `destination` are hosts by number, named here.
-    `fct_ps` counts from when the flow could start: its own start, or the end of those before it.
+    `policy` is the load balancer; `source` and `destination` are numbers of hosts, and become
+    names. `fct_ps` counts from the earliest possible start: the planned start, or the end of the
+    flows before.
     """
     tree = scenario.tree
     hosts = [host_name(tree, host) for host in range(tree.hosts)]

@@ -26,15 +26,15 @@ PERCENTILES = {"fct_p50_ps": 50, "fct_p99_ps": 99, "fct_p999_ps": 99.9}
 FLOW_TIMES = ("p50", "p99", "p99.9")
 # Counts that most runs have none of, and what they are: tables have them where some run does.
 RARE = {
-    "trimmed": "data packets cut to their headers, in place of drops",
-    "pauses": "how often a port has paused the link that comes in there",
-    "victims": "packets that waited for pauses that were for others",
+    "trimmed": "data packets cut to their headers instead of dropped",
+    "pauses": "how often a port has paused its incoming link",
+    "victims": "packets held by pauses that other packets caused",
 }
 LAYERED = "_layers"
 
 
 class Measured(BaseModel):
-    """What ran and how long it took: the columns before the counters."""
+    """The description of a run and its times: the columns before the counters."""
 
     name: str
     """The experiment's `name`."""
@@ -45,21 +45,21 @@ class Measured(BaseModel):
     policy: str
     """The load balancer, or the name of your program or host rule."""
     k: int
-    """Of the fat-tree; 0 where the fabric has other counts."""
+    """`k` of the fat-tree; 0 for other fabrics."""
     fabric: str = ""
     """The fabric in words."""
     hosts: int
-    """How many hosts (NICs) the fabric has."""
+    """The number of hosts (NICs) of the fabric."""
     matrix: str
-    """Who sends to whom; of several jobs each kind once, joined by `+`."""
+    """The matrix; with several jobs each kind once, joined by `+`."""
     message_bytes: int
-    """What each flow sends (`fsdp`: a shard of a layer); of several jobs the largest. A file of
-    traffic has sizes of its own.
+    """The bytes of each flow (`fsdp`: a shard of a layer); with several jobs the largest. A traffic
+    file has its own sizes.
     """
     packets: int
     """Data packets of all messages."""
     seed: int
-    """It fixes matrix, failures and all random choices."""
+    """The seed of matrix, failures and all random choices."""
     recovery: str
     """`transport.recovery`."""
     congestion: str
@@ -69,36 +69,35 @@ class Measured(BaseModel):
     convergence_rtt: float
     """`failures.convergence_rtt`; `inf` (in JSON null): routes never change."""
     cct_ps: int
-    """Collective completion time: the largest time that any flow takes, from when it could start to
+    """Collective completion time: the largest time of any flow, from its earliest possible start to
     its last ACK.
     """
     bound_ps: int
-    """The least `cct_ps` there can be: the longest chain of flows, each alone on empty links
-    (appendix B), or what the host's link that carries most needs, if that is longer.
+    """The least possible `cct_ps`: the longest chain of flows, each alone on empty links (appendix
+    B), or the time that the busiest host's link needs, if that is longer.
     """
     increase: float
     """(`cct_ps` - `bound_ps`) / `bound_ps`."""
     sending_cct_ps: int = 0
-    """As `cct_ps`, from each flow's first packet on, without the random phase before it."""
+    """As `cct_ps`, but from each flow's first packet, without the random phase before it."""
     sending_bound_ps: int = 0
-    """The least `sending_cct_ps` there can be: the longest chain of flows, each alone on empty
-    links.
+    """The least possible `sending_cct_ps`: the longest chain of flows, each alone on empty links.
     """
     sending_increase: float = 0
     """(`sending_cct_ps` - `sending_bound_ps`) / `sending_bound_ps`."""
     fct_p50_ps: int | None = None
-    """The median of the flows' times, each from when it could start."""
+    """The median of the flows' times, each from the flow's earliest possible start."""
     fct_p99_ps: int | None = None
-    """Their 99th percentile."""
+    """The 99th percentile of the flows' times."""
     fct_p999_ps: int | None = None
-    """Their 99.9th percentile."""
+    """The 99.9th percentile of the flows' times."""
     max_queue_bytes: int
     """The longest queue of any switch port at any time."""
     max_queue_packets: float
-    """The same in data packets."""
+    """`max_queue_bytes` in data packets."""
     mean_queue_packets: float | None
-    """The mean queue over all switch ports and the run, in data packets; empty where nobody
-    measures it (Mininet).
+    """The mean queue over all switch ports and the run, in data packets; empty on Mininet, which
+    does not measure it.
     """
     max_queue_layers: tuple[float, ...]
     """The longest queue of any port of a layer, in data packets: one value for each of E>A, A>C,
@@ -113,25 +112,25 @@ class Measured(BaseModel):
 
 
 class Record(Counts, Measured):
-    """What one run has shown: a sentence below each column says what it is.
+    """The results of one run; the sentence below a column explains it.
 
     `cct_ps` counts from each flow's start, `sending_cct_ps` from its first packet, without the
-    random phase before it; either has a bound of its own. `*_layers` hold one value for each of
+    random phase before it; each of the two has its own bound. `*_layers` have one value for each of
     `topology.SWITCH_LAYERS`.
     """
 
     compute_ps: int = 0
-    """Workloads: how long the longest chain of computations takes alone."""
+    """Workloads: the time of the longest chain of computations, without transfers."""
     scale: int = 1
-    """Workloads: what bytes and computations were divided by."""
+    """Workloads: the number by which bytes and computations were divided."""
     jobs_ps: str = ""
-    """Several jobs: each one's completion time in ps, `NAME=PS`, with spaces between them; rows
-    have a column of its own for each, `jobs_ps.NAME`.
+    """Several jobs: the completion time of each job in ps, `NAME=PS`, with spaces between them;
+    rows have a column for each job, `jobs_ps.NAME`.
     """
     cpu_s: float
-    """Seconds of processor time that the run took."""
+    """The processor time of the run in seconds."""
     max_rss_bytes: int
-    """The most memory that the process has held."""
+    """The largest memory use of the process."""
 
     @model_validator(mode="after")
     def _no_number_beyond_int64(self) -> "Record":
@@ -174,10 +173,9 @@ def run_record(
     cpu_s: float,
     policy: str = "",
 ) -> Record:
-    """Return the row of a run that has just ended in this process, on whichever network.
+    """Return the row of a run that has just ended in this process, on any network.
 
-    `policy` is the name of a program of the user's, where it balanced the load instead of the
-    scenario's policy.
+    `policy` is the name of the user's program, if it ran instead of the scenario's policy.
     """
     if not policy:
         refuse_impossible(scenario, network, cct_ps, bound_ps)
@@ -214,14 +212,14 @@ def run_record(
 def refuse_impossible(scenario: Scenario, network: str, cct_ps: int, bound_ps: int) -> None:
     """Raise PhysicsError for a run that was faster than its links.
 
-    Not on Mininet, whose clock is the machine's, nor where a program of the user's may send packets
+    Not on Mininet, which runs in real time, and not with the user's program, which may send packets
     twice.
     """
     is_ours = scenario.program in (None, BUILT_IN)
     if cct_ps < bound_ps and network != "mininet" and is_ours:
         raise PhysicsError(
             f"{scenario.balancer}, seed {scenario.seed}: the run ended after {cct_ps:,} ps, but "
-            f"its links need {bound_ps:,} ps: this is a fault of ours, please report the experiment"
+            f"its links need {bound_ps:,} ps: this is a bug in Ofan, please report the experiment"
         )
 
 
@@ -236,13 +234,13 @@ def _jobs_ps(scenario: Scenario, flows: Flows, done_ps: NDArray[np.int64]) -> st
 
 
 def percentiles(fct_ps: NDArray[np.int64]) -> dict[str, Any]:
-    """Return the PERCENTILES of flow completion times: each the time of a flow, nothing between."""
+    """Return the PERCENTILES of flow completion times; each is the time of a flow, not a mean."""
     found = np.percentile(fct_ps, list(PERCENTILES.values()), method="inverted_cdf")
     return dict(zip(PERCENTILES, map(int, found), strict=True))
 
 
 def flow_times(records: Sequence[Record], unit_ps: int) -> list[str]:
-    """Return the means of FLOW_TIMES over runs as cells; a dash where a run has none."""
+    """Return the means of FLOW_TIMES over runs as cells; a dash if a run has no such time."""
     columns = [[getattr(record, name) for record in records] for name in PERCENTILES]
     return [
         "-" if None in values else f"{sum(values) / len(values) / unit_ps:.2f}"
@@ -251,13 +249,13 @@ def flow_times(records: Sequence[Record], unit_ps: int) -> list[str]:
 
 
 def rare_counts(records: Iterable[Record]) -> list[str]:
-    """Return which of the RARE counts any run has."""
+    """Return the RARE counts that at least one run has."""
     known = list(records)
     return [name for name in RARE if any(getattr(record, name) for record in known)]
 
 
 def rare_legend(records: Iterable[Record]) -> str:
-    """Return what these columns mean, or nothing where there are none."""
+    """Return the meaning of the columns of rare counts, empty if there are none."""
     return "".join(f" {name}: {RARE[name]}." for name in rare_counts(records))
 
 
@@ -325,7 +323,7 @@ def table(records: Iterable[Record]) -> pl.DataFrame:
 
 
 def filled(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return rows with the columns of all, None where one has none."""
+    """Return rows that all have the same columns, None where a row had no value."""
     # Polars takes the columns of the first row; not all runs need have the same jobs.
     names = dict.fromkeys(name for each in rows for name in each)
     return [{name: each.get(name) for name in names} for each in rows]

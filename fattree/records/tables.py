@@ -1,4 +1,4 @@
-"""Tables for people and as CSV: on a narrow terminal columns go below each other, none is cut."""
+"""Tables for people and as CSV: a narrow terminal gets several blocks of columns, and none cut."""
 
 import csv
 import os
@@ -25,12 +25,12 @@ Cell = str | Text
 
 
 def width_of_stdout(of_pipes: int) -> int | None:
-    """Return how wide stdout is where that is not the terminal's to say, or COLUMNS's."""
+    """Return the width of stdout if it is no terminal and COLUMNS is not set, else None."""
     return None if sys.stdout.isatty() or os.environ.get("COLUMNS") else of_pipes
 
 
 def terminal() -> Console:
-    """Return stdout: as wide as the terminal, or as COLUMNS says, or as what is written."""
+    """Return stdout as a console, with the width of the terminal or COLUMNS, else of pipes."""
     width = width_of_stdout(WIDTH_OF_PIPES)
     # Names and folders may have brackets, which are no markup.
     return Console(width=width, highlight=False, markup=False)
@@ -133,7 +133,7 @@ def write_csv(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
         writer = csv.DictWriter(file, names, restval="", lineterminator="\n")
         writer.writeheader()
         writer.writerows({name: _plain(value) for name, value in row.items()} for row in rows)
-        # Who does not read on is noticed here, and not when Python has ended.
+        # A reader that has closed the pipe is noticed here, and not when Python ends.
         file.flush()
 
 

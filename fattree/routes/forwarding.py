@@ -1,8 +1,8 @@
 """Every switch's groups and schedules as arrays, from (tree, links, policy, seed).
 
 The controller's plan turns these arrays into table entries and the simulator walks them directly,
-so weights, schedules, random starts and orders are written once. What one switch's groups are, and
-in which schedules its uplinks take turns, is in `fattree.routes.groups`.
+so weights, schedules, random starts and orders are written once. `fattree.routes.groups` computes
+the groups and schedules of one switch.
 """
 
 from collections.abc import Callable, Iterator
@@ -84,7 +84,7 @@ class Forwarding:
 
 
 class Drawn:
-    """The random orders and starts of one scenario, drawn once as they depend on no link."""
+    """The random orders and starts of one scenario, drawn once as they do not depend on links."""
 
     def __init__(self) -> None:
         self._orders: dict[int, Slots] = {}
@@ -209,9 +209,9 @@ def forwarding(
 ) -> Forwarding:
     """Compute groups, schedules and starts of all edges and aggs for one state of the links.
 
-    Rotations alone have these options: `schedule_orders`, one shuffled order per destination pod
+    Only rotations have these options: `schedule_orders`, one shuffled order per destination pod
     (appendix F) or per pointer (section 6), and `consolidation`; pods at edges need an order per
-    pod. `drawn` remembers what the links do not change, for calls that differ in `links` only.
+    pod. `drawn` keeps the random draws for further calls that differ only in `links`.
     """
     wanted = consolidation if policy.per_destination else OFAN
     drawn = drawn or Drawn()
@@ -257,7 +257,7 @@ def forwarding(
 
 
 def consolidation(scenario: Scenario) -> Consolidation:
-    """Return for what rotations keep pointers: as a scenario says, else what its fabric needs."""
+    """Return the destinations with pointers: as set in the scenario, else as the fabric needs."""
     options = scenario.load_balancer
     usual = OF_HOSTS if scenario.tree.has_parallel_links else OFAN
     return Consolidation(options.edge_pointers or usual.edge, options.agg_pointers or usual.agg)
@@ -268,7 +268,7 @@ def scenario_forwarding(
 ) -> Forwarding:
     """Compute a scenario's forwarding for one state of the links.
 
-    `drawn` is kept by who computes several.
+    Callers that compute several states pass the same `drawn`.
     """
     return forwarding(
         scenario.tree,

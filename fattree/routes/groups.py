@@ -1,7 +1,8 @@
-"""One switch's groups: who shares a schedule, and who a pointer, from its weights and port orders.
+"""One switch's groups: which destinations share a schedule or pointer, from weights and orders.
 
-A group is what owns a pointer: a destination edge (at edges) or pod (at aggs) for Ofan, a distinct
-set of (uplink, weight) for everyone else. Schedules are sequences of uplinks (from 0).
+A group has its own pointer. For Ofan a group is a destination edge (at edges) or pod (at aggs), for
+all other load balancers the destinations with the same set of (uplink, weight). Schedules are
+sequences of uplinks (from 0).
 """
 
 from dataclasses import dataclass, replace
@@ -25,9 +26,9 @@ NONE = -1
 
 
 class Consolidation(NamedTuple):
-    """For what kind of destination a rotation keeps a pointer in edges and in aggs.
+    """The kinds of destinations for which a rotation has pointers, in edges and in aggs.
 
-    Ofan's are the highest (appendix F).
+    Ofan's kinds are the highest (appendix F).
     """
 
     edge: PointerLevel = "edge"
@@ -50,10 +51,10 @@ def weights_of(policy: Policy, weights: Int64, links: LinkState) -> Slots:
 
 
 class Below(NamedTuple):
-    """What leads down to edges: whether each uplink's agg does, reach (destinations, uplinks).
+    """Whether each uplink's agg reaches the edges below: reach (destinations, uplinks).
 
-    To `slow` edges, as slow links lead there, an edge has other weights than to their pod:
-    `weights` (slow edges, uplinks).
+    For `slow` edges behind slow links an edge has other weights than for their pod: `weights` (slow
+    edges, uplinks).
     """
 
     reach: Bools
@@ -64,7 +65,7 @@ class Below(NamedTuple):
 def seen_below(
     paths: Paths, links: LinkState, policy: Policy, edge: int, to_pods: Int64, reach: Bools
 ) -> Below:
-    """Return what leads down as one edge sees it, of whose weights `to_pods` are those to pods."""
+    """Return the `Below` of one edge, whose weights to pods are `to_pods`."""
     edges = paths.behind_slow_links
     if not policy.weighted or not len(edges):
         return Below(reach, np.zeros(0, dtype=np.int64), to_pods[:0].astype(np.uint8))
@@ -78,7 +79,7 @@ def seen_below(
 
 @dataclass(frozen=True, slots=True)
 class SwitchGroups:
-    """One switch: its schedules in a row and their lengths, and who uses which.
+    """One switch: its schedules one after the other, their lengths, and which group uses which.
 
     `group_schedule` is each group's schedule, `groups` each destination's group.
     """
@@ -92,7 +93,7 @@ class SwitchGroups:
 def rotation(weights: Slots, below: Below | None, orders: Int64, own: int) -> SwitchGroups:
     """Give every destination a group.
 
-    Destinations of one pod share its schedule unless they must skip uplinks, or spare them.
+    Destinations of one pod share its schedule unless they must skip uplinks, or use them less.
 
     weights (pods, uplinks); `below` is None at aggs.
     """
@@ -119,10 +120,10 @@ def rotation(weights: Slots, below: Below | None, orders: Int64, own: int) -> Sw
 
 
 def _apart(rows: Slots, below: Below) -> tuple[Int64, Int64]:
-    """Return the destination edges that have rows of their own, and each destination's row.
+    """Return the destination edges that need separate rows, and each destination's row.
 
-    Those are what some uplink in use does not reach, and `below.slow`. rows (pods, uplinks) are the
-    weights towards pods; rows of their own follow the pods' in that order.
+    These are edges that an uplink in use does not reach, and `below.slow`. rows (pods, uplinks) are
+    the weights towards pods; the separate rows follow them, in the order of the edges.
     """
     # Where no path to the pod leads through an agg, losing the link to it makes nobody skip.
     reach = below.reach
@@ -137,7 +138,7 @@ def _apart(rows: Slots, below: Below) -> tuple[Int64, Int64]:
 
 
 def _own_rows(rows: Slots, below: Below, apart: Int64) -> Slots:
-    """Return the weights of destination edges that have rows of their own."""
+    """Return the weights of the destination edges with separate rows."""
     found: Slots = rows[apart * len(rows) // len(below.reach)] * below.reach[apart]
     found[np.searchsorted(apart, below.slow)] = simplify(below.weights)
     return found
@@ -223,14 +224,14 @@ def consolidated(
 
 
 def _split(state: SwitchGroups, copies: int) -> SwitchGroups:
-    """Give each of a destination's `copies` parts a group of its own, on the same schedule."""
+    """Give each of a destination's `copies` parts a separate group, on the same schedule."""
     numbers = state.groups[:, None] * copies + np.arange(copies)
     groups = np.where(state.groups[:, None] == NONE, NONE, numbers).ravel().astype(np.int32)
     return replace(state, group_schedule=np.repeat(state.group_schedule, copies), groups=groups)
 
 
 def _merged(state: SwitchGroups) -> SwitchGroups:
-    """Give all destinations that walk one schedule, those of a pod, one group."""
+    """Give all destinations with the same schedule, those of a pod, one group."""
     schedules = np.where(state.groups == NONE, NONE, state.group_schedule[state.groups])
     used, numbers = np.unique(schedules[schedules != NONE], return_inverse=True)
     groups = np.full_like(state.groups, NONE)

@@ -1,4 +1,4 @@
-"""Fabrics: folded Clos networks of two or three levels, who is connected to whom, by which port.
+"""Fabrics: folded Clos networks of two or three levels, with all links and ports.
 
 Everything is an index, so that arrays can be built on it. An uplink of an edge is (agg position,
 one of the parallel links), an uplink of an agg (core index, one of the parallel links):
@@ -11,11 +11,11 @@ Ports count from 1, downlinks first, parallel links side by side: an edge's are 
 its uplinks, an agg's the edges of its pod and then its uplinks, a core's the pods. A link is named
 by its lower end and uplink, edges' first: those of edge 0, edge 1, ..., agg 0, agg 1, ...
 
-A column of aggs are those of one position, of all pods: the aggs below the same cores. A leaf-spine
+A column has the aggs of one position in all pods: the aggs below the same cores. A leaf-spine
 is one pod without cores: edges are its leaves, aggs its spines.
 
-Planes are fabrics side by side, which nothing joins: their pods and columns are numbered through,
-plane after plane. A machine has a NIC, a host here, in each.
+Planes are separate fabrics without links between them; pods and columns are numbered through all
+planes. A machine has a NIC in each plane; here each NIC is a host.
 """
 
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class Tier(IntEnum):
 
 
 class Level(IntEnum):
-    """Which tiers a link joins: rates and latencies are those of a level."""
+    """The tiers that a link joins; rates and latencies are set per level."""
 
     HOST = 0
     EDGE_AGG = 1
@@ -78,8 +78,8 @@ MOST_HOSTS = 253
 class FatTree:
     """A fabric by its counts. FatTree(k) is the three-level k-ary fat-tree (k even, 2 to 128).
 
-    `pods` are those of all planes. Raises ValueError for others than those, and for counts below 1;
-    without cores there is one pod a plane.
+    `pods` counts the pods of all planes. Raises ValueError for any other k, and for counts below 1;
+    without cores there is one pod per plane.
     """
 
     k: int = 0
@@ -113,7 +113,7 @@ class FatTree:
 
     @property
     def label(self) -> str:
-        """Return what people call it: `k = 4`, or the counts."""
+        """Return the fabric's name for people: `k = 4`, or the counts."""
         planes = f"{self.planes} planes of " if self.planes > 1 else ""
         if self.k:
             return f"{planes}k = {self.k}"
@@ -167,7 +167,7 @@ class FatTree:
 
     @property
     def machines(self) -> int:
-        """Return how many machines there are: as many as a plane has hosts."""
+        """Return the number of machines: as many as a plane has hosts."""
         return self.hosts // self.planes
 
     def machine(self, host: int) -> int:
@@ -216,7 +216,7 @@ class FatTree:
 
     @property
     def has_parallel_links(self) -> bool:
-        """Return whether some two switches are joined by several links."""
+        """Return whether any two switches are joined by several links."""
         return max(self.edge_agg_links, self.agg_core_links) > 1
 
     def tier(self, switch: int) -> Tier:
@@ -304,7 +304,7 @@ class FatTree:
         return self.edge_agg_links if self.tier(lower) is Tier.EDGE else self.agg_core_links
 
     def first_port(self, switch: int) -> int:
-        """Return how many ports the switches before one have: `switch` may be `switches`."""
+        """Return the number of ports of all switches before `switch`, which may be `switches`."""
         edges = min(switch, self.edges)
         aggs = min(switch - edges, self.aggs)
         return (
@@ -389,7 +389,7 @@ class FatTree:
         return edge * self.hosts_per_edge + port - 1
 
     def access(self, host: int) -> LinkEnd:
-        """Return the edge and the port that a host is at."""
+        """Return the edge switch of a host, and its port there."""
         edge, index = divmod(host, self.hosts_per_edge)
         return LinkEnd(edge, index + 1)
 
@@ -401,7 +401,7 @@ class FatTree:
         return 4 if self.pod_of_host(source) == self.pod_of_host(destination) else 6
 
     def levels(self, hops: int) -> list[Level]:
-        """Return the levels of the links of a path of so many."""
+        """Return the levels of the links of a path with so many links."""
         return [Level(level) for level in range(hops // 2) for _ in range(2)]
 
     @property
@@ -414,7 +414,7 @@ class FatTree:
 
 
 def refuse_unaddressable(tree: FatTree) -> None:
-    """Raise ValueError for a fabric whose addresses (`shape.addressing`) or ports do not suffice.
+    """Raise ValueError for a fabric with too few addresses (`shape.addressing`) or ports.
 
     An address has a byte for the pod, one for the edge or agg in it and one for the host; a weight
     of a schedule is a byte, too.

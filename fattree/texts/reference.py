@@ -1,7 +1,7 @@
-"""What every key of an experiment means: a JSON Schema for editors, and the documentation's page.
+"""The meaning of every key of an experiment: a JSON Schema for editors, and a page of docs/.
 
-Types, bounds, defaults and sentences are those of `fattree.experiment`. `python -m fattree.texts.reference PAGE`
-writes the page; `ofan experiments schema` the schema.
+Types, bounds, defaults and sentences are those of `fattree.experiment`.
+`python -m fattree.texts.reference PAGE` writes the page; `ofan experiments schema` the schema.
 """
 
 import json
@@ -34,18 +34,22 @@ UNITS = {
 SIZE = {"type": "string", "pattern": r"^\s*\d+(\.\d+)?\s*([kKMGT]i?)?B\s*$"}
 # A table whose keys are those of another one.
 REPEATED = "jobs.collective"
-# What the schema asks for, and a file need not have.
+# Required by the schema, but optional in a file.
 READ_FROM_FILE = ("host_rule.text", "agent_packet.text")
 BOUNDS = {"type", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
 HEAD = """# Every key of an experiment
 
-An experiment is a file in [TOML](https://toml.io) (`ofan experiments show demo` writes one). Keys that are left out have their defaults; unknown keys, values out of range and keys that the
-collective does not heed are refused with file and line. `--set fabric.k=8` sets any of them on the command line.
-This page is made from the schema (`make reference`). `ofan experiments schema > experiment.schema.json` writes it as JSON Schema, for editors: `#:schema ./experiment.schema.json` as a file's first line.
+An experiment is a file in [TOML](https://toml.io) (`ofan experiments show demo` prints an example).
+Missing keys have their defaults. Unknown keys, values out of range and keys without effect on the
+collective are refused with file and line. `--set fabric.k=8` sets any key on the command line.
+This page is made from the schema (`make reference`). `ofan experiments schema > experiment.schema.json` writes the schema as JSON Schema, for editors: `#:schema ./experiment.schema.json` as a file's first line.
 
-Sizes (`_bytes`) are numbers, or text with a unit: `"64KiB"`, `"1MiB"`, `"16 MB"`. The networks are `virtual` and `mininet` (`ofan emulate`) and `sim` (`ofan sim`); one that does not heed a key
-refuses it. What a run can do without (options of a load balancer that does not run, convergence where nothing fails, a failure after the last flow's end) is told in a line on stderr. Hosts have numbers from 0 on, edge by edge and pod by pod: with `k = 4`, two hosts at an edge and two edges in a pod, 0 is `h0_0_0`, 1 `h0_0_1`, 2 `h0_1_0`, 4 `h1_0_0`. A sweep is an experiment whose last table, `[sweep]`, lists values of keys (`"fabric.k" = [4, 8]`); every combination runs. \
-Keys of `[[jobs]]` go by the job's name: `--set jobs.NAME.start_ns=500`, `"jobs.NAME.collective.message_bytes" = ["64KiB", "1MiB"]`.
+Sizes (`_bytes`) are numbers, or text with a unit: `"64KiB"`, `"1MiB"`, `"16 MB"`. The networks are
+`virtual` and `mininet` (`ofan emulate`) and `sim` (`ofan sim`); a network refuses keys that it does
+not support. A line on stderr names settings without effect (options of a load balancer that does
+not run, convergence without failures, a failure after the last flow's end). Hosts have numbers from
+0 on, edge by edge and pod by pod: with `k = 4`, two hosts at an edge and two edges in a pod, 0 is `h0_0_0`, 1 `h0_0_1`, 2 `h0_1_0`, 4 `h1_0_0`. A sweep is an experiment whose last table, `[sweep]`, lists values of keys (`"fabric.k" = [4, 8]`); every combination runs. \
+Keys of `[[jobs]]` contain the job's name: `--set jobs.NAME.start_ns=500`, `"jobs.NAME.collective.message_bytes" = ["64KiB", "1MiB"]`.
 """
 
 
@@ -68,7 +72,7 @@ class Row(NamedTuple):
 
     @property
     def networks(self) -> list[str]:
-        """Return the networks that heed it; empty where all do."""
+        """Return the networks that support the key; empty if all do."""
         only: list[str] = self.node.get("networks", [])
         return only
 

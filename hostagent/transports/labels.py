@@ -94,7 +94,7 @@ def on_ack(sender, rules, label, marked, now_ps):
 def on_nack(sender, rules, label, now_ps):
     """Learn that a switch has cut a packet of this label: its queue was full, not only long.
 
-    PLB takes it for a mark, and REPS as little as that.
+    PLB counts it as a mark; REPS learns only from unmarked ACKs, and does nothing.
     """
     if rules.label_rule == PLB:
         judge_path(sender, rules, True, now_ps)
@@ -150,7 +150,7 @@ def expire(sender, rules, packets, now_ps):
 def judge_path(sender, rules, marked, now_ps):
     """PLB: a path is good while under `plb_percent` of the last `plb_acks` ACKs are marked.
 
-    Leave a bad one.
+    Leave a bad path.
     """
     sender.acks_seen = min(sender.acks_seen + 1, rules.plb_acks)
     sender.history = ((sender.history << 1) | (1 if marked else 0)) & ((1 << rules.plb_acks) - 1)
@@ -253,7 +253,7 @@ def forget_label(sender, label):
 
 @register_jitable
 def unpenalised_label(sender, rules, packets, now_ps):
-    """UET Bitmap: the next path in turn without a penalty; the first that has one loses one."""
+    """UET Bitmap: the next path without a penalty; the first in turn loses one, if it has any."""
     expire(sender, rules, packets, now_ps=now_ps)
     path = next_path(sender, rules)
     if sender.penalties[path] > 0:
@@ -292,7 +292,7 @@ def penalise(sender, label, penalty):
 
 @register_jitable
 def label_of_parts(sender, rules, packets, now_ps):
-    """PRIME: the edge's uplink in turn; with every round of it the agg's next one, too."""
+    """PRIME: the edge's next uplink; after each round of these also the agg's next uplink."""
     expire(sender, rules, packets, now_ps=now_ps)
     draws = sender.draws
     edge_part = next_part(sender, rules, prime.EDGE)

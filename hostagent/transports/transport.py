@@ -4,8 +4,8 @@ Every function takes records (or `state.blank` objects) and integers, changes th
 reads no clock, so that the agents, the virtual network and the simulator's kernels share it. A host
 calls `ready_ps` to order its flows, `next_psn` at the moment its link takes the packet, and
 `on_ack` when an acknowledgement has arrived (with SACK after `sack.acknowledge` for every number
-that it reports), `on_nack` in its place when a NACK has. Timers are looked at when the flow could
-send, not by events of their own.
+that it reports), `on_nack` instead for a NACK. Timers are checked when the flow could send; they
+are no events.
 """
 
 from numba.extending import register_jitable
@@ -30,8 +30,8 @@ JITTER = int(Stream.JITTER)
 def ring_length(rules: Rules, packets: int, gap_ps: int) -> int:
     """Return how many entries a flow's ring of packets has, a power of two up to PSN_WINDOW.
 
-    Twice the message, or what a flow of this gap sends in 16 zero-load RTTs, and 16, if that is
-    less.
+    Enough for twice the message or, if that is less, for 16 packets more than a flow of this gap
+    sends in 16 zero-load RTTs.
     """
     # Erasure overwrites what is older than the ring (`on_ack` then takes no RTT sample); with SACK
     # nothing is sent that would not fit (`sack.has_new`), nor would the ACK's bitmap hold more.
@@ -43,8 +43,8 @@ def ring_length(rules: Rules, packets: int, gap_ps: int) -> int:
 def start(sender, rules, flow, packets, gap_ps, due_ps, hops, in_turn, share):
     """Make a zeroed record the sender of `packets` packets, a gap apart, due from `due_ps` on.
 
-    What goes `in_turn` is due from then on until all has left: the NIC alone paces it. `share` is
-    what the receiver has told of late (`share_at_start`).
+    A flow that goes `in_turn` is due from then on until all packets have left: only the NIC paces
+    it. `share` is the receiver's latest share (`share_at_start`).
     """
     sender.flow = flow
     sender.packets = packets
@@ -85,7 +85,7 @@ def ready_ps(sender, rules, packets):
 def next_psn(sender, rules, packets, label, now_ps):
     """Take the packet number that leaves with `label` at `now_ps`.
 
-    The next is due a gap later, no catching up.
+    The next packet is due a gap later; late packets do not catch up.
     """
     if rules.recovery == ERASURE:
         psn = erasure.next_symbol(sender, rules, packets, now_ps)
@@ -121,7 +121,7 @@ def next_psn(sender, rules, packets, label, now_ps):
 
 @register_jitable
 def set_pace(sender, rules):
-    """Let packets leave a pace apart, as told by the receiver and by congestion control."""
+    """Set the time between packets, by the receiver's share and the congestion control."""
     is_at_once = sender.in_turn and sender.share == 1
     sender.pace_ps = 0 if is_at_once else sender.gap_ps * sender.share
     if rules.congestion == DCQCN and sender.rate < dcqcn.ONE:
@@ -130,17 +130,17 @@ def set_pace(sender, rules):
 
 @register_jitable
 def set_due(sender):
-    """Let the next packet be due a pace after the last one left, or, in turn, at once."""
+    """Make the next packet due: a pace after the last one left, or at once for flows in turn."""
     sender.due_ps = sender.left_ps + sender.pace_ps if sender.pace_ps > 0 else sender.since_ps
 
 
 @register_jitable
 def share_at_start(rules, told, told_ps, in_turn, now_ps):
-    """Return the share with which a flow begins: what its receiver has `told` its host of late.
+    """Return the share with which a flow begins: the one that its receiver `told` most recently.
 
-    The chunks of a transfer are one conversation. If each began as if it were alone, every chunk
-    would drown a receiver that has several senders. After a silence of a round trip a flow begins
-    alone, and so does one that goes in turn.
+    The chunks of a transfer belong together: if each began as if alone, every chunk would overload
+    a receiver with several senders. After a round trip without an ACK a flow begins as if alone,
+    and so does a flow that goes in turn.
     """
     is_of_late = told_ps != NEVER and now_ps - told_ps <= rules.zero_load_rtt_ps
     return told if is_of_late and not in_turn else 1
@@ -148,11 +148,11 @@ def share_at_start(rules, told, told_ps, in_turn, now_ps):
 
 @register_jitable
 def heed_share(sender, rules, share):
-    """Pace a flow as its receiver says, whose link is shared among `share` flows.
+    """Set the pace of a flow whose receiver's link `share` flows share.
 
-    Flows whose host has heard nothing send a round trip long as if they were alone; then the sum of
-    what leaves for one host is what its link carries, and nothing is drowned that only shares a way
-    with them.
+    Without an ACK from the receiver a flow sends for a round trip as if alone. After that all
+    senders together send what the receiver's link carries, and do not harm flows that only share a
+    part of the path.
     """
     if share == sender.share:
         return
@@ -166,8 +166,8 @@ def heed_share(sender, rules, share):
 def asks(sender, rules, packets, psn):
     """Return whether the packet that was just taken asks for an ACK at once.
 
-    It does where the sender has nothing more to send until it hears of it, or sends it again: so
-    nobody waits for an ACK that the receiver holds back.
+    It does if the sender can send nothing more until this ACK, or if it sends the packet again: so
+    no sender waits for an ACK that the receiver holds back.
     """
     if rules.packets_per_ack == 1:
         return True
@@ -186,8 +186,9 @@ def asks(sender, rules, packets, psn):
 def is_acknowledged(rules, waiting, asked, marked, is_new, is_complete):
     """Tell whether a receiver acknowledges a packet at once.
 
-    `waiting` packets of the flow, this one among them, are not acknowledged. No timer: a mark, a
-    duplicate and whatever the sender asks for are answered, so what waits is never the last.
+    `waiting` packets of the flow, including this one, are not acknowledged yet. There is no timer:
+    marked packets, duplicates and packets that ask are answered at once, so the last packet never
+    waits.
     """
     return waiting >= rules.packets_per_ack or asked or marked or not is_new or is_complete
 
@@ -233,7 +234,7 @@ def on_ack(sender, rules, packets, psn, total, marked, now_ps):
 def on_nack(sender, rules, packets, psn, total, now_ps):
     """Account for a NACK at `now_ps`: a switch has cut packet number `psn` to its headers.
 
-    It reports what has arrived as an ACK does. Return whether the flow is done.
+    Like an ACK it reports which packets have arrived. Return whether the flow is done.
     """
     if sender.done_ps != NEVER:
         return False

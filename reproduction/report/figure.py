@@ -1,4 +1,4 @@
-"""What a figure of the report is: scenarios to run, pictures to draw, claims to decide.
+"""A figure of the report: scenarios to run, pictures to draw, claims to decide.
 
 A figure's module defines one `FIGURE`. The report gathers the scenarios of all figures, runs each
 distinct one once, and hands every figure the runs that it asked for. What a `Record` does not hold
@@ -34,7 +34,7 @@ OPEN: Outcome = "not decided"
 
 
 class Measured(Record):
-    """A record with what a figure's own function has measured besides: lists of numbers by name."""
+    """A record, and further values that the figure's function has measured: lists by name."""
 
     values: dict[str, tuple[float, ...]] = Field(default_factory=dict)
 
@@ -47,7 +47,7 @@ class Measured(Record):
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A load balancer with another value of an option, shown beside it under a name of its own."""
+    """A load balancer with another value of an option, shown beside it under a separate name."""
 
     policy: str
     label: str
@@ -72,7 +72,7 @@ Measure: TypeAlias = Callable[[Scenario], Measured]
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """How much is run. `first_seed` moves all seeds."""
+    """The size of a report's runs. `first_seed` moves all seeds."""
 
     level: Level
     first_seed: int = 1
@@ -103,7 +103,7 @@ class Data:
 
     @cached_property
     def frame(self) -> pl.DataFrame:
-        """Return a row per run: dotted scenario keys, the record's fields, what was measured."""
+        """Return a row per run: dotted scenario keys, the record's fields, measured values."""
         runs = zip(self.scenarios, self.records, strict=True)
         rows = [
             {
@@ -124,7 +124,7 @@ class Data:
         return self.frame.filter(pl.col("name").is_in([slug(name) for name in names]))
 
     def parts(self, *names: str) -> dict[str, pl.DataFrame]:
-        """Return the rows of each of these parts that has any."""
+        """Return the rows of these parts, without empty parts."""
         # A report that was interrupted may lack some: the others are drawn all the same.
         found = {name: self.named(name) for name in names}
         return {name: rows for name, rows in found.items() if len(rows)}
@@ -239,7 +239,7 @@ def variant_of(scenario: Scenario) -> str:
 
 
 def parts(*names: str) -> Needs:
-    """Return what tells the scenarios of these parts of a figure."""
+    """Return the function that selects the scenarios of these parts of a figure."""
     wanted = {slug(name) for name in names}
     return lambda scenario: scenario.name in wanted
 

@@ -1,9 +1,9 @@
-"""The bytes of packets, where switches run a program: hosts write them, and read what came of them.
+"""The bytes of packets in runs with P4 programs: hosts write and read them.
 
-A packet has a block of bytes beside its record (`sim.kernels.blocks`), of which no more of a frame
-is kept than programs can look at; behind it the data are zeros.
-Where fields stand is in tables (`hostagent.forms`): a user's packets are as good as ours.
-Everything here does nothing where `frames` is None: then the packets are records and nothing else.
+A packet has a block of bytes beside its record (`sim.kernels.blocks`). The block has only the part
+of a frame that programs can read; all data after it are zeros. Tables (`hostagent.forms`) have the
+places of fields, so a user's packets work like ours. If `frames` is None, all functions here do
+nothing: then packets are only records.
 """
 
 from typing import NamedTuple
@@ -208,13 +208,13 @@ def write_acknowledged(world, frames, frame, packet):
 
 @inlined
 def request_at(frames):
-    """Return which byte of data of ours asks for an ACK: the one in front of the packet number."""
+    """Return the byte of our data packets that asks for an ACK: it is before the packet number."""
     return frames.reads[at(PSN), AT] - 1
 
 
 @inlined
 def syndrome_at(frames):
-    """Return where the AETH of an ACK of ours begins: with the byte in front of the MSN."""
+    """Return where the AETH of our ACKs begins: with the byte before the MSN."""
     return frames.reads[at(ACK * FIELDS + MSN), AT] - 1
 
 
@@ -310,7 +310,7 @@ def note_holes(world, frames, ack):
 
 @inlined
 def is_own(world, frames, number, slot):
-    """Return whether a frame is what its host believes: its own, of this flow, with this number.
+    """Return whether a frame is for this host, of this flow, with this number.
 
     Label and mark are then taken over from the bytes to the record.
     """
@@ -368,7 +368,7 @@ def tunnel_of(frames, frame):
 def is_of_its_form(frames, frame, length, kind, more, is_cut):
     """Return whether a frame is one of ours, as `hostagent.forms.is_of` does.
 
-    One that a switch has cut is shorter than it says.
+    A frame that a switch has cut is shorter than its length field says.
     """
     octets = frames.octets
     ip_at = frames.ip_at

@@ -1,9 +1,9 @@
 """What a machine does in one window: it merges arrivals with its links' opportunities to send.
 
 Flows are paced and pull: a host has no queue of data but takes the next packet from the flow that
-has been ready longest when the link is free (simulator model, "Hosts"; decision 3). What arrives
-is in `sim.kernels.receiving`, what is sent in `sim.kernels.sending`, who is next in
-`sim.kernels.ready`.
+has been ready longest when the link is free (simulator model, "Hosts"; decision 3).
+`sim.kernels.receiving` handles arrivals, `sim.kernels.sending` departures, `sim.kernels.ready` the
+order of flows.
 """
 
 import numpy as np
@@ -32,9 +32,9 @@ AHEAD = 3
 def serve_machine(world, routes, frames, desk, number, start_ps, end_ps):
     """Receive and send at a machine's hosts from `start_ps` until before `end_ps`.
 
-    A machine's hosts are its NICs, one a plane: what ends at one lets another begin. `frames` and
-    `desk` are None where packets have no bytes (`sim.kernels.frames`). Return how many packets it
-    received or sent.
+    A machine's hosts are its NICs, one per plane: a flow's end at one NIC may start flows at
+    another. `frames` and `desk` are None where packets have no bytes (`sim.kernels.frames`). Return
+    how many packets it received or sent.
     """
     constants = world.constants
     now_ps = start_ps
@@ -67,7 +67,7 @@ def serve_machine(world, routes, frames, desk, number, start_ps, end_ps):
 
 @inlined
 def end_or_heed(world, number, what, now_ps):
-    """End a computation of a host, or pause it or let it go on."""
+    """End a computation of a host, or pause the host, or let it continue."""
     if what == ENDS:
         end_computation(world, number, now_ps)
     else:
@@ -76,9 +76,9 @@ def end_or_heed(world, number, what, now_ps):
 
 @inlined
 def foresee_machine(world, frames, number):
-    """Ask for the memory that a machine's host will need, and for the next machine's links.
+    """Prefetch the data of a machine's host, and the next machine's links.
 
-    What other hosts of a machine need comes when it is used.
+    Data of a machine's other hosts are loaded when they are used.
     """
     # A large fabric lies in no cache (`sim.kernels.switches.foresee`). Links say where packets are,
     # so they are asked for one machine earlier.
@@ -107,7 +107,7 @@ def foresee_machine(world, frames, number):
 
 @inlined
 def foresee_blocks(world, frames, number):
-    """Ask for the bytes of the first packets that a machine's host receives and sends."""
+    """Prefetch the bytes of the first packets that a machine's host receives and sends."""
     if frames is not None:
         taken = np.int64(world.links[at(world.hosts[at(number)].towards)].taken)
         tail = np.int64(world.links[at(world.constants.ports + number)].tail)
@@ -119,7 +119,7 @@ def foresee_blocks(world, frames, number):
 
 @inlined
 def foresee_arrival(world, frames, slot, tail):
-    """Ask for the bytes of a packet that will be taken soon, and what a sender knows of it."""
+    """Prefetch the bytes of a packet that will be taken soon, and its sender's data about it."""
     # Of a long message a sender remembers more than caches hold.
     later = slot + AHEAD
     is_here = later >> CHUNK_BITS == slot >> CHUNK_BITS
@@ -134,7 +134,7 @@ def foresee_arrival(world, frames, slot, tail):
 
 @inlined
 def next_of_host(world, number, now_ps):
-    """Return when a host has something to do, from `now_ps` on, and what."""
+    """Return the time and kind of a host's next event from `now_ps` on."""
     # What arrives at an instant comes before what is sent then (decision 8): an ACK may change what
     # is sent, or whether anything is. So may a computation that ends.
     host = world.hosts[at(number)]
@@ -162,7 +162,7 @@ def lane_towards(world, host):
 
 @inlined
 def heed(world, number):
-    """Pause a host, or let it go on."""
+    """Pause a host, or let it continue."""
     host = world.hosts[at(number)]
     lane = lane_towards(world, host)
     slot = lane.taken
@@ -204,13 +204,13 @@ def first_list(world, number):
 
 @inlined
 def next_arrival(pool, link):
-    """Return when the first packet that nobody has taken arrives, NEVER if there is none."""
+    """Return the arrival of the first packet that is not taken yet, NEVER if there is none."""
     return pool.packets[at(link.taken)].time_ps if link.taken != link.tail else NEVER
 
 
 @inlined
 def is_accepted(world, frames, desk, number, slot, start_ps):
-    """Return whether a packet is the host's own; its record then says what its bytes do."""
+    """Return whether a packet is for this host; if so, its record gets the fields of its bytes."""
     packet = world.pool.packets[at(slot)]
     if frames is None or packet.status & LOST:
         return True

@@ -1,4 +1,4 @@
-"""Which of a host's flows and computations is next: they start, then wait in heaps."""
+"""The order of a host's flows and computations: they start, then wait in heaps."""
 
 from hostagent.transports import labels, transport
 from hostagent.transports.state import NEVER
@@ -78,7 +78,7 @@ def start_flow(world, number, flow, now_ps):
 
 @inlined
 def start_computation(world, number, flow, end_ps):
-    """Put a computation among those of its host, to be ended at its time."""
+    """Add a computation to its host's heap; it ends at its time."""
     flows = world.flows
     host = world.hosts[number]
     flows.ready_ps[flow] = end_ps

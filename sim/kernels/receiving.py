@@ -1,4 +1,4 @@
-"""What a host does with a packet: data become ACKs, and from ACKs senders learn."""
+"""How a host receives packets: data packets become ACKs, and ACKs change their senders."""
 
 import numpy as np
 
@@ -39,8 +39,8 @@ def receive(world, frames, number, packet, now_ps):
 def receive_data(world, frames, number, packet, now_ps):
     """Count a data packet and queue its ACK, which echoes label, number and mark (decision 1).
 
-    The ACK may wait for more packets. Of one that a switch has cut there is nothing to count: the
-    ACK is a NACK.
+    The ACK may wait for more packets. A packet that a switch has cut is not counted, and its ACK is
+    a NACK.
     """
     flow = int(packet.flow)
     psn = int(packet.psn)
@@ -97,7 +97,7 @@ def is_next(world, packet):
 
 @inlined
 def refuse_data(world, frames, number, packet):
-    """Throw away a packet out of order, and answer it where it is a duplicate or the first one."""
+    """Drop a packet out of order, and answer it if it is a duplicate or the first such packet."""
     flow = int(packet.flow)
     psn = int(packet.psn)
     flows = world.flows
@@ -156,7 +156,7 @@ def note_arriving(world, number, flow):
 def write_share(ack, share):
     """Put a receiver's share into an ACK, above numbers of which 24 bits are left.
 
-    A field of its own would make every packet's record longer than half a line of memory.
+    A separate field would make every packet's record longer than half a line of memory.
     """
     told = min(share, MOST_SHARE)
     ack.psn = (np.int64(ack.psn) & PSN_MASK) | ((told & LOW_SHARE) << PSN_BITS)
@@ -171,7 +171,7 @@ def share_in(psn, log):
 
 @inlined
 def acknowledge(flows, flow, ring, total):
-    """SACK: let a sender know of the packets that an ACK reports beyond the ones before it."""
+    """SACK: tell a sender of the packets that an ACK reports beyond earlier ACKs."""
     # The receiver may write further entries at the same time, in another thread, but these are at
     # least a window old.
     sender = flows.senders[at(flow)]
@@ -206,7 +206,7 @@ def unwrapped(number, near):
 
 @inlined
 def receive_ack(world, number, packet, now_ps):
-    """Let a sender learn from an ACK; note when the flow is done."""
+    """Pass an ACK to its sender; note when the flow is done."""
     flow = int(packet.flow)
     flows = world.flows
     rules = world.rules

@@ -1,4 +1,4 @@
-"""What a host's link takes next: an ACK, or a packet of the flow that has been ready longest."""
+"""How a host sends: an ACK, or a packet of the flow that has been ready longest."""
 
 from hostagent.transports import labels, transport
 from sim.kernels import host_rule
@@ -32,7 +32,7 @@ def send(world, routes, frames, number, now_ps):
 def put(world, number, is_ack, now_ps):
     """Take the host's link for one packet; return its slot, in which only the time is set.
 
-    Return also the status of one that never arrives (LOST, else 0).
+    Return also LOST for a packet that will not arrive, else 0.
     """
     constants = world.constants
     link = world.links[at(constants.ports + number)]

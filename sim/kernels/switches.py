@@ -80,7 +80,7 @@ def arrivals(world, switch, start_ps, end_ps, buffers):
 
 @inlined
 def in_order(world, keys, count, sorted_keys, buckets):
-    """Return how many keys there are, and them in order: where they are, or in `sorted_keys`."""
+    """Return the number of keys, and the sorted keys: in place, or in `sorted_keys`."""
     if count > FEW:
         scatter(
             keys,
@@ -98,7 +98,7 @@ def in_order(world, keys, count, sorted_keys, buckets):
 
 @inlined
 def foresee(world, switch):
-    """Ask for the memory that a switch will need: its links, then what they say where to find."""
+    """Prefetch a switch's data: its links, then the memory to which they point."""
     links = world.links
     pool = world.pool
     node = world.switches[at(switch)]
@@ -123,7 +123,7 @@ def foresee(world, switch):
 
 @inlined
 def foresee_groups(routes, switch):
-    """Ask for a switch's groups, where it has few: those of many are not all needed."""
+    """Prefetch a switch's groups if they are few; of many only some are needed."""
     # Cores have none.
     if switch + 1 < len(routes.first_group):
         first = routes.first_group[at(switch)]
@@ -134,7 +134,7 @@ def foresee_groups(routes, switch):
 
 @inlined
 def gather(world, switch, start_ps, end_ps, keys, ends):
-    """Collect the keys of what arrives before `end_ps`, port by port; lost packets end here."""
+    """Collect the keys of arrivals before `end_ps`, port by port; lost packets end here."""
     node = world.switches[at(switch)]
     count = gather_lists(world, node, 0, 0, start_ps, end_ps=end_ps, keys=keys, ends=ends)
     if world.constants.lanes > 0:
@@ -145,7 +145,7 @@ def gather(world, switch, start_ps, end_ps, keys, ends):
 
 @inlined
 def gather_lists(world, node, kind, count, start_ps, end_ps, keys, ends):
-    """Collect what arrives on a switch's links (kind 0) or lanes (1) behind `count` keys."""
+    """Collect the arrivals on a switch's links (kind 0) or lanes (1), after `count` keys."""
     pool = world.pool
     first = np.int64(node.first_port)
     lanes = kind * world.constants.lanes
@@ -188,7 +188,7 @@ def gather_lists(world, node, kind, count, start_ps, end_ps, keys, ends):
 
 @inlined
 def release(world, switch, ends):
-    """Take what has been served off the links, and hand back the chunks that it filled."""
+    """Remove served packets from the links, and return their chunks to the pool."""
     release_lists(world, world.switches[at(switch)], 0, ends)
     if world.constants.lanes > 0:
         release_lists(world, world.switches[at(switch)], 1, ends)
@@ -196,7 +196,7 @@ def release(world, switch, ends):
 
 @inlined
 def release_lists(world, node, kind, ends):
-    """Do so with a switch's links (kind 0) or lanes (1)."""
+    """Release the served packets of a switch's links (kind 0) or lanes (1)."""
     first = np.int64(node.first_port)
     for port in range(np.int64(node.ports)):
         link = world.links[at(world.inputs[at(first + port)] + kind * world.constants.lanes)]
@@ -296,7 +296,7 @@ def level_at(node, port):
 def enqueue(world, switch, number, level, packet, now_ps):
     """Offer a packet to a switch's port, whose link is of a level.
 
-    It is marked where it has to wait long.
+    It is marked if the queue is long.
     """
     constants = world.constants
     link = world.links[at(number)]
@@ -353,7 +353,7 @@ def most_held(world, own, free):
 
 @inlined
 def is_marked(world, switch, waiting, status):
-    """Return whether a packet is marked now that finds so many bytes waiting at its port."""
+    """Return whether a packet is marked if so many bytes wait at its port."""
     # Before enqueue, and never ACKs (decision 1).
     constants = world.constants
     is_long = waiting > constants.ecn_bytes and not status & (ACK | MARKED)
@@ -365,7 +365,7 @@ def is_marked(world, switch, waiting, status):
 
 @inlined
 def is_drawn(world, switch, waiting):
-    """Return whether a packet is marked that finds more than ECN's lower bound waiting."""
+    """Draw whether a packet is marked if more bytes wait than ECN's lower bound."""
     constants = world.constants
     if waiting > constants.ecn_full_bytes:
         return True

@@ -1,4 +1,4 @@
-"""Window after window: no longer than a packet needs to the next node, nodes one after the other.
+"""The loop over windows, each shorter than a packet's way to the next node; nodes in turn.
 
 A packet that a node handles at t reaches the next node no earlier than t + latency + its
 serialisation. In a window of that length nodes are independent, so there is no event queue: every
@@ -62,10 +62,10 @@ def advance(world, routes, until_ps, buffers):
 def through_windows(work, until_ps, has_room, serve_all_hosts, serve_all_switches, next_of_all):
     """Serve window after window until `until_ps`, or until flows are done or nothing can go on.
 
-    `work` begins with the world; what else is in it is between the four functions, which see to
-    one thread (`advance`, compiled) or to several (`sim.runs.threads`, interpreted). Return
-    REACHED, FINISHED, STARVED (the pool may be too small for the next window), STUCK (nothing is
-    left to do) or BROKEN (a program has done what it may not).
+    `work` begins with the world; its other items are for the four functions, which serve nodes in
+    one thread (`advance`, compiled) or in several (`sim.runs.threads`, interpreted). Return
+    REACHED, FINISHED, STARVED (the pool may be too small for the next window), STUCK (no more
+    events) or BROKEN (a program has broken a rule).
     """
     world = work[0]
     counters = world.counters
@@ -136,7 +136,7 @@ def serve_all_switches(work, end_ps):
 
 @inlined
 def next_of_all(work):
-    """Return when the next thing happens anywhere, or NEVER."""
+    """Return the time of the next event at any node, or NEVER."""
     return next_event(work[0])
 
 
@@ -213,7 +213,7 @@ def next_event(world):
 
 @inlined
 def next_act(host):
-    """Return when a host may send or a computation of its own ends, NEVER if neither is to come."""
+    """Return when a host may send or its computation ends, NEVER if neither will happen."""
     # What a pause holds waits for no time of its own: for the resume, which is a packet's arrival.
     if host.is_closed:
         return host.timer_ps
@@ -242,7 +242,7 @@ def settle_all(world, now_ps, refresh):
 
 @kernel
 def truncate(world, end_ps):
-    """Take out of the statistics what lies behind the end: waiting at ports, and what hosts sent.
+    """Remove from the statistics all after the end: waits at ports, and packets of hosts.
 
     Hosts are served for whole windows, and a packet's whole wait is counted when it is queued.
     """

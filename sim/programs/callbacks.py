@@ -1,6 +1,6 @@
-"""C functions that compiled programs call: random numbers, and what a queue's drop takes back.
+"""C functions that compiled programs call: random numbers, and the bytes of a dropped packet.
 
-They are given the address of a few words of 64 bits, a switch's own.
+They get the address of a few 64-bit words of the switch.
 """
 
 from functools import cache

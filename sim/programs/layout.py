@@ -33,7 +33,7 @@ class Layout(NamedTuple):
 
 
 def kept_bytes(scenario: Scenario, layout: Layout, forms: Forms) -> int:
-    """Return how much of every frame is kept: what programs look at, and what hosts read back."""
+    """Return how much of every frame is kept: the parts that programs or hosts read."""
     # A second IPv4 header where hosts write one. What a program looks at beyond the headers that
     # all frames have may be headers of its own, which hosts' bytes then stand behind.
     headers = max(map(forms.end, range(2))) + (IPV4 if scenario.policy == "host_dr" else 0)
@@ -105,7 +105,7 @@ def frames_of(
 
 
 def _host_words(templates: Beginnings, layout: Layout) -> int:
-    """Return so many words that behind them hosts write zeros, and programs in place nothing."""
+    """Return the number of words after which hosts write zeros, and programs in place nothing."""
     written = templates.frames.any(axis=(0, 1)).nonzero()[0]
     ends = [*map(templates.forms.end, range(2)), layout.frame_bytes]
     last = max(*ends, int(written.max(initial=0)) + 1)
@@ -143,7 +143,7 @@ def _tables(forms: Forms, kept: int) -> dict[str, Int64]:
 
 
 def with_blocks(frames: Frames, slots: int) -> Frames:
-    """Return frames with blocks for so many slots, which begin as the old ones."""
+    """Return frames with blocks for so many slots; the first blocks are the old ones."""
     # To a whole cache line; untouched memory costs address space only.
     memory = np.empty(slots * frames.stride // 8 + 8, dtype=np.int64)
     words = memory[-memory.ctypes.data % 64 // 8 :][: slots * frames.stride // 8]

@@ -1,4 +1,4 @@
-"""What a program makes of one packet: ingress and the queue as it arrives, egress as it leaves."""
+"""A program's work on one packet: ingress and queue at its arrival, egress at its departure."""
 
 import numpy as np
 
@@ -44,7 +44,7 @@ def level(node, port):
 def arrive(world, frames, program, desk, switch, came_by, now_ps, slot):
     """Let a program handle a packet that arrives, and queue it.
 
-    Return its port and, where it is the first there, its departure, else FAR.
+    Return its port, and its departure if it is the first there, else FAR.
     """
     world.counters[HOPS] += 1
     note_arrival(world, frames, desk, switch, came_by + 1, slot)
@@ -80,7 +80,7 @@ def arrive(world, frames, program, desk, switch, came_by, now_ps, slot):
 
 @inlined
 def size_of(world, packet):
-    """Return a packet's length in bytes, as programs are told it."""
+    """Return a packet's length in bytes, as programs see it."""
     constants = world.constants
     return constants.ack_bytes if packet.status & SMALL else constants.data_bytes
 
@@ -93,7 +93,7 @@ def has_port(world, switch, port):
 
 @inlined
 def turn_away(world, port, is_misdirected):
-    """Count a packet that a program drops, or sends to a port that is not there.
+    """Count a packet that a program drops, or sends to a port that does not exist.
 
     Return that port.
     """
@@ -109,7 +109,7 @@ def turn_away(world, port, is_misdirected):
 
 @inlined
 def arrive_at_once(world, frames, program, desk, switch, came_by, now_ps, slot):
-    """Do so where a program makes the frame that leaves as the packet arrives."""
+    """Let a packet arrive, for a program that makes the outgoing frame at once."""
     packet = world.pool.packets[at(slot)]
     first = block(frames, slot)
     length = length_of(frames, slot)
@@ -163,9 +163,9 @@ def arrive_at_once(world, frames, program, desk, switch, came_by, now_ps, slot):
 
 @inlined
 def enqueue(world, frames, program, desk, switch, port, now_ps, slot):
-    """Offer a packet that ingress has sent to a port to it, and its frame with it.
+    """Offer a packet and its frame to the port that ingress has chosen.
 
-    Return its departure where nothing is before it, else FAR.
+    Return its departure if no packet is before it, else FAR.
     """
     node = world.switches[at(switch)]
     number = np.int64(node.first_port) + port
@@ -200,13 +200,13 @@ def enqueue(world, frames, program, desk, switch, port, now_ps, slot):
 
 @inlined
 def is_cut(world, slot):
-    """Return whether a packet that waits has been cut to its headers, or tells of one."""
+    """Return whether a waiting packet was cut to its headers, or is a NACK."""
     return world.pool.packets[at(slot)].status & TRIMMED > 0
 
 
 @inlined
 def move_frame(frames, desk, slot, queued_at, cut, now_ps, behind):
-    """Move a frame without its last `cut` bytes to where it waits, and what egress has to know."""
+    """Move a frame without its last `cut` bytes, and egress's data, to the place where it waits."""
     exchange(frames, slot, queued_at)
     if cut > 0:
         set_length(frames, queued_at, length_of(frames, queued_at) - cut, dirty=DIRTY)
@@ -225,7 +225,7 @@ def next_of_port(world, node, port):
 
 @inlined
 def put_state(frames, desk):
-    """Put the state that ingress has last written where it belongs, if it is not there yet."""
+    """Move the state that ingress wrote last to its place, if it is not there yet."""
     # Not at once: a processor that reads words which have just been written byte by byte waits for
     # them. Until somebody needs the state, or its place, something else has been done.
     there = desk.marks[STATE_TO]
@@ -238,7 +238,7 @@ def put_state(frames, desk):
 
 @inlined
 def put_frame(frames, desk):
-    """Put the frame that egress has last written into its block, as late as possible, too."""
+    """Move the frame that egress wrote last into its block, also as late as possible."""
     there = desk.marks[FRAME_TO]
     if there >= 0:
         for word in range(frames.kept >> 3):
@@ -322,7 +322,7 @@ def depart(world, frames, program, desk, switch, port, now_ps, clock_ps):
 
 @inlined
 def depart_at_once(world, frames, program, desk, switch, port, now_ps, clock_ps):
-    """Do so where the frame has been ready since the packet arrived."""
+    """Let a packet leave whose frame has been ready since its arrival."""
     node = world.switches[at(switch)]
     number = np.int64(node.first_port) + port
     link = world.links[at(number)]

@@ -1,7 +1,7 @@
-"""A run in which a P4 program forwards, window by window, and what it has shown in the end.
+"""A run in which a P4 program forwards, window by window, and its results.
 
-Whoever drives it compiles the program, fills the switches' tables and says when to stop for them:
-`advance` to the time of an event, `leave_now`, then change what changes.
+The caller compiles the program, fills the switches' tables, and stops the run to change them:
+`advance` to the time of an event, `leave_now`, then make the change.
 """
 
 import time
@@ -87,8 +87,8 @@ def are_compiled() -> bool:
 class Programmed:
     """One run of a scenario whose switches run `program`.
 
-    `templates` makes those of its flows, `kept_bytes` long. `sample_ps` asks for the longest queues
-    at that interval, `on_events` for all events, window by window, in order (rows of
+    `templates` makes the templates of its flows, `kept_bytes` long. `sample_ps` asks for the
+    longest queues at that interval, `on_events` for all events, window by window, in order (rows of
     `sim.kernels.desk`). Raises FabricError where the scenario cannot be built.
     """
 
@@ -140,7 +140,7 @@ class Programmed:
         return progress(self.network.flows, self.world)
 
     def set_links(self, links: LinkState) -> None:
-        """Let hosts that choose routes know which links there are from now on."""
+        """Tell hosts that choose routes which links are up from now on."""
         self.routes = waypoint_routes(self.scenario, self.network.flows, links)
 
     def advance(self, until_ps: int) -> int:
@@ -160,11 +160,11 @@ class Programmed:
         return np.flatnonzero((flows.senders.done_ps == NEVER) | (flows.started_ps == NEVER))
 
     def skip_to(self, time_ps: int) -> None:
-        """Let time pass in which nothing happens."""
+        """Advance the clock over a time without events."""
         self.world.counters[CLOCK] = time_ps
 
     def leave_now(self) -> None:
-        """Let packets leave at this very instant: at equal times that comes before all else."""
+        """Let packets leave that are due at this instant: departures come first at equal times."""
         depart_now(self.world, self.frames, self.program, self.desks[0], self.now_ps)
 
     def close(self) -> None:
@@ -173,7 +173,7 @@ class Programmed:
             self._crew.close()
 
     def result(self) -> tuple[Result, Counts]:
-        """Return what a finished run has shown; it cannot go on afterwards."""
+        """Return the results of a finished run, which cannot continue afterwards."""
         end_ps = self.end_ps
         world = self.world
         truncate(world, end_ps)
@@ -205,7 +205,7 @@ class Programmed:
         return merged[: self.end_ps // self.frames.sample_ps + 1]
 
     def _drain(self) -> None:
-        """Let what still waits through egress, where programs mark."""
+        """Run egress for packets that still wait, as programs mark there."""
         counters = self.world.counters
         before = counters.copy()
         quiet = self.desks[0]._replace(log=self.desks[0].log[:0])
@@ -326,7 +326,7 @@ class Programmed:
 
 
 def _leaves(ports: int) -> int:
-    """Return how many leaves a tree has that has one for each port: a power of two."""
+    """Return the number of leaves of a tree with a leaf per port: a power of two."""
     return 1 << max(0, ports - 1).bit_length()
 
 

@@ -79,7 +79,7 @@ def serve_switch(world, frames, program, desk, switch, start_ps, end_ps):
 
 @inlined
 def foresee_arrival(frames, keys, position, count):
-    """Ask for the beginning of the block of a packet that will soon arrive, if there is one."""
+    """Prefetch the beginning of the block of a packet that will arrive soon, if there is one."""
     # What says where the block is has been asked for so many arrivals before.
     if position + FORESIGHT < count:
         prefetch_at(frames.held_address + 8 * (keys[at(position + FORESIGHT)] & SLOT_MASK))
@@ -93,7 +93,7 @@ def foresee_arrival(frames, keys, position, count):
 
 @inlined
 def foresee_slots(world, frames, program, switch):
-    """Ask for what a switch's slots hold, those of packets to come and of those that leave."""
+    """Prefetch the slots of a switch's packets that will arrive or leave."""
     node = world.switches[at(switch)]
     first = np.int64(node.first_port)
     for number in range(first, first + np.int64(node.ports)):
@@ -107,7 +107,7 @@ def foresee_slots(world, frames, program, switch):
 
 @inlined
 def first_sample(frames, start_ps, end_ps):
-    """Return when, from `start_ps` on, queues are first looked at, else NOTHING, as there is."""
+    """Return the time from `start_ps` to the first sample of queues, NOTHING if there is none."""
     if frames.sample_ps == 0:
         return NOTHING
 
@@ -167,7 +167,7 @@ def departures(world, frames, program, desk, switch, start_ps, end_ps):
 
 @inlined
 def foresee_departure(frames, slot):
-    """Ask for what egress will look at of a packet."""
+    """Prefetch the data of a packet that egress reads."""
     prefetch_at(frames.address + block(frames, slot))
     prefetch_at(frames.address + block(frames, slot) + frames.state_at)
 
@@ -180,7 +180,7 @@ def entry(port, departure_ps, start_ps, end_ps):
 
 @inlined
 def put(tree, port, own):
-    """Give a port an entry, and all above it in the tree the least of those below."""
+    """Set a port's entry, and update the minima above it in the tree."""
     # A branch that compares times is right half of the time: this has none.
     place = (len(tree) >> 1) + port
     tree[at(place)] = own

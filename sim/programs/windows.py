@@ -38,14 +38,14 @@ def advance_program(world, routes, until_ps, frames, program, desk):
 
 @inlined
 def has_room(work):
-    """Return whether the next window's chunks are there, and a place for its samples."""
+    """Return whether the next window has enough chunks, and room for its samples."""
     world, _, frames, _, desk = work
     return world.counters[SPARE] >= chunks_needed(world) and has_samples(world, frames, desk)
 
 
 @inlined
 def has_samples(world, frames, desk):
-    """Return whether the queues of the next window have a place."""
+    """Return whether there is room for the next window's samples."""
     if frames.sample_ps == 0:
         return True
 
@@ -91,7 +91,7 @@ def next_of_all(work):
 
 @kernel
 def next_to_serve(world, frames):
-    """Return when the next event is, or the next look at queues in which something waits."""
+    """Return the time of the next event, or of the next sample of queues that are not empty."""
     departure_ps = next_of_ports(world)
     next_ps = min(next_event(world), departure_ps)
     # What waits until its departure is seen by all samples before it.
@@ -160,7 +160,7 @@ def serve_programmed_switches(world, frames, program, desk, first, last, end_ps)
 
 @kernel
 def in_flight(world, end_ps):
-    """Return how many packets are on their way at the end, hosts' receipts after it left out."""
+    """Return how many packets are under way at the end; later receipts of hosts are left out."""
     constants = world.constants
     packets = world.pool.packets
     ports = constants.ports
@@ -202,10 +202,9 @@ def depart_now(world, frames, program, desk, now_ps):
 
 @kernel
 def drain(world, frames, program, desk, now_ps):
-    """Let all that waits leave after the end, in order, for what egress does to it.
+    """Let all waiting packets leave after the end, in order, so that egress runs for them.
 
-    Programs see the time of the end. Neither the packets nor the ports are good for anything
-    afterwards.
+    Programs see the time of the end. Packets and ports cannot be used afterwards.
     """
     for switch in range(world.constants.switches):
         departures(world, frames, program, desk, switch, now_ps, FAR)

@@ -134,13 +134,13 @@ def test_an_empty_file_is_the_papers_default() -> None:
         ),
         (
             "[collective]\nmatrix = 'ring'\nmodel = 'llama-70b'",
-            "x.toml:3: collective.model says nothing to matrix ring, "
+            "x.toml:3: collective.model has no effect on matrix ring, "
             "which takes message_bytes, steps (model is for fsdp)",
         ),
         # A default is said to no purpose, too.
         (
             "[collective]\nmatrix = 'fsdp'\nmodel = 'llama-7b'\nmessage_bytes = '1MiB'",
-            "x.toml:4: collective.message_bytes says nothing to matrix fsdp",
+            "x.toml:4: collective.message_bytes has no effect on matrix fsdp",
         ),
         (
             "[collective]\nmatrix = 'fsdp'\nmodel = 'llama-7b'\nlayers = 16",
@@ -196,7 +196,7 @@ STRANGERS = {
 def test_a_key_is_heeded_by_its_matrix_or_refused(matrix: Matrix, key: str) -> None:
     """In files and in Python alike; no key is taken and forgotten."""
     text = f"[collective]\nmatrix = '{matrix}'\n{key} = {json.dumps(STRANGERS[key])}\n"
-    refused = f"collective.{key} says nothing to matrix {matrix}, "
+    refused = f"collective.{key} has no effect on matrix {matrix}, "
     try:
         parse_experiment(text, "x.toml")
         said = ""

@@ -71,7 +71,7 @@ def test_names_and_addresses_are_one_to_one(tree: FatTree) -> None:
 @pytest.mark.parametrize(
     ("fabric", "problem"),
     [
-        ("k = 4\npods = 2", "x:3: fabric.pods is for other fabrics than k = 4"),
+        ("k = 4\npods = 2", "x:3: fabric.pods and k = 4: give counts or k, not both"),
         ("edges_per_pod = 2", "x:2: fabric.edges_per_pod = 2 needs fabric.hosts_per_edge"),
         ("k = 0", "x:2: fabric.k = 0 needs fabric.edges_per_pod"),
         (

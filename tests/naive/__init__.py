@@ -1,9 +1,9 @@
-"""The run model as plainly as it can be written, sharing no code with what it is compared with.
+"""The run model, written as plainly as possible, without code of the models it is compared with.
 
 One heap of events, packets and queues as objects, no arrays, no windows. It is written from the
-rules of design.md, simulator-model.md and load-balancers.md and imports nothing of ours but the
-`Scenario` that it runs: a rule that is wrong in `fattree` or `hostagent` shows as a difference.
-The simulator and the virtual network must agree with `run` to the picosecond.
+rules of design.md, simulator-model.md and load-balancers.md, and imports only the `Scenario` from
+our code: so a wrong rule in `fattree` or `hostagent` shows as a difference. The simulator and the
+virtual network must agree with `run` to the picosecond.
 """
 
 from tests.naive.failures import Refused

@@ -1,4 +1,4 @@
-"""Every load balancer's rule, as plain as can be: how switch or host chooses a packet's path."""
+"""Every load balancer's rule, as plainly as possible: how switch or host chooses a path."""
 
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -21,7 +21,7 @@ RESHUFFLE_WRAPS = 5
 class Pointer:
     """A round-robin pointer: not used yet, or at the next slot.
 
-    Switch Pkt's has an order, drawn again after 5 wraparounds.
+    Switch Pkt's pointer has an order, drawn again after 5 wraparounds.
     """
 
     next: int | None = None
@@ -118,9 +118,9 @@ class Balancer:
         return crc32(five_tuple)
 
     def path_digit(self, packet: Packet) -> int:
-        """Themis: return what a tier looks at of a path's number.
+        """Themis: return the digit of a path's number that a tier uses.
 
-        An agg leaves out what the edges have decided, one of as many uplinks as they have.
+        An agg leaves out the edges' digit, which has as many values as an edge has uplinks.
         """
         tree = Tree.of(self.scenario)
         path = (self.flow_hash(packet) // 2**8 + packet.psn) % 2**24

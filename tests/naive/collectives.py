@@ -1,4 +1,4 @@
-"""Collectives, jobs and workload files as plain lists of steps: who sends what after which steps.
+"""Collectives, jobs and workload files as plain lists of steps, each with its conditions.
 
 A step is (source, destination, bytes, compute time, steps that it waits for). Ranks count from 0.
 """
@@ -46,7 +46,7 @@ Send = tuple[int, int, int]
 
 
 def jobs(scenario: Scenario) -> list[Job]:
-    """Return all jobs of a scenario; what one waits for is numbered through all of them."""
+    """Return all jobs of a scenario; the steps of all jobs are numbered together."""
     if not scenario.jobs:
         return [made(scenario, scenario.collective)]
 
@@ -73,7 +73,7 @@ def jobs(scenario: Scenario) -> list[Job]:
 
 
 def last_steps(job: Job, host: int, machines: int) -> frozenset[int]:
-    """Return the steps of a job at a host's machine that no other step of that waits for."""
+    """Return a job's last steps at a host's machine: no other step of the job waits for them."""
     here = host % machines
     mine = {
         job.first + number
@@ -119,7 +119,7 @@ def made(scenario: Scenario, wanted: Any) -> Job:
 
 
 def over_planes(scenario: Scenario, steps: list[Step], planes: int, machines: int) -> list[Step]:
-    """Return the steps between NICs: in turn whole, or each in equal parts; work is in plane 0."""
+    """Return the steps between NICs: whole in turn, or in equal parts; computations in plane 0."""
     if scenario.fabric.plane_use == "keep":
         sent: Counter[int] = Counter()
         kept = []
@@ -285,7 +285,7 @@ def hierarchical(
 
 
 def rings(rows: list[list[int]], size: int) -> list[list[Send]]:
-    """Return one round: everybody sends to the next of its row."""
+    """Return one round: every rank sends to the next rank of its row."""
     return [[(row[i], row[(i + 1) % len(row)], size) for row in rows for i in range(len(row))]]
 
 
@@ -297,7 +297,7 @@ def shifts(rows: list[list[int]], size: int) -> list[list[Send]]:
 
 
 def halves(n: int, size: int) -> list[list[Send]]:
-    """Return the rounds in which each exchanges half of what is left with one half as far away."""
+    """Return the rounds of halving: half of the data, to a peer at half of the distance."""
     found, distance = [], n // 2
     while distance:
         found.append([(a, a ^ distance, ceil(size * distance / n)) for a in range(n)])
@@ -315,7 +315,7 @@ def scattering(n: int, size: int) -> list[list[Send]]:
 
 
 def rounds(sent: list[list[Send]]) -> list[Step]:
-    """Return the steps of rounds: each waits for all of its source's last round before it."""
+    """Return the steps of rounds: a step waits for its source's steps of the round before."""
     steps: list[Step] = []
     last: dict[int, list[int]] = {}
     for sends in sent:
@@ -329,7 +329,7 @@ def rounds(sent: list[list[Send]]) -> list[Step]:
 
 
 def chunked(steps: list[Step], chunks: int) -> list[Step]:
-    """Return steps in chunks; what one rank sends to another goes one after the other."""
+    """Return steps in chunks; chunks from one rank to another are sent one after the other."""
     depth = depths(steps)
     before: dict[int, int] = {}
     last: dict[tuple[int, int], int] = {}
@@ -355,7 +355,7 @@ def chunked(steps: list[Step], chunks: int) -> list[Step]:
 
 
 def parent(place: int, n: int) -> int | None:
-    """Return who is above a place: leaves are odd, places are as high as they are even."""
+    """Return a place's parent: odd places are leaves; more factors of two mean a higher level."""
     if place == 0:
         return None
     low = 1
@@ -366,7 +366,7 @@ def parent(place: int, n: int) -> int | None:
 
 
 def trees(n: int) -> list[dict[int, int | None]]:
-    """Return who is above whom in two trees: the second from behind, or one further."""
+    """Return the parents in two trees; the second is reversed, or shifted by one."""
     first = {place: parent(place, n) for place in range(n)}
     other = {place: n - 1 - place if n % 2 == 0 else (place + 1) % n for place in range(n)}
     second = {other[a]: None if b is None else other[b] for a, b in first.items()}

@@ -43,7 +43,7 @@ class DcqcnRate:
             self.rise()
 
     def catch_up(self, now_ps: int) -> None:
-        """Let the timers do what they have been due for."""
+        """Run the timers that are due."""
         if self.cnp_ps is None:
             return
         for _ in range((now_ps - self.alpha_ps) // ALPHA_PS):
@@ -55,7 +55,7 @@ class DcqcnRate:
             self.rise()
 
     def rise(self) -> None:
-        """Halve what is missing to the target; after five stages the target grows, too."""
+        """Halve the distance to the target; after five stages the target grows, too."""
         if min(self.rate, self.target) == PARTS:
             return
         stages = (self.by_timer, self.packets // self.counter_packets)
@@ -65,5 +65,5 @@ class DcqcnRate:
         self.rate = -(-(self.target + self.rate) // 2)
 
     def slowed(self, gap_ps: int) -> int:
-        """Return what lies between packets at this rate."""
+        """Return the time between packets at this rate."""
         return gap_ps * PARTS // self.rate

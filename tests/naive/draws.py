@@ -1,7 +1,7 @@
 """Random numbers as a pure function of seed, purpose, index and count (design, "Layout": `mix`).
 
-The three networks draw the same numbers in whatever order they like, so a model that shall agree
-with them to the picosecond needs the same function: 32-bit words, hashed one after the other.
+The three networks draw the same numbers in any order, so a model that must agree with them to the
+picosecond needs the same function: 32-bit words, hashed one after the other.
 """
 
 from enum import IntEnum
@@ -12,7 +12,7 @@ SALT = 0x5BD1E995
 
 
 class Purpose(IntEnum):
-    """What a number is for. The values are part of the definition of a run."""
+    """The purpose of a number. The values are part of the definition of a run."""
 
     MATRIX = 1
     FAILURE = 2

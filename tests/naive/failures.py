@@ -44,7 +44,7 @@ def changes(scenario: Scenario, flows: list[Message]) -> list[Change]:
 
 
 def routes(scenario: Scenario, links: list[Change]) -> list[Change]:
-    """Return what switches route for: each change, a convergence time later."""
+    """Return the changes as routes follow them: each a convergence time later."""
     rtts = scenario.failures.convergence_rtt
     if rtts == float("inf"):
         return []
@@ -89,7 +89,7 @@ def host_outages(scenario: Scenario) -> list[Outage]:
 
 
 def spans(event: FailureEvent) -> list[tuple[int, int]]:
-    """Return from when until when an event's links are down, each time."""
+    """Return the (from, until) times at which an event's links are down."""
     found = []
     for time in range(event.times):
         later_ps = time * round((event.every_ns or 0) * PS_PER_NS)
@@ -100,7 +100,7 @@ def spans(event: FailureEvent) -> list[tuple[int, int]]:
 
 
 def links_of(tree: Tree, place: Place) -> list[int]:
-    """Return the links between switches that a place means: of a switch, all up and down."""
+    """Return the links between switches of a place: for a switch, all up and down."""
     if place.link:
         return [tree.link_named(place.link)]
     if not place.switch:
@@ -112,7 +112,7 @@ def links_of(tree: Tree, place: Place) -> list[int]:
 
 
 def hosts_of(tree: Tree, place: Place) -> list[int]:
-    """Return the hosts whose links a place means: of an edge, all below it."""
+    """Return the hosts of a place's host links: for an edge, all hosts below it."""
     if place.host:
         return [tree.host_named(place.host)]
     if not place.switch:
@@ -122,7 +122,7 @@ def hosts_of(tree: Tree, place: Place) -> list[int]:
 
 
 def losses(scenario: Scenario) -> tuple[dict[int, int], dict[int, int]]:
-    """Return below which draw a packet is lost, by link between switches and by host."""
+    """Return the draw below which a packet is lost, by link between switches and by host."""
     tree = Tree.of(scenario)
     of_links: dict[int, int] = {}
     of_hosts: dict[int, int] = {}
@@ -176,9 +176,9 @@ def drawn_outages(scenario: Scenario, attempt: int) -> list[Outage]:
 
 
 def states(outages: list[Outage]) -> list[Change]:
-    """Return which links are down from each instant on at which that changes.
+    """Return the links that are down, from each instant of a change on.
 
-    A link is down while any of its outages lasts, so that overlapping ones are as one.
+    A link is down while any of its outages lasts, so overlapping outages count as one.
     """
     times = sorted({time for _, *ends in outages for time in ends if time != NEVER})
     found = [
@@ -190,7 +190,7 @@ def states(outages: list[Outage]) -> list[Change]:
 
 
 def cuts_off(scenario: Scenario, links: list[Change], flows: list[Message]) -> bool:
-    """Return whether a flow has no path in the end; what comes back is waited for."""
+    """Return whether a flow has no path in the end, after all links that come back are back."""
     tree = Tree.of(scenario)
     ends = {(tree.edge_of(flow.source), tree.edge_of(flow.destination)) for flow in flows}
     last = links[-1].down if links else frozenset()

@@ -1,4 +1,4 @@
-"""Go-back-N's sender: it sends on from whatever is missing."""
+"""Go-back-N's sender: it sends again from the first missing packet on."""
 
 from dataclasses import dataclass
 
@@ -24,7 +24,7 @@ class GoBackN:
         return max(self.pacer.due_ps, self.deadline_ps())
 
     def has_more(self) -> bool:
-        """Tell whether something may go without a timeout."""
+        """Tell whether a packet may go without a timeout."""
         is_near = self.memory.count < self.acked + self.memory.places
         return bool(self.again) or (self.memory.count < self.packets and is_near)
 

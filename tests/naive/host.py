@@ -1,4 +1,4 @@
-"""A host: its flows, the ACKs that it owes, and its one link."""
+"""A host: its flows, the ACKs that it has to send, and its link."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -58,9 +58,9 @@ class Flow:
 class Host:
     """The flows that begin here, the ACKs that wait, the one link; `nics` are of one machine.
 
-    `kept_ps` is how long a packet keeps its NIC from the next one, by class (data, ACK), and
-    `between_ps` lies at least between two data packets. Of the flows in `incoming` something has
-    arrived here, and not all.
+    `kept_ps` is the time from a packet to the NIC's next one, by class (data, ACK), and
+    `between_ps` the least time between two data packets. Flows in `incoming` have arrived here in
+    part.
     """
 
     number: int
@@ -88,7 +88,7 @@ class Host:
             flow.sender.pacer.first_ps = now_ps
         pacer = flow.sender.pacer
         pacer.begin_ps = now_ps + flow.phase_ps
-        # Who has heard from a receiver within a round trip goes on as told, but for what is whole.
+        # A flow takes the share that the receiver told within a round trip, unless it goes in turn.
         share, heard_ps = self.heard.get(flow.destination, (1, NEVER))
         if not pacer.is_whole and heard_ps != NEVER and now_ps - heard_ps <= flow.round_trip_ps:
             pacer.share = share
@@ -119,14 +119,14 @@ class Host:
         return over
 
     def wake_ps(self, now_ps: int) -> int:
-        """Return when the host can send, or has computed, if nothing arrives until then."""
+        """Return when the host can send or ends a computation, if nothing arrives until then."""
         ends = [flow.started_ps + flow.compute_ps for flow in self.computing]
         free_ps = max(self.free_ps, self.link.free_ps)
         sends = max(now_ps, free_ps, 0 if self.acks else self.first_ready()[0])
         return min([*ends, NEVER if self.is_closed else sends])
 
     def next_packet(self, now_ps: int) -> Packet | None:
-        """Return what the link takes now: data and ACKs in turn while both wait, data first."""
+        """Return the link's next packet: data and ACKs in turn while both wait, data first."""
         ready_ps, number = self.first_ready()
         if self.acks and not (ready_ps <= now_ps and self.last_was_ack):
             self.last_was_ack = True
@@ -206,7 +206,7 @@ class Host:
         return is_new and len(flow.received) == flow.packets
 
     def ack_of(self, packet: Packet, flow: Flow) -> Packet:
-        """Return what tells of a packet that has arrived."""
+        """Return the ACK or NACK of a packet that has arrived."""
         return Packet(
             flow=flow.number,
             psn=packet.psn,

@@ -1,6 +1,6 @@
 """Which flow label a packet carries: one class per rule (load-balancers.md, "Hosts").
 
-`next` is asked when a packet leaves, `on_ack` told of every ACK, before the transport is.
+`next` runs when a packet leaves, `on_ack` at every ACK, before the transport's.
 """
 
 from collections import deque
@@ -31,14 +31,14 @@ class Draws:
 
 @dataclass(slots=True)
 class Watch:
-    """Looks at sent packets in order: which have gone unacknowledged for the label timeout?"""
+    """Finds the sent packets without an ACK for the label timeout, in order."""
 
     memory: Memory
     timer: Timer
     oldest: int = 0
 
     def expired(self, now_ps: int) -> list[int]:
-        """Return the labels of those that have since the last call."""
+        """Return the labels of packets that timed out since the last call."""
         labels = []
         while self.oldest < self.memory.count:
             packet = self.memory.at(self.oldest)
@@ -51,7 +51,7 @@ class Watch:
 
 
 class LabelRule(Protocol):
-    """What all rules have; `freezes` counts how often REPS froze."""
+    """The base of all rules; `freezes` counts how often REPS froze."""
 
     freezes: int
 
@@ -164,7 +164,8 @@ def empty_ring() -> list[Entry]:
 class Reps:
     """Host Pkt AR: use labels again whose packets came back unmarked.
 
-    After a timeout the sender is frozen: it uses what it knows, fresh or not, and later explores.
+    After a timeout the sender is frozen: it uses labels of the ring, fresh or not, and later
+    explores.
     """
 
     def __init__(self, scenario: Scenario, draws: Draws, watch: Watch) -> None:

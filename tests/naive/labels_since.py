@@ -12,7 +12,7 @@ MOST_PENALTY = 15
 
 
 class Bitmap:
-    """UET Bitmap: path labels in turn, in an order drawn for each round, but for penalised ones."""
+    """UET Bitmap: path labels in turn, in an order drawn for each round, without penalised ones."""
 
     freezes = 0
 
@@ -60,9 +60,9 @@ class Bitmap:
 
 
 class Mrc:
-    """MRC over ECMP: entropy values in turn, but for congested ones and those that lost a packet.
+    """MRC over ECMP: entropy values in turn, without congested ones and those that lost a packet.
 
-    A value is in no set while it is good, and retired since so many of its turns after a loss.
+    A good value is in no set; a value with a loss is retired, with the number of its turns since.
     """
 
     freezes = 0
@@ -89,7 +89,7 @@ class Mrc:
         self.retired.setdefault(value, 0)
 
     def note_losses(self) -> None:
-        """Hear of what was sent again as lost since the last call."""
+        """Learn of packets that were sent again as lost since the last call."""
         for label in self.watch.memory.lost:
             self.lose(label)
         self.watch.memory.lost.clear()
@@ -116,7 +116,7 @@ class Mrc:
         return self.upper * self.count + value
 
     def hear(self, label: int, is_congested: bool) -> None:
-        """Learn what a packet met that has reached the receiver."""
+        """Learn from a packet that has reached the receiver."""
         self.note_losses()
         value = label % self.count
         if value in self.probed:
@@ -143,9 +143,9 @@ class Turns:
     penalties: Counter[int] = field(default_factory=Counter)
 
     def take(self) -> int:
-        """Return a part of the next uplink that does not rest; who does, for a turn less now.
+        """Return a part of the next uplink that does not rest; resting uplinks get a turn less.
 
-        Parts of an uplink are as many apart as there are uplinks: a higher one in each round.
+        The parts of an uplink differ by the number of uplinks: a higher part in each round.
         """
         while True:
             if not self.left:
@@ -157,7 +157,7 @@ class Turns:
             self.penalties[uplink] -= 1
 
     def order(self) -> list[int]:
-        """Draw a first uplink, and how far a step is at most that reaches all of them."""
+        """Draw a first uplink, and the step, with which all uplinks are reached."""
         draw = self.draws.label()
         most = 1 + draw // 256 % self.count
         step = max(step for step in range(1, most + 1) if gcd(step, self.count) == 1)
@@ -183,12 +183,12 @@ class Prime:
         self.watch = watch
 
     def punish(self, label: int, penalty: int) -> None:
-        """Blame both uplinks: which of the queues was long, nobody knows."""
+        """Give a penalty to both uplinks: the sender does not know which queue was long."""
         self.edge.punish(label % 256, penalty)
         self.agg.punish(label // 256, penalty)
 
     def note_losses(self) -> None:
-        """Hear of what was sent again as lost since the last call."""
+        """Learn of packets that were sent again as lost since the last call."""
         for label in self.watch.memory.lost:
             self.punish(label, MOST_PENALTY)
         self.watch.memory.lost.clear()

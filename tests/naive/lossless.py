@@ -1,7 +1,7 @@
-"""Priority flow control, plainly: ports are served packet by packet, and nothing is foreseen.
+"""Priority flow control, plainly: ports are served packet by packet, without a look ahead.
 
-At equal times packets leave, then links that are free take the next one, then what leaving has set
-free is told, then the rest as without pauses; who has come last is heeded last.
+The order at equal times: packets leave, then free links take the next packet, then pauses and their
+ends are sent, then all other events as without pauses; control frames count in order of arrival.
 """
 
 from collections import deque
@@ -20,7 +20,7 @@ PAUSE_BYTES = 64
 
 
 class Moment(IntEnum):
-    """What else happens at an instant, before and after the others (`Kind`)."""
+    """Further kinds of events at an instant, before and after `Kind`."""
 
     LEAVES = -3
     BEGINS = -2
@@ -30,7 +30,7 @@ class Moment(IntEnum):
 
 @dataclass(slots=True)
 class Stay:
-    """A packet at a port: where it came in, since when it has been there, whether it was held."""
+    """A packet at a port: its input port, its arrival, whether a pause held it."""
 
     packet: Packet
     size: int
@@ -41,7 +41,7 @@ class Stay:
 
 @dataclass(slots=True)
 class Server:
-    """A link and who waits for it: control frames, then packets, which a pause keeps out."""
+    """A link and its waiting frames: control frames first, then packets, which a pause holds."""
 
     wire: Wire
     frames: deque[bool] = field(default_factory=deque)
@@ -76,7 +76,7 @@ class Server:
         return self.left_byte_ps + sum(one.size * (end_ps - one.since_ps) for one in self.stays)
 
     def stale_bytes_at(self, then_ps: int) -> int:
-        """Return what waited at an instant in the past, before its arrivals."""
+        """Return the bytes that waited at an instant in the past, before its arrivals."""
         here = sum(one.size for one in self.stays if one.since_ps < then_ps)
         return here + sum(
             size for since_ps, left_ps, size in self.gone if since_ps < then_ps < left_ps
@@ -87,7 +87,7 @@ class Server:
 
 
 class LosslessNetwork(Network):
-    """One run with pauses: all that came in by a port shares one buffer."""
+    """One run with pauses: all packets that came in by a port share one buffer."""
 
     def __init__(self, scenario: Scenario) -> None:
         super().__init__(scenario)
@@ -197,7 +197,7 @@ class LosslessNetwork(Network):
         return self.over[place] == 0 and (is_empty or self.held[place] <= most)
 
     def begin(self, place: Place, now_ps: int) -> None:
-        """Let a link take what is next, if it is free."""
+        """Let a free link take the next frame."""
         server = self.servers[place]
         if server.is_sending or server.free_ps > now_ps:
             return
@@ -268,7 +268,7 @@ class LosslessNetwork(Network):
         self.begin(place, now_ps)
 
     def sends_frame(self, place: Place) -> bool:
-        """Return whether what is being sent is a control frame."""
+        """Return whether a control frame is being sent."""
         return any(
             event[1] == Moment.LEAVES and event[2:4] == place and isinstance(event[5], bool)
             for event in self.events
@@ -276,7 +276,7 @@ class LosslessNetwork(Network):
 
     @property
     def host_paused_ps(self) -> int:
-        """Return how long hosts have been paused by the end, all together."""
+        """Return the sum of the hosts' pauses."""
         still = sum(self.end_ps - host.closed_ps for host in self.hosts if host.is_closed)
         return still + sum(host.paused_ps for host in self.hosts)
 
@@ -285,7 +285,7 @@ class LosslessNetwork(Network):
 
 
 def bounds(scenario: Scenario, wire: Wire) -> tuple[int, int, int]:
-    """Return how much a buffer holds, above what it pauses its link, and when that goes on."""
+    """Return a buffer's size, and the bounds at which it pauses its link and lets it continue."""
     most = scenario.fabric.queue_bytes
     headroom = scenario.fabric.headroom_bytes
     if headroom is None:

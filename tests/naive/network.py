@@ -26,7 +26,7 @@ IN_VAIN_RTTS = 3
 
 
 class Kind(IntEnum):
-    """What happens first at equal times; packets leave queues before all of these."""
+    """The kinds of events, in their order at equal times; departures come before all of these."""
 
     LINKS = 0
     ROUTES = 1
@@ -81,7 +81,7 @@ class Network:
         self.route()
 
     def _flows(self) -> list[Flow]:
-        """Return the scenario's flows, and tell each to its host."""
+        """Return the scenario's flows, and give each to its host."""
         paces = traffic.paces(self.scenario, self.messages, self.links_at_start())
 
         flows = []
@@ -128,7 +128,7 @@ class Network:
 
     @property
     def cct_ps(self) -> int:
-        """Return the collective's completion time, from where each flow was to start."""
+        """Return the collective's completion time, from each flow's planned start."""
         ends = zip(self.flows, self.messages, strict=True)
         return NEVER if self.unfinished else max(f.done_ps - m.start_ps for f, m in ends)
 
@@ -160,7 +160,7 @@ class Network:
         return self
 
     def stands_still(self, now_ps: int) -> bool:
-        """Return whether flows have sent for so long in vain that they will for ever."""
+        """Return whether flows have sent without success for so long that the run is stuck."""
         if now_ps < self.next_look_ps:
             return False
 
@@ -193,14 +193,14 @@ class Network:
 
     @property
     def moved_ps(self) -> int:
-        """Return when anything was last learnt, begun or done."""
+        """Return the time of the last progress: an ACK with news, a start, an end."""
         now_ps = self.now_ps
         starts = [flow.started_ps for flow in self.flows if flow.started_ps <= now_ps]
         ends = [flow.done_ps for flow in self.flows if flow.done_ps <= now_ps]
         return max([self.learnt_ps, *starts, *ends])
 
     def at(self, time_ps: int, kind: int, node: int, port: int = 0, subject: Any = None) -> None:
-        """Let something happen at a time; at equal times in the order of kind, node and port."""
+        """Schedule an event; events at equal times happen in the order of kind, node and port."""
         self.pushed += 1
         heappush(self.events, (time_ps, kind, node, port, self.pushed, subject))
 
@@ -236,7 +236,7 @@ class Network:
         self.plan = Plan(self.scenario, known, actual)
 
     def slow_at(self, switch: int, port: int) -> list[tuple[int, Wire]]:
-        """Return what the link behind a switch's port is like from when on, where it is slow."""
+        """Return the rates of a slow link behind a switch's port, each with its time."""
         place, level = (switch, port), self.tree.level(switch, port)
         if place not in self.cables:
             return self.slow_wires(self.slow_hosts, level, self.host_at(place), up=False)
@@ -257,7 +257,7 @@ class Network:
             self.at(wake_ps, Kind.SEND, host.number)
 
     def wake_all(self, host: Host, now_ps: int) -> None:
-        """Wake a machine: what ends at one of its NICs lets others begin."""
+        """Wake a machine: an end at one of its NICs may start flows at others."""
         for nic in host.nics:
             self.wake(nic, now_ps)
 
@@ -306,7 +306,7 @@ class Network:
         self.at(foreseen_ps, Kind.ARRIVE, *place, (packet, passage, latency_ps))
 
     def foresee_anew(self) -> None:
-        """Let packets arrive earlier that leave earlier than foreseen."""
+        """Move arrivals to an earlier time where packets leave earlier than computed before."""
         # Whoever gives way at a slow link may be sent when it is fast again. Later ones see to that
         # themselves (`happen`).
         for number, (time_ps, kind, *rest, subject) in enumerate(self.events):
@@ -385,7 +385,7 @@ class Network:
         return memory.most(self.ports[place].bytes_at(now_ps), held)
 
     def marks(self, switch: int, waiting: int) -> bool:
-        """Return whether a switch marks data that find so much waiting; it may draw for it."""
+        """Return whether a switch marks a data packet at this queue length, perhaps by a draw."""
         if waiting <= self.wire.ecn_bytes:
             return False
         if waiting > self.wire.full_ecn_bytes:
@@ -410,19 +410,19 @@ class Network:
         return switch * self.tree.hosts_at_edge + number - 1
 
     def threshold(self, place: Place) -> int:
-        """Return of 2**32 packets how many the link behind a port loses."""
+        """Return how many of 2**32 packets the link behind a port loses."""
         if place in self.cables:
             return self.link_losses.get(self.tree.link(place, self.cables[place]), 0)
         return self.host_losses.get(self.host_at(place), 0)
 
     def is_unlucky(self, port: Port, threshold: int, directed: int) -> bool:
-        """Return whether chance loses the packet that a port has accepted last."""
+        """Return whether the packet that a port has accepted last is lost at random."""
         count = port.packets - 1
         drawn = draws.number(self.scenario.seed, draws.Purpose.LOSS, directed, count)
         return drawn < threshold
 
     def first_directed(self, switch: int) -> int:
-        """Return the number of a switch's first outgoing link among those of all switches."""
+        """Return the number of a switch's first outgoing link among the links of all switches."""
         return sum(1 for place in self.ports if place[0] < switch)
 
     def uplink(self, host: Host) -> int:

@@ -1,4 +1,4 @@
-"""Ultra Ethernet's NSCC, ACK by ACK, as docs/congestion.md tells it; it counts what it is told.
+"""Ultra Ethernet's NSCC, ACK by ACK, as docs/congestion.md describes it.
 
 Windows are in parts of a packet, 2**16 of them, and all arithmetic is in integers, rounded down.
 """
@@ -16,9 +16,9 @@ REFERENCE_PS = 12 * US
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What an ACK tells: how many packets more have arrived, its RTT if that is known, its mark.
+    """The content of an ACK: the number of new arrivals, its RTT if known, its mark.
 
-    And what is still outstanding, when the flow's first packet left, and the time.
+    And the outstanding packets, when the flow's first packet left, and the time.
     """
 
     acked: int
@@ -123,7 +123,9 @@ class NsccWindow:
         return True
 
     def increase(self, acked: int, delay_ps: int) -> None:
-        """Fast after a window without any delay, else in proportion to what the target leaves."""
+        """Fast after a window without any delay, else in proportion to the distance from the
+        target.
+        """
         if delay_ps < US:
             self.clear += acked
             self.is_fast = self.is_fast or self.clear * PARTS > self.window

@@ -1,4 +1,4 @@
-"""A packet, as far as anything but its size is concerned."""
+"""A packet without its size."""
 
 from dataclasses import dataclass
 
@@ -11,8 +11,8 @@ class Packet:
     """`total`: how many packets of the flow the receiver has; `held`: with SACK, which.
 
     `waypoint`: Host DR's (agg position, core index). `trimmed`: data that a switch has cut to its
-    headers, or the ACK that tells of it, a NACK. `asks`: data that want their ACK at once. `share`:
-    among how many flows the link of an ACK's sender is shared.
+    headers, or its NACK. `asks`: data that ask for an ACK at once. `share`: how many flows share
+    the link of an ACK's sender.
     """
 
     flow: int

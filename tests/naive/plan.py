@@ -1,4 +1,4 @@
-"""Where packets that must go up may go: weights, schedules, and who shares a pointer (appendix F).
+"""Routes up: weights, schedules, and which destinations share a pointer (appendix F).
 
 A plan is made for the links that the controller knows to be down. With local repair, switches also
 leave out those of their own uplinks that are down.
@@ -21,9 +21,9 @@ ORDER_DRAWS = 256
 
 @dataclass(frozen=True)
 class Group:
-    """What owns a pointer: its number at the switch, its schedules, where data and ACKs start.
+    """The owner of a pointer: its number at the switch, its schedules, the starts of data and ACKs.
 
-    Switch Pkt has 16 schedules, everyone else one.
+    With Switch Pkt it has 16 schedules, else one.
     """
 
     number: int
@@ -52,10 +52,10 @@ def small(weights: list[int]) -> list[int]:
 
 @dataclass(frozen=True)
 class _Part:
-    """A destination as a switch sees it: with whom it shares an order, and through which uplinks.
+    """A destination as a switch sees it: whose order it shares, and its uplinks.
 
-    `weights` are those towards its pod, `reaches` tells which uplinks lead on to the destination;
-    `spared` are other weights where slow links lead there.
+    `weights` are the weights towards its pod, `reaches` the uplinks that lead to the destination;
+    `spared` are other weights for destinations behind slow links.
     """
 
     pod: int
@@ -93,13 +93,15 @@ class Plan:
         return self.tables[switch].get(self.column(switch, host))
 
     def pointers(self, level: str) -> str:
-        """Return what a switch has pointers for: as told, else its level, or hosts over bundles."""
+        """Return the destinations of a switch's pointers: as set, else its level, or hosts with
+        bundles.
+        """
         options = self.scenario.load_balancer
         told = options.edge_pointers if level == "edge" else options.agg_pointers
         return told or ("host" if max(self.tree.to_agg, self.tree.to_core) > 1 else level)
 
     def column(self, switch: int, host: int) -> int:
-        """Return what a switch tells destinations apart by: pod, edge or host."""
+        """Return the part of a destination that a switch uses: pod, edge or host."""
         tree = self.tree
         level = "edge" if tree.is_edge(switch) else "pod"
         if self.scheme.rotates:
@@ -182,7 +184,7 @@ class Plan:
         return _Part(pod, self.used(to_pod), reaches, self.used(to_edge) if is_spared else None)
 
     def used(self, carried: list[int]) -> list[int]:
-        """Return the weights that the scheme makes of numbers of paths, or of what they carry."""
+        """Return the load balancer's weights from the paths' numbers, or from their capacities."""
         if not self.scheme.weighted:
             return [int(count > 0) for count in carried]
         return small(carried) if self.links.counts_eighths else carried
@@ -190,8 +192,8 @@ class Plan:
     def rotation(self, switch: int, place: int, part: _Part) -> Schedule:
         """Return the schedule towards a destination.
 
-        All of a pod share one; what an exception does not reach is left out of it. Only with an
-        order per pointer do edges have schedules of their own.
+        All destinations of a pod share a schedule; an exception leaves out uplinks that do not
+        reach it. Edges have separate schedules only with an order per pointer.
         """
         if self.scenario.load_balancer.schedule_orders == "per_pointer":
             return interleaved(simplified(part.own_weights), self.order(switch, place))
@@ -213,7 +215,7 @@ class Plan:
                 yield place, self.made(switch, own, schedules)
 
     def made(self, switch: int, own: int, schedules: list[Schedule]) -> Group:
-        """Return a group with its random starts, half a schedule apart (choice)."""
+        """Return a group with its random starts, half a schedule apart (our choice)."""
         length = len(schedules[0])
         draw = number(self.scenario.seed, Purpose.START, switch, own)
         data = scaled(draw, length)
@@ -222,8 +224,8 @@ class Plan:
     def orders(self, switch: int) -> list[list[int]]:
         """Return the orders of a next-hop set's schedules.
 
-        Switch Pkt's are rotations of random ones, as evenly apart as can be, so that each slot
-        meets each uplink equally often.
+        Switch Pkt's orders are rotations of random ones, as evenly spaced as possible, so that each
+        slot has each uplink equally often.
         """
         if self.scheme.chooser != "reshuffled":
             return [self.order(switch, 0)]

@@ -1,4 +1,4 @@
-"""An output queue and its link, kept as a log of all that went through."""
+"""An output queue and its link, stored as a log of all their packets."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -9,9 +9,9 @@ from tests.naive.wire import Wire
 
 @dataclass(slots=True)
 class Passage:
-    """A packet's way through a queue: when it came, when it is sent, when its last bit is out.
+    """A packet's times in a queue: arrival, start of transmission, departure of its last bit.
 
-    From `free_ps` on the link is free again. `turn` counts all that came before it.
+    From `free_ps` on the link is free again. `turn` counts all packets before it.
     """
 
     size: int
@@ -26,10 +26,10 @@ class Passage:
 class Port:
     """An output queue and its link: a server with two lines of customers.
 
-    `log` has every packet that was accepted, `hurried` those with priority. Whenever the link is
-    free it takes one of those with priority that have come before this instant, or else whoever
-    has come first. `slow` says from when on it is like another wire: the one at the start of a
-    transmission counts for all of it.
+    `log` has every packet that was accepted, `hurried` those with priority. A free link takes the
+    first packet with priority that came before this instant, else the first packet. `slow` has the
+    times from which on another wire counts: the wire at the start of a transmission counts for all
+    of it.
     """
 
     wire: Wire
@@ -50,7 +50,7 @@ class Port:
         return waiting_bytes(self.hurried, now_ps)
 
     def stale_bytes_at(self, then_ps: int) -> int:
-        """Return what `bytes_at` said at an instant in the past, before its arrivals."""
+        """Return the value of `bytes_at` at an instant in the past, before its arrivals."""
         return sum(one.size for one in unsent(self.log, then_ps) if one.enqueued_ps < then_ps)
 
     def put(self, now_ps: int, size: int) -> Passage:
@@ -62,7 +62,7 @@ class Port:
         return passage
 
     def hurry(self, now_ps: int, size: int) -> Passage:
-        """Accept a packet with priority, and serve all anew that is not being sent yet."""
+        """Accept a packet with priority, and order all packets that wait again."""
         passage = Passage(size, now_ps, self.packets)
         free_ps = max((one.free_ps for one in self.begun(now_ps)), default=0)
         plain = self.unbegun(self.log, now_ps)
@@ -80,7 +80,7 @@ class Port:
         return passage
 
     def send(self, passage: Passage, start_ps: int) -> None:
-        """Let a transmission start then."""
+        """Start a transmission at a time."""
         wire = self.wire_at(start_ps)
         passage.start_ps = start_ps
         passage.departure_ps = start_ps + wire.sending_ps(passage.size)
@@ -125,5 +125,5 @@ def unsent(log: list[Passage], now_ps: int) -> Iterator[Passage]:
 
 
 def waiting_bytes(log: list[Passage], now_ps: int) -> int:
-    """Return their bytes."""
+    """Return the bytes of packets."""
     return sum(one.size for one in unsent(log, now_ps))

@@ -1,4 +1,4 @@
-"""Selective acknowledgements: what a receiver holds, and what its sender sends again."""
+"""Selective acknowledgements: the packets of a receiver, and the sender's repetitions."""
 
 from dataclasses import dataclass, field
 
@@ -9,15 +9,15 @@ from tests.naive.wire import NEVER
 
 @dataclass(slots=True)
 class Sack:
-    """The receiver tells what it holds; what is missing is sent again, in rounds.
+    """The receiver reports its packets; the sender repeats missing packets, in rounds.
 
-    A round resends every hole below its end that was last sent by a given time. One begins when
-    the lowest hole is late by packet numbers, or when it has timed out. A packet that is seen to
-    have been sent again in vain (its ACK is there within `base_ps`, which no RTT is below) keeps
-    late holes from rounds for an srtt.
+    A round resends every hole below its end that was last sent by a given time. It begins when the
+    lowest hole is late by packet numbers, or has timed out. If an ACK shows that a packet was sent
+    again needlessly (it comes within `base_ps`, the least RTT), late holes start no round for an
+    srtt.
 
-    What a switch has cut is in no round: it goes first of all, the lowest first, as soon as the
-    window lets it, or when for a timeout nothing was heard.
+    Packets that a switch has cut are in no round: they go before all others, the lowest first, as
+    soon as the window allows, or after a timeout without ACKs.
     """
 
     packets: int
@@ -108,7 +108,7 @@ class Sack:
         self.skip()
 
     def skip(self) -> None:
-        """Leave out what has arrived meanwhile and what was sent too lately."""
+        """Leave out packets that have arrived meanwhile or were sent too recently."""
         while self.round:
             packet = self.memory.at(self.round[0])
             is_known = packet.is_acked or packet.is_trimmed

@@ -1,4 +1,4 @@
-"""What each load balancer does at switches and at hosts: the table of load-balancers.md."""
+"""The table of load-balancers.md: each load balancer at switches and at hosts."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -32,7 +32,7 @@ class Scheme:
 
     @property
     def rotates(self) -> bool:
-        """Whether pointers belong to destinations; everyone else's belong to next-hop sets."""
+        """Whether pointers belong to destinations; else they belong to next-hop sets."""
         return self.chooser in ("rotation", "rotation from the shortest")
 
 

@@ -1,4 +1,4 @@
-"""A flow's sender, as the scenario wants it."""
+"""A flow's sender, by the scenario's settings."""
 
 from fattree.experiment.model import Scenario
 from tests.naive.dcqcn import COUNTER_BYTES, DcqcnRate
@@ -25,7 +25,7 @@ SWIFT_QUEUE_BYTES = 113_000
 
 
 def recovery(scenario: Scenario, flow: int, packets: int, gap_ps: int, hops: int) -> Recovery:
-    """Return the sender of a flow, as the scenario wants it."""
+    """Return the sender of a flow, by the scenario's settings."""
     wire, options = Wire(scenario), scenario.transport
     floor_ps = round(options.timer_floor_rtt * wire.zero_load_rtt_ps)
     memory = Memory(places(scenario, packets, gap_ps))

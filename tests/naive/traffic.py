@@ -1,4 +1,4 @@
-"""Who sends what to whom, and at which pace: flows of the matrices, their gaps and phases."""
+"""Flows of the matrices, with their gaps and phases."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -19,9 +19,9 @@ SWAPS = 2**20
 
 @dataclass(frozen=True)
 class Message:
-    """What one host sends to another, when all messages that it waits for are complete.
+    """A message between two hosts, sent when all messages that it waits for are complete.
 
-    Or what it computes: without packets. `share` 0: its host's rate is shared as counted.
+    Without packets it is a computation. `share` 0: shares of the host's rate are counted.
     """
 
     source: int
@@ -147,7 +147,7 @@ def of_jobs(scenario: Scenario) -> list[Message]:
 def chained(successor: list[int], steps: int, packets: int) -> list[Message]:
     """Repeat every host's message to its successor.
 
-    A step begins when the host's own step before is complete, and the one that arrives at it.
+    A step begins when the host's own last step, and the last step that arrives at it, are complete.
     """
     hosts = len(successor)
     return [
@@ -229,7 +229,7 @@ def paces(scenario: Scenario, flows: list[Message], links: Links) -> list[Pace]:
 
 
 def is_active(scenario: Scenario) -> bool:
-    """Whether flows share a host's rate while they are ready, and not for life."""
+    """Whether flows share a host's rate while they are ready, instead of fixed shares."""
     if scenario.transport.sharing:
         return scenario.transport.sharing == "active"
     is_listed = scenario.matrix in ("pairs", "file")
@@ -237,7 +237,7 @@ def is_active(scenario: Scenario) -> bool:
 
 
 def tells_shares(scenario: Scenario) -> bool:
-    """Whether receivers tell senders among how many flows their links are shared."""
+    """Whether receivers tell senders how many flows share the receiver's link."""
     told = scenario.transport.receiver_share
     is_wanted = scenario.transport.congestion == "fixed" if told is None else told
     return is_active(scenario) and is_wanted
@@ -249,15 +249,15 @@ def limit(scenario: Scenario) -> Fraction:
 
 
 def kept_ps(scenario: Scenario) -> tuple[int, int]:
-    """Return how long a data packet, and how long an ACK, keeps a NIC from the next packet."""
+    """Return the time from a data packet, and from an ACK, to the NIC's next packet."""
     wire = Wire(scenario)
     return ceil(wire.data_slot_ps / limit(scenario)), ceil(wire.ack_slot_ps / limit(scenario))
 
 
 def active_paces(scenario: Scenario, flows: list[Message], links: Links) -> list[Pace]:
-    """Return the paces of flows each of which may have its host's whole rate.
+    """Return the paces of flows that may each use their host's whole rate.
 
-    What waits for others begins with the last of these; what does not, at a random phase.
+    A flow that waits for others begins with the last of these, every other flow at a random phase.
     """
     gap_ps = between_ps(scenario, flows, links)
     found = []
@@ -270,7 +270,7 @@ def active_paces(scenario: Scenario, flows: list[Message], links: Links) -> list
 
 
 def between_ps(scenario: Scenario, flows: list[Message], links: Links) -> int:
-    """Return how long lies at least between two data packets of a NIC."""
+    """Return the least time between two data packets of a NIC."""
     wire = Wire(scenario)
     if not is_active(scenario):
         return kept_ps(scenario)[0]
@@ -281,7 +281,7 @@ def between_ps(scenario: Scenario, flows: list[Message], links: Links) -> int:
 
 
 def shares_of(flows: list[Message], generation: list[int]) -> list[int]:
-    """Return among how many flows a host's rate is shared: as given, or the most at a time."""
+    """Return how many flows share a host's rate: as given, or the most at a time."""
     together = Counter((generation[flow], message.source) for flow, message in enumerate(flows))
     of_host = {
         host: max(count for (_, source), count in together.items() if source == host)
@@ -301,7 +301,7 @@ def generations(flows: list[Message]) -> list[int]:
 
 
 def speeds(scenario: Scenario) -> list[Fraction]:
-    """Return how fast links of each level are, those of hosts being 1."""
+    """Return the speeds of links of each level, relative to hosts' links."""
     host = Wire(scenario).rate_bps
     return [Fraction(Wire(scenario, level).rate_bps, host) for level in range(3)]
 
@@ -315,8 +315,8 @@ def rho_max(
 ) -> Fraction:
     """Return the rate at which no link between switches is overloaded (appendix A), at most 1.
 
-    Every flow is split evenly over its paths. Flows of different generations do not meet. Without
-    failures a fat-tree carries whatever its hosts' links carry.
+    Every flow is split evenly over its paths. Flows of different generations are not sent at the
+    same time. Without failures a fat-tree carries all that its hosts' links carry.
     """
     tree = links.tree
     if not links.down and not is_oversubscribed(tree, speeds):

@@ -30,7 +30,7 @@ NS = 1_000
 
 @dataclass(slots=True)
 class Sent:
-    """What a sender remembers of a packet: when it was last sent, its label, what became of it."""
+    """A sender's data about a packet: when it was last sent, its label, its state."""
 
     sent_ps: int
     label: int
@@ -44,7 +44,7 @@ class Sent:
 class Memory:
     """The packets that were sent, `places` of them at most: packet n overwrites n - places.
 
-    `lost` are labels of packets that were sent again as lost, until somebody has read them.
+    `lost` are labels of packets that were sent again as lost, until they are read.
     """
 
     places: int
@@ -60,7 +60,7 @@ class Memory:
         return psn
 
     def at(self, psn: int) -> Sent:
-        """Return what is in a packet's place: the packet, or the one that has overwritten it."""
+        """Return the entry at a packet's place: the packet, or a later one that overwrote it."""
         return self.packets[psn % self.places]
 
     def knows(self, psn: int) -> bool:
@@ -119,10 +119,10 @@ class Timer:
 
 @dataclass(slots=True)
 class Pacer:
-    """When the next packet is due: a gap and some jitter after the last, no catching up.
+    """The time of the next packet: a gap and some jitter after the last; no catching up.
 
-    As many gaps as flows share the receiver's link, as far as is known. What leaves as a whole is
-    due from the beginning on.
+    The gap is multiplied by the receiver's last share. A flow that goes in turn is due from its
+    beginning on.
     """
 
     scenario: Scenario
@@ -145,24 +145,24 @@ class Pacer:
 
     @property
     def step_ps(self) -> int:
-        """Return what lies between two packets."""
+        """Return the time between two packets."""
         return (
             self.dcqcn.slowed(self.gap_ps * self.share) if self.dcqcn else self.gap_ps * self.share
         )
 
     @property
     def last_step_ps(self) -> int:
-        """Return the same by the rate that held when the last packet left."""
+        """Return the time between two packets, by the rate when the last packet left."""
         return self.step_ps if self.planned_step_ps is None else self.planned_step_ps
 
     @property
     def pace_ps(self) -> int:
-        """Return the same, 0 for what leaves as a whole."""
+        """Return the time between two packets, 0 for flows that go in turn."""
         is_slow = self.dcqcn is not None and self.dcqcn.rate < WHOLE
         return 0 if self.is_whole and self.share == 1 and not is_slow else self.step_ps
 
     def plan(self) -> None:
-        """Settle when the next packet is due: what is told later is for those after it."""
+        """Fix the time of the next packet: later shares count for the packets after it."""
         self.next_ps = self.last_ps + self.pace_ps if self.pace_ps else self.begin_ps
         self.planned_step_ps = self.step_ps
 
@@ -187,14 +187,14 @@ class Pacer:
             self.next_ps += scaled(draw, self.pace_ps * permille // 1000)
 
     def hear_share(self, share: int) -> None:
-        """Learn among how many flows the receiver's link is shared."""
+        """Learn how many flows share the receiver's link."""
         if share != self.share:
             self.share = share
             self.plan()
 
 
 class Recovery(Protocol):
-    """What all ways of recovery have."""
+    """The base of all recoveries."""
 
     memory: Memory
     timer: Timer
@@ -213,7 +213,7 @@ class Recovery(Protocol):
     def on_ack(self, psn: int, total: int, held: frozenset[int], marked: bool, now_ps: int) -> bool:
         """Take in an ACK; return whether the message is complete.
 
-        `total` counts what the receiver has, `held` names it where it does.
+        `total` counts the receiver's packets, `held` names them if the ACK does.
         """
 
     def on_nack(self, psn: int, total: int, held: frozenset[int], now_ps: int) -> bool:
@@ -224,8 +224,8 @@ class Recovery(Protocol):
 class Erasure:
     """Every packet is a new symbol, and any `packets` of them complete the message.
 
-    The sender goes on while what is under way, if all of it arrives, does not complete the message.
-    An srtt after it first stood still it no longer waits for news.
+    The sender goes on while the packets under way would not complete the message. An srtt after its
+    first stop it no longer stops.
     """
 
     packets: int
@@ -238,9 +238,9 @@ class Erasure:
 
     @property
     def is_enough(self) -> bool:
-        """Tell whether all that may still arrive completes the message.
+        """Tell whether the message is complete if all packets under way arrive.
 
-        Of the first `heard_of` packets only those arrive any more that have.
+        Of the first `heard_of` packets no more arrivals are expected.
         """
         under_way = self.memory.count - max(self.heard_of, self.acked)
         return self.acked + under_way >= self.packets
@@ -260,7 +260,7 @@ class Erasure:
         return self.is_enough
 
     def look(self, now_ps: int) -> None:
-        """Begin to be patient, once, when enough is under way."""
+        """Note the first stop, when enough packets are under way."""
         if self.is_enough and self.patience_ends_ps is None:
             self.patience_ends_ps = now_ps + self.timer.pause_ps
 
@@ -280,7 +280,7 @@ class Erasure:
         return self.hear(psn, total, now_ps)
 
     def hear(self, psn: int, total: int, now_ps: int) -> bool:
-        """Learn how far packets have come, and how many of them; return whether that is all."""
+        """Learn the highest number and the count of arrivals; return whether all are there."""
         # An older ACK with a smaller count may arrive later.
         self.acked = max(self.acked, total)
         self.heard_of = max(self.heard_of, psn + 1)
@@ -289,13 +289,13 @@ class Erasure:
 
 
 class Congestion(Protocol):
-    """What all congestion controls have."""
+    """The base of all congestion controls."""
 
     def allows(self, outstanding: int) -> bool:
         """Tell whether one more packet may be outstanding."""
 
     def on_ack(self, news: News) -> None:
-        """Learn what an ACK tells."""
+        """Learn from an ACK."""
 
     def on_late_hole(self, now_ps: int) -> None:
         """Learn that a packet is missing while enough later ones have arrived."""
@@ -314,7 +314,7 @@ class Congestion(Protocol):
 
 
 class FixedRate:
-    """No congestion control: the pace is all."""
+    """No congestion control: only the pace counts."""
 
     def allows(self, outstanding: int) -> bool:
         return True
@@ -343,7 +343,7 @@ class SwiftWindow:
     """Swift's window over the median of recent delays, with Lazy TCP's patience, or with neither.
 
     `target_ps` is the path's share of a zero-load RTT and 113 KB of queues; the window begins with
-    what leaves in that time.
+    the packets of that time.
     """
 
     target_ps: int

@@ -1,4 +1,4 @@
-"""The fabric by its numbering: which links there are, and which of them are up.
+"""The fabric by its numbering: its links, and which of them are up.
 
 Edges come first, then aggs, then cores; links are numbered as uplinks, switch by switch. Ports
 count from 1, downlinks first.
@@ -20,8 +20,8 @@ END = re.compile(r"(edge|agg|core)(\d+)_(\d+)")
 class Tree:
     """A fabric by its counts; a leaf-spine is one pod without cores.
 
-    `to_agg`, `to_core`: how many parallel links lead to each agg and core. Planes are such fabrics
-    one after the other; a "position" of a core counts those of the planes before.
+    `to_agg`, `to_core`: the number of parallel links to each agg and core. Planes are such fabrics
+    one after the other; the "position" of a core also counts the positions of earlier planes.
     """
 
     pods: int
@@ -62,7 +62,7 @@ class Tree:
 
     @property
     def lower(self) -> int:
-        """Return how many switches have uplinks or could: all but cores."""
+        """Return the number of edges and aggs, the switches that may have uplinks."""
         return self.edges + self.aggs
 
     @property
@@ -234,11 +234,11 @@ class Links:
 
     @property
     def counts_eighths(self) -> bool:
-        """Whether some link carries so little that the eighths of its rate are counted."""
+        """Whether a link is so slow that rates are counted in eighths."""
         return any(eighths(share) < 8 for share in self.slow.values())
 
     def carried(self, switch: int, uplink: int, up: bool) -> int:
-        """Return what a link carries: 0 where it is down, 1 else; 8 of 8 where some are slow."""
+        """Return a link's capacity: 0 if it is down, else 1, or its eighths if any link is slow."""
         if not self.is_up(switch, uplink):
             return 0
         if not self.counts_eighths:
@@ -246,7 +246,7 @@ class Links:
         return eighths(self.slow.get((self.tree.link_of(switch, uplink), up), 1))
 
     def carried_down(self, lower: int, upper: int) -> int:
-        """Return the least that a parallel link down that is up carries, 0 where none is."""
+        """Return the least capacity of the live parallel links down, 0 if none is up."""
         uplinks = [
             up for up in range(self.tree.uplinks(lower)) if self.tree.above(lower, up) == upper
         ]
@@ -255,7 +255,7 @@ class Links:
         )
 
     def over_core(self, agg: int, uplink: int, pod: int) -> int:
-        """Return what an agg's uplink carries to the agg of its position in another pod."""
+        """Return the capacity of an agg's uplink to the agg of its position in another pod."""
         if pod // self.tree.pods_in_plane != self.tree.pod(agg) // self.tree.pods_in_plane:
             return 0
         below = self.tree.agg(pod, self.tree.position(agg))
@@ -263,17 +263,17 @@ class Links:
         return min(self.carried(agg, uplink, True), down)
 
     def to_pod(self, edge: int, pod: int, uplink: int) -> int:
-        """Return what an edge's uplink carries to a pod's agg: as many paths, as much on each."""
+        """Return the capacity of an edge's uplink to a pod's agg: the sum over its paths."""
         return self.through(edge, pod, uplink, most=8)
 
     def to_edge(self, edge: int, destination: int, uplink: int) -> int:
-        """Return what an edge's uplink carries to another edge."""
+        """Return the capacity of an edge's uplink to another edge."""
         pod = self.tree.pod(destination)
         below = self.tree.agg(pod, self.tree.position(self.tree.above(edge, uplink)))
         return self.through(edge, pod, uplink, most=self.carried_down(destination, below))
 
     def through(self, edge: int, pod: int, uplink: int, most: int) -> int:
-        """Return the sum over all ways to a pod of the least that their links carry, or `most`."""
+        """Return the sum of the capacities of all paths to a pod, each at most `most`."""
         first = min(self.carried(edge, uplink, True), most)
         if self.tree.pod(edge) == pod:
             return first
@@ -292,10 +292,11 @@ class Links:
         return any(self.alive(edge, self.tree.above(edge, uplink)))
 
     def paths(self, source: int, destination: int) -> list[tuple[int, int]]:
-        """Return the uplinks (edge's, agg's) of every way up between two edges, by the latter.
+        """Return the uplinks (edge's, agg's) of every path up between two edges, by the agg's
+        uplink.
 
-        In a pod the latter is 0. Steps that follow each other so differ in the first hop. Where
-        links are slow, ways come again, cycle by cycle, as often as their share of what all carry.
+        Within a pod the agg's uplink is 0. So consecutive steps differ in the first hop. With slow
+        links paths are repeated, cycle by cycle, in proportion to their capacity.
         """
         tree = self.tree
         pod = tree.pod(destination)
@@ -316,7 +317,7 @@ class Links:
         return [path for cycle in cycles for path in found if found[path] // divisor >= cycle]
 
     def port_down(self, switch: int, host: int) -> int | None:
-        """Return the port towards a host below a switch; hosts are dealt out to parallel links."""
+        """Return the port towards a host below a switch; parallel links share the hosts."""
         ports = self.tree.below(switch, host)
         if not ports:
             return None

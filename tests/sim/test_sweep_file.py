@@ -133,7 +133,7 @@ def test_a_swept_matrix_takes_its_own_keys() -> None:
     [
         (
             FSDP.replace('["fsdp"]', '["fsdp", "ring"]'),
-            "x.toml:2: collective.model says nothing to matrix ring, which takes",
+            "x.toml:2: collective.model has no effect on matrix ring, which takes",
         ),
         (
             FSDP.replace("collective.model", "collective.modle"),

@@ -141,7 +141,7 @@ def test_the_folder_has_records_and_pictures(answer: dict[str, Any]) -> None:
     ("options", "complaint"),
     [
         (("--policies", "ofan,best"), "'best' is not one of flow,"),
-        (("--networks", "sim"), "at least 2 are needed"),
+        (("--networks", "sim"), "give at least 2 of"),
         (("--networks", "virtual,ns3"), "'ns3' is not one of virtual, sim, mininet"),
         (("--set", "fabric.k=5"), "fabric.k = 5"),
         (("--set", "load_balancer.queue_staleness_ns=5"), "only the simulator"),

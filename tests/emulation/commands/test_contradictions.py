@@ -170,7 +170,7 @@ def test_a_queue_without_room_for_a_packet_is_refused(
 ) -> None:
     small = ("--set", "fabric.queue_bytes=100")
     said = refused(capsys, "sim", "run", "demo", *small)
-    assert "fabric.queue_bytes = 100 has no room for a packet, which has 4158 bytes" in said
+    assert "fabric.queue_bytes = 100 is too small for a packet, which has 4158 bytes" in said
     tight = "fabric.queue_bytes=4158"
     assert parse_experiment("", "here", [tight]).fabric.queue_bytes == 4158
     with pytest.raises(ExperimentError, match="which has 4178 bytes"):

@@ -189,7 +189,7 @@ def test_what_a_program_lacks_is_said(
         (("--program", "two_choices.p4", "--like", "host_dr"), "'host_dr' is not one of"),
         (("--program", "two_choices.p4", "--set", "policies=ofan"), "use --like and --policies"),
         (("--program", "no such.p4"), "No such file"),
-        (("--program", "two_choices.p4", "--policies", "jsq,ofan,jsq"), "jsq is named twice"),
+        (("--program", "two_choices.p4", "--policies", "jsq,ofan,jsq"), "jsq is given twice"),
     ],
 )
 def test_options_that_make_no_sense_are_one_line(

@@ -152,10 +152,10 @@ def test_commands_break_and_mend_links_while_traffic_runs(commands, fabric):
         ofan, "traffic", "start", "--wait", "--message-bytes", str(40 * 4096)
     )
     commands.serve(lambda: not fabric.agents.have_reported())
-    assert f"{LINK} is down; new schedules are in after" in commands(ofan, "link", "down", LINK)
+    assert f"{LINK} is down; new schedules installed after" in commands(ofan, "link", "down", LINK)
     assert "agg0_1" not in commands(ofan, "schedule", "edge0_0")
     assert "DOWN" in commands(ofan, "link", "list")
-    assert f"{LINK} is up; new schedules are in after" in commands(ofan, "link", "up", LINK)
+    assert f"{LINK} is up; new schedules installed after" in commands(ofan, "link", "up", LINK)
     commands.serve(traffic.done)
     assert ", 0 unaccounted for" in traffic.result()
     assert commands(ofan, "schedule", "edge0_0", "--json") == before
@@ -164,7 +164,7 @@ def test_commands_break_and_mend_links_while_traffic_runs(commands, fabric):
 def test_a_degraded_link_is_spared_until_it_is_restored(commands, fabric):
     before = commands(ofan, "schedule", "edge0_0", "--json")
     said = commands(ofan, "link", "degrade", LINK, "--rate", "0.25")
-    assert f"{LINK} is at 25 % of its rate; new schedules are in after" in said
+    assert f"{LINK} is at 25 % of its rate; new schedules installed after" in said
     assert "up, at 25 % of its rate" in commands(ofan, "link", "list")
     shown = " ".join(commands(ofan, "status").split())
     assert f"slow links: {LINK} at 25 % of its rate" in shown
@@ -175,7 +175,7 @@ def test_a_degraded_link_is_spared_until_it_is_restored(commands, fabric):
     assert {tuple(map(own.count, ("agg0_0", "agg0_1"))) for own in uplinks} == {(4, 1)}
     assert run_on(fabric, with_events=False).accounts.unaccounted == 0
     said = commands(ofan, "link", "restore", LINK)
-    assert f"{LINK} is at its full rate; new schedules are in after" in said
+    assert f"{LINK} is at its full rate; new schedules installed after" in said
     assert commands(ofan, "schedule", "edge0_0", "--json") == before
 
 

@@ -201,4 +201,4 @@ def test_counts_that_most_runs_have_none_of_are_columns_where_some_has(
     Console(file=page, width=160).print(results_table([("", cut)]))
     assert page.getvalue().split()[-1] == "1,010"
     assert "pauses" not in page.getvalue()
-    assert rare_legend(cut) == " trimmed: data packets cut to their headers, in place of drops."
+    assert rare_legend(cut) == " trimmed: data packets cut to their headers instead of dropped."

@@ -244,7 +244,7 @@ class Switch:
         return self._left(pending, frame, requests)
 
     def _left(self, pending: Pending, frame: bytes | None, requests: Any) -> list[Transmit]:
-        """Do with a frame that has been through egress what it asks for."""
+        """Clone, recirculate, drop or transmit a frame after egress."""
         port = pending.egress_port
         if requests is not None and self._again(pending, frame, EgressRequests(*requests)):
             return []

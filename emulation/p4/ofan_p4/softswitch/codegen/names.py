@@ -1,8 +1,8 @@
-"""The legend of generated code: every name that the generator invents, and what it stands for.
+"""The legend of generated code: every name that the generator makes, and its meaning.
 
-Generated code is read by people only when something is wrong, and then short names need a key;
-`docs/generated-ofan.py.txt` is a sample with this legend at its top. Whoever writes or reads
-generated code takes the names from here, so that the legend cannot lie.
+People read generated code only when something is wrong, and then short names need an explanation;
+`docs/generated-ofan.py.txt` is a sample with this legend at its top. The generator and all readers
+of its code take the names from here, so the legend is always right.
 
 Everything about a packet is a local variable, because Python reads nothing else as fast.
 """
@@ -176,7 +176,7 @@ def value_set(number: int) -> str:
 
 
 def entries(table: int) -> str:
-    """Return the name of what a table is searched by."""
+    """Return the name of the object in which a table's entries are searched."""
     return f"T{table}"
 
 

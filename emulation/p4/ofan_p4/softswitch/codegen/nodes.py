@@ -1,10 +1,10 @@
-"""What a program becomes before it is text or machine code: expressions with widths and signs.
+"""The form of a program before text or machine code: expressions with widths and signs.
 
-The generator builds these nodes, and two printers say them: `printing` in Python, `native` in LLVM
-IR. What one of them cannot say is a node without a rule there. Statements are in `statements`.
+The generator builds these nodes, and two printers write them: `printing` as Python, `native` as
+LLVM IR. A printer has no rule for a node that it cannot write. Statements are in `statements`.
 
-Every expression has `bits`, the most that its value can have when it is not negative; None: it may
-be negative or of any size. Arithmetic is of integers without end, as in BMv2.
+Every expression has `bits`, the largest width of its value if the value is not negative; None: the
+value may be negative or of any size. Arithmetic has integers of any size, as in BMv2.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ _BITS: dict[str, Callable[[int | None, int | None], int | None]] = {
 
 @dataclass(frozen=True, slots=True)
 class Binary(Expression):
-    """Exact arithmetic (`+`, `-`, `*`) or bits of two's complement without end (`&`, `|`, `^`)."""
+    """Exact arithmetic (`+`, `-`, `*`), or bits of two's complement of any size (`&`, `|`, `^`)."""
 
     op: str
     left: Expression
@@ -145,7 +145,7 @@ class Binary(Expression):
 
     @property
     def bits(self) -> int | None:
-        """As many as its operands can bring about."""
+        """The width that the operands allow."""
         rule = _BITS.get(self.op)
         return None if rule is None else rule(self.left.bits, self.right.bits)
 
@@ -181,13 +181,13 @@ class Joined(Expression):
 
     @property
     def bits(self) -> int:
-        """That of all parts."""
+        """The width of all parts."""
         return sum(width for _, width in self.parts)
 
 
 @dataclass(frozen=True, slots=True)
 class Inverse(Expression):
-    """`~`, of two's complement without end: of what is not negative it is negative."""
+    """`~`, of two's complement of any size: negative for a value that is not negative."""
 
     value: Expression
 
@@ -209,7 +209,7 @@ class Remainder(Expression):
 
     @property
     def bits(self) -> int | None:
-        """It is below the size."""
+        """The width of a number below the size."""
         if isinstance(self.size, Number):
             return (self.size.value - 1).bit_length()
 
@@ -237,7 +237,7 @@ class Cut(Expression):
 
 @dataclass(frozen=True, slots=True)
 class CutByValue(Expression):
-    """A value in as many bits as another one says: wrapped or limited to a width known later."""
+    """A value cut to a width that a second value has: wrapped or limited, at run time."""
 
     function: str
     value: Expression
@@ -310,5 +310,5 @@ class Choice(Expression):
 
     @property
     def bits(self) -> int | None:
-        """Enough for either."""
+        """The width of the wider value."""
         return _widest(self.yes.bits, self.no.bits)
