@@ -124,6 +124,12 @@ def _shares(_: click.Context, option: click.Parameter, value: str | None) -> tup
     help="Gradients of weights fill the bubble (ZB-H1): a third of it is left.",
 )
 @click.option(
+    "--dual-pipe",
+    is_flag=True,
+    help="Microbatches from both ends (DualPipe): exchanges of one direction while the other one "
+    "computes; twice the weights.",
+)
+@click.option(
     "--thin-ends",
     is_flag=True,
     help="First and last stage have a layer less: embedding and vocabulary count as one each.",
@@ -288,6 +294,7 @@ def _said_of(step: Step) -> str:
     said = {
         f"{step.virtual} stages a GPU": step.virtual > 1,
         "zero bubble": step.zero_bubble,
+        "DualPipe": step.dual_pipe,
         f"ZeRO {step.zero}": step.zero > 1,
         "recomputation": step.recompute,
         "exchanges by layer": step.by_layer,
