@@ -131,6 +131,16 @@ def test_deepseeks_step_takes_as_long_as_its_gpus_make_of_it(tmp_path: Path) -> 
     assert hours == pytest.approx(180_000, rel=0.1)
 
 
+def test_deepseeks_whole_step_takes_as_long_as_published(tmp_path: Path) -> None:
+    model = model_of(tmp_path, DEEPSEEK_V3)
+    # DualPipe's bubble of equal stages, (PP / 2 - 1)(F&B + B - 3 W), is in the published 385
+    # TFLOP/s; B is 2 F, W is F. Exchanges are hidden behind computations there: none here.
+    replica = replace(DEEPSEEK, data=1, batch=120, experts=1, token_servers=0, server=0)
+    bubble = (16 / 2 - 1) * (1 + 2 + 2 - 3) / (replica.microbatches * 3)
+    step = replace(replica, dual_pipe=True, teraflops=385 * (1 + bubble))
+    assert computation_ps(training_graph(model, step)) / 1e12 == pytest.approx(19.926, rel=0.1)
+
+
 def test_deepseeks_tokens_send_86_kilobytes(tmp_path: Path) -> None:
     model = model_of(tmp_path, DEEPSEEK_V3)
     # Two of its 16 stages and a group of experts, one microbatch each.
