@@ -42,6 +42,8 @@ Examples:
       --pp 16 --virtual-stages 8 --thin-ends --batch 64 --zero 2
   ofan workload from-model llama_405b.json step.parquet --gpus 1024 --tp 8 \\
       --cp 16 --pp 4 --batch 16 --sequence 131072 --zero-bubble
+  ofan workload from-model deepseek_v3.json step.parquet --gpus 128 --tp 8 \\
+      --pp 4 --ep 4 --batch 64 --dual-pipe
   ofan workload from-model deepseek_v3.json step.parquet --gpus 64 --tp 8 \\
       --ep 8 --by-layer --expert-skew 0.5 --jitter 0.02 --batch 16
   ofan sim run --k 16 --matrix workload \\
