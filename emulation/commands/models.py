@@ -42,6 +42,8 @@ Examples:
       --pp 16 --virtual-stages 8 --thin-ends --batch 64 --zero 2
   ofan workload from-model llama_405b.json step.parquet --gpus 1024 --tp 8 \\
       --cp 16 --pp 4 --batch 16 --sequence 131072 --zero-bubble
+  ofan workload from-model deepseek_v3.json step.parquet --gpus 128 --tp 8 \\
+      --pp 4 --ep 4 --batch 64 --dual-pipe
   ofan workload from-model deepseek_v3.json step.parquet --gpus 64 --tp 8 \\
       --ep 8 --by-layer --expert-skew 0.5 --jitter 0.02 --batch 16
   ofan sim run --k 16 --matrix workload \\
@@ -122,6 +124,12 @@ def _shares(_: click.Context, option: click.Parameter, value: str | None) -> tup
     "--zero-bubble",
     is_flag=True,
     help="Gradients of weights fill the bubble (ZB-H1): a third of the bubble is left.",
+)
+@click.option(
+    "--dual-pipe",
+    is_flag=True,
+    help="Microbatches from both ends (DualPipe): exchanges of one direction while the other one "
+    "computes; twice the weights.",
 )
 @click.option(
     "--thin-ends",
@@ -290,6 +298,7 @@ def _said_of(step: Step) -> str:
     said = {
         f"{step.virtual} stages a GPU": step.virtual > 1,
         "zero bubble": step.zero_bubble,
+        "DualPipe": step.dual_pipe,
         f"ZeRO {step.zero}": step.zero > 1,
         "recomputation": step.recompute,
         "exchanges by layer": step.by_layer,

@@ -43,7 +43,7 @@ divides all bytes and all computations; times are those of the step divided by i
 latencies.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Sequence
 from math import lcm
 from typing import NamedTuple
 
@@ -57,6 +57,7 @@ from fattree.generators.training_checks import check
 from fattree.generators.training_order import (
     Kind,
     Pass,
+    dual_pipe,
     interleaved,
     one_forward_one_backward,
     zero_bubble,
@@ -95,14 +96,14 @@ class _Training:
         self._arrived: dict[tuple[bool, int, int, int], int] = {}
         # After which nodes a part of the gradients of a rank's chunk may leave.
         self._gradients: dict[tuple[int, int], list[list[int]]] = {
-            (rank, chunk): [] for rank in range(step.ranks) for chunk in range(step.virtual)
+            (rank, chunk): [] for rank in range(step.ranks) for chunk in range(step.chunks)
         }
 
     def graph(self) -> Graph:
         step = self._step
         orders = [list(self._order(place)) for place in range(step.pipeline)]
         last = [
-            {one.chunk: at for at, one in enumerate(order) if one.kind in MAKES_GRADIENTS}
+            {one.chunk: one for passes in order for one in passes if one.kind in MAKES_GRADIENTS}
             for order in orders
         ]
 
@@ -110,9 +111,11 @@ class _Training:
         done = [0] * step.pipeline
         while any(at < len(order) for at, order in zip(done, orders, strict=True)):
             for place, order in enumerate(orders):
-                while done[place] < len(order) and self._is_ready(place, order[done[place]]):
-                    one = order[done[place]]
-                    self._pass(place, one, is_last=last[place][one.chunk] == done[place])
+                while done[place] < len(order) and all(
+                    self._is_ready(place, one) for one in order[done[place]]
+                ):
+                    passes = order[done[place]]
+                    self._passes(place, passes, [one is last[place][one.chunk] for one in passes])
                     done[place] += 1
 
         if step.zero < 3:
@@ -121,22 +124,24 @@ class _Training:
 
         return self._traffic.builder.graph()
 
-    def _order(self, place: int) -> Iterator[Pass]:
+    def _order(self, place: int) -> Iterator[tuple[Pass, ...]]:
+        """Return what a GPU does one after the other: a pass, or two that overlap."""
         step = self._step
+        if step.dual_pipe:
+            return dual_pipe(place, step.pipeline, step.microbatches)
+
         if step.zero_bubble:
-            return zero_bubble(place, step.pipeline, step.microbatches)
+            order = zero_bubble(place, step.pipeline, step.microbatches)
+        elif step.virtual > 1:
+            order = interleaved(place, step.pipeline, step.microbatches, step.virtual)
+        else:
+            order = one_forward_one_backward(place, step.pipeline, step.microbatches)
 
-        if step.virtual > 1:
-            return interleaved(place, step.pipeline, step.microbatches, step.virtual)
-
-        return one_forward_one_backward(place, step.pipeline, step.microbatches)
-
-    def _stage(self, place: int, chunk: int) -> int:
-        return place + self._step.pipeline * chunk
+        return ((one,) for one in order)
 
     def _is_ready(self, place: int, one: Pass) -> bool:
         is_forward = one.kind is Kind.FORWARD
-        stage = self._stage(place, one.chunk)
+        stage = self._step.stage(place, one.chunk)
         is_end = stage == (0 if is_forward else self._step.stages - 1)
         rank = self._step.rank(0, 0, place)
         return (
@@ -145,11 +150,10 @@ class _Training:
             or (is_forward, one.number, stage, rank) in self._arrived
         )
 
-    def _pass(self, place: int, one: Pass, is_last: bool) -> None:
-        """Add one microbatch's pass through a stage, of all its ranks."""
+    def _passes(self, place: int, passes: tuple[Pass, ...], is_last: Sequence[bool]) -> None:
+        """Add a microbatch's pass through a stage, or two that overlap, of all its ranks."""
         step = self._step
-        stage = self._stage(place, one.chunk)
-        work = self._stages[stage]
+        stages = [step.stage(place, one.chunk) for one in passes]
         together = step.replicas if step.zero == 3 else lcm(step.experts, step.context)
         groups = [
             [step.rank(tensor, first + data, place) for data in range(together)]
@@ -158,15 +162,20 @@ class _Training:
         ]
         for group in groups:
             for rank in group:
-                self._await(rank, stage, one)
+                for one, stage in zip(passes, stages, strict=True):
+                    self._await(rank, stage, one)
 
             if step.zero == 3:
-                self._compute_gathering(group, work, one.kind)
+                self._compute_gathering(group, self._stages[stages[0]], passes[0].kind)
             else:
-                self._compute_holding(group, work, one, is_last)
+                lanes = [
+                    self._compute_holding(group, self._stages[stage], one, is_end)
+                    for one, stage, is_end in zip(passes, stages, is_last, strict=True)
+                ]
+                self._traffic.take_turns(group, lanes)
 
-            if one.kind is not Kind.WEIGHTS:
-                for rank in group:
+            for one, stage in zip(passes, stages, strict=True):
+                for rank in group if one.kind is not Kind.WEIGHTS else ():
                     self._hand_on(rank, stage, one)
 
     def _await(self, rank: int, stage: int, one: Pass) -> None:
@@ -197,30 +206,31 @@ class _Training:
                 gradient = -(-size * step.gradient_bytes // (BYTES * parts))
                 self._traffic.over_servers("reduce_scatter", group, gradient, last)
 
-    def _compute_holding(self, group: list[int], work: Stage, one: Pass, is_last: bool) -> None:
-        """Add a pass of replicas that have all weights."""
+    def _compute_holding(
+        self, group: list[int], work: Stage, one: Pass, is_last: bool
+    ) -> Iterator[None]:
+        """Add a pass of replicas that have all weights; another may go on at each exchange."""
         step = self._step
         if step.recompute and one.kind in (Kind.BACKWARD, Kind.INPUTS):
-            self._compute(group, work, Kind.FORWARD)
+            again = yield from self._compute_around(group, work, Kind.FORWARD)
+            for rank in group:
+                self._traffic.compute(rank, again)
 
-        rest = self._compute_around(group, work, one.kind)
+        rest = yield from self._compute_around(group, work, one.kind)
 
         # While a pass goes on its gradients leave: those of the last microbatch are the sum of all,
         # unless nobody keeps what is added up (ZeRO's second stage).
         leaves = is_last or (step.zero == 2 and one.kind in MAKES_GRADIENTS)
-        parts = -(-step.buckets // step.virtual) if leaves else 1
+        parts = -(-step.buckets // step.chunks) if leaves else 1
         for rank in group:
             for part in range(parts):
                 node = self._traffic.compute(rank, part_of(rest, parts, part))
                 if leaves:
                     self._gradients[rank, one.chunk].append([node])
 
-    def _compute(self, group: list[int], work: Stage, kind: Kind) -> None:
-        rest = self._compute_around(group, work, kind)
-        for rank in group:
-            self._traffic.compute(rank, rest)
-
-    def _compute_around(self, group: list[int], work: Stage, kind: Kind) -> int:
+    def _compute_around(
+        self, group: list[int], work: Stage, kind: Kind
+    ) -> Generator[None, None, int]:
         """Add a pass around its exchanges; return how long what is computed behind them takes."""
         step = self._step
         expert_ps, rest_ps = _times(work, kind)
@@ -240,12 +250,14 @@ class _Training:
             for first in range(0, len(group), step.experts):
                 ranks = group[first : first + step.experts]
                 self._send_tokens(ranks, dispatch, one.loads, towards_experts=True)
+                yield
                 inside = inside_loads(one.loads, step.replicas_per_server)
                 for place, rank in enumerate(ranks):
                     time_ps = expert_part_ps * one.loads[place] + inside_ps * inside[place]
                     self._traffic.compute(rank, round(float(time_ps)))
 
                 self._send_tokens(ranks, combine, one.loads, towards_experts=False)
+                yield
 
         if not exchanging:
             self._compute_experts(group, work, expert_ps)
@@ -311,38 +323,47 @@ class _Training:
         is_forward = one.kind is Kind.FORWARD
         towards = stage + (1 if is_forward else -1)
         if 0 <= towards < step.stages:
-            places = towards % step.pipeline - stage % step.pipeline
+            places = step.place(towards, one.chunk) - step.place(stage, one.chunk)
             there = rank + places * step.tensor * step.replicas
             size = self._stages[stage].activation
             sent = self._traffic.builder.send(rank, there, size, self._traffic.last[rank])
             self._arrived[is_forward, one.number, towards, there] = sent
 
     def _update(self, place: int) -> None:
-        """Add the exchange of a stage's gradients and weights, of dense parts and of experts."""
+        """Add the exchange of gradients and weights of a place's chunks: dense parts and experts.
+
+        Of a pipeline with two directions it is that of one stage, which is at two places.
+        """
         step = self._step
-        works = [self._stages[self._stage(place, chunk)] for chunk in range(step.virtual)]
+        stages = [place] if step.dual_pipe else range(place, step.stages, step.pipeline)
+        places = [step.place(place, direction) for direction in range(step.copies)]
+        works = [self._stages[stage] for stage in stages]
         for sizes, apart in (
             ([work.dense for work in works], 1),
             ([work.expert for work in works], step.experts),
         ):
             for tensor in range(step.tensor):
                 for first in range(apart if any(sizes) else 0):
-                    ranks = [
-                        step.rank(tensor, data, place)
+                    # Who holds it, and as which of its chunks its first one.
+                    holders = {
+                        step.rank(tensor, data, there): direction
+                        for direction, there in enumerate(places)
                         for data in range(first, step.replicas, apart)
-                    ]
-                    self._exchange(ranks, sizes)
+                    }
+                    self._exchange(holders, sizes)
 
-    def _exchange(self, ranks: list[int], sizes: list[int]) -> None:
+    def _exchange(self, holders: dict[int, int], sizes: list[int]) -> None:
         """Add the exchange of gradients and weights, of so many bytes of weights in each chunk."""
         step = self._step
         traffic = self._traffic
-        buckets = -(-step.buckets // step.virtual)
+        buckets = -(-step.buckets // step.chunks)
+        ranks = list(holders)
         reduced: dict[int, list[int]] = {rank: [] for rank in ranks}
         for chunk, size in enumerate(sizes):
             part = -(-size * step.gradient_bytes // (BYTES * buckets))
-            for bucket in range(len(self._gradients[ranks[0], chunk]) if size else 0):
-                after = {rank: self._gradients[rank, chunk][bucket] for rank in ranks}
+            gradients = {rank: self._gradients[rank, chunk + holders[rank]] for rank in ranks}
+            for bucket in range(len(gradients[ranks[0]]) if size else 0):
+                after = {rank: gradients[rank][bucket] for rank in ranks}
                 for rank, end in traffic.over_servers("reduce_scatter", ranks, part, after).items():
                     reduced[rank].append(end)
 

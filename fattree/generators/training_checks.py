@@ -79,6 +79,9 @@ def _check_pipeline(model: Model, step: Step) -> None:
             f"--pp {step.pipeline}"
         )
 
+    if step.dual_pipe:
+        _check_dual_pipe(step)
+
     if step.zero_bubble and step.virtual > 1:
         raise TrafficError("--zero-bubble is of one stage a GPU: not with --virtual-stages")
 
@@ -89,6 +92,25 @@ def _check_pipeline(model: Model, step: Step) -> None:
 
     if step.zero_bubble and step.zero == 3:
         raise TrafficError("--zero-bubble keeps weights from pass to pass: not with --zero 3")
+
+
+def _check_dual_pipe(step: Step) -> None:
+    if step.pipeline % 2:
+        raise TrafficError(f"--dual-pipe has two directions, half of --pp {step.pipeline} each")
+
+    if step.microbatches % 2 or step.microbatches < 2 * step.pipeline:
+        raise TrafficError(
+            f"--dual-pipe: {step.microbatches} microbatches of a replica; needs an even number, at "
+            f"least twice --pp {step.pipeline}"
+        )
+
+    if step.virtual > 1 or step.zero_bubble:
+        raise TrafficError(
+            "--dual-pipe is an order of its own: not with --virtual-stages, not with --zero-bubble"
+        )
+
+    if step.zero == 3:
+        raise TrafficError("--dual-pipe keeps weights from pass to pass: not with --zero 3")
 
 
 def _check_experts(model: Model, step: Step) -> None:

@@ -11,7 +11,9 @@ computed again); here 18 h and 2 bytes for each column of the feed-forward matri
 meets, which is the same where these are 4 h wide and have no gate. With recomputation only the
 layer's input is kept, 2 h. With V chunks a GPU more passes are under way, each of a V-th of its
 layers: at the first stage P + (P - 1) / V microbatches' worth (Narayanan et al. 2021, 2.2); with a
-zero bubble as many at every stage as else at the first (Qi et al. 2023, 2.1).
+zero bubble as many at every stage as else at the first (Qi et al. 2023, 2.1). In DualPipe a GPU
+has weights and gradients of two stages, and P + 1 microbatches of one or the other (DeepSeek-V3
+2024, 3.2.1); the replicas at both places of a stage share its optimizer's state.
 """
 
 from dataclasses import dataclass, replace
@@ -45,15 +47,21 @@ def memory(model: Model, step: Step) -> list[Memory]:
     each = stages(model, whole)
     return [
         Memory(
-            states=sum(_states(whole, stage) for stage in each[place :: step.pipeline]),
+            states=sum(_states(whole, each[stage]) for stage in _held(whole, place)),
             activations=_activations(model, whole, place),
         )
         for place in range(step.pipeline)
     ]
 
 
+def _held(step: Step, place: int) -> list[int]:
+    """Return the stages of which a GPU has weights."""
+    return [step.stage(place, chunk) for chunk in range(step.chunks)]
+
+
 def _states(step: Step, stage: Stage) -> float:
-    parts = ((stage.dense, step.replicas), (stage.expert, step.replicas // step.experts))
+    holders = step.replicas * step.copies
+    parts = ((stage.dense, holders), (stage.expert, holders // step.experts))
     # From which of ZeRO's stages on the replicas share what.
     states = ((OPTIMIZER, 1), (step.gradient_bytes, 2), (BYTES, 3))
     return sum(
@@ -67,7 +75,7 @@ def _activations(model: Model, step: Step, place: int) -> float:
     """Return the bytes of a GPU's microbatches that are under way together."""
     of_token = sum(
         _of_layer(model, step, layer)
-        for stage in range(place, step.stages, step.pipeline)
+        for stage in _held(step, place)
         for layer in range(*step.layers(model, stage))
     )
     return _under_way(step, place) * step.tokens * of_token / step.tensor
@@ -75,6 +83,10 @@ def _activations(model: Model, step: Step, place: int) -> float:
 
 def _under_way(step: Step, place: int) -> float:
     """Return how many microbatches a GPU has activations of, those of one chunk as a part."""
+    if step.dual_pipe:
+        # Of either direction as many in the mean, each of one of the GPU's two stages.
+        return (step.pipeline + 1) / 2
+
     if step.zero_bubble:
         return min(step.pipeline, step.microbatches)
 

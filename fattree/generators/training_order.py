@@ -1,12 +1,16 @@
 """In which order a pipeline's GPUs take the passes of microbatches.
 
 A GPU has one stage, or with V virtual ones every P-th of P V (Narayanan et al. 2021, 2.2): its
-chunks. Where sends take no time, the bubble of a step, with forward and backward passes of a
-microbatch taking F and B on a GPU, of which W for the gradients of weights, is
+chunks. In DualPipe half of the microbatches go through the stages the other way round: a GPU has
+two stages, and each stage is on two GPUs. Where sends take no time, the bubble of a step, with
+forward and backward passes of a microbatch taking F and B on a GPU, of which W for the gradients of
+weights, is
 
     one forward, one backward    (P - 1) (F + B)        PipeDream-Flush; Narayanan et al. 2021
     interleaved                  (P - 1) (F + B) / V    the same
     zero bubble, ZB-H1           (P - 1) (F + B - 2 W)  Qi et al. 2023, 2.3, whose T_B is B - W
+    DualPipe                     (P / 2 - 1) (F&B + B - 3 W), where F&B is what both take together,
+                                 F + B here; DeepSeek-V3 2024, 3.2.1
 """
 
 from collections.abc import Iterator
@@ -82,3 +86,82 @@ def zero_bubble(stage: int, stages: int, count: int) -> Iterator[Pass]:
             yield Pass(Kind.WEIGHTS, number - late)
 
     yield from (Pass(Kind.WEIGHTS, number) for number in range(count - late, count))
+
+
+class _BothWays:
+    """What a place of DualPipe has done of both directions; `near` enters nearer to it than `far`.
+
+    `beyond` is how many places lie between it and the middle.
+    """
+
+    def __init__(self, place: int, places: int, count: int) -> None:
+        self.near, self.far = (0, 1) if place < places // 2 else (1, 0)
+        self.beyond = places // 2 - 1 - min(place, places - 1 - place)
+        self.half = count // 2
+        self.waiting: list[Pass] = []
+        self._forward = [0, 0]
+        self._backward = [0, 0]
+
+    def of(self, kind: Kind, way: int) -> Pass:
+        """Return the next pass of a direction."""
+        done = self._forward if kind is Kind.FORWARD else self._backward
+        found = Pass(kind, way * self.half + done[way], way)
+        done[way] += 1
+        if kind is Kind.INPUTS:
+            self.waiting.append(found._replace(kind=Kind.WEIGHTS))
+
+        return found
+
+    def both(self, forward: int, backward: int) -> tuple[Pass, ...]:
+        """Return a forward pass of one direction and a backward pass of the other."""
+        return self.of(Kind.FORWARD, forward), self.of(Kind.BACKWARD, backward)
+
+
+def dual_pipe(place: int, places: int, count: int) -> Iterator[tuple[Pass, ...]]:
+    """Yield what a place does: one pass, or a forward and a backward one of both directions.
+
+    `places` is even, and `count` even and at least twice as many. The first half of the
+    microbatches enters at the first place and is chunk 0, the second half at the last place and is
+    chunk 1 (DeepSeek-V3 2024, 3.2.1; the order is that of its public code).
+    """
+    ways = _BothWays(place, places, count)
+    near, far = ways.near, ways.far
+    within = places // 2 - ways.beyond
+
+    # Until the first microbatches of the far direction come, those of the near one.
+    yield from ((ways.of(Kind.FORWARD, near),) for _ in range(2 * ways.beyond))
+    yield from ((ways.of(Kind.FORWARD, way),) for way in (near, far) * within)
+    # Gradients of weights fill the time until the near direction's first one is back.
+    for _ in range(ways.beyond):
+        yield (ways.of(Kind.INPUTS, far),)
+        yield (ways.waiting.pop(0),)
+        yield (ways.of(Kind.FORWARD, far),)
+
+    yield from _overlapping(ways, ways.half - places + within)
+    # From the middle of these on gradients of weights wait: the other places want those of inputs.
+    for number, way in enumerate((far, near) * within):
+        yield (ways.of(Kind.BACKWARD if number < within else Kind.INPUTS, way),)
+
+    for _ in range(ways.beyond):
+        yield (ways.waiting.pop(0),)
+        yield (ways.of(Kind.INPUTS, near),)
+
+    yield from ((one,) for one in ways.waiting)
+
+
+def _overlapping(ways: _BothWays, count: int) -> Iterator[tuple[Pass, ...]]:
+    """Yield the steady part: `count` times both pairs, then what only the far direction has."""
+    near, far = ways.near, ways.far
+    for number in range(count):
+        if number or ways.beyond:
+            yield ways.both(near, far)
+        else:
+            # A place in the middle has nobody to wait for: its neighbour gets this one earlier.
+            yield (ways.of(Kind.FORWARD, near),)
+            yield (ways.of(Kind.BACKWARD, far),)
+
+        yield ways.both(far, near)
+
+    for _ in range(ways.beyond):
+        yield (ways.of(Kind.BACKWARD, far),)
+        yield ways.both(far, near)

@@ -22,7 +22,8 @@ class Step:
     """How a model is spread and what a GPU does; `batch` is in sequences, of all replicas.
 
     `virtual` is how many chunks of layers a GPU has of its pipeline; with `zero_bubble` gradients
-    of weights wait until nothing else can go on; with `thin_ends` embedding and vocabulary count as
+    of weights wait until nothing else can go on; with `dual_pipe` microbatches go through it from
+    both ends, and each stage is on two GPUs; with `thin_ends` embedding and vocabulary count as
     a layer each where layers are spread. `context` GPUs have a part of each sequence.
 
     `teraflops` is what a GPU makes of its peak, `nvlink_gbs` GB/s in one direction. `server` is how
@@ -56,6 +57,7 @@ class Step:
     zero: int = 1
     virtual: int = 1
     zero_bubble: bool = False
+    dual_pipe: bool = False
     thin_ends: bool = False
     context: int = 1
     by_layer: bool = False
@@ -80,6 +82,16 @@ class Step:
     def stages(self) -> int:
         """Return the number of stages, of all chunks."""
         return self.pipeline * self.virtual
+
+    @property
+    def chunks(self) -> int:
+        """Return how many stages a GPU has weights of."""
+        return 2 if self.dual_pipe else self.virtual
+
+    @property
+    def copies(self) -> int:
+        """Return how many places of the pipeline have a stage."""
+        return 2 if self.dual_pipe else 1
 
     @property
     def tokens(self) -> int:
@@ -113,6 +125,17 @@ class Step:
         slots = model.layers + 2 * more
         first, end = (at * slots // self.stages - more for at in (stage, stage + 1))
         return max(first, 0), min(end, model.layers)
+
+    def stage(self, place: int, chunk: int) -> int:
+        """Return the stage of a GPU's chunk; the second of two directions begins at the end."""
+        if self.dual_pipe:
+            return self.pipeline - 1 - place if chunk else place
+
+        return place + self.pipeline * chunk
+
+    def place(self, stage: int, chunk: int) -> int:
+        """Return the place in the pipeline of a stage, of two directions that of its chunk."""
+        return self.stage(stage, chunk) if self.dual_pipe else stage % self.pipeline
 
     def rank(self, tensor: int, data: int, stage: int) -> int:
         """Return a GPU's number."""

@@ -4,8 +4,8 @@ Each function takes what every rank has done last, and leaves what it does last 
 stays in a server takes NVLink's time and no fabric.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, pairwise
 
 from fattree.generators.building import Builder
 from fattree.generators.training_stages import Step
@@ -13,6 +13,8 @@ from fattree.units import PS_PER_SECOND
 
 # The bytes of a message, by the places of its ends among the ranks of a group.
 SizeOf = Callable[[int, int], int]
+# Of a pass that has no further exchange.
+OVER = object()
 
 
 def part_of(whole: int, parts: int, number: int) -> int:
@@ -27,12 +29,46 @@ class Traffic:
         self.builder = builder
         self.last: dict[int, list[int]] = {rank: [] for rank in range(step.ranks)}
         self._step = step
+        # Where passes overlap: what each rank has computed last, of any of them.
+        self._busy: dict[int, list[int]] = {}
 
     def compute(self, rank: int, time_ps: int) -> int:
         """Let a rank compute, and return the node."""
-        node = self.builder.compute(rank, time_ps, self.last[rank])
+        node = self._compute_after(rank, time_ps, self.last[rank])
         self.last[rank] = [node]
         return node
+
+    def _compute_after(self, rank: int, time_ps: int, after: Sequence[int]) -> int:
+        busy = self._busy.get(rank)
+        if busy is None:
+            return self.builder.compute(rank, time_ps, after)
+
+        # A GPU computes one thing after the other, whosever pass it is.
+        node = self.builder.compute(rank, time_ps, list(dict.fromkeys([*after, *busy])))
+        self._busy[rank] = [node]
+        return node
+
+    def take_turns(self, group: Sequence[int], lanes: Sequence[Iterator[None]]) -> None:
+        """Put passes of a group into the graph, each as far as its next exchange, then another.
+
+        They begin together and are over together; while one exchanges others compute.
+        """
+        if len(lanes) > 1:
+            self._busy = {rank: [] for rank in group}
+
+        reached = [{rank: self.last[rank] for rank in group} for _ in lanes]
+        going = list(zip(lanes, reached, strict=True))
+        while going:
+            lane, last = going.pop(0)
+            self.last |= last
+            if next(lane, OVER) is not OVER:
+                going.append((lane, last))
+
+            last |= {rank: self.last[rank] for rank in group}
+
+        self._busy = {}
+        for rank in group:
+            self.last[rank] = list(dict.fromkeys(chain(*(last[rank] for last in reached))))
 
     def servers(self, ranks: Sequence[int]) -> list[list[int]]:
         """Return ranks by server."""
@@ -93,7 +129,7 @@ class Traffic:
             for rank in ring:
                 after = list(dict.fromkeys([*held[rank], *self.last[rank]]))
                 part_ps = part_of(time_ps, count, turn)
-                self.last[rank] = [self.builder.compute(rank, part_ps, after)]
+                self.last[rank] = [self._compute_after(rank, part_ps, after)]
 
             if with_gradients:
                 ready = {rank: [*self.last[rank], *gradients[rank]] for rank in ring}

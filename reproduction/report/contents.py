@@ -47,6 +47,7 @@ FIGURES: dict[str, str] = {
 BEYOND: dict[str, str] = {
     "overview": "beyond.overview",
     "fabrics": "beyond.fabrics",
+    "mrc_prime": "beyond.mrc_prime",
     "collectives": "beyond.collectives",
     "training": "beyond.training",
     "faults": "beyond.faults",
@@ -100,9 +101,9 @@ EDITIONS = {
         Edition(
             slug="beyond",
             title="Beyond the paper: where Ofan's advantage holds, shrinks or turns",
-            lead="Other fabrics, collectives as graphs, training steps, faults and congestion "
-            "controls, on the simulator of this repository. The statements are ours, and were "
-            "written down before the runs that decide them.",
+            lead="Other fabrics, MRC and PRIME on them, collectives as graphs, training steps, "
+            "faults and congestion controls, on the simulator of this repository. The statements "
+            "are ours, and were written down before the runs that decide them.",
             says="Statement",
             option=" --beyond",
             notes="beyond_notes.html",

@@ -42,6 +42,7 @@ STEP = Step(batch=8, sequence=16, teraflops=1, buckets=2)
 STEPS = {
     "chunks": (DENSE, replace(STEP, pipeline=2, virtual=2, data=2)),
     "zero bubble": (DENSE, replace(STEP, pipeline=4, zero_bubble=True, data=2)),
+    "DualPipe": (MIXTURE, replace(STEP, pipeline=2, dual_pipe=True, data=2, experts=2)),
     "context": (DENSE, replace(STEP, context=4, data=2)),
     "ZeRO 2": (DENSE, replace(STEP, data=4, zero=2)),
     "uneven": (

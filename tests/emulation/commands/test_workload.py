@@ -78,6 +78,7 @@ def test_a_step_of_a_model_is_written_and_run(tmp_path: Path, config: Path) -> N
     [
         (("--pp", 2, "--virtual-stages", 2), "dp 4, ep 1, 8 sequences .* tokens, 2 stages a GPU$"),
         (("--pp", 2, "--zero-bubble", "--zero", 2), "tokens, zero bubble, ZeRO 2$"),
+        (("--pp", 2, "--dual-pipe", "--dp", 4, "--batch", 16), "tokens, DualPipe$"),
         (("--pp", 2, "--thin-ends", "--recompute"), "tokens, recomputation$"),
         (("--cp", 2), "tp 2 x cp 2 x pp 1 x dp 4, ep 1"),
         (

@@ -5,14 +5,17 @@ from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from fattree.demand.workloads.graph import longest_ps
 from fattree.errors import TrafficError
 from fattree.generators.model import Model
 from fattree.generators.training import computation_ps, training_graph
 from fattree.generators.training_memory import memory
-from fattree.generators.training_order import Kind, Pass, interleaved, zero_bubble
+from fattree.generators.training_order import Kind, Pass, dual_pipe, interleaved, zero_bubble
 from fattree.generators.training_stages import Step
+from fattree.generators.training_stages import stages as stages_of
 from tests.fattree.workloads.models import LLAMA_405B, SMALL, model_of
 
 # Of matrices 4 h wide without a gate, as the papers have it; as good as no vocabulary.
@@ -34,6 +37,24 @@ def gpt(folder: Path) -> Model:
 def step_of(stages: int, microbatches: int, **more: object) -> Step:
     step = Step(pipeline=stages, batch=microbatches, sequence=128, teraflops=RATE / 1e12)
     return replace(step, **more)  # type: ignore[arg-type]
+
+
+def mixture(folder: Path) -> Model:
+    """Return a model all of whose layers have experts, which compute as long as all else."""
+    more = {"num_local_experts": 4, "num_experts_per_tok": 2, "model_type": "mixtral"}
+    return model_of(folder, {**SMALL, "num_hidden_layers": 4, "vocab_size": 1, **more})
+
+
+def longer_by(model: Model, step: Step, share: float) -> float:
+    """Return how many exchanges a step's longest chain has, if each takes a share of a part.
+
+    A part is the shortest computation, and what stages and replicas tell takes no time.
+    """
+    graph = training_graph(model, step)
+    delay = round(share * int(graph.compute_ps[graph.compute_ps > 0].min()))
+    exchanges = {size for stage in stages_of(model, step) for size in stage.exchanges}
+    times = graph.compute_ps + delay * np.isin(graph.size, list(exchanges))
+    return (longest_ps(graph, times) - longest_ps(graph, graph.compute_ps)) / delay
 
 
 def seconds_of(step: Step) -> tuple[float, float, float]:
@@ -131,6 +152,86 @@ def test_zero_bubbles_gradients_leave_when_they_are_complete(tmp_path: Path) -> 
     assert (less.depth()[work & (less.source == 7)] < first + 4).all()
 
 
+@pytest.mark.parametrize(("stages", "microbatches"), [(2, 4), (4, 8), (4, 10), (8, 16), (8, 32)])
+def test_dual_pipe_has_its_bubble(tmp_path: Path, stages: int, microbatches: int) -> None:
+    # Of one token, with as good as no attention: F, W and the rest of B are equal.
+    step = step_of(stages, microbatches, sequence=1, dual_pipe=True)
+    forward, backward, weights = seconds_of(step)
+    # DeepSeek-V3 2024, table 2: (PP / 2 - 1)(F&B + B - 3 W); where nothing is exchanged two passes
+    # together take as long as one after the other.
+    bubble = (stages / 2 - 1) * (forward + 2 * backward - 3 * weights)
+    found = computation_ps(training_graph(gpt(tmp_path), step))
+    assert found / 1e12 == pytest.approx(microbatches * (forward + backward) + bubble, rel=1e-3)
+
+
+@pytest.mark.parametrize(("stages", "microbatches"), [(2, 4), (4, 8), (8, 16), (8, 22)])
+@pytest.mark.parametrize("end", ["first", "middle"])
+def test_dual_pipe_makes_every_pass_once_and_holds_one_more(
+    stages: int, microbatches: int, end: str
+) -> None:
+    order = list(dual_pipe(0 if end == "first" else stages // 2, stages, microbatches))
+    by_kind: dict[Kind, set[tuple[int, int]]] = {kind: set() for kind in Kind}
+    for one in (one for passes in order for one in passes):
+        assert (one.number, one.chunk) not in by_kind[one.kind]
+        by_kind[one.kind].add((one.number, one.chunk))
+
+    half = microbatches // 2
+    assert by_kind[Kind.FORWARD] == {(number, number // half) for number in range(microbatches)}
+    assert by_kind[Kind.BACKWARD] | by_kind[Kind.INPUTS] == by_kind[Kind.FORWARD]
+    assert not by_kind[Kind.BACKWARD] & by_kind[Kind.INPUTS]
+    assert by_kind[Kind.INPUTS] == by_kind[Kind.WEIGHTS]
+
+    # What two passes need is there together. DeepSeek-V3 2024, table 2: activations of PP + 1.
+    held = peak = 0
+    for passes in order:
+        kinds = {one.kind for one in passes}
+        held += Kind.FORWARD in kinds
+        peak = max(peak, held)
+        held -= bool(kinds & {Kind.BACKWARD, Kind.INPUTS})
+
+    assert peak == stages + 1
+
+
+def test_dual_pipe_keeps_weights_twice(tmp_path: Path) -> None:
+    model = gpt(tmp_path)
+    usual = memory(model, step_of(4, 8))
+    both = memory(model, step_of(4, 8, dual_pipe=True))
+    # Two stages' weights and gradients, 2 bytes each; the optimizer's 12 bytes are shared by both.
+    first, last = (each.states / 16 for each in (usual[0], usual[3]))
+    assert both[0].states == pytest.approx((2 + 2 + 12 / 2) * (first + last))
+    # PP + 1 microbatches' worth, the first stage of one forward, one backward has PP.
+    layer = (usual[0].activations / 4 + usual[3].activations) / 2
+    assert both[0].activations == pytest.approx(5 * layer)
+    assert both[0] == both[3]
+
+
+def test_dual_pipes_gradients_go_round_among_both_copies(tmp_path: Path) -> None:
+    model = gpt(tmp_path)
+    step = step_of(4, 8, data=2, batch=16, dual_pipe=True)
+    graph = training_graph(model, step)
+    source, destination = graph.source // 2, graph.destination // 2
+    is_gradient = (source == destination) | (source + destination == 3)
+    # Passes go to neighbours; those in the middle have copies of each other's stages, too.
+    assert (abs(source - destination)[~is_gradient] == 1).all()
+    # At the ends two stages, each of which has a ring of four ranks: of gradients and of weights, 2
+    # bytes each, three quarters leave each rank.
+    sent = graph.size[is_gradient & (source % 3 == 0)].sum()
+    assert sent == pytest.approx(2 * 4 * 3 / 4 * 2 * 2 * model.parameters / 4, rel=5e-3)
+
+
+def test_dual_pipe_hides_the_exchanges_of_one_direction_behind_the_other(tmp_path: Path) -> None:
+    model = mixture(tmp_path)
+    for microbatches in (4, 8, 12):
+        step = step_of(2, microbatches, data=2, batch=2 * microbatches, experts=2, dual_pipe=True)
+        usual = replace(step, dual_pipe=False)
+        # An exchange takes as long as a tenth of what is computed between two of them.
+        times = [longer_by(model, each, 0.1) for each in (step, usual)]
+        # Of DualPipe's passes six are alone, with a dispatch and a combine each, however many there
+        # are. Else all are alone, and those of one microbatch more are the bubble.
+        assert times[0] == pytest.approx(6 * 2, rel=1e-3)
+        assert times[1] == pytest.approx(2 * 2 * (microbatches + 1), rel=1e-3)
+
+
 def test_thin_ends_have_a_layer_less(tmp_path: Path) -> None:
     model = model_of(tmp_path, LLAMA_405B)
     # Llama 3 Herd of Models 2024, 3.3.2: 126 layers, one less at either end of 16 stages of 8.
@@ -180,6 +281,11 @@ def test_with_a_zero_bubble_all_hold_as_much_as_the_first(tmp_path: Path) -> Non
         ({"virtual": 2, "zero_bubble": True}, "--zero-bubble .* not with --virtual-stages"),
         ({"zero_bubble": True, "pipeline": 1}, "--zero-bubble: .* needs --pp above 1"),
         ({"zero_bubble": True, "zero": 3}, "--zero-bubble .* not with --zero 3"),
+        ({"dual_pipe": True, "pipeline": 1}, "--dual-pipe .* half of --pp 1 each"),
+        ({"dual_pipe": True, "batch": 6}, "6 microbatches .* even number, at least twice --pp 4"),
+        ({"dual_pipe": True, "batch": 9}, "9 microbatches .* even number"),
+        ({"dual_pipe": True, "zero_bubble": True}, "--dual-pipe .* not with --zero-bubble"),
+        ({"dual_pipe": True, "zero": 3}, "--dual-pipe .* not with --zero 3"),
     ],
 )
 def test_what_no_pipeline_can_do_is_refused(
