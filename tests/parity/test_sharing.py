@@ -12,7 +12,7 @@ from fattree.experiment.model import Scenario
 from fattree.policies import POLICIES
 from sim import run
 from tests import naive
-from tests.parity import test_naive_against_sim, test_virtual_equals_simulator
+from tests.parity import pausing, test_naive_against_sim, test_pauses, test_virtual_equals_simulator
 from tests.parity.pausing import LENIENT
 from tests.parity.scenarios import HORIZON_PS, scenarios
 
@@ -75,3 +75,22 @@ def test_what_overflows_a_shared_memory_is_dropped_alike(policy: str, alpha: flo
     assert result.ports.dropped.sum() > 100
     network = naive.run(chosen, HORIZON_PS)
     assert test_naive_against_sim.of_sim(result) == test_naive_against_sim.of_naive(network)
+
+
+@pytest.mark.parametrize("policy", ["flow", "rsq"])
+@pytest.mark.parametrize(("alpha", "headroom"), [(0.05, 113_000), (0.5, 113_000), (4, 60_000)])
+def test_links_share_a_memory_and_are_paused_alike(
+    policy: str, alpha: float, headroom: int
+) -> None:
+    # With little headroom packets are dropped; with a small alpha a link goes on when it has none.
+    fabric = {
+        "k": 4,
+        "queue_bytes": headroom + 25_000,
+        "headroom_bytes": headroom,
+        "flow_control": "pfc",
+        "buffer": "shared",
+        "buffer_alpha": alpha,
+    }
+    outcome = test_pauses.assert_same(pausing.incast(policy, fabric=fabric))
+    assert sum(port.pauses for port in outcome.ports) > 10
+    assert (outcome.accounts.dropped > 0) == (headroom < 113_000)
