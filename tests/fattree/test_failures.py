@@ -215,8 +215,8 @@ def test_what_comes_back_may_cut_flows_off_and_what_stays_away_may_not() -> None
         ({"down_ns": 1}, "name one of link, host, switch"),
         ({"link": CORE_LINK, "host": "h0_0_0", "down_ns": 1}, "name one of link, host, switch"),
         ({"link": CORE_LINK, "down_ns": 1, "times": 2}, "go together"),
-        ({"link": CORE_LINK, "down_ns": 1, "times": 2, "every_ns": 9}, "the link comes up"),
-        ({"link": CORE_LINK, "down_ns": 1, "up_ns": 9, "times": 2, "every_ns": 8}, "comes up"),
+        ({"link": CORE_LINK, "down_ns": 1, "times": 2, "every_ns": 9}, "the link must come up"),
+        ({"link": CORE_LINK, "down_ns": 1, "up_ns": 9, "times": 2, "every_ns": 8}, "must come up"),
     ],
 )
 def test_events_that_say_nothing_clear_are_refused(event: dict[str, object], message: str) -> None:

@@ -44,7 +44,7 @@ def test_copies_bring_what_they_need_and_replace_nothing(empty: Path) -> None:
 
     (empty / "two_choices.p4").write_text("mine")
     code, text = run("copy", "two_choices.p4", "demo")
-    assert code == 1 and "is there already" in text
+    assert code == 1 and "exists already" in text
     assert not (empty / "demo.toml").exists()
     assert run("copy", "two_choices.p4", "--force")[0] == 0
     assert (empty / "two_choices.p4").read_text() != "mine"
@@ -89,5 +89,5 @@ def test_examples_are_those_of_the_documentation(page: str, language: str, name:
 def test_a_link_that_leads_nowhere_is_no_way_to_write_elsewhere(empty: Path) -> None:
     (empty / "demo.toml").symlink_to(empty / "elsewhere")
     code, text = run("copy", "demo")
-    assert code == 1 and "is there already" in text
+    assert code == 1 and "exists already" in text
     assert not (empty / "elsewhere").exists()

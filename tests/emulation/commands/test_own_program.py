@@ -183,7 +183,7 @@ def test_what_a_program_lacks_is_said(
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ((), "which experiment?"),
+        ((), "no experiment given"),
         ((str(DEMO), "--like", "ofan"), "needs --program"),
         (("--program", "two_choices.p4", "--policies", "best"), "'best' is not one of"),
         (("--program", "two_choices.p4", "--like", "host_dr"), "'host_dr' is not one of"),

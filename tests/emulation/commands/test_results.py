@@ -93,7 +93,7 @@ def test_times_have_the_unit_of_other_tables(folders: list[Path], tmp_path: Path
 def test_a_folder_of_results_names_them(folders: list[Path]) -> None:
     said = CliRunner().invoke(ofan.cli, ["results", "compare", *map(str, [folders[0].parent] * 2)])
     assert said.exit_code != 0
-    assert f"(but in {folders[0].name}, " in said.output
+    assert f"(results are in {folders[0].name}, " in said.output
 
 
 def test_what_is_no_results_folder_is_one_line(tmp_path: Path, folders: list[Path]) -> None:
@@ -103,9 +103,9 @@ def test_what_is_no_results_folder_is_one_line(tmp_path: Path, folders: list[Pat
 
 
 HOSTILE: dict[str, Callable[[pl.DataFrame], pl.DataFrame]] = {
-    "what is no number": lambda rows: rows.with_columns(increase=pl.lit(float("nan"))),
+    "no finite number": lambda rows: rows.with_columns(increase=pl.lit(float("nan"))),
     "more than 100,000": lambda rows: pl.concat([rows] * 60_000),
-    "no proper name": lambda rows: rows.with_columns(policy=pl.lit("\x1b[2J")),
+    "no valid name": lambda rows: rows.with_columns(policy=pl.lit("\x1b[2J")),
     "Input should be a valid integer": lambda rows: rows.with_columns(k=pl.lit("x")),
     "Field required": lambda rows: rows.drop("cct_ps"),
 }

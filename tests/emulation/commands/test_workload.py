@@ -109,7 +109,7 @@ def test_a_served_model_is_written_and_run(tmp_path: Path) -> None:
     served = ("--prompt", 100, "--requests", 4, "--tokens", 2, "--scale", 16)
     shown = run("workload", "serve-model", model, file, *served)
     # Insights into DeepSeek-V3 2025, table 1.
-    assert "of a token: 516.096 KB of keys and values handed over" in shown
+    assert "per token: 516.096 KB of keys and values sent" in shown
     assert "1 instances of 8 GPUs prefill, 1 of 8 decode 2 tokens each" in shown
     graph, about = read_workload(str(file))
     assert (about.ranks, about.gpus_per_server, about.scale) == (16, 8, 16)
@@ -145,7 +145,7 @@ def test_traces_of_others_are_written(tmp_path: Path) -> None:
 def test_what_is_wrong_is_one_line(tmp_path: Path, config: Path) -> None:
     file = tmp_path / "x.parquet"
     said = refused("workload", "from-model", config, file, "--gpus", 10, "--tp", 4)
-    assert "tp 4 x pp 1 x dp 2 are not 10 GPUs" in said
+    assert "tp 4 x pp 1 x dp 2 does not make 10 GPUs" in said
     assert "cannot be read" in refused("workload", "show", tmp_path / "none.parquet")
     assert "there is no" in refused("workload", "from-chakra", tmp_path / "none", file)
 

@@ -147,7 +147,7 @@ def test_the_longest_name_with_dots_is_meant() -> None:
         ("jobs.first=1", "jobs.first: names no key of a job"),
         ("jobs.first.start_ns=-1", "--set jobs.first.start_ns: jobs.first.start_ns = -1: must be"),
         ("jobs.first.chunks=1", "--set jobs.first.chunks: unknown key jobs.first.chunks"),
-        ("jobs.first.collective.steps=1", "--set jobs.first.collective.steps: .* says nothing to"),
+        ("jobs.first.collective.steps=1", "--set jobs.first.collective.steps: .* has no effect on"),
     ],
 )
 def test_a_wrong_key_of_a_job_is_named(setting: str, message: str) -> None:
@@ -173,14 +173,14 @@ def test_jobs_are_read_and_written_back() -> None:
     [
         (TWO_JOBS + "[collective]\nmatrix = 'ring'\n", r"give a \[collective\] or \[\[jobs\]\]"),
         (TWO_JOBS.replace('name = "first"', 'name = "third"'), "second is after 'first'"),
-        (TWO_JOBS.replace('"second"', '"first"'), "two of the name first"),
+        (TWO_JOBS.replace('"second"', '"first"'), "two jobs have the name first"),
         (
             TWO_JOBS.partition("[jobs.c")[0] + "collective = {}",
             "a job's matrix is one of all_reduce",
         ),
         (TWO_JOBS.replace('"edge0_*"', '"edge1_*"'), "h1_0_0 has no part in the job"),
         (TWO_JOBS.replace('after = "first"', 'after = "first"\nstart_ns = 5'), "not both"),
-        (TWO_JOBS.replace("algorithm", "steps = 2\nalgorithm"), "steps says nothing to matrix"),
+        (TWO_JOBS.replace("algorithm", "steps = 2\nalgorithm"), "steps has no effect on matrix"),
         (TWO_JOBS.replace("double_tree", "direct"), "no broadcast with algorithm"),
     ],
 )
