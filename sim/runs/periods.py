@@ -75,6 +75,7 @@ class Periods:
         self.skipped_ps = 0
         self._apart_ps = _apart_ps(network) if wanted and _may_repeat(network) else NEVER
         self._before: Moment | None = None
+        self._draws = network.world.switches.draws.copy()
         self.next_ps = self._apart_ps
 
     def look(self, world: World, stop_ps: int) -> None:
@@ -83,17 +84,24 @@ class Periods:
         if now_ps != self.next_ps:
             return
 
-        now, before = _moment(world, now_ps), self._before
-        if before is None:
-            self._before, self.next_ps = now, now_ps + self._apart_ps
-            return
-
         # The next time in a while that is a quarter longer: it costs little, however late it is.
         rounds = now_ps // self._apart_ps
-        self._before, self.next_ps = None, (rounds + rounds // 4) * self._apart_ps
-        if not _are_alike(before, now):
+        before, self._before = self._before, None
+        if self._is_drawing(world):
+            self.next_ps = (rounds + max(1, rounds // 4)) * self._apart_ps
             return
 
+        # Ports look at their queues late, each when it has to.
+        settle_all(world, now_ps, False)
+        if before is None:
+            self._before, self.next_ps = _moment(world, now_ps), now_ps + self._apart_ps
+            return
+
+        self.next_ps = (rounds + rounds // 4) * self._apart_ps
+        if not _are_alike(before, _alike(world, now_ps)):
+            return
+
+        now = _moment(world, now_ps)
         times = _times(world, before, now, stop_ps)
         if times > 0:
             _skip(world, before, now, times)
@@ -102,6 +110,12 @@ class Periods:
         # What stopped it may be over a period later; otherwise the end is near.
         is_near = times == 0 and stop_ps - now_ps >= self._apart_ps
         self.next_ps = NEVER if is_near else int(world.counters[CLOCK]) + self._apart_ps
+
+    def _is_drawing(self, world: World) -> bool:
+        """Return whether a switch has drawn a random number since this was last asked."""
+        draws = world.switches.draws.copy()
+        before, self._draws = self._draws, draws
+        return not np.array_equal(before, draws)
 
 
 def _may_repeat(network: Network) -> bool:
@@ -150,48 +164,62 @@ def _common(lengths: NDArray[Any]) -> int:
 
 
 def _moment(world: World, now_ps: int) -> Moment:
-    # Ports look at their queues late, each when it has to.
-    settle_all(world, now_ps, False)
-    under_way = np.zeros(2, dtype=np.uint64)
-    # Hashes wrap around, of which numpy warns where nothing is compiled.
-    with np.errstate(over="ignore"):
-        hash_under_way(world, now_ps, under_way)
-
     return Moment(
         now_ps,
         sent=world.flows.senders.sent.copy(),
-        alike=[under_way, *_alike(world, now_ps)],
+        alike=[each.copy() for each in _alike(world, now_ps)],
         counts=[counts.copy() for counts in _counts(world)],
     )
 
 
 def _alike(world: World, now_ps: int) -> Iterator[NDArray[Any]]:
-    """Yield what must be equal at two moments, as it is relative to this one."""
-    flows, senders = world.flows, world.flows.senders
+    """Yield what must be equal at two moments, as it is relative to this one.
+
+    What most moments differ in comes first.
+    """
+    flows, senders = world.flows, _plain(world.flows.senders)
+    links, hosts = _plain(world.links), _plain(world.hosts)
     is_active = _active(world)
 
     # What was free before now is free.
-    yield from (np.maximum(world.links[name] - now_ps, 0) for name in LINK_TIMES)
-    yield from (np.maximum(world.hosts[name] - now_ps, 0) for name in HOST_TIMES)
+    yield from (np.maximum(links[name] - now_ps, 0) for name in LINK_TIMES)
+    yield _under_way(world, now_ps)
+    yield from (np.maximum(hosts[name] - now_ps, 0) for name in HOST_TIMES)
     yield from (_relative(senders[name], now_ps, is_active) for name in SENDER_TIMES)
     yield from (
-        np.where(is_active, senders[name] - senders.sent, senders[name]) for name in SENDER_NUMBERS
+        np.where(is_active, senders[name] - senders["sent"], senders[name])
+        for name in SENDER_NUMBERS
     )
-    yield from _others(world.links, (*LINK_TIMES, *LINK_COUNTS, *PLACES))
-    yield from _others(world.ledgers, PORT_COUNTERS)
-    yield from _others(world.switches, ())
-    yield from _others(world.hosts, (*HOST_TIMES, "ready_ps", *PLACES))
+    yield from _others(links, (*LINK_TIMES, *LINK_COUNTS, *PLACES))
+    yield from _others(_plain(world.ledgers), PORT_COUNTERS)
+    yield from _others(_plain(world.switches), ())
+    yield from _others(hosts, (*HOST_TIMES, "ready_ps", *PLACES))
     yield from _others(senders, (*SENDER_TIMES, *SENDER_NUMBERS, *SENDER_COUNTERS))
-    yield _relative(world.hosts.ready_ps, now_ps, world.hosts.ready_ps != NEVER)
+    yield _relative(hosts["ready_ps"], now_ps, hosts["ready_ps"] != NEVER)
     yield _relative(flows.ready_ps, now_ps, is_active)
-    yield np.where(is_active, flows.received - senders.sent, flows.received)
-    yield from (each.copy() for each in (flows.waiting, flows.blocked, flows.started_ps))
-    yield from (each.copy() for each in world.pointers)
+    yield np.where(is_active, flows.received - senders["sent"], flows.received)
+    yield from (flows.waiting, flows.blocked, flows.started_ps)
+    yield from world.pointers
     yield world.counters[list(COUNTERS)]
 
 
-def _others(table: Any, but: Sequence[str]) -> Iterator[NDArray[Any]]:
-    yield from (table[name].copy() for name in table.dtype.names if name not in but)
+def _under_way(world: World, now_ps: int) -> NDArray[Any]:
+    hashes = np.zeros(2, dtype=np.uint64)
+    # Hashes wrap around, of which numpy warns where nothing is compiled.
+    with np.errstate(over="ignore"):
+        hash_under_way(world, now_ps, hashes)
+
+    return hashes
+
+
+def _plain(table: Any) -> NDArray[Any]:
+    """Return records without attributes, whose fields numpy finds ten times as fast."""
+    plain: NDArray[Any] = table.view(np.ndarray)
+    return plain
+
+
+def _others(table: NDArray[Any], but: Sequence[str]) -> Iterator[NDArray[Any]]:
+    yield from (table[name] for name in table.dtype.names or () if name not in but)
 
 
 def _counts(world: World) -> Iterator[NDArray[Any]]:
@@ -212,8 +240,8 @@ def _relative(times: Int64, now_ps: int, moving: NDArray[np.bool_]) -> Int64:
     return np.where(moving & (times != NEVER), times - now_ps, times)
 
 
-def _are_alike(before: Moment, now: Moment) -> bool:
-    pairs = zip(before.alike, now.alike, strict=True)
+def _are_alike(before: Moment, now: Iterator[NDArray[Any]]) -> bool:
+    pairs = zip(before.alike, now, strict=True)
     return all(np.array_equal(earlier, later) for earlier, later in pairs)
 
 

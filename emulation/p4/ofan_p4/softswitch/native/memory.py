@@ -7,6 +7,7 @@ control plane changes it between packets, as a switch handles one thing at a tim
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from ofan_p4.softswitch.native.resources import (
     NativeMeter,
     NativeProfile,
     NativeValueSet,
+    Views,
 )
 from ofan_p4.softswitch.native.slots import Words, address
 
@@ -43,12 +45,15 @@ class Memory:
             np.zeros((max(array.size, 1), context.METER_WORDS), np.uint64)
             for array in program.meters
         ]
+        for array, words in zip(program.meters, meters, strict=True):
+            words[:, context.METER_BYTES] = array.kind == "bytes"
+
         self.counters = [
-            [Counts(row) for row in rows[: array.size]]
+            Views(rows[: array.size], Counts)
             for array, rows in zip(program.counters, counts, strict=True)
         ]
         self.meters = [
-            [NativeMeter(array.kind == "bytes", words) for words in rows[: array.size]]
+            Views(rows[: array.size], partial(NativeMeter, array.kind == "bytes"))
             for array, rows in zip(program.meters, meters, strict=True)
         ]
 

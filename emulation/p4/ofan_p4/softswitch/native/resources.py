@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,8 @@ from ofan_p4.softswitch.profiles import NOTHING, ActionProfile, Choice
 from ofan_p4.softswitch.tables import Match
 from ofan_p4.softswitch.units import PS_PER_SECOND
 from ofan_p4.softswitch.valuesets import ValueMatch, ValueSetState
+
+T = TypeVar("T")
 
 
 class Cells(Sequence[int]):
@@ -71,6 +73,31 @@ class Cells(Sequence[int]):
     __hash__ = None  # type: ignore[assignment]
 
 
+class Views(Sequence[T]):
+    """The rows of an array as objects, each made when it is first asked for.
+
+    Programs declare hundreds of thousands of counters, of which few are ever looked at.
+    """
+
+    def __init__(self, rows: NDArray[Any], view: Callable[[NDArray[Any]], T]) -> None:
+        self._rows = rows
+        self._view = view
+        self._made: dict[int, T] = {}
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+
+        place = range(len(self))[index]
+        if place not in self._made:
+            self._made[place] = self._view(self._rows[place])
+
+        return self._made[place]
+
+
 class Counts(Sequence[int]):
     """A counter's packets and bytes."""
 
@@ -100,7 +127,10 @@ class NativeMeter(Meter):
             np.zeros(context.METER_WORDS, dtype=np.uint64) if words is None else words
         )
         self.words[context.METER_BYTES] = by_bytes
+        # A meter may have counted before somebody asks for it: a new one begins with zeros.
+        counted = self.words.copy()
         super().__init__(by_bytes)
+        self.words[:] = counted
 
     @property
     def colors(self) -> list[list[int]]:
