@@ -39,6 +39,8 @@ class Counts(BaseModel):
     """How often links that fail at random were drawn anew because they would have cut flows off."""
     freezes: int = 0
     """How often flows of REPS froze: from then on they take labels that worked."""
+    returns: int = 0
+    """How often senders of go-back-N went back to a missing packet (`transport.recovery`)."""
     trimmed: int = 0
     """Data packets that found a queue full and were cut to their headers (`transport.trimming`)."""
     pauses: int = 0
@@ -63,6 +65,7 @@ class SenderCounts(Generic[Count]):
 
     transmissions: Count
     freezes: Count
+    returns: Count
 
 
 @dataclass(frozen=True, slots=True, eq=False)

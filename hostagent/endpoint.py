@@ -200,7 +200,9 @@ class Endpoint:
         if packet.run != self._run:
             raise StalePacketError(f"a host got a packet of run {packet.run} in run {self._run}")
 
-        is_complete = self._take_ack(packet, now_ps) if packet.is_ack else self._take_data(packet)
+        is_complete = (
+            self._take_ack(packet, now_ps) if packet.is_ack else self._take_data(packet, now_ps)
+        )
         if not is_complete:
             return None
 
@@ -296,7 +298,7 @@ class Endpoint:
         asks = transport.asks(sender, self._rules, packets, psn)
         return sending.frames.frame(label, psn, asks=asks)
 
-    def _take_data(self, packet: Packet) -> bool:
+    def _take_data(self, packet: Packet, now_ps: int) -> bool:
         receiving = self._receiving.get(packet.flow)
         if receiving is None:
             raise MisdeliveryError(
@@ -304,7 +306,7 @@ class Endpoint:
             )
 
         before = receiving.received
-        ack = receiving.accept(packet)
+        ack = receiving.accept(packet, now_ps)
         if ack is not None:
             self._acks.append((receiving, ack, packet.trimmed))
 

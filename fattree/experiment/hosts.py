@@ -111,6 +111,16 @@ class Transport(Section):
     """How lost packets are recovered: ideally (any packets of the right number), by selective ACKs,
     or go-back-N, whose receivers take packets in order alone (`docs/lossless.md`).
     """
+    # Beyond that no sender is ahead of what is missing: its ring of packets has 1,024.
+    reorder_packets: Annotated[int, Field(ge=0, le=1023)] = 0
+    """Go-back-N: how many packets beyond the next in order a NIC keeps, to deliver them in order
+    (`docs/lossless.md`).
+    """
+    # A sender hears of a gap an RTT after it began, and times out after three by itself.
+    reorder_timeout_rtt: Annotated[float, Field(gt=0, le=MOST_RTTS)] = 1
+    """Go-back-N: how old a gap is, in zero-load RTTs, when the next packet behind it has it
+    reported.
+    """
     congestion: Congestion = "fixed"
     """Hosts' rate: fixed, or one of five congestion controls (`docs/congestion.md`; DCQCN:
     `docs/lossless.md`).

@@ -68,6 +68,10 @@ READERS = {
         lambda one: one.transport.recovery == "sack" or one.host_rule is not None,
         'it is for transport.recovery = "sack"',
     ),
+    "transport.reorder_timeout_rtt": Reader(
+        lambda one: one.transport.reorder_packets > 0,
+        "NICs keep no packets (transport.reorder_packets)",
+    ),
     "defines": Reader(
         lambda one: one.program not in (None, BUILT_IN), "no program of yours runs (--program)"
     ),

@@ -98,6 +98,11 @@ class Network:
                 waits_for=set(message.waits_for),
                 reports_holdings=self.scenario.transport.recovery == "sack",
                 in_order=self.scenario.transport.recovery == "go_back_n",
+                keeps=self.scenario.transport.reorder_packets,
+                patience_ps=round(
+                    self.scenario.transport.reorder_timeout_rtt
+                    * Wire(self.scenario).zero_load_rtt_ps
+                ),
                 is_in_graph=bool(self.scenario.jobs) or self.scenario.collective.is_graph,
                 compute_ps=message.compute_ps,
                 packets_per_ack=self.scenario.transport.packets_per_ack,

@@ -23,7 +23,14 @@ from fattree.experiment.model import (
 )
 from fattree.policies import POLICIES
 from sim.sweeps.run_frames import flow_frame, port_frame
-from tests.parity.scenarios import HOSTS_TOO, NSCC_INCAST, SLOW, TRIMMING, TRIMMING_SLOW
+from tests.parity.scenarios import (
+    HOSTS_TOO,
+    IN_ORDER,
+    NSCC_INCAST,
+    SLOW,
+    TRIMMING,
+    TRIMMING_SLOW,
+)
 
 SMALL = Collective(message_bytes=24 * 4096)
 TRIMMED_SACK = Transport(recovery="sack", trimming=True)
@@ -41,6 +48,7 @@ EXACT = (
     "transmissions",
     "packet_hops",
     "freezes",
+    "returns",
 )
 COUNTS = ("packets", "bytes", "dropped", "trimmed", "marked", "lost_to_failure", "max_queue_bytes")
 
@@ -112,6 +120,7 @@ def test_every_load_balancer_is_the_same_on_both_networks(policy: str) -> None:
             "transport": Transport(recovery="go_back_n", congestion="dcqcn", packets_per_ack=3),
             "load_balancer": LoadBalancer(ecn_percent=10),
         },
+        {"policy": "switch_pkt_ar", **TRIMMING, "transport": IN_ORDER},
         {
             "policy": "rsq",
             **TRIMMING,
@@ -145,6 +154,7 @@ def test_every_load_balancer_is_the_same_on_both_networks(policy: str) -> None:
         "few ACKs and erasure",
         "go-back-N",
         "go-back-N, DCQCN and few ACKs",
+        "go-back-N, NICs that put in order",
         "trimming and DCQCN",
         "coarser pointers",
         "finer pointers",
