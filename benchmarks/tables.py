@@ -193,6 +193,7 @@ BESIDE = (
     "host_pkt",
     "uet_bitmap",
     "mrc",
+    "mrc_srv6",
     "prime",
 )
 

@@ -25,6 +25,7 @@ class Chooser(IntEnum):
     ROTATION_SHORTEST_START = 8
     NUMBERED = 9
     PARTS = 10
+    SEGMENTS = 11
 
 
 class LabelRule(IntEnum):
@@ -40,6 +41,8 @@ class LabelRule(IntEnum):
     PRIME = 7
 
 
+# Hosts name the way, in a header that they put in front, of so many bytes: IPv4's, IPv6's.
+OUTER_BYTES = {Chooser.WAYPOINT: 20, Chooser.SEGMENTS: 40}
 ROTATIONS = (Chooser.ROTATION, Chooser.ROTATION_SHORTEST_START)
 
 # Out of so many orders Switch Pkt draws one anew, after so many wraparounds (a choice).
@@ -76,6 +79,11 @@ class Policy:
     def per_destination(self) -> bool:
         """Return whether groups are destinations (edges, pods) rather than next-hop sets."""
         return self.chooser in ROTATIONS
+
+    @property
+    def outer_bytes(self) -> int:
+        """Return how long the header is that hosts put in front to name the way, 0 without one."""
+        return OUTER_BYTES.get(self.chooser, 0)
 
 
 # `queue_law`: how queues grow with the message of m packets, where the paper says it. What each
@@ -277,6 +285,19 @@ _ROWS = (
         state="128 entropy values",
         program="ecmp",
         chooser=Chooser.HASH,
+        label_rule=LabelRule.MRC,
+        ecn_percent=10,
+        since="Open Compute Project, 2026",
+    ),
+    Policy(
+        slug="mrc_srv6",
+        label="MRC over SRv6",
+        rule="As MRC over ECMP, but a value names a path, and the packet carries it as "
+        "micro-segments; routes never change.",
+        where="host",
+        state="128 entropy values",
+        program="mrc_srv6",
+        chooser=Chooser.SEGMENTS,
         label_rule=LabelRule.MRC,
         ecn_percent=10,
         since="Open Compute Project, 2026",

@@ -17,6 +17,7 @@ from hostagent.own_packet import OwnFrames, OwnPackets
 from hostagent.own_rule import OwnRule
 from hostagent.packets import DataFrames, Ends, Packets
 from hostagent.receiving import Receiving
+from hostagent.segment_routes import SegmentRoutes
 from hostagent.source_routes import SourceRoutes
 from hostagent.transports import labels, sack, transport
 from hostagent.transports.roce import (
@@ -81,7 +82,7 @@ class Endpoint:
         rules: Rules,
         ends: Callable[[int, int], Ends],
         payload_bytes: int,
-        routes: SourceRoutes | None = None,
+        routes: SourceRoutes | SegmentRoutes | None = None,
         run: int = 0,
         own_rule: OwnRule | None = None,
         packets: Packets | OwnPackets | None = None,
@@ -222,6 +223,11 @@ class Endpoint:
         return self._sending[flow].started_ps
 
     def _routed(self, frame: bytes, peer: int, is_ack: bool) -> bytes:
+        if isinstance(self.routes, SegmentRoutes):
+            packet = self._parse(frame)
+            assert packet is not None
+            return self.routes.routed(frame, peer, packet.label)
+
         waypoint = self.routes.next_waypoint(peer, is_ack) if self.routes else None
         return frame if waypoint is None else self._wrap(frame, self._ip, waypoint)
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from fattree.demand import traffic
 from fattree.experiment.model import BUILT_IN, Scenario, Settings
-from fattree.policies import POLICIES, ROTATIONS, Chooser, LabelRule
+from fattree.policies import OUTER_BYTES, POLICIES, ROTATIONS, Chooser, LabelRule
 from fattree.records.record import Record
 from fattree.units import PS_PER_NS, PS_PER_US
 
@@ -43,7 +43,7 @@ ROTATION = _switches(*ROTATIONS)
 PLB = _hosts(LabelRule.PLB)
 REPS = _hosts(LabelRule.REPS)
 READERS = {
-    "packets.tunnel_bytes": _switches(Chooser.WAYPOINT),
+    "packets.tunnel_bytes": _switches(*OUTER_BYTES),
     "load_balancer.rr_pointer": _switches(Chooser.ROUND_ROBIN),
     "load_balancer.schedule_orders": ROTATION,
     "load_balancer.edge_pointers": ROTATION,

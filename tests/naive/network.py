@@ -13,6 +13,7 @@ from tests.naive.label_rules import label_rule
 from tests.naive.packet import DATA, Packet
 from tests.naive.plan import Plan
 from tests.naive.port import Passage, Port
+from tests.naive.schemes import SCHEMES
 from tests.naive.senders import recovery
 from tests.naive.tree import Down, Links, Place, Tree
 from tests.naive.wire import NEVER, PS_PER_NS, Wire
@@ -237,6 +238,8 @@ class Network:
         """Plan for the links that are known to be down."""
         actual = Links(self.tree, self.failed)
         known = Links(self.tree, self.routed.down, dict(self.routed.slow))
+        if SCHEMES[self.scenario.policy].chooser == "segments":
+            known = Links(self.tree, NOTHING)
         self.plan = Plan(self.scenario, known, actual)
 
     def slow_at(self, switch: int, port: int) -> list[tuple[int, Wire]]:

@@ -142,7 +142,10 @@ def test_the_simulator_does_what_the_plain_model_does(policy: str, data: st.Data
 @pytest.mark.parametrize("traffic", [TRIMMING, TRIMMING_SLOW], ids=["whole links", "slow links"])
 @pytest.mark.parametrize(
     ("policy", "congestion"),
-    pairs(["host_pkt_ar", "uet_bitmap", "mrc", "prime", "host_flowlet_ar", "ofan"], CONGESTION),
+    pairs(
+        ["host_pkt_ar", "uet_bitmap", "mrc", "mrc_srv6", "prime", "host_flowlet_ar", "ofan"],
+        CONGESTION,
+    ),
 )
 def test_what_is_trimmed_is_sent_again_alike(
     policy: str, congestion: Congestion, traffic: dict[str, Any]

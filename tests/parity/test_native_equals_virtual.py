@@ -113,6 +113,13 @@ def test_every_load_balancer_has_the_same_events(policy: str, failing: str) -> N
         },
         {"policy": "mrc", "transport": Transport(recovery="sack"), "failures": HOSTS_TOO},
         {
+            "policy": "mrc_srv6",
+            **TRIMMING,
+            "transport": TRIMMED_SACK.model_copy(update={"congestion": "nscc"}),
+            "packets": Packets(tunnel_bytes=40),
+        },
+        {"policy": "mrc_srv6", "failures": HOSTS_TOO, "transport": Transport(recovery="sack")},
+        {
             "policy": "prime",
             **TRIMMING,
             "transport": TRIMMED_SACK.model_copy(update={"congestion": "nscc"}),
@@ -179,6 +186,8 @@ def test_every_load_balancer_has_the_same_events(policy: str, failing: str) -> N
         "trimming and NSCC",
         "MRC, trimming and NSCC",
         "MRC, switches, hosts, losses and SACK",
+        "MRC over SRv6, trimming and NSCC",
+        "MRC over SRv6, switches, hosts, losses and SACK",
         "PRIME, trimming and NSCC",
         "PRIME, switches, hosts, losses and SACK",
         "trimming, slow links",
