@@ -4,16 +4,18 @@ Paths never change: a value whose packets are lost is retired (`hostagent.transp
 """
 
 import struct
+from ipaddress import IPv6Address
 
 from fattree.routes.failures import Links
 from fattree.routes.slow_links import NOT_SLOW, Slow
 from fattree.shape.addressing import host_ip
 from fattree.shape.segments import BLOCK, address, way
 from fattree.shape.topology import FatTree
-from hostagent.transports.roce import CE, ETHERNET, IPIP_PROTOCOL
+from hostagent.transports.roce import CE, ETHERNET, ETHERTYPE_IPV4, IPIP_PROTOCOL
 
 ETHERTYPE_IPV6 = 0x86DD
 IPV6_VERSION = 6
+IPV6 = 40
 HOP_LIMIT = 64
 
 
@@ -56,3 +58,15 @@ def is_marked(frame: bytes, ecn_at: int) -> bool:
     # In IPv6 it stands half a byte further to the front.
     shift = 4 if frame[ecn_at - 1] >> 4 == IPV6_VERSION else 0
     return frame[ecn_at] >> shift & CE == CE
+
+
+def unwrapped(frame: bytes) -> tuple[bytes, str]:
+    """Return a frame without IPv6 in front, and the address that has its way, "" without one."""
+    kind = ETHERTYPE_IPV6.to_bytes(2, "big")
+    is_wrapped = frame[12:ETHERNET] == kind and frame[20:21] == bytes([IPIP_PROTOCOL])
+    if not is_wrapped or len(frame) < ETHERNET + IPV6:
+        return frame, ""
+
+    inside = ETHERNET + IPV6
+    plain = frame[:12] + ETHERTYPE_IPV4.to_bytes(2, "big") + frame[inside:]
+    return plain, IPv6Address(frame[inside - 16 : inside]).compressed
