@@ -4,6 +4,7 @@ python -m benchmarks.tables pauses
 """
 
 from collections.abc import Sequence
+from functools import partial
 from statistics import mean, stdev
 
 from fattree.experiment.model import Scenario
@@ -56,3 +57,6 @@ def spread(values: Sequence[float], form: str) -> str:
         return "0"
 
     return f"{mean(values):{form}} ± {stdev(values):{form}}"
+
+
+ROWS = {slug: partial(paused, slug) for slug in POLICIES}

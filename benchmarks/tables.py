@@ -20,7 +20,7 @@ import click
 import numpy as np
 from click.testing import CliRunner
 
-from benchmarks.pausing import COLUMNS, paused
+from benchmarks import pausing, reordering
 from fattree.policies import PAPER_POLICIES, POLICIES
 from fattree.records.record import Record
 from ofan import cli
@@ -193,6 +193,7 @@ BESIDE = (
     "host_pkt",
     "uet_bitmap",
     "mrc",
+    "mrc_srv6",
     "prime",
 )
 
@@ -394,9 +395,8 @@ TABLES = {
         ("", "CCT", "again", "trimmed", "CCT without", "again", "dropped"),
         {name: partial(incast, name) for name in INCASTS},
     ),
-    "pauses": Table(
-        "docs/lossless.md", COLUMNS, {slug: partial(paused, slug) for slug in POLICIES}
-    ),
+    "pauses": Table("docs/lossless.md", pausing.COLUMNS, pausing.ROWS),
+    "reordering": Table("docs/lossless.md", reordering.COLUMNS, reordering.ROWS),
 }
 
 

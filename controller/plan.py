@@ -29,7 +29,9 @@ from fattree.policies import RESHUFFLE_WRAPS, Chooser
 from fattree.routes.forwarding import Forwarding, hash_multiplier
 from fattree.routes.groups import NONE, PointerLevel, destinations
 from fattree.routes.southbound import has_choice
+from fattree.routes.wecmp import LinkState
 from fattree.shape.addressing import switch_name, waypoint_addresses
+from fattree.shape.segments import BLOCK, DECAPSULATION, adjacency
 from fattree.shape.topology import Tier
 
 # IEEE 802's local experimental EtherType 1: what probes of links carry (`controller.liveness`).
@@ -81,23 +83,29 @@ class SwitchPlan:
     @property
     def is_balancing(self) -> bool:
         """Return whether the switch has a choice to make."""
-        # A core or a spine has one way to everybody, and with waypoints (Host DR) the packet says
-        # which way to go.
+        # A core or a spine has one way to everybody, and where hosts put a header in front, that
+        # says which way to go.
         return (
             self.planner.tree.uplinks(self.switch) > 0
-            and self.planner.scenario.scheme.chooser is not Chooser.WAYPOINT
+            and not self.planner.scenario.scheme.outer_bytes
         )
 
     @property
     def has_moving_ports(self) -> bool:
         """Return whether failures change `ports`: those of parallel links down."""
-        return has_choice(self.planner.tree, self.switch)
+        return has_choice(self.planner.tree, self.switch) and not self.is_static
+
+    @property
+    def is_static(self) -> bool:
+        """Return whether failures change nothing: hosts find out about them (MRC over SRv6)."""
+        return self.planner.scenario.scheme.chooser is Chooser.SEGMENTS
 
     @property
     def ports(self) -> Mapping[Prefix, int]:
         """Return the routes that lead to a port: south, and to waypoints."""
         tree = self.planner.tree
-        ports = dict(southbound(tree, self.forwarding.links, self.switch))
+        links = LinkState.without(tree) if self.is_static else self.forwarding.links
+        ports = dict(southbound(tree, links, self.switch))
         if self.planner.scenario.scheme.chooser is Chooser.WAYPOINT:
             ports.update(ways_to_waypoints(tree, self.switch))
 
@@ -293,6 +301,10 @@ class Planner:
             for address in waypoint_addresses(self.tree, switch):
                 wanted["waypoint", (address,)] = "unwrap", ()
 
+        for port in self.tree.ports(switch):
+            wanted["segments", (BLOCK, adjacency(port))] = "cross", (port,)
+
+        wanted["segments", (BLOCK, DECAPSULATION)] = "decapsulate", ()
         # A program of the user's has the tables that it needs, and gets entries for no others.
         return {place: call for place, call in wanted.items() if place[0] in self._tables}
 

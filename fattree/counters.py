@@ -39,6 +39,8 @@ class Counts(BaseModel):
     """How often random failed links were drawn again because flows would have had no path."""
     freezes: int = 0
     """How often flows of REPS froze: then they use only labels that worked."""
+    returns: int = 0
+    """How often senders of go-back-N went back to a missing packet (`transport.recovery`)."""
     trimmed: int = 0
     """Data packets cut to their headers at a full queue (`transport.trimming`)."""
     pauses: int = 0
@@ -63,6 +65,7 @@ class SenderCounts(Generic[Count]):
 
     transmissions: Count
     freezes: Count
+    returns: Count
 
 
 @dataclass(frozen=True, slots=True, eq=False)

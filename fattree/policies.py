@@ -22,6 +22,7 @@ class Chooser(IntEnum):
     ROTATION_SHORTEST_START = 8
     NUMBERED = 9
     PARTS = 10
+    SEGMENTS = 11
 
 
 class LabelRule(IntEnum):
@@ -37,6 +38,8 @@ class LabelRule(IntEnum):
     PRIME = 7
 
 
+# Hosts name the way, in a header that they put in front, of so many bytes: IPv4's, IPv6's.
+OUTER_BYTES = {Chooser.WAYPOINT: 20, Chooser.SEGMENTS: 40}
 ROTATIONS = (Chooser.ROTATION, Chooser.ROTATION_SHORTEST_START)
 
 # Switch Pkt draws a new order out of so many, after so many wraparounds (our choice).
@@ -73,6 +76,11 @@ class Policy:
     def per_destination(self) -> bool:
         """Return whether groups are destinations (edges, pods) rather than next-hop sets."""
         return self.chooser in ROTATIONS
+
+    @property
+    def outer_bytes(self) -> int:
+        """Return how long the header is that hosts put in front to name the way, 0 without one."""
+        return OUTER_BYTES.get(self.chooser, 0)
 
 
 # `queue_law`: how queues grow with a message of m packets, if the paper says it. The paper has
@@ -273,6 +281,19 @@ _ROWS = (
         state="128 entropy values",
         program="ecmp",
         chooser=Chooser.HASH,
+        label_rule=LabelRule.MRC,
+        ecn_percent=10,
+        since="Open Compute Project, 2026",
+    ),
+    Policy(
+        slug="mrc_srv6",
+        label="MRC over SRv6",
+        rule="As MRC over ECMP, but a value names a path, and the packet carries it as "
+        "micro-segments; routes never change.",
+        where="host",
+        state="128 entropy values",
+        program="mrc_srv6",
+        chooser=Chooser.SEGMENTS,
         label_rule=LabelRule.MRC,
         ecn_percent=10,
         since="Open Compute Project, 2026",

@@ -22,6 +22,7 @@ from hostagent.own_packet import scenario_packets
 from hostagent.own_rule import scenario_rule
 from hostagent.packets import Ends
 from hostagent.rules import rules
+from hostagent.segment_routes import SegmentRoutes
 from hostagent.source_routes import SourceRoutes
 
 
@@ -94,11 +95,11 @@ def endpoints(
     nic = traffic.nic(scenario, rate(scenario, flows))
 
     def endpoint(host: int) -> Endpoint:
-        routes = (
-            SourceRoutes(scenario, host, events.first_routes, events.first_slow)
-            if scenario.scheme.chooser is Chooser.WAYPOINT
-            else None
-        )
+        routes: SourceRoutes | SegmentRoutes | None = None
+        if scenario.scheme.chooser is Chooser.WAYPOINT:
+            routes = SourceRoutes(scenario, host, events.first_routes, events.first_slow)
+        elif scenario.scheme.chooser is Chooser.SEGMENTS:
+            routes = SegmentRoutes(tree, host)
 
         return Endpoint(
             of_host[host],

@@ -17,6 +17,7 @@ from hostagent.own_packet import OwnFrames, OwnPackets
 from hostagent.own_rule import OwnRule
 from hostagent.packets import DataFrames, Ends, Packets
 from hostagent.receiving import Receiving
+from hostagent.segment_routes import SegmentRoutes
 from hostagent.source_routes import SourceRoutes
 from hostagent.transports import labels, sack, transport
 from hostagent.transports.roce import (
@@ -81,7 +82,7 @@ class Endpoint:
         rules: Rules,
         ends: Callable[[int, int], Ends],
         payload_bytes: int,
-        routes: SourceRoutes | None = None,
+        routes: SourceRoutes | SegmentRoutes | None = None,
         run: int = 0,
         own_rule: OwnRule | None = None,
         packets: Packets | OwnPackets | None = None,
@@ -200,7 +201,9 @@ class Endpoint:
         if packet.run != self._run:
             raise StalePacketError(f"a host got a packet of run {packet.run} in run {self._run}")
 
-        is_complete = self._take_ack(packet, now_ps) if packet.is_ack else self._take_data(packet)
+        is_complete = (
+            self._take_ack(packet, now_ps) if packet.is_ack else self._take_data(packet, now_ps)
+        )
         if not is_complete:
             return None
 
@@ -220,6 +223,11 @@ class Endpoint:
         return self._sending[flow].started_ps
 
     def _routed(self, frame: bytes, peer: int, is_ack: bool) -> bytes:
+        if isinstance(self.routes, SegmentRoutes):
+            packet = self._parse(frame)
+            assert packet is not None
+            return self.routes.routed(frame, peer, packet.label)
+
         waypoint = self.routes.next_waypoint(peer, is_ack) if self.routes else None
         return frame if waypoint is None else self._wrap(frame, self._ip, waypoint)
 
@@ -296,7 +304,7 @@ class Endpoint:
         asks = transport.asks(sender, self._rules, packets, psn)
         return sending.frames.frame(label, psn, asks=asks)
 
-    def _take_data(self, packet: Packet) -> bool:
+    def _take_data(self, packet: Packet, now_ps: int) -> bool:
         receiving = self._receiving.get(packet.flow)
         if receiving is None:
             raise MisdeliveryError(
@@ -304,7 +312,7 @@ class Endpoint:
             )
 
         before = receiving.received
-        ack = receiving.accept(packet)
+        ack = receiving.accept(packet, now_ps)
         if ack is not None:
             self._acks.append((receiving, ack, packet.trimmed))
 

@@ -5,29 +5,30 @@ from hostagent.own_packet import OwnFrames
 from hostagent.packets import AckFrames
 from hostagent.transports import go_back_n, transport
 from hostagent.transports.roce import MOST_SHARE, SHARE_BITS, Packet, unwrapped_psn
-from hostagent.transports.state import Recovery, Rules
+from hostagent.transports.state import RECEIVER, Recovery, Rules, blank
 
 
 class Receiving:
     """One flow that ends here.
 
     With SACK, `window` has a bit for every packet number from the lowest missing one on. With
-    go-back-N it takes packets in order alone, and `has_asked` for what is missing. `arriving` are
-    the flows that share its host's link: something of them has arrived, and not all.
+    go-back-N it takes packets in order alone; `state` and `kept` are what it knows of those beyond.
+    `arriving` are the flows that share its host's link: something of them has arrived, and not all.
     """
 
     __slots__ = (
         "arriving",
         "flow",
         "frames",
-        "has_asked",
         "is_in_order",
         "is_sack",
+        "kept",
         "lowest",
         "packets",
         "peer",
         "received",
         "rules",
+        "state",
         "waiting",
         "window",
     )
@@ -43,21 +44,34 @@ class Receiving:
         self.rules = rules
         self.is_sack = rules.recovery == Recovery.SACK
         self.is_in_order = rules.recovery == Recovery.GO_BACK_N
-        self.has_asked = False
+        self.state = blank(RECEIVER)
+        self.kept = [0] * (go_back_n.reach(rules) if self.is_in_order else 0)
         self.waiting = 0
         self.received = 0
         self.lowest = 0
         self.window = 0
 
-    def accept(self, packet: Packet) -> bytes | None:
+    def accept(self, packet: Packet, now_ps: int) -> bytes | None:
         """Note a packet and return its ACK, None where that waits for more packets.
 
         With erasure coding every packet is a new symbol.
         """
         # Of a packet that a switch has cut only the headers are here.
-        if not packet.trimmed and not self._note(packet):
-            return None
+        if packet.trimmed:
+            return self._ack(packet)
 
+        arrived = 1
+        if self.is_in_order:
+            psn = unwrapped_psn(packet.psn, self.received)
+            if psn != self.received:
+                return self._out_of_order(packet, psn, now_ps)
+
+            arrived = go_back_n.take(self.state, self.kept, psn, now_ps)
+            packet = self._with_kept(packet)
+
+        return self._ack(packet) if self._note(packet, arrived) else None
+
+    def _ack(self, packet: Packet) -> bytes:
         return self.frames.frame(
             packet.label,
             packet.psn,
@@ -74,23 +88,33 @@ class Receiving:
 
         return self.window << SHARE_BITS | min(max(len(self.arriving), 1), MOST_SHARE)
 
-    def _note(self, packet: Packet) -> bool:
-        """Count a packet that is whole; return whether it is acknowledged now."""
+    def _out_of_order(self, packet: Packet, psn: int, now_ps: int) -> bytes | None:
+        """Keep go-back-N's packet or throw it away; return what it is answered with."""
+        if go_back_n.is_asking(self.state, self.rules, self.kept, psn, self.received, now_ps):
+            return self._ack(self._with_kept(packet))
+
+        if psn - self.received <= self.rules.reorder_packets:
+            go_back_n.remember(self.state, packet.marked, packet.asks)
+
+        return None
+
+    def _with_kept(self, packet: Packet) -> Packet:
+        """Return a packet that is answered for those that were kept before it, too."""
+        known = packet._replace(
+            marked=packet.marked or self.state.is_marked > 0,
+            asks=packet.asks or self.state.asks > 0,
+        )
+        self.state.is_marked = self.state.asks = 0
+        return known
+
+    def _note(self, packet: Packet, arrived: int) -> bool:
+        """Count a packet that is whole, and what it completes; return whether it is answered."""
         # A duplicate is acknowledged, too: the ACK of its first copy may have been lost.
-        if self.is_in_order:
-            psn = unwrapped_psn(packet.psn, self.received)
-            if psn != self.received:
-                is_asking: bool = go_back_n.is_asking(psn, self.received, self.has_asked)
-                self.has_asked |= psn > self.received
-                return is_asking
-
-            self.has_asked = False
-
         before = self.received
         if self.is_sack:
             self._slide(unwrapped_psn(packet.psn, self.lowest))
         else:
-            self.received += 1
+            self.received += arrived
 
         if before == 0:
             self.arriving.add(self.flow)
@@ -98,7 +122,7 @@ class Receiving:
         if self.received >= self.packets:
             self.arriving.discard(self.flow)
 
-        self.waiting += 1
+        self.waiting += arrived
         is_now: bool = transport.is_acknowledged(
             self.rules,
             waiting=self.waiting,

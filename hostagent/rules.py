@@ -47,6 +47,8 @@ def rules(scenario: Scenario) -> Rules:
         sack_threshold=transport.sack_threshold,
         jitter_permille=round(transport.pacing_jitter * 1000),
         freeze_ps=round(options.freeze_us * PS_PER_US),
+        reorder_packets=transport.reorder_packets,
+        reorder_ps=round(transport.reorder_timeout_rtt * scenario.zero_load_rtt_ps),
         timer_floor_ps=round(transport.timer_floor_rtt * scenario.zero_load_rtt_ps),
         plb_acks=options.plb_acks,
         plb_percent=options.plb_percent,
@@ -81,6 +83,13 @@ def refuse_unable_hosts(scenario: Scenario) -> None:
         raise ExperimentError(
             'transport.trimming: receivers of transport.recovery = "go_back_n" take packets in'
             " order alone, and NACKs name single ones"
+        )
+
+    if transport.reorder_packets and transport.recovery != "go_back_n":
+        raise ExperimentError(
+            f"transport.reorder_packets = {transport.reorder_packets}: receivers of"
+            f' transport.recovery = "{transport.recovery}" take packets in any order, only those'
+            ' of "go_back_n" put them in order'
         )
 
     is_prime = scenario.scheme.label_rule == LabelRule.PRIME and not scenario.host_rule

@@ -17,6 +17,7 @@ from scapy.utils import PcapReader
 
 from fattree.shape.addressing import dotted, host_name, host_of_ip
 from fattree.shape.topology import FatTree
+from hostagent.segment_routes import is_marked, unwrapped
 from hostagent.transports.roce import ETHERNET, IPIP_PROTOCOL, Packet, is_intact, parse
 from ofan_p4.bounded import BoundedFile, TooLargeError
 from ofan_p4.softswitch.pause_frames import read_pause
@@ -24,6 +25,7 @@ from ofan_p4.softswitch.pause_frames import read_pause
 # Host names have pod, edge and index for every k, so the largest fat-tree names all hosts.
 ANY_TREE = FatTree(128)
 # Where an IPv4 header has its protocol and its destination (RFC 791).
+SERVICE_AT = ETHERNET + 1
 IP_PROTOCOL = ETHERNET + 9
 IP_DESTINATION = ETHERNET + 16
 EXAMPLES = """
@@ -67,25 +69,29 @@ def decode(time: float, frame: bytes, summary: str = "") -> Line:
         return Line(time, "PAUSE", source="", destination="", size=len(frame), summary=words)
 
     # Some frames are not Ofan's packets: probes, and frames of the kernel.
+    size = len(frame)
+    is_outer_marked = size > SERVICE_AT and is_marked(frame, SERVICE_AT)
+    frame, way = unwrapped(frame)
     packet = parse(frame)
     if packet is None:
-        return Line(time, what="OTHER", source="", destination="", size=len(frame), summary=summary)
+        return Line(time, what="OTHER", source="", destination="", size=size, summary=summary)
+
+    if _is_wrapped(frame):
+        way = dotted(int.from_bytes(frame[IP_DESTINATION : IP_DESTINATION + 4], "big"))
 
     return Line(
         time=time,
         what="ACK" if packet.is_ack else "DATA",
         source=_owner(packet.source_ip),
         destination=_owner(packet.destination_ip),
-        size=len(frame),
+        size=size,
         flow=packet.flow,
         psn=packet.psn,
         label=packet.label,
-        marked=packet.marked,
+        marked=packet.marked or (not packet.is_ack and is_outer_marked),
         received=packet.msn if packet.is_ack else None,
         sacked=_ranges(packet),
-        waypoint=dotted(int.from_bytes(frame[IP_DESTINATION : IP_DESTINATION + 4], "big"))
-        if _is_wrapped(frame)
-        else "",
+        waypoint=way,
         intact=is_intact(frame),
     )
 

@@ -5,7 +5,6 @@ from emulation.errors import UnsupportedError
 from emulation.mininet.kernel import MTU
 from fattree.experiment.model import Failures, Scenario
 from fattree.experiment.pauses import is_paused, refuse_unable_pauses, room
-from fattree.policies import Chooser
 from fattree.routes.failures import Timeline
 from fattree.routes.standstill import Patience, patience
 from fattree.shape.topology import Level
@@ -99,8 +98,8 @@ def switch_packets_per_second(scenario: Scenario) -> float:
 
 def largest_payload(scenario: Scenario) -> int:
     """Return the payload bytes of the longest packet that the veth pairs carry."""
-    # What Ethernet adds does not count. Host DR's hosts put a second IPv4 header in front.
-    tunnel = IPV4 if scenario.scheme.chooser is Chooser.WAYPOINT else 0
+    # What Ethernet adds does not count. Some hosts put a header in front that names the way.
+    tunnel = scenario.scheme.outer_bytes
     # Of the user's packets it is known how long they are at most.
     own = scenario.packets.header_bytes - ETHERNET - FCS if scenario.agent_packet else 0
     return MTU - tunnel - (own or IPV4 + UDP + BTH + ICRC)

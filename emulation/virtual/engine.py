@@ -10,7 +10,7 @@ from typing import get_args
 from emulation.errors import UnsupportedError
 from emulation.programs.switch_program import SwitchProgram, built_in, size_of
 from emulation.virtual.fabric import VirtualFabric
-from emulation.virtual.machine import NativeMachine, why_not
+from emulation.virtual.machine import NativeMachine, headers_of, why_not
 from emulation.virtual.native import NativeFabric
 from fattree.demand import traffic
 from fattree.experiment.model import Scenario
@@ -18,7 +18,6 @@ from fattree.experiment.pauses import is_paused
 from fattree.experiment.sharing import is_shared
 from fattree.routes.failures import timeline
 from fattree.routes.standstill import patience
-from hostagent.own_packet import scenario_packets
 from ofan_p4.softswitch.native.engine import native_program
 from ofan_p4.softswitch.pipeline import Engine
 from sim.programs.programmed import are_compiled
@@ -109,5 +108,4 @@ def only_python(scenario: Scenario, program: SwitchProgram) -> str:
     if min(scenario.latencies_ps) == 0:
         return "links without latency leave no time in which switches are independent"
 
-    headers = scenario_packets(scenario).forms.headers
-    return why_not(native_program(program.bmv2_json), headers)
+    return why_not(native_program(program.bmv2_json), headers_of(scenario))

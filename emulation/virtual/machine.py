@@ -41,8 +41,7 @@ class NativeMachine:
 
     def __init__(self, scenario: Scenario, pipelines: Sequence[Pipeline]) -> None:
         native = pipelines[0].native
-        headers = scenario_packets(scenario).forms.headers
-        reason = why_not(native or pipelines[0].reason, headers)
+        reason = why_not(native or pipelines[0].reason, headers_of(scenario))
         if reason:
             raise UnsupportedError(reason)
 
@@ -97,6 +96,12 @@ class NativeMachine:
                 )
 
         return None
+
+
+def headers_of(scenario: Scenario) -> int:
+    """Return how many bytes of headers all frames have that a program may look at."""
+    # Where hosts put another header in front, programs look that much further.
+    return scenario_packets(scenario).forms.headers + scenario.scheme.outer_bytes
 
 
 def why_not(native: NativeProgram | str, headers: int) -> str:

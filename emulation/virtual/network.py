@@ -27,6 +27,7 @@ from fattree.routes.standstill import Watch, patience, why_still
 from fattree.shape.topology import SWITCH_LAYERS
 from fattree.units import PS_PER_US
 from hostagent.own_packet import scenario_packets
+from hostagent.segment_routes import is_marked
 from hostagent.transports.state import NEVER
 from ofan_p4.softswitch.queue import Passage
 from ofan_p4.softswitch.switch import Pending
@@ -73,7 +74,7 @@ class Network:
         self.unrouted = 0
         self.lost = 0
         self.ports = [ports_of(scenario, switch, wires) for switch in range(self.tree.switches)]
-        # Of IPv4: its version, then DSCP and ECN. And what trimming leaves out of a packet.
+        # Of IPv4 or IPv6: its version, then DSCP and ECN. And what trimming leaves out of a packet.
         forms = scenario_packets(scenario).forms
         self._ecn_at = forms.data.ip_at + 1
         self._cut = forms.payload
@@ -259,7 +260,7 @@ class Network:
                 time_ps,
                 pending,
                 size=size,
-                is_marked=frame[self._ecn_at] & CE == CE,
+                is_marked=is_marked(frame, self._ecn_at),
                 is_urgent=is_urgent,
             )
 
@@ -352,8 +353,8 @@ class Network:
 
         # At most one copy: no program clones at egress. Marks count when they are new here.
         for transmit in self.switches[node].egress(queued.pending, depth, waited_us):
-            is_marked = transmit.frame[self._ecn_at] & CE == CE
-            port.counts["marked"] += is_marked and not queued.is_marked
+            is_new = is_marked(transmit.frame, self._ecn_at)
+            port.counts["marked"] += is_new and not queued.is_marked
             return transmit.frame[: len(transmit.frame) - queued.cut]
 
         return None

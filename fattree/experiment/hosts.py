@@ -23,7 +23,9 @@ class Packets(Section):
     gap_bytes: Annotated[int, Field(ge=0, le=1_000)] = 20
     """Preamble and gap, which occupy a link after every packet."""
     tunnel_bytes: Annotated[int, Field(ge=0, le=1_000)] = 0
-    """The bytes that Host DR's tunnel adds to every packet."""
+    """The bytes that the header with the path adds to every packet: 20 for Host DR, 40 for MRC over
+    SRv6.
+    """
 
 
 class LoadBalancer(Section):
@@ -109,6 +111,16 @@ class Transport(Section):
     """How lost packets are recovered: by an ideal erasure code (any packets in the right number),
     by selective ACKs, or by go-back-N, whose receivers take packets only in order
     (`docs/lossless.md`).
+    """
+    # Beyond that no sender is ahead of what is missing: its ring of packets has 1,024.
+    reorder_packets: Annotated[int, Field(ge=0, le=1023)] = 0
+    """Go-back-N: how many packets beyond the next in order a NIC keeps, to deliver them in order
+    (`docs/lossless.md`).
+    """
+    # A sender hears of a gap an RTT after it began, and times out after three by itself.
+    reorder_timeout_rtt: Annotated[float, Field(gt=0, le=MOST_RTTS)] = 1
+    """Go-back-N: how old a gap is, in zero-load RTTs, when the next packet behind it has it
+    reported.
     """
     congestion: Congestion = "fixed"
     """The hosts' rate: fixed, or set by one of five congestion controls (`docs/congestion.md`;

@@ -294,14 +294,14 @@ class Scenario(Settings):
     @property
     def data_bytes(self) -> int:
         """Return the wire size of a data packet without gap, with the tunnel where there is one."""
-        tunnel = self.packets.tunnel_bytes if self.policy == "host_dr" else 0
+        tunnel = self.packets.tunnel_bytes if self.scheme.outer_bytes else 0
         return self.packets.payload_bytes + self.packets.header_bytes + tunnel
 
     @property
     def ack_bytes(self) -> int:
         """Return the wire size of an ACK without gap."""
         return self.packets.ack_bytes + (
-            self.packets.tunnel_bytes if self.policy == "host_dr" else 0
+            self.packets.tunnel_bytes if self.scheme.outer_bytes else 0
         )
 
     @property
@@ -396,7 +396,8 @@ class Experiment(Settings):
 
     @model_validator(mode="after")
     def _a_wrapped_packet_fits(self) -> "Experiment":
-        if "host_dr" in self.policies:
+        wrapping = [slug for slug, row in POLICIES.items() if row.outer_bytes]
+        if {*wrapping} & {*self.policies}:
             refuse_small_buffers(self.packets, self.fabric.queue_bytes, self.packets.tunnel_bytes)
 
         return self

@@ -17,14 +17,14 @@ from pydantic import (
 from fattree.errors import ExperimentError
 from fattree.experiment.base import Section, only_on
 from fattree.files.text_file import read_text
-from fattree.policies import POLICIES, Chooser
+from fattree.policies import POLICIES
 
 MOST_OWN_CHARACTERS = 100_000
 # In the simulator it is an option (`ofan sim run --program`).
 EMULATED = only_on("virtual", "mininet")
 
 # Host DR's hosts choose the way, so it has no groups that another program could take.
-LIKE = tuple(slug for slug, row in POLICIES.items() if row.chooser is not Chooser.WAYPOINT)
+LIKE = tuple(slug for slug, row in POLICIES.items() if not row.outer_bytes)
 
 
 def _has_groups(slug: str) -> str:

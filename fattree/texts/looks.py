@@ -38,6 +38,7 @@ LOOKS = {
     "uet_bitmap": Look("#1B4F72", "d", "--"),
     "prime": Look("#17A589", "4", "--"),
     "mrc": Look("#A0522D", "3", "--"),
+    "mrc_srv6": Look("#6B3A1F", "3", "-"),
 }
 # A user's own programs and rules, in the order of a picture.
 OWN = (Look("#5A9E00", "8", "-"), Look("#00838F", "H", "--"), Look("#827717", "2", "-."))

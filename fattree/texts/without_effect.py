@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from fattree.demand import traffic
 from fattree.experiment.model import BUILT_IN, Scenario, Settings
-from fattree.policies import POLICIES, ROTATIONS, Chooser, LabelRule
+from fattree.policies import OUTER_BYTES, POLICIES, ROTATIONS, Chooser, LabelRule
 from fattree.records.record import Record
 from fattree.units import PS_PER_NS, PS_PER_US
 
@@ -43,7 +43,7 @@ ROTATION = _switches(*ROTATIONS)
 PLB = _hosts(LabelRule.PLB)
 REPS = _hosts(LabelRule.REPS)
 READERS = {
-    "packets.tunnel_bytes": _switches(Chooser.WAYPOINT),
+    "packets.tunnel_bytes": _switches(*OUTER_BYTES),
     "load_balancer.rr_pointer": _switches(Chooser.ROUND_ROBIN),
     "load_balancer.schedule_orders": ROTATION,
     "load_balancer.edge_pointers": ROTATION,
@@ -67,6 +67,10 @@ READERS = {
     "transport.sack_threshold": Reader(
         lambda one: one.transport.recovery == "sack" or one.host_rule is not None,
         'it is for transport.recovery = "sack"',
+    ),
+    "transport.reorder_timeout_rtt": Reader(
+        lambda one: one.transport.reorder_packets > 0,
+        "NICs keep no packets (transport.reorder_packets)",
     ),
     "defines": Reader(
         lambda one: one.program not in (None, BUILT_IN), "no program of yours runs (--program)"

@@ -4,12 +4,17 @@ As RoCE's reliable connections do it (InfiniBand, volume 1, 9.7.5): a packet out
 away, and the first one after a packet in order is answered with what is missing. Here that answer
 is an ACK of a number beyond those that it reports. The sender then sends all from the missing one
 on again, as it does where the lowest packet that is not acknowledged has timed out.
+
+A NIC that puts packets in order (`transport.reorder_packets`) keeps those that are so far beyond
+the next one at most, without a word. It asks for what is missing where a packet is beyond that, or
+where one comes after a gap has been there for `reorder_ps`.
 """
 
 from numba.extending import register_jitable
 
 from hostagent.transports import sack
 from hostagent.transports.packet_states import ACKED, RESENT, new_psn
+from hostagent.transports.state import Rules
 
 
 @register_jitable
@@ -32,6 +37,7 @@ def next_again_or_new(sender, rules, packets, now_ps):
 @register_jitable
 def go_back(sender):
     """Send all again that is not acknowledged, from the lowest on."""
+    sender.returns += 1
     sender.round_next = sender.lowest
     sender.round_end = sender.sent
 
@@ -58,9 +64,55 @@ def count_in_order(sender, packets, psn, total):
 
 
 @register_jitable
-def is_asking(psn, received, has_asked):
-    """Tell whether a receiver answers a packet that is not the next in order.
+def take(receiver, kept, psn, now_ps):
+    """Take the next packet in order and those kept behind it; return how many they are.
 
-    A duplicate it does: an ACK may have been lost. After a gap the first one alone.
+    `kept` says of each packet within reach whether it waits here: entry psn & (len(kept) - 1).
     """
-    return psn < received or not has_asked
+    count = 1
+    while receiver.kept > 0 and kept[(psn + count) & (len(kept) - 1)]:
+        kept[(psn + count) & (len(kept) - 1)] = 0
+        receiver.kept -= 1
+        count += 1
+
+    # What is still kept waits for another packet, whose gap is the first only now.
+    receiver.gap_ps = now_ps
+    receiver.has_asked = 0
+    return count
+
+
+@register_jitable
+def is_asking(receiver, rules, kept, psn, received, now_ps):
+    """Keep a packet that is not the next in order, or throw it away; tell whether to answer it.
+
+    A duplicate is answered: an ACK may have been lost. After a gap one packet alone is, which asks
+    for what is missing.
+    """
+    if psn < received:
+        return True
+
+    is_late = psn - received > rules.reorder_packets
+    if not is_late:
+        if receiver.kept == 0:
+            receiver.gap_ps = now_ps
+
+        receiver.kept += 1 - kept[psn & (len(kept) - 1)]
+        kept[psn & (len(kept) - 1)] = 1
+        # No timer of its own: a gap behind which nothing more comes is left to the sender's.
+        is_late = now_ps - receiver.gap_ps >= rules.reorder_ps
+
+    is_first = is_late and not receiver.has_asked
+    receiver.has_asked |= is_late
+    return is_first
+
+
+@register_jitable
+def remember(receiver, marked, asks):
+    """Note what a packet that waits without a word would have been answered with."""
+    receiver.is_marked |= marked
+    receiver.asks |= asks
+
+
+def reach(rules: Rules) -> int:
+    """Return how many entries a receiver's `kept` has, a power of two."""
+    return 1 << rules.reorder_packets.bit_length()

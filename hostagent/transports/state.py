@@ -70,11 +70,12 @@ class Rules(NamedTuple):
     """What holds for all flows of a run.
 
     Times in ps: `timer_floor_ps` at least, `target_ps` Swift's delay over the longest path, which
-    has `longest_path` links, or NSCC's in queues. Swift's window is cut at the `late_holes`th late
-    hole in a row, by the median of `most_delays` delays at most. `bdp_scale` is NSCC's, times
-    2**16. `trimming` says whether switches cut packets in place of dropping them. With
-    `awaits_acks` what waits for a flow at its source waits for its ACKs, else until all of it has
-    been sent once.
+    has `longest_path` links, or NSCC's in queues. Go-back-N's receivers keep `reorder_packets`
+    beyond the next in order, and a gap is late from an age of `reorder_ps` on. Swift's window is
+    cut at the `late_holes`th late hole in a row, by the median of `most_delays` delays at most.
+    `bdp_scale` is NSCC's, times 2**16. `trimming` says whether switches cut packets in place of
+    dropping them. With `awaits_acks` what waits for a flow at its source waits for its ACKs, else
+    until all of it has been sent once.
     Receivers acknowledge every `packets_per_ack`th packet, and with `tells_share` each ACK says
     among how many flows their link is shared. DCQCN's counter of bytes counts `counter_packets`.
     A flow of MRC has `entropy_values`, and PRIME counts on so many uplinks of every edge and agg (1
@@ -91,6 +92,8 @@ class Rules(NamedTuple):
     sack_threshold: int
     jitter_permille: int
     freeze_ps: int
+    reorder_packets: int
+    reorder_ps: int
     timer_floor_ps: int
     plb_acks: int
     plb_percent: int
@@ -168,6 +171,13 @@ SENDER = np.dtype(
     + [("penalties", np.uint8, (PATHS,))]
     # Of MRC's values, or of PRIME's uplinks, tier by tier.
     + [("path_states", np.uint8, (max(ENTROPY_VALUES, 2 * MOST_UPLINKS),))],
+    align=True,
+)
+
+# A receiving flow of go-back-N: whether it has asked for the packet that it misses; how many it
+# keeps behind that, since when (`gap_ps`), and whether one of them is marked, or asks for an ACK.
+RECEIVER = np.dtype(
+    [(name, np.int64) for name in ("has_asked", "kept", "gap_ps", "is_marked", "asks")],
     align=True,
 )
 

@@ -3,6 +3,7 @@
 #define HEADERS_P4
 
 const bit<16> ETHERTYPE_IPV4 = 0x0800;
+const bit<16> ETHERTYPE_IPV6 = 0x86DD;
 const bit<8> VERSION_4_NO_OPTIONS = 0x45;
 const bit<8> PROTOCOL_IPIP = 4;
 const bit<8> PROTOCOL_UDP = 17;
@@ -32,6 +33,26 @@ header ipv4_t {
     bit<16> checksum;
     bit<32> source;
     bit<32> destination;
+}
+
+// With micro-segments in the destination, of which `active` is the next to act on.
+header ipv6_t {
+    bit<4> version;
+    bit<6> dscp;
+    bit<2> ecn;
+    bit<20> flow_label;
+    bit<16> payload_length;
+    bit<8> next_header;
+    bit<8> hop_limit;
+    bit<64> source_network;
+    bit<64> source_interface;
+    bit<32> block;
+    bit<16> active;
+    bit<16> second;
+    bit<16> third;
+    bit<16> fourth;
+    bit<16> fifth;
+    bit<16> sixth;
 }
 
 header udp_t {
@@ -66,6 +87,9 @@ struct headers_t {
     ethernet_t ethernet;
 #ifdef BEFORE_IPV4
     BEFORE_IPV4 before_ipv4;
+#endif
+#ifdef SRV6
+    ipv6_t ipv6;
 #endif
     ipv4_t ipv4;
     ipv4_t inner_ipv4;

@@ -23,6 +23,9 @@ parser SwitchParser(packet_in packet, out headers_t headers, inout metadata_t me
 #ifdef BEFORE_IPV4
             BEFORE_IPV4_TYPE: parse_before_ipv4;
 #endif
+#ifdef SRV6
+            ETHERTYPE_IPV6: parse_ipv6;
+#endif
             default: accept;
         }
     }
@@ -31,6 +34,16 @@ parser SwitchParser(packet_in packet, out headers_t headers, inout metadata_t me
     state parse_before_ipv4 {
         packet.extract(headers.before_ipv4);
         transition check_ipv4;
+    }
+#endif
+
+#ifdef SRV6
+    state parse_ipv6 {
+        packet.extract(headers.ipv6);
+        transition select(headers.ipv6.next_header) {
+            PROTOCOL_IPIP: check_ipv4;
+            default: accept;
+        }
     }
 #endif
 
@@ -84,6 +97,9 @@ control SwitchDeparser(packet_out packet, in headers_t headers) {
         packet.emit(headers.ethernet);
 #ifdef BEFORE_IPV4
         packet.emit(headers.before_ipv4);
+#endif
+#ifdef SRV6
+        packet.emit(headers.ipv6);
 #endif
         packet.emit(headers.ipv4);
         packet.emit(headers.inner_ipv4);

@@ -5,17 +5,31 @@
 #include "parser.p4"
 #include "checksum.p4"
 #include "waypoint.p4"
+#ifdef SRV6
+#include "segments.p4"
+#endif
 #include "routes.p4"
 #include "punt.p4"
 #include "ecn.p4"
 
 control Forward(inout headers_t headers, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+#ifdef SRV6
+    Segments() segments;
+#endif
     Waypoint() waypoint;
     Routes() routes;
     LoadBalancer() load_balancer;
     bool is_northbound;
 
     apply {
+#ifdef SRV6
+        if (headers.ipv6.isValid()) {
+            segments.apply(headers, meta, standard_metadata);
+            if (headers.ipv6.isValid()) {
+                return;
+            }
+        }
+#endif
         if (headers.inner_ipv4.isValid()) {
             waypoint.apply(headers, standard_metadata);
         }
@@ -37,6 +51,9 @@ control SwitchIngress(inout headers_t headers, inout metadata_t meta, inout stan
     Punt() punt;
     Enqueue() enqueue;
     Ecn() ecn;
+#ifdef SRV6
+    bit<2> inner_ecn;
+#endif
 
     apply {
         if (headers.packet_out.isValid()) {
@@ -58,7 +75,20 @@ control SwitchIngress(inout headers_t headers, inout metadata_t meta, inout stan
             }
 #endif
             enqueue.apply(meta, standard_metadata);
+#ifdef SRV6
+            // The outer header's mark is what counts, so for a moment it stands where marks are made.
+            inner_ecn = headers.ipv4.ecn;
+            if (headers.ipv6.isValid()) {
+                headers.ipv4.ecn = headers.ipv6.ecn;
+            }
+#endif
             ecn.apply(headers, meta);
+#ifdef SRV6
+            if (headers.ipv6.isValid()) {
+                headers.ipv6.ecn = headers.ipv4.ecn;
+                headers.ipv4.ecn = inner_ecn;
+            }
+#endif
         }
     }
 }

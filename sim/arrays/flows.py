@@ -13,8 +13,9 @@ from fattree.experiment.model import Scenario
 from fattree.shape.addressing import host_ip
 from fattree.shape.topology import FatTree
 from hostagent.rules import rules
+from hostagent.transports import go_back_n
 from hostagent.transports.roce import ROCE_PORT, UDP_PROTOCOL
-from hostagent.transports.state import NEVER, PACKET, SENDER, Recovery
+from hostagent.transports.state import NEVER, PACKET, RECEIVER, SENDER, Recovery
 from hostagent.transports.transport import ring_length
 from sim.arrays.routing import Pairs
 from sim.kernels.state import (
@@ -56,6 +57,7 @@ def flows_of(scenario: Scenario, flows: Traffic, gaps: Int64, pairs: Pairs) -> F
     waiting = np.repeat(np.arange(count), np.diff(flows.after_offset))
     of_hosts = rules(scenario)
     logged = int(flows.packets.sum()) if of_hosts.recovery == Recovery.SACK else 0
+    in_order = count if of_hosts.recovery == Recovery.GO_BACK_N else 0
     told = len(pairs.source) if of_hosts.tells_share else 0
 
     return Flows(
@@ -67,7 +69,8 @@ def flows_of(scenario: Scenario, flows: Traffic, gaps: Int64, pairs: Pairs) -> F
         received=np.zeros(count, dtype=np.int32),
         reported=np.zeros(count, dtype=np.int32),
         waiting=np.zeros(count, dtype=np.int32),
-        has_asked=np.zeros(count, dtype=np.uint8),
+        receivers=records(in_order, RECEIVER),
+        kept=np.zeros((in_order, go_back_n.reach(of_hosts)), dtype=np.uint8),
         blocked=np.diff(flows.after_offset).astype(np.int32),
         follower_offset=offsets(np.bincount(flows.after, minlength=count)),
         followers=waiting[followers],

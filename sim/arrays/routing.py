@@ -59,6 +59,12 @@ class Phase(NamedTuple):
 def phases(scenario: Scenario, events: Timeline) -> Iterator[Phase]:
     """Yield the states of the links that switches route for, in order."""
     tree = scenario.tree
+    # Micro-segments are static, and what they mean, too: hosts find out what has failed.
+    if scenario.scheme.chooser is Chooser.SEGMENTS:
+        whole = LinkState.without(tree)
+        yield Phase(0, whole, whole)
+        return
+
     is_local = scenario.failures.local_repair
     routed = RouteChange(0, events.first_routes, events.first_slow)
     failed = frozenset[int]()

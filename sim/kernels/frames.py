@@ -10,17 +10,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fattree.policies import Chooser
 from hostagent.transports.roce import NAK_SYNDROME, SHARE_BITS
 from sim.kernels.blocks import DIRTY, block, foresee_block, length_of, set_length
 from sim.kernels.jit import at, inlined, load_at, store_at, turned
+from sim.kernels.octets import CE, IPV4, read_16, write_16, write_checksum
+from sim.kernels.outer_headers import IPV6, TUNNEL, encapsulate, wrap
 from sim.kernels.state import ACK, ASKS, CHUNK, MARKED, TRIMMED, Bytes, Int32, Int64
 
-# What IPv4 has to do with: other headers are known by their forms alone.
-IPV4 = 20
-TUNNEL = 4
-CHECKSUM_AT = 10
 UDP_LENGTH_AT = 24
-CE = 3
 # Of the byte in front of a packet number: that its sender asks for an ACK.
 REQUEST_BIT = 0x80
 SHARE_BYTES = SHARE_BITS // 8
@@ -40,6 +38,7 @@ LABEL, PSN, MSN, MARK, DESTINATION, NUMBER = range(6)
 WRITTEN = 4
 FIELDS = 6
 AT, SIZE, LOW, MASK, OF = range(5)
+SEGMENTS = int(Chooser.SEGMENTS)
 
 
 class Frames(NamedTuple):
@@ -131,7 +130,10 @@ def write_frame(world, frames, slot, packet, kind, is_routed):
         if frames.changes_ipv4[at(kind)]:
             write_checksum(octets, frame + frames.ip_at)
 
-        if is_routed:
+        if is_routed and world.constants.chooser == SEGMENTS:
+            encapsulate(world, frames, frame, packet, kind, length)
+            length += IPV6
+        elif is_routed:
             wrap(world, frames, frame, packet, kind, length)
             length += IPV4
 
@@ -162,19 +164,6 @@ def get(frames, frame, kind, field, more):
     where = max(end, FRAME_WORD) - FRAME_WORD
     number = turned(load_at(frames.address + frame + where)) >> (8 * (where + FRAME_WORD - end))
     return (number >> reads[row, LOW]) & reads[row, MASK]
-
-
-@inlined
-def write_16(octets, where, number):
-    """Write 16 bits, the most significant first."""
-    octets[at(where)] = (number >> 8) & 0xFF
-    octets[at(where + 1)] = number & 0xFF
-
-
-@inlined
-def read_16(octets, where):
-    """Read 16 bits, the most significant first."""
-    return (np.int64(octets[at(where)]) << 8) | np.int64(octets[at(where + 1)])
 
 
 @inlined
@@ -216,64 +205,6 @@ def request_at(frames):
 def syndrome_at(frames):
     """Return where the AETH of our ACKs begins: with the byte before the MSN."""
     return frames.reads[at(ACK * FIELDS + MSN), AT] - 1
-
-
-@inlined
-def write_checksum(octets, ip):
-    """Write an IPv4 header's checksum (RFC 791)."""
-    total = np.int64(0)
-    for word in range(0, IPV4, 2):
-        total += 0 if word == CHECKSUM_AT else read_16(octets, ip + word)
-
-    write_16(octets, ip + CHECKSUM_AT, 0xFFFF ^ carried(total))
-
-
-@inlined
-def carried(total):
-    """Return a ones' complement sum in 16 bits."""
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-
-    return total
-
-
-@inlined
-def wrap(world, frames, frame, packet, kind, length):
-    """Put a packet into IP-in-IP towards its waypoint (`hostagent.packets.wrap`)."""
-    octets = frames.octets
-    ip = frame + frames.ip_at
-    constants = world.constants
-    constant = world.flows.table[at(packet.flow)]
-    sender = int(constant.destination) if kind == ACK else int(constant.source)
-    here = np.int64(frames.host_ips[at(sender)])
-
-    # From behind, as both places overlap.
-    moved = frames.kept - frames.ip_at - IPV4
-    for byte in range(moved - 1, -1, -1):
-        octets[at(ip + IPV4 + byte)] = octets[at(ip + byte)]
-
-    # Within a pod the waypoint is an agg, else a core.
-    if constant.source_pod == constant.pod:
-        pod = int(constant.pod)
-        there = np.int64(frames.agg_ips[at(pod * constants.edge_uplinks + int(packet.route_agg))])
-    else:
-        plane = int(constant.pod) // constants.pods_per_plane
-        edge_uplink = plane * constants.edge_uplinks + int(packet.route_agg)
-        core = edge_uplink * constants.agg_uplinks + int(packet.route_core)
-        there = np.int64(frames.core_ips[at(core)])
-
-    mark = np.int64(octets[at(ip + IPV4 + 1)]) & CE
-    total = length - frames.ip_at + IPV4
-    write_16(octets, ip, 0x4500 | mark)
-    write_16(octets, ip + 2, total)
-    write_16(octets, ip + 4, 0)
-    write_16(octets, ip + 6, 0x4000)
-    write_16(octets, ip + 8, (64 << 8) | TUNNEL)
-    write_16(octets, ip + 12, here >> 16)
-    write_16(octets, ip + 14, here)
-    write_16(octets, ip + 16, there >> 16)
-    write_16(octets, ip + 18, there)
-    write_checksum(octets, ip)
 
 
 @inlined

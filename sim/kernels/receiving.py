@@ -29,8 +29,8 @@ def receive(world, frames, number, packet, now_ps):
     elif status & ACK:
         world.counters[LIVE] -= 1
         receive_ack(world, number, packet, now_ps)
-    elif world.rules.recovery == GO_BACK_N and not is_next(world, packet):
-        refuse_data(world, frames, number, packet)
+    elif world.rules.recovery == GO_BACK_N and packet.psn != world.flows.received[at(packet.flow)]:
+        receive_out_of_order(world, frames, number, packet, now_ps)
     else:
         receive_data(world, frames, number, packet, now_ps)
 
@@ -46,36 +46,33 @@ def receive_data(world, frames, number, packet, now_ps):
     psn = int(packet.psn)
     flows = world.flows
     constant = flows.table[at(flow)]
-    trimmed = int(packet.status) & TRIMMED
-    is_new = trimmed == 0
-
-    # With erasure codes every packet is a new symbol; SACK may send one twice.
-    if is_new and world.constants.is_sack:
-        is_new = not flows.is_received[constant.log + psn]
-        if is_new:
-            flows.is_received[constant.log + psn] = 1
-            flows.arrivals[constant.log + flows.received[at(flow)]] = psn
+    status = int(packet.status)
+    trimmed = status & TRIMMED
+    arrived = count_arrived(world, packet, now_ps)
+    is_new = arrived > 0
+    if world.rules.recovery == GO_BACK_N:
+        status |= remembered(world, flow)
 
     if is_new:
-        flows.received[at(flow)] += 1
+        flows.received[at(flow)] += arrived
         if world.rules.tells_share:
-            note_arriving(world, number, flow)
+            note_arriving(world, number, flow, arrived)
 
     if trimmed:
-        queue_ack(world, frames, number, packet)
+        queue_ack(world, frames, number, packet, status)
     else:
         note_number(frames, flow, psn)
-        flows.waiting[at(flow)] += 1
+        flows.waiting[at(flow)] += max(arrived, 1)
         if transport.is_acknowledged(
             world.rules,
             waiting=int(flows.waiting[at(flow)]),
-            asked=int(packet.status) & ASKS > 0,
-            marked=int(packet.status) & MARKED > 0,
+            asked=status & ASKS > 0,
+            marked=status & MARKED > 0,
             is_new=is_new,
             is_complete=flows.received[at(flow)] >= constant.packets,
         ):
             flows.waiting[at(flow)] = 0
-            queue_ack(world, frames, number, packet)
+            queue_ack(world, frames, number, packet, status)
         else:
             world.counters[LIVE] -= 1
 
@@ -85,39 +82,67 @@ def receive_data(world, frames, number, packet, now_ps):
 
 
 @inlined
-def is_next(world, packet):
-    """Return whether go-back-N's receiver takes a packet: the next one in order."""
-    flow = int(packet.flow)
-    is_taken = packet.psn == world.flows.received[at(flow)]
-    if is_taken:
-        world.flows.has_asked[at(flow)] = 0
+def count_arrived(world, packet, now_ps):
+    """Return how many packets a receiver has more: none of one that is cut, or there already."""
+    if int(packet.status) & TRIMMED:
+        return 0
 
-    return is_taken
-
-
-@inlined
-def refuse_data(world, frames, number, packet):
-    """Drop a packet out of order, and answer it if it is a duplicate or the first such packet."""
     flow = int(packet.flow)
     psn = int(packet.psn)
     flows = world.flows
-    received = int(flows.received[at(flow)])
-    is_asking = go_back_n.is_asking(psn, received, flows.has_asked[at(flow)] > 0)
-    if psn > received:
-        flows.has_asked[at(flow)] = 1
+    if world.rules.recovery == GO_BACK_N:
+        return go_back_n.take(flows.receivers[at(flow)], flows.kept[at(flow)], psn, now_ps)
 
-    if is_asking:
-        queue_ack(world, frames, number, packet)
-    else:
-        world.counters[LIVE] -= 1
+    # With erasure codes every packet is a new symbol; SACK may send one twice.
+    if world.constants.is_sack:
+        log = flows.table[at(flow)].log
+        if flows.is_received[log + psn]:
+            return 0
+
+        flows.is_received[log + psn] = 1
+        flows.arrivals[log + flows.received[at(flow)]] = psn
+
+    return 1
 
 
 @inlined
-def queue_ack(world, frames, number, packet):
-    """Queue the ACK of a data packet, or the NACK of one that a switch has cut."""
+def receive_out_of_order(world, frames, number, packet, now_ps):
+    """Keep or throw away go-back-N's packet that is not the next in order; maybe answer it."""
     flow = int(packet.flow)
     psn = int(packet.psn)
-    trimmed = int(packet.status) & TRIMMED
+    status = int(packet.status)
+    flows = world.flows
+    received = int(flows.received[at(flow)])
+    receiver = flows.receivers[at(flow)]
+    kept = flows.kept[at(flow)]
+    if go_back_n.is_asking(receiver, world.rules, kept, psn, received, now_ps):
+        queue_ack(world, frames, number, packet, status | remembered(world, flow))
+        return
+
+    world.counters[LIVE] -= 1
+    if psn - received <= world.rules.reorder_packets:
+        go_back_n.remember(receiver, status & MARKED, status & ASKS)
+
+
+@inlined
+def remembered(world, flow):
+    """Return the mark and the wish for an ACK of packets that were kept, which end here."""
+    receiver = world.flows.receivers[at(flow)]
+    status = receiver.is_marked | receiver.asks
+    receiver.is_marked = 0
+    receiver.asks = 0
+    return status
+
+
+@inlined
+def queue_ack(world, frames, number, packet, status):
+    """Queue the ACK of a data packet, or the NACK of one that a switch has cut.
+
+    `status` is the packet's, and a mark of others that this ACK is the first to tell of.
+    """
+    flow = int(packet.flow)
+    psn = int(packet.psn)
+    trimmed = status & TRIMMED
     flows = world.flows
     host = world.hosts[at(number)]
     constant = flows.table[at(flow)]
@@ -128,7 +153,7 @@ def queue_ack(world, frames, number, packet):
     ack.pod = constant.source_pod
     ack.edge = constant.source_edge
     ack.index = constant.source_index
-    ack.status = ACK | trimmed | (int(packet.status) & MARKED)
+    ack.status = ACK | trimmed | (status & MARKED)
     ack.label = packet.label
     ack.hash = constant.hash_ack ^ label_hash(world.hash_low, world.hash_high, int(packet.label))
     # In place of SACK's bitmap: the log up to here says what has arrived by now.
@@ -141,11 +166,11 @@ def queue_ack(world, frames, number, packet):
 
 
 @inlined
-def note_arriving(world, number, flow):
+def note_arriving(world, number, flow, arrived):
     """Count a flow among those that share a host's link from its first packet to its last."""
     host = world.hosts[at(number)]
     received = world.flows.received[at(flow)]
-    if received == 1:
+    if received == arrived:
         host.arriving += 1
 
     if received == world.flows.table[at(flow)].packets:

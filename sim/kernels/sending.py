@@ -1,5 +1,8 @@
 """How a host sends: an ACK, or a packet of the flow that has been ready longest."""
 
+import numpy as np
+
+from fattree.policies import Chooser
 from hostagent.transports import labels, transport
 from sim.kernels import host_rule
 from sim.kernels.frames import write_frame
@@ -10,6 +13,8 @@ from sim.kernels.lists import ONE_READER, append, following, leave
 from sim.kernels.ports import HOST_LEVEL, is_gone, occupy, passage
 from sim.kernels.ready import requeue, unblock
 from sim.kernels.state import ACK, ASKS, CHUNK, DATA, LIVE, LOST, NOWHERE
+
+SEGMENTS = int(Chooser.SEGMENTS)
 
 
 @inlined
@@ -117,8 +122,11 @@ def send_data(world, routes, frames, number, now_ps):
 def direct(world, routes, packet, kind):
     """Host DR: name the waypoint at the pointer of (source, destination, class) and advance it.
 
-    Return whether there is one.
+    MRC over SRv6: name the path of the label. Return whether there is one.
     """
+    if world.constants.chooser == SEGMENTS:
+        return direct_by_label(world, packet)
+
     # Other load balancers have no waypoints, nor have pairs under one edge, with nothing to choose,
     # nor those that are cut off for the time being.
     packet.route_agg = NOWHERE
@@ -139,4 +147,19 @@ def direct(world, routes, packet, kind):
     world.pointers.host_cells[pair, kind] = 1 if at + 1 == length else at + 2
     packet.route_agg = routes.waypoints[first + at, 0]
     packet.route_core = routes.waypoints[first + at, 1]
+    return True
+
+
+@inlined
+def direct_by_label(world, packet):
+    """Name the uplinks of the path that a packet's label names; return whether it needs any."""
+    constants = world.constants
+    constant = world.flows.table[int(packet.flow)]
+    packet.route_agg = NOWHERE
+    if constant.source_pod == constant.pod and constant.source_edge == constant.edge:
+        return False
+
+    label = np.int64(packet.label)
+    packet.route_agg = label % constants.edge_uplinks
+    packet.route_core = label // constants.edge_uplinks % max(constants.agg_uplinks, 1)
     return True

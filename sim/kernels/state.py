@@ -357,9 +357,10 @@ class Flows(NamedTuple):
 
     `received` and `reported` count packets at the receiver and in ACKs that came back,
     `waiting` those that no ACK has reported yet, `blocked` the flows that it waits for;
-    `followers` (CSR) are those that wait for it. `has_asked`: whether go-back-N's receiver has
-    asked for the packet that it misses. `told` is the share that the receiver of each
-    pair of hosts has told, at `told_ps` (NEVER: nothing yet), both empty where none does.
+    `followers` (CSR) are those that wait for it. Of go-back-N's `receivers` each has
+    a row of `kept` (`transports.go_back_n`), both empty without it. `told` is the share that the
+    receiver of each pair of hosts has told, at `told_ps` (NEVER: nothing yet), both empty where
+    none does.
     `outstanding` holds all rings, `arrivals` the packet numbers that SACK's receivers have got,
     in order of arrival.
     """
@@ -372,7 +373,8 @@ class Flows(NamedTuple):
     received: Int32
     reported: Int32
     waiting: Int32
-    has_asked: Bytes
+    receivers: Records
+    kept: Bytes
     blocked: Int32
     follower_offset: Int64
     followers: Int64

@@ -29,6 +29,7 @@ from sim.kernels.state import (
 EDGE = int(Tier.EDGE)
 CORE = int(Tier.CORE)
 WAYPOINT = int(Chooser.WAYPOINT)
+SEGMENTS = int(Chooser.SEGMENTS)
 # 63 bits: a slot below 2**32 (they are 32-bit numbers), a port below 2**11 (topologies have no
 # more) and 20 bits of time, which is why `sim.arrays.network` cuts windows at 2**20 ps. Integers of
 # one word sort without a comparison function, and ties go to the lower port (decision 8).
@@ -410,7 +411,7 @@ def northbound(world, routes, switch, packet, now_ps):
     """Return the uplink of a packet that must go up, -1 where its destination has no path."""
     node = world.switches[at(switch)]
     constants = world.constants
-    if constants.chooser == WAYPOINT:
+    if constants.chooser == WAYPOINT or constants.chooser == SEGMENTS:
         return lb.waypoint.uplink(node, packet)
 
     # The columns of this switch's groups are pods, edges or hosts (`SWITCH.level`).

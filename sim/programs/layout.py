@@ -10,7 +10,8 @@ from hostagent.forms import BITS, Beginnings, Forms, Run
 from hostagent.transports.state import Recovery
 from sim.kernels.blocks import DIRTY, QUEUED_BYTES
 from sim.kernels.desk import Program
-from sim.kernels.frames import IPV4, WRITTEN, Frames
+from sim.kernels.frames import WRITTEN, Frames
+from sim.kernels.octets import IPV4
 from sim.kernels.state import Int64, World
 
 # Up to here programs know our packets; what they read behind it they may have put there.
@@ -34,9 +35,9 @@ class Layout(NamedTuple):
 
 def kept_bytes(scenario: Scenario, layout: Layout, forms: Forms) -> int:
     """Return how much of every frame is kept: the parts that programs or hosts read."""
-    # A second IPv4 header where hosts write one. What a program looks at beyond the headers that
+    # Another header in front where hosts write one. What a program looks at beyond the headers that
     # all frames have may be headers of its own, which hosts' bytes then stand behind.
-    headers = max(map(forms.end, range(2))) + (IPV4 if scenario.policy == "host_dr" else 0)
+    headers = max(map(forms.end, range(2))) + scenario.scheme.outer_bytes
     own = max(0, layout.frame_bytes - KNOWN)
     return -(-max(layout.frame_bytes, headers + own) // 8) * 8
 

@@ -13,8 +13,9 @@ from sim.kernels.blocks import (
     set_length,
 )
 from sim.kernels.desk import FRAME_TO, LEAVE_KIND, STATE_TO, note, note_arrival
-from sim.kernels.frames import CE, shown
+from sim.kernels.frames import shown
 from sim.kernels.jit import at, call, inlined
+from sim.kernels.octets import is_marked_at
 from sim.kernels.ports import FAR, NO_SLOT, first_way, let_go, next_departure, offer
 from sim.kernels.state import (
     HIGHEST_PORT,
@@ -113,8 +114,7 @@ def arrive_at_once(world, frames, program, desk, switch, came_by, now_ps, slot):
     packet = world.pool.packets[at(slot)]
     first = block(frames, slot)
     length = length_of(frames, slot)
-    service = first + frames.ip_at + 1
-    was_marked = frames.octets[at(service)] & CE == CE
+    was_marked = is_marked_at(frames.octets, first + frames.ip_at)
     passed = call(
         program.passes,
         program.contexts[at(switch)],
@@ -150,7 +150,7 @@ def arrive_at_once(world, frames, program, desk, switch, came_by, now_ps, slot):
 
         return port, FAR
 
-    if not was_marked and frames.octets[at(service)] & CE == CE:
+    if not was_marked and is_marked_at(frames.octets, first + frames.ip_at):
         world.ledgers[at(number)].marked += 1
 
     exchange(frames, slot, queued_at)
@@ -309,8 +309,8 @@ def depart(world, frames, program, desk, switch, port, now_ps, clock_ps):
             world.counters[UNROUTABLE] += 1
             packet.status |= LOST
     else:
-        was_marked = frames.octets[at(first + frames.ip_at + 1)] & CE == CE
-        if not was_marked and desk.out_octets[at(frames.ip_at + 1)] & CE == CE:
+        was_marked = is_marked_at(frames.octets, first + frames.ip_at)
+        if not was_marked and is_marked_at(desk.out_octets, frames.ip_at):
             world.ledgers[at(number)].marked += 1
 
         take_over(frames, desk, slot, length, grown)

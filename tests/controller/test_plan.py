@@ -80,6 +80,7 @@ def test_settings_are_those_that_the_program_has(slug: str) -> None:
         "jsq": {"quanta"},
         "themis": {"digits"},
         "prime": {"parts"},
+        "mrc_srv6": {"segments"},
     }
     expected = {
         table

@@ -38,9 +38,9 @@ def edge(request: pytest.FixtureRequest) -> Rig:
 def north(bench: Rig) -> bytes:
     """Return a frame that the program sends up.
 
-    Host DR's packets need a tunnel for that, so it gets one down.
+    Where hosts put a header in front for that, it gets one down.
     """
-    return data(bench.tree, 0, 1 if bench.scenario.policy == "host_dr" else 15)
+    return data(bench.tree, 0, 1 if bench.scenario.scheme.outer_bytes else 15)
 
 
 @pytest.mark.parametrize("tier", ["edge", "agg", "core"])

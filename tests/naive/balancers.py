@@ -54,7 +54,7 @@ class Balancer:
 
         `queues` are the bytes at the uplinks.
         """
-        if plan.scheme.chooser == "waypoint":
+        if plan.scheme.chooser in ("waypoint", "segments"):
             is_edge = plan.tree.is_edge(self.switch)
             return packet.waypoint[0 if is_edge else 1] if packet.waypoint else None
         group = plan.group(self.switch, packet.destination)
@@ -172,7 +172,10 @@ class HostPointers:
 
     def waypoint(self, links: Links, packet: Packet) -> Waypoint | None:
         """Return the waypoint of a packet, None where it needs none or has no path."""
-        if SCHEMES[self.scenario.policy].chooser != "waypoint":
+        chooser = SCHEMES[self.scenario.policy].chooser
+        if chooser == "segments":
+            return label_path(links.tree, packet.label)
+        if chooser != "waypoint":
             return None
 
         tree, ends = links.tree, (packet.source, packet.destination)
@@ -186,3 +189,10 @@ class HostPointers:
             start = (start + len(steps) // 2) % len(steps)
         pointer = self.pointers.setdefault((*ends, packet.kind), Pointer())
         return steps[pointer.take(start, len(steps))]
+
+
+def label_path(tree: Tree, label: int) -> Waypoint:
+    """MRC over SRv6: labels in a row count through an edge's uplinks, then through an agg's."""
+    over_edge, over_agg = tree.uplinks(0), max(tree.uplinks(tree.edges), 1)
+    paths = [(up, over) for over in range(over_agg) for up in range(over_edge)]
+    return paths[label % len(paths)]

@@ -17,6 +17,7 @@ class GoBackN:
     acked: int = 0
     backoff: int = 0
     again: range = range(0)
+    returns: int = 0
 
     def ready_ps(self) -> int:
         if self.has_more():
@@ -38,7 +39,7 @@ class GoBackN:
     def send(self, label: int, now_ps: int) -> int:
         if not self.again and self.deadline_ps() <= now_ps:
             self.backoff += 1
-            self.again = range(self.acked, self.memory.count)
+            self.go_back()
 
         if self.again:
             psn, self.again = self.again[0], self.again[1:]
@@ -61,10 +62,15 @@ class GoBackN:
             self.again = range(max(total, self.again.start), max(total, self.again.stop))
         # A number beyond those in order: it was thrown away, and the next in order is missing.
         if total == self.acked and psn >= total:
-            self.again = range(total, self.memory.count)
+            self.go_back()
         if marked:
             self.pacer.on_mark(now_ps)
         return self.acked >= self.packets
+
+    def go_back(self) -> None:
+        """Send all again that is not acknowledged."""
+        self.again = range(self.acked, self.memory.count)
+        self.returns += 1
 
     def on_nack(self, psn: int, total: int, held: frozenset[int], now_ps: int) -> bool:
         raise AssertionError("nothing is trimmed")

@@ -1,8 +1,9 @@
 """A host: its flows, the ACKs that it has to send, and its link."""
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from tests.naive.go_back_n import GoBackN
 from tests.naive.labels import LabelRule
 from tests.naive.packet import ACK, DATA, Packet
 from tests.naive.port import Port
@@ -27,6 +28,8 @@ class Flow:
     waits_for: set[int]
     reports_holdings: bool
     in_order: bool
+    keeps: int
+    patience_ps: int
     is_in_graph: bool
     compute_ps: int = 0
     started_ps: int = NEVER
@@ -34,7 +37,12 @@ class Flow:
     sent: set[int] = field(default_factory=set)
     is_sent: bool = False
     received: set[int] = field(default_factory=set)
+    # Go-back-N: what waits for a packet before it, since when, and whether that has been asked for.
+    kept: set[int] = field(default_factory=set)
+    gap_ps: int = 0
     has_asked: bool = False
+    # What nobody has been told of the packets that wait.
+    silent: list[Packet] = field(default_factory=list)
     packets_per_ack: int = 1
     unanswered: int = 0
     tells_share: bool = False
@@ -52,6 +60,10 @@ class Flow:
     @property
     def freezes(self) -> int:
         return self.labels.freezes
+
+    @property
+    def returns(self) -> int:
+        return self.sender.returns if isinstance(self.sender, GoBackN) else 0
 
 
 @dataclass(slots=True)
@@ -159,7 +171,7 @@ class Host:
     def take(self, packet: Packet, flow: Flow, now_ps: int) -> None:
         """Take in a packet, and start what waited for the flow if that is complete here now."""
         is_complete = (
-            self.take_data(packet, flow)
+            self.take_data(packet, flow, now_ps)
             if packet.kind == DATA
             else self.take_ack(packet, flow, now_ps)
         )
@@ -174,23 +186,26 @@ class Host:
                 if not waiting.waits_for:
                     self.start(waiting, now_ps)
 
-    def take_data(self, packet: Packet, flow: Flow) -> bool:
-        expected = len(flow.received)
-        if flow.in_order and packet.psn != expected:
-            # Thrown away. What is there already is acknowledged again, a gap once.
-            if packet.psn < expected or not flow.has_asked:
-                self.acks.append(self.ack_of(packet, flow))
-            flow.has_asked |= packet.psn > expected
+    def take_data(self, packet: Packet, flow: Flow, now_ps: int) -> bool:
+        before = len(flow.received)
+        if flow.in_order and packet.psn != before:
+            self.take_out_of_order(packet, flow, now_ps)
             return False
         flow.has_asked = False
         is_new = packet.psn not in flow.received and not packet.trimmed
         if is_new:
             flow.received.add(packet.psn)
+            while flow.kept and len(flow.received) in flow.kept:
+                flow.kept.remove(len(flow.received))
+                flow.received.add(len(flow.received))
+            # If something waits, then for another packet, since now.
+            flow.gap_ps = now_ps
+            packet = self.with_silent(packet, flow)
             self.incoming.add(flow.number)
         if len(flow.received) >= flow.packets:
             self.incoming.discard(flow.number)
         ack = self.ack_of(packet, flow)
-        flow.unanswered += not packet.trimmed
+        flow.unanswered += 0 if packet.trimmed else max(len(flow.received) - before, 1)
         is_complete = len(flow.received) >= flow.packets
         is_repeated = not is_new and not packet.trimmed
         if (
@@ -199,11 +214,35 @@ class Host:
             or packet.marked
             or is_repeated
             or is_complete
-            or flow.unanswered == flow.packets_per_ack
+            or flow.unanswered >= flow.packets_per_ack
         ):
             self.acks.append(ack)
             flow.unanswered = flow.unanswered if packet.trimmed else 0
         return is_new and len(flow.received) == flow.packets
+
+    def take_out_of_order(self, packet: Packet, flow: Flow, now_ps: int) -> None:
+        """Answer go-back-N's duplicate; keep what is near, and ask once for what is missing."""
+        beyond = packet.psn - len(flow.received)
+        is_kept = 0 < beyond <= flow.keeps
+        if is_kept:
+            flow.gap_ps = flow.gap_ps if flow.kept else now_ps
+            flow.kept.add(packet.psn)
+        is_late = beyond > flow.keeps or (is_kept and now_ps - flow.gap_ps >= flow.patience_ps)
+        if beyond < 0 or (is_late and not flow.has_asked):
+            self.acks.append(self.ack_of(self.with_silent(packet, flow), flow))
+        elif is_kept:
+            flow.silent.append(packet)
+        flow.has_asked |= is_late
+
+    def with_silent(self, packet: Packet, flow: Flow) -> Packet:
+        """Return a packet as its answer sees it: with what kept ones would have been told of."""
+        known = [packet, *flow.silent]
+        flow.silent.clear()
+        return replace(
+            packet,
+            marked=any(each.marked for each in known),
+            asks=any(each.asks for each in known),
+        )
 
     def ack_of(self, packet: Packet, flow: Flow) -> Packet:
         """Return the ACK or NACK of a packet that has arrived."""

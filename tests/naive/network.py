@@ -13,6 +13,7 @@ from tests.naive.label_rules import label_rule
 from tests.naive.packet import DATA, Packet
 from tests.naive.plan import Plan
 from tests.naive.port import Passage, Port
+from tests.naive.schemes import SCHEMES
 from tests.naive.senders import recovery
 from tests.naive.sharing import Memory
 from tests.naive.tree import Down, Links, Place, Tree
@@ -99,6 +100,11 @@ class Network:
                 waits_for=set(message.waits_for),
                 reports_holdings=self.scenario.transport.recovery == "sack",
                 in_order=self.scenario.transport.recovery == "go_back_n",
+                keeps=self.scenario.transport.reorder_packets,
+                patience_ps=round(
+                    self.scenario.transport.reorder_timeout_rtt
+                    * Wire(self.scenario).zero_load_rtt_ps
+                ),
                 is_in_graph=bool(self.scenario.jobs) or self.scenario.collective.is_graph,
                 compute_ps=message.compute_ps,
                 packets_per_ack=self.scenario.transport.packets_per_ack,
@@ -233,6 +239,8 @@ class Network:
         """Plan for the links that are known to be down."""
         actual = Links(self.tree, self.failed)
         known = Links(self.tree, self.routed.down, dict(self.routed.slow))
+        if SCHEMES[self.scenario.policy].chooser == "segments":
+            known = Links(self.tree, NOTHING)
         self.plan = Plan(self.scenario, known, actual)
 
     def slow_at(self, switch: int, port: int) -> list[tuple[int, Wire]]:

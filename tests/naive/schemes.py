@@ -15,6 +15,7 @@ Chooser = Literal[
     "rotation from the shortest",
     "number",
     "parts",
+    "segments",
 ]
 Labels = Literal["fixed", "fresh", "plb", "reps", "bitmap", "mrc", "prime"]
 
@@ -54,5 +55,6 @@ SCHEMES = {
     "themis": Scheme("number", shuffled=False),
     "uet_bitmap": Scheme("hash", labels="bitmap", ecn_percent=10),
     "mrc": Scheme("hash", labels="mrc", ecn_percent=10),
+    "mrc_srv6": Scheme("segments", labels="mrc", ecn_percent=10),
     "prime": Scheme("parts", labels="prime", ecn_percent=10, shuffled=False),
 }

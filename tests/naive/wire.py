@@ -27,7 +27,8 @@ class Wire:
         fabric = scenario.fabric
         packets = scenario.packets
         options = scenario.load_balancer
-        tunnel = packets.tunnel_bytes if scenario.policy == "host_dr" else 0
+        is_wrapped = SCHEMES[scenario.policy].chooser in ("waypoint", "segments")
+        tunnel = packets.tunnel_bytes if is_wrapped else 0
 
         tree = Tree.of(scenario)
         self.longest_path = tree.hops(

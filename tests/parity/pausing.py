@@ -51,6 +51,7 @@ def all_of_naive(network: LosslessNetwork) -> dict[str, Any]:
         "done": [flow.done_ps for flow in network.flows],
         "transmissions": [flow.transmissions for flow in network.flows],
         "freezes": [flow.freezes for flow in network.flows],
+        "returns": [flow.returns for flow in network.flows],
         "host bytes": [(port.load_bytes, port.packets) for port in links],
         "host pauses": network.host_paused_ps,
         "ports": [
@@ -74,6 +75,7 @@ def all_of_sim(result: sim.Result) -> dict[str, Any]:
         "done": result.done_ps.tolist(),
         "transmissions": result.transmissions.tolist(),
         "freezes": result.freezes.tolist(),
+        "returns": result.returns.tolist(),
         "host bytes": list(sent),
         "host pauses": result.host_paused_ps,
         "ports": [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)],
@@ -155,6 +157,7 @@ def paused(draw: Any, policy: str) -> Scenario:
             recovery=recovery,
             congestion=congestion,
             timer_floor_rtt=draw(st.sampled_from((3, 30))),
+            reorder_packets=draw(st.sampled_from((0, 4))) if recovery == "go_back_n" else 0,
             random_phases=draw(st.booleans()),
             receiver_share=draw(st.sampled_from((None, False))),
         ),

@@ -54,6 +54,9 @@ SLOW = Failures(
     convergence_rtt=0.5,
 )
 
+# NICs whose reordering buffers are too small, and whose patience is too short.
+IN_ORDER = Transport(recovery="go_back_n", reorder_packets=8, reorder_timeout_rtt=0.2)
+
 # All to one over links without delay: queues of many target delays, which NSCC cuts for.
 NSCC_INCAST: dict[str, Any] = {
     "fabric": Fabric(k=4, latency_ns=1, queue_bytes=0),
@@ -269,6 +272,8 @@ def transports(draw: Any, can_trim: bool) -> Transport:
         rate_limit=draw(st.sampled_from((None, 0.9, 0.37))),
         trimming=can_trim and recovery != "go_back_n" and draw(st.booleans()),
         packets_per_ack=draw(st.sampled_from((1, 1, 2, 4, 64))),
+        reorder_packets=draw(st.sampled_from((0, 1, 3, 32))) if recovery == "go_back_n" else 0,
+        reorder_timeout_rtt=draw(st.sampled_from((1, 0.05, 0.3, 10))),
         sharing=draw(st.sampled_from((None, None, "static", "active"))),
         receiver_share=draw(st.sampled_from((None, None, True, False))),
     )

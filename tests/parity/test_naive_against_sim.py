@@ -29,7 +29,14 @@ from tests.naive.host import Flow
 from tests.naive.nscc import NsccWindow
 from tests.naive.sack import Sack
 from tests.parity.drawing import pairs
-from tests.parity.scenarios import HORIZON_PS, NSCC_INCAST, TRIMMING, TRIMMING_SLOW, scenarios
+from tests.parity.scenarios import (
+    HORIZON_PS,
+    IN_ORDER,
+    NSCC_INCAST,
+    TRIMMING,
+    TRIMMING_SLOW,
+    scenarios,
+)
 
 MOST_TRANSMISSIONS = 20_000
 CONGESTION = ("fixed", "mswift", "nscc")
@@ -48,6 +55,7 @@ def of_naive(network: naive.Network) -> dict[str, Any]:
         "done": [flow.done_ps for flow in flows],
         "transmissions": [flow.transmissions for flow in flows],
         "freezes": [flow.freezes for flow in flows],
+        "returns": [flow.returns for flow in flows],
         "ports": [of_port(port, network.end_ps) for port in network.ports.values()],
         "hosts": [(port.load_bytes, port.packets) for port in links],
         "host_lost": sum(port.lost for port in links),
@@ -81,6 +89,7 @@ def of_sim(result: sim.Result) -> dict[str, Any]:
         "done": result.done_ps.tolist(),
         "transmissions": result.transmissions.tolist(),
         "freezes": result.freezes.tolist(),
+        "returns": result.returns.tolist(),
         "ports": [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)],
         "hosts": list(zip(result.host_bytes.tolist(), result.host_packets.tolist(), strict=True)),
         "host_lost": result.host_lost,
@@ -133,7 +142,10 @@ def test_the_simulator_does_what_the_plain_model_does(policy: str, data: st.Data
 @pytest.mark.parametrize("traffic", [TRIMMING, TRIMMING_SLOW], ids=["whole links", "slow links"])
 @pytest.mark.parametrize(
     ("policy", "congestion"),
-    pairs(["host_pkt_ar", "uet_bitmap", "mrc", "prime", "host_flowlet_ar", "ofan"], CONGESTION),
+    pairs(
+        ["host_pkt_ar", "uet_bitmap", "mrc", "mrc_srv6", "prime", "host_flowlet_ar", "ofan"],
+        CONGESTION,
+    ),
 )
 def test_what_is_trimmed_is_sent_again_alike(
     policy: str, congestion: Congestion, traffic: dict[str, Any]
@@ -167,10 +179,19 @@ def test_few_acks_are_the_same_ones(
     [
         ("flow", Transport(recovery="go_back_n")),
         ("host_pkt_ar", Transport(recovery="go_back_n", congestion="dcqcn")),
+        ("switch_pkt_ar", IN_ORDER),
+        ("rsq", IN_ORDER.model_copy(update={"congestion": "dcqcn", "packets_per_ack": 3})),
         ("rsq", Transport(recovery="sack", congestion="dcqcn", trimming=True)),
         ("ofan", Transport(congestion="dcqcn")),
     ],
-    ids=["go-back-N", "go-back-N and DCQCN", "trimming, SACK and DCQCN", "erasure and DCQCN"],
+    ids=[
+        "go-back-N",
+        "go-back-N and DCQCN",
+        "in order",
+        "in order and DCQCN",
+        "trimming, SACK and DCQCN",
+        "erasure and DCQCN",
+    ],
 )
 def test_rates_are_cut_and_packets_sent_again_alike(policy: str, transport: Transport) -> None:
     marks = LoadBalancer(ecn_percent=10, ecn_full_percent=80, ecn_chance=0.5)

@@ -27,7 +27,14 @@ from fattree.experiment.model import (
 from fattree.policies import POLICIES
 from tests.emulation.virtual.python_machine import PythonMachine
 from tests.parity.drawing import pairs
-from tests.parity.scenarios import HOSTS_TOO, NSCC_INCAST, SLOW, TRIMMING, TRIMMING_SLOW
+from tests.parity.scenarios import (
+    HOSTS_TOO,
+    IN_ORDER,
+    NSCC_INCAST,
+    SLOW,
+    TRIMMING,
+    TRIMMING_SLOW,
+)
 
 SMALL = Collective(message_bytes=24 * 4096)
 ALL_TO_ALL = Collective(matrix="all_to_all", message_bytes=12 * 4096)
@@ -106,6 +113,13 @@ def test_every_load_balancer_has_the_same_events(policy: str, failing: str) -> N
         },
         {"policy": "mrc", "transport": Transport(recovery="sack"), "failures": HOSTS_TOO},
         {
+            "policy": "mrc_srv6",
+            **TRIMMING,
+            "transport": TRIMMED_SACK.model_copy(update={"congestion": "nscc"}),
+            "packets": Packets(tunnel_bytes=40),
+        },
+        {"policy": "mrc_srv6", "failures": HOSTS_TOO, "transport": Transport(recovery="sack")},
+        {
             "policy": "prime",
             **TRIMMING,
             "transport": TRIMMED_SACK.model_copy(update={"congestion": "nscc"}),
@@ -134,6 +148,7 @@ def test_every_load_balancer_has_the_same_events(policy: str, failing: str) -> N
             "transport": Transport(recovery="go_back_n", congestion="dcqcn", packets_per_ack=3),
             "load_balancer": LoadBalancer(ecn_percent=10),
         },
+        {"policy": "switch_pkt_ar", **TRIMMING, "transport": IN_ORDER},
         {
             "policy": "rsq",
             **TRIMMING,
@@ -171,6 +186,8 @@ def test_every_load_balancer_has_the_same_events(policy: str, failing: str) -> N
         "trimming and NSCC",
         "MRC, trimming and NSCC",
         "MRC, switches, hosts, losses and SACK",
+        "MRC over SRv6, trimming and NSCC",
+        "MRC over SRv6, switches, hosts, losses and SACK",
         "PRIME, trimming and NSCC",
         "PRIME, switches, hosts, losses and SACK",
         "trimming, slow links",
@@ -182,6 +199,7 @@ def test_every_load_balancer_has_the_same_events(policy: str, failing: str) -> N
         "few ACKs and erasure",
         "go-back-N",
         "go-back-N, DCQCN and few ACKs",
+        "go-back-N, NICs that put in order",
         "trimming and DCQCN",
         "drops",
         "waypoints and SACK",

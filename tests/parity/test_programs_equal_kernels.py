@@ -40,7 +40,7 @@ FAILING = {
     f"G = {rtts:g} RTT": Failures(events=BREAKS, convergence_rtt=rtts)
     for rtts in (0, 2, float("inf"))
 }
-COLUMNS = ("first_ps", "done_ps", "transmissions", "freezes", "host_bytes")
+COLUMNS = ("first_ps", "done_ps", "transmissions", "freezes", "returns", "host_bytes")
 PORTS = (
     "packets",
     "bytes",

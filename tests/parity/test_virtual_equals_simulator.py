@@ -18,12 +18,20 @@ from fattree.experiment.model import (
     FailureEvent,
     Failures,
     LoadBalancer,
+    Packets,
     Scenario,
     Transport,
 )
 from fattree.policies import POLICIES
 from sim.sweeps.run_frames import flow_frame, port_frame
-from tests.parity.scenarios import HOSTS_TOO, NSCC_INCAST, SLOW, TRIMMING, TRIMMING_SLOW
+from tests.parity.scenarios import (
+    HOSTS_TOO,
+    IN_ORDER,
+    NSCC_INCAST,
+    SLOW,
+    TRIMMING,
+    TRIMMING_SLOW,
+)
 
 SMALL = Collective(message_bytes=24 * 4096)
 TRIMMED_SACK = Transport(recovery="sack", trimming=True)
@@ -41,6 +49,7 @@ EXACT = (
     "transmissions",
     "packet_hops",
     "freezes",
+    "returns",
 )
 COUNTS = ("packets", "bytes", "dropped", "trimmed", "marked", "lost_to_failure", "max_queue_bytes")
 
@@ -99,6 +108,13 @@ def test_every_load_balancer_is_the_same_on_both_networks(policy: str) -> None:
         {"policy": "uet_bitmap", **TRIMMING, "transport": TRIMMED_NSCC},
         {"policy": "mrc", **TRIMMING, "transport": TRIMMED_NSCC},
         {"policy": "mrc", "failures": HOSTS_TOO, "transport": Transport(recovery="sack")},
+        {
+            "policy": "mrc_srv6",
+            **TRIMMING,
+            "transport": TRIMMED_NSCC,
+            "packets": Packets(tunnel_bytes=40),
+        },
+        {"policy": "mrc_srv6", "failures": HOSTS_TOO, "transport": Transport(recovery="sack")},
         {"policy": "prime", **TRIMMING, "transport": TRIMMED_NSCC},
         {"policy": "prime", "failures": HOSTS_TOO, "transport": Transport(recovery="sack")},
         {**TRIMMING_SLOW, "transport": TRIMMED_SACK},
@@ -112,6 +128,7 @@ def test_every_load_balancer_is_the_same_on_both_networks(policy: str) -> None:
             "transport": Transport(recovery="go_back_n", congestion="dcqcn", packets_per_ack=3),
             "load_balancer": LoadBalancer(ecn_percent=10),
         },
+        {"policy": "switch_pkt_ar", **TRIMMING, "transport": IN_ORDER},
         {
             "policy": "rsq",
             **TRIMMING,
@@ -136,6 +153,8 @@ def test_every_load_balancer_is_the_same_on_both_networks(policy: str) -> None:
         "trimming and NSCC",
         "MRC, trimming and NSCC",
         "MRC, switches, hosts, losses and SACK",
+        "MRC over SRv6, trimming and NSCC",
+        "MRC over SRv6, switches, hosts, losses and SACK",
         "PRIME, trimming and NSCC",
         "PRIME, switches, hosts, losses and SACK",
         "trimming, slow links",
@@ -145,6 +164,7 @@ def test_every_load_balancer_is_the_same_on_both_networks(policy: str) -> None:
         "few ACKs and erasure",
         "go-back-N",
         "go-back-N, DCQCN and few ACKs",
+        "go-back-N, NICs that put in order",
         "trimming and DCQCN",
         "coarser pointers",
         "finer pointers",

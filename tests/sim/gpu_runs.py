@@ -79,6 +79,11 @@ RUNS: dict[str, dict[str, Any]] = {
             degraded=(Degraded(link="edge1_0-agg1_0", rate=0.5),),
         ),
     },
+    "micro-segments": {"policy": "mrc_srv6", "failures": Failures(rate=0.05)},
+    "NICs that put in order": {
+        "policy": "switch_pkt_ar",
+        "transport": Transport(recovery="go_back_n", reorder_packets=4),
+    },
     "long pauses": {"transport": Transport(rate_limit=1e-4, random_phases=False)},
     "stale queues": {
         "policy": "switch_pkt_ar",

@@ -32,6 +32,7 @@ OTHERS: dict[str, tuple[str, str]] = {
     "load_balancer.ecn_full_percent": ("60", ""),
     "load_balancer.ecn_chance": ("0.5", ""),
     "transport.sack_threshold": ("1", ""),
+    "transport.reorder_timeout_rtt": ("2", ""),
     "defines": ("{GAP=3}", ""),
     "failures.at_ns": ("1000", ""),
     "failures.convergence_rtt": ("2", ""),

@@ -5,7 +5,7 @@
     round_robin   ROUND_ROBIN, RESHUFFLED              round_robin.p4
     adaptive      BINNED, SHORTEST, RANDOM             adaptive.p4
     rotation      ROTATION, ROTATION_SHORTEST_START    ofan.p4, ofan_jsq_start.p4
-    waypoint      WAYPOINT                             host_dr.p4
+    waypoint      WAYPOINT, SEGMENTS                   host_dr.p4, mrc_srv6.p4
     numbered      NUMBERED                             themis.p4
     parts         PARTS                                prime.p4
 

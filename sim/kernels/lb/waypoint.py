@@ -1,4 +1,4 @@
-"""Host DR: the host names a core (or an agg of its pod) and the switches lead there."""
+"""Host DR, MRC over SRv6: the host names a core (or an agg of its pod), switches lead there."""
 
 from fattree.shape.topology import Tier
 from sim.kernels.jit import inlined

@@ -11,6 +11,7 @@ from emulation.mininet.capture import tap_named
 from fattree.shape.topology import FatTree
 from hostagent.build import ends
 from hostagent.packets import AckFrames, DataFrames, wrap
+from hostagent.segment_routes import SegmentRoutes
 
 TREE = FatTree(4)
 HERE_TO_THERE = ends(TREE, 0, 15)
@@ -33,6 +34,15 @@ def test_a_tunnel_shows_its_waypoint():
         DataFrames(HERE_TO_THERE, 7, 1024).frame(1, 2), HERE_TO_THERE.source_ip, 0x0A040101
     )
     assert text(decode(0, frame)).endswith("via 10.4.1.1")
+
+
+def test_micro_segments_and_the_outer_mark_are_shown():
+    frame = bytearray(DataFrames(HERE_TO_THERE, 7, 1024).frame(1, 2))
+    sent = bytearray(SegmentRoutes(TREE, 0).routed(bytes(frame), 15, label=1))
+    sent[15] |= 0x30
+    line = text(decode(0, bytes(sent)))
+    assert line.endswith("1122 B  marked  via 5f00:0:e004:e003:e004:e002:f000:0")
+    assert decode(0, bytes(sent[:50])).what == "OTHER"
 
 
 def test_a_flipped_bit_is_shown():
