@@ -82,6 +82,12 @@ class Policy:
         """Return how long the header is that hosts put in front to name the way, 0 without one."""
         return OUTER_BYTES.get(self.chooser, 0)
 
+    @property
+    def reorders(self) -> bool:
+        """Return whether packets of a flow overtake each other in all traffic, on many paths."""
+        keeps_label = self.label_rule in (LabelRule.FIXED, LabelRule.PLB)
+        return not (self.chooser == Chooser.HASH and keeps_label)
+
 
 # `queue_law`: how queues grow with a message of m packets, if the paper says it. The paper has
 # the load balancers in "Load Balancing Options", "Optimality" and "Ofan".
