@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emulation.errors import UnsupportedError
+from emulation.virtual.added_headers import added_bytes
 from fattree.draws import Stream, component
 from fattree.experiment.model import Scenario
 from hostagent.own_packet import scenario_packets
@@ -47,7 +48,13 @@ class NativeMachine:
 
         assert native is not None and native.frame_bytes is not None
         self._pipelines = pipelines
-        self.layout = Layout(native.frame_bytes, native.state_bytes, native.out_growth)
+        added = added_bytes(native.program)
+        self.layout = Layout(
+            native.frame_bytes,
+            native.state_bytes,
+            native.out_growth,
+            added=native.frame_bytes if added is None else added,
+        )
 
         # Machine code draws without asking Python: the words of every switch's random source.
         self._draws = np.zeros((len(pipelines), DRAW_WORDS), dtype=np.int64)

@@ -39,8 +39,10 @@ from sim.kernels.plain import Form, features, form_needed
 from sim.kernels.state import (
     CHUNK,
     COUNTERS,
+    FRAMED,
     LEDGER,
     SPARE,
+    TRANSIT,
     UNFINISHED,
     Constants,
     Flows,
@@ -150,6 +152,7 @@ def build_for_program(scenario: Scenario) -> Network:
         constants=constants,
         switches=switches,
         cells=0,
+        record=FRAMED,
     )
     return Network(
         scenario,
@@ -205,6 +208,7 @@ def _world(
     constants: Constants,
     switches: Records,
     cells: int,
+    record: np.dtype[np.void] = TRANSIT,
 ) -> World:
     tree = scenario.tree
     counters = np.zeros(COUNTERS, dtype=np.int64)
@@ -219,6 +223,7 @@ def _world(
         lists + _likely_chunks(scenario, flows, lists),
         counters,
         keeps_starts=bool(constants.is_slowed and constants.lanes),
+        record=record,
     )
     counters[SPARE] -= lists
     hosts = hosts_of(tree, flows)

@@ -22,7 +22,6 @@ from sim.kernels.state import (
     CHUNK,
     CHUNK_BITS,
     DATA,
-    HEADER,
     LINK,
     PASSAGE,
     SPARE,
@@ -31,6 +30,7 @@ from sim.kernels.state import (
     Int64,
     Pool,
     Records,
+    header_of,
     records,
 )
 
@@ -249,14 +249,24 @@ def _pace(scenario: Scenario, until_ps: int, level: Level, share: float) -> list
     ]
 
 
-def grown(pool: Pool | None, chunks: int, counters: Int64, *, keeps_starts: bool = False) -> Pool:
+def grown(
+    pool: Pool | None,
+    chunks: int,
+    counters: Int64,
+    *,
+    keeps_starts: bool = False,
+    record: np.dtype[np.void] = TRANSIT,
+) -> Pool:
     """Return a pool with `chunks` more spare chunks, what a pool holds staying where it is.
 
-    A new one keeps when transmissions start if asked to.
+    A new one keeps when transmissions start if asked to, and has packets of the type `record`.
     """
     # Slots are indices, so a larger array with the same beginning is all that it takes.
     old = 0 if pool is None else len(pool.headers)
-    packets = np.empty((old + chunks) * CHUNK, dtype=TRANSIT)
+    record = record if pool is None else pool.packets.dtype
+    # Without a block to begin with; untouched memory is 0, and costs nothing.
+    made = np.empty if record == TRANSIT else np.zeros
+    packets = made((old + chunks) * CHUNK, dtype=record)
     spare = np.empty(old + chunks, dtype=np.int32)
     held = int(counters[SPARE])
     if pool is not None:
@@ -271,7 +281,8 @@ def grown(pool: Pool | None, chunks: int, counters: Int64, *, keeps_starts: bool
     # The lowest on top of the stack, so that what is used lies close together.
     spare[held : held + chunks] = np.arange(old + chunks, old, -1) - 1
     counters[SPARE] += chunks
-    return Pool(packets.view(np.recarray), packets.view(HEADER).view(np.recarray), spare, starts)
+    headers = packets.view(header_of(record)).view(np.recarray)
+    return Pool(packets.view(np.recarray), headers, spare, starts)
 
 
 def place_lists(pool: Pool, links: Records, hosts: Records, ports: int) -> None:

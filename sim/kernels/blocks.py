@@ -2,8 +2,9 @@
 
 A packet has a block of bytes beside its record: the beginning of the frame, and, where egress runs
 as it leaves, when and behind how many it was queued and what the program remembers of it since
-ingress. It keeps its block from host to host: where its record goes to another slot, the two slots
-exchange theirs.
+ingress. Its record says where the block is, and takes it along from host to host: where the record
+goes to another slot, the two slots exchange theirs (`sim.kernels.lists.take_in`). Hosts give blocks
+back, and take the last ones that they have given back, which are still in a cache.
 
     block = [beginning of the frame ..., queued at, queued behind, state ...]
 
@@ -14,54 +15,66 @@ slots, in which packets leave.
 
 import numpy as np
 
-from sim.kernels.jit import at, inlined, prefetch_at
+from sim.kernels.jit import at, fetch_add, inlined, prefetch_at
 
 # Words of 8 bytes in a block, behind those of the frame.
 QUEUED_AT, QUEUED_BEHIND = range(2)
 QUEUED_BYTES = 16
-# What is held of a slot: the number of its block, below a bit for one in which something stands
-# behind what hosts write, below the length of its frame.
+# What is held of a slot: the number of its block (0: none yet), below a bit for one in which
+# something stands behind what hosts write, below the length of its frame.
 DIRTY = 1 << 31
 PLACE_MASK = DIRTY - 1
 PLACE_BITS = 32
-# The slots of a line, by what is held of each.
-HELD_A_LINE = 8
+# So many blocks that hosts have given back are kept by a thread.
+MOST_FREE = 4096
 
 
 @inlined
 def block(frames, slot):
     """Return the first byte of a slot's block."""
-    return (frames.held[at(slot)] & PLACE_MASK) * frames.stride
+    return (frames.packets[at(slot)].held & PLACE_MASK) * frames.stride
 
 
 @inlined
 def length_of(frames, slot):
     """Return how long a slot's frame is."""
-    return frames.held[at(slot)] >> PLACE_BITS
+    return frames.packets[at(slot)].held >> PLACE_BITS
 
 
 @inlined
 def set_length(frames, slot, length, dirty):
     """Note how long a slot's frame is now, and whether its block is DIRTY."""
-    held = frames.held
-    held[at(slot)] = (held[at(slot)] & PLACE_MASK) | dirty | (length << PLACE_BITS)
+    packet = frames.packets[at(slot)]
+    packet.held = (packet.held & PLACE_MASK) | dirty | (length << PLACE_BITS)
 
 
 @inlined
-def exchange(frames, slot, other):
-    """Let two slots exchange their blocks."""
-    held = frames.held
-    here = held[at(slot)]
-    held[at(slot)] = held[at(other)]
-    held[at(other)] = here
+def is_dirty(frames, free, slot):
+    """Return whether something stands behind what hosts write in a slot's block.
+
+    A slot without a block gets the one that was given back last, or a new one.
+    """
+    packet = frames.packets[at(slot)]
+    if packet.held == 0:
+        if free[0] > 0:
+            packet.held = free[at(free[0])]
+            free[0] -= 1
+        else:
+            # Threads take from one count: which block a packet has changes nothing.
+            packet.held = (fetch_add(frames.given, np.int64(0), np.int64(1)) + 1) | DIRTY
+
+    return packet.held & DIRTY != 0
 
 
 @inlined
-def foresee_held(frames, slot):
-    """Ask for what the slots of a chunk hold, from a slot on."""
-    if frames is not None:
-        prefetch_at(frames.held_address + 8 * np.int64(slot))
-        prefetch_at(frames.held_address + 8 * (np.int64(slot) + HELD_A_LINE))
+def give_back(frames, free, slot):
+    """Keep the block of a packet that has arrived for the next one that is sent: it is near."""
+    # The first number says how many there are. What finds no room stays in its slot.
+    if free[0] + 1 < len(free):
+        packet = frames.packets[at(slot)]
+        free[0] += 1
+        free[at(free[0])] = packet.held & (PLACE_MASK | DIRTY)
+        packet.held = 0
 
 
 @inlined

@@ -55,8 +55,9 @@ class Desk(NamedTuple):
     """A thread's room for a switch that runs a program, and what it notes for whoever asks.
 
     As `sim.kernels.state.Buffers`; then the ports' next departures (a tree), a state and a frame
-    under way (and their addresses), `longest` queue by (sample, layer), when hosts received
-    something within the window, and events for a digest. `marks` says how far it has got with them.
+    under way (and their addresses), blocks that are `free` (`blocks.give_back`), `longest` queue by
+    (sample, layer), when hosts received something within the window, and events for a digest.
+    `marks` says how far it has got with them.
     """
 
     keys: Int64
@@ -69,6 +70,7 @@ class Desk(NamedTuple):
     out: Int64
     out_octets: Bytes
     out_address: int
+    free: Int64
     longest: Int64
     receipts: Int64
     log: NDArray[Any]

@@ -12,11 +12,11 @@ import numpy as np
 
 from fattree.policies import Chooser
 from hostagent.transports.roce import NAK_SYNDROME, SHARE_BITS
-from sim.kernels.blocks import DIRTY, block, foresee_block, length_of, set_length
-from sim.kernels.jit import at, inlined, load_at, store_at, turned
+from sim.kernels.blocks import DIRTY, block, foresee_block, is_dirty, length_of, set_length
+from sim.kernels.jit import at, inlined, load_at, turned
 from sim.kernels.octets import CE, IPV4, read_16, write_16, write_checksum
 from sim.kernels.outer_headers import IPV6, TUNNEL, encapsulate, wrap
-from sim.kernels.state import ACK, ASKS, CHUNK, MARKED, TRIMMED, Bytes, Int32, Int64
+from sim.kernels.state import ACK, ASKS, CHUNK, MARKED, TRIMMED, Bytes, Int32, Int64, Records
 
 UDP_LENGTH_AT = 24
 # Of the byte in front of a packet number: that its sender asks for an ACK.
@@ -44,9 +44,10 @@ SEGMENTS = int(Chooser.SEGMENTS)
 class Frames(NamedTuple):
     """All blocks, as words and as bytes, and what hosts need to fill them.
 
-    A block has `stride` bytes from `address` on, its state begins at `state_at`. Each slot has
-    `held` a block's number and, above it, the length of the frame in it; of each, `late` has so
-    many words. Of a frame `kept` bytes are kept, never the last `hidden` ones (the ICRC). Hosts
+    A block has `stride` bytes from `address` on, its state begins at `state_at`. `packets` are the
+    pool's, and `given` is how many blocks they have been given, of one for each and `spare` more:
+    number 0, and those that threads keep; of each slot `late` has so many
+    words. Of a frame `kept` bytes are kept, never the last `hidden` ones (the ICRC). Hosts
     write the first `host_words` words, and zeros stand behind them. `templates` has for every flow
     the beginning of its data packets, then of its ACKs, in words; their lengths are those of plain
     frames. IPv4 begins at `ip_at`, behind another one of `tunnel` bytes where a host has put one.
@@ -61,8 +62,9 @@ class Frames(NamedTuple):
     words: Int64
     octets: Bytes
     address: int
-    held: Int64
-    held_address: int
+    packets: Records
+    given: Int64
+    spare: int
     late: Int64
     late_address: int
     late_words: int
@@ -103,9 +105,11 @@ def shown(frames, length):
 
 
 @inlined
-def write_frame(world, frames, slot, packet, kind, is_routed):
+def write_frame(world, frames, desk, slot, packet, kind, is_routed):
     """Let a host write a packet: its flow's template, and what differs from packet to packet."""
     if frames is not None:
+        # Behind what hosts write there are zeros, as a rule still those of the packet before.
+        count = (frames.kept >> 3) if is_dirty(frames, desk.free, slot) else frames.host_words
         frame = block(frames, slot)
         # For one of the next packets.
         foresee_block(frames, min(np.int64(slot) + AHEAD, np.int64(slot) | (CHUNK - 1)))
@@ -113,16 +117,15 @@ def write_frame(world, frames, slot, packet, kind, is_routed):
         octets = frames.octets
         row = (2 * np.int64(packet.flow) + kind) * (frames.kept >> 3)
         there = frame >> 3
-        # Behind what hosts write there are zeros, as a rule still those of the packet before.
-        is_dirty = frames.held[at(slot)] & DIRTY != 0
-        for word in range((frames.kept >> 3) if is_dirty else frames.host_words):
+        for word in range(count):
             words[at(there + word)] = frames.templates[at(row + word)]
 
         put(frames, frame, kind, LABEL, int(packet.label))
         put(frames, frame, kind, PSN, int(packet.psn))
         length = frames.data_length
         if kind != ACK and not packet.status & ASKS:
-            octets[at(frame + request_at(frames))] &= ~REQUEST_BIT & 0xFF
+            request = frame + request_at(frames)
+            words[at(request >> 3)] &= ~(np.int64(REQUEST_BIT) << (8 * (request & 7)))
 
         if kind == ACK:
             length = frames.ack_length + write_acknowledged(world, frames, frame, packet)
@@ -148,11 +151,17 @@ def put(frames, frame, kind, field, number):
         writes = frames.writes
         size = writes[at(each), SIZE]
         bits = ((number >> writes[at(each), OF]) & writes[at(each), MASK]) << writes[at(each), LOW]
-        # As the last bytes of a word, or its first ones, where the frame begins.
+        # As the last bytes of a word, or its first ones, where the frame begins; and word by word
+        # of memory, as they have just been written: a processor that reads across two of these
+        # waits until both are in the cache.
         where = max(writes[at(each), AT] + size, FRAME_WORD) - FRAME_WORD
-        bits <<= 8 * (where + FRAME_WORD - writes[at(each), AT] - size)
-        where += frames.address + frame
-        store_at(where, load_at(where) | turned(bits))
+        bits = turned(bits << (8 * (where + FRAME_WORD - writes[at(each), AT] - size)))
+        word = (frame + where) >> 3
+        shift = 8 * (where & 7)
+        frames.words[at(word)] |= bits << shift
+        if shift > 0:
+            rest = np.int64(np.uint64(bits) >> np.uint64(64 - shift))
+            frames.words[at(word + 1)] |= rest
 
 
 @inlined

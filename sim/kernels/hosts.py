@@ -9,7 +9,7 @@ order of flows.
 import numpy as np
 
 from hostagent.transports.state import NEVER
-from sim.kernels.blocks import foresee_block, foresee_held
+from sim.kernels.blocks import foresee_block, give_back
 from sim.kernels.desk import note_arrival, note_receipt
 from sim.kernels.frames import is_own
 from sim.kernels.jit import at, inlined, prefetch
@@ -58,7 +58,7 @@ def serve_machine(world, routes, frames, desk, number, start_ps, end_ps):
         count += 1
         now_ps = first_ps
         if first == SENDS:
-            send(world, routes, frames, host, now_ps)
+            send(world, routes, frames, desk, host, now_ps)
         elif first == ARRIVES:
             take_arrival(world, frames, desk, host, start_ps)
         else:
@@ -96,8 +96,6 @@ def foresee_machine(world, frames, number):
     tail = world.links[at(constants.ports + number)].tail
     foresee_chunk(world.pool, taken)
     foresee_chunk(world.pool, tail)
-    foresee_held(frames, taken)
-    foresee_held(frames, tail)
     if host.heap_size > 0:
         flow = int(world.heap[at(host.heap_first)])
         prefetch(world.flows.table[at(flow)])
@@ -183,6 +181,9 @@ def take_arrival(world, frames, desk, number, start_ps):
     if is_accepted(world, frames, desk, number, slot, start_ps):
         packet = pool.packets[at(slot)]
         receive(world, frames, number, packet, packet.time_ps)
+
+    if frames is not None:
+        give_back(frames, desk.free, slot)
 
     link.taken = following(pool, slot)
     if (slot + 1) % CHUNK == 0:

@@ -6,14 +6,16 @@ in memory as those of a ring would.
 """
 
 import numpy as np
+from numba.extending import overload
 
-from sim.kernels.jit import at, fetch_add, inlined, prefetch
+from sim.kernels.jit import INLINED, at, fetch_add, inlined, prefetch
 from sim.kernels.state import BEHIND, CHUNK, CHUNK_BITS, FIRST, SPARE
 
 # Nobody measures the queue of a host's link, so hosts' lists have no cursor, only the far end.
 ONE_READER = 1
 # So many chunks before it is used, a spare one is asked for.
 SOON = 2
+LINE_BYTES = 64
 
 
 @inlined
@@ -39,6 +41,42 @@ def append(pool, ends, readers, counters):
         ends.tail = first_slot(chunk)
 
     return slot
+
+
+def take_in(packets, slot, packet):
+    """Put a copy of a packet into a slot.
+
+    Where packets have bytes, the two slots exchange their blocks.
+    """
+    packets[slot] = packet
+
+
+@overload(take_in, jit_options=INLINED)
+def _compiled_take_in(packets, slot, packet):
+    if "held" not in packets.dtype.fields:
+        return _copy
+
+    def exchange(packets, slot, packet):
+        held = packets[at(slot)].held
+        packets[at(slot)] = packet
+        packet.held = held
+
+    return exchange
+
+
+def _copy(packets, slot, packet):
+    packets[at(slot)] = packet
+
+
+def step_of(packets):
+    """Return how many packets further on the next line of memory begins, or less."""
+    return 1
+
+
+@overload(step_of, jit_options=INLINED)
+def _compiled_step_of(packets):
+    step = max(1, LINE_BYTES // packets.dtype.size)
+    return lambda packets: step
 
 
 @inlined
@@ -97,6 +135,5 @@ def foresee_chunk(pool, slot):
     """Ask for a chunk's header and for its packets from a slot on."""
     prefetch(pool.headers[at(slot >> CHUNK_BITS)])
 
-    # Every other packet: two fill a cache line.
-    for line in range(slot, slot | (CHUNK - 1), 2):
+    for line in range(slot, slot | (CHUNK - 1), step_of(pool.packets)):
         prefetch(pool.packets[at(line)])

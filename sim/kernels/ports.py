@@ -21,7 +21,7 @@ import numpy as np
 from fattree.draws import Stream, component, mix
 from fattree.shape.topology import Level
 from sim.kernels.jit import at, inlined
-from sim.kernels.lists import append, following, foresee_chunk, leave
+from sim.kernels.lists import append, following, foresee_chunk, leave, take_in
 from sim.kernels.state import ACK, CHUNK, DATA, LIVE, LOST, SMALL, TRIMMED
 
 LOSS = int(Stream.LOSS)
@@ -115,7 +115,7 @@ def write(world, slot, level, packet, status, start_ps, departure_ps):
     """Write a copy of a packet to the slot where it waits."""
     constants = world.constants
     packets = world.pool.packets
-    packets[at(slot)] = packet
+    take_in(packets, slot, packet)
     queued = packets[at(slot)]
     queued.time_ps = departure_ps + passage(world, level, DATA).latency_ps
     queued.status = status

@@ -9,7 +9,7 @@ from sim.kernels.frames import write_frame
 from sim.kernels.jit import at, inlined
 from sim.kernels.lb.hashing import label_hash
 from sim.kernels.lb.schedules import start_or_next
-from sim.kernels.lists import ONE_READER, append, following, leave
+from sim.kernels.lists import ONE_READER, append, following, leave, take_in
 from sim.kernels.ports import HOST_LEVEL, is_gone, occupy, passage
 from sim.kernels.ready import requeue, unblock
 from sim.kernels.state import ACK, ASKS, CHUNK, DATA, LIVE, LOST, NOWHERE
@@ -18,7 +18,7 @@ SEGMENTS = int(Chooser.SEGMENTS)
 
 
 @inlined
-def send(world, routes, frames, number, now_ps):
+def send(world, routes, frames, desk, number, now_ps):
     """Let the host's link take the next packet: data and ACKs alternate while both wait.
 
     Appendix B's mode 2. Data come first.
@@ -27,10 +27,10 @@ def send(world, routes, frames, number, now_ps):
     is_data_ready = max(host.ready_ps, host.data_free_ps) <= now_ps
     if host.acks > 0 and not (is_data_ready and host.last_was_ack):
         host.last_was_ack = 1
-        send_ack(world, routes, frames, number, now_ps)
+        send_ack(world, routes, frames, desk, number, now_ps)
     else:
         host.last_was_ack = 0
-        send_data(world, routes, frames, number, now_ps)
+        send_data(world, routes, frames, desk, number, now_ps)
 
 
 @inlined
@@ -57,7 +57,7 @@ def put(world, number, is_ack, now_ps):
 
 
 @inlined
-def send_ack(world, routes, frames, number, now_ps):
+def send_ack(world, routes, frames, desk, number, now_ps):
     """Send the ACK that has waited longest."""
     # From the host's list to its link's: only the time is known later.
     host = world.hosts[at(number)]
@@ -67,7 +67,7 @@ def send_ack(world, routes, frames, number, now_ps):
     host.acks -= 1
     slot, fate = put(world, number, ACK, now_ps)
     time_ps = pool.packets[at(slot)].time_ps
-    pool.packets[at(slot)] = pool.packets[at(waiting)]
+    take_in(pool.packets, slot, pool.packets[at(waiting)])
     ack = pool.packets[at(slot)]
     ack.time_ps = time_ps
     ack.status |= fate
@@ -76,11 +76,11 @@ def send_ack(world, routes, frames, number, now_ps):
         leave(pool, waiting, world.counters)
 
     is_routed = direct(world, routes, ack, ACK)
-    write_frame(world, frames, slot, ack, ACK, is_routed)
+    write_frame(world, frames, desk, slot, ack, ACK, is_routed)
 
 
 @inlined
-def send_data(world, routes, frames, number, now_ps):
+def send_data(world, routes, frames, desk, number, now_ps):
     """Send a packet of the flow that has been ready longest."""
     flow = int(world.heap[at(world.hosts[at(number)].heap_first)])
     flows = world.flows
@@ -115,7 +115,7 @@ def send_data(world, routes, frames, number, now_ps):
     packet.label = label
     packet.hash = constant.hash_data ^ label_hash(world.hash_low, world.hash_high, label)
     is_routed = direct(world, routes, packet, DATA)
-    write_frame(world, frames, slot, packet, DATA, is_routed)
+    write_frame(world, frames, desk, slot, packet, DATA, is_routed)
 
 
 @inlined

@@ -89,15 +89,24 @@ TRANSIT = np.dtype(
     align=True,
 )
 
-# The first slot of a chunk says which is the next one of its list, and how many of its two readers
-# have passed it: the far node, and the port itself.
-HEADER = np.dtype(
-    {
-        "names": ["next", "passes"],
-        "formats": [np.int32, np.int32],
-        "itemsize": CHUNK * TRANSIT.itemsize,
-    }
-)
+# The same where packets have bytes, too, and with what is held of these (`sim.kernels.blocks`).
+FRAMED = np.dtype([*TRANSIT.descr, ("held", np.int64)])
+
+
+def header_of(record: np.dtype[np.void]) -> np.dtype[np.void]:
+    """Return the header of a chunk of such records.
+
+    The first slot of a chunk says which is the next one of its list, and how many of its two
+    readers have passed it: the far node, and the port itself.
+    """
+    return np.dtype(
+        {
+            "names": ["next", "passes"],
+            "formats": [np.int32, np.int32],
+            "itemsize": CHUNK * record.itemsize,
+        }
+    )
+
 
 # A directed link, a cache line long. Its wire is taken until `free_ps`; `occupancy` is what waits
 # or is being sent, as of the last settling, so never too small; `byte_ps` the integral of the

@@ -8,11 +8,11 @@ from fattree.experiment.model import Scenario
 from fattree.shape.addressing import agg_waypoint, core_waypoint, host_ip
 from hostagent.forms import BITS, Beginnings, Forms, Run
 from hostagent.transports.state import Recovery
-from sim.kernels.blocks import DIRTY, QUEUED_BYTES
+from sim.kernels.blocks import MOST_FREE, QUEUED_BYTES
 from sim.kernels.desk import Program
 from sim.kernels.frames import WRITTEN, Frames
 from sim.kernels.octets import IPV4
-from sim.kernels.state import Int64, World
+from sim.kernels.state import Int64, Records, World
 
 # Up to here programs know our packets; what they read behind it they may have put there.
 KNOWN = 42
@@ -25,12 +25,14 @@ class Layout(NamedTuple):
     """What a program needs of every packet, in bytes.
 
     It looks at `frame_bytes` of a frame, which may grow by `growth` at a switch, and remembers
-    `state_bytes` between ingress and egress.
+    `state_bytes` between ingress and egress. Headers of its own that it may put into a packet have
+    `added` bytes.
     """
 
     frame_bytes: int
     state_bytes: int
     growth: int
+    added: int
 
 
 def kept_bytes(scenario: Scenario, layout: Layout, forms: Forms) -> int:
@@ -38,7 +40,7 @@ def kept_bytes(scenario: Scenario, layout: Layout, forms: Forms) -> int:
     # Another header in front where hosts write one. What a program looks at beyond the headers that
     # all frames have may be headers of its own, which hosts' bytes then stand behind.
     headers = max(map(forms.end, range(2))) + scenario.scheme.outer_bytes
-    own = max(0, layout.frame_bytes - KNOWN)
+    own = min(layout.added, max(0, layout.frame_bytes - KNOWN))
     return -(-max(layout.frame_bytes, headers + own) // 8) * 8
 
 
@@ -49,8 +51,9 @@ def frames_of(
     templates: Beginnings,
     sample_ps: int,
     program: Program,
+    threads: int,
 ) -> Frames:
-    """Return the frames of a run's packets, with a block for every slot of its pool."""
+    """Return the frames of a run's packets, with room for a block for every slot of its pool."""
     tree = scenario.tree
     forms = templates.forms
     kept = templates.frames.shape[2]
@@ -61,8 +64,9 @@ def frames_of(
         words=np.zeros(0, dtype=np.int64),
         octets=np.zeros(0, dtype=np.uint8),
         address=0,
-        held=np.zeros(0, dtype=np.int64),
-        held_address=0,
+        packets=world.pool.packets,
+        given=np.zeros(1, dtype=np.int64),
+        spare=1 + threads * MOST_FREE,
         late=np.zeros(0, dtype=np.int64),
         late_address=0,
         late_words=program.late_words,
@@ -102,7 +106,7 @@ def frames_of(
         cut=forms.payload,
         sample_ps=sample_ps,
     )
-    return with_blocks(frames, len(world.pool.packets))
+    return with_blocks(frames, world.pool.packets)
 
 
 def _host_words(templates: Beginnings, layout: Layout) -> int:
@@ -143,23 +147,20 @@ def _tables(forms: Forms, kept: int) -> dict[str, Int64]:
     return {name: np.array(table, dtype=np.int64) for name, table in tables.items()}
 
 
-def with_blocks(frames: Frames, slots: int) -> Frames:
-    """Return frames with blocks for so many slots; the first blocks are the old ones."""
-    # To a whole cache line; untouched memory costs address space only.
-    memory = np.empty(slots * frames.stride // 8 + 8, dtype=np.int64)
-    words = memory[-memory.ctypes.data % 64 // 8 :][: slots * frames.stride // 8]
+def with_blocks(frames: Frames, packets: Records) -> Frames:
+    """Return frames with as many blocks as there are packets, which begin as the old ones."""
+    # To a whole cache line, and with what threads keep. Untouched memory costs address space only.
+    blocks = len(packets) + frames.spare
+    memory = np.empty(blocks * frames.stride // 8 + 8, dtype=np.int64)
+    words = memory[-memory.ctypes.data % 64 // 8 :][: blocks * frames.stride // 8]
     words[: len(frames.words)] = frames.words
-    # Every slot has a block of its own to begin with.
-    held = np.arange(slots, dtype=np.int64) | DIRTY
-    held[: len(frames.held)] = frames.held
-    late = np.empty(slots * frames.late_words, dtype=np.int64)
+    late = np.empty(len(packets) * frames.late_words, dtype=np.int64)
     late[: len(frames.late)] = frames.late
     return frames._replace(
         words=words,
         octets=words.view(np.uint8),
         address=words.ctypes.data,
-        held=held,
-        held_address=held.ctypes.data,
+        packets=packets,
         late=late,
         late_address=late.ctypes.data,
     )

@@ -8,7 +8,6 @@ from sim.kernels.blocks import (
     QUEUED_AT,
     QUEUED_BEHIND,
     block,
-    exchange,
     length_of,
     set_length,
 )
@@ -153,7 +152,6 @@ def arrive_at_once(world, frames, program, desk, switch, came_by, now_ps, slot):
     if not was_marked and is_marked_at(frames.octets, first + frames.ip_at):
         world.ledgers[at(number)].marked += 1
 
-    exchange(frames, slot, queued_at)
     for word in range(frames.late_words):
         frames.late[at(queued_at * frames.late_words + word)] = desk.state[at(word)]
 
@@ -207,7 +205,6 @@ def is_cut(world, slot):
 @inlined
 def move_frame(frames, desk, slot, queued_at, cut, now_ps, behind):
     """Move a frame without its last `cut` bytes, and egress's data, to the place where it waits."""
-    exchange(frames, slot, queued_at)
     if cut > 0:
         set_length(frames, queued_at, length_of(frames, queued_at) - cut, dirty=DIRTY)
 

@@ -21,6 +21,7 @@ from hostagent.transports.state import NEVER
 from sim.arrays.network import build_for_program
 from sim.arrays.routing import waypoint_routes
 from sim.arrays.wiring import grown
+from sim.kernels.blocks import MOST_FREE
 from sim.kernels.desk import EVENTS, LOG_FRAME, RECEIPTS, WINDOW, Desk, Program
 from sim.kernels.jit import CACHE
 from sim.kernels.state import (
@@ -117,6 +118,7 @@ class Programmed:
             templates(self.network.flows),
             sample_ps,
             program=self.program,
+            threads=threads,
         )
         self.desks = [self._desk(layout, on_events is not None) for _ in range(threads)]
         self._on_events = on_events
@@ -266,7 +268,7 @@ class Programmed:
         """Make the pool and its blocks twice as large."""
         pool = self.world.pool
         self.world = self.world._replace(pool=grown(pool, len(pool.headers), self.world.counters))
-        self.frames = with_blocks(self.frames, len(self.world.pool.packets))
+        self.frames = with_blocks(self.frames, self.world.pool.packets)
 
     def _extend_samples(self) -> None:
         for desk in self.desks:
@@ -318,6 +320,7 @@ class Programmed:
             out=out,
             out_octets=out.view(np.uint8),
             out_address=out.ctypes.data,
+            free=np.zeros(1 + MOST_FREE, dtype=np.int64),
             longest=np.zeros((samples, len(SWITCH_LAYERS)), dtype=np.int64),
             receipts=np.empty(receipts, dtype=np.int64),
             log=np.zeros((rows, LOG_FRAME + kept // 8), dtype=np.int64),

@@ -7,7 +7,7 @@ arrive (by port), as on the virtual network (design, decision 8).
 
 import numpy as np
 
-from sim.kernels.blocks import block, foresee_held
+from sim.kernels.blocks import block
 from sim.kernels.desk import layer_of
 from sim.kernels.jit import at, inlined, prefetch_at
 from sim.kernels.ports import FAR
@@ -41,14 +41,14 @@ def serve_switch(world, frames, program, desk, switch, start_ps, end_ps):
     """
     if switch + 1 < world.constants.switches:
         foresee(world, switch + 1)
-        foresee_slots(world, frames, program, switch + 1)
+        foresee_late(world, frames, program, switch + 1)
 
     count, keys = arrivals(world, switch, start_ps, end_ps=end_ps, buffers=desk)
     departures(world, frames, program, desk, switch, start_ps, end_ps)
     sample_at = first_sample(frames, start_ps, end_ps)
     served = count
     position = 0
-    for ahead in range(-FORESIGHT, FORESIGHT):
+    for ahead in range(FORESIGHT):
         foresee_arrival(frames, keys, ahead, count)
 
     while True:
@@ -80,11 +80,7 @@ def serve_switch(world, frames, program, desk, switch, start_ps, end_ps):
 @inlined
 def foresee_arrival(frames, keys, position, count):
     """Prefetch the beginning of the block of a packet that will arrive soon, if there is one."""
-    # What says where the block is has been asked for so many arrivals before.
-    if position + FORESIGHT < count:
-        prefetch_at(frames.held_address + 8 * (keys[at(position + FORESIGHT)] & SLOT_MASK))
-
-    if 0 <= position < count:
+    if position < count:
         address = frames.address + block(frames, keys[at(position)] & SLOT_MASK)
         prefetch_at(address)
         if 8 * frames.host_words > LINE:
@@ -92,17 +88,16 @@ def foresee_arrival(frames, keys, position, count):
 
 
 @inlined
-def foresee_slots(world, frames, program, switch):
-    """Prefetch the slots of a switch's packets that will arrive or leave."""
+def foresee_late(world, frames, program, switch):
+    """Prefetch what a switch remembers of the packets that leave next, if there is anything."""
+    if program.leaves == 0:
+        return
+
     node = world.switches[at(switch)]
     first = np.int64(node.first_port)
     for number in range(first, first + np.int64(node.ports)):
-        outgoing = world.links[at(number)]
-        foresee_held(frames, outgoing.tail)
-        if program.passes == 0:
-            foresee_held(frames, outgoing.cursor)
-        elif program.leaves != 0:
-            prefetch_at(frames.late_address + 8 * frames.late_words * np.int64(outgoing.cursor))
+        cursor = np.int64(world.links[at(number)].cursor)
+        prefetch_at(frames.late_address + 8 * frames.late_words * cursor)
 
 
 @inlined

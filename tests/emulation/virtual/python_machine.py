@@ -27,7 +27,7 @@ class PythonMachine:
         self._states: dict[int, Any] = {}
         self._numbers = itertools.count()
         self._functions = INGRESS(self._ingress), EGRESS(self._egress), FORGET(self._forget)
-        self.layout = Layout(FRAME_BYTES, STATE_BYTES, 2)
+        self.layout = Layout(FRAME_BYTES, STATE_BYTES, growth=2, added=FRAME_BYTES)
 
     @property
     def program(self) -> Program:
