@@ -7,8 +7,9 @@ from scapy.contrib.mac_control import MACControl, MACControlClassBasedFlowContro
 from scapy.layers.l2 import Ether
 
 MAC_CONTROL = bytes.fromhex("8808")
-# Of the headers and of the eight times behind them: Scapy takes what is shorter, too.
-LEAST_BYTES = 34
+# The headers and the eight times behind them. Scapy takes what is shorter, too, and stumbles over a
+# single byte more; what is behind is padding.
+PAUSE_BYTES = 34
 
 
 def is_control(frame: bytes) -> bool:
@@ -21,10 +22,10 @@ def quanta_of(frame: bytes) -> int | None:
 
     None is a frame that is malformed or says nothing of priority 0, which untagged packets have.
     """
-    if len(frame) < LEAST_BYTES:
+    if len(frame) < PAUSE_BYTES:
         return None
 
-    packet = Ether(frame)
+    packet = Ether(frame[:PAUSE_BYTES])
     pause = packet.getlayer(MACControlClassBasedFlowControl)
     if pause is None or packet.dst != MACControl.DEFAULT_DST_MAC or not pause.c0_enabled:
         return None
