@@ -88,16 +88,24 @@ def _data(figure: Figure, made: MadeWith, path: Path, tables: Iterator[Table]) -
 def scenario_of(row: Mapping[str, Any]) -> Scenario:
     """Return the scenario of a row of a figure's data."""
     known = dict(dotted(plain(Scenario())))
-    # Lists became text (`figure.dotted`), which has no type of its own.
     given = {
-        key.replace(".", "__"): ast.literal_eval(row[key])
-        if isinstance(known[key], str) and str(row[key]).startswith("[")
-        else row[key]
+        key.replace(".", "__"): _value(known[key], row[key])
         for key in known
         if key in row and row[key] is not None
     }
     # A row says how its load balancer is called there, which may be one with other options.
     return Scenario.model_validate(nested({**given, **settings_of(row["policy"])}))
+
+
+def _value(default: Any, value: Any) -> Any:
+    """Return a key's value: lists became text (`figure.dotted`), numbers beside "inf" as well."""
+    if not isinstance(value, str):
+        return value
+
+    if isinstance(default, str):
+        return ast.literal_eval(value) if value.startswith("[") else value
+
+    return float(value) if isinstance(default, int | float) else value
 
 
 def record_of(row: Mapping[str, Any], scenario: Scenario, is_measured: bool) -> Record:
