@@ -10,10 +10,11 @@ from emulation.commands.emulate import legend, write
 from emulation.commands.experiment_run import Finished, Reporter, keep, reporting, run_experiment
 from emulation.commands.mininet_demo import run_twins
 from emulation.errors import EmulationError
-from emulation.mininet.kernel import refuse_if_unable
+from emulation.mininet.kernel import ELSE, refuse_if_unable
 from emulation.outcomes.folder import new_folder
 from emulation.outcomes.outcome import label_of
 from emulation.outcomes.tables import results_table
+from emulation.remedies import IS_CHECKOUT
 from fattree.records.record import Record
 from fattree.records.tables import terminal
 from fattree.texts.experiment_file import load_experiment
@@ -29,6 +30,8 @@ PARTS = (
 )
 PICTURE = "demo"
 MININET_FILE = "mininet_k4.toml"
+# A wheel has no docs.
+FAULTS = " (docs/faults.md)" if IS_CHECKOUT else ""
 
 
 def run_parts(folder: Path, reporter: Reporter) -> list[Finished]:
@@ -106,7 +109,7 @@ def story(whole: Sequence[Record], failing: Sequence[Record]) -> list[str]:
         f"A link fails: for two round trips {label_of(lost.policy)}'s switches do not know it and"
         f" send {lost.lost_to_failure:,} packets into the dead link; hosts have to send as many"
         f" again, and the collective ends {lost.increase:.0%} over the bound. No load balancer can"
-        " avoid that; only a faster detection can (docs/faults.md).",
+        f" avoid that; only a faster detection can{FAULTS}.",
     ]
 
 
@@ -126,4 +129,6 @@ def real_packets(file: Path) -> str:
 
         return run_twins(file).words()
     except EmulationError as error:
-        return f"The run with real packets is left out: {error}"
+        # The demo was virtual, so the virtual network is no way out.
+        reason = str(error).removesuffix(f", {ELSE}")
+        return f"The run with real packets on Mininet is left out: {reason}"

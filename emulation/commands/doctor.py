@@ -18,7 +18,7 @@ from pathlib import Path
 import click
 from rich.text import Text
 
-from emulation.remedies import REINSTALL, SHELL
+from emulation.remedies import REINSTALL, SHELL, SUDO
 from fattree.records.csv_option import CsvOption
 from fattree.records.tables import Folding, terminal, write_csv
 from hostagent.isolation import clean_environment, shell_python
@@ -88,7 +88,7 @@ def root() -> Finding:
         is_here=user == 0,
         found=f"uid {user}",
         purpose="Mininet, network namespaces",
-        remedy="sudo $(which ofan) ...",
+        remedy=f"{SUDO} ...",
     )
 
 

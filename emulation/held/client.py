@@ -13,6 +13,7 @@ from emulation.held.messages import (
     request_line,
 )
 from emulation.mininet.run_folder import RUN_FOLDER
+from emulation.remedies import SUDO
 
 AnswerT = TypeVar("AnswerT")
 
@@ -38,7 +39,7 @@ def ask(request: Request[AnswerT], run_folder: Path = RUN_FOLDER) -> AnswerT:
         except PermissionError:
             # Only root may run Mininet, so that root's the socket is.
             raise ControlError(
-                "the control socket belongs to root: run this as root, `sudo $(which ofan) ...`"
+                f"the control socket belongs to root: run this as root, `{SUDO} ...`"
             ) from None
         except (FileNotFoundError, ConnectionRefusedError):
             raise NotHeldError(

@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from emulation.errors import NetworkError
-from emulation.remedies import REINSTALL
+from emulation.remedies import REINSTALL, SUDO
 from hostagent.agents.process import CLONE_NEWNET, back_in_this_namespace, check, libc
 
 # Of <linux/sockios.h> and <linux/ethtool.h>: ETHTOOL_SRXCSUM, STXCSUM, SSG, STSO, SGSO, SGRO.
@@ -36,20 +36,25 @@ WIDE_OPEN = "rate 100gbit burst 100mb limit 100mb"
 
 def refuse_if_unable() -> None:
     """Raise NetworkError, one line with the remedy, where this machine cannot run Mininet."""
-    if os.geteuid() != 0:
-        raise NetworkError(f"Mininet needs root: `sudo $(which ofan) ...`, {ELSE}")
+    # Whoever lacks both learns it at once: root alone would not help.
+    problems = [f"Mininet needs root: `{SUDO} ...`"] if os.geteuid() != 0 else []
+    missing = _missing()
+    if problems or missing:
+        raise NetworkError(f"{'; '.join([*problems, *missing[:1]])}, {ELSE}")
 
-    for program, package in PACKAGES.items():
-        if shutil.which(program) is None:
-            raise NetworkError(
-                f"{program} is missing: install it (Debian/Ubuntu: apt install {package}), {ELSE}"
-            )
 
+def _missing() -> list[str]:
+    """Return what is not installed, each with its remedy."""
+    missing = [
+        f"{program} is missing: install it (Debian/Ubuntu: apt install {package})"
+        for program, package in PACKAGES.items()
+        if shutil.which(program) is None
+    ]
     # Looked for only: `topology` imports it when there is a network to build.
     if find_spec("mininet") is None:
-        raise NetworkError(
-            f"this Python has no Mininet: apt install mininet, then {REINSTALL}, {ELSE}"
-        )
+        missing.insert(0, f"this Python has no Mininet: apt install mininet, then {REINSTALL}")
+
+    return missing
 
 
 @contextmanager

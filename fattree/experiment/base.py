@@ -1,6 +1,7 @@
 """What all tables of an experiment file have in common."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -11,6 +12,8 @@ from pydantic_core import PydanticCustomError
 MOST_BYTES = 2**40
 MOST_RTTS = 10_000
 LATEST_NS = 10**14
+
+QUOTED_NUMBER = re.compile(r"\s*[-+]?[\d_]*\.?\d[\d_]*([eE][-+]?\d+)?\s*", re.ASCII)
 
 WITHOUT_EFFECT = "without_effect"
 
@@ -27,19 +30,26 @@ class Section(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _truth_is_no_number(cls, values: Any) -> Any:
-        # Python, and so pydantic, takes true for 1.
+    def _numbers_are_numbers(cls, values: Any) -> Any:
+        # Python, and so pydantic, takes true for 1, and pydantic takes "8" for 8.
         for key, value in values.items() if isinstance(values, Mapping) else ():
-            if _has_truth(value) and _is_of_numbers(cls.model_fields.get(key)):
-                said = str(value).lower()
-                raise wrong(key, f"{key} = {said}: must be a number")
+            if not _is_of_numbers(cls.model_fields.get(key)):
+                continue
+            if _has(value, lambda each: isinstance(each, bool)):
+                raise wrong(key, f"{key} = {str(value).lower()}: must be a number")
+            if _has(value, lambda each: isinstance(each, str) and QUOTED_NUMBER.fullmatch(each)):
+                said = str(value) if isinstance(value, list) else f'"{value}"'
+                raise wrong(key, f"{key} = {said}: must be a number, without quotes")
 
         return values
 
 
-def _has_truth(value: Any) -> bool:
-    """Return whether a value is true or false, or a list with one of them in it."""
-    return any(map(_has_truth, value)) if isinstance(value, list) else isinstance(value, bool)
+def _has(value: Any, is_wrong: Callable[[Any], object]) -> bool:
+    """Return whether a value is wrong, or a list with a wrong value in it."""
+    if isinstance(value, list):
+        return any(_has(each, is_wrong) for each in value)
+
+    return bool(is_wrong(value))
 
 
 def _is_of_numbers(field: FieldInfo | None) -> bool:

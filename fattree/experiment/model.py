@@ -26,6 +26,7 @@ from fattree.units import PS_PER_NS, PS_PER_SECOND, PS_PER_US
 
 __all__ = [
     "BUILT_IN",
+    "NOT_BOTH",
     "AgentPacket",
     "Collective",
     "Controller",
@@ -47,6 +48,8 @@ __all__ = [
     "Transport",
     "with_files",
 ]
+
+NOT_BOTH = "give a [collective] or [[jobs]], not both"
 
 # Where a load balancer marks nothing and the congestion control needs marks.
 NSCC_ECN_PERCENT = 20
@@ -123,7 +126,7 @@ class Settings(Section):
     @model_validator(mode="after")
     def _jobs_follow_earlier_ones(self) -> "Settings":
         if self.jobs and self.collective != Collective():
-            raise wrong("collective", "give a [collective] or [[jobs]], not both")
+            raise wrong("collective", NOT_BOTH)
 
         names = [job.name for job in self.jobs]
         for number, job in enumerate(self.jobs):

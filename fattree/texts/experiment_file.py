@@ -6,7 +6,7 @@ Sizes (keys that end in `_bytes`) may be written as text: "1MiB", "64KiB", "16 M
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from fattree.demand.traffic import check_collective
 from fattree.errors import ExperimentError, FabricError
 from fattree.experiment.collective import no_such_key
-from fattree.experiment.model import Collective, Experiment, Scenario
+from fattree.experiment.model import NOT_BOTH, Collective, Experiment, Job, Scenario
 from fattree.experiment.own import LIKE
 from fattree.files.text_file import read_text
 from fattree.policies import POLICIES
@@ -45,7 +45,7 @@ TOML_ADVICE = {
 OTHER_KINDS = {
     ".p4": ": a program is given with --program",
     ".py": ": a host rule is given with --host-rule, packets with --agent-packet",
-    ".json": ": `ofan workload from-model` reads a model's config.json",
+    ".json": ": this is JSON, experiments are TOML; `ofan workload from-model` reads models",
     ".sqlite": ": `ofan sim results` shows a store",
 }
 PREFIXES = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
@@ -319,10 +319,29 @@ def _traffic_problems(scenario: Scenario) -> Iterator[tuple[KeyPath, str]]:
     for key in collective.unheeded:
         yield ("collective", key), no_such_key(collective, key)
 
+    # A copy has every key, a file those of its author.
+    if scenario.jobs and collective.model_fields_set:
+        yield ("collective",), NOT_BOTH
+
     try:
         check_collective(scenario)
     except FabricError as error:
-        yield ("jobs",) if scenario.jobs else _blamed(collective, str(error)), str(error)
+        problem = str(error)
+        yield _blamed_job(scenario.jobs, problem) or _blamed(collective, problem), problem
+
+
+def _blamed_job(jobs: Sequence[Job], problem: str) -> KeyPath:
+    """Return the wrong key of the job that a problem names, the list where the problem names none.
+
+    Empty without jobs.
+    """
+    for number, job in enumerate(jobs):
+        if problem.startswith(f"job {job.name}: "):
+            is_order = job.after is not None and "the job that it is after" in problem
+            key = ("after",) if is_order else _blamed(job.collective, problem)
+            return (JOBS, number, *key)
+
+    return (JOBS,) if jobs else ()
 
 
 def _blamed(collective: Collective, problem: str) -> KeyPath:
@@ -330,7 +349,7 @@ def _blamed(collective: Collective, problem: str) -> KeyPath:
     if collective.file:
         return ("collective", "file")
 
-    pair = re.match(r"collective\.pairs\[(\d+)\]", problem)
+    pair = re.search(r"\bcollective\.pairs\[(\d+)\]", problem)
     if pair:
         return ("collective", "pairs", int(pair[1]))
 

@@ -14,7 +14,7 @@ from fattree.experiment.base import WITHOUT_EFFECT
 from fattree.experiment.collective import MATRIX_KEYS
 from fattree.experiment.model import Collective, Experiment, Settings
 from fattree.files.text_file import read_text
-from fattree.texts.job_keys import by_name
+from fattree.texts.job_keys import JOBS, by_name
 from fattree.texts.toml_places import KeyPath, lines_of
 
 EXPECTED = {
@@ -111,7 +111,7 @@ def explain(error: ValidationError, place: Where, values: Mapping[str, Any]) -> 
     if kind == WITHOUT_EFFECT:
         return f"{place.of((*path, *problem['ctx']['path']))}: {problem['msg']}"
     if kind == "missing":
-        return f"{where}: {name} is missing"
+        return f"{where}: {_missing(path, name)}"
 
     expected = expectation(problem)
 
@@ -127,6 +127,8 @@ def expectation(problem: Mapping[str, Any]) -> str:
     kind = problem["type"]
     if kind.startswith("int_") and str(problem["loc"][-1]).endswith("_bytes"):
         return 'must be bytes, or text with a unit, as in 65536 or "64KiB"'
+    if kind == "tuple_type" and isinstance(problem["input"], Mapping):
+        return f"must be a list: write [[{'.'.join(map(str, problem['loc']))}]]"
     if kind == "too_long":
         return f"must have {problem['ctx']['max_length']:,} elements at most"
 
@@ -136,6 +138,14 @@ def expectation(problem: Mapping[str, Any]) -> str:
         expected += nearest(str(problem["input"]), re.findall("'([^']+)'", expected))
 
     return str(expected)
+
+
+def _missing(path: KeyPath, name: str) -> str:
+    # Jobs are called by their names, one without a name by its place.
+    if path[:1] == (JOBS,) and path[2:] == ("name",):
+        return f"job {path[1] + 1} has no name"
+
+    return f"{name} is missing"
 
 
 def likely(path: KeyPath, values: Mapping[str, Any]) -> str:
@@ -207,5 +217,8 @@ def nearest(word: str, known: Iterable[str]) -> str:
     """Return the known word that was probably meant, as a question in brackets, or nothing."""
     # Names are in small letters; labels, as tables show them, and other tools' names may not be.
     slug = re.sub(r"[ -]", "_", word.lower())
-    close = difflib.get_close_matches(slug, list(known), n=1)
+    known = list(known)
+    close = difflib.get_close_matches(slug, known, n=1)
+    # The first word of a longer name, as in edges for edges_per_pod.
+    close = close or [each for each in known if each.startswith(f"{slug}_")]
     return f" (did you mean {close[0]}?)" if close else ""

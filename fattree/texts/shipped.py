@@ -68,6 +68,8 @@ def ours(name: str | Path) -> Path:
     """Return the file of ours that a name stands for; raises ExperimentError."""
     path = Path(name)
     file = shipped(path)
+    if file is None and path.is_dir():
+        raise ExperimentError(f"{str(path)!r}: a folder, where a file is wanted")
     if file is None:
         raise ExperimentError(f"{str(path)!r}: No such file{_hint(path)}")
 

@@ -1,6 +1,7 @@
 """Jobs: collectives and workloads on hosts of their own, at their own time or one after another."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, replace
 
 import numpy as np
@@ -43,10 +44,8 @@ def job_flows(scenario: Scenario) -> list[tuple[str, Flows]]:
     first: dict[str, int] = {}
     count = 0
     for job in scenario.jobs:
-        try:
+        with _named(job.name):
             flows = _flows(scenario, job.collective, round(job.start_ns * PS_PER_NS))
-        except TrafficError as error:
-            raise TrafficError(f"job {job.name}: {error}") from None
 
         flows = replace(flows, after=flows.after + count)
         if job.after is not None:
@@ -60,6 +59,15 @@ def job_flows(scenario: Scenario) -> list[tuple[str, Flows]]:
     return list(found.items())
 
 
+@contextmanager
+def _named(job: str) -> Iterator[None]:
+    """Put the job's name before what is wrong with its collective; a collective alone has none."""
+    try:
+        yield
+    except TrafficError as error:
+        raise TrafficError(f"job {job}: {error}" if job else str(error)) from None
+
+
 def _refuse_idle_use(scenario: Scenario) -> None:
     if scenario.fabric.plane_use and all(one.placement == "rail" for one in scenario.collectives):
         raise TrafficError(
@@ -70,8 +78,13 @@ def _refuse_idle_use(scenario: Scenario) -> None:
 
 def scale_of(scenario: Scenario) -> int:
     """Return what a scenario's workloads were divided by, 1 without one; raises TrafficError."""
-    files = [one.file for one in scenario.collectives if one.matrix == "workload" and one.file]
-    scales = {read_workload(file)[1].scale for file in files}
+    names = [job.name for job in scenario.jobs] or [""]
+    scales = set()
+    for name, collective in zip(names, scenario.collectives, strict=True):
+        if collective.matrix == "workload" and collective.file:
+            with _named(name):
+                scales.add(read_workload(collective.file)[1].scale)
+
     if len(scales) > 1:
         raise TrafficError(f"workloads of different scales ({sorted(scales)}) have no common time")
 
