@@ -21,7 +21,7 @@ from fattree.records.record import Record
 from fattree.texts.explanations import located, nearest
 from fattree.texts.portless import portless
 from fattree.texts.shipped import EXPERIMENTS
-from fattree.texts.without_effect import late, unread
+from fattree.texts.without_effect import late, punished, unread
 from hostagent.form_fit import misfits
 from ofan_p4.compiler import CompileError
 from ofan_p4.softswitch.errors import SoftswitchError
@@ -219,8 +219,9 @@ def say_warnings(lines: Iterable[str]) -> None:
 
 
 def say_unread(scenarios: Iterable[Scenario]) -> None:
-    """Say on stderr which settings have no effect on any run."""
-    for line in unread(scenarios):
+    """Say on stderr which settings have no effect on any run, and which do not go together."""
+    known = list(scenarios)
+    for line in (*unread(known), *punished(known)):
         click.echo(line, err=True)
 
 

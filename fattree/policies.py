@@ -74,6 +74,12 @@ class Policy:
         """Return whether groups are destinations (edges, pods) rather than next-hop sets."""
         return self.chooser in ROTATIONS
 
+    @property
+    def reorders(self) -> bool:
+        """Return whether packets of a flow overtake each other in all traffic, on many paths."""
+        keeps_label = self.label_rule in (LabelRule.FIXED, LabelRule.PLB)
+        return not (self.chooser == Chooser.HASH and keeps_label)
+
 
 # `queue_law`: how queues grow with a message of m packets, if the paper says it. The paper has
 # the load balancers in "Load Balancing Options", "Optimality" and "Ofan".

@@ -43,6 +43,7 @@ Examples:
 """
 
 FilePath = click.Path(path_type=Path, dir_okay=False)
+PICTURES = (".png", ".svg", ".pdf")
 
 
 def in_a_folder(_context: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
@@ -51,6 +52,14 @@ def in_a_folder(_context: click.Context, option: click.Parameter, path: Path | N
         raise click.BadParameter(f"there is no folder {path.parent}", param=option)
 
     return path
+
+
+def a_picture(context: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
+    """Refuse a picture of another kind than those that help names, before anything runs."""
+    if path is not None and path.suffix not in PICTURES:
+        raise click.BadParameter(f"its name must end in {' or '.join(PICTURES)}", param=option)
+
+    return in_a_folder(context, option, path)
 
 
 csv_option = click.option(
@@ -70,7 +79,7 @@ parquet_option = click.option(
 figure_option = click.option(
     "--figure",
     type=FilePath,
-    callback=in_a_folder,
+    callback=a_picture,
     help="Draw the distance from the bound over the swept keys (.png, .svg or .pdf).",
 )
 THREADS = click.option(

@@ -33,6 +33,7 @@ from hostagent.own_rule import scenario_rule
 from hostagent.rules import refuse_unable_hosts
 from sim.arrays.network import form_of, refuse_unsupported
 from sim.cli import (
+    PICTURES,
     THREADS,
     FilePath,
     csv_option,
@@ -77,7 +78,6 @@ Examples:
 
 P4 = "p4"
 TABLES = (".csv", ".parquet")
-PICTURES = (".png", ".svg", ".pdf")
 DEFAULT_LIKE = str(OwnProgram.model_fields["like"].default)
 program_option = click.option(
     "--program",
@@ -124,6 +124,22 @@ def with_programs(
     return given + [
         each.model_copy(update={"program": str(program)}) for program in programs for each in bases
     ]
+
+
+def heeding(scenarios: Sequence[Scenario]) -> list[Scenario]:
+    """Return scenarios, those of our load balancers without the macros that are swept, each once.
+
+    Our programs read none of the user's macros: all values would give the same run.
+    """
+    shared = set.intersection(*(set(each.defines) for each in scenarios))
+    return list(
+        dict.fromkeys(
+            each.model_copy(update={"defines": tuple(sorted(shared))})
+            if each.program in (None, BUILT_IN)
+            else each
+            for each in scenarios
+        )
+    )
 
 
 def ready(
@@ -376,10 +392,11 @@ def sweep_command(
         # For a program, scenarios that differ only in the load balancer are the same.
         alike = [each.model_copy(update={"policy": of(like)}) for each in ruled or swept]
         ours = [each for each in swept if each.host_rule is None] if ruled else swept
-        scenarios = with_programs(ours, dict.fromkeys(alike), programs, form)
+        asked = with_programs(ours, dict.fromkeys(alike), programs, form)
+        say_how_matrices_are_read(asked)
+        say_unread(asked)
+        scenarios = heeding(asked)
         kept = store or Path("results") / f"{scenarios[0].name}.sqlite"
-        say_how_matrices_are_read(scenarios)
-        say_unread(scenarios)
 
         # Workers on other machines compile for themselves.
         run_one = ready(scenarios, threads, is_here=scheduler is None)
@@ -400,4 +417,6 @@ def sweep_command(
         write(runs, csv, parquet, figure)
 
     if as_json or csv != STDOUT:
-        show(runs, as_json, store=str(kept))
+        written = {"csv": csv, "parquet": parquet, "figure": figure}
+        said = {name: str(path) for name, path in written.items() if path}
+        show(runs, as_json, store=str(kept), **said)

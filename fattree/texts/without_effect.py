@@ -95,6 +95,26 @@ def unread(scenarios: Iterable[Scenario]) -> list[str]:
     ]
 
 
+def punished(scenarios: Iterable[Scenario]) -> list[str]:
+    """Return a line that names the load balancers of ours whose order of packets costs a lot.
+
+    Nobody knows which order the user's programs and host rules keep.
+    """
+    labels = dict.fromkeys(
+        one.scheme.label
+        for one in scenarios
+        if one.transport.recovery == "go_back_n" and one.scheme.reorders and not one.own_name
+    )
+    return (
+        [
+            f"go-back-N takes reordered packets for lost ones: {', '.join(labels)} will be slow"
+            " (transport.recovery)"
+        ]
+        if labels
+        else []
+    )
+
+
 def _value(settings: Settings, key: str) -> Any:
     table, _, name = key.partition(".")
     values = getattr(settings, table)

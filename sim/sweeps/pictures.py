@@ -1,5 +1,6 @@
 """A sweep as a picture: a line for each load balancer over a swept key, a panel for each case."""
 
+import re
 from collections.abc import Sequence
 from itertools import pairwise, product
 from math import ceil
@@ -10,6 +11,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from fattree.experiment.model import Scenario
 from fattree.records.record import Record
 from fattree.texts.looks import GRID, looks_of
 from sim.errors import SimulationError
@@ -20,6 +22,9 @@ MOST_PANELS = 9
 COLUMNS = {1: 1, 2: 2, 3: 3, 4: 2}
 # Steps of a key that doubles are as far apart as those of one that grows by the same amount.
 DOUBLING = 1.9
+# Values that are nearer to each other than this share of an axis are written aslant.
+CLOSE = 0.1
+MACROS = "defines."
 
 
 def sweep_figure(runs: Runs) -> Figure:
@@ -39,7 +44,7 @@ def sweep_figure(runs: Runs) -> Figure:
     cases = [
         case
         for case in product(*(_distinct(runs, key) for key in others))
-        if any(_case(scenario, others) == case for scenario, _ in runs)
+        if any(_is_of(scenario, others, case) for scenario, _ in runs)
     ]
     if len(cases) > MOST_PANELS:
         raise SimulationError(
@@ -56,7 +61,7 @@ def sweep_figure(runs: Runs) -> Figure:
         grid = figure.subplots(rows, columns, sharey=True, squeeze=False)
 
     for axes, case in zip(grid.flat, cases, strict=False):
-        alike = [run for run in runs if _case(run[0], others) == case]
+        alike = [run for run in runs if _is_of(run[0], others, case)]
         _draw(axes, alike, along, places)
         said = (
             f"{heading(key)} {in_words(value)}" for key, value in zip(others, case, strict=True)
@@ -78,7 +83,12 @@ def sweep_figure(runs: Runs) -> Figure:
 
     handles = {line.get_label(): line for axes in grid.flat for line in axes.containers}
     figure.legend(
-        handles.values(), handles.keys(), loc="outside lower center", ncols=4, frameon=False
+        handles.values(),
+        handles.keys(),
+        title=_whiskers(runs),
+        loc="outside lower center",
+        ncols=4,
+        frameon=False,
     )
 
     return figure
@@ -93,6 +103,10 @@ def _draw(axes: Axes, runs: Runs, along: str, places: dict[Any, float]) -> None:
         for scenario, record in runs:
             if record.policy == policy:
                 found.setdefault(_value(scenario, along), []).append(record)
+
+        # Runs without the swept macro are the same for all its values: a level line.
+        if None in found and None not in places:
+            found = dict.fromkeys(places, found[None])
 
         points = sorted((places[value], _percent(records)) for value, records in found.items())
         axes.errorbar(
@@ -110,6 +124,7 @@ def _draw(axes: Axes, runs: Runs, along: str, places: dict[Any, float]) -> None:
         )
 
     axes.set_xticks(list(places.values()), [in_words(value) for value in places])
+    axes.tick_params(axis="x", labelrotation=60 * _are_close(list(places.values())))
     axes.grid(axis="y", color=GRID, linewidth=0.6)
 
 
@@ -117,6 +132,17 @@ def _percent(records: Sequence[Record]) -> tuple[float, float]:
     """Return the mean and the standard deviation over seeds of what is above the bound."""
     values = [100 * record.increase for record in records]
     return mean(values), stdev(values) if len(values) > 1 else 0.0
+
+
+def _whiskers(runs: Runs) -> str:
+    seeds = len({record.seed for _, record in runs})
+    return f"means of {seeds} seeds, whiskers: standard deviation" if seeds > 1 else "one seed"
+
+
+def _are_close(places: Sequence[float]) -> bool:
+    """Return whether numbers below an axis, written level, would touch."""
+    steps = [high - low for low, high in pairwise(sorted(places))]
+    return bool(steps) and min(steps) < CLOSE * sum(steps)
 
 
 def _places(values: Sequence[Any]) -> dict[Any, float]:
@@ -136,12 +162,23 @@ def _places(values: Sequence[Any]) -> dict[Any, float]:
 
 
 def _distinct(runs: Runs, key: str) -> list[Any]:
-    return list(dict.fromkeys(_value(scenario, key) for scenario, _ in runs))
+    """Return the values of a key; a macro has none in runs of our load balancers."""
+    values = list(dict.fromkeys(_value(scenario, key) for scenario, _ in runs))
+    return [value for value in values if value is not None or not key.startswith(MACROS)]
 
 
-def _case(scenario: Any, keys: Sequence[str]) -> tuple[Any, ...]:
-    return tuple(_value(scenario, key) for key in keys)
+def _is_of(scenario: Scenario, keys: Sequence[str], case: Sequence[Any]) -> bool:
+    """Return whether a run belongs into the panel of a case; one without a macro into all."""
+    return all(
+        found == wanted or (found is None and key.startswith(MACROS))
+        for key, wanted, found in zip(
+            keys, case, (_value(scenario, key) for key in keys), strict=True
+        )
+    )
 
 
-def _value(scenario: Any, key: str) -> Any:
-    return values_of(scenario, [key])[key]
+def _value(scenario: Scenario, key: str) -> Any:
+    value = values_of(scenario, [key])[key]
+    # Macros are text, numbers mostly.
+    is_number = key.startswith(MACROS) and re.fullmatch(r"-?\d{1,15}", str(value))
+    return int(value) if is_number else value

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -181,6 +182,9 @@ def heading(key: str) -> str:
 def shown_keys(runs: Runs) -> list[str]:
     """Return the keys that differ, without those of the fabric that a topology file's name says."""
     keys = _differing(runs)
+    values = [values_of(scenario, keys) for scenario, _ in runs]
+    # Rows are in the order of runs: first the key that changes least often from one to the next.
+    keys.sort(key=lambda key: sum(one[key] != after[key] for one, after in pairwise(values)))
     if TOPOLOGY not in keys:
         return keys
 
@@ -202,7 +206,9 @@ def _groups(runs: Runs, keys: Sequence[str]) -> dict[Group, list[Record]]:
 
 
 def in_words(value: Any) -> str:
-    """Return a key's value as a table has it."""
+    """Return a key's value as a table has it; a run without the key has a dash."""
+    if value is None:
+        return "-"
     if isinstance(value, str) and value.startswith("[{"):
         return "; ".join(_said(table) for table in json.loads(value))
 

@@ -125,7 +125,7 @@ def test_many_swept_keys_are_a_number_where_they_leave_no_room(store: Store) -> 
     runs = store.runs()
     wide, none = fitting(runs, (), width=200)
 
-    assert wide.headings[:3] == ("message_bytes", "events", "load balancer")
+    assert wide.headings[:3] == ("events", "message_bytes", "load balancer")
     assert not none
 
     table, lines = fitting(runs, (), width=80)
@@ -133,11 +133,11 @@ def test_many_swept_keys_are_a_number_where_they_leave_no_room(store: Store) -> 
     assert table.headings[:2] == ("case", "load balancer")
     assert [row[0] for row in table.rows] == ["1", "2", "3", "4"]
     assert table.rows[3][1:] == wide.rows[3][2:]
-    assert lines[0] == "case 1: message_bytes 1, events []"
+    assert lines[0] == "case 1: events [], message_bytes 1"
 
     down = 'link = "edge0_0-agg0_1" down_ns = 5.0 times = 1'
 
-    assert lines[3] == f"case 4: message_bytes 2, events {down}"
+    assert lines[3] == f"case 4: events {down}, message_bytes 2"
 
 
 def test_what_a_topology_file_says_is_no_column_beside_its_name(store: Store) -> None:

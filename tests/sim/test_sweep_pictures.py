@@ -9,8 +9,10 @@ import pytest
 from click.testing import CliRunner
 
 import ofan
+from emulation.commands.simulation import heeding
 from fattree.experiment.model import Collective, Fabric, Scenario
 from fattree.records.record import Record
+from fattree.texts.sweep_file import load_sweep
 from sim import run
 from sim.errors import SimulationError
 from sim.sweeps.pictures import sweep_figure
@@ -99,3 +101,38 @@ def test_the_command_writes_the_picture(tmp_path: Path, monkeypatch: pytest.Monk
         result = CliRunner().invoke(ofan.cli, [*command, "--figure", name])
         assert result.exit_code == 0, result.output
         assert (tmp_path / name).stat().st_size > 5000
+
+
+def test_macros_are_swept_for_programs_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = 'policies = ["rsq"]\n[fabric]\nk = 4\n[defines]\nB = 1\n[sweep]\n'
+    (tmp_path / "x.toml").write_text(f'{file}"defines.A" = [0, 4, 100]\n"seed" = [1, 2]\n')
+    swept = load_sweep(tmp_path / "x.toml")
+    assert len(swept) == 6
+
+    mine = [each.model_copy(update={"program": "mine.p4"}) for each in swept]
+    scenarios = heeding([*swept, *mine])
+    assert [each.program for each in scenarios] == [None] * 2 + ["mine.p4"] * 6
+    assert {each.defines for each in scenarios[:2]} == {(("B", "1"),)}
+
+    record = run(scenarios[0]).record
+    runs = [(each, record.model_copy(update={"policy": each.balancer})) for each in scenarios]
+    (axes,) = sweep_figure(runs).axes
+    level, program = (bars[0] for bars in axes.containers)
+    assert list(level.get_xdata()) == list(program.get_xdata()) == [0, 4, 100]
+    assert len(set(level.get_ydata())) == 1
+
+
+def test_a_picture_says_what_its_whiskers_are(runs: list[tuple[Scenario, Record]]) -> None:
+    (legend,) = sweep_figure(runs).legends
+    assert legend.get_title().get_text() == "means of 2 seeds, whiskers: standard deviation"
+
+
+def test_a_picture_of_another_kind_is_refused_before_any_run(tmp_path: Path) -> None:
+    result = CliRunner().invoke(
+        ofan.cli, ["sim", "sweep", "sweep.toml", "--figure", str(tmp_path / "x.gif")]
+    )
+    assert result.exit_code == 2
+    assert "its name must end in .png or .svg or .pdf" in result.output

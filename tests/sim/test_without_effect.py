@@ -11,7 +11,7 @@ from fattree.experiment.model import HostRule, Scenario
 from fattree.texts.experiment_file import parse_experiment
 from fattree.texts.shipped import EXPERIMENTS
 from fattree.texts.sweep_file import load_sweep
-from fattree.texts.without_effect import READERS, late, unread
+from fattree.texts.without_effect import READERS, late, punished, unread
 from sim import run
 
 SMALL = ("fabric.k=4", "collective.message_bytes=32KiB")
@@ -151,3 +151,17 @@ def test_commands_say_it(
     assert not stopped.value.code
     assert err.count("transport.sack_threshold has no effect here") == 1
     assert err.count("at 500 µs came after the last flow had finished") == 1
+
+
+@pytest.mark.parametrize(
+    ("policies", "named"),
+    [
+        ("flow,subflow,host_flowlet_ar", ""),
+        ("flow,host_pkt,ofan,themis,mrc", "Host Pkt, Ofan, Themis, MRC over ECMP"),
+    ],
+)
+def test_go_back_n_warns_of_load_balancers_that_reorder(policies: str, named: str) -> None:
+    settings = (f"policies={policies}", "transport.recovery=go_back_n")
+    lines = punished(parse_experiment("", "x", settings).scenarios())
+    assert [line.split(": ")[1].split(" will")[0] for line in lines] == ([named] if named else [])
+    assert punished(parse_experiment("", "x", settings[:1]).scenarios()) == []
