@@ -22,7 +22,7 @@ $(STAMP): $(READY) requirements.lock requirements-shell.lock
 	@touch $@
 
 $(READY): pyproject.toml emulation/p4/pyproject.toml setup.sh requirements-run.lock
-	@PY="$(PY)" bash setup.sh run
+	@PY="$(PY)" GOALS="$(MAKECMDGOALS)" bash setup.sh run
 	@touch $@
 
 lock: setup  ## write requirements*.lock again: the newest versions that pyproject.toml allows

@@ -32,8 +32,8 @@ watched() {  # run a long command; say every ten seconds what it does
     while kill -0 "$pid" 2>/dev/null; do
         sleep 1
         (( (SECONDS - began) % 10 == 9 )) || continue
-        # What pip does, not what it grumbles about.
-        say "  after $((SECONDS - began)) s: $(grep -E '^ *(Collecting|Downloading|Building|Installing)' "$log" | tail -n 1 | cut -c 1-70)"
+        # What pip does, not what it grumbles about; all that it installs is a line of thousands.
+        say "  after $((SECONDS - began)) s: $(grep -E '^ *(Collecting|Downloading|Building|Installing)' "$log" | tail -n 1 | sed 's/^Installing collected packages.*/installing what was downloaded/' | cut -c 1-70)"
     done
     wait "$pid" && rm "$log" && return
     cat "$log" >&2
@@ -105,7 +105,7 @@ install_run() {
     { wait $simulator && wait $programs; } ||
         say "the kernels could not be compiled now: the first long run does"
     say "done: .venv/bin/ofan, .venv/bin/ofan-p4, .venv/bin/softswitch"
-    say "next: source .venv/bin/activate; ofan demo (ofan doctor: what this machine can run)"
+    [ "${GOALS:-}" = demo ] || say "next: source .venv/bin/activate; ofan demo (ofan doctor: what this machine can run)"
 }
 
 install_tools() {

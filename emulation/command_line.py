@@ -35,6 +35,7 @@ DEFAULT_LIKE = str(OwnProgram.model_fields["like"].default)
 # Usage has 2: a script can tell one from the other.
 RUN_FAILED = 1
 Names = tuple[str, ...]
+Option = Callable[[Callable[..., None]], Callable[..., None]]
 
 # Options that set a key of an experiment, with and without a file.
 KEYS = {
@@ -232,6 +233,7 @@ def say_odd(runs: Iterable[tuple[Scenario, Record]]) -> None:
         click.echo(line, err=True)
 
 
+SEEDS = click.option("--seeds", metavar="N", help="Number of seeds.  [the file's; 1]")
 EXPERIMENT_OPTIONS = (
     click.option(
         "--policies",
@@ -248,7 +250,7 @@ EXPERIMENT_OPTIONS = (
     click.option(
         "--message-bytes", metavar="SIZE", help="As in 65536, 64KiB, 1MiB.  [the file's; 1MiB]"
     ),
-    click.option("--seeds", metavar="N", help="Number of seeds.  [the file's; 1]"),
+    SEEDS,
     click.option("--seed", metavar="N", help="The first seed.  [the file's; 1]"),
     click.option(
         "--failure-rate",
@@ -295,8 +297,12 @@ def refuse_unused_policies(settings: Sequence[str]) -> None:
         )
 
 
-def experiment_options(command: Callable[..., None]) -> Callable[..., None]:
+def experiment_options(
+    command: Callable[..., None], without: Sequence[Option] = ()
+) -> Callable[..., None]:
     """Add the options for load balancers and keys, the same for every command.
+
+    Those of `without` have no effect on the command.
 
     `command` gets the load balancers as `policies`, empty if not given, and all other keys as
     `settings`, KEY=VALUE, short options before those of `--set`.
@@ -308,7 +314,7 @@ def experiment_options(command: Callable[..., None]) -> Callable[..., None]:
         macros = [f"defines.{each}{'' if '=' in each else '=1'}" for each in defines]
         settings = (*macros, *settings)
         refuse_twice(settings, [name for name, value in options.items() if value])
-        given = {key: options.pop(name) for name, key in KEYS.items()}
+        given = {key: options.pop(name, None) for name, key in KEYS.items()}
         short = {key: value for key, value in given.items() if value is not None}
         try:
             command(settings=(*(f"{key}={short[key]}" for key in short), *settings), **options)
@@ -326,6 +332,7 @@ def experiment_options(command: Callable[..., None]) -> Callable[..., None]:
             raise (error if message == error.message else click.ClickException(message)) from None
 
     for option in reversed(EXPERIMENT_OPTIONS):
-        with_settings = option(with_settings)
+        if option not in without:
+            with_settings = option(with_settings)
 
     return with_settings

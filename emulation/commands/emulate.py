@@ -73,7 +73,8 @@ UNHASHED = (
 )
 LEGEND = (
     "p50 to p99.9: flows' times, each from its earliest possible start. E>A to E>H: the longest"
-    " queue of the layer in packets (E edge, A aggregation, C core, H host{unreported})."
+    " queue of the layer in packets, its bytes over a data packet's (E edge, A aggregation, C core,"
+    " H host{unreported}). drops: packets at full queues, or without a port to go to."
     " lost: packets sent into a failed link or a dead switch, or lost at random."
 )
 
@@ -378,8 +379,8 @@ def _kept_or_shown(
     """
     try:
         with writing(folder):
-            keep(finished, folder)
-            return keep_beside(finished, own, folder) if own else None
+            first = keep(finished, folder)
+            return keep_beside(finished, own, folder) if own else first
     # A run may have taken hours: show its results if they cannot be written.
     except EmulationError:
         show(finished, None, as_json, csv)

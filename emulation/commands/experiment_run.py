@@ -101,7 +101,7 @@ class Reporter:
         # A run of a packet or two may take no measurable time.
         self._progress.console.print(
             f"  {record.name} ({record.network}), {label_of(record.policy)}, seed {record.seed}:"
-            f" CCT {record.cct_ps / unit_ps:.3f} {unit}; {record.packet_hops:,} hops in"
+            f" CCT {record.cct_ps / unit_ps:.3f} {unit}; {record.packet_hops:,} packet-hops in"
             f" {record.cpu_s:.1f} s of CPU",
             soft_wrap=True,
         )
@@ -200,12 +200,19 @@ def _unwatched(run: Callable[[Scenario, ProgressCall], Result], scenario: Scenar
     return run(scenario, lambda _fraction: None)
 
 
-def keep(finished: Finished, folder: Path) -> None:
-    """Write the results folder with plots, completely or not at all; raises EmulationError."""
+def keep(finished: Finished, folder: Path) -> Path | None:
+    """Write the results folder with plots, completely or not at all; raises EmulationError.
+
+    Return the first plot, None where nothing can be drawn.
+    """
     from emulation.outcomes.plots import experiment_figures, save
 
     # If a figure cannot be drawn, the folder does not change.
     with complete(folder) as fresh:
         write_folder(fresh, finished.experiment, finished.outcomes, finished.records)
-        for stem, figure in experiment_figures(finished.outcomes, finished.records):
-            save(figure, fresh, stem)
+        drawn = [
+            save(figure, fresh, stem)[0].name
+            for stem, figure in experiment_figures(finished.outcomes, finished.records)
+        ]
+
+    return folder / drawn[0] if drawn else None

@@ -24,7 +24,7 @@ from emulation.command_line import (
 from emulation.programs.own_program import refuse_unread
 from emulation.programs.program_files import packed
 from emulation.shipped_file import ShippedFile
-from fattree.experiment.model import BUILT_IN, OwnProgram, Scenario
+from fattree.experiment.model import BUILT_IN, OwnProgram, Scenario, Settings
 from fattree.experiment.own import LIKE
 from fattree.records.tables import STDOUT
 from fattree.texts.experiment_file import agent_packet_settings, host_rule_settings
@@ -107,6 +107,12 @@ as_option = click.option(
 def of(like: str | None) -> str:
     """Return the load balancer whose groups and hosts a program gets."""
     return like or DEFAULT_LIKE
+
+
+def called(settings: Settings, file: Path | None) -> str:
+    """Return the name of an experiment, or its file's where it has none."""
+    is_named = settings.name != Settings.model_fields["name"].default
+    return settings.name if is_named or file is None else file.stem
 
 
 def with_programs(
@@ -314,7 +320,7 @@ def run(
         # Before the bar, which a line about compiling would break, and before the processes start,
         # as each would compile.
         run_one = ready(scenarios, threads, flows=folder)
-        with reporting(experiment.name) as report:
+        with reporting(called(experiment, file)) as report:
             records = sweep(
                 scenarios,
                 jobs=jobs,
@@ -400,7 +406,7 @@ def sweep_command(
 
         # Workers on other machines compile for themselves.
         run_one = ready(scenarios, threads, is_here=scheduler is None)
-        with reporting(scenarios[0].name) as report:
+        with reporting(called(scenarios[0], file)) as report:
             records = sweep(
                 scenarios,
                 store=kept,

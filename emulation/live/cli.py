@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import click
@@ -16,6 +17,7 @@ from rich.live import Live
 from emulation.command_line import (
     BAD_INPUT,
     DEMO,
+    SEEDS,
     chosen,
     experiment_options,
     like_option,
@@ -40,6 +42,8 @@ from fattree.texts.explanations import located
 from fattree.units import PS_PER_US
 from ofan_p4.finite import Finite
 
+# What is watched is one run of each load balancer, whatever the file says.
+one_seed_options = partial(experiment_options, without=(SEEDS,))
 WATCH_SECONDS = 15.0
 SERVE_SECONDS = 40.0
 FRAMES_A_SECOND = 8
@@ -207,7 +211,7 @@ def _print_once(source: Source, at_us: float | None, as_json: bool) -> None:
 
 @click.command(epilog=WATCH_EXAMPLES)
 @click.argument("file", type=ShippedFile(), required=False)
-@experiment_options
+@one_seed_options
 @program_option
 @like_option
 @click.option(
@@ -268,7 +272,7 @@ def _write_frames(source: Source, as_json: bool) -> None:
 
 @click.command(epilog=SERVE_EXAMPLES)
 @click.argument("file", type=ShippedFile(), required=False)
-@experiment_options
+@one_seed_options
 @program_option
 @like_option
 @click.option(

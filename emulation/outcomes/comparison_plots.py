@@ -126,10 +126,8 @@ def program_figure(outcomes: Sequence[Outcome], records: Sequence[Record]) -> Fi
     figure = Figure(figsize=(max(9.0, 3.2 * len(first)), 7.5), layout="constrained")
     seeds = [record.seed for record in records]
     shown, every = seeds_of(seeds[:1], seeds), seeds_of(seeds, seeds)
-    figure.suptitle(
-        f"{collective_of(first[0])}\nloads and queues: {shown}; increases: {every}\n{LAYER_NAMES}",
-        fontsize=10,
-    )
+    said = shown if shown == every else f"loads and queues: {shown}; increases: {every}"
+    figure.suptitle(f"{collective_of(first[0])}\n{said}\n{LAYER_NAMES}", fontsize=10)
     grid = figure.add_gridspec(2, 1)
     loads: list[Axes] = (
         grid[0].subgridspec(1, len(first)).subplots(sharey=True, squeeze=False)[0].tolist()

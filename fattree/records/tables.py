@@ -65,7 +65,19 @@ class Folding:
         self.rows.append(cells)
 
     def blocks(self, width: int) -> list[list[int]]:
-        """Return which columns stand beside each other in so many characters, block by block."""
+        """Return which columns stand beside each other in so many characters, block by block.
+
+        Blocks are about as wide as each other, so that the last is no column alone.
+        """
+        blocks = self._filled(width)
+        while len(blocks) > 1 and len(narrower := self._filled(width - 1)) == len(blocks):
+            width -= 1
+            blocks = narrower
+
+        return blocks
+
+    def _filled(self, width: int) -> list[list[int]]:
+        """Return blocks of which each but the last has no room for another column."""
         sizes = [self._size(column) for column in range(len(self.headings))]
         keys = list(range(self.keys))
         gap, edge = GAPS[bool(self.box)], EDGES[bool(self.box)]
@@ -97,7 +109,7 @@ class Folding:
             # The upper edge is air, of which only a terminal's reader has something.
             is_air = number == 0 and self.box and not (self.title or console.is_terminal)
             for line in lines[1 if is_air else 0 :]:
-                yield from line
+                yield from line if console.is_terminal else _stripped(line)
                 yield Segment.line()
 
     def _table(self, columns: Sequence[int], title: str) -> Table:
@@ -121,6 +133,18 @@ class Folding:
             table.add_row(*(row[column] for column in columns))
 
         return table
+
+
+def _stripped(line: Sequence[Segment]) -> list[Segment]:
+    """Return a line of a table without the blanks at its end."""
+    kept = list(line)
+    while kept and not kept[-1].text.strip():
+        kept.pop()
+
+    if kept:
+        kept[-1] = Segment(kept[-1].text.rstrip(), *kept[-1][1:])
+
+    return kept
 
 
 def write_csv(rows: Sequence[Mapping[str, Any]], path: Path) -> None:

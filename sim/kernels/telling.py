@@ -13,6 +13,7 @@ from numba.core import event
 COMPILING = "numba:compile"
 # How often a sign of life comes.
 EVERY_S = 15.0
+MOST_EVERY_S = 60.0
 
 # What long-lasting functions are called, for the compiler's events, which name the function alone.
 _names: dict[Any, str] = {}
@@ -54,7 +55,10 @@ class _Telling(event.Listener):
 
 def _remind(name: str, end: threading.Event) -> None:
     began = time.monotonic()
-    while not end.wait(EVERY_S):
+    pause = EVERY_S
+    # Rarer and rarer: `make setup` compiles in two processes, whose lines are read together.
+    while not end.wait(pause):
+        pause = min(2 * pause, MOST_EVERY_S)
         _tell(f"still compiling {name}, for {time.monotonic() - began:.0f} s ...")
 
 

@@ -1,4 +1,4 @@
-"""What a person sees of many runs: a bar on a terminal, a line every few seconds elsewhere.
+"""What a person sees of many runs: a bar on a terminal, rare lines elsewhere.
 
 How long the rest may take comes from the share of the work that is done, by what runs cost, not
 from how many runs: those of large fabrics take a thousand times as long.
@@ -17,11 +17,13 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
 from sim.sweeps.cost import least_seconds
 
+# Lines are read in logs: each comes after twice the time of the last, up to five minutes.
 LINE_SECONDS = 5.0
+MOST_LINE_SECONDS = 300.0
 # Below, the time that is left is not told: the first packets say little about the rest.
 LEAST_SHARE = 0.02
 # Unless the work has gone on for so long: then they do.
-LEAST_SECONDS = 10.0
+LEAST_SECONDS = 60.0
 MINUTE = 60
 HOUR = 3600
 Clock: TypeAlias = Callable[[], float]
@@ -104,12 +106,13 @@ class Bar:
 
 @dataclass(slots=True)
 class Lines:
-    """A report in plain lines, `LINE_SECONDS` apart at least; a short sweep prints none."""
+    """A report in plain lines, rarer and rarer; a short sweep prints none."""
 
     what: str
     clock: Clock = time.monotonic
     pace: Pace = field(init=False)
     printed: float = field(init=False)
+    pause: float = LINE_SECONDS
     runs: str = ""
 
     def __post_init__(self) -> None:
@@ -132,8 +135,9 @@ class Lines:
         """Take in which share of the work is done; print a line, if it is time."""
         left = self.pace.left(share)
         now = self.clock()
-        if left and now - self.printed >= LINE_SECONDS:
+        if left and now - self.printed >= self.pause:
             self.printed = now
+            self.pause = min(2 * self.pause, MOST_LINE_SECONDS)
             click.echo(f"{self.what}: {self.runs}, {_percent(share)} of the work, {left}", err=True)
 
 

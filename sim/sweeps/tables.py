@@ -30,9 +30,9 @@ Run = tuple[Scenario, Record]
 Runs = Sequence[Run]
 LEGEND = (
     "p50 to p99.9: flows' times, each from when it could start. max queue: of any switch port at"
-    " any time, mean queue: over switch ports and time, in packets. drops: at full queues, or"
-    " without a port to go to, lost: at failed links, both of all seeds. ±: standard deviation over"
-    " seeds."
+    " any time, mean queue: over switch ports and time, in packets: bytes over a data packet's."
+    " drops: at full queues, or without a port to go to, lost: at failed links, both of all seeds."
+    " ±: standard deviation over seeds."
 )
 
 # What records are averaged over: swept values, and what balanced the load, like which of ours.

@@ -60,6 +60,20 @@ def test_a_table_into_a_pipe_begins_with_its_headings(capsys: pytest.CaptureFixt
     assert capsys.readouterr().out.splitlines()[0].split() == ["name", "value"]
 
 
+def test_blocks_are_about_as_wide_as_each_other() -> None:
+    table = Folding("load balancer", *(f"column {number}" for number in range(9)))
+    table.add_row("Ofan", *("1" for _ in range(9)))
+    assert [len(block) for block in table.blocks(80)] == [6, 5]
+
+
+def test_lines_into_a_pipe_have_no_blanks_at_their_ends(capsys: pytest.CaptureFixture[str]) -> None:
+    table = Folding("load balancer", "text", texts=(0, 1))
+    table.add_row("Ofan", "longer than its heading")
+    table.add_row("JSQ", "short")
+    terminal().print(table)
+    assert all(line == line.rstrip() for line in capsys.readouterr().out.splitlines())
+
+
 def test_a_row_has_a_cell_for_each_column() -> None:
     with pytest.raises(ValueError, match="1 cells for 2 columns"):
         Folding("a", "b").add_row("1")
