@@ -107,7 +107,10 @@ def punished(scenarios: Iterable[Scenario]) -> list[str]:
     labels = dict.fromkeys(
         one.scheme.label
         for one in scenarios
-        if one.transport.recovery == "go_back_n" and one.scheme.reorders and not one.own_name
+        if one.transport.recovery == "go_back_n"
+        and not one.transport.reorder_packets
+        and one.scheme.reorders
+        and not one.own_name
     )
     return (
         [
