@@ -223,8 +223,10 @@ class VirtualSource:
         now_ps = self._fabric.clock.now_ps
         installations = self._fabric.installations
 
-        if self._network.hosts.unfinished or (
-            self._converges and any(seen.installed_ps is None for seen in installations)
+        if (
+            self._network.hosts.unfinished
+            or self._waiting(now_ps)
+            or (self._converges and any(seen.installed_ps is None for seen in installations))
         ):
             self._busy_ps = now_ps
             return target_ps
@@ -235,6 +237,14 @@ class VirtualSource:
             self.pace.set_now(last_ps)
 
         return min(target_ps, last_ps)
+
+    def _waiting(self, now_ps: int) -> bool:
+        """Return whether packets are queued: after the last one that counts copies may be."""
+        return any(
+            port.queue.occupancy_bytes(now_ps)
+            for ports in self._network.ports
+            for port in ports.values()
+        )
 
     @property
     def _converges(self) -> bool:

@@ -11,9 +11,10 @@ import json
 import os
 import secrets
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from importlib import resources
+from operator import itemgetter
 from typing import Any, NoReturn
 from weakref import WeakSet
 
@@ -24,6 +25,7 @@ from tornado.httputil import HTTPServerRequest
 from tornado.iostream import StreamClosedError
 from tornado.web import Application, HTTPError, RequestHandler
 
+from controller.fabric_controller import LinkChange
 from emulation.errors import EmulationError, NetworkError
 from emulation.held.client import ControlError
 from emulation.live.hub import Hub
@@ -31,8 +33,12 @@ from emulation.live.model import Snapshot
 from emulation.live.picture import picture
 from emulation.live.reception import Reception
 from emulation.live.source import Source
+from emulation.outcomes.changes import Change, sides
+from fattree.demand.traffic import flows
 from fattree.errors import FabricError
 from fattree.experiment.failures import LEAST_SHARE
+from fattree.experiment.model import Scenario
+from fattree.routes.failures import timeline
 from fattree.routes.slow_links import FULL, at_rate
 
 LOOPBACK = "127.0.0.1"
@@ -133,8 +139,27 @@ def message_of(snapshot: Snapshot) -> dict[str, Any]:
         "hosts": snapshot.hosts,
         "tiers": [asdict(tier) for tier in snapshot.tiers],
         "phases": [asdict(phase) for phase in snapshot.phases],
-        "changes": [asdict(change) | {"word": change.word} for change in snapshot.changes],
+        "changes": _worded(snapshot.changes),
     }
+
+
+def planned(scenario: Scenario) -> list[dict[str, Any]]:
+    """Return what the experiment's file does to links, as the changes of snapshots."""
+    line = timeline(scenario, flows(scenario))
+    events = [
+        *((each.time_ps, LinkChange(down=each.down, up=each.up)) for each in line.changes),
+        *((each.time_ps, LinkChange(paced=each.links)) for each in line.rates),
+    ]
+
+    return _worded(
+        change
+        for time_ps, event in sorted(events, key=itemgetter(0))
+        for change in sides(scenario.tree, event, time_ps)
+    )
+
+
+def _worded(changes: Iterable[Change]) -> list[dict[str, Any]]:
+    return [asdict(change) | {"word": change.word} for change in changes]
 
 
 def is_own(request: HTTPServerRequest) -> bool:
@@ -203,13 +228,14 @@ class Unknown(Door):
 
 
 class Layout(Door):
-    """What does not change: places of nodes and links, load balancers."""
+    """What does not change: places of nodes and links, load balancers, the file's events."""
 
     def get(self) -> None:
         """Send it."""
         source = self.hub.source
         policies = list(source.policies.items())
-        self.finish({"policies": policies, **picture(source.scenario.tree)})
+        scenario = source.scenario
+        self.finish({"policies": policies, "planned": planned(scenario), **picture(scenario.tree)})
 
 
 class Events(Door):

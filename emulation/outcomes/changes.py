@@ -1,7 +1,7 @@
 """Changes of links as a viewer sees them: when, and what the control plane did about it."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fattree.routes.slow_links import at_rate
@@ -12,6 +12,7 @@ from fattree.shape.topology import FatTree
 # without the controller's imports.
 if TYPE_CHECKING:
     from controller.convergence import Convergence
+    from controller.fabric_controller import LinkChange
 
 # How many changes are shown: a link that flaps for days must fill neither a status nor a page.
 RECENT = 50
@@ -49,11 +50,22 @@ class Change:
 
 def changes_of(tree: FatTree, convergences: "Sequence[Convergence]") -> tuple[Change, ...]:
     """Return the last changes that a control plane has heard of, failures and repairs apart."""
-    return tuple(change for seen in convergences[-RECENT:] for change in _sides(tree, seen))
+    return tuple(
+        replace(
+            change,
+            detected_ps=seen.detected_ps,
+            planned_ps=seen.planned_ps,
+            installed_ps=seen.installed_ps,
+            updates=seen.updates,
+            switches=seen.switches,
+        )
+        for seen in convergences[-RECENT:]
+        for change in sides(tree, seen.change, seen.at_ps)
+    )
 
 
-def _sides(tree: FatTree, seen: "Convergence") -> Iterator[Change]:
-    change = seen.change
+def sides(tree: FatTree, change: "LinkChange", at_ps: int) -> Iterator[Change]:
+    """Yield what a change does to links: which fail, which come up, which run at each rate."""
     shares = sorted({one.share for one in change.paced})
     sides: list[tuple[Iterable[int], bool, float | None]] = [
         (change.down, False, None),
@@ -69,10 +81,5 @@ def _sides(tree: FatTree, seen: "Convergence") -> Iterator[Change]:
                 links=tuple(link_name(tree, link) for link in sorted(links)),
                 up=up,
                 rate=rate,
-                at_ps=seen.at_ps,
-                detected_ps=seen.detected_ps,
-                planned_ps=seen.planned_ps,
-                installed_ps=seen.installed_ps,
-                updates=seen.updates,
-                switches=seen.switches,
+                at_ps=at_ps,
             )

@@ -3,7 +3,6 @@
 A figure with runs missing shows what it can and says the rest.
 """
 
-import io
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -12,7 +11,6 @@ from typing import Any
 
 import matplotlib as mpl
 import polars as pl
-from PIL import Image
 
 from reproduction.report.claims import Claim, sure
 from reproduction.report.figure import Data, Figure, Verdict, slug
@@ -20,9 +18,6 @@ from reproduction.report.style import STYLE
 
 # SVG goes into the page, PNG is for whoever wants one picture in another text.
 FORMATS = ("png", "svg")
-# Of a thumbnail, in pixels, at most: sharp on a card where a point has one and a half.
-SMALL = (1000, 480)
-COLOURS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +90,3 @@ def _saved(picture: Any, folder: Path, name: str, panel: str) -> Path:
         picture.set_layout_engine("none")  # laid out once is enough
 
     return folder / f"{stem}.svg"
-
-
-def smaller(path: Path) -> bytes:
-    """Return a PNG file's picture as a small PNG file."""
-    with Image.open(path) as picture:
-        picture.thumbnail(SMALL)
-        image = picture.convert("RGB").quantize(COLOURS)
-
-    data = io.BytesIO()
-    image.save(data, "PNG", optimize=True)
-    return data.getvalue()

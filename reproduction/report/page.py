@@ -1,6 +1,5 @@
 """The report as one HTML page, pictures inside: claims with verdicts on top, then all figures."""
 
-import base64
 import os
 import platform
 import re
@@ -9,17 +8,16 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
 from reproduction.report.claims import Claim, combined
 from reproduction.report.contents import Edition
-from reproduction.report.drawing import Drawn, smaller
+from reproduction.report.drawing import Drawn
 from reproduction.report.figure import FAILS, FEW, HOLDS, OPEN, PARTLY, Outcome, Verdict
 from reproduction.report.looks import ERROR, LEVEL, LOOKS
 from reproduction.report.stored import MadeWith
@@ -27,11 +25,12 @@ from sim.sweeps.store import model_version
 
 LIBRARIES = ("numba", "numpy", "polars", "matplotlib")
 MIME = "data:image/svg+xml,"
-PNG = "data:image/png;base64,"
 UNSEEN = re.compile(r"<!--.*?-->|<metadata>.*?</metadata>", re.DOTALL)
 IN_DOUBLE_QUOTES = str.maketrans({"%": "%25", "#": "%23", "&": "%26", "'": "%26apos;", '"': "'"})
 DECIMALS = re.compile(r"(\.\d{4})\d+")
 VIEW_BOX = re.compile(r'viewBox="0 0 ([0-9.]+) ([0-9.]+)"')
+# In points: a picture that is wider has no text that can be read in half of a common screen.
+WIDE = 450
 SLUGS: dict[Outcome, str] = {
     HOLDS: "holds",
     PARTLY: "partly",
@@ -92,7 +91,7 @@ def render(
 
     environment.filters |= {
         "picture": embedded,
-        "aspect": aspect,
+        "size": size,
         "cell": cell,
         "duration": duration,
     }
@@ -100,7 +99,8 @@ def render(
         drawn=drawn,
         judged=judged,
         edition=edition,
-        thumbnails=thumbnails(drawn, judged),
+        shown=shown(drawn, judged),
+        wide=WIDE,
         counts={SLUGS[outcome]: (outcome, number) for outcome, number in counts(judged).items()},
         slugs=SLUGS,
         preset=made.preset,
@@ -132,33 +132,22 @@ def embedded(path: Path) -> str:
     return MIME + " ".join(text.translate(IN_DOUBLE_QUOTES).split())
 
 
-def aspect(path: Path) -> str:
-    """Return how many times as wide as high an SVG file is."""
+def size(path: Path) -> tuple[float, float]:
+    """Return an SVG file's width and height in points."""
     found = VIEW_BOX.search(path.read_text(encoding="utf-8"))
     assert found, path
-    return f"{float(found[1]) / float(found[2]):.3f}"
+    return float(found[1]), float(found[2])
 
 
-class Thumbnail(NamedTuple):
-    """A figure's name, its picture small, as a data URI, and how many times as wide as high."""
-
-    figure: str
-    picture: str
-    aspect: str
-
-
-def thumbnails(drawn: Sequence[Drawn], judged: Iterable[Judged]) -> dict[str, Thumbnail]:
-    """Return for each claim the first figure that decides it with a picture, small."""
+def shown(drawn: Sequence[Drawn], judged: Iterable[Judged]) -> dict[str, Path]:
+    """Return for each claim a picture of the first figure that decides it and has some."""
     pictures = {part.figure.name: part.pictures for part in drawn}
-    small = cache(lambda path: PNG + base64.b64encode(smaller(path)).decode())
-    found: dict[str, Thumbnail] = {}
+    found: dict[str, Path] = {}
     for claim in judged:
         for figure, verdict in claim.verdicts:
             if pictures[figure] and claim.number not in found:
                 named = pictures[figure].get(verdict.panel)
-                path = named or _named_first(claim.claim.text, pictures[figure])
-                picture = small(path.with_suffix(".png"))
-                found[claim.number] = Thumbnail(figure, picture, aspect(path))
+                found[claim.number] = named or _named_first(claim.claim.text, pictures[figure])
 
     return found
 

@@ -6,7 +6,7 @@ const LEVELS = 8, HISTORY = 400, LABELLED_K = 4;
 const NAMES = { "E>A": "edge to agg", "A>C": "agg to core", "C>A": "core to agg", "A>E": "agg to edge", "E>H": "edge to host" };
 const $ = (id) => document.getElementById(id);
 const links = [], hosts = [], rows = [], tiers = new Map(), trace = [];
-let layout = null, latest = null, focused = 0;
+let layout = null, latest = null, focused = 0, aimed = null;
 
 function make(name, attributes = {}, parent = null) {
   const element = document.createElementNS(SVG, name);
@@ -85,10 +85,58 @@ function crossAt(from, to) {
 function drawLink(group, crosses, link, index) {
   const node = make("g", { class: link.is_parallel ? "link parallel" : "link", role: "button", tabindex: index === 0 ? "0" : "-1", "data-link": link.name }, group);
   const [ring, hit, up, down] = ["ring", "hit", "strand", "strand second"].map((name) => make("path", { class: name }, node));
-  const title = make("title", {}, node), cross = make("path", { class: "cross" }, crosses);
-  node.addEventListener("click", () => { focusLink(index); toggle(index); });
+  const cross = make("path", { class: "cross" }, crosses);
   node.addEventListener("keydown", (event) => onKey(event, index));
-  links.push({ node, ring, hit, up, down, title, cross });
+  links.push({ node, ring, hit, up, down, cross, ends: [] });
+}
+
+// Links cross each other, so that the nearest one is meant, whichever lies on top. It is marked and named before it is clicked.
+const REACH = 10, TIP_WIDTH = 250;
+
+function distance(place, [from, to]) {
+  const along = { x: to.x - from.x, y: to.y - from.y };
+  const share = ((place.x - from.x) * along.x + (place.y - from.y) * along.y) / (along.x ** 2 + along.y ** 2);
+  const nearest = Math.min(1, Math.max(0, share));
+  return Math.hypot(place.x - from.x - nearest * along.x, place.y - from.y - nearest * along.y);
+}
+
+function linkAt(event) {
+  if (event.target.closest(".node")) return null;
+  const place = new DOMPoint(event.clientX, event.clientY).matrixTransform($("tree").getScreenCTM().inverse());
+  let nearest = null, least = REACH;
+  links.forEach(({ node, ends }, index) => {
+    const away = node.classList.contains("folded") ? REACH : distance(place, ends);
+    if (away < least) [nearest, least] = [index, away];
+  });
+  return nearest;
+}
+
+function onClick(event) {
+  // A click without a place is that of a screen reader, which has chosen its link.
+  const index = event.detail ? linkAt(event) : links.findIndex(({ node }) => node.contains(event.target));
+  if (index === null || index < 0) return;
+  focusLink(index);
+  toggle(index);
+}
+
+function aim(index, event) {
+  aimed = index;
+  $("aim").hidden = index === null;
+  $("tree").classList.toggle("aimed", index !== null);
+  $("tree").querySelector(".mark").setAttribute("d", index === null ? "" : links[index].hit.getAttribute("d"));
+  if (index === null) return;
+  const card = $("fabric").getBoundingClientRect(), x = event.clientX - card.x, [lower, upper] = links[index].ends;
+  // Below the pointer, on that side of the link that it does not lean over.
+  const isLeft = x > card.width - TIP_WIDTH || (x > TIP_WIDTH && lower.x > upper.x);
+  Object.assign($("aim").style, { left: `${x}px`, top: `${event.clientY - card.y}px`, translate: isLeft ? "calc(-100% - 14px) 14px" : "14px 14px" });
+  updateAim();
+}
+
+function updateAim() {
+  if (aimed === null || !latest) return;
+  const [isUp, up, down, queueUp, queueDown, lost, rate] = latest.links[aimed];
+  const state = isUp ? `${rate < 1 ? `at ${percent(rate)} of its rate\n` : ""}load up ${percent(up)}, down ${percent(down)}\nqueue up ${packets(queueUp)}, down ${packets(queueDown)} packets` : `failed, ${lost} packets lost`;
+  $("aim").replaceChildren(html("b", layout.links[aimed].name), `\n${state}\nclick: ${isUp ? "fail" : "mend"} it`);
 }
 
 function focusLink(index) {
@@ -125,6 +173,10 @@ function drawTree() {
   const tree = $("tree");
   tree.setAttribute("viewBox", `0 0 ${layout.width} ${layout.height}`);
   const group = { drops: make("g", {}, tree), links: make("g", {}, tree), crosses: make("g", {}, tree), nodes: make("g", {}, tree) };
+  make("path", { class: "mark" }, group.crosses);
+  tree.addEventListener("click", onClick);
+  tree.addEventListener("pointermove", (event) => aim(event.pointerType === "touch" ? null : linkAt(event), event));
+  tree.addEventListener("pointerleave", () => aim(null));
   for (const row of layout.rows) make("text", { class: "row", x: 0, y: row.y }, group.nodes).textContent = row.name;
   layout.hosts.forEach((host, index) => {
     const edge = layout.switches[Math.floor(index / layout.hosts_per_edge)];
@@ -189,14 +241,19 @@ function fold() {
   tree.querySelectorAll(".core").forEach((node) => node.classList.toggle("folded", folding));
   tree.classList.toggle("narrow", folding);
   tree.setAttribute("viewBox", folding && openPod !== null ? podBox() : `0 0 ${layout.width} ${layout.height}`);
+  aim(null);
   scatter();
   if (folding && openPod !== null) gather(); else setRows(0);
 }
 
+function podEnds() {
+  const places = [...layout.hosts, ...layout.switches].filter((place) => podOf(place.name) === openPod).map((place) => place.x);
+  return [Math.min(...places), Math.max(...places)];
+}
+
 // The pod's own box; links to cores end on the band above it.
 function podBox() {
-  const own = [...layout.hosts, ...layout.switches].filter((place) => podOf(place.name) === openPod);
-  const left = Math.min(...own.map((place) => place.x)), right = Math.max(...own.map((place) => place.x));
+  const [left, right] = podEnds();
   const room = Math.max(64, (right - left) * 0.2);
   setRows(left - room);
   return `${left - room} 0 ${right - left + 2 * room} ${layout.height}`;
@@ -205,13 +262,15 @@ function podBox() {
 function setRows(x) { $("tree").querySelectorAll("text.row").forEach((text) => text.setAttribute("x", x)); }
 
 function gather() {
-  const own = layout.switches.filter((place) => podOf(place.name) === openPod), gap = Math.min(3, 10 / layout.k);
-  const left = Math.min(...own.map((place) => place.x)), right = Math.max(...own.map((place) => place.x));
+  const [left, right] = podEnds(), gap = Math.min(3, 10 / layout.k);
   const band = $("tree").querySelector(".band rect"), top = layout.rows[0].y;
   const ups = layout.links.map((link, index) => [link, index]).filter(([link]) => podOf(link.name) === openPod && podOf(layout.switches[link.upper].name) === null);
-  for (const [key, value] of Object.entries({ x: left - 10, y: top - 10, width: right - left + 20, height: 20 })) band.setAttribute(key, value);
-  const width = (right - left) / Math.max(1, ups.length - 1);
+  for (const [key, value] of Object.entries({ x: left - 28, y: top - 10, width: right - left + 56, height: 20 })) band.setAttribute(key, value);
+  const width = (right - left) / Math.max(1, ups.length - 1), names = ups.map(([link]) => layout.switches[link.upper].name);
   ups.forEach(([link, index], place) => move(index, layout.switches[link.lower], { x: left + place * width, y: top + 10 }, gap / 2));
+  // Each core above the end of its link, or, where these are too many, which ones they are.
+  const texts = layout.k <= LABELLED_K ? names.map((name, place) => [left + place * width, name]) : [[(left + right) / 2, `${names[0]} to ${names[names.length - 1]}`]];
+  band.parentNode.replaceChildren(band, ...texts.map(([x, name]) => { const text = make("text", { x, y: top }); text.textContent = name; return text; }));
 }
 
 function scatter() {
@@ -222,6 +281,7 @@ function scatter() {
 function move(index, lower, upper, gap) {
   const [from, to] = member(layout.links[index], lower, upper, gap);
   const { ring, hit, up, down, cross } = links[index];
+  links[index].ends = [from, to];
   for (const [path, side] of [[ring, 0], [hit, 0], [up, gap], [down, -gap]]) path.setAttribute("d", strand(from, to, side));
   cross.setAttribute("d", crossAt(from, to));
 }
@@ -255,7 +315,7 @@ function drawTiers() {
 
 function drawControls() {
   for (const [slug, label] of layout.policies) $("policy").append(new Option(label, slug));
-  $("policy").addEventListener("change", () => { say(isChosen() ? "" : `“Start again” runs it with ${$("policy").selectedOptions[0].text}`); updateControls(); });
+  $("policy").addEventListener("change", () => { say(isChosen() ? "" : `this run is still one of ${latest.label}`); updateControls(); });
   $("start").addEventListener("click", () => send("start", { policy: $("policy").value }));
   $("pause").addEventListener("click", () => setPace(!latest.paused));
   $("speed").addEventListener("change", () => setPace(latest.paused));
@@ -267,8 +327,8 @@ const setPace = (paused) => send("pace", { factor: Number($("speed").value), pau
 // Updating, with every snapshot
 
 function updateLinks() {
-  latest.links.forEach(([isUp, up, down, queueUp, queueDown, lost, rate], index) => {
-    const { node, up: first, down: second, title, cross } = links[index], name = layout.links[index].name;
+  latest.links.forEach(([isUp, up, down, , , , rate], index) => {
+    const { node, up: first, down: second, cross } = links[index], name = layout.links[index].name;
     for (const part of [node, cross]) part.classList.toggle("down", !isUp);
     node.classList.toggle("slow", isUp && rate < 1);
     node.dataset.load = Math.max(up, down);
@@ -278,11 +338,11 @@ function updateLinks() {
     }
     const label = isUp ? `${name}, up ${percent(up)}, down ${percent(down)}: fail it` : `${name} has failed: mend it`;
     node.setAttribute("aria-label", label);
-    title.textContent = isUp ? `${name}${rate < 1 ? `, at ${percent(rate)} of its rate` : ""}\nload up ${percent(up)}, down ${percent(down)}\nqueue up ${packets(queueUp)}, down ${packets(queueDown)} packets` : `${name} has failed, ${lost} packets lost`;
   });
   if ($("table").open) latest.links.forEach(updateRow);
   latest.hosts.forEach((load, index) => hosts[index].setAttribute("class", `drop l${level(load)}${hosts[index].classList.contains("folded") ? " folded" : ""}`));
   updatePods();
+  updateAim();
 }
 
 function updateRow([isUp, up, down, queueUp, queueDown, lost, rate], index) {
@@ -345,8 +405,17 @@ function updatePhases() {
   }));
 }
 
+const told = (change) => `${change.links.length > 4 ? `${change.links.length} links` : change.links.join(", ")} ${change.word}`;
+const isPlanned = (change) => layout.planned.some((each) => each.at_ps === change.at_ps && told(each) === told(change));
+
+// What the file does is told before it happens, and then told apart from what was clicked.
+function drawPlanned() {
+  const shown = layout.planned.slice(0, 3).map((change) => `${told(change)} at ${duration(change.at_ps)}`), more = layout.planned.length - shown.length;
+  $("planned").textContent = shown.length ? `Events of the experiment's file: ${shown.join("; ")}${more ? `; ${more} more` : ""}.` : "";
+}
+
 function changeItem(change) {
-  const what = `${change.links.join(", ")} ${change.word}`;
+  const what = told(change) + (isPlanned(change) ? ", by the file" : "");
   const marks = [change.at_ps, change.detected_ps, change.planned_ps, change.installed_ps];
   const names = ["detect", "plan", "install"], known = marks.filter((mark) => mark !== null), end = known[known.length - 1];
   const whole = Math.max(1, (marks[3] ?? latest.time_ps) - change.at_ps);
@@ -382,6 +451,7 @@ function updateControls() {
   $("pause").textContent = run.paused ? "Go on" : "Pause";
   $("pause").classList.toggle("next", run.paused);
   $("start").classList.toggle("next", !isChosen());
+  $("start").textContent = isChosen() ? "Start again" : `Start with ${$("policy").selectedOptions[0].text}`;
   $("speed").title = `${duration(run.speed * 1e12)} of virtual time a second`;
   $("strain").textContent = run.reached === null ? "" : `this machine cannot keep up: ${duration(run.reached * 1e12)} a second, not ${duration(run.speed * 1e12)}`;
 }
@@ -390,6 +460,10 @@ function show(snapshot) {
   // What another viewer has chosen is shown here too.
   if (latest?.policy !== snapshot.policy) $("policy").value = snapshot.policy;
   if (latest?.factor !== snapshot.factor) $("speed").value = snapshot.factor;
+  if (latest && latest.state !== "complete" && snapshot.state === "complete") {
+    const rest = snapshot.tiers.some((tier) => tier.queue) ? "; what is still queued is needed no more, and leaves" : "";
+    say(`${snapshot.label} is complete after ${duration(snapshot.cct_ps)}${rest}`);
+  }
   latest = snapshot;
   remember([snapshot.time_ps, snapshot.tiers.map((tier) => tier.queue)]);
   for (const update of [updateNumbers, updateControls, updateLinks, updateTiers, updatePhases, updateChanges]) update();
@@ -397,7 +471,7 @@ function show(snapshot) {
 
 async function begin() {
   layout = await (await fetch("layout")).json();
-  for (const draw of [drawTree, drawPods, drawTable, drawTiers, drawControls]) draw();
+  for (const draw of [drawTree, drawPods, drawTable, drawTiers, drawPlanned, drawControls]) draw();
   $("table").addEventListener("toggle", () => latest && latest.links.forEach(updateRow));
   const events = new EventSource("events");
   events.addEventListener("history", (event) => { trace.splice(0, trace.length, ...JSON.parse(event.data)); });

@@ -90,7 +90,7 @@ def draw(data: Data) -> dict[str, Any]:
         if not found:
             continue
 
-        short = {name.partition(",")[0].replace("-", "-\n"): rows for name, rows in found.items()}
+        short = {name.partition(",")[0]: rows for name, rows in found.items()}
         picture, axes = style.panel(5.6, 3.2)
         spans(picture, axes, groups(short, SHOWN, COLUMN), style.INCREASE)
         pictures[f"ranks {placement if placement == AT_RANDOM else 'in order'}"] = picture

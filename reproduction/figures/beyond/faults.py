@@ -62,10 +62,10 @@ FAULTS: dict[str, dict[str, Any]] = {
 # A slow link may go unnoticed for ever.
 LATE_RTT = {AGG: 4.0, CORE: 4.0, FLAPS: 1.0, SLOW: float("inf")}
 SHORT = {
-    AGG: "aggregation\nswitch",
-    CORE: "core\nswitch",
-    FLAPS: "flapping\nlink",
-    SLOW: "slow\nlink",
+    AGG: "aggregation switch",
+    CORE: "core switch",
+    FLAPS: "flapping link",
+    SLOW: "slow link",
 }
 # Host Pkt AR with no time to freeze: what its freezing costs.
 THAWED = "without freezing"

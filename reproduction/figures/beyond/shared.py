@@ -1,6 +1,7 @@
 """What the figures beyond the paper share: who is compared, and how leads are said and drawn."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from textwrap import fill
 from typing import Any
 
 import matplotlib as mpl
@@ -34,6 +35,8 @@ NO_ROTATION = ("flow", "host_pkt", "host_pkt_ar", "switch_pkt_ar")
 ROTATIONS = ("host_dr", "themis")
 CHOSEN = (*NO_ROTATION, *ROTATIONS, "ofan")
 # Of logarithmic axes of per cents and packets.
+# Of names below an x axis: how many go on an inch of a picture, its y axis taken off.
+LETTERS = 11
 TICKS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000)
 
 
@@ -81,9 +84,15 @@ def spans(
 
     style.plain_log(axes, TICKS)
     axes.set_xlim(-0.5, len(found) - 0.5)
-    axes.set_xticks(range(len(found)), list(found))
+    axes.set_xticks(range(len(found)), [_fitting(picture, name, len(found)) for name in found])
     axes.set_ylabel(text)
     style.legend_above(picture, axes, columns=4)
+
+
+def _fitting(picture: Any, name: str, places: int) -> str:
+    """Return a name in lines that are no longer than its place on the x axis is wide."""
+    letters = int(LETTERS * picture.get_figwidth() / places)
+    return "\n".join(fill(line, letters) for line in name.split("\n"))
 
 
 def slower(frame: pl.DataFrame, policy: str) -> Estimate:

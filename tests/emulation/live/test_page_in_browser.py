@@ -44,19 +44,21 @@ class Page:
 
         WebDriverWait(self.driver, SECONDS, 0.1).until(lambda _: self.run(condition), condition)
 
-    def click(self, link: str) -> None:
-        """Press the mouse on the middle of a link's upper half, where no other element lies."""
+    def point(self, link: str, share: float = 0.3, *, click: bool = False) -> None:
+        """Move the mouse onto a link, a share of its length from its lower end; press it there."""
         from selenium.webdriver.common.action_chains import ActionChains
 
         place = self.run(
             f"(() => {{ const path = document.querySelector('[data-link=\"{link}\"] .hit');"
-            " const point = path.getPointAtLength(path.getTotalLength() * 0.3)"
+            f" const point = path.getPointAtLength(path.getTotalLength() * {share})"
             ".matrixTransform(path.getScreenCTM());"
             " return [Math.round(point.x), Math.round(point.y)]; }})()".replace("}}", "}")
         )
         actions = ActionChains(self.driver)
         actions.w3c_actions.pointer_action.move_to_location(*place)  # type: ignore[no-untyped-call]
-        actions.w3c_actions.pointer_action.click()
+        if click:
+            actions.w3c_actions.pointer_action.click()
+
         actions.perform()
 
     def resize(self, width: int, is_phone: bool = False) -> None:
@@ -68,7 +70,9 @@ class Page:
         """Fail links as a click does, wherever the picture has them."""
         for link in links:
             find = f"document.querySelector('[data-link=\"{link}\"]')"
-            self.driver.execute_script(f"{find}.dispatchEvent(new MouseEvent('click'))")
+            self.driver.execute_script(
+                f"{find}.dispatchEvent(new MouseEvent('click', {{ bubbles: true }}))"
+            )
             self.wait(f"{find}.classList.contains('down')")
 
     def load(self, *links: str) -> float:
@@ -96,7 +100,7 @@ def test_a_clicked_link_turns_red_and_its_traffic_moves_to_the_others(page: Page
         f"Number(document.querySelector('[data-link=\"{LINK}\"]').dataset.load) > 0.1"
     )
     before = page.load(*OTHERS)
-    page.click(LINK)
+    page.point(LINK, click=True)
     page.wait(f"document.querySelector('[data-link=\"{LINK}\"]').classList.contains('down')")
     page.wait_for_colour(LINK, RED)
     page.wait("latest.changes.length === 1 && latest.changes[0].installed_ps !== null")
@@ -105,10 +109,45 @@ def test_a_clicked_link_turns_red_and_its_traffic_moves_to_the_others(page: Page
     assert page.load(*OTHERS) > 1.1 * before
     assert page.load(LINK) < 0.1
     assert "agg2_0-core0_0 failed" in page.run("document.querySelector('#change-list').textContent")
-    page.click(LINK)
+    page.point(LINK, click=True)
     page.wait(f"!document.querySelector('[data-link=\"{LINK}\"]').classList.contains('down')")
     page.wait_for_colour(LINK, BLUES)
     assert page.driver.get_log("browser") == []
+
+
+def test_the_nearest_link_is_meant_and_is_named_before_it_is_clicked(page: Page) -> None:
+    # Half way up, where links to all cores cross it, and agg3_0-core0_0 lies on top of it.
+    crossed = "agg1_1-core1_0"
+    page.point(crossed, 0.5)
+    page.wait("!$('aim').hidden")
+    assert page.run("$('aim').querySelector('b').textContent") == crossed
+    marked = "document.querySelector('#tree .mark').getAttribute('d')"
+    hit = f"document.querySelector('[data-link=\"{crossed}\"] .hit').getAttribute('d')"
+    assert page.run(f"{marked} === {hit}")
+    page.point(crossed, 0.5, click=True)
+    page.wait("document.querySelectorAll('.link.down').length === 1")
+    assert page.run("document.querySelector('.link.down').dataset.link") == crossed
+    page.wait("$('aim').textContent.endsWith('click: mend it')")
+
+
+def test_what_the_file_does_is_told_apart_from_clicks(
+    browser: Any,  # noqa: F811
+    serve: Callable[..., Served],
+) -> None:
+    event = FailureEvent(link="agg0_0-core0_0", down_ns=2000)
+    page = Page(browser, serve(RUN.model_copy(update={"failures": Failures(events=(event,))})))
+    assert page.run("$('planned').textContent") == (
+        "Events of the experiment's file: agg0_0-core0_0 failed at 2.00 µs."
+    )
+    page.run("send('pace', { factor: 10, paused: false })")
+    page.wait("latest.changes.length === 1")
+    page.fail(LINK)
+    page.wait("latest.changes.length === 2")
+    heads = "[...document.querySelectorAll('#change-list .head span:first-child')]"
+    assert page.run(f"{heads}.map((each) => each.textContent)") == [
+        f"{LINK} failed",
+        "agg0_0-core0_0 failed, by the file",
+    ]
 
 
 def test_the_table_slows_a_link_and_gives_its_rate_back(page: Page) -> None:
@@ -151,12 +190,12 @@ def test_a_run_can_be_paused_and_begun_again_with_another_load_balancer(page: Pa
     page.driver.execute_script(
         "$('policy').value = 'flow'; $('policy').dispatchEvent(new Event('change'))"
     )
-    said = "[$('message').textContent, $('start').className]"
-    assert page.run(said) == ["“Start again” runs it with Flow", "next"]
+    said = "[$('message').textContent, $('start').textContent, $('start').className]"
+    assert page.run(said) == ["this run is still one of Ofan", "Start with Flow", "next"]
     # Whoever starts again wants to see a run, and not one that stands.
     page.driver.find_element("id", "start").click()
     page.wait("latest.policy === 'flow' && latest.state === 'running' && latest.time_ps > 1e5")
-    page.wait("$('start').className === ''")
+    page.wait("$('start').className === '' && $('start').textContent === 'Start again'")
 
 
 def test_who_opens_a_run_sees_its_pause_and_its_speed(page: Page) -> None:
@@ -238,6 +277,13 @@ def test_the_table_fits_a_telephone_and_says_nothing_of_a_failed_links_load(page
     wide = "document.querySelector('#table .wide')"
     assert page.run(f"{wide}.scrollWidth - {wide}.clientWidth") == 0
     assert page.run(f"{row}.row.offsetHeight") < 60
+    # Long numbers and a scroll bar leave room for the last column.
+    page.resize(385)
+    page.run(
+        "latest.links.forEach((link) => link.splice(1, 5, 1, 1, 192.3, 192.3, 1234))"
+        " || latest.links.forEach(updateRow)"
+    )
+    assert page.run(f"{wide}.scrollWidth - {wide}.clientWidth") == 0
 
 
 def test_dark_and_narrow_windows_show_everything(page: Page) -> None:
@@ -275,6 +321,16 @@ def test_on_a_telephone_pods_fold_and_the_chosen_one_is_whole(page: Page) -> Non
     # Four links between edges and aggs, four to the cores' band.
     shown = "[...document.querySelectorAll('.link:not(.folded)')].map(l => l.dataset.link)"
     assert len(page.run(shown)) == 8
+    # Each link to a core ends below that core's name.
+    names = page.run("[...document.querySelectorAll('.band text')].map((text) => text.textContent)")
+    assert names == ["core0_0", "core0_1", "core1_0", "core1_1"]
+    inside = (
+        "(() => { const [band, ...texts] = document.querySelector('.band').children;"
+        " const boxes = texts.map((text) => text.getBBox()), own = band.getBBox();"
+        " return boxes.every((box, at) => box.x > (at ? boxes[at - 1].x + boxes[at - 1].width"
+        " : own.x) && box.x + box.width < own.x + own.width); })()"
+    )
+    assert page.run(inside)
     page.run("document.querySelectorAll('.pod')[2].click()")
     assert {link.partition("_")[0] for link in page.run(shown)} == {"edge2", "agg2"}
     assert page.run("document.querySelector('.scale').textContent").startswith("each line: 0 to ")

@@ -286,6 +286,27 @@ def test_clicks_after_the_end_are_obeyed_and_time_rests_when_all_is_shown(hand: 
     assert source.poll().time_ps == source.poll().time_ps
 
 
+def test_time_rests_when_queues_are_empty(hand: Hand) -> None:
+    # Copies of packets that were taken for lost wait for 5 us when the last flow is complete.
+    event = FailureEvent(link=CORE_LINK, down_ns=5000)
+    failing = scenario(
+        policy="flow",
+        collective=Collective(message_bytes=1 << 20),
+        failures=Failures(events=(event,), convergence_rtt=1),
+    )
+    source = VirtualSource(failing, speed=1e-6, clock=hand)
+    queues = []
+    for _ in range(400):
+        hand.now_s += 0.5
+        last = source.poll()
+        if last.header.state == "complete":
+            queues.append(max(tier.queue for tier in last.tiers))
+
+    assert queues[0] > 100
+    assert queues[-1] == 0
+    assert source.poll().time_ps == last.time_ps
+
+
 def test_a_run_begins_again_with_another_load_balancer_and_the_clicked_links_down(
     hand: Hand,
 ) -> None:

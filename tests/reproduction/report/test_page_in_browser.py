@@ -10,7 +10,7 @@ from ofan import cli
 from reproduction.report.claims import CLAIMS
 from reproduction.report.figure import Outcome
 from reproduction.report.plain import PLAIN
-from reproduction.report.style import PANEL
+from reproduction.report.style import STYLE
 from tests.browser import browser as chromium  # noqa: F401
 from tests.browser import needs_browser
 
@@ -84,15 +84,32 @@ def test_text_in_the_cards_pictures_can_be_read(browser: Any, width: int) -> Non
         "Emulation.setDeviceMetricsOverride",
         {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600},
     )
-    sizes = browser.execute_script(
-        "return [...document.querySelectorAll('.claims img')].map(i => { i.loading = 'eager';"
-        " return [i.width, i.height, i.naturalWidth / i.naturalHeight]; })"
+    # How many pixels a pixel of the print has, of which 4/3 are a point.
+    scales = browser.execute_script(
+        "return [...document.images].map(i => i.width / i.naturalWidth)"
     )
-    assert len(sizes) >= 2
-    # Points of the print, of which labels have 8.5, per pixel.
-    for across, high, aspect in sizes:
-        shown = min(high, across / aspect)
-        assert 8.5 * shown / (72 * PANEL[1]) > 9
+    assert len(scales) >= 4
+    assert all(STYLE["font.size"] * 4 / 3 * scale > 10 for scale in scales)
+
+
+def test_cards_show_the_figures_own_pictures(browser: Any) -> None:
+    cards = browser.execute_script(
+        "return [...document.querySelectorAll('a.picture')].map(card => {"
+        " const own = document.querySelector(`${card.getAttribute('href')} img`);"
+        " return [card.querySelector('img').src === own.src, own.alt]; })"
+    )
+    assert len(cards) >= 2
+    assert all(is_same and text for is_same, text in cards)
+
+
+def test_pictures_lie_on_a_dim_sheet_in_dark(browser: Any) -> None:
+    style = (
+        "const own = getComputedStyle(document.images[0]); return [own.filter, own.backgroundColor]"
+    )
+    assert browser.execute_script(style)[0] == "none"
+    dark = {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", dark)
+    assert browser.execute_script(style) == ["brightness(0.85)", "rgb(255, 255, 255)"]
 
 
 @pytest.mark.parametrize("width", [400, 1400])
