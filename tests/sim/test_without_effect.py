@@ -166,3 +166,6 @@ def test_go_back_n_warns_of_load_balancers_that_reorder(policies: str, named: st
     lines = punished(parse_experiment("", "x", settings).scenarios())
     assert [line.split(": ")[1].split(" will")[0] for line in lines] == ([named] if named else [])
     assert punished(parse_experiment("", "x", settings[:1]).scenarios()) == []
+    # A NIC that puts packets in order takes none for lost.
+    in_order = (*settings, "transport.reorder_packets=512")
+    assert punished(parse_experiment("", "x", in_order).scenarios()) == []
