@@ -57,6 +57,7 @@ REFUSED = (EmulationError, FabricError, ControlError)
 FILES = {
     "": ("page.html", "text/html; charset=utf-8"),
     "page.css": ("page.css", "text/css; charset=utf-8"),
+    "pointing.js": ("pointing.js", "text/javascript; charset=utf-8"),
     "page.js": ("page.js", "text/javascript; charset=utf-8"),
     "icon.svg": ("icon.svg", "image/svg+xml"),
 }
