@@ -19,7 +19,7 @@ from emulation.live import reception, web
 from tests.emulation.live.conftest import Served
 
 LINK, OTHER_LINK = "agg0_0-core0_0", "agg0_0-core0_1"
-FILES = ("", "page.js", "page.css", "icon.svg")
+FILES = ("", "page.js", "pointing.js", "page.css", "icon.svg")
 
 
 def failed(served: Served) -> bool:
