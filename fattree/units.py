@@ -1,4 +1,4 @@
-"""Units of time: simulated time is integer picoseconds everywhere."""
+"""Units: simulated time is integer picoseconds everywhere, alpha a binary fraction."""
 
 from collections.abc import Iterable
 
@@ -9,6 +9,8 @@ PS_PER_SECOND = 1_000 * PS_PER_MS
 NS_PER_SECOND = 10**9
 # Up to here virtual networks take, and are told in microseconds; real ones take longer.
 LONG_PS = 10 * PS_PER_MS
+# A shared memory's alpha is a multiple of 2**-16: so thresholds are integers on all networks.
+ALPHA_BITS = 16
 
 
 def time_unit(times_ps: Iterable[float]) -> tuple[str, int]:

@@ -14,9 +14,8 @@ from fattree.experiment.base import MOST_BYTES
 from fattree.experiment.model import Scenario
 from fattree.experiment.pauses import is_paused, room
 from fattree.shape.topology import LEVEL_OF
+from fattree.units import ALPHA_BITS
 
-# Alpha is a multiple of 2**-16, so that thresholds are integers and all networks agree.
-ALPHA_BITS = 16
 # Choudhury and Hahne's example.
 DEFAULT_ALPHA = 1
 

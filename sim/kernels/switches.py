@@ -7,9 +7,9 @@ the window, port, slot) in one integer.
 
 import numpy as np
 
-from fattree.experiment.sharing import ALPHA_BITS
 from fattree.policies import Chooser
 from fattree.shape.topology import Tier
+from fattree.units import ALPHA_BITS
 from sim.kernels import lb
 from sim.kernels.jit import at, inlined, prefetch
 from sim.kernels.lb.schedules import draw

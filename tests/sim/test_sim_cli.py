@@ -142,10 +142,10 @@ def test_the_table_of_a_sweep_has_a_row_for_every_value(
     assert ofan("sim", "sweep", sweep_file(tmp_path), "--jobs", 1, "--store", tmp_path / "s") == 0
     rows = [line.split()[:3] for line in capsys.readouterr().out.splitlines() if "Ofan" in line]
     assert rows == [
-        ["100.0", "4,096", "Ofan"],
-        ["200.0", "4,096", "Ofan"],
-        ["100.0", "8,192", "Ofan"],
-        ["200.0", "8,192", "Ofan"],
+        ["4,096", "100.0", "Ofan"],
+        ["4,096", "200.0", "Ofan"],
+        ["8,192", "100.0", "Ofan"],
+        ["8,192", "200.0", "Ofan"],
     ]
 
 

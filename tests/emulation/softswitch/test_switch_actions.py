@@ -234,7 +234,9 @@ def test_registers_counters_random_and_time(program: Any, bench: Any) -> None:
         b"\x09\x00\x09\0\0\0\x05",
     ]
     assert run.switch.pipeline.registers == [[0, 0, 254, 0]]
-    assert run.switch.pipeline.counters == [[[0, 0], [0, 0], [2, 14], [0, 0]]]
+    assert [list(map(list, array)) for array in run.switch.pipeline.counters] == [
+        [[0, 0], [0, 0], [2, 14], [0, 0]]
+    ]
     assert run.draws == [(3, 9)] * 3
 
 
