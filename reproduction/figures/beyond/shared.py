@@ -92,7 +92,7 @@ def spans(
 def _fitting(picture: Any, name: str, places: int) -> str:
     """Return a name in lines that are no longer than its place on the x axis is wide."""
     letters = int(LETTERS * picture.get_figwidth() / places)
-    return "\n".join(fill(line, letters) for line in name.split("\n"))
+    return "\n".join(fill(line, letters, break_long_words=False) for line in name.split("\n"))
 
 
 def slower(frame: pl.DataFrame, policy: str) -> Estimate:
