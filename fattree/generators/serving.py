@@ -97,7 +97,8 @@ def reduced_bytes(model: Model, tensor: int) -> float:
 def serving_graph(model: Model, serving: Serving, room: Room | None = None) -> Graph:
     """Return the graph of all requests; raises TrafficError for what cannot be served like this."""
     check(model, serving)
-    refuse_many((serving.requests * serving.parts + serving.tokens) * serving.tensor)
+    tensor = max(serving.tensor, serving.decode_tensor)
+    refuse_many((serving.requests * serving.parts + serving.tokens) * tensor)
     return _Service(model, serving, room or Room()).graph()
 
 

@@ -428,7 +428,7 @@ def refuse_unaddressable(tree: FatTree) -> None:
         (tree.agg_uplinks, 255, "links of an agg to cores"),
         (tree.most_ports, MOST_PORTS, "ports of a switch"),
     )
-    if tree.hosts < 2:
+    if tree.machines < 2:
         raise ValueError("one host has nobody to send to")
 
     for count, most, name in counted:

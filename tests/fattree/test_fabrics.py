@@ -114,6 +114,10 @@ def test_names_and_addresses_are_one_to_one(tree: FatTree) -> None:
             "x:7: fabric.cores_per_agg = 2 needs fabric.pods of at least 2",
         ),
         ("edges_per_pod = 1\nhosts_per_edge = 1\naggs_per_pod = 1", "one host has nobody"),
+        (
+            "edges_per_pod = 1\nhosts_per_edge = 1\naggs_per_pod = 1\nplanes = 2",
+            "one host has nobody",
+        ),
     ],
 )
 def test_what_is_no_fabric_is_told_with_its_line(fabric: str, problem: str) -> None:

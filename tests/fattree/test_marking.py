@@ -39,3 +39,7 @@ def test_bounds_in_the_wrong_order_are_refused() -> None:
         parse_experiment(
             "", "here", ["load_balancer.ecn_percent=10", "load_balancer.ecn_full_percent=5"]
         )
+
+
+def test_a_bound_below_a_byte_is_one_byte_as_none_means_no_marks_to_p4() -> None:
+    assert marking(5, least_percent=12.5, full_percent=12.5, chance=0.2) == (1, 1, 0)

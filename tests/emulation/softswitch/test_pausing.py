@@ -190,6 +190,17 @@ def test_a_pause_lasts_as_many_quanta_as_it_says(clock: VirtualClock, new_switch
     assert chain.second.ports[3].statistics(clock())["paused_ps"] == pause
 
 
+def test_a_pause_that_is_renewed_a_thousand_times_is_one_event(
+    clock: VirtualClock, new_switch: Switch
+) -> None:
+    found = new_switch(3, (10**9, 10**9 - 10**6, 0))
+    for quanta in (MOST_QUANTA, 1) * 500:
+        assert found._pauses.takes(found.ports[3], pause_frame(bytes(6), {0: quanta}))
+
+    # A short pause ends before the long one that it takes the place of.
+    assert len(found._events) == 2
+
+
 def test_a_pause_is_renewed_before_it_ends_for_as_long_as_it_is_needed(
     clock: VirtualClock, new_switch: Switch
 ) -> None:

@@ -67,11 +67,11 @@ def test_settings_hold_for_all_ports_or_for_one() -> None:
 
 
 def test_thresholds_of_pauses_hold_for_all_ports_or_for_one() -> None:
-    line = "p.json -i 1@a -i 3@b --rate-bps 9 --pfc 90:50:40 --pfc 3=9:5:4"
+    line = "p.json -i 1@a -i 3@b --rate-bps 9 --pfc 9000:5000:4000 --pfc 3=900:500:400"
     options = parse(line.split())
 
-    assert options.pfc.of(1) == Thresholds(most=90, pause_above=50, resume_at=40)
-    assert options.pfc.of(3) == Thresholds(most=9, pause_above=5, resume_at=4)
+    assert options.pfc.of(1) == Thresholds(most=9_000, pause_above=5_000, resume_at=4_000)
+    assert options.pfc.of(3) == Thresholds(most=900, pause_above=500, resume_at=400)
 
 
 @pytest.mark.parametrize(
@@ -96,10 +96,13 @@ def test_thresholds_of_pauses_hold_for_all_ports_or_for_one() -> None:
         ("p.json --pfc 9:5", "MOST:PAUSE:RESUME"),
         ("p.json --pfc 9:5:6", "none more than the one before, found '9:5:6'"),
         ("p.json --pfc 1=9:x:1", "a number"),
-        ("p.json -i 1@a -i 2@b --rate-bps 9 --pfc 1=9:5:1", "port 2 has none"),
-        ("p.json -i 1@a --rate-bps 2=9 --pfc 9:5:1", "port 1 needs --rate-bps"),
-        ("p.json -i 1@a --rate-bps 9 --pfc 9:5:1 --queue-bytes 9", "queues have no depth"),
-        ("p.json -i 1@a --rate-bps 9 --pfc 9:5:1 --priority-queues 9", "8 priorities"),
+        ("p.json --pfc 10:0:0", "a buffer of 10 bytes never pauses its link above 0"),
+        ("p.json --pfc 1000:1000:0", "a frame has 64 or more"),
+        ("p.json -i 1@a --rate-bps 9 --pfc 900:500:100 --pfc 7=900:500:100", "no port 7"),
+        ("p.json -i 1@a -i 2@b --rate-bps 9 --pfc 1=900:500:100", "port 2 has none"),
+        ("p.json -i 1@a --rate-bps 2=9 --pfc 900:500:100", "port 1 needs --rate-bps"),
+        ("p.json -i 1@a --rate-bps 9 --pfc 900:500:100 --queue-bytes 9", "queues have no depth"),
+        ("p.json -i 1@a --rate-bps 9 --pfc 900:500:100 --priority-queues 9", "8 priorities"),
     ],
 )
 def test_what_is_wrong_is_one_line_and_status_2(

@@ -49,6 +49,8 @@ NAMES_OF_BMV2 = ("simple_switch", "simple_switch_grpc")
 # The port and the queue depth of simple_switch_grpc.
 DEFAULT_ADDRESS = "127.0.0.1:9559"
 DEFAULT_DEPTH = 64
+# The smallest frame of Ethernet.
+LEAST_HEADROOM = 64
 
 
 JSON_VERSION = "2.23"
@@ -175,7 +177,12 @@ def _refuse_unable_pauses(options: Options) -> None:
     if options.pfc == Setting():
         return
 
-    for port, _ in options.interfaces:
+    attached = {port for port, _ in options.interfaces}
+    for port, _ in options.pfc.by_port:
+        if port not in attached:
+            raise UsageError(f"--pfc: there is no port {port}")
+
+    for port in sorted(attached):
         if options.pfc.of(port) is None:
             raise UsageError(f"--pfc: port {port} has none, and where one port pauses, all do")
         if not options.rate_bps.of(port):
@@ -405,4 +412,12 @@ def _thresholds(text: str) -> tuple[int | None, Thresholds]:
             f"expected MOST:PAUSE:RESUME, none more than the one before, found {values!r}"
         )
 
-    return (_natural(port) if separator else None, Thresholds(*numbers))
+    thresholds = Thresholds(*numbers)
+    # What fills a buffer must be able to pause its link before the next frame is dropped.
+    if thresholds.most - thresholds.pause_above < LEAST_HEADROOM:
+        raise argparse.ArgumentTypeError(
+            f"a buffer of {thresholds.most} bytes never pauses its link above"
+            f" {thresholds.pause_above}: a frame has {LEAST_HEADROOM} or more"
+        )
+
+    return (_natural(port) if separator else None, thresholds)

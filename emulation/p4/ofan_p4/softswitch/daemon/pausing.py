@@ -68,7 +68,7 @@ class Pauses:
             told = quanta.get(priority)
             if told:
                 gate.pause(now_ps, now_ps + pause_ps(told, gate.rate_bps))
-                self._at(gate.until_ps, partial(self._end, port, gate))
+                self._await_end(port, gate)
             elif told == 0:
                 self._go_on(port, gate, now_ps)
 
@@ -127,10 +127,23 @@ class Pauses:
         for waiting in gate.go_on(now_ps):
             self._await(port, waiting)
 
+    def _await_end(self, port: Port, gate: Gate) -> None:
+        # One event for a gate, however many frames renew its pause.
+        if not 0 < gate.awaited_ps <= gate.until_ps:
+            gate.awaited_ps = gate.until_ps
+            self._at(gate.until_ps, partial(self._end, port, gate))
+
     def _end(self, port: Port, gate: Gate, when_ps: int) -> None:
         """End a pause that nobody has renewed."""
+        # A shorter pause has come since, and has an event of its own.
+        if when_ps != gate.awaited_ps:
+            return
+
+        gate.awaited_ps = 0
         if gate.until_ps <= when_ps:
             self._go_on(port, gate, when_ps)
+        elif gate.queue.is_paused:
+            self._await_end(port, gate)
 
     def _pause(self, port: Port, priority: int, now_ps: int) -> None:
         """Pause a link for the longest time, and again when half of that is over."""
