@@ -25,7 +25,7 @@ def marking(size: int, least_percent: float, full_percent: float, chance: float)
     # Percentages are decimals: exact in fractions, so that bounds do not depend on rounding. Queues
     # are whole bytes: what is above a share is above its floor.
     parts = (Fraction(str(percent)) for percent in (least_percent, full_percent))
-    # A bound of one byte is one of none, as no packet is that small; to P4 programs 0 says no marks.
+    # No packet is as small as a byte: 1 says the same as 0, which P4 programs take for no marks.
     least, full = (max(1, floor(size * part / 100)) for part in parts)
     if full <= least:
         return Marking(least, least, 0)

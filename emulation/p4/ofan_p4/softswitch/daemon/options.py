@@ -177,21 +177,25 @@ def _refuse_unable_pauses(options: Options) -> None:
     if options.pfc == Setting():
         return
 
-    attached = {port for port, _ in options.interfaces}
-    for port, _ in options.pfc.by_port:
-        if port not in attached:
-            raise UsageError(f"--pfc: there is no port {port}")
-
-    for port in sorted(attached):
-        if options.pfc.of(port) is None:
-            raise UsageError(f"--pfc: port {port} has none, and where one port pauses, all do")
-        if not options.rate_bps.of(port):
-            raise UsageError(f"--pfc: port {port} needs --rate-bps, as a quantum is 512 bit times")
-
+    _refuse_ports_without_pauses(options)
     if options.depth_bytes != Setting() or options.depth_packets != Setting():
         raise UsageError("--pfc: buffers belong to incoming links, queues have no depth")
     if options.priority_queues > PRIORITIES:
         raise UsageError(f"--pfc: there are {PRIORITIES} priorities, each with a queue")
+
+
+def _refuse_ports_without_pauses(options: Options) -> None:
+    """Raise UsageError for thresholds of no port, and for ports without thresholds or a rate."""
+    attached = [port for port, _ in options.interfaces]
+    for port, _ in options.pfc.by_port:
+        if port not in attached:
+            raise UsageError(f"--pfc: there is no port {port}")
+
+    for port in attached:
+        if options.pfc.of(port) is None:
+            raise UsageError(f"--pfc: port {port} has none, and where one port pauses, all do")
+        if not options.rate_bps.of(port):
+            raise UsageError(f"--pfc: port {port} needs --rate-bps, as a quantum is 512 bit times")
 
 
 def _parser() -> argparse.ArgumentParser:
