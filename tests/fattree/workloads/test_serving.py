@@ -161,3 +161,10 @@ def test_a_scale_divides_bytes_and_times(tmp_path: Path) -> None:
 def test_what_cannot_be_served_is_refused(tmp_path: Path, serving: Serving, message: str) -> None:
     with pytest.raises(TrafficError, match=message):
         serving_graph(model_of(tmp_path, SMALL), serving)
+
+
+def test_gpus_that_decode_are_counted_before_the_graph_is_built(tmp_path: Path) -> None:
+    serving = Serving(requests=64, tokens=1000, decode_tensor=10**6)
+
+    with pytest.raises(TrafficError, match="transfers and computations, more than"):
+        serving_graph(model_of(tmp_path, SMALL), serving)
