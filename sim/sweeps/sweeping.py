@@ -162,15 +162,18 @@ def sweep(
 def _telling_what_is_kept(
     store: str | Path | None, records: Mapping[str, Record], total: int
 ) -> Iterator[None]:
-    """Give a Ctrl-C words: what is finished, and where."""
+    """Give a Ctrl-C words: what is finished, and where, or that nothing of it is kept."""
     try:
         yield
     except KeyboardInterrupt:
-        if store is None:
+        if not (store or records):
             raise
 
+        done = f"{len(records)} of {total} runs are"
         raise KeyboardInterrupt(
-            f"{len(records)} of {total} runs are kept in {store}; the same command goes on"
+            f"{done} kept in {store}; the same command goes on"
+            if store
+            else f"{done} finished, and lost; `ofan sim sweep --store FILE` keeps them"
         ) from None
 
 

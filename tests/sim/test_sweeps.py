@@ -92,6 +92,12 @@ def test_an_interrupted_sweep_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert sorted(before.ran + after.ran) == sorted((s.policy, s.seed) for s in wanted)
 
 
+def test_an_interrupted_sweep_without_a_store_says_what_is_lost_and_what_would_keep_it() -> None:
+    lost = "3 of 8 runs are finished, and lost; `ofan sim sweep --store FILE` keeps them"
+    with pytest.raises(KeyboardInterrupt, match=re.escape(lost)):
+        sweep(scenarios(4), run=Counting(stop_after=3))
+
+
 def test_a_failed_run_does_not_stop_the_others(tmp_path: Path) -> None:
     with pytest.raises(SweepError, match="2 of 8 runs failed; ofan, seed 3: nothing to send"):
         sweep(scenarios(4), store=tmp_path / "x", run=Counting(bad_seed=3))
