@@ -1,6 +1,5 @@
 """Host rules of the user's own: the same on all networks, and as ours where they say the same."""
 
-import ast
 import ctypes
 import random
 from collections.abc import Iterable, Sequence
@@ -18,10 +17,8 @@ from emulation.virtual.fabric import VirtualFabric
 from fattree.errors import FabricError
 from fattree.experiment.model import Collective, Fabric, HostRule, LoadBalancer, Scenario
 from hostagent.own_rule import own_rule
-from hostagent.rule_rounds import Rounds
 from hostagent.rules import rules
 from hostagent.transports.state import SENDER, blank
-from sim.arrays import host_rule_code
 from sim.arrays.host_rule_code import RULES, compiled
 from tests.parity.scenarios import HORIZON_PS, scenarios
 from tests.parity.test_virtual_equals_simulator import FAILING, assert_same
@@ -235,20 +232,3 @@ def assert_same_states(text: str, acks: Iterable[tuple[int, bool, int]]) -> None
             int(cells["y"][0]),
             *cells["cells"][0].tolist(),
         ]
-
-
-def test_divisions_of_rules_are_python_s() -> None:
-    # In machine code and in plain Python; where Python has no answer, the answer is ours.
-    for above in (-(2**63), -7, 0, 7, 2**63 - 1):
-        for below in (-3, 2, 7):
-            assert host_rule_code._div(above, below) == above // below
-
-        assert host_rule_code._div(above, 0) == 0
-
-
-def test_loops_of_rules_begin_at_nought() -> None:
-    def rounds(times: int) -> int:
-        body = ast.parse(f"for step in range({times}):\n    state.hash += step").body
-        return Rounds({}, {}, {}).of(body)
-
-    assert rounds(3) == 3

@@ -1,0 +1,18 @@
+"""The looks of load balancers are what matplotlib can draw, and tell them apart."""
+
+from matplotlib.colors import is_color_like
+from matplotlib.lines import Line2D
+
+from fattree.policies import POLICIES
+from fattree.texts.looks import LOOKS, OWN, looks_of
+
+
+def test_every_load_balancer_has_a_look_of_its_own() -> None:
+    looks = [*looks_of([*POLICIES]).values(), *OWN]
+    for look in looks:
+        assert look.colour.startswith("#") and is_color_like(look.colour)
+        assert look.marker in Line2D.markers
+        assert look.line in Line2D.lineStyles
+
+    assert set(POLICIES) <= set(LOOKS)
+    assert len(set(looks)) == len(looks)

@@ -1,0 +1,42 @@
+"""Fields that hosts write into frames, at every place that a user's headers may give them."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from numba import njit
+
+from sim.kernels.frames import put
+from sim.kernels.state import Int64
+
+FRAME_BYTES = 64
+LABEL = 0
+
+
+class Written(NamedTuple):
+    """The part of `Frames` that writing a field needs."""
+
+    words: Int64
+    writes: Int64
+    first_writes: Int64
+
+
+@njit
+def put_label(frames: Written, frame: int, number: int) -> None:
+    put(frames, frame, 0, LABEL, number)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_a_field_is_where_its_run_says_and_nowhere_else(size: int) -> None:
+    number = int.from_bytes(b"\x81\x23\x45\x67"[:size], "big")
+    mask = (1 << 8 * size) - 1
+
+    for frame in (0, FRAME_BYTES):
+        for at in range(FRAME_BYTES - 8):
+            words = np.zeros(2 * FRAME_BYTES // 8, dtype=np.int64)
+            run = np.array([[at, size, 0, mask, 0]], dtype=np.int64)
+            put_label(Written(words, run, np.array([0, 1])), frame, number)
+
+            expected = bytearray(2 * FRAME_BYTES)
+            expected[frame + at : frame + at + size] = number.to_bytes(size, "big")
+            assert words.tobytes() == expected, (frame, at)
