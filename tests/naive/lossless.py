@@ -12,7 +12,6 @@ from typing import Any
 from fattree.experiment.model import Scenario
 from tests.naive.network import Kind, Network
 from tests.naive.packet import DATA, Packet
-from tests.naive.sharing import Memory
 from tests.naive.tree import Place
 from tests.naive.wire import NEVER, PS_PER_NS, PS_PER_SECOND, Wire
 
@@ -178,8 +177,8 @@ class LosslessNetwork(Network):
         """Return what a link may fill of its switch before it is paused."""
         if not self.is_shared:
             return self.bounds[place][1]
-        beside = [other for other in self.servers if other[0] == place[0]]
-        memory = Memory.of(self.scenario, sum(self.bounds[other][1] for other in beside))
+        beside = self.beside[place[0]]
+        memory = self.memory(sum(self.bounds[other][1] for other in beside))
         held = sum(self.held[other] - self.over[other] for other in beside)
         return memory.most(self.held[place] - self.over[place], held)
 

@@ -1,7 +1,9 @@
 """One heap of events: packets travel, links fail, routes follow."""
 
+from collections import defaultdict
 from dataclasses import replace
 from enum import IntEnum
+from functools import cache, partial
 from heapq import heapify, heappop, heappush
 from typing import Any
 
@@ -66,6 +68,13 @@ class Network:
             for switch in range(self.tree.switches)
             for port in range(1, self.tree.first_uplink(switch) + self.tree.uplinks(switch))
         }
+        self.beside: defaultdict[int, list[Place]] = defaultdict(list)
+        for place in self.ports:
+            self.beside[place[0]].append(place)
+        # Of the scenario, by its bytes.
+        self.memory = cache(partial(Memory.of, scenario))
+        # The number of each outgoing link among those of all switches.
+        self.directed = {place: number for number, place in enumerate(self.ports)}
 
         self.host_outages = failures.host_outages(scenario)
         self.link_losses, self.host_losses = failures.losses(scenario)
@@ -371,11 +380,9 @@ class Network:
             packet = replace(packet, marked=True)
         size = self.size(packet)
         passage = port.hurry(now_ps, size) if packet.trimmed else port.put(now_ps, size)
-        if packet.trimmed and port.slow:
+        if packet.trimmed and port.is_ahead:
             self.foresee_anew()
-        switch, number = place
-        directed = self.first_directed(switch) + number - 1
-        unlucky = self.is_unlucky(port, self.threshold(place), directed)
+        unlucky = self.is_unlucky(port, self.threshold(place), self.directed[place])
         if unlucky or self.is_down(place, passage.start_ps):
             port.lost += 1
             return
@@ -387,9 +394,9 @@ class Network:
         """Return how many bytes may wait at a port."""
         if self.scenario.fabric.buffer == "static":
             return self.wire.queue_bytes
-        beside = [port for (switch, _), port in self.ports.items() if switch == place[0]]
-        memory = Memory.of(self.scenario, len(beside) * self.wire.queue_bytes)
-        held = sum(port.bytes_at(now_ps) for port in beside)
+        beside = self.beside[place[0]]
+        memory = self.memory(len(beside) * self.wire.queue_bytes)
+        held = sum(self.ports[other].bytes_at(now_ps) for other in beside)
         return memory.most(self.ports[place].bytes_at(now_ps), held)
 
     def marks(self, switch: int, waiting: int) -> bool:
@@ -428,10 +435,6 @@ class Network:
         count = port.packets - 1
         drawn = draws.number(self.scenario.seed, draws.Purpose.LOSS, directed, count)
         return drawn < threshold
-
-    def first_directed(self, switch: int) -> int:
-        """Return the number of a switch's first outgoing link among the links of all switches."""
-        return sum(1 for place in self.ports if place[0] < switch)
 
     def uplink(self, host: Host) -> int:
         """Return the number of a host's outgoing link, after those of all switches."""

@@ -29,7 +29,8 @@ class Port:
     `log` has every packet that was accepted, `hurried` those with priority. A free link takes the
     first packet with priority that came before this instant, else the first packet. `slow` has the
     times from which on another wire counts: the wire at the start of a transmission counts for all
-    of it.
+    of it. `is_ahead` tells that the last packet with priority lets another leave earlier than was
+    computed before.
     """
 
     wire: Wire
@@ -39,6 +40,7 @@ class Port:
     marks: int = 0
     lost: int = 0
     trims: int = 0
+    is_ahead: bool = False
     log: list[Passage] = field(default_factory=list)
     hurried: list[Passage] = field(default_factory=list)
 
@@ -68,6 +70,7 @@ class Port:
         plain = self.unbegun(self.log, now_ps)
         urgent = [*self.unbegun(self.hurried, now_ps), passage]
         self.hurried.append(passage)
+        before = [(one, one.departure_ps) for one in (*plain, *urgent) if one is not passage]
 
         while plain or urgent:
             first = min(plain[:1] + urgent[:1], key=lambda one: one.turn)
@@ -77,6 +80,8 @@ class Port:
             (urgent if urgent and first is urgent[0] else plain).pop(0)
             self.send(first, now_ps)
             free_ps = first.free_ps
+
+        self.is_ahead = any(one.departure_ps < then_ps for one, then_ps in before)
         return passage
 
     def send(self, passage: Passage, start_ps: int) -> None:

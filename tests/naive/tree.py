@@ -7,6 +7,7 @@ count from 1, downlinks first.
 import re
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cache, cached_property
 from math import gcd
 
 from fattree.experiment.model import Scenario
@@ -52,32 +53,32 @@ class Tree:
             planes,
         )
 
-    @property
+    @cached_property
     def edges(self) -> int:
         return self.pods * self.edges_in_pod
 
-    @property
+    @cached_property
     def aggs(self) -> int:
         return self.pods * self.aggs_in_pod
 
-    @property
+    @cached_property
     def lower(self) -> int:
         """Return the number of edges and aggs, the switches that may have uplinks."""
         return self.edges + self.aggs
 
-    @property
+    @cached_property
     def switches(self) -> int:
         return self.lower + self.planes * self.aggs_in_pod * self.cores_over_agg
 
-    @property
+    @cached_property
     def pods_in_plane(self) -> int:
         return self.pods // self.planes
 
-    @property
+    @cached_property
     def hosts_in_pod(self) -> int:
         return self.edges_in_pod * self.hosts_at_edge
 
-    @property
+    @cached_property
     def hosts(self) -> int:
         return self.pods * self.hosts_in_pod
 
@@ -213,6 +214,7 @@ class Tree:
         return 4 if self.pod_of(source) == self.pod_of(destination) else 6
 
 
+@cache
 def eighths(share: float) -> int:
     """Return a share in eighths, rounded half up, at least one."""
     return max(1, int(Fraction(str(share)) * 8 + Fraction(1, 2)))
