@@ -5,6 +5,7 @@ Each commit draws other runs and another row. Where this fails after a change of
 """
 
 import subprocess
+from functools import cache
 from pathlib import Path
 from random import Random
 
@@ -29,6 +30,10 @@ RUNS, MORE_RUNS = 2, 12
 QUICK = ("contenders", "links", "networks")
 
 
+# Reading all of a report takes seconds.
+runs_of = cache(kept_runs)
+
+
 def number_of_commit() -> int:
     """Return how many commits there are, 0 without a history."""
     command = ["git", "rev-list", "--count", "HEAD"]
@@ -44,7 +49,7 @@ def test_reports_name_the_model_of_today(folder: Path) -> None:
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.parent.name)
 @pytest.mark.parametrize("count", [RUNS, pytest.param(MORE_RUNS, marks=pytest.mark.slow)])
 def test_some_of_their_runs_are_the_same_to_the_digit(folder: Path, count: int) -> None:
-    runs = drawn(kept_runs(folder), count, number_of_commit())
+    runs = drawn(runs_of(folder), count, number_of_commit())
     assert [line for run in runs for line in again(run)] == []
 
 
@@ -52,7 +57,7 @@ def test_some_of_their_runs_are_the_same_to_the_digit(folder: Path, count: int) 
 def test_a_run_that_two_figures_keep_has_one_result(folder: Path) -> None:
     # Whoever runs one figure again has to run those again that share its runs.
     results: dict[Scenario, tuple[Kept, dict[str, object]]] = {}
-    for run in kept_runs(folder):
+    for run in runs_of(folder):
         if isinstance(run.record, Measured):
             continue
 

@@ -4,6 +4,7 @@ import ast
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,7 @@ def _data(figure: Figure, made: MadeWith, path: Path, tables: Iterator[Table]) -
 
 def scenario_of(row: Mapping[str, Any]) -> Scenario:
     """Return the scenario of a row of a figure's data."""
-    known = dict(dotted(plain(Scenario())))
+    known = _known()
     given = {
         key.replace(".", "__"): _value(known[key], row[key])
         for key in known
@@ -95,6 +96,12 @@ def scenario_of(row: Mapping[str, Any]) -> Scenario:
     }
     # A row says how its load balancer is called there, which may be one with other options.
     return Scenario.model_validate(nested({**given, **settings_of(row["policy"])}))
+
+
+@cache
+def _known() -> dict[str, Any]:
+    """Return the default of each key of a scenario."""
+    return dict(dotted(plain(Scenario())))
 
 
 def _value(default: Any, value: Any) -> Any:

@@ -432,6 +432,8 @@ class Network:
 
     def is_unlucky(self, port: Port, threshold: int, directed: int) -> bool:
         """Return whether the packet that a port has accepted last is lost at random."""
+        if threshold == 0:
+            return False
         count = port.packets - 1
         drawn = draws.number(self.scenario.seed, draws.Purpose.LOSS, directed, count)
         return drawn < threshold

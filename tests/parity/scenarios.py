@@ -71,7 +71,7 @@ NSCC_INCAST: dict[str, Any] = {
 TRIMMING: dict[str, Any] = {
     "fabric": Fabric(k=4, queue_bytes=30_000),
     "collective": Collective(
-        matrix="pairs", message_bytes=40 * 4096, pairs=tuple((host, 0) for host in range(1, 16))
+        matrix="pairs", message_bytes=24 * 4096, pairs=tuple((host, 0) for host in range(1, 16))
     ),
 }
 

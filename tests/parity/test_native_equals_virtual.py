@@ -37,7 +37,7 @@ from tests.parity.scenarios import (
 )
 
 SMALL = Collective(message_bytes=24 * 4096)
-ALL_TO_ALL = Collective(matrix="all_to_all", message_bytes=12 * 4096)
+ALL_TO_ALL = Collective(matrix="all_to_all", message_bytes=6 * 4096)
 BREAKS = (
     FailureEvent(link="agg0_0-core0_0", down_ns=1500),
     FailureEvent(link="edge1_0-agg1_1", down_ns=2500, up_ns=9000),

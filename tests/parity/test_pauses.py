@@ -86,14 +86,14 @@ def test_drawn_pauses_are_the_same(policy: str, data: st.DataObject) -> None:
 def test_many_senders_pause_long_and_alike() -> None:
     # Pauses go from tier to tier and back, again and again.
     chosen = incast("rsq", seed=3)
-    longer = chosen.collective.model_copy(update={"message_bytes": 120 * 4096})
+    longer = chosen.collective.model_copy(update={"message_bytes": 70 * 4096})
     outcome = assert_same(chosen.model_copy(update={"collective": longer}))
-    assert sum(port.pauses for port in outcome.ports) > 150
+    assert sum(port.pauses for port in outcome.ports) > 80
     assert sum(port.victims for port in outcome.ports) > 0
 
 
 def test_late_queue_lengths_are_those_before_what_leaves_now() -> None:
-    for staleness_ns in (41.78, 100, 1_000):
+    for staleness_ns in (41.78, 1_000):
         options = LoadBalancer(queue_staleness_ns=staleness_ns)
         chosen = incast("jsq", load_balancer=options)
         network = LosslessNetwork(chosen)
@@ -200,7 +200,7 @@ def assert_crowd_same(chosen: Scenario) -> None:
 
 @pytest.mark.parametrize("policy", POLICIES)
 @given(st.data())
-@settings(LENIENT, max_examples=5)
+@settings(LENIENT, max_examples=3)
 def test_crowded_buffers_pause_alike_in_the_simulator(policy: str, data: st.DataObject) -> None:
     assert_crowd_same(data.draw(crowded(policy)))
 

@@ -54,7 +54,7 @@ def test_an_incast_is_cut_and_never_dropped_and_sends_again_what_was_cut_alone()
     result = sim.run(scenario)
     trimmed = result.ports.trimmed.sum()
     assert trimmed > 0 and result.ports.dropped.sum() == 0
-    assert result.transmissions.sum() == 15 * 40 + trimmed
+    assert result.transmissions.sum() == 15 * 24 + trimmed
     assert result.record.trimmed == trimmed
 
 
