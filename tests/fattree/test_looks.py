@@ -4,11 +4,11 @@ from matplotlib.colors import is_color_like
 from matplotlib.lines import Line2D
 
 from fattree.policies import POLICIES
-from fattree.texts.looks import LOOKS, OWN, looks_of
+from fattree.texts.looks import LOOKS, OWN
 
 
 def test_every_load_balancer_has_a_look_of_its_own() -> None:
-    looks = [*looks_of([*POLICIES]).values(), *OWN]
+    looks = [*LOOKS.values(), *OWN]
     for look in looks:
         assert look.colour.startswith("#") and is_color_like(look.colour)
         assert look.marker in Line2D.markers
