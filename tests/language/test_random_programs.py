@@ -39,7 +39,8 @@ def quickly_made(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         return make(text)
 
     monkeypatch.setattr(machine, "object_code", checked)
-    monkeypatch.setattr(machine, "SPEED", 1)
+    # As long programs are.
+    monkeypatch.setattr(machine, "LONG_LINES", 0)
     monkeypatch.setattr(kept, "read", lambda key: None)
     monkeypatch.setattr(kept, "write", lambda *parts: None)
     yield
