@@ -189,13 +189,22 @@ def test_a_large_write_does_not_keep_other_clients_waiting(connect: Any, echo: A
     for number in range(100_000):
         request.updates.add(type=p4.Update.MODIFY, entity=entry(number % 256))
 
-    # Were it answered after the write, there would be one answer or two, however fast the machine.
-    writing = client.stub.Write.future(request, timeout=600)
+    # Were others answered after the write, there would be one answer or two, however fast the
+    # machine, and however large the write.
     answers = 0
-    while not writing.done():
-        other.stub.Capabilities(p4.CapabilitiesRequest(), timeout=600)
-        answers += 1
-        time.sleep(0.01)
+    for _ in range(4):
+        writing = client.stub.Write.future(request, timeout=600)
+        answers = 0
+        while not writing.done():
+            other.stub.Capabilities(p4.CapabilitiesRequest(), timeout=600)
+            answers += 1
+            time.sleep(0.01)
+
+        if answers > 5:
+            break
+
+        # On a busy machine there are few in a short time.
+        request.updates.extend(list(request.updates))
 
     assert answers > 5
     assert other.announce(9) == Code.ALREADY_EXISTS
