@@ -116,8 +116,9 @@ def test_a_served_model_is_written_and_run(tmp_path: Path) -> None:
     assert graph.size.sum() == pytest.approx(4 * 100 * 516_096 / 16, rel=1e-4)
     run("sim", "run", "--k", 4, "--matrix", "workload", "--set", f"collective.file={file}")
 
-    alone = run("workload", "serve-model", model, file, "--decode-tp", 16, "--kv-bytes", 1)
-    assert "1 of 16 decode 16 tokens each" in alone and "258.048 KB of keys" in alone
+    few = ("--decode-tp", 16, "--kv-bytes", 1, *served)
+    alone = run("workload", "serve-model", model, file, *few)
+    assert "1 of 16 decode 2 tokens each" in alone and "258.048 KB of keys" in alone
 
 
 def test_the_scale_leaves_so_many_packets(tmp_path: Path) -> None:
