@@ -10,6 +10,8 @@ READY := .venv/.ready-$(SUM)
 STAMP := .venv/.installed-$(SUM)
 TYPED := ofan.py fattree controller emulation hostagent sim reproduction p4src tests benchmarks
 export PYTHONPATH :=
+# Containers often set it; then each process compiles all modules and tests again.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help setup lock demo test test-root test-slow test-all test-bmv2 check types drills soak mutants format bench report beyond fresh pictures tables p4info clean support reference site sample licences sbom audit
 

@@ -70,7 +70,9 @@ class Folding:
         Blocks are about as wide as each other, so that the last is no column alone.
         """
         blocks = self._filled(width)
-        while len(blocks) > 1 and len(narrower := self._filled(width - 1)) == len(blocks):
+        # With a block for each column, no width gives another block, and narrowing has no end.
+        most = len(self.headings) - self.keys
+        while 1 < len(blocks) < most and len(narrower := self._filled(width - 1)) == len(blocks):
             width -= 1
             blocks = narrower
 

@@ -66,6 +66,13 @@ def test_blocks_are_about_as_wide_as_each_other() -> None:
     assert [len(block) for block in table.blocks(80)] == [5, 4]
 
 
+@pytest.mark.parametrize("width", [1, 20])
+def test_a_block_for_each_column_is_the_end_of_narrowing(width: int) -> None:
+    table = Folding("name", "found", "needed for", keys=1)
+    table.add_row("netem", "x" * 30, "y" * 30)
+    assert table.blocks(width) == [[0, 1], [0, 2]]
+
+
 def test_lines_into_a_pipe_have_no_blanks_at_their_ends(capsys: pytest.CaptureFixture[str]) -> None:
     table = Folding("load balancer", "text", texts=(0, 1))
     table.add_row("Ofan", "longer than its heading")
