@@ -51,3 +51,11 @@ def test_a_probe_that_cannot_run_is_an_answer() -> None:
         False,
         "[Errno 2] No such file or directory: '/nonexistent/program'",
     )
+
+
+@pytest.mark.parametrize("width", [3, 40, 80, 100])
+def test_a_terminal_of_any_width_has_its_table(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    shown = CliRunner().invoke(doctor.doctor, [])
+    assert shown.exit_code == 0, shown.output
+    assert "netem" in shown.output.replace("\n", "")
