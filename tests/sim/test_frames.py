@@ -1,6 +1,6 @@
 """Fields that hosts write into frames, at every place that a user's headers may give them."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -21,9 +21,11 @@ class Written(NamedTuple):
     first_writes: Int64
 
 
-@njit
-def put_label(frames: Written, frame: int, number: int) -> None:
+def _put_label(frames: Written, frame: int, number: int) -> None:
     put(frames, frame, 0, LABEL, number)
+
+
+put_label: Any = njit(_put_label)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
