@@ -14,7 +14,7 @@ import llvmlite.binding as llvm
 
 SPEED = 2
 # Programs of more lines are optimised by a few passes, in a fifth of the time: DASH (15,600 lines)
-# in 0.1 s instead of 0.55, and its code is 10 % slower.
+# in 0.1 s instead of 0.55, and its code is 15 % slower.
 LONG_LINES = 8_000
 # Beyond so many lines LLVM's own way to share registers takes the square of their number: 20 s of
 # processor time for 30,000, which its simple way does in one.
