@@ -19,6 +19,7 @@ ELSEWHERE = re.compile(
 )
 # Their hosts and seeds take minutes; the last of equal options counts.
 FEW = ("--k", "4", "--message-bytes", "8KiB", "--seeds", "1")
+FIGURE = ("--k", "4", "--seeds", "1")
 # A step of a training says for itself how much its hosts send, and to how many.
 STEP = "file=step.parquet"
 SHORTER = {"emulate": FEW, "compare": FEW, "run": FEW, "sweep": FEW, "watch": ("--once",)}
@@ -60,7 +61,11 @@ FIRST = {
 def words_of(example: str) -> list[str]:
     words = shlex.split(re.split(r" [|>] ", example)[0])[1:]
     name = words[1] if words[0] == "sim" else words[0]
-    return words if STEP in example else [*words, *SHORTER.get(name, ())]
+    if STEP in example:
+        return words
+
+    # A figure of a sweep is over what is swept, here the size of messages.
+    return [*words, *(FIGURE if name == "sweep" and "--figure" in words else SHORTER.get(name, ()))]
 
 
 def paths(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
