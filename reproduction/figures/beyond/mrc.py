@@ -313,7 +313,7 @@ def learned_with_own(data: Data) -> Verdict:
     shares = []
     for fabric in FABRICS:
         pair = [Cell(part(fabric, DEAD, OWN), policy) for policy in (MRC, OFAN)]
-        ahead_of, count = seeds_below(*(rows_of(data, cell) for cell in pair))
+        ahead_of, count = seeds_below(rows_of(data, pair[0]), rows_of(data, pair[1]))
         right = proportion(ahead_of, count).above(MOST, margin)
         checks[f"so on the {fabric}"] = [Check(right, pair)]
         shares.append(f"{fabric} {ahead_of} of {count}")

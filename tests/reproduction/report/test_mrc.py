@@ -71,10 +71,10 @@ def data_of(changes: Changes, lost: Mapping[str, tuple[float, float]], wobble: f
 
 
 def _named(name: str, means: Mapping[str, float], wobble: float) -> pl.DataFrame:
-    # Each load balancer has another wobble: pairs of equal ones would differ by nothing.
+    # Each load balancer has another wobble in each part: equal ones would differ by nothing.
     values = {
-        policy: [mean / 100 + wobble * (1 + number) * each for each in WOBBLE]
-        for number, (policy, mean) in enumerate(means.items())
+        policy: [mean / 100 + wobble * number * each for each in WOBBLE]
+        for number, (policy, mean) in enumerate(means.items(), start=1 + len(name) % 3)
     }
     return runs(values, name=slug(name))
 
