@@ -20,6 +20,7 @@ FIGURES: dict[str, str] = {
     "baseline": "baseline",
     "no_convergence": "no_convergence",
     "convergence": "convergence",
+    "long_messages": "long_messages",
     "failure_rate": "failure_rate",
     "converged": "converged",
     "growth": "growth",
