@@ -194,7 +194,6 @@ BESIDE = (
     "uet_bitmap",
     "mrc",
     "mrc_srv6",
-    "prime",
 )
 
 

@@ -293,7 +293,6 @@ class Planner:
         wanted = dict(self._shared_settings)
         wanted["hashing", ()] = "multiply_by", (hash_multiplier(self.scenario.seed, switch),)
         wanted["digits", ()] = "divide_by", (_reciprocal(self._divisor(switch)),)
-        wanted["parts", ()] = "skip_bits", (0 if self.tree.tier(switch) is Tier.EDGE else 8,)
         if (
             self.scenario.scheme.chooser is Chooser.WAYPOINT
             and self.tree.tier(switch) is not Tier.EDGE

@@ -21,8 +21,7 @@ class Chooser(IntEnum):
     ROTATION = 7
     ROTATION_SHORTEST_START = 8
     NUMBERED = 9
-    PARTS = 10
-    SEGMENTS = 11
+    SEGMENTS = 10
 
 
 class LabelRule(IntEnum):
@@ -35,7 +34,6 @@ class LabelRule(IntEnum):
     OWN = 4
     BITMAP = 5
     MRC = 6
-    PRIME = 7
 
 
 # Hosts name the way, in a header that they put in front, of so many bytes: IPv4's, IPv6's.
@@ -303,21 +301,6 @@ _ROWS = (
         label_rule=LabelRule.MRC,
         ecn_percent=10,
         since="Open Compute Project, 2026",
-    ),
-    # We could read only the abstract: the rest of the rule is ours.
-    Policy(
-        slug="prime",
-        label="PRIME (abstract)",
-        rule="A flow takes the uplinks of edge and agg in pseudo-random turns, and skips uplinks "
-        "with marks, trims or losses for a while.",
-        where="host",
-        state="a penalty an uplink",
-        program="prime",
-        chooser=Chooser.PARTS,
-        label_rule=LabelRule.PRIME,
-        ecn_percent=10,
-        shuffled=False,
-        since="arXiv:2507.23012, 2025",
     ),
 )
 

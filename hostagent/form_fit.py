@@ -26,7 +26,6 @@ HASHED = (
     "its switches hash the five-tuple, where {file} has {bits} of the {all} bits of flow.label"
     " (UDP's sport is the place for it)"
 )
-PARTED = "its switches read UDP's sport, where {file} has not flow.label as it is"
 NUMBERED = "its switches take the PSN of a BTH behind UDP, where {file} has no flow.psn"
 BEFORE_IPV4 = "its switches know no header between Ethernet and IPv4, and {file} has one"
 
@@ -63,9 +62,6 @@ def _misfit(scenario: Scenario) -> str:
     if chooser is Chooser.NUMBERED and not all(map(_has_psn, both)):
         return NUMBERED.format(file=own.file)
 
-    if chooser is Chooser.PARTS and not all(map(_has_label_in_sport, both)):
-        return PARTED.format(file=own.file)
-
     bits = hashed_label_bits(both)
     if chooser is not Chooser.HASH or bits == BITS["label"] or not _has_labels(scenario):
         return ""
@@ -92,10 +88,6 @@ def _has_psn(form: Form) -> bool:
     port = form.template[form.ip_at + DESTINATION_PORT :][:2]
     is_roce = form.is_udp and int.from_bytes(port, "big") == ROCE_PORT
     return is_roce and _stands_at(form, "psn", PSN_AT)
-
-
-def _has_label_in_sport(form: Form) -> bool:
-    return form.is_udp and _stands_at(form, "label", PORTS.start)
 
 
 def _stands_at(form: Form, field: str, at: int) -> bool:

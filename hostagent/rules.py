@@ -6,7 +6,6 @@ from fattree.policies import LabelRule
 from fattree.units import PS_PER_US
 from hostagent.transports.state import (
     ENTROPY_VALUES,
-    MOST_UPLINKS,
     PSN_WINDOW,
     Congestion,
     Recovery,
@@ -24,7 +23,7 @@ REFERENCE_BIT_PS = 100 * 10**9 * 12 * PS_PER_US
 DCQCN_COUNTER_BYTES = 10_000_000
 
 # Load balancers that take a packet for lost of which no ACK has told.
-UNNAMED_IS_LOST = (LabelRule.REPS, LabelRule.BITMAP, LabelRule.MRC, LabelRule.PRIME)
+UNNAMED_IS_LOST = (LabelRule.REPS, LabelRule.BITMAP, LabelRule.MRC)
 
 # Lazy TCP: spraying makes holes that close by themselves, so only so many late ones in a row count.
 LAZY_HOLES = 5
@@ -63,8 +62,6 @@ def rules(scenario: Scenario) -> Rules:
         tells_share=int(scenario.tells_shares),
         counter_packets=max(1, DCQCN_COUNTER_BYTES // scenario.data_bytes),
         entropy_values=entropy_values(scenario),
-        edge_uplinks=max(scenario.tree.edge_uplinks, 1),
-        agg_uplinks=max(scenario.tree.agg_uplinks, 1),
     )
 
 
@@ -90,13 +87,6 @@ def refuse_unable_hosts(scenario: Scenario) -> None:
             f"transport.reorder_packets = {transport.reorder_packets}: receivers of"
             f' transport.recovery = "{transport.recovery}" take packets in any order, only those'
             ' of "go_back_n" put them in order'
-        )
-
-    is_prime = scenario.scheme.label_rule == LabelRule.PRIME and not scenario.host_rule
-    if is_prime and scenario.tree.most_uplinks > MOST_UPLINKS:
-        raise ExperimentError(
-            f"{scenario.policy} remembers {MOST_UPLINKS} uplinks of a switch, and the fabric has"
-            f" switches with {scenario.tree.most_uplinks}"
         )
 
     _refuse_few_acks(scenario)

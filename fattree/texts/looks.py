@@ -36,7 +36,6 @@ LOOKS = {
     "ofan_jsq_start": Look("#3D0F52", "*", ":"),
     "themis": Look("#556B2F", "X", "-."),
     "uet_bitmap": Look("#1B4F72", "d", "--"),
-    "prime": Look("#17A589", "4", "--"),
     "mrc": Look("#A0522D", "3", "--"),
     "mrc_srv6": Look("#6B3A1F", "3", "-"),
 }

@@ -8,7 +8,7 @@ from numba.extending import register_jitable
 
 from fattree.draws import Stream, below, component, mix
 from fattree.policies import LabelRule
-from hostagent.transports import mrc, prime
+from hostagent.transports import mrc
 from hostagent.transports.state import MOST_PENALTY, PATHS, RING, TRIMMED_PENALTY, PacketState
 from hostagent.transports.timers import timeout_ps
 
@@ -17,7 +17,6 @@ PLB = int(LabelRule.PLB)
 REPS = int(LabelRule.REPS)
 BITMAP = int(LabelRule.BITMAP)
 MRC = int(LabelRule.MRC)
-PRIME = int(LabelRule.PRIME)
 LABEL = int(Stream.LABEL)
 PATIENCE = int(Stream.PLB)
 KNOWN = int(PacketState.ACKED | PacketState.TRIMMED)
@@ -39,9 +38,6 @@ def start(sender, rules):
         sender.turn_xor = random_label(sender, rules) % PATHS
     elif rules.label_rule == MRC:
         sender.turn_xor = random_label(sender, rules) % rules.entropy_values
-    elif rules.label_rule == PRIME:
-        for tier in range(prime.TIERS):
-            sender.part_turn[tier] = prime.uplinks_of(rules, tier)
 
 
 @register_jitable
@@ -69,8 +65,6 @@ def next_label(sender, rules, packets, now_ps):
     elif rules.label_rule == MRC:
         expire(sender, rules, packets, now_ps=now_ps)
         return mrc.next_label(sender, rules)
-    elif rules.label_rule == PRIME:
-        return label_of_parts(sender, rules, packets, now_ps)
 
     return sender.label
 
@@ -86,8 +80,6 @@ def on_ack(sender, rules, label, marked, now_ps):
         penalise(sender, label, 1)
     elif rules.label_rule == MRC:
         mrc.on_echo(sender, rules, label=label, is_congested=marked)
-    elif rules.label_rule == PRIME and marked:
-        prime.penalise(sender, rules, label, 1)
 
 
 @register_jitable
@@ -102,8 +94,6 @@ def on_nack(sender, rules, label, now_ps):
         penalise(sender, label, TRIMMED_PENALTY)
     elif rules.label_rule == MRC:
         mrc.on_echo(sender, rules, label=label, is_congested=True)
-    elif rules.label_rule == PRIME:
-        prime.penalise(sender, rules, label, TRIMMED_PENALTY)
 
 
 @register_jitable
@@ -111,15 +101,13 @@ def on_lost(sender, rules, label):
     """Learn that the transport sends a packet of this label again, as it takes it for lost."""
     if rules.label_rule == MRC:
         mrc.retire(sender, rules, label)
-    elif rules.label_rule == PRIME:
-        prime.penalise(sender, rules, label, MOST_PENALTY)
 
 
 @register_jitable
 def expire(sender, rules, packets, now_ps):
     """Return how many packets have gone unacknowledged for a timeout since the last call.
 
-    REPS forgets their labels, UET Bitmap and PRIME give them the most penalty, MRC retires them.
+    REPS forgets their labels, UET Bitmap gives them the most penalty, MRC retires them.
     """
     # `oldest` never goes back, so each packet is looked at about once in its life. Times grow with
     # the packet numbers; a resent packet is younger and holds up those behind it for a while.
@@ -138,8 +126,6 @@ def expire(sender, rules, packets, now_ps):
                 penalise(sender, packet.label, MOST_PENALTY)
             elif rules.label_rule == MRC:
                 mrc.retire(sender, rules, packet.label)
-            elif rules.label_rule == PRIME:
-                prime.penalise(sender, rules, packet.label, MOST_PENALTY)
 
         sender.oldest += 1
 
@@ -288,29 +274,3 @@ def penalise(sender, label, penalty):
     """UET Bitmap: add to the penalty of a label's path."""
     path = label % PATHS
     sender.penalties[path] = min(int(sender.penalties[path]) + penalty, MOST_PENALTY)
-
-
-@register_jitable
-def label_of_parts(sender, rules, packets, now_ps):
-    """PRIME: the edge's next uplink; after each round of these also the agg's next uplink."""
-    expire(sender, rules, packets, now_ps=now_ps)
-    draws = sender.draws
-    edge_part = next_part(sender, rules, prime.EDGE)
-    # Only rounds draw.
-    if sender.draws != draws:
-        sender.agg_part = next_part(sender, rules, prime.AGG)
-
-    return edge_part | (sender.agg_part << prime.PART_BITS)
-
-
-@register_jitable
-def next_part(sender, rules, tier):
-    """PRIME: return the part of the next uplink of a tier that does not rest."""
-    # Each turn that passes an uplink over takes one off its penalty, so the walk ends.
-    while True:
-        if sender.part_turn[tier] == prime.uplinks_of(rules, tier):
-            prime.start_round(sender, rules, tier, draw=random_label(sender, rules))
-
-        uplink = prime.uplink_in_turn(sender, rules, tier)
-        if not prime.rests(sender, tier, uplink):
-            return prime.part_of(sender, rules, tier, uplink)

@@ -28,9 +28,6 @@ TRIMMED_PENALTY = 4
 # How many entropy values a connection of MRC has at least (a power of two; published: 128 to 256).
 ENTROPY_VALUES = 128
 
-# The most uplinks of a switch whose penalties PRIME's hosts remember.
-MOST_UPLINKS = 64
-
 # The most packet numbers between a hole and the newest packet: as many as an ACK's bitmap has bits.
 PSN_WINDOW = 1024
 
@@ -78,8 +75,7 @@ class Rules(NamedTuple):
     until all of it has been sent once.
     Receivers acknowledge every `packets_per_ack`th packet, and with `tells_share` each ACK says
     among how many flows their link is shared. DCQCN's counter of bytes counts `counter_packets`.
-    A flow of MRC has `entropy_values`, and PRIME counts on so many uplinks of every edge and agg (1
-    where there are none).
+    A flow of MRC has `entropy_values`.
     """
 
     seed: int
@@ -108,8 +104,6 @@ class Rules(NamedTuple):
     tells_share: int
     counter_packets: int
     entropy_values: int
-    edge_uplinks: int
-    agg_uplinks: int
 
 
 # One sending flow. Packet numbers (PSN) count from 0; `pace_ps` is what lies between its packets at
@@ -163,14 +157,13 @@ SENDER = np.dtype(
             *("rate", "target_rate", "alpha", "alpha_ps", "timer_ps", "ticks", "cut_at"),
             *("oldest", "head", "fresh", "explore", "frozen_head", "frozen_until_ps"),
             *("history", "acks_seen", "good_ps", "changed_ps", "patience_ps"),
-            *("turn", "turn_xor", "agg_part"),
+            *("turn", "turn_xor"),
         )
     ]
     + [("ring", np.int64, (RING,)), ("ring_valid", np.int64, (RING,))]
-    + [(name, np.int64, (2,)) for name in ("part_round", "part_turn", "part_first", "part_stride")]
     + [("penalties", np.uint8, (PATHS,))]
-    # Of MRC's values, or of PRIME's uplinks, tier by tier.
-    + [("path_states", np.uint8, (max(ENTROPY_VALUES, 2 * MOST_UPLINKS),))],
+    # Of MRC's values.
+    + [("path_states", np.uint8, (ENTROPY_VALUES,))],
     align=True,
 )
 

@@ -9,11 +9,11 @@ import polars as pl
 
 from fattree.experiment.model import Scenario
 from reproduction.report import schemes, style
-from reproduction.report.claims import CLAIMS, decide
+from reproduction.report.claims import decide
 from reproduction.report.figure import Data, Figure, Preset, Verdict, grid, slug
 from reproduction.report.looks import Needs
 from reproduction.report.schemes import FAILED_LINKS, MIB, NEVER, mean_of, not_so, percent, where
-from reproduction.report.statistics import Estimate, apart, estimate, every, opposite
+from reproduction.report.statistics import Estimate, every, opposite
 
 ATA = "all-to-all"
 PERMUTATION = "permutation"
@@ -21,10 +21,6 @@ LARGE = "permutation, 16 MB"
 SWITCH = "switch_pkt_ar"
 HOST = "host_pkt_ar"
 ADAPTIVE = (SWITCH, HOST)
-# With Switch Pkt AR these are the packet schemes that do not see failures.
-UNAWARE = ("host_pkt", "switch_pkt")
-# Every scheme is slower with this G in the all-to-all: larger ones are not needed.
-MOST_TOLERATED = 20
 # Section 4.2 calibrates: the all-to-all lasts 220 RTTs, the permutation between two and three. Both
 # axes go from converged routes to a large part of the run or beyond it; 16 MB last 30.
 ATA_RTTS = (0, 10, 20, 200)
@@ -32,8 +28,6 @@ PERMUTATION_RTTS = (0, 0.5, 1, 1.5, 2, 3, 4)
 LARGE_RTTS = (0, 2, 5, 10)
 # Ours: "equal" in points of CCT, or as a ratio.
 EQUAL = 0.02
-# Ours: what G may cost a scheme more in one matrix than in the other.
-COSTLY = 0.02
 # The paper's words: about 10 RTTs, which we read as up to a factor of 2; 1 to 2 RTTs.
 ATA_TOLERATES = (5, 20)
 PERMUTATION_TOLERATES = (1, 2)
@@ -62,13 +56,6 @@ def scenarios(preset: Preset) -> list[Scenario]:
         base = {"name": name, **matrix, "failures__rate": FAILED_LINKS}
         runs += grid(base, ADAPTIVE, seeds, failures__convergence_rtt=rtts)
         runs += grid(base, (HOST,), seeds, failures__convergence_rtt=(NEVER,))
-
-    # C28 asks every packet scheme but Host Pkt AR, which finds dead paths by itself.
-    for name in (ATA, LARGE):
-        matrix, rtts, seeds = settings[name]
-        base = {"name": f"others, {name}", **matrix, "failures__rate": FAILED_LINKS}
-        near = tuple(rtt for rtt in rtts if rtt <= MOST_TOLERATED)
-        runs += grid(base, UNAWARE, seeds, failures__convergence_rtt=near)
 
     return runs
 
@@ -108,7 +95,7 @@ def _lines(frame: pl.DataFrame) -> Any:
 
 
 def claims(data: Data) -> list[Verdict]:
-    """Decide C06 and C28."""
+    """Decide C06."""
     frames = {panel: data.named(panel) for panel in (ATA, PERMUTATION, LARGE)}
     points = {panel: by_delay(frame) for panel, frame in frames.items()}
     ratios = {panel: by_delay(frame, schemes.log_ratio) for panel, frame in frames.items()}
@@ -122,20 +109,12 @@ def claims(data: Data) -> list[Verdict]:
         schemes.paired_by_seed(late, never),
     )
 
-    large, ata = (costs(pl.concat(_of_all(data, panel))) for panel in (LARGE, ATA))
     return [
         small_delays(points, ends, EQUAL),
         replace(
             small_delays(ratios, ends, log2(1 + EQUAL)), criterion=BY_RATIO, why="", evidence=""
         ),
-        tolerated(large, ata),
-        large_messages(large, ata),
     ]
-
-
-def _of_all(data: Data, panel: str) -> list[pl.DataFrame]:
-    """Return the runs of the schemes that C28 is about."""
-    return [where(data.named(panel), policy=SWITCH), data.named(f"others, {panel}")]
 
 
 BY_RATIO = (
@@ -248,143 +227,6 @@ REASON = (
     "Draws of failures differ so much that small effects of G drown in the spread of the "
     "differences."
 )
-
-
-Costs = dict[tuple[str, float], Estimate]
-
-
-def costs(frame: pl.DataFrame) -> Costs:
-    """Return what each G costs each scheme, by (policy, G)."""
-    delays = sorted(
-        delay for delay in frame["convergence_rtt"].unique() if 0 < delay <= MOST_TOLERATED
-    )
-    policies = sorted(frame["policy"].unique())
-    return {(policy, delay): _cost(frame, policy, delay) for delay in delays for policy in policies}
-
-
-def _cost(frame: pl.DataFrame, policy: str, delay: float) -> Estimate:
-    """Return by which share G delays a scheme's completion, paired by seed."""
-    rows = where(frame, policy=policy)
-    own, none = (
-        schemes.of_policy(where(rows, convergence_rtt=rtt), policy, "sending_cct_ps")
-        for rtt in (delay, 0)
-    )
-
-    both = min(len(own), len(none))
-    return estimate(own[:both] / none[:both] - 1)
-
-
-def tolerated(large: Costs, ata: Costs) -> Verdict:
-    """Decide C28 in its first form: the largest G that costs no scheme more than COSTLY."""
-    ends = [most_tolerated(found) for found in (large, ata)]
-    (least, most), (least_ata, most_ata) = ends
-    # What is not decided leaves room between the least and the most that it may be.
-    decided = True if least >= most_ata / 2 else False if most < least_ata / 2 else None
-    said = [
-        f"{low:g} RTTs" if low == high else f"{low:g} to {high:g} RTTs (not decided)"
-        for low, high in ends
-    ]
-
-    return Verdict(
-        "C28",
-        verdict=decide([decided]),
-        ours=f"G* is {said[0]} for 16 MB permutations, {said[1]} for the all-to-all, of those run",
-        paper="the acceptable convergence time is longer, similar to the all-to-all",
-        evidence="; ".join(
-            f"{panel}: {_costs(part)}" for panel, part in ((ATA, ata), (LARGE, large))
-        ),
-        seeds=min(value.count for part in (large, ata) for value in part.values()),
-        needs=_of_costs(
-            [
-                (panel, key)
-                for panel, part, (low, high) in ((LARGE, large, ends[0]), (ATA, ata, ends[1]))
-                for key in unsure(part)
-                if low < high
-            ]
-        ),
-    )
-
-
-def unsure(found: Costs) -> list[tuple[str, float]]:
-    """Return whose cost at which G is not decided to be below COSTLY."""
-    margin = CLAIMS["C28"].margin
-    return [key for key, cost in found.items() if cost.below(COSTLY, margin) is None]
-
-
-def most_tolerated(found: Costs) -> tuple[float, float]:
-    """Return the least and the most that G* may be: the largest G that costs nobody COSTLY."""
-    margin = CLAIMS["C28"].margin
-    bears = {
-        delay: every(
-            cost.below(COSTLY, margin) for (_, other), cost in found.items() if other == delay
-        )
-        for _, delay in found
-    }
-    return (
-        max((delay for delay, right in bears.items() if right), default=0.0),
-        max((delay for delay, right in bears.items() if right is not False), default=0.0),
-    )
-
-
-def _of_costs(wanted: Sequence[tuple[str, tuple[str, float]]]) -> Needs:
-    """Return what tells the runs of whole parts with such a G, and without."""
-    names = {panel: {slug(panel), slug(f"others, {panel}")} for panel, _ in wanted}
-    points = {
-        (name, delay) for panel, (_, g) in wanted for name in names[panel] for delay in (0, g)
-    }
-    return lambda scenario: (scenario.name, scenario.failures.convergence_rtt) in points
-
-
-HALF = (
-    "half of each G that the all-to-all was run with costs no packet scheme but Host Pkt AR over 2 "
-    "points more in the 16 MB permutation than that G does in the all-to-all, each against its own "
-    "G = 0 (set after the first data: G* lies between the few G that were run, and flipped with "
-    "the seeds)"
-)
-
-
-def large_messages(large: Costs, ata: Costs) -> Verdict:
-    """Decide C28 in its second form: half of a G costs 16 MB as little as it the all-to-all."""
-    pairs = {
-        (policy, delay): (large[policy, delay / 2], whole)
-        for (policy, delay), whole in ata.items()
-        if (policy, delay / 2) in large
-    }
-    # Two fabrics, so their runs are no pairs although their seeds are the same.
-    more = {key: apart(*pair) for key, pair in pairs.items()}
-    margin = CLAIMS["C28"].margin
-    each = {key: found.below(COSTLY, margin) for key, found in more.items()}
-    checks = [every(each.values())]
-    wanted = [
-        (panel, (policy, g))
-        for (policy, delay), right in each.items()
-        for panel, g in ((LARGE, delay / 2), (ATA, delay))
-        if right is None
-    ]
-
-    return Verdict(
-        "C28",
-        verdict=decide(checks),
-        ours="; ".join(
-            f"{style.label(policy)}: G = {_rtts(delay / 2)} costs 16 MB {percent(half)}, "
-            f"G = {_rtts(delay)} the all-to-all {percent(whole)}"
-            for (policy, delay), (half, whole) in pairs.items()
-        ),
-        paper="the acceptable convergence time is longer, similar to the all-to-all",
-        why=""
-        if checks[0]
-        else "16 MB take 30 RTTs, the all-to-all 220: the same G is a larger part of the CCT.",
-        criterion=HALF,
-        seeds=min(value.count for part in (large, ata) for value in part.values()),
-        needs=_of_costs(wanted),
-    )
-
-
-def _costs(cost: Costs) -> str:
-    return ", ".join(
-        f"{style.label(policy)} at {delay:g}: {percent(value)}"
-        for (policy, delay), value in cost.items()
-    )
 
 
 def _rtts(delay: float) -> str:

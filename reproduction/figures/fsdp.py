@@ -16,8 +16,10 @@ from reproduction.report.statistics import Estimate, estimate, every, paired
 MODELS = {"llama-7b": "7B", "llama-70b": "70B", "llama-405b": "405B"}
 LARGEST = "llama-405b"
 ADAPTIVE = ("host_pkt_ar", "switch_pkt_ar")
-# The paper has 52 times; the margin is ours.
-RATIO = 20
+# The paper has 52 times; how near is near, and what is still large, is ours.
+RATIO = 52
+NEAR_RATIO = (RATIO / 1.25, RATIO * 1.25)
+LARGE_RATIO = 20
 FACTOR = 1.5
 # What is nearer to the ratio than this is not above it.
 NEAR = 1.0
@@ -115,7 +117,7 @@ def claims(data: Data) -> list[Verdict]:
         "Ofan's increase falls with the model's size": every(
             paired(before, after).above(0, CLAIMS["C16"].margin) for before, after in pairwise(own)
         ),
-        "it is 20 times below the others' at 405B": ratio.above(RATIO, NEAR),
+        "it is over 20 times below the others' at 405B": ratio.above(LARGE_RATIO, NEAR),
         "the others' increase at 405B is that at 7B, within a factor 1.5": every(
             value.within(1 / FACTOR, FACTOR, NEAR / 20) for value in kept.values()
         ),
@@ -127,10 +129,15 @@ def claims(data: Data) -> list[Verdict]:
         ),
     }
 
+    near = {
+        "it is 52 times below the others' at 405B, within a factor 1.25": ratio.within(
+            *NEAR_RATIO, NEAR
+        )
+    }
     return [
         Verdict(
             "C16",
-            verdict=decide(list(checks.values())),
+            verdict=decide([*checks.values(), *near.values()]),
             ours="; ".join(
                 f"{name}: {listed(_model(frame, model), BEST, 2)}" for model, name in MODELS.items()
             )
@@ -148,11 +155,19 @@ def claims(data: Data) -> list[Verdict]:
             )
             + " packets",
             paper="52 times below the others at 405B",
-            why=not_so(checks),
+            why=not_so(checks | near),
             evidence=f"405B at a fixed rate: {listed(data.named(FIXED), BEST, 2)}",
             seeds=schemes.seeds_of(frame),
             needs=parts("fsdp"),
-        )
+        ),
+        Verdict(
+            "C16",
+            verdict=decide(list(checks.values())),
+            ours=f"a ratio of {ratio:.1f}",
+            criterion="as above, a ratio over 20 is enough (the first form)",
+            seeds=schemes.seeds_of(frame),
+            needs=parts("fsdp"),
+        ),
     ]
 
 

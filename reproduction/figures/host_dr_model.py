@@ -1,10 +1,20 @@
 """Host DR's average queues against the N D/D/1 model of appendix E."""
 
 from reproduction.figures import layer_models
-from reproduction.figures.layer_models import CORE_LAYERS, TOLERANCE, K, layers, off, off_estimate
+from reproduction.figures.layer_models import (
+    CORE_LAYERS,
+    DOWN_LAYERS,
+    LOOSE,
+    TOLERANCE,
+    K,
+    layers,
+    off,
+    off_estimate,
+)
 from reproduction.report.claims import CLAIMS, decide
 from reproduction.report.figure import Data, Figure, Verdict
 from reproduction.report.measures.queues import queues_while_sending
+from reproduction.report.schemes import not_so
 from reproduction.report.statistics import every
 from reproduction.theory import host_dr_queue
 
@@ -19,10 +29,21 @@ def claims(data: Data) -> list[Verdict]:
     core = host_dr_queue(K, core=True)
     # "Very close" at E>A, "a bit pessimistic in the core": the model is above what is measured.
     margin = CLAIMS["C19"].margin
-    checks = [
-        off_estimate(found["E>A"], edge).within(-TOLERANCE, TOLERANCE, margin),
-        every(off_estimate(found[layer], core).below(0, margin) for layer in CORE_LAYERS),
-    ]
+    checks: dict[str, bool | None] = {
+        "E>A is within 15 % of the model": off_estimate(found["E>A"], edge).within(
+            -TOLERANCE, TOLERANCE, margin
+        ),
+        "the core's model is above both of its layers": every(
+            off_estimate(found[layer], core).below(0, margin) for layer in CORE_LAYERS
+        ),
+    }
+    # "The two downlink edge layers are relatively close to the model as well."
+    down = {
+        f"{layer} is within 25 % of the model": off_estimate(found[layer], edge).within(
+            -LOOSE, LOOSE, margin
+        )
+        for layer in DOWN_LAYERS
+    }
 
     above = [layer for layer in CORE_LAYERS if off(steady[layer], core) >= 0]
     cores = ", ".join(f"{layer} {100 * off(found[layer], core):+.0f} %" for layer in CORE_LAYERS)
@@ -30,20 +51,39 @@ def claims(data: Data) -> list[Verdict]:
     return [
         Verdict(
             "C19",
-            verdict=decide(checks),
+            verdict=decide([*checks.values(), *down.values()]),
             ours=(
                 f"{layer_models.described(found, POLICY)}; E>A "
-                f"{100 * off(found['E>A'], edge):+.0f} % off the model, core {cores}"
+                f"{100 * off(found['E>A'], edge):+.0f} % off the model, core {cores}, downlinks "
+                + ", ".join(
+                    f"{layer} {100 * off(found[layer], edge):+.0f} %" for layer in DOWN_LAYERS
+                )
             ),
             seeds=found["E>A"].count,
-            paper="very close at E>A, a bit pessimistic in the core",
-            why=(
-                "The average is over the time in which hosts send, as in section 5.1, so it "
-                "includes the first packets' way."
+            paper="very close at E>A, a bit pessimistic in the core, downlinks relatively close",
+            why=" ".join(
+                filter(
+                    None,
+                    [
+                        not_so(checks | down),
+                        "The average is over the time in which hosts send, as in section 5.1, so "
+                        "it includes the first packets' way.",
+                    ],
+                )
             ),
             evidence=f"in the middle of the runs alone: {middle}"
             + (f"; there {', '.join(above)} is not below the model" if above else ""),
-        )
+        ),
+        Verdict(
+            "C19",
+            verdict=decide(list(checks.values())),
+            ours="E>A and the core alone",
+            criterion=(
+                "E>A within 15 %; core: model above measurement (the first form, which left out "
+                "the downlinks)"
+            ),
+            seeds=found["E>A"].count,
+        ),
     ]
 
 

@@ -9,9 +9,10 @@ import polars as pl
 from fattree.experiment.model import Scenario
 from reproduction import theory
 from reproduction.report import schemes, style
-from reproduction.report.claims import decide
-from reproduction.report.figure import Data, Figure, Preset, Verdict, grid
-from reproduction.report.schemes import BEST, KIB, MIB, mean_of, sentence, where
+from reproduction.report.claims import CLAIMS, decide
+from reproduction.report.figure import Data, Figure, Preset, Verdict, grid, parts
+from reproduction.report.schemes import BEST, KIB, MIB, not_so, of_policy, percent, where
+from reproduction.report.statistics import Estimate, estimate
 
 SMALL = "0.5 MB"
 LARGE = "16 MB"
@@ -25,6 +26,9 @@ PAYLOADS = {
 TICKS = (0.1, 0.5, 1, 2, 5, 10, 20, 50, 100)
 # Figure "packet size" says that the model "roughly predicts" the optimum.
 WITHIN = 1.5
+# "Varying CCT by up to 10 %": ours are the limits, and the sizes, up to jumbo frames.
+CHOICE = (0.05, 0.15)
+JUMBO = 8192
 # The square-root scheme of whose optimum theorem 5 says D^(1/3).
 ADAPTIVE = "switch_pkt_ar"
 
@@ -106,30 +110,59 @@ def claims(data: Data) -> list[Verdict]:
         name: min(PAYLOADS[name]) < best[name]["ofan"] < max(PAYLOADS[name]) for name in BYTES
     }
     close = {name: 1 / WITHIN <= best[name]["ofan"] / model[name] <= WITHIN for name in BYTES}
-    effect = {name: swing(frame) for name, frame in frames.items()}
-    checks = [*interior.values(), *close.values()]
-
+    effect = {policy: choice(frames[SMALL], policy) for policy in BEST}
+    checks: dict[str, bool | None] = {
+        f"Ofan's CCT has a minimum between payloads at {name}": right
+        for name, right in interior.items()
+    }
+    checks |= {
+        f"it is within a factor {WITHIN} of the model's at {name}": right
+        for name, right in close.items()
+    }
+    matters = {
+        f"the choice moves CCT by 5 to 15 % at {SMALL} with {style.label(policy)}": found.within(
+            *CHOICE, CLAIMS["C13"].margin
+        )
+        for policy, found in effect.items()
+    }
+    seeds = schemes.seeds_of(frames[LARGE])
     return [
         Verdict(
             "C13",
-            verdict=decide(checks),
-            ours="; ".join(
+            verdict=decide([*checks.values(), *matters.values()]),
+            ours=f"the choice of the payload, up to {JUMBO} B, moves CCT at {SMALL} by "
+            + ", ".join(f"{style.label(policy)} {percent(effect[policy])}" for policy in BEST)
+            + "; "
+            + "; ".join(
                 f"{name}: best payload {_row(best[name])}, the model says {model[name]:.0f} B "
-                "for Ofan; between the smallest and the largest but one Ofan's CCT moves by "
-                f"{100 * effect[name]:.1f} points"
+                "for Ofan"
                 for name in BYTES
             )
-            + f" ({schemes.seeds_of(frames[SMALL])} and {schemes.seeds_of(frames[LARGE])} seeds)",
-            seeds=schemes.seeds_of(frames[LARGE]),
+            + f" ({schemes.seeds_of(frames[SMALL])} and {seeds} seeds)",
+            seeds=seeds,
             paper="a clear sweet spot, up to 10 %",
-            why="" if all(checks) else _why(interior, close),
+            why=not_so(checks | matters, FLAT),
             evidence=(
                 f"largest message over smallest: best payload grows by {_growth(best, 'ofan')} "
                 f"for Ofan (model: {32**0.5:.1f}), by {_growth(best, ADAPTIVE)} for Switch Pkt "
                 f"AR (D^(1/3): {32 ** (1 / 3):.1f})"
             ),
-        )
+            needs=parts(SMALL),
+        ),
+        Verdict(
+            "C13",
+            verdict=decide(list(checks.values())),
+            ours="minimum and model alone",
+            criterion=(
+                "interior minimum; measured optimum within a factor 1.5 of the model's (the first "
+                "form, which left out by how much the choice moves CCT)"
+            ),
+            seeds=seeds,
+        ),
     ]
+
+
+FLAT = "Around the optimum the curve is flat."
 
 
 def optimum(frame: pl.DataFrame, policy: str) -> float:
@@ -155,14 +188,17 @@ def optimum(frame: pl.DataFrame, policy: str) -> float:
     return float(2 ** (-b / (2 * a)))
 
 
-def swing(frame: pl.DataFrame) -> float:
-    """Return how far Ofan's mean CCT increase moves over all packet sizes but the extremes."""
-    sizes = sorted(frame["packets.payload_bytes"].unique())[1:-1]
-    means = [
-        mean_of(where(frame, packets__payload_bytes=size), "ofan", "over").mean for size in sizes
-    ]
-
-    return schemes.spread(means)
+def choice(frame: pl.DataFrame, policy: str) -> Estimate:
+    """Return by which share of the CCT the worst payload is above the best, up to jumbo frames."""
+    rows = where(frame, policy=policy).filter(pl.col("packets.payload_bytes") <= JUMBO)
+    by_size = rows.group_by("packets.payload_bytes").agg(pl.col("sending_cct_ps").mean())
+    ends = by_size.sort("sending_cct_ps")["packets.payload_bytes"]
+    best, worst = (
+        of_policy(where(rows, packets__payload_bytes=size), policy, "sending_cct_ps")
+        for size in (ends[0], ends[-1])
+    )
+    both = min(len(best), len(worst))
+    return estimate(worst[:both] / best[:both] - 1)
 
 
 def _row(best: Mapping[str, float]) -> str:
@@ -171,16 +207,6 @@ def _row(best: Mapping[str, float]) -> str:
 
 def _growth(best: Mapping[str, Mapping[str, float]], policy: str) -> str:
     return f"{best[LARGE][policy] / best[SMALL][policy]:.1f}"
-
-
-def _why(interior: Mapping[str, bool], close: Mapping[str, bool]) -> str:
-    parts = [f"no interior minimum at {name}" for name, right in interior.items() if not right]
-    parts += [
-        f"Ofan's optimum at {name} is further than a factor {WITHIN} from the model's"
-        for name, right in close.items()
-        if not right
-    ]
-    return sentence(parts) + " Around the optimum the curve is flat."
 
 
 FIGURE = Figure(

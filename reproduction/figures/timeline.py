@@ -147,6 +147,12 @@ def best_excess(frame: pl.DataFrame) -> dict[str, float]:
     return dict(zip(best["policy"], best["increase"], strict=True))
 
 
+def sending_excess(frame: pl.DataFrame) -> float:
+    """Return by how much of the bound the fastest run is above it, from its first packet on."""
+    fastest: float = min(time for row in frame["sending_ccts_ps"] for time in row)
+    return fastest / PRINTED[0] - 1
+
+
 def claims(data: Data) -> list[Verdict]:
     """Decide C01."""
     timing = Timing.of(Scenario())
@@ -162,8 +168,13 @@ def claims(data: Data) -> list[Verdict]:
     }
 
     excess = {k: best_excess(where(data.frame, k=k)) for k in SIZES}
+    # The paper's times count from the first packet, as far as can be told.
+    sending = {k: sending_excess(where(data.frame, k=k, policy=MAIN)) for k in SIZES}
     # Not below either: a run that beats a lower bound would refute the bound or the simulator.
-    checks = [printed == PRINTED, *(0 <= excess[k][MAIN] <= CLOSE for k in SIZES)]
+    checks = [
+        printed == PRINTED,
+        *(0 <= share <= CLOSE for k in SIZES for share in (excess[k][MAIN], sending[k])),
+    ]
     bound = f"bound {printed[0] / PS_PER_US:.5f} µs, {printed[1]} packets, ACK {printed[2]}"
 
     return [
@@ -171,6 +182,8 @@ def claims(data: Data) -> list[Verdict]:
             "C01",
             decide(checks),
             f"{bound}; fastest of {tries[4]:,} runs above it by "
+            + ", ".join(f"{1000 * sending[k]:.2f} ‰ (k = {k})" for k in SIZES)
+            + ", from the start by "
             + ", ".join(f"{1000 * excess[k][MAIN]:.2f} ‰ (k = {k})" for k in SIZES)
             + others(excess),
             "17.05694 µs, 78 packets, ACK 179; 0.10 ‰ (k = 4), 0.23 ‰ (k = 8)",

@@ -20,6 +20,7 @@ FIGURES: dict[str, str] = {
     "baseline": "baseline",
     "no_convergence": "no_convergence",
     "convergence": "convergence",
+    "long_messages": "long_messages",
     "failure_rate": "failure_rate",
     "converged": "converged",
     "growth": "growth",
@@ -47,7 +48,7 @@ FIGURES: dict[str, str] = {
 BEYOND: dict[str, str] = {
     "overview": "beyond.overview",
     "fabrics": "beyond.fabrics",
-    "mrc_prime": "beyond.mrc_prime",
+    "mrc": "beyond.mrc",
     "collectives": "beyond.collectives",
     "training": "beyond.training",
     "faults": "beyond.faults",
@@ -101,7 +102,7 @@ EDITIONS = {
         Edition(
             slug="beyond",
             title="Beyond the paper: where Ofan's advantage holds, shrinks or turns",
-            lead="Other fabrics, MRC and PRIME on them, collectives as graphs, training steps, "
+            lead="Other fabrics, MRC on them, collectives as graphs, training steps, "
             "faults and congestion controls, on the simulator of this repository. The statements "
             "are ours, and were written down before the runs that decide them.",
             says="Statement",

@@ -84,6 +84,16 @@ def paired_by_seed(
     return paired(both[column], both[f"{column}_second"])
 
 
+def seeds_below(
+    first: pl.DataFrame, second: pl.DataFrame, column: str = "sending_increase"
+) -> tuple[int, int]:
+    """Return with how many seeds the first is below the second, and how many seeds both have."""
+    both = first.select("seed", column).join(
+        second.select("seed", column), on="seed", suffix="_second"
+    )
+    return int((both[column] < both[f"{column}_second"]).sum()), len(both)
+
+
 def log_ratio(frame: pl.DataFrame, first: str, second: str) -> Estimate:
     """Return log2 of the completion time of first over that of second, paired by seed."""
     # Failures change the times of both by a factor: in logarithms it cancels, in differences not.

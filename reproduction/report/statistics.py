@@ -10,7 +10,7 @@ from math import isnan, sqrt
 import numpy as np
 from numpy.typing import ArrayLike
 
-from reproduction.report.looks import quantile
+from reproduction.report.looks import MOST_DEGREES, quantile
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +116,18 @@ def estimate(values: ArrayLike) -> Estimate:
     # The mean is estimated too, so both the variance and the quantile have one degree less.
     half = quantile(len(given) - 1) * float(given.std(ddof=1)) / sqrt(len(given))
     return Estimate(float(given.mean()), half, len(given))
+
+
+def proportion(successes: int, count: int) -> Estimate:
+    """Return the share of successes with its interval (Wilson's), the middle of which is the mean.
+
+    Student's t would give ten successes of ten an interval of no width.
+    """
+    squared = quantile(MOST_DEGREES) ** 2
+    share = successes / count if count else float("nan")
+    middle = (successes + squared / 2) / (count + squared)
+    half = sqrt(squared * (count * share * (1 - share) + squared / 4)) / (count + squared)
+    return Estimate(middle, half, count)
 
 
 def paired(first: ArrayLike, second: ArrayLike) -> Estimate:

@@ -79,7 +79,6 @@ def test_settings_are_those_that_the_program_has(slug: str) -> None:
         "simple_rr": {"orders"},
         "jsq": {"quanta"},
         "themis": {"digits"},
-        "prime": {"parts"},
         "mrc_srv6": {"segments"},
     }
     expected = {

@@ -48,10 +48,6 @@ class Reference:
                 tree = self.scenario.tree
                 digit = path if self.switch < tree.edges else path // tree.edge_uplinks
                 return slots[digit % len(slots)]
-            case Chooser.PARTS:
-                # The UDP source port: its lower byte is for edges, its upper one for aggs.
-                part = five_tuple[10 if self.switch < self.scenario.tree.edges else 9]
-                return slots[part % len(slots)]
             case Chooser.RANDOM:
                 return slots[self.draw(16) * len(slots) >> 16]
             case Chooser.SHORTEST:

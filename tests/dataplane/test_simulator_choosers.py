@@ -22,7 +22,7 @@ SCHEMES = list(
 )
 # Simple RR's option concerns nobody else.
 CASES = [*((slug, "per_class") for slug in SCHEMES), ("simple_rr", "shared")]
-NO_DRAWS = ("flow", "uet_bitmap", "mrc", "simple_rr", "ofan", "ofan_fib", "themis", "prime")
+NO_DRAWS = ("flow", "uet_bitmap", "mrc", "simple_rr", "ofan", "ofan_fib", "themis")
 TREE = FatTree(4)
 Packet = tuple[int, bool, int, int, tuple[int, ...]]
 

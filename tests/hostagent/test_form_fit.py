@@ -34,13 +34,11 @@ def said(text: str, *policies: str, collective: Collective | None = None) -> lis
 
 
 def test_packets_that_have_all_where_ours_have_it_are_said_nothing_about() -> None:
-    assert said(OURS, "host_pkt", "subflow", "themis", "prime", "ofan", "flow") == []
+    assert said(OURS, "host_pkt", "subflow", "themis", "ofan", "flow") == []
 
 
 def test_a_label_that_is_not_hashed_is_told_for_all_whose_hosts_choose_by_it() -> None:
-    (ecmp, themis, prime) = said(
-        BEHIND_UDP, "host_pkt", "subflow", "themis", "jsq", "ofan", "host_dr", "prime"
-    )
+    (ecmp, themis) = said(BEHIND_UDP, "host_pkt", "subflow", "themis", "jsq", "ofan", "host_dr")
     assert ecmp == (
         "no fair comparison with Host Pkt, Subflow: its switches hash the five-tuple, where"
         " mine.py has none of the 16 bits of flow.label (UDP's sport is the place for it)"
@@ -48,10 +46,6 @@ def test_a_label_that_is_not_hashed_is_told_for_all_whose_hosts_choose_by_it() -
     assert themis == (
         "no fair comparison with Themis: its switches take the PSN of a BTH behind UDP,"
         " where mine.py has no flow.psn"
-    )
-    assert prime == (
-        "no fair comparison with PRIME (abstract): its switches read UDP's sport,"
-        " where mine.py has not flow.label as it is"
     )
 
 

@@ -70,10 +70,6 @@ class Balancer:
                 return slots[self.hashed(packet) * len(slots) >> 16]
             case "number":
                 return slots[self.path_digit(packet) % len(slots)]
-            case "parts":
-                is_edge = Tree.of(self.scenario).is_edge(self.switch)
-                upper, lower = packet.label.to_bytes(2, "big")
-                return slots[(lower if is_edge else upper) % len(slots)]
             case "random":
                 return slots[self.draw(16) * len(slots) >> 16]
             case "shortest":

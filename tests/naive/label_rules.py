@@ -2,7 +2,7 @@
 
 from fattree.experiment.model import Scenario
 from tests.naive.labels import Draws, Fixed, Fresh, LabelRule, Plb, Reps, Watch
-from tests.naive.labels_since import Bitmap, Mrc, Prime
+from tests.naive.labels_since import Bitmap, Mrc
 from tests.naive.schemes import SCHEMES
 from tests.naive.transport import Recovery
 
@@ -24,5 +24,3 @@ def label_rule(scenario: Scenario, flow: int, sender: Recovery) -> LabelRule:
             return Bitmap(draws, watch)
         case "mrc":
             return Mrc(scenario, draws, watch)
-        case "prime":
-            return Prime(scenario, draws, watch)

@@ -1,8 +1,6 @@
 """The label rules of load balancers that the paper does not have (docs/load-balancers-since.md)."""
 
-from collections import Counter, deque
-from dataclasses import dataclass, field
-from math import gcd
+from collections import deque
 
 from fattree.experiment.model import Scenario
 from tests.naive.labels import Draws, Watch
@@ -130,85 +128,3 @@ class Mrc:
 
     def on_nack(self, label: int, now_ps: int) -> None:
         self.hear(label, True)
-
-
-@dataclass(slots=True)
-class Turns:
-    """PRIME: the uplinks of a tier in turn, an order drawn for each round, and their penalties."""
-
-    count: int
-    draws: Draws
-    rounds: int = 0
-    left: deque[int] = field(default_factory=deque)
-    penalties: Counter[int] = field(default_factory=Counter)
-
-    def take(self) -> int:
-        """Return a part of the next uplink that does not rest; resting uplinks get a turn less.
-
-        The parts of an uplink differ by the number of uplinks: a higher part in each round.
-        """
-        while True:
-            if not self.left:
-                self.left.extend(self.order())
-                self.rounds += 1
-            uplink = self.left.popleft()
-            if not self.penalties[uplink]:
-                return uplink + self.rounds % (256 // self.count) * self.count
-            self.penalties[uplink] -= 1
-
-    def order(self) -> list[int]:
-        """Draw a first uplink, and the step, with which all uplinks are reached."""
-        draw = self.draws.label()
-        most = 1 + draw // 256 % self.count
-        step = max(step for step in range(1, most + 1) if gcd(step, self.count) == 1)
-        return [(draw + turn * step) % self.count for turn in range(self.count)]
-
-    def punish(self, part: int, penalty: int) -> None:
-        uplink = part % self.count
-        self.penalties[uplink] = min(self.penalties[uplink] + penalty, MOST_PENALTY)
-
-
-class Prime:
-    """PRIME: a label of two bytes, which name the uplinks of edge and agg; congested ones rest."""
-
-    freezes = 0
-
-    def __init__(self, scenario: Scenario, draws: Draws, watch: Watch) -> None:
-        draws.label()
-        tree = scenario.tree
-        self.edge = Turns(tree.edge_uplinks, draws)
-        # In a leaf-spine nothing is above an agg.
-        self.agg = Turns(max(tree.agg_uplinks, 1), draws)
-        self.agg_part = 0
-        self.watch = watch
-
-    def punish(self, label: int, penalty: int) -> None:
-        """Give a penalty to both uplinks: the sender does not know which queue was long."""
-        self.edge.punish(label % 256, penalty)
-        self.agg.punish(label // 256, penalty)
-
-    def note_losses(self) -> None:
-        """Learn of packets that were sent again as lost since the last call."""
-        for label in self.watch.memory.lost:
-            self.punish(label, MOST_PENALTY)
-        self.watch.memory.lost.clear()
-
-    def next(self, now_ps: int) -> int:
-        self.note_losses()
-        for label in self.watch.expired(now_ps):
-            self.punish(label, MOST_PENALTY)
-
-        rounds = self.edge.rounds
-        edge_part = self.edge.take()
-        if self.edge.rounds > rounds:
-            self.agg_part = self.agg.take()
-        return self.agg_part * 256 + edge_part
-
-    def on_ack(self, label: int, marked: bool, now_ps: int) -> None:
-        self.note_losses()
-        if marked:
-            self.punish(label, 1)
-
-    def on_nack(self, label: int, now_ps: int) -> None:
-        self.note_losses()
-        self.punish(label, 4)

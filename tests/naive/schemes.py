@@ -14,10 +14,9 @@ Chooser = Literal[
     "rotation",
     "rotation from the shortest",
     "number",
-    "parts",
     "segments",
 ]
-Labels = Literal["fixed", "fresh", "plb", "reps", "bitmap", "mrc", "prime"]
+Labels = Literal["fixed", "fresh", "plb", "reps", "bitmap", "mrc"]
 
 
 @dataclass(frozen=True)
@@ -56,5 +55,4 @@ SCHEMES = {
     "uet_bitmap": Scheme("hash", labels="bitmap", ecn_percent=10),
     "mrc": Scheme("hash", labels="mrc", ecn_percent=10),
     "mrc_srv6": Scheme("segments", labels="mrc", ecn_percent=10),
-    "prime": Scheme("parts", labels="prime", ecn_percent=10, shuffled=False),
 }

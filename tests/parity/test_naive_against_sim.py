@@ -143,7 +143,7 @@ def test_the_simulator_does_what_the_plain_model_does(policy: str, data: st.Data
 @pytest.mark.parametrize(
     ("policy", "congestion"),
     pairs(
-        ["host_pkt_ar", "uet_bitmap", "mrc", "mrc_srv6", "prime", "host_flowlet_ar", "ofan"],
+        ["host_pkt_ar", "uet_bitmap", "mrc", "mrc_srv6", "host_flowlet_ar", "ofan"],
         CONGESTION,
     ),
 )

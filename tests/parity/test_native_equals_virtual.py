@@ -119,12 +119,6 @@ def test_every_load_balancer_has_the_same_events(policy: str, failing: str) -> N
             "packets": Packets(tunnel_bytes=40),
         },
         {"policy": "mrc_srv6", "failures": HOSTS_TOO, "transport": Transport(recovery="sack")},
-        {
-            "policy": "prime",
-            **TRIMMING,
-            "transport": TRIMMED_SACK.model_copy(update={"congestion": "nscc"}),
-        },
-        {"policy": "prime", "transport": Transport(recovery="sack"), "failures": HOSTS_TOO},
         {**TRIMMING_SLOW, "transport": TRIMMED_SACK},
         {"policy": "host_dr", **TRIMMING_SLOW, "transport": Transport(trimming=True)},
         # NACKs wait in lanes of ports whose queues are empty until data come.
@@ -188,8 +182,6 @@ def test_every_load_balancer_has_the_same_events(policy: str, failing: str) -> N
         "MRC, switches, hosts, losses and SACK",
         "MRC over SRv6, trimming and NSCC",
         "MRC over SRv6, switches, hosts, losses and SACK",
-        "PRIME, trimming and NSCC",
-        "PRIME, switches, hosts, losses and SACK",
         "trimming, slow links",
         "trimming, slow links, waypoints",
         "trimming all to all",

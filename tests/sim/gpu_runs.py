@@ -47,7 +47,6 @@ RUNS: dict[str, dict[str, Any]] = {
     "simple_rr": {"policy": "simple_rr"},
     "host_pkt_ar": {"policy": "host_pkt_ar"},
     "switch_pkt": {"policy": "switch_pkt"},
-    "prime": {"policy": "prime"},
     "themis": {"policy": "themis"},
     "links fail and heal": {
         "policy": "rsq",

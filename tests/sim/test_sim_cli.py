@@ -95,7 +95,8 @@ def test_csv_and_parquet_have_a_row_for_every_run(tmp_path: Path) -> None:
     [
         (("--k", "7"), "--k: fabric.k = 7: must be a multiple of 2"),
         (("--policies", "ofna"), "'ofna' is not one of flow,"),
-        (("--policies", "ofna"), "prime (did you mean ofan?)"),
+        (("--policies", "prime"), "'prime' is not one of flow,"),
+        (("--policies", "ofna"), "mrc_srv6 (did you mean ofan?)"),
         (("--matrix", "diagonal"), "--matrix: collective.matrix = 'diagonal'"),
         (("--message-bytes", "1Mob"), "--message-bytes: collective.message_bytes = '1Mob'"),
         (("--seeds", "0"), "--seeds: seeds = 0"),

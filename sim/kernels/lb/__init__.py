@@ -7,7 +7,6 @@
     rotation      ROTATION, ROTATION_SHORTEST_START    ofan.p4, ofan_jsq_start.p4
     waypoint      WAYPOINT, SEGMENTS                   host_dr.p4, mrc_srv6.p4
     numbered      NUMBERED                             themis.p4
-    parts         PARTS                                prime.p4
 
 `uplink` is the only place that dispatches. A group owns a schedule (a sequence of slots, each an
 uplink); what differs is how a slot is chosen.
@@ -15,13 +14,12 @@ uplink); what differs is how a slot is chosen.
 
 from fattree.policies import Chooser
 from sim.kernels.jit import inlined
-from sim.kernels.lb import adaptive, hashing, numbered, parts, rotation, round_robin, waypoint
+from sim.kernels.lb import adaptive, hashing, numbered, rotation, round_robin, waypoint
 
 __all__ = [
     "adaptive",
     "hashing",
     "numbered",
-    "parts",
     "rotation",
     "round_robin",
     "uplink",
@@ -34,7 +32,6 @@ RESHUFFLED = int(Chooser.RESHUFFLED)
 ROTATION = int(Chooser.ROTATION)
 ROTATION_SHORTEST_START = int(Chooser.ROTATION_SHORTEST_START)
 NUMBERED = int(Chooser.NUMBERED)
-PARTS = int(Chooser.PARTS)
 
 
 @inlined
@@ -49,8 +46,6 @@ def uplink(world, routes, switch, group, packet, kind, now_ps):
         return hashing.uplink(world, routes, switch, group=group, packet=packet)
     if chooser == NUMBERED:
         return numbered.uplink(world, routes, switch, group=group, packet=packet)
-    if chooser == PARTS:
-        return parts.uplink(world, routes, switch, group=group, packet=packet)
     if chooser == ROUND_ROBIN:
         return round_robin.uplink(world, routes, switch, group=group, kind=kind)
     if chooser == RESHUFFLED:

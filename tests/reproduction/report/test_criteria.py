@@ -15,11 +15,14 @@ from reproduction.figures import (
     failure_rate,
     fsdp,
     growth,
+    host_dr_model,
     message_size,
     network_size,
     ofan_model,
     overload,
+    packet_size,
     sack,
+    timeline,
 )
 from reproduction.report import schemes
 from reproduction.report.claims import POINT
@@ -31,6 +34,7 @@ from reproduction.report.figure import (
     Data,
     Outcome,
     Preset,
+    slug,
 )
 from reproduction.report.statistics import Estimate, one_direction
 from tests.reproduction.report.made_up import exactly, runs
@@ -223,43 +227,6 @@ def test_c14_the_order_of_sack_is_that_of_erasure(sack_gap: Estimate, same: bool
 
 
 @pytest.mark.parametrize(
-    ("large", "outcome"),
-    [
-        (exactly(0.03, 0.01), HOLDS),
-        (exactly(0.06, 0.01), FAILS),
-        (exactly(0.03, 0.03), FEW),
-    ],
-)
-def test_c28_half_a_delay_costs_large_messages_as_little(large: Estimate, outcome: Outcome) -> None:
-    # 2 points are what it may cost more. There is no half of 20 here, and no all-to-all for 2.
-    of_large = {("host_pkt", 5.0): large, ("host_pkt", 2.0): exactly(9)}
-    ata = {("host_pkt", 10.0): exactly(0.02), ("host_pkt", 20.0): exactly(0)}
-
-    assert convergence.large_messages(of_large, ata).verdict == outcome
-
-
-def test_c28_one_scheme_that_fails_decides() -> None:
-    of_large = {("host_pkt", 5.0): exactly(0.06), ("switch_pkt", 5.0): exactly(0.0, 0.5)}
-    ata = dict.fromkeys([("host_pkt", 10.0), ("switch_pkt", 10.0)], exactly(0.02))
-
-    assert convergence.large_messages(of_large, ata).verdict == FAILS
-
-
-def test_c28_what_a_delay_costs_is_against_the_scheme_without() -> None:
-    frame = pl.concat(
-        [
-            runs({"host_pkt": (0.0, 0.0, 0.0)}, convergence_rtt=0.0),
-            runs({"host_pkt": (0.01, 0.01, 0.01)}, convergence_rtt=10.0),
-            runs({"host_pkt": (0.5, 0.5, 0.5)}, convergence_rtt=200.0),
-        ]
-    )
-    found = convergence.costs(frame)
-
-    assert list(found) == [("host_pkt", 10.0)]
-    assert found["host_pkt", 10.0].mean == pytest.approx(0.01)
-
-
-@pytest.mark.parametrize(
     ("flowlets", "outcome"),
     [((2.6, 2.7, 2.7), HOLDS), ((0.6, 0.7, 0.7), FAILS), ((1.0, 2.9, 1.5), FEW)],
 )
@@ -352,7 +319,7 @@ def test_c03_flowlets_within_16_per_cent(flowlets: Sequence[float], outcome: Out
     assert baseline.near_the_bound(ata, runs({**COARSE, **CLOSE})).verdict == outcome
 
 
-def fsdp_runs(own: float, others: float) -> Data:
+def fsdp_runs(own: float, others: float, step: float = 1e-4) -> Data:
     """Return FSDP's runs: Ofan's increase falls to `own` at 405B, the others' goes to `others`."""
     increases = {
         "llama-7b": (0.2, 0.3),
@@ -362,7 +329,7 @@ def fsdp_runs(own: float, others: float) -> Data:
     frames = [
         runs(
             {
-                policy: [value + seed / 10_000 for seed in range(10)]
+                policy: [value + step * seed for seed in range(10)]
                 for policy, value in (
                     ("ofan", ofan),
                     ("host_pkt_ar", rest),
@@ -390,8 +357,59 @@ def fsdp_runs(own: float, others: float) -> Data:
     [(0.005, 0.3, HOLDS), (0.04, 0.3, PARTLY), (0.005, 0.6, PARTLY)],
 )
 def test_c16_the_others_increase_stays(own: float, others: float, outcome: Outcome) -> None:
-    (verdict,) = fsdp.claims(fsdp_runs(own, others))
-    assert verdict.verdict == outcome
+    assert fsdp.claims(fsdp_runs(own, others))[0].verdict == outcome
+
+
+@pytest.mark.parametrize(
+    ("ratio", "second", "first"),
+    [
+        (52, HOLDS, HOLDS),
+        (43, HOLDS, HOLDS),
+        (36, PARTLY, HOLDS),
+        (67, PARTLY, HOLDS),
+        (15, PARTLY, PARTLY),
+    ],
+)
+def test_c16_both_forms_of_the_ratio(ratio: float, second: Outcome, first: Outcome) -> None:
+    found = fsdp.claims(fsdp_runs(0.3 / ratio, 0.3, step=0.0))
+    assert [verdict.verdict for verdict in found] == [second, first]
+    assert [bool(verdict.criterion) for verdict in found] == [False, True]
+
+
+def layered(policy: str, queues: Sequence[float]) -> Data:
+    """Return ten runs with these mean queues of the five layers."""
+    rows = [
+        {
+            "policy": policy,
+            "seed": seed,
+            "sending": [queue + seed / 1000 for queue in queues],
+            "steady": list(queues),
+            "pointers": [7.75 + seed / 1000, 14.5 + seed / 1000],
+        }
+        for seed in range(10)
+    ]
+    data = Data(Preset("default"), (), ())
+    data.__dict__["frame"] = pl.DataFrame(rows)
+    return data
+
+
+@pytest.mark.parametrize(
+    ("queues", "second", "first"),
+    [
+        # Models: 2.09 packets at edges, 3.71 at cores.
+        ((2.1, 3.5, 3.5, 2.2, 1.8), HOLDS, HOLDS),
+        ((2.1, 3.5, 3.5, 2.2, 1.5), PARTLY, HOLDS),
+        ((2.1, 3.5, 3.5, 2.7, 1.8), PARTLY, HOLDS),
+        ((2.1, 3.5, 3.9, 2.2, 1.8), PARTLY, PARTLY),
+        ((2.5, 3.5, 3.9, 2.7, 1.5), FAILS, FAILS),
+    ],
+)
+def test_c19_layers_near_their_models_in_both_forms(
+    queues: Sequence[float], second: Outcome, first: Outcome
+) -> None:
+    found = host_dr_model.claims(layered("host_dr", queues))
+    assert [verdict.verdict for verdict in found] == [second, first]
+    assert [bool(verdict.criterion) for verdict in found] == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -404,16 +422,72 @@ def test_c16_the_others_increase_stays(own: float, others: float, outcome: Outco
 def test_c20_other_layers_are_further_from_their_model(
     queues: Sequence[float], outcome: Outcome
 ) -> None:
+    assert ofan_model.claims(layered("ofan", queues))[0].verdict == outcome
+
+
+def packet_sizes(worst: float, best_at: int = 2048) -> Data:
+    """Return runs of both messages whose worst payload is so far above the best."""
+    frames = []
+    for name, message in packet_size.BYTES.items():
+        for payload in packet_size.PAYLOADS[name]:
+            best = best_at if name == packet_size.SMALL else 11264
+            distance = abs(np.log2(payload / best))
+            ends = (
+                packet_size.PAYLOADS[name][0],
+                min(packet_size.JUMBO, max(packet_size.PAYLOADS[name])),
+            )
+            furthest = max(abs(np.log2(end / best)) for end in ends)
+            increase = worst * (distance / furthest) ** 2
+            frames.append(
+                runs(
+                    {
+                        policy: [increase + seed / 10_000 for seed in range(10)]
+                        for policy in schemes.BEST
+                    },
+                    name=slug(name),
+                    message_bytes=message,
+                    bound_ps=1_000_000_000,
+                ).with_columns(pl.lit(payload).alias("packets.payload_bytes"))
+            )
+
+    data = Data(Preset("default"), (), ())
+    data.__dict__["frame"] = pl.concat(frames)
+    return data
+
+
+@pytest.mark.parametrize(
+    ("worst", "best_at", "second", "first"),
+    [
+        (0.1, 2048, HOLDS, HOLDS),
+        (0.03, 2048, PARTLY, HOLDS),
+        (0.2, 2048, PARTLY, HOLDS),
+        (0.1, 6144, PARTLY, PARTLY),
+    ],
+)
+def test_c13_the_choice_matters_by_some_ten_per_cent(
+    worst: float, best_at: int, second: Outcome, first: Outcome
+) -> None:
+    found = packet_size.claims(packet_sizes(worst, best_at))
+    assert [verdict.verdict for verdict in found] == [second, first]
+    assert [bool(verdict.criterion) for verdict in found] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("fastest", "outcome"), [(1.00024, HOLDS), (1.0011, PARTLY), (0.9999, PARTLY)]
+)
+def test_c01_the_fastest_run_from_its_first_packet_on(fastest: float, outcome: Outcome) -> None:
+    bound = timeline.PRINTED[0]
     rows = [
         {
             "policy": "ofan",
+            "k": k,
             "seed": seed,
-            "sending": [queue + seed / 1000 for queue in queues],
-            "pointers": [7.75 + seed / 1000, 14.5 + seed / 1000],
+            "increase": 0.0004,
+            "sending_ccts_ps": [round(fastest * bound), round(1.01 * bound)],
         }
+        for k in timeline.SIZES
         for seed in range(10)
     ]
     data = Data(Preset("default"), (), ())
     data.__dict__["frame"] = pl.DataFrame(rows)
-
-    assert ofan_model.claims(data)[0].verdict == outcome
+    assert timeline.claims(data)[0].verdict == outcome

@@ -12,6 +12,7 @@ from reproduction.report.statistics import (
     exponent,
     one_direction,
     paired,
+    proportion,
     rank_correlation,
 )
 
@@ -27,6 +28,23 @@ def test_one_value_has_no_interval() -> None:
     assert math.isnan(found.half)
     assert not found.differs
     assert f"{found:.1f}" == "5.0"
+
+
+@pytest.mark.parametrize(
+    ("successes", "count", "is_most"),
+    [(10, 10, True), (9, 10, None), (5, 10, None), (0, 10, False), (18, 20, True)],
+)
+def test_a_share_is_most_where_its_interval_says_so(
+    successes: int, count: int, is_most: bool | None
+) -> None:
+    assert proportion(successes, count).above(0.5) is is_most
+
+
+def test_an_interval_of_a_share_solves_wilsons_equation() -> None:
+    found = proportion(7, 20)
+    for end in (found.low, found.high):
+        # The share that is so many standard errors from what was seen.
+        assert abs(0.35 - end) / math.sqrt(end * (1 - end) / 20) == pytest.approx(2.69, rel=0.002)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The criteria of MRC and PRIME (B22 to B30) as functions: cases on both sides of each line."""
+"""The criteria of MRC (B22 to B30) as functions: cases on both sides of each line."""
 
 from collections.abc import Callable, Mapping
 
@@ -8,7 +8,7 @@ import pytest
 
 from fattree.experiment.model import Scenario
 from fattree.routes.places import places
-from reproduction.figures.beyond import mrc_prime as figure
+from reproduction.figures.beyond import mrc as figure
 from reproduction.figures.beyond.fabrics import FABRICS, FAT_TREE, LEAF_SPINE, RAILS
 from reproduction.report.figure import (
     FAILS,
@@ -27,18 +27,18 @@ from tests.reproduction.report.made_up import runs
 WOBBLE = tuple(np.linspace(-1e-5, 1e-5, 10))
 # What single runs have shown, in per cent: every statement holds.
 EXPECTED = {
-    figure.WHOLE: {"host_dr": 0.6, "ofan": 0.4, "prime": 1.0, "host_pkt": 5.0, "mrc": 12.0},
-    figure.DEAD: {"ofan": 35.0, "prime": 15.0, "mrc": 18.0},
-    figure.FOLLOWED: {"ofan": 0.2, "prime": 0.9, "mrc": 8.0},
-    figure.DIES: {"ofan": 30.0, "prime": 28.0, "mrc": 31.0},
-    figure.SLOW: {"ofan": 140.0, "prime": 70.0, "mrc": 90.0},
+    figure.WHOLE: {"host_dr": 0.6, "ofan": 0.4, "host_pkt": 5.0, "mrc": 12.0},
+    figure.DEAD: {"ofan": 35.0, "mrc": 18.0},
+    figure.FOLLOWED: {"ofan": 0.2, "mrc": 8.0},
+    figure.DIES: {"ofan": 30.0, "mrc": 31.0},
+    figure.SLOW: {"ofan": 140.0, "mrc": 90.0},
 }
 OWN = EXPECTED | {
-    figure.WHOLE: {"ofan": 0.4, "prime": 1.0, "mrc": 30.0},
-    figure.DEAD: {"ofan": 300.0, "prime": 40.0, "mrc": 100.0},
+    figure.WHOLE: {"ofan": 0.4, "mrc": 30.0},
+    figure.DEAD: {"ofan": 300.0, "mrc": 100.0},
 }
 # Packets lost with 8 and 16 MiB.
-LOST = {"host_pkt": (10_000, 20_000), "mrc": (2500, 4000), "prime": (2500, 4700)}
+LOST = {"host_pkt": (10_000, 20_000), "mrc": (2500, 4000)}
 Changes = Mapping[tuple[str, str], Mapping[str, float]]
 
 
@@ -71,10 +71,10 @@ def data_of(changes: Changes, lost: Mapping[str, tuple[float, float]], wobble: f
 
 
 def _named(name: str, means: Mapping[str, float], wobble: float) -> pl.DataFrame:
-    # Each load balancer has another wobble: pairs of equal ones would differ by nothing.
+    # Each load balancer has another wobble in each part: equal ones would differ by nothing.
     values = {
-        policy: [mean / 100 + wobble * (1 + number) * each for each in WOBBLE]
-        for number, (policy, mean) in enumerate(means.items())
+        policy: [mean / 100 + wobble * number * each for each in WOBBLE]
+        for number, (policy, mean) in enumerate(means.items(), start=1 + len(name) % 3)
     }
     return runs(values, name=slug(name))
 
@@ -88,7 +88,7 @@ def changed(
 
 DECIDE: dict[str, Callable[[Data], Verdict]] = {
     "B22": figure.distance,
-    "B23": figure.between,
+    "B23": figure.behind_random,
     "B24": figure.own_transport,
     "B25": figure.learned,
     "B26": figure.followed,
@@ -107,30 +107,20 @@ def test_each_holds_where_single_runs_are_right(number: str) -> None:
 
 @pytest.mark.parametrize("number", DECIDE)
 def test_wide_intervals_leave_each_open(number: str) -> None:
-    found = DECIDE[number](data_of({}, {}, wobble=1e5))
+    found = DECIDE[number](data_of({}, {}, wobble=1e6))
     assert found.verdict == FEW
 
 
 @pytest.mark.parametrize(
     ("number", "changes"),
     [
-        ("B22", changed(figure.WHOLE, prime=2.5)),
-        ("B22", changed(figure.WHOLE, prime=0.3)),
         ("B22", changed(figure.WHOLE, fabric=RAILS, mrc=5.0)),
-        ("B23", changed(figure.WHOLE, prime=0.5)),
-        ("B23", changed(figure.WHOLE, host_pkt=0.9)),
         ("B23", changed(figure.WHOLE, host_pkt=13.0)),
-        ("B24", changed(figure.WHOLE, figure.OWN, prime=2.5)),
         ("B24", changed(figure.WHOLE, figure.OWN, mrc=11.0)),
-        ("B25", changed(figure.DEAD, prime=36.0)),
         ("B25", changed(figure.DEAD, fabric=LEAF_SPINE, mrc=36.0)),
         ("B26", changed(figure.FOLLOWED, mrc=0.1)),
-        ("B26", changed(figure.FOLLOWED, prime=0.1)),
-        ("B27", changed(figure.DIES, prime=5.0)),
         ("B27", changed(figure.DIES, mrc=13.0)),
         ("B28", changed(figure.DEAD, figure.OWN, mrc=310.0)),
-        ("B28", changed(figure.DEAD, figure.OWN, prime=105.0)),
-        ("B29", changed(figure.SLOW, figure.OWN, prime=150.0)),
         ("B29", changed(figure.SLOW, figure.OWN, mrc=150.0)),
         ("B29", changed(figure.SLOW, figure.OWN, RAILS, mrc=120.0)),
     ],
@@ -142,10 +132,9 @@ def test_each_is_partly_so_where_a_fabric_says_no(number: str, changes: Changes)
 @pytest.mark.parametrize(
     ("lost", "outcome"),
     [
-        ({"mrc": (2500, 5000)}, PARTLY),
-        ({"mrc": (2500, 2800)}, PARTLY),
-        ({"prime": (2500, 6000)}, PARTLY),
-        ({"mrc": (0, 10_000), "prime": (0, 10_000)}, FAILS),
+        ({"mrc": (2500, 4000)}, HOLDS),
+        ({"mrc": (2500, 5000)}, FAILS),
+        ({"mrc": (2500, 2800)}, FAILS),
     ],
 )
 def test_probes_cost_between_a_sixteenth_and_a_part(
@@ -154,8 +143,23 @@ def test_probes_cost_between_a_sixteenth_and_a_part(
     assert figure.probes(data_of({}, lost)).verdict == outcome
 
 
+def test_one_run_of_long_timeouts_leaves_what_is_ahead_ahead() -> None:
+    data = data_of({}, {})
+    is_long = (pl.col("policy") == "mrc") & (pl.col("seed") == 1)
+    changed_runs = data.frame.with_columns(
+        sending_increase=pl.when(is_long).then(1e5).otherwise(pl.col("sending_increase"))
+    )
+    # With 20 seeds one that says no leaves the share above one half.
+    more = changed_runs.filter(pl.col("seed") > 1).with_columns(seed=pl.col("seed") + 100)
+    data.__dict__["frame"] = pl.concat([changed_runs, more])
+    found = figure.learned_with_own(data)
+    assert found.verdict == HOLDS
+    assert "fat-tree 18 of 19" in found.ours
+    assert "open after 640 seeds" in found.evidence
+
+
 def test_more_seeds_are_wanted_of_what_is_open_alone() -> None:
-    needs = figure.probes(data_of({}, {}, wobble=1e5)).needs
+    needs = figure.probes(data_of({}, {}, wobble=1e6)).needs
     wanted = {
         (scenario.name, scenario.policy)
         for scenario in figure.scenarios(Preset("quick"))
@@ -163,7 +167,6 @@ def test_more_seeds_are_wanted_of_what_is_open_alone() -> None:
     }
     longer = {slug(figure.part(fabric, figure.DEAD, message=8)) for fabric in FABRICS}
     longer |= {slug(figure.part(fabric, figure.DEAD, message=16)) for fabric in FABRICS}
-    # PRIME's lie within its wider limits, however wide the intervals.
     assert wanted == {(name, policy) for name in longer for policy in ("host_pkt", "mrc")}
 
 
