@@ -12,8 +12,8 @@ from hostagent.transports.state import (
     Rules,
 )
 
-# The queueing part of Swift's target: the mean of what its authors' 25 us at 50 Gb/s and 50 us at
-# 100 Gb/s leave beside our zero-load RTT (the paper's appendix H).
+# The queueing part of Swift's target: the mean that the paper's appendix H prints, of 117 KB (25 us
+# at 50 Gb/s less the RTT) and 109 KB. 50 us at 100 Gb/s, which it names, would leave 547 KB.
 SWIFT_QUEUE_BYTES = 113_000
 
 # NSCC's constants are for 100 Gb/s and 12 us: this product, in bits/s times ps.

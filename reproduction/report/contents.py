@@ -18,12 +18,15 @@ from reproduction.report.statements import PLAINLY, STATEMENTS
 FIGURES: dict[str, str] = {
     "contenders": "contenders",
     "baseline": "baseline",
+    "told": "told",
     "no_convergence": "no_convergence",
     "convergence": "convergence",
     "long_messages": "long_messages",
     "failure_rate": "failure_rate",
+    "sending_rates": "sending_rates",
     "converged": "converged",
     "growth": "growth",
+    "mean_queues": "mean_queues",
     "overload": "overload",
     "network_size": "network_size",
     "buffer_size": "buffer_size",
@@ -42,6 +45,7 @@ FIGURES: dict[str, str] = {
     "invariant": "invariant",
     "anchored": "anchored",
     "consolidation": "consolidation",
+    "swift_settings": "swift_settings",
     "choices": "choices",
 }
 # What is beyond the paper; the order is that of the questions: where, for what, in spite of what.

@@ -32,11 +32,11 @@ def collective(more: float = 0.0, wobble: float = 1e-4, spread: float = 0.01) ->
         (0.0, HOLDS),
         (0.002, HOLDS),
         (-0.002, HOLDS),
+        (-0.008, HOLDS),
         (0.008, FAILS),
-        (-0.008, FAILS),
     ],
 )
-def test_a_delay_costs_what_it_costs_the_all_to_all(more: float, outcome: Outcome) -> None:
+def test_a_delay_costs_no_more_than_it_costs_the_all_to_all(more: float, outcome: Outcome) -> None:
     found = long_messages.as_long(collective(more), collective(wobble=2e-4))
     assert (found.verdict, found.criterion) == (outcome, "")
 
