@@ -93,13 +93,12 @@ def cut(size: Number, payload_bytes: int) -> tuple[Number, Number]:
 def parted(size: Int64, parts: int, payload_bytes: int) -> tuple[Int64, Int64]:
     """Return the packets and last bytes of every part of messages, in rows of `parts`.
 
-    Parts differ by a byte at most. Of a message that has fewer bytes than parts, some have a packet
-    without payload.
+    Parts differ by a byte at most. Each part of a message that is sent has one.
     """
     more = np.arange(parts) < (size % parts)[:, None]
-    packets, last_bytes = cut((size // parts)[:, None] + more, payload_bytes)
-    is_sent = (size > 0)[:, None]
-    return np.maximum(packets, is_sent).ravel(), last_bytes.ravel()
+    least = (size > 0).astype(np.int64)[:, None]
+    packets, last_bytes = cut(np.maximum((size // parts)[:, None] + more, least), payload_bytes)
+    return packets.ravel(), last_bytes.ravel()
 
 
 def independent(

@@ -195,8 +195,8 @@ def shares(tree: FatTree, flows: Flows) -> Int64:
 class Nic:
     """What paces a host's NIC, whatever flow a packet is of; in ps, from start to start.
 
-    `data_ps` and `ack_ps` are how long a packet of a class keeps the NIC, `between_ps` lies at
-    least between two data packets.
+    `data_ps` and `ack_ps` are how long a data packet of some size and an ACK keep the NIC,
+    `between_ps` lies at least between that data packet and the next one.
     """
 
     data_ps: int
@@ -204,13 +204,17 @@ class Nic:
     between_ps: int
 
 
-def nic(scenario: Scenario, rho: Fraction = LINE_RATE) -> Nic:
-    """Return what paces NICs: line rate x `rate_limit`, and data at rate `rho`."""
+def nic(scenario: Scenario, rho: Fraction = LINE_RATE, payload: int | None = None) -> Nic:
+    """Return what paces NICs: line rate x `rate_limit`, and data at rate `rho`.
+
+    Data packets have `payload` bytes, a full packet's by default.
+    """
     limit = Fraction(str(scenario.transport.rate_limit or 1))
+    size = scenario.data_bytes if payload is None else scenario.packet_bytes(payload)
     # Where shares are for life the flows' own gaps keep the rate of data.
-    data = _data_slot(scenario, rho if scenario.is_shared_actively else LINE_RATE)
+    data = _data_slot(scenario, rho if scenario.is_shared_actively else LINE_RATE, size)
     return Nic(
-        data_ps=ceil(scenario.slot_ps / limit),
+        data_ps=ceil(scenario.tx_ps(size + scenario.packets.gap_bytes) / limit),
         ack_ps=ceil(scenario.ack_slot_ps / limit),
         between_ps=ceil(data),
     )
@@ -222,7 +226,8 @@ def gaps(scenario: Scenario, flows: Flows, rho: Fraction = LINE_RATE) -> Int64:
     It is a slot of its host's NIC where flows share what is active, else as many slots as share it
     for life. `rate_limit` makes it longer.
     """
-    slot = _data_slot(scenario, rho)
+    # After a short packet, too: it is its message's last, and what follows one has room enough.
+    slot = _data_slot(scenario, rho, scenario.data_bytes)
     if scenario.is_shared_actively:
         return np.full(len(flows), ceil(slot), dtype=np.int64)
 
@@ -230,13 +235,14 @@ def gaps(scenario: Scenario, flows: Flows, rho: Fraction = LINE_RATE) -> Int64:
     return np.array([ceil(slot * count) for count in counts.tolist()], dtype=np.int64)[of_flow]
 
 
-def _data_slot(scenario: Scenario, rho: Fraction) -> Fraction:
-    """Return how long lies between two data packets of a host that sends at rate `rho`.
+def _data_slot(scenario: Scenario, rho: Fraction, size: int) -> Fraction:
+    """Return how long lies behind a data packet's start at a host that sends at rate `rho`.
 
     Below line rate the bottleneck also carries ACKs, so that a slot is (T'_d + T'_a) / rho (load
     balancers, "Hosts").
     """
-    slot = Fraction(scenario.slot_ps if rho >= 1 else scenario.slot_ps + scenario.ack_slot_ps)
+    own_ps = scenario.tx_ps(size + scenario.packets.gap_bytes)
+    slot = Fraction(own_ps if rho >= 1 else own_ps + scenario.ack_slot_ps)
     # In fractions, which whoever asks rounds up: a rate of 1/3 has no exact double, and a gap that
     # is too short by a picosecond would overload the link that rho was found for.
     return slot / (min(rho, LINE_RATE) * Fraction(str(scenario.transport.rate_limit or 1)))
