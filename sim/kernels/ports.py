@@ -2,8 +2,8 @@
 
 It exists for frames, too (`ofan_p4.softswitch.queue`), for a reason: the switch imports nothing
 of ours and lets each packet leave in its time, with any size; a port here is a record inside
-compiled kernels, knows the sizes that a run has, and says when a packet leaves as soon as it comes. The rules are
-the same (`docs/decisions/two-ports.md`), and a test feeds all bodies the same offers.
+compiled kernels, knows the sizes that a run has, and says when a packet leaves as soon as it comes.
+The rules are the same (`docs/decisions/two-ports.md`), and a test feeds all bodies the same offers.
 
     offer            a packet comes: it waits, or is cut and hurried, or is dropped
     hurry            it goes into the lane, ahead of all that waits (`give_way`)

@@ -42,7 +42,7 @@ HELD = 32
 SHORT = 64
 # Packets that have the size of an ACK.
 SMALL = ACK | TRIMMED
-# A packet's `route_agg` where Host DR has no waypoint for it; no switch has so many uplinks.
+# A `route_agg` where Host DR has no waypoint; no switch has so many uplinks.
 NOWHERE = 255
 
 # Counters of a run: the height of the stack of spare chunks; packets that are neither delivered nor
@@ -139,17 +139,15 @@ LEDGER = np.dtype(
     align=True,
 )
 
-# How a packet passes a link, by the packet's size and the link's level
-# (`sim.kernels.ports.passage`): its bytes, how long it is being sent and how long it holds the
-# link, with the gap behind it, and the link's latency. Sizes are numbered: full data packets
-# (DATA), ACKs (ACK), then those of messages' last packets. One row for all that is asked, so that
-# nothing branches on the class: data and ACKs alternate in a way that no processor predicts.
+# How a packet passes a link, by its size and the link's level (`sim.kernels.ports.passage`): its
+# bytes, how long it is being sent and holds the link, with the gap behind it, and the latency.
+# Sizes are numbered: full data packets (DATA), ACKs (ACK), then messages' last packets. One row for
+# all, so that nothing branches on the class: data and ACKs alternate as no processor predicts.
 PASSAGE = np.dtype(
     [(name, np.int64) for name in ("bytes", "sending_ps", "slot_ps", "latency_ps")], align=True
 )
 
-# How long a packet of a size keeps a host's NIC, and how long at least lies between it, if it is of
-# data, and the next data packet (`traffic.Nic`).
+# How long a packet of a size keeps a NIC, and a data packet the next one (`traffic.Nic`).
 NIC = np.dtype([(name, np.int64) for name in ("kept_ps", "between_ps")], align=True)
 
 # A group of destinations at a switch: its schedule is number `schedule`, which has `length` entries
@@ -210,7 +208,7 @@ HOST = np.dtype(
 # `gap_ps`: from one packet's start to the next one's; `phase_ps`: from its own start to the first;
 # `compute_ps`: how long it takes where it is a computation, without packets; `in_turn`: whether it
 # leaves as a whole, before what begins later. `last_size` is the number of its last packet's size
-# (PASSAGE), `last_class` the class that switches take it for, which only look at its length.
+# (PASSAGE), `last_class` the class that switches take it for, by its length.
 # `ring` and `ring_length` place its entries of `outstanding`, `log` those of `arrivals`.
 FLOW = np.dtype(
     [
@@ -264,12 +262,11 @@ class Constants(NamedTuple):
     """Numbers of a run. Times in ps, sizes in bytes; `capacity` 0 is unlimited.
 
     A data packet holds a host's link for `least_slot_ps` at least. A `threshold` is the least queue
-    of its bin. `is_shared` says whether Simple RR's classes share a pointer,
-    `is_lossy` whether any link loses packets at random, `is_slowed` whether any is ever slow,
-    `is_pausing` whether switches pause links. `alpha` is that of shared memory, times 2**16, and 0
-    without it. The lane of link 0 is `lanes`, 0 where nothing is
-    trimmed or paused. `machines` have a host in each of the
-    `planes`: m, m + machines, ... `ecn_*` are a `fattree.experiment.marking.Marking`.
+    of its bin. `is_shared` says whether Simple RR's classes share a pointer, `is_lossy` whether any
+    link loses packets at random, `is_slowed` whether any is ever slow, `is_pausing` whether
+    switches pause links. `alpha` is that of shared memory, times 2**16, and 0 without it. The lane
+    of link 0 is `lanes`, 0 where nothing is trimmed or paused. `machines` have a host in each of
+    the `planes`: m, m + machines, ... `ecn_*` are a `fattree.experiment.marking.Marking`.
     """
 
     # A tuple of plain integers, not an array: to the compiler its fields are values, which no store
@@ -422,9 +419,9 @@ class OwnRule(NamedTuple):
 class World(NamedTuple):
     """Everything that a run changes, and what it needs to.
 
-    `paces` has rows of (until, a size, that with its gap, the next size, ...), all in ps. `nics` has
-    a row for each size. `gates` (one for each port) and `rooms` (by level) are empty where nothing is paused. `features` is None where
-    the run has none of those that plain kernels leave out (`sim.kernels.plain`).
+    `paces` has rows of (until, a size, with its gap, the next, ...), `nics` one for each size.
+    `gates` (one for each port) and `rooms` (by level) are empty where nothing is paused. `features`
+    is None where the run has none of those that plain kernels leave out (`sim.kernels.plain`).
     """
 
     # One tuple, so that kernels have one argument; it is unpacked once a call from Python.
