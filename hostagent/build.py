@@ -64,7 +64,9 @@ def plans(scenario: Scenario, flows: Flows) -> list[FlowPlan]:
         strict=True,
     )
 
-    return [FlowPlan._make(row) for row in rows]
+    payload = scenario.packets.payload_bytes
+    less = np.where(flows.packets > 0, payload - flows.last_bytes, 0).tolist()
+    return [FlowPlan(*row, short) for row, short in zip(rows, less, strict=True)]
 
 
 def ends(tree: FatTree, here: int, there: int) -> Ends:
@@ -85,14 +87,19 @@ def endpoints(
     payload = scenario.packets.payload_bytes
     of_host: dict[int, list[FlowPlan]] = {host: [] for host in hosts}
 
+    planned = plans(scenario, flows)
     # A flow between two of these hosts is planned at both, as each has a part in it.
-    for plan in plans(scenario, flows):
+    for plan in planned:
         for host in {plan.source, plan.destination} & of_host.keys():
             of_host[host].append(plan)
 
     waits = {tree.machine(host): Waits() for host in of_host}
     events = timeline(scenario, flows)
-    nic = traffic.nic(scenario, rate(scenario, flows))
+    share = rate(scenario, flows)
+    nics = {
+        less: traffic.nic(scenario, share, payload - less)
+        for less in {0, *(plan.less for plan in planned)}
+    }
 
     def endpoint(host: int) -> Endpoint:
         routes: SourceRoutes | SegmentRoutes | None = None
@@ -112,7 +119,7 @@ def endpoints(
             own_rule=own,
             packets=packets,
             waits=waits[tree.machine(host)],
-            nic=nic,
+            nics=nics,
         )
 
     return {host: endpoint(host) for host in of_host}

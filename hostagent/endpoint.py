@@ -6,7 +6,7 @@ the wire what `send` returns, and hand over what arrives. The rules themselves a
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from heapq import heappop, heappush
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -32,11 +32,15 @@ from hostagent.transports.state import NEVER, PACKET, SENDER, Recovery, Rules, b
 
 
 class Departure(NamedTuple):
-    """A frame that the link takes now, its class, and whether switches hurry it on: a NACK."""
+    """A frame that the link takes now, its class, and whether switches hurry it on: a NACK.
+
+    Of data, by how many bytes it is shorter than a full packet.
+    """
 
     frame: bytes
     is_ack: bool
     is_urgent: bool = False
+    less: int = 0
 
 
 class MisdeliveryError(Exception):
@@ -71,8 +75,8 @@ class _Sending:
 class Endpoint:
     """The flows of a run that begin or end at one host, and its ACKs.
 
-    `waits` is shared by the hosts (NICs) of a machine, `nic` is what paces this one. Times in ps
-    never run backwards.
+    `waits` is shared by the hosts (NICs) of a machine, `nics` is what paces this one, by how many
+    bytes a data packet is shorter than a full one. Times in ps never run backwards.
     """
 
     def __init__(
@@ -88,7 +92,7 @@ class Endpoint:
         packets: Packets | OwnPackets | None = None,
         waits: Waits | None = None,
         *,
-        nic: Nic,
+        nics: Mapping[int, Nic],
     ) -> None:
         written = packets or Packets(payload_bytes)
         self._wrap = written.wrap
@@ -104,7 +108,7 @@ class Endpoint:
         self._arriving: set[int] = set()
         # What receivers have told, and when.
         self._told: dict[int, tuple[int, int]] = {}
-        self._nic = nic
+        self._nics = nics
         self._data_free_ps = 0
         self._waits = waits or Waits()
         self._ready: list[tuple[int, int]] = []
@@ -135,9 +139,10 @@ class Endpoint:
         """Return from when on `send` has a frame, NEVER if not before a packet arrives."""
         return 0 if self._acks else self._data_wake_ps()
 
-    def kept_ps(self, is_ack: bool) -> int:
+    def kept_ps(self, is_ack: bool, less: int = 0) -> int:
         """Return how long a packet of a class keeps the NIC from sending the next one."""
-        return self._nic.ack_ps if is_ack else self._nic.data_ps
+        nic = self._nics[less]
+        return nic.ack_ps if is_ack else nic.data_ps
 
     def timer_ps(self) -> int:
         """Return when `elapse` has something to do, NEVER if not before a packet arrives."""
@@ -176,11 +181,10 @@ class Endpoint:
         # Label, number and waypoint are chosen only now that the link takes the packet: hosts have
         # no queue of data in which a choice could grow old.
         self._last_was_ack = False
-        self._data_free_ps = now_ps + self._nic.between_ps
         plan = self._sending[self._ready[0][1]].plan
-        return Departure(
-            self._routed(self._next_data(plan.flow, now_ps), plan.destination, False), False
-        )
+        frame, less = self._next_data(plan.flow, now_ps)
+        self._data_free_ps = now_ps + self._nics[less].between_ps
+        return Departure(self._routed(frame, plan.destination, False), False, less=less)
 
     def receive(self, now_ps: int, frame: bytes) -> int | None:
         """Take in a frame.
@@ -283,7 +287,8 @@ class Endpoint:
             if ready_ps != NEVER:
                 heappush(self._ready, (ready_ps, sending.plan.flow))
 
-    def _next_data(self, flow: int, now_ps: int) -> bytes:
+    def _next_data(self, flow: int, now_ps: int) -> tuple[bytes, int]:
+        """Return a flow's next frame, and by how many bytes it is shorter than a full one."""
         sending = self._sending[flow]
         sender = sending.sender
         packets = sending.packets
@@ -302,7 +307,9 @@ class Endpoint:
 
         assert sending.frames is not None
         asks = transport.asks(sender, self._rules, packets, psn)
-        return sending.frames.frame(label, psn, asks=asks)
+        # With erasure coding what is sent beyond the message is as long as its longest packet.
+        less = sending.plan.less if psn + 1 == sending.plan.packets else 0
+        return sending.frames.frame(label, psn, asks=asks, less=less), less
 
     def _take_data(self, packet: Packet, now_ps: int) -> bool:
         receiving = self._receiving.get(packet.flow)

@@ -8,8 +8,9 @@ class FlowPlan(NamedTuple):
     """One flow of a run.
 
     It starts at `start_ps`, or when all of `after` are complete here (`Rules.awaits_acks`), and is
-    due a phase later. Without packets it is a computation that takes `compute_ps`. `in_turn` says
-    that it leaves as a whole, before what its host begins later.
+    due a phase later. Its last packet carries `less` bytes less than others. Without packets it is
+    a computation that takes `compute_ps`. `in_turn` says that it leaves as a whole, before what its
+    host begins later.
     """
 
     flow: int
@@ -23,6 +24,7 @@ class FlowPlan(NamedTuple):
     after: tuple[int, ...] = ()
     compute_ps: int = 0
     in_turn: int = 0
+    less: int = 0
 
 
 class Waits:

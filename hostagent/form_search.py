@@ -2,8 +2,8 @@
 
 Whoever builds frames (`hostagent.packets`, or a function of the user's) is asked for some that
 differ in one field. A bit that changes with bit i of the field, and only with it, is a copy of that
-bit; lengths are the words that grow with a bitmap. Frames of random values then show whether all
-has been understood.
+bit; lengths are the words that grow with a bitmap, or shrink with a payload. Frames of random
+values then show whether all has been understood.
 """
 
 import random
@@ -35,6 +35,8 @@ from hostagent.transports.roce import (
 )
 
 CHECKS = 6
+# So many bytes less than a full payload, of which there are 256 at least.
+SHORTER = (0, 1, 2, 255)
 VERSION_4_NO_OPTIONS = 0x45
 # All of IPv4's second word of 32 bits but "do not fragment".
 FRAGMENT = (0x3F, 0xFF)
@@ -46,11 +48,13 @@ def requests() -> list[Request]:
     # Bitmaps end with ones, as one that ended with a word of zeros would be shorter.
     asked: list[Request] = []
     for kind in (DATA, ACK):
-        asked.append(Request(kind, {}, b""))
-        asked += [
-            Request(kind, {field: code}, b"") for field in FIELDS for code in _codes(BITS[field])
-        ]
-        asked += [Request(kind, {}, b"\xff" * size) for size in BITMAPS if size and kind == ACK]
+        asked.append(Request(kind, {}))
+        asked += [Request(kind, {field: code}) for field in FIELDS for code in _codes(BITS[field])]
+        if kind == ACK:
+            asked += [Request(kind, {}, b"\xff" * size) for size in BITMAPS if size]
+        else:
+            asked += [Request(kind, {}, less=less) for less in SHORTER if less]
+
         asked += _checks(kind)
 
     return asked
@@ -70,6 +74,7 @@ def _checks(kind: int) -> list[Request]:
             kind,
             {field: draw.getrandbits(bits) for field, bits in BITS.items()},
             b"\xff" * draw.choice(BITMAPS) if kind == ACK else b"",
+            less=draw.choice(SHORTER) if kind == DATA else 0,
         )
         for _ in range(CHECKS)
     ]
@@ -92,7 +97,7 @@ def found(built: Sequence[Built], name: str) -> Forms:
 
     forms = Forms(_signed(data, ack, name), _signed(ack, data, name))
     for request, (frame, _) in zip(asked, built, strict=True):
-        written = write(forms[request.kind], request.values, request.bitmap)
+        written = write(forms[request.kind], *request[1:])
         end = len(frame) - forms[request.kind].hidden
         if written[:end] != frame[:end]:
             raise ExperimentError(_misunderstood(name, request, written, frame))
@@ -114,11 +119,12 @@ def _form(asked: Sequence[Request], built: Sequence[Built], who: str) -> Form:
     bth_at = built[0].bth_at
     hidden = ICRC if bth_at else 0
     if any(
-        len(each.frame) - len(request.bitmap) != len(base) or each.bth_at != bth_at
+        len(each.frame) - len(request.bitmap) + request.less != len(base) or each.bth_at != bth_at
         for request, each in zip(asked, built, strict=True)
     ):
         raise ExperimentError(
-            f"{who}: frames differ in length or layers: only flow.bitmap may lengthen one"
+            f"{who}: frames differ in length or layers: a frame must be as long as its"
+            f" flow.{'payload' if asked[0].kind == DATA else 'bitmap'} and what all have"
         )
 
     plain = [each for each, request in zip(built, asked, strict=True) if len(request.values) == 1]
@@ -132,12 +138,12 @@ def _form(asked: Sequence[Request], built: Sequence[Built], who: str) -> Form:
                 " hosts read it from what arrives"
             )
 
-    longer = [
+    others = [
         each.frame
         for each, request in zip(built, asked, strict=True)
-        if request.bitmap and not request.values
+        if (request.bitmap or request.less) and not request.values
     ]
-    lengths = _lengths(base, longer, ip_at, hidden)
+    lengths = _lengths(base, others, ip_at, hidden)
     return Form(base, runs, (), lengths, ip_at, bth_at, hidden)
 
 
@@ -194,15 +200,15 @@ def _runs(number: NDArray[np.int64], ip_at: int) -> tuple[Run, ...]:
     return tuple(found_runs)
 
 
-def _lengths(base: bytes, longer: Sequence[bytes], ip_at: int, hidden: int) -> tuple[int, ...]:
-    """Return where the words begin that grow with a bitmap, IPv4's total length first."""
+def _lengths(base: bytes, others: Sequence[bytes], ip_at: int, hidden: int) -> tuple[int, ...]:
+    """Return where the words begin that tell how long frames are, IPv4's total length first."""
     known = ip_at + 2
     ignored = {known, known + 1, ip_at + 10, ip_at + 11}
-    # The low byte of a length grows by 4 first, and both by 128.
+    # The low byte of a length changes by a little first, and both by 128.
     ends = {
         place
-        for frame in longer[:2]
-        for place in range(len(base) - hidden)
+        for frame in others[:2]
+        for place in range(min(len(base), len(frame)) - hidden)
         if frame[place] != base[place] and place not in ignored
     }
     return (known, *(place - 1 for place in sorted(ends) if place + 1 not in ends))
@@ -217,7 +223,9 @@ def _signed(form: Form, other: Form, name: str) -> Form:
     rows.append((ip_at + 9, 0xFF, base[ip_at + 9]))
 
     # What says that IPv4 follows, and RoCEv2's port.
-    rows += [(at, _constant(form, at), base[at]) for at in (ip_at - 2, ip_at - 1)]
+    lengths = {at + i for at in form.lengths for i in range(2)}
+    before = [at for at in (ip_at - 2, ip_at - 1) if at not in lengths]
+    rows += [(at, _constant(form, at), base[at]) for at in before]
     if form.is_udp and base[ip_at + 22 : ip_at + 24] == _PORT:
         rows += [(ip_at + 22 + i, 0xFF, _PORT[i]) for i in range(2)]
 

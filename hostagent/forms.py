@@ -48,11 +48,15 @@ Values = dict[str, int]
 
 
 class Request(NamedTuple):
-    """A frame to be built: of which kind, with which fields, and what follows an ACK's header."""
+    """A frame to be built: of which kind, with which fields, and what follows an ACK's header.
+
+    A data packet's payload is `less` bytes shorter than a full one.
+    """
 
     kind: int
     values: Values
-    bitmap: bytes
+    bitmap: bytes = b""
+    less: int = 0
 
 
 class Built(NamedTuple):
@@ -79,8 +83,8 @@ class Form(NamedTuple):
     """Frames of one kind: the one whose fields are all 0, and what becomes of others.
 
     `runs` are a field's copies, the first whole one of which hosts read. A frame is of this kind if
-    `signature` says so: (byte, mask, value). `lengths` are 16-bit words that grow with a bitmap,
-    IPv4's total length the first. The last `hidden` bytes are the ICRC.
+    `signature` says so: (byte, mask, value). `lengths` are 16-bit words that grow with a bitmap, or
+    shrink with a payload, IPv4's total length the first. The last `hidden` bytes are the ICRC.
     """
 
     template: bytes
@@ -134,11 +138,18 @@ class Forms(NamedTuple):
 
     @property
     def payload(self) -> int:
-        """Return how many bytes of data packets trimming leaves out.
+        """Return how many bytes of full data packets trimming leaves out.
 
         An ICRC's length of the payload stays behind the headers, in its place.
         """
         return len(self.data.template) - self.data.hidden - self.end(DATA)
+
+    def trimmed(self, less: int) -> int:
+        """Return the same of a data packet whose payload is `less` bytes shorter.
+
+        One at least: it is by its length that a host knows a packet that was cut.
+        """
+        return max(1, self.payload - less)
 
     def end(self, kind: int) -> int:
         """Return up to where packets of a kind differ from others of their flow, and more."""
@@ -168,12 +179,11 @@ def _form_of(values: dict[str, Any]) -> Form:
     )
 
 
-def write(form: Form, values: Mapping[str, int], bitmap: bytes = b"") -> bytearray:
+def write(form: Form, values: Mapping[str, int], bitmap: bytes = b"", less: int = 0) -> bytearray:
     """Return a frame with these fields, others 0; its ICRC is left 0."""
     frame = bytearray(form.template)
     put(form, frame, values)
-    if bitmap:
-        lengthen(form, frame, bitmap)
+    change_length(form, frame, bitmap, less)
 
     put_checksum(form, frame)
     return frame
@@ -188,13 +198,16 @@ def put(form: Form, frame: bytearray, values: Mapping[str, int]) -> None:
             frame[at : at + size] = new.to_bytes(size, "big")
 
 
-def lengthen(form: Form, frame: bytearray, bitmap: bytes) -> None:
-    """Put a bitmap in front of a frame's ICRC; what says how long it is follows."""
+def change_length(form: Form, frame: bytearray, bitmap: bytes, less: int) -> None:
+    """Put a bitmap in front of a frame's ICRC, or take `less` bytes away there.
+
+    What says how long the frame is follows.
+    """
     end = len(frame) - form.hidden
-    frame[end:end] = bitmap
+    frame[end - less : end] = bitmap
     for at in form.lengths:
         (length,) = struct.unpack_from(">H", frame, at)
-        struct.pack_into(">H", frame, at, length + len(bitmap) & 0xFFFF)
+        struct.pack_into(">H", frame, at, length + len(bitmap) - less & 0xFFFF)
 
 
 def put_checksum(form: Form, frame: bytearray) -> None:

@@ -58,8 +58,11 @@ class OwnFrames:
         sacked: int = 0,
         trimmed: bool = False,
         asks: bool = True,
+        less: int = 0,
     ) -> bytes:
         """Return the packet with this label and number; the rest is an ACK's.
+
+        A data packet's payload is `less` bytes shorter than a full one.
 
         There is no NACK, and nothing that does not ask for an ACK: where there are to be, packets
         are ours.
@@ -68,8 +71,7 @@ class OwnFrames:
         frame = bytearray(self._frame)
         values = (label, psn & roce.PSN_MASK, msn & roce.PSN_MASK, int(marked))
         forms.put(self._form, frame, dict(zip(VARYING, values, strict=True)))
-        if sacked:
-            forms.lengthen(self._form, frame, bitmap_bytes(sacked))
+        forms.change_length(self._form, frame, bitmap_bytes(sacked), less)
 
         forms.put_checksum(self._form, frame)
         if self._form.hidden:
@@ -192,7 +194,8 @@ def _found(text: str, name: str, payload_bytes: int) -> Forms:
         "name": name,
         "payload_bytes": payload_bytes,
         "asked": [
-            (kind, _given(values), bitmap.hex()) for kind, values, bitmap in form_search.requests()
+            (kind, _given(values), bitmap.hex(), less)
+            for kind, values, bitmap, less in form_search.requests()
         ],
     }
     answer = _answer(json.dumps(order).encode(), name)

@@ -131,16 +131,19 @@ def _built(packet: Packet) -> bytes:
 
 
 class DataFrames:
-    """The data packets of one flow in one run; each carries `payload_bytes` zero bytes."""
+    """The data packets of one flow in one run: full ones carry `payload_bytes` zero bytes."""
 
     __slots__ = ("_frame",)
 
     def __init__(self, ends: Ends, flow: int, payload_bytes: int, run: int = 0) -> None:
         self._frame = _data_layers(payload_bytes).frame(ends, flow, run)
 
-    def frame(self, label: int, psn: int, asks: bool = True) -> bytes:
-        """Return the frame of a packet number (taken modulo 2**24) that may ask for an ACK."""
-        frame = self._frame
+    def frame(self, label: int, psn: int, asks: bool = True, less: int = 0) -> bytes:
+        """Return the frame of a packet number (taken modulo 2**24) that may ask for an ACK.
+
+        Its payload is `less` bytes shorter than a full one.
+        """
+        frame = _with_length(self._frame, b"", less) if less else self._frame
         struct.pack_into(">H", frame, _LABEL_AT, label)
         struct.pack_into(">I", frame, _PSN_AT, (ACK_REQUEST if asks else 0) | psn & PSN_MASK)
 
@@ -165,7 +168,7 @@ class AckFrames:
         """
         frame = self._frame
         if sacked:
-            frame = _lengthened(frame, bitmap_bytes(sacked))
+            frame = _with_length(frame, bitmap_bytes(sacked), 0)
 
         queue_pair = self._flow | (BECN if marked else 0)
         aeth = (NAK_SYNDROME if trimmed else ACK_SYNDROME) << 24 | msn & PSN_MASK
@@ -212,7 +215,8 @@ def _forms(payload_bytes: int) -> Forms:
         ends = Ends(*(values[field] for field in Ends._fields))
         label, psn, msn, marked = (values[field] for field in VARYING)
         if request.kind == DATA:
-            frame = DataFrames(ends, values["number"], payload_bytes).frame(label, psn)
+            data = DataFrames(ends, values["number"], payload_bytes)
+            frame = data.frame(label, psn, less=request.less)
         else:
             sacked = int.from_bytes(request.bitmap, "little")
             writer = AckFrames(ends, values["number"])
@@ -234,26 +238,25 @@ def _sealed(frame: bytearray) -> bytes:
     return bytes(frame)
 
 
-def _lengthened(ack: bytearray, bitmap: bytes) -> bytearray:
-    """Return a flow's plain ACK with a bitmap between AETH and ICRC."""
-    frame = ack[:-ICRC] + bitmap + bytes(ICRC)
+def _with_length(plain: bytearray, bitmap: bytes, less: int) -> bytearray:
+    """Return a frame with a bitmap in front of its ICRC, or without the last bytes before that."""
+    frame = plain[: len(plain) - ICRC - less] + bitmap + bytes(ICRC)
+    more_bytes = len(bitmap) - less
     (udp_bytes,) = struct.unpack_from(">H", frame, _UDP_LENGTH_AT)
-    struct.pack_into(">H", frame, _UDP_LENGTH_AT, udp_bytes + len(bitmap))
-    _change_ipv4(frame, _IP_AT, more_bytes=len(bitmap))
+    struct.pack_into(">H", frame, _UDP_LENGTH_AT, udp_bytes + more_bytes)
+    _change_ipv4(frame, _IP_AT, more_bytes)
 
     return frame
 
 
 def _change_ipv4(frame: bytearray, at: int, more_bytes: int, ecn: int = 0) -> None:
-    """Lengthen an IPv4 packet and give it an ECN codepoint, where it has had none.
+    """Lengthen or shorten an IPv4 packet, and give it an ECN codepoint where it has had none.
 
     The checksum follows by RFC 1624: its complement is the header's ones' complement sum, which
-    grows by what the words have grown by. No sum here passes 2**17 - 2, so one end-around carry is
-    enough.
+    grows by what the words have grown by. Such a sum of what is not all 0 is from 1 to 2**16 - 1.
     """
     total, checksum = struct.unpack_from(">H6xH", frame, at + 2)
-    grown = (checksum ^ 0xFFFF) + more_bytes + ecn
-    grown = (grown & 0xFFFF) + (grown >> 16)
+    grown = ((checksum ^ 0xFFFF) + more_bytes + ecn - 1) % 0xFFFF + 1
 
     frame[at + 1] |= ecn
     struct.pack_into(">H", frame, at + 2, total + more_bytes)

@@ -89,12 +89,21 @@ class EventLog:
             self._ends.clear()
 
         written = _written(key)
-        end = self._frame(run, written)[self._cuts[written.status & ACK] :]
+        frame = self._frame(run, written)
+        hidden = self._packets.forms[written.status & ACK].hidden
+        end = frame[min(self._cuts[written.status & ACK], len(frame) - hidden) :]
         if written.status & (ACK | TRIMMED) == TRIMMED:
-            end = end[: len(end) - self._packets.forms.payload]
+            end = end[: len(end) - self._packets.forms.trimmed(self._less(written))]
 
         self._ends[key] = end
         return end
+
+    def _less(self, written: Written) -> int:
+        """Return by how many bytes a data packet is shorter than a full one."""
+        if written.psn + 1 != self._flows.packets[written.flow]:
+            return 0
+
+        return self._scenario.packets.payload_bytes - int(self._flows.last_bytes[written.flow])
 
     def _frame(self, run: Programmed, written: Written) -> bytes:
         flow, psn, status, label, acknowledged = written
@@ -104,7 +113,9 @@ class EventLog:
             if flow not in self._data:
                 self._data[flow] = self._packets.data(ends(tree, here, there), flow)
 
-            return self._data[flow].frame(label, psn, asks=bool(status & ASKS))
+            return self._data[flow].frame(
+                label, psn, asks=bool(status & ASKS), less=self._less(written)
+            )
 
         if flow not in self._acks:
             self._acks[flow] = self._packets.ack(ends(tree, there, here), flow)

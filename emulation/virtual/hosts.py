@@ -5,6 +5,7 @@ A host's link has no queue: its flows pull, so that a packet is made when the li
 """
 
 from collections.abc import Sequence
+from functools import cache, partial
 
 import numpy as np
 
@@ -53,7 +54,7 @@ class Hosts:
         self._sizes = (scenario.data_bytes, scenario.ack_bytes)
         self._latency_ps = scenario.latency_ps
         self._wires = [wires.of_host(host) for host in range(self._tree.hosts)]
-        self._held_ps = [_held_ps(scenario, wire) for wire in self._wires]
+        self._held_ps = [cache(partial(_held_ps, scenario, wire)) for wire in self._wires]
 
         self._free_ps = [0] * self._tree.hosts
         self._wake_ps = [NEVER] * self._tree.hosts
@@ -139,20 +140,24 @@ class Hosts:
             if not is_lost:
                 self._arrive(host, time_ps, departure)
 
-            held_ps = self._held_ps[host][departure.is_ack][1]
-            kept_ps = self._endpoints[host].kept_ps(departure.is_ack)
+            held_ps = self._held_ps[host](self._size(departure))[1]
+            kept_ps = self._endpoints[host].kept_ps(departure.is_ack, departure.less)
             self._free_ps[host] = time_ps + max(held_ps, kept_ps)
 
         self._wake_machine(host, time_ps)
 
+    def _size(self, departure: Departure) -> int:
+        return self._sizes[departure.is_ack] - departure.less
+
     def _arrive(self, host: int, time_ps: int, departure: Departure) -> None:
         edge, port = self._tree.access(host)
+        size = self._size(departure)
         self._push(
-            time_ps + self._held_ps[host][departure.is_ack][0] + self._latency_ps,
+            time_ps + self._held_ps[host](size)[0] + self._latency_ps,
             kind=ARRIVE,
             node=edge,
             port=port,
-            payload=(departure.frame, self._sizes[departure.is_ack], departure.is_urgent),
+            payload=(departure.frame, size, departure.is_urgent),
         )
 
     def converge(self, failed: Links, slow: Slow) -> None:
@@ -231,15 +236,12 @@ class Hosts:
         )
 
 
-def _held_ps(scenario: Scenario, wire: Wire) -> tuple[tuple[int, int], ...]:
-    """Return how long packets hold a host's link, by class: for their own length, with the gap."""
+def _held_ps(scenario: Scenario, wire: Wire, size: int) -> tuple[int, int]:
+    """Return how long so many bytes hold a host's link: alone, and with the gap."""
     # It is slow all the time or never.
     share = wire.paces[0].share if wire.paces else FULL
     gap = scenario.packets.gap_bytes
-    return tuple(
-        (scenario.tx_ps(size, share=share), scenario.tx_ps(size + gap, share=share))
-        for size in (scenario.data_bytes, scenario.ack_bytes)
-    )
+    return scenario.tx_ps(size, share=share), scenario.tx_ps(size + gap, share=share)
 
 
 def complaint(

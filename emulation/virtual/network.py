@@ -77,7 +77,8 @@ class Network:
         # Of IPv4 or IPv6: its version, then DSCP and ECN. And what trimming leaves out of a packet.
         forms = scenario_packets(scenario).forms
         self._ecn_at = forms.data.ip_at + 1
-        self._cut = forms.payload
+        self._trimmed = forms.trimmed
+        self._full_bytes = scenario.data_bytes
         self._events: list[Event] = []
         self._sequence = 0
         self.hosts = Hosts(scenario, self._push, wires)
@@ -302,7 +303,7 @@ class Network:
         queued = Queued(
             pending,
             passage,
-            cut=self._cut if passage.size < size else 0,
+            cut=self._trimmed(self._full_bytes - size) if passage.size < size else 0,
             charged=size if passage.is_urgent else 0,
             enqueued_ps=time_ps,
             is_marked=is_marked,

@@ -8,7 +8,7 @@ of a host that sends data and acknowledges at once: data only, data and ACKs in 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,9 +132,10 @@ def bound_ps(scenario: Scenario, flows: Flows, gaps: Int64 | None = None) -> int
     `gaps` are the paced gaps (under failures); by default those at line rate.
     """
     paced = line_rate_gaps(scenario, flows) if gaps is None else gaps
+    least_ps, flows = _without_short(scenario, flows)
     together = _both_ways_ps(scenario, flows, paced)
     chain_ps, last_ps = _longest_chain_ps(scenario, flows, paced, together)
-    return max(chain_ps, last_ps, _busiest_link_ps(scenario, flows))
+    return max(chain_ps, last_ps, _busiest_link_ps(scenario, flows), least_ps)
 
 
 def sending_bound_ps(scenario: Scenario, flows: Flows, gaps: Int64 | None = None) -> int:
@@ -143,20 +144,39 @@ def sending_bound_ps(scenario: Scenario, flows: Flows, gaps: Int64 | None = None
     A flow that waits for others counts from the start, as in `Flows.longest_sending_ps`.
     """
     paced = line_rate_gaps(scenario, flows) if gaps is None else gaps
+    least_ps, flows = _without_short(scenario, flows)
     # Of several flows of a host each counts from its own first packet.
     _, flow_of, count = np.unique(flows.source, return_inverse=True, return_counts=True)
     is_alone = count[flow_of.ravel()] == 1
     together = np.where(is_alone, _both_ways_ps(scenario, flows, paced), 0)
     chain_ps, _ = _longest_chain_ps(scenario, flows, paced, together)
     if scenario.is_shared_actively or len(flows.after) or np.ptp(flows.start_ps) > 0:
-        return chain_ps
+        return max(chain_ps, least_ps)
 
     # Where all begin together: a first packet leaves within a gap and what others' first packets
     # take, each with an ACK.
     pace = nic(scenario)
     firsts_ps = count[flow_of.ravel()] * (pace.data_ps + pace.ack_ps)
     latest_ps = int((paced + firsts_ps).max())
-    return max(chain_ps, _busiest_link_ps(scenario, flows) - latest_ps)
+    return max(chain_ps, _busiest_link_ps(scenario, flows) - latest_ps, least_ps)
+
+
+def _without_short(scenario: Scenario, flows: Flows) -> tuple[int, Flows]:
+    """Return how long a last packet alone takes, and the flows without last packets that are short.
+
+    All bounds below are of full packets.
+    """
+    is_short = (flows.packets > 0) & (flows.last_bytes < scenario.packets.payload_bytes)
+    if not is_short.any():
+        return 0, flows
+
+    sizes = scenario.packet_bytes(0) + flows.last_bytes[is_short]
+    hops = path_links(scenario.tree, flows)[is_short]
+    alone = {
+        (links, size): scenario.path_ps(links, size) + scenario.path_ps(links, scenario.ack_bytes)
+        for links, size in set(zip(hops.tolist(), sizes.tolist(), strict=True))
+    }
+    return max(alone.values()), replace(flows, packets=flows.packets - is_short)
 
 
 def _longest_chain_ps(

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import assert_never
 
-from fattree.demand.flows import Flows, generations, split
+from fattree.demand.flows import Flows, Message, cut, generations, split
 from fattree.demand.matrices import (
     PLACEMENT,
     all_to_all,
@@ -60,7 +60,8 @@ def flows(scenario: Scenario) -> Flows:
     They follow from the collective and the seed; a load balancer only decides into how many
     subflows each is split.
     """
-    return split(whole_flows(scenario), scenario.scheme.subflows)
+    whole = whole_flows(scenario)
+    return split(whole, scenario.scheme.subflows, scenario.packets.payload_bytes)
 
 
 def whole_flows(scenario: Scenario) -> Flows:  # noqa: C901  # one case a matrix
@@ -74,24 +75,25 @@ def whole_flows(scenario: Scenario) -> Flows:  # noqa: C901  # one case a matrix
     if scenario.is_graph:
         return joined_flows([flows for _, flows in job_flows(scenario)])
 
-    packets = 0 if collective.matrix == "file" else packet_count(scenario, message_bytes(scenario))
+    size = 0 if collective.matrix == "file" else message_bytes(scenario)
+    message = Message(*cut(size, scenario.packets.payload_bytes))
 
     match collective.matrix:
         case "permutation":
-            return uniform(np.arange(tree.hosts), derangement(seed, tree.hosts), packets)
+            return uniform(np.arange(tree.hosts), derangement(seed, tree.hosts), message)
         case "inter_pod_permutation":
-            return uniform(np.arange(tree.hosts), inter_pod_permutation(tree, seed), packets)
+            return uniform(np.arange(tree.hosts), inter_pod_permutation(tree, seed), message)
         case "all_to_all":
-            return uniform(*all_to_all(tree.hosts), packets)
+            return uniform(*all_to_all(tree.hosts), message)
         case "ring":
-            return ring(tree.hosts, collective.steps, packets)
+            return ring(tree.hosts, collective.steps, message)
         case "hierarchical_ring":
             return hierarchical_ring(
                 tree,
                 servers=np.arange(tree.edges),
                 servers_per_ring=collective.servers_per_ring,
                 steps=collective.steps,
-                packets=packets,
+                message=message,
             )
         case "fsdp":
             # Rings visit the servers in a random order: jobs are seldom placed rack by rack.
@@ -101,10 +103,10 @@ def whole_flows(scenario: Scenario) -> Flows:  # noqa: C901  # one case a matrix
                 servers=placement,
                 servers_per_ring=collective.servers_per_ring,
                 steps=collective.steps or 1,
-                packets=packets,
+                message=message,
             )
         case "pairs":
-            return uniform(*pairs(tree, collective.pairs), packets)
+            return uniform(*pairs(tree, collective.pairs), message)
         case "file":
             return _from_file(scenario)
         case "all_reduce" | "reduce_scatter" | "all_gather" | "broadcast" | "incast" | "workload":
@@ -159,8 +161,8 @@ def message_bytes(scenario: Scenario) -> int:
 
 
 def packet_count(scenario: Scenario, size: int) -> int:
-    """Return the data packets of a message; every one is full."""
-    return -(-size // scenario.packets.payload_bytes)
+    """Return the data packets of a message; the last one may be shorter than the others."""
+    return cut(size, scenario.packets.payload_bytes)[0]
 
 
 def _from_file(scenario: Scenario) -> Flows:
@@ -193,8 +195,8 @@ def shares(tree: FatTree, flows: Flows) -> Int64:
 class Nic:
     """What paces a host's NIC, whatever flow a packet is of; in ps, from start to start.
 
-    `data_ps` and `ack_ps` are how long a packet of a class keeps the NIC, `between_ps` lies at
-    least between two data packets.
+    `data_ps` and `ack_ps` are how long a data packet of some size and an ACK keep the NIC,
+    `between_ps` lies at least between that data packet and the next one.
     """
 
     data_ps: int
@@ -202,13 +204,17 @@ class Nic:
     between_ps: int
 
 
-def nic(scenario: Scenario, rho: Fraction = LINE_RATE) -> Nic:
-    """Return what paces NICs: line rate x `rate_limit`, and data at rate `rho`."""
+def nic(scenario: Scenario, rho: Fraction = LINE_RATE, payload: int | None = None) -> Nic:
+    """Return what paces NICs: line rate x `rate_limit`, and data at rate `rho`.
+
+    Data packets have `payload` bytes, a full packet's by default.
+    """
     limit = Fraction(str(scenario.transport.rate_limit or 1))
+    size = scenario.data_bytes if payload is None else scenario.packet_bytes(payload)
     # Where shares are for life the flows' own gaps keep the rate of data.
-    data = _data_slot(scenario, rho if scenario.is_shared_actively else LINE_RATE)
+    data = _data_slot(scenario, rho if scenario.is_shared_actively else LINE_RATE, size)
     return Nic(
-        data_ps=ceil(scenario.slot_ps / limit),
+        data_ps=ceil(scenario.tx_ps(size + scenario.packets.gap_bytes) / limit),
         ack_ps=ceil(scenario.ack_slot_ps / limit),
         between_ps=ceil(data),
     )
@@ -220,7 +226,8 @@ def gaps(scenario: Scenario, flows: Flows, rho: Fraction = LINE_RATE) -> Int64:
     It is a slot of its host's NIC where flows share what is active, else as many slots as share it
     for life. `rate_limit` makes it longer.
     """
-    slot = _data_slot(scenario, rho)
+    # After a short packet, too: it is its message's last, and what follows one has room enough.
+    slot = _data_slot(scenario, rho, scenario.data_bytes)
     if scenario.is_shared_actively:
         return np.full(len(flows), ceil(slot), dtype=np.int64)
 
@@ -228,13 +235,14 @@ def gaps(scenario: Scenario, flows: Flows, rho: Fraction = LINE_RATE) -> Int64:
     return np.array([ceil(slot * count) for count in counts.tolist()], dtype=np.int64)[of_flow]
 
 
-def _data_slot(scenario: Scenario, rho: Fraction) -> Fraction:
-    """Return how long lies between two data packets of a host that sends at rate `rho`.
+def _data_slot(scenario: Scenario, rho: Fraction, size: int) -> Fraction:
+    """Return how long lies behind a data packet's start at a host that sends at rate `rho`.
 
     Below line rate the bottleneck also carries ACKs, so that a slot is (T'_d + T'_a) / rho (load
     balancers, "Hosts").
     """
-    slot = Fraction(scenario.slot_ps if rho >= 1 else scenario.slot_ps + scenario.ack_slot_ps)
+    own_ps = scenario.tx_ps(size + scenario.packets.gap_bytes)
+    slot = Fraction(own_ps if rho >= 1 else own_ps + scenario.ack_slot_ps)
     # In fractions, which whoever asks rounds up: a rate of 1/3 has no exact double, and a gap that
     # is too short by a picosecond would overload the link that rho was found for.
     return slot / (min(rho, LINE_RATE) * Fraction(str(scenario.transport.rate_limit or 1)))

@@ -296,9 +296,13 @@ class Scenario(Settings):
 
     @property
     def data_bytes(self) -> int:
-        """Return the wire size of a data packet without gap, with the tunnel where there is one."""
+        """Return the wire size of a full data packet without gap."""
+        return self.packet_bytes(self.packets.payload_bytes)
+
+    def packet_bytes(self, payload: int) -> int:
+        """Return the wire size of a data packet with so much payload, its tunnel included."""
         tunnel = self.packets.tunnel_bytes if self.scheme.outer_bytes else 0
-        return self.packets.payload_bytes + self.packets.header_bytes + tunnel
+        return payload + self.packets.header_bytes + tunnel
 
     @property
     def ack_bytes(self) -> int:

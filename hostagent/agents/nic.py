@@ -14,6 +14,8 @@ from dataclasses import dataclass
 
 from fattree.experiment.model import Scenario
 from fattree.routes.slow_links import FULL
+from fattree.shape.topology import Level
+from fattree.units import PS_PER_SECOND
 from hostagent.agents.process import inside
 from hostagent.endpoint import Endpoint, MisdeliveryError, StalePacketError
 from hostagent.pause_frames import is_control, quanta_of
@@ -62,28 +64,39 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class LinkTimes:
-    """The scenario's figures of a host's link, in picoseconds, for the two classes (data, ACK).
+    """The scenario's figures of a host's link: latency and quantum, in which pauses are counted.
 
-    Pauses are counted in quanta.
+    `sizes` are those of full data packets and of ACKs.
     """
 
     latency_ps: int
-    on_wire_ps: tuple[int, int]
-    slot_ps: tuple[int, int]
     quantum_ps: int
+    sizes: tuple[int, int]
+    gap_bytes: int
+    rate_bps: int
+
+    def on_wire_ps(self, is_ack: bool, less: int = 0) -> int:
+        """Return how long a packet is being sent that is `less` bytes shorter than its class."""
+        return self._sending_ps(self.sizes[is_ack] - less)
+
+    def slot_ps(self, is_ack: bool, less: int = 0) -> int:
+        """Return how long it holds the link, with its gap."""
+        return self._sending_ps(self.sizes[is_ack] - less + self.gap_bytes)
+
+    def _sending_ps(self, size: int) -> int:
+        # Rounded up, as in `Scenario.tx_ps`.
+        return -(-size * 8 * PS_PER_SECOND // self.rate_bps)
 
 
 def link_times(scenario: Scenario, share: float = FULL) -> LinkTimes:
     """Return the figures of a host's link that carries a share of its rate."""
-    sizes = scenario.data_bytes, scenario.ack_bytes
-    gap = scenario.packets.gap_bytes
-    data, ack = (
-        (scenario.tx_ps(size, share=share), scenario.tx_ps(size + gap, share=share))
-        for size in sizes
+    return LinkTimes(
+        scenario.latency_ps,
+        quantum_ps=scenario.tx_ps(QUANTUM_BYTES, share=share),
+        sizes=(scenario.data_bytes, scenario.ack_bytes),
+        gap_bytes=scenario.packets.gap_bytes,
+        rate_bps=scenario.link_bps(Level.HOST, share),
     )
-    on_wire, slot = zip(data, ack, strict=True)
-    quantum_ps = scenario.tx_ps(QUANTUM_BYTES, share=share)
-    return LinkTimes(scenario.latency_ps, on_wire, slot, quantum_ps)
 
 
 class Nic:
@@ -95,6 +108,7 @@ class Nic:
     __slots__ = (
         "_free_ps",
         "_is_halted",
+        "_latest_ps",
         "_now_ps",
         "_paused_until_ps",
         "_settled_ps",
@@ -112,6 +126,7 @@ class Nic:
         self.socket = link
         self.endpoint = endpoint
         self.times = times
+        self._latest_ps = times.slot_ps(is_ack=False)
         self.clock = clock
         self.counts = Counts()
         self._wire: deque[tuple[int, bytes]] = deque()
@@ -136,7 +151,7 @@ class Nic:
             self.endpoint.elapse(self._now_ps)
 
         while not self._is_halted and (due := max(self._sendable_ps(), self._now_ps)) <= now:
-            self._start(due if now - due <= self.times.slot_ps[0] else now)
+            self._start(due if now - due <= self._latest_ps else now)
 
         while self._wire and self._wire[0][0] <= now:
             self._hand_over(self._wire.popleft()[1])
@@ -156,14 +171,11 @@ class Nic:
         if departure is None:
             return
 
-        held_ps = self.times.slot_ps[departure.is_ack]
-        self._free_ps = start_ps + max(held_ps, self.endpoint.kept_ps(departure.is_ack))
-        self._wire.append(
-            (
-                start_ps + self.times.on_wire_ps[departure.is_ack] + self.times.latency_ps,
-                departure.frame,
-            )
-        )
+        size = departure.is_ack, departure.less
+        held_ps = max(self.times.slot_ps(*size), self.endpoint.kept_ps(*size))
+        self._free_ps = start_ps + held_ps
+        arrival_ps = start_ps + self.times.on_wire_ps(*size) + self.times.latency_ps
+        self._wire.append((arrival_ps, departure.frame))
 
         if departure.is_ack:
             self.counts.acks_sent += 1

@@ -127,8 +127,8 @@ def answers(order: dict[str, Any]) -> Iterator[bytes]:
     try:
         both = functions(order["text"], name)
         payload = bytes(order["payload_bytes"])
-        for kind, values, bitmap in order["asked"]:
-            more = {"bitmap": bytes.fromhex(bitmap)} if kind else {"payload": payload}
+        for kind, values, bitmap, less in order["asked"]:
+            more = {"bitmap": bytes.fromhex(bitmap)} if kind else {"payload": payload[less:]}
             flow = SimpleNamespace(**values, **more)
             yield built(both[kind], flow, f"{name}: {FUNCTIONS[kind]}")
     except FunctionError:

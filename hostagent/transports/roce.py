@@ -36,8 +36,10 @@ AETH = 4
 ICRC = 4
 OVERHEAD = ETHERNET + IPV4 + UDP + BTH + ICRC
 
-# 128 bytes: an ACK with the largest bitmap stays under 256 bytes, the class's limit in IPv4's total
-# length by which switches tell ACKs from data (design, decision 2).
+# Switches tell classes apart by IPv4's total length alone (design, decision 2): what has less is of
+# the ACKs' class, the last packet of a message, too.
+ACK_BELOW = 256
+# 128 bytes: an ACK with the largest bitmap stays under that.
 MAX_SACK_BITS = 1024
 # In front of the bitmap, where receivers tell it: among how many flows their link is shared. More
 # than the simulator's records hold, which keep it beside numbers of 24 bits, is told as the most.

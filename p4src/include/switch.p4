@@ -37,7 +37,12 @@ control Forward(inout headers_t headers, inout metadata_t meta, inout standard_m
             mark_to_drop(standard_metadata);
         } else {
             headers.ipv4.ttl = headers.ipv4.ttl - 1;
-            meta.packet_class = headers.ipv4.total_length < ACK_BELOW ? ACK : DATA;
+            // Of the host's own packet, whatever it is in: with its outer header it may have some bytes more.
+            if (headers.inner_ipv4.isValid()) {
+                meta.packet_class = headers.inner_ipv4.total_length < ACK_BELOW ? ACK : DATA;
+            } else {
+                meta.packet_class = headers.ipv4.total_length < ACK_BELOW ? ACK : DATA;
+            }
             routes.apply(headers, meta, standard_metadata, is_northbound);
             if (is_northbound) {
                 load_balancer.apply(headers, meta, standard_metadata);

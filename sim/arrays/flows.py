@@ -14,11 +14,13 @@ from fattree.shape.addressing import host_ip
 from fattree.shape.topology import FatTree
 from hostagent.rules import rules
 from hostagent.transports import go_back_n
-from hostagent.transports.roce import ROCE_PORT, UDP_PROTOCOL
+from hostagent.transports.roce import ACK_BELOW, ETHERNET, OVERHEAD, ROCE_PORT, UDP_PROTOCOL
 from hostagent.transports.state import NEVER, PACKET, RECEIVER, SENDER, Recovery
 from hostagent.transports.transport import ring_length
 from sim.arrays.routing import Pairs
 from sim.kernels.state import (
+    ACK,
+    DATA,
     FLOW,
     HOST,
     Flows,
@@ -48,10 +50,19 @@ def hosts_of(tree: FatTree, flows: Traffic) -> Records:
     return hosts
 
 
-def flows_of(scenario: Scenario, flows: Traffic, gaps: Int64, pairs: Pairs) -> Flows:
-    """Return the flows, of which none has begun."""
+def short_payloads(scenario: Scenario, flows: Traffic) -> list[int]:
+    """Return what messages' last packets carry where that is less than others do, each once."""
+    ends = np.unique(flows.last_bytes[flows.packets > 0])
+    short: list[int] = ends[ends < scenario.packets.payload_bytes].tolist()
+    return short
+
+
+def flows_of(
+    scenario: Scenario, flows: Traffic, gaps: Int64, pairs: Pairs, short: list[int]
+) -> Flows:
+    """Return the flows, of which none has begun; `short` are those of `short_payloads`."""
     count = len(flows)
-    table = _flow_table(scenario, flows, gaps, pairs)
+    table = _flow_table(scenario, flows, gaps, pairs, short)
     # Flows name those that they wait for; turned round, those that wait for each, in their order.
     followers = np.argsort(flows.after, kind="stable")
     waiting = np.repeat(np.arange(count), np.diff(flows.after_offset))
@@ -82,7 +93,9 @@ def flows_of(scenario: Scenario, flows: Traffic, gaps: Int64, pairs: Pairs) -> F
     )
 
 
-def _flow_table(scenario: Scenario, flows: Traffic, gaps: Int64, pairs: Pairs) -> Records:
+def _flow_table(
+    scenario: Scenario, flows: Traffic, gaps: Int64, pairs: Pairs, short: list[int]
+) -> Records:
     tree = scenario.tree
     table = records(len(flows), FLOW)
     table.source = flows.source
@@ -100,6 +113,11 @@ def _flow_table(scenario: Scenario, flows: Traffic, gaps: Int64, pairs: Pairs) -
     table.ring_length = _ring_lengths(scenario, flows.packets, gaps)
     table.ring = offsets(table.ring_length)[:-1]
     table.log = offsets(flows.packets)[:-1]
+    # Sizes are numbered as in `sim.arrays.wiring.passages_of`.
+    is_short = (flows.packets > 0) & (flows.last_bytes < scenario.packets.payload_bytes)
+    table.last_size = np.where(is_short, ACK + 1 + np.searchsorted(short, flows.last_bytes), DATA)
+    total = flows.last_bytes + OVERHEAD - ETHERNET
+    table.last_class = np.where(is_short & (total < ACK_BELOW), ACK, DATA)
 
     return table
 

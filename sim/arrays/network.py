@@ -1,5 +1,6 @@
 """From a scenario to the arrays that kernels run on."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
@@ -18,7 +19,7 @@ from fattree.routes.rates import rho_max
 from fattree.routes.wecmp import LinkState
 from hostagent.rules import refuse_unable_hosts, rules
 from hostagent.transports.state import NEVER, Recovery, Rules
-from sim.arrays.flows import flows_of, hosts_of, label_hashes, pointers_of
+from sim.arrays.flows import flows_of, hosts_of, label_hashes, pointers_of, short_payloads
 from sim.arrays.host_rule_code import compiled
 from sim.arrays.routing import Pairs, forwarding, phases, routes_of, waypoint_routes
 from sim.arrays.wiring import (
@@ -26,6 +27,7 @@ from sim.arrays.wiring import (
     grown,
     inputs_of,
     links_of,
+    nics_of,
     passages_of,
     place_lists,
     place_losses,
@@ -101,7 +103,7 @@ def build(scenario: Scenario) -> Network:
         events,
         pairs,
         rate=rate,
-        constants=_constants(scenario, traffic.nic(scenario, rate)),
+        constants=_constants(scenario, short_payloads(scenario, flows)),
         switches=switches_of(scenario, tables[0], groups),
         cells=int(2 * groups.sum()),
     )
@@ -137,7 +139,7 @@ def build_for_program(scenario: Scenario) -> Network:
     pairs = Pairs.of(scenario.tree, flows)
     # A packet's departure is an event at its switch, so only the link's latency lies between two.
     rate = _rate(scenario, flows, events)
-    constants = _constants(scenario, traffic.nic(scenario, rate))
+    constants = _constants(scenario, short_payloads(scenario, flows))
     constants = constants._replace(window_ps=min(*scenario.latencies_ps, LONGEST_WINDOW_PS))
     switches = placed_switches(scenario.tree)
     links = LinkState.without(scenario.tree, events.first_routes, events.first_slow)
@@ -166,9 +168,8 @@ def build_for_program(scenario: Scenario) -> Network:
 
 def form_of(scenario: Scenario) -> Form:
     """Return which kernels a scenario needs (`sim.kernels.plain`)."""
-    # How fast hosts are plays no part in it.
-    constants = _constants(scenario, traffic.Nic(data_ps=0, ack_ps=0, between_ps=0))
-    return form_needed(constants, rules(scenario))
+    # How long messages are plays no part in it.
+    return form_needed(_constants(scenario, []), rules(scenario))
 
 
 def refuse_unsupported(scenario: Scenario) -> None:
@@ -233,7 +234,8 @@ def _world(
     low, high = label_hashes()
     shared = rules(scenario)
 
-    columns = flows_of(scenario, flows, traffic.gaps(scenario, flows, rate), pairs)
+    short = short_payloads(scenario, flows)
+    columns = flows_of(scenario, flows, traffic.gaps(scenario, flows, rate), pairs, short)
 
     return World(
         constants=constants,
@@ -242,10 +244,11 @@ def _world(
         pool=pool,
         links=links,
         ledgers=ledgers,
-        passages=passages_of(scenario),
+        passages=passages_of(scenario, short),
+        nics=nics_of(scenario, rate, short),
         inputs=inputs_of(tree),
         outages=place_outages(tree, events, links, ledgers),
-        paces=place_paces(scenario, ledgers),
+        paces=place_paces(scenario, ledgers, short),
         gates=gates_of(scenario),
         rooms=rooms_of(scenario),
         switches=switches,
@@ -293,11 +296,12 @@ def _own_rule(scenario: Scenario, shared: Rules, flows: Flows) -> OwnRule:
     )
 
 
-def _constants(scenario: Scenario, nic: traffic.Nic) -> Constants:
+def _constants(scenario: Scenario, short: Sequence[int]) -> Constants:
     tree = scenario.tree
     size = scenario.threshold_bytes
+    passages = passages_of(scenario, short)
     # The shortest packet on one hop: nothing that is handled in a window arrives in it.
-    hops_ps = (passages_of(scenario).latency_ps + passages_of(scenario).sending_ps).tolist()
+    hops_ps = (passages.latency_ps + passages.sending_ps).tolist()
     if is_paused(scenario):
         # Control frames are shorter than packets.
         hops_ps += (rooms_of(scenario).sending_ps + scenario.latencies_ps).tolist()
@@ -331,9 +335,10 @@ def _constants(scenario: Scenario, nic: traffic.Nic) -> Constants:
         window_ps=min(*hops_ps, LONGEST_WINDOW_PS),
         data_bytes=scenario.data_bytes,
         ack_bytes=scenario.ack_bytes,
-        nic_data_ps=nic.data_ps,
-        nic_ack_ps=nic.ack_ps,
-        nic_between_ps=nic.between_ps,
+        least_slot_ps=min(
+            scenario.tx_ps(scenario.packet_bytes(payload) + scenario.packets.gap_bytes)
+            for payload in (*short, scenario.packets.payload_bytes)
+        ),
         capacity=scenario.fabric.queue_bytes,
         alpha=alpha(scenario),
         ecn_bytes=NEVER if marking is None else marking.least,

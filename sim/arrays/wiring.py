@@ -1,11 +1,14 @@
 """Links and switches as arrays: ports, lists of packets, outages, rates."""
 
+from collections.abc import Sequence
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fattree.demand.flows import offsets
+from fattree.demand.traffic import nic
 from fattree.draws import Stream, component, mix
 from fattree.experiment.model import Scenario
 from fattree.experiment.pauses import PAUSE_BYTES, is_paused, room
@@ -23,6 +26,7 @@ from sim.kernels.state import (
     CHUNK_BITS,
     DATA,
     LINK,
+    NIC,
     PASSAGE,
     SPARE,
     SWITCH,
@@ -42,16 +46,38 @@ def links_of(tree: FatTree, lanes: int) -> Records:
     return links
 
 
-def passages_of(scenario: Scenario) -> Records:
-    """Return how packets pass links: a row for each level and class, data before ACKs."""
+def passages_of(scenario: Scenario, short: Sequence[int] = ()) -> Records:
+    """Return how packets pass links: a row for each size and level.
+
+    Sizes are those of full data packets, of ACKs and of data packets with `short` payloads.
+    """
     gap = scenario.packets.gap_bytes
-    rows = records(2 * len(Level), PASSAGE)
-    for level in Level:
-        for kind, size in ((DATA, scenario.data_bytes), (ACK, scenario.ack_bytes)):
+    sizes = _sizes(scenario, short)
+    rows = records(len(sizes) * len(Level), PASSAGE)
+    for kind, size in enumerate(sizes):
+        for level in Level:
             sending_ps, slot_ps = (scenario.tx_ps(held, level) for held in (size, size + gap))
-            rows[2 * level + kind] = size, sending_ps, slot_ps, scenario.latencies_ps[level]
+            row = len(Level) * kind + level
+            rows[row] = size, sending_ps, slot_ps, scenario.latencies_ps[level]
 
     return rows
+
+
+def nics_of(scenario: Scenario, rate: Fraction, short: Sequence[int]) -> Records:
+    """Return how long packets of each size keep a NIC whose data leave at a share of line rate."""
+    full = nic(scenario, rate)
+    rows = records(2 + len(short), NIC)
+    rows[DATA] = full.data_ps, full.between_ps
+    rows[ACK] = full.ack_ps, 0
+    for kind, payload in enumerate(short, start=ACK + 1):
+        own = nic(scenario, rate, payload)
+        rows[kind] = own.data_ps, own.between_ps
+
+    return rows
+
+
+def _sizes(scenario: Scenario, short: Sequence[int]) -> list[int]:
+    return [scenario.data_bytes, scenario.ack_bytes, *map(scenario.packet_bytes, short)]
 
 
 def gates_of(scenario: Scenario) -> Records:
@@ -206,18 +232,21 @@ def place_losses(scenario: Scenario, ledgers: Records) -> None:
         ledgers["unlucky"][[*_of_host(tree, host)]] = threshold
 
 
-def place_paces(scenario: Scenario, ledgers: Records) -> Int64:
+def place_paces(scenario: Scenario, ledgers: Records, short: Sequence[int]) -> Int64:
     """Return how long packets hold links, a row for each rate that one has, and point links there.
+
+    Sizes are those of `passages_of`.
 
     A link's rows follow each other up to the one whose end is NEVER, which
     `sim.kernels.ports.pace` reads in order of time. Without slow links nobody reads them.
     """
     if not scenario.failures.degraded:
-        return np.zeros((0, 5), dtype=np.int64)
+        return np.zeros((0, 1), dtype=np.int64)
 
     # The first rows are those of links that are never slow, by level.
     tree = scenario.tree
-    table = [_pace(scenario, NEVER, level, FULL) for level in Level]
+    sizes = _sizes(scenario, short)
+    table = [_pace(scenario, sizes, NEVER, level, FULL) for level in Level]
     for switch in range(tree.switches):
         for port in tree.ports(switch):
             ledgers["pace"][tree.first_port(switch) + port - 1] = tree.level_of(switch, port)
@@ -230,19 +259,21 @@ def place_paces(scenario: Scenario, ledgers: Records) -> Int64:
         ledgers["pace"][number] = len(table)
         ends = [*(step.time_ps for step in steps[1:]), NEVER]
         if steps[0].time_ps > 0:
-            table.append(_pace(scenario, steps[0].time_ps, level, FULL))
+            table.append(_pace(scenario, sizes, steps[0].time_ps, level, FULL))
 
         table += [
-            _pace(scenario, end, level, step.share) for step, end in zip(steps, ends, strict=True)
+            _pace(scenario, sizes, end, level, step.share)
+            for step, end in zip(steps, ends, strict=True)
         ]
 
     return np.array(table, dtype=np.int64)
 
 
-def _pace(scenario: Scenario, until_ps: int, level: Level, share: float) -> list[int]:
+def _pace(
+    scenario: Scenario, sizes: Sequence[int], until_ps: int, level: Level, share: float
+) -> list[int]:
     """Return a row of `World.paces`."""
     gap = scenario.packets.gap_bytes
-    sizes = scenario.data_bytes, scenario.ack_bytes
     return [
         until_ps,
         *(scenario.tx_ps(size + more, level, share) for size in sizes for more in (0, gap)),

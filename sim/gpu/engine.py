@@ -51,6 +51,7 @@ STILL = {
     "rules",
     "own",
     "passages",
+    "nics",
     "inputs",
     "outages",
     "paces",

@@ -16,7 +16,19 @@ from sim.kernels.blocks import DIRTY, block, foresee_block, is_dirty, length_of,
 from sim.kernels.jit import at, inlined, load_at, turned
 from sim.kernels.octets import CE, IPV4, read_16, write_16, write_checksum
 from sim.kernels.outer_headers import IPV6, TUNNEL, encapsulate, wrap
-from sim.kernels.state import ACK, ASKS, CHUNK, MARKED, TRIMMED, Bytes, Int32, Int64, Records
+from sim.kernels.ports import HOST_LEVEL, passage, size_of
+from sim.kernels.state import (
+    ACK,
+    ASKS,
+    CHUNK,
+    MARKED,
+    SHORT,
+    TRIMMED,
+    Bytes,
+    Int32,
+    Int64,
+    Records,
+)
 
 UDP_LENGTH_AT = 24
 # Of the byte in front of a packet number: that its sender asks for an ACK.
@@ -55,8 +67,9 @@ class Frames(NamedTuple):
     for each; `signature` rows of (byte, mask, value), a kind's from `first_signature` on, and the
     same in words, `shape_masks` and `shape_values`. By kind: `shortest` frames, whether UDP follows
     IPv4, and whether packets of a flow differ in IPv4 (`changes_ipv4`). `grown` are an ACK's words
-    that a bitmap lengthens. `lowest` and `highest` are what a SACK receiver misses and has.
-    Trimming leaves `cut` bytes out. `sample_ps` is how often queues are looked at, 0 for never.
+    that a bitmap lengthens, `shrunk` those of data that tell of a payload. `lowest` and `highest`
+    are what a SACK receiver misses and has. Trimming leaves `cut` bytes of a full packet out.
+    `sample_ps` is how often queues are looked at, 0 for never.
     """
 
     words: Int64
@@ -89,6 +102,7 @@ class Frames(NamedTuple):
     is_udp: Int64
     changes_ipv4: Int64
     grown: Int64
+    shrunk: Int64
     agg_ips: Int64
     core_ips: Int64
     host_ips: Int64
@@ -122,14 +136,11 @@ def write_frame(world, frames, desk, slot, packet, kind, is_routed):
 
         put(frames, frame, kind, LABEL, int(packet.label))
         put(frames, frame, kind, PSN, int(packet.psn))
-        length = frames.data_length
         if kind != ACK and not packet.status & ASKS:
             request = frame + request_at(frames)
             words[at(request >> 3)] &= ~(np.int64(REQUEST_BIT) << (8 * (request & 7)))
 
-        if kind == ACK:
-            length = frames.ack_length + write_acknowledged(world, frames, frame, packet)
-
+        length = write_rest(world, frames, frame, packet, kind)
         if frames.changes_ipv4[at(kind)]:
             write_checksum(octets, frame + frames.ip_at)
 
@@ -176,6 +187,21 @@ def get(frames, frame, kind, field, more):
 
 
 @inlined
+def write_rest(world, frames, frame, packet, kind):
+    """Write what makes a frame longer or shorter than others of its kind; return its length."""
+    if kind == ACK:
+        return frames.ack_length + write_acknowledged(world, frames, frame, packet)
+
+    less = np.int64(0)
+    if packet.status & SHORT:
+        own = passage(world, HOST_LEVEL, size_of(world, packet, int(packet.status)))
+        less = world.constants.data_bytes - own.bytes
+        grow(frames, frame, frames.shrunk, -less)
+
+    return frames.data_length - less
+
+
+@inlined
 def write_acknowledged(world, frames, frame, packet):
     """Write an ACK's mark and MSN; return the length of what it tells beyond these."""
     if packet.status & MARKED:
@@ -194,14 +220,20 @@ def write_acknowledged(world, frames, frame, packet):
         put(frames, frame, ACK, MSN, int(packet.log))
 
     if more > 0:
-        octets = frames.octets
-        for each in range(len(frames.grown)):
-            where = frame + frames.grown[at(each)]
-            write_16(octets, where, read_16(octets, where) + more)
-
-        write_checksum(octets, frame + frames.ip_at)
+        grow(frames, frame, frames.grown, more)
 
     return more
+
+
+@inlined
+def grow(frames, frame, lengths, more):
+    """Let what tells how long a frame is tell of `more` bytes."""
+    octets = frames.octets
+    for each in range(len(lengths)):
+        where = frame + lengths[at(each)]
+        write_16(octets, where, read_16(octets, where) + more)
+
+    write_checksum(octets, frame + frames.ip_at)
 
 
 @inlined
@@ -290,7 +322,8 @@ def is_own(world, frames, number, slot):
                 if asks != (int(packet.status) & ASKS != 0):
                     return False
 
-        packet.status = kind | trimmed | (int(packet.status) & ASKS) | (MARKED if is_marked else 0)
+        kept = int(packet.status) & (ASKS | SHORT)
+        packet.status = kind | trimmed | kept | (MARKED if is_marked else 0)
 
     return True
 

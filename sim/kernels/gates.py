@@ -17,7 +17,7 @@ import numpy as np
 from sim.kernels.heaps import sift_up
 from sim.kernels.jit import at, inlined
 from sim.kernels.lists import append, following, foresee_chunk, leave
-from sim.kernels.ports import FAR, drop, passage
+from sim.kernels.ports import FAR, class_of, count_packet, drop, passage, size_of
 from sim.kernels.state import ACK, CHUNK, HELD, LIVE, MARKED
 from sim.kernels.switches import (
     PORT_BITS,
@@ -71,10 +71,11 @@ def come_in(world, routes, heap, waiting, switch, came_by, slot, now_ps, start_p
     gate = world.gates[at(number)]
     link = world.links[at(number)]
     status = int(packet.status)
-    size = passage(world, level, status & ACK).bytes
+    kind = size_of(world, packet, status)
+    size = passage(world, level, kind).bytes
 
     # Who draws for a mark has drawn, whatever becomes of the packet.
-    is_long = is_marked(world, switch, link.occupancy, status)
+    is_long = is_marked(world, switch, link.occupancy, status | class_of(world, packet, status))
     buffer = world.gates[at(first + came_by)]
     room = world.rooms[at(level_at(node, came_by))]
     is_above = is_above_room(world, node, buffer, room, size)
@@ -93,6 +94,7 @@ def come_in(world, routes, heap, waiting, switch, came_by, slot, now_ps, start_p
         if link.occupancy == 0 and gate.is_closed == 0:
             ledger.victims += 1
 
+    count_packet(world, number, kind, 1)
     queue(world, link, packet, status, size, waiting_since(now_ps, came_by), now_ps)
     waiting = begin(world, heap, waiting, node, port, now_ps, start_ps, end_ps)
 
@@ -168,8 +170,6 @@ def queue(world, link, packet, status, size, time_ps, now_ps):
     queued = world.pool.packets[at(slot)]
     queued.time_ps = time_ps
     queued.status = status
-    link.ack_packets += status & ACK
-    link.data_packets += ACK - (status & ACK)
     link.occupancy += size
     link.max_bytes = max(link.max_bytes, link.occupancy)
     # The queue's integral over time: what has left, and of each that waits all but the end.
@@ -224,7 +224,7 @@ def send_packet(world, number, level, now_ps):
     link = world.links[at(number)]
     slot = link.cursor
     packet = pool.packets[at(slot)]
-    own = passage(world, level, int(packet.status) & ACK)
+    own = passage(world, level, size_of(world, packet, int(packet.status)))
     since_ps = (packet.time_ps ^ FAR) >> PORT_BITS
     gate.came_by = packet.time_ps & PORT_MASK
     gate.bytes = own.bytes

@@ -2,8 +2,8 @@
 
 It exists for frames, too (`ofan_p4.softswitch.queue`), for a reason: the switch imports nothing
 of ours and lets each packet leave in its time, with any size; a port here is a record inside
-compiled kernels, knows two sizes, and says when a packet leaves as soon as it comes. The rules are
-the same (`docs/decisions/two-ports.md`), and a test feeds all bodies the same offers.
+compiled kernels, knows the sizes that a run has, and says when a packet leaves as soon as it comes.
+The rules are the same (`docs/decisions/two-ports.md`), and a test feeds all bodies the same offers.
 
     offer            a packet comes: it waits, or is cut and hurried, or is dropped
     hurry            it goes into the lane, ahead of all that waits (`give_way`)
@@ -22,10 +22,11 @@ from fattree.draws import Stream, component, mix
 from fattree.shape.topology import Level
 from sim.kernels.jit import at, inlined
 from sim.kernels.lists import append, following, foresee_chunk, leave, take_in
-from sim.kernels.state import ACK, CHUNK, DATA, LIVE, LOST, SMALL, TRIMMED
+from sim.kernels.state import ACK, CHUNK, DATA, LIVE, LOST, SHORT, SMALL, TRIMMED
 
 LOSS = int(Stream.LOSS)
 HOST_LEVEL = int(Level.HOST)
+LEVELS = len(Level)
 # In place of the slot of a packet that is dropped.
 NO_SLOT = -1
 # Later than any departure.
@@ -41,13 +42,13 @@ def offer(world, number, level, packet, status, now_ps, room):
     """
     constants = world.constants
     link = world.links[at(number)]
-    is_ack = status & ACK
     if not status & TRIMMED:
-        occupancy = link.occupancy + passage(world, level, is_ack).bytes
-        if constants.capacity == 0 or occupancy <= room:
+        size = passage(world, level, size_of(world, packet, status)).bytes
+        if constants.capacity == 0 or link.occupancy + size <= room:
             return queue(world, number, level, packet, status, now_ps)
 
-        if constants.lanes == 0 or is_ack:
+        # What is no longer than what packets are cut to cannot be cut.
+        if constants.lanes == 0 or size <= constants.ack_bytes:
             return drop(world, number)
 
     return hurry(world, number, level, packet, status, now_ps)
@@ -58,9 +59,10 @@ def queue(world, number, level, packet, status, now_ps):
     """Put a copy of a packet at the end of a port's queue; return its slot."""
     # A FIFO whose rates are foreseen: when a packet leaves is known as soon as it is queued.
     link = world.links[at(number)]
-    size = passage(world, level, status & ACK).bytes
+    kind = size_of(world, packet, status)
+    size = passage(world, level, kind).bytes
     occupancy = link.occupancy + size
-    start_ps, departure_ps = occupy(world, number, level, status & ACK, now_ps)
+    start_ps, departure_ps = occupy(world, number, level, kind, now_ps)
     if is_gone(world, number, start_ps, now_ps):
         status |= LOST
 
@@ -147,7 +149,7 @@ def give_way(world, number, level, now_ps):
     free_ps = start_ps + slot_ps
     while slot != link.tail:
         waiting = pool.packets[at(slot)]
-        kind = size_class(int(waiting.status))
+        kind = size_of(world, waiting, int(waiting.status))
         own_ps, own_slot_ps = holding(world, number, level, kind, now_ps=now_ps, start_ps=free_ps)
         own = passage(world, level, kind)
         time_ps = free_ps + own_ps + own.latency_ps
@@ -174,34 +176,58 @@ def begins(world, slot, level):
         return world.pool.starts[at(slot)]
 
     packet = world.pool.packets[at(slot)]
-    own = passage(world, level, size_class(int(packet.status)))
+    own = passage(world, level, size_of(world, packet, int(packet.status)))
     return packet.time_ps - own.latency_ps - own.sending_ps
 
 
 @inlined
 def passage(world, level, kind):
-    """Return how packets of the size of data (DATA) or of an ACK (ACK) pass a link of a level."""
-    return world.passages[at(2 * level + kind)]
+    """Return how packets of a size (DATA, ACK or that of last packets) pass a link of a level."""
+    return world.passages[at(LEVELS * kind + level)]
 
 
 @inlined
-def size_class(status):
-    """Return whose size a packet has: DATA's or ACK's."""
-    return ACK if status & SMALL else DATA
+def size_of(world, packet, status):
+    """Return the number of a packet's size: DATA, ACK or that of its message's last packet."""
+    if status & (SHORT | SMALL) == SHORT:
+        return np.int64(world.flows.table[at(packet.flow)].last_size)
+
+    return np.int64(ACK if status & SMALL else DATA)
 
 
 @inlined
-def occupy(world, number, level, is_ack, now_ps):
+def class_of(world, packet, status):
+    """Return the class (DATA or ACK) that a switch takes a packet for, by its length alone."""
+    if status & SHORT:
+        return np.int64(world.flows.table[at(packet.flow)].last_class)
+
+    return np.int64(status & ACK)
+
+
+@inlined
+def count_packet(world, number, kind, more):
+    """Count a packet of a size that a link carries, or with -1 one that it does not, after all."""
+    link = world.links[at(number)]
+    is_ack = 1 if kind == ACK else 0
+    link.ack_packets += more * is_ack
+    link.data_packets += more * (1 - is_ack)
+    # What is short is seldom, and the ledger another line of memory.
+    if kind > ACK:
+        less = world.constants.data_bytes - passage(world, HOST_LEVEL, kind).bytes
+        world.ledgers[at(number)].short_bytes += more * less
+
+
+@inlined
+def occupy(world, number, level, kind, now_ps):
     """Take a link of a level as soon as it is free.
 
-    Return when a packet of this class starts and when its last bit leaves: the gap that follows
+    Return when a packet of this size starts and when its last bit leaves: the gap that follows
     keeps the link busy, but the packet is out.
     """
     link = world.links[at(number)]
     start_ps = max(link.free_ps, now_ps)
-    link.ack_packets += is_ack
-    link.data_packets += ACK - is_ack
-    sending_ps, slot_ps = holding(world, number, level, is_ack, now_ps=now_ps, start_ps=start_ps)
+    count_packet(world, number, kind, 1)
+    sending_ps, slot_ps = holding(world, number, level, kind, now_ps=now_ps, start_ps=start_ps)
     link.free_ps = start_ps + slot_ps
     return start_ps, start_ps + sending_ps
 
@@ -210,7 +236,7 @@ def occupy(world, number, level, is_ack, now_ps):
 def holding(world, number, level, kind, now_ps, start_ps):
     """Return how long a packet that starts then holds a link: to its last bit, and with the gap.
 
-    It has the size of `kind`, DATA or ACK.
+    It has the size `kind`.
     """
     # As with losses, a ledger is another line of memory, and hardly any run has slow links.
     if world.constants.is_slowed:
@@ -239,9 +265,8 @@ def pace(world, number, now_ps, start_ps):
 
 
 @inlined
-def host_sending_ps(world, number, is_ack):
-    """Return how long a packet of a class holds a host's link, whose rate never changes."""
-    kind = ACK if is_ack else DATA
+def host_sending_ps(world, number, kind):
+    """Return how long a packet of a size holds a host's link, whose rate never changes."""
     if world.constants.is_slowed:
         return world.paces[at(world.ledgers[at(number)].pace), at(1 + 2 * kind)]
 
@@ -302,7 +327,8 @@ def let_go(world, way, level):
     """Let the first packet of a port's queue, or of its lane, go: it has left."""
     pool = world.pool
     slot = way.cursor
-    kind = size_class(int(pool.packets[at(slot)].status))
+    packet = pool.packets[at(slot)]
+    kind = size_of(world, packet, int(packet.status))
     way.occupancy -= passage(world, level, kind).bytes
     way.cursor = following(pool, slot)
 

@@ -12,7 +12,7 @@ from sim.kernels.lb.schedules import start_or_next
 from sim.kernels.lists import ONE_READER, append, following, leave, take_in
 from sim.kernels.ports import HOST_LEVEL, is_gone, occupy, passage
 from sim.kernels.ready import requeue, unblock
-from sim.kernels.state import ACK, ASKS, CHUNK, DATA, LIVE, LOST, NOWHERE
+from sim.kernels.state import ACK, ASKS, CHUNK, DATA, LIVE, LOST, NOWHERE, SHORT
 
 SEGMENTS = int(Chooser.SEGMENTS)
 
@@ -34,15 +34,15 @@ def send(world, routes, frames, desk, number, now_ps):
 
 
 @inlined
-def put(world, number, is_ack, now_ps):
-    """Take the host's link for one packet; return its slot, in which only the time is set.
+def put(world, number, kind, now_ps):
+    """Take the host's link for one packet of a size; return its slot: only the time is set.
 
     Return also LOST for a packet that will not arrive, else 0.
     """
     constants = world.constants
     link = world.links[at(constants.ports + number)]
     own = constants.ports + number
-    start_ps, departure_ps = occupy(world, own, HOST_LEVEL, is_ack, now_ps)
+    start_ps, departure_ps = occupy(world, own, HOST_LEVEL, kind, now_ps)
     fate = LOST if is_gone(world, own, start_ps, now_ps) else 0
     slot = append(world.pool, link, ONE_READER, world.counters)
     world.pool.packets[at(slot)].time_ps = (
@@ -50,8 +50,7 @@ def put(world, number, is_ack, now_ps):
     )
 
     # The NIC keeps its rate where that is below its link's, for whatever leaves (`traffic.Nic`).
-    kept_ps = constants.nic_ack_ps if is_ack else constants.nic_data_ps
-    world.hosts[at(number)].free_ps = max(link.free_ps, start_ps + kept_ps)
+    world.hosts[at(number)].free_ps = max(link.free_ps, start_ps + world.nics[at(kind)].kept_ps)
 
     return slot, fate
 
@@ -65,7 +64,7 @@ def send_ack(world, routes, frames, desk, number, now_ps):
     waiting = host.taken
     host.taken = following(pool, waiting)
     host.acks -= 1
-    slot, fate = put(world, number, ACK, now_ps)
+    slot, fate = put(world, number, np.int64(ACK), now_ps)
     time_ps = pool.packets[at(slot)].time_ps
     take_in(pool.packets, slot, pool.packets[at(waiting)])
     ack = pool.packets[at(slot)]
@@ -103,15 +102,17 @@ def send_data(world, routes, frames, desk, number, now_ps):
         unblock(world, number, flow, now_ps)
 
     world.counters[LIVE] += 1
-    world.hosts[at(number)].data_free_ps = now_ps + world.constants.nic_between_ps
-    slot, fate = put(world, number, DATA, now_ps)
+    is_short = psn + 1 == constant.packets and constant.last_size != DATA
+    kind = np.int64(constant.last_size if is_short else DATA)
+    world.hosts[at(number)].data_free_ps = now_ps + world.nics[at(kind)].between_ps
+    slot, fate = put(world, number, kind, now_ps)
     packet = world.pool.packets[at(slot)]
     packet.flow = flow
     packet.psn = psn
     packet.pod = constant.pod
     packet.edge = constant.edge
     packet.index = constant.index
-    packet.status = DATA | asked | fate
+    packet.status = DATA | asked | fate | (SHORT if is_short else 0)
     packet.label = label
     packet.hash = constant.hash_data ^ label_hash(world.hash_low, world.hash_high, label)
     is_routed = direct(world, routes, packet, DATA)

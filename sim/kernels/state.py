@@ -38,9 +38,11 @@ TRIMMED = 8
 ASKS = 16
 # What a pause has held at the port where it was last.
 HELD = 32
-# Classes of packets that have the size of an ACK.
+# The last packet of a message, if that has less left than other packets carry.
+SHORT = 64
+# Packets that have the size of an ACK.
 SMALL = ACK | TRIMMED
-# A packet's `route_agg` where Host DR has no waypoint for it; no switch has so many uplinks.
+# A `route_agg` where Host DR has no waypoint; no switch has so many uplinks.
 NOWHERE = 255
 
 # Counters of a run: the height of the stack of spare chunks; packets that are neither delivered nor
@@ -122,7 +124,8 @@ LINK = np.dtype(
 )
 
 # What is rarely needed of a link, apart from it so that a link fits into a line: what a port counts
-# (`fattree.counters`), a host's link its losses alone; the occupancy that adaptive schemes with
+# (`fattree.counters`), a host's link its losses alone; the bytes that short packets have less than
+# full ones; the occupancy that adaptive schemes with
 # stale queues see; its next outage is row `outage` and ends at `up_ps`; `unlucky`: of 2**32 draws
 # for packets, so many lose theirs; where links are slow, its rate is row `pace` of `World.paces`.
 LEDGER = np.dtype(
@@ -130,19 +133,22 @@ LEDGER = np.dtype(
         (name, np.int64)
         for name in (
             *PORT_COUNTERS,
-            *("stale_bytes", "outage", "up_ps", "unlucky", "pace"),
+            *("short_bytes", "stale_bytes", "outage", "up_ps", "unlucky", "pace"),
         )
     ],
     align=True,
 )
 
-# How a packet passes a link, by the link's level and the packet's class
-# (`sim.kernels.ports.passage`): its size, how long it is being sent and how long it holds the link,
-# with the gap behind it, and the link's latency. One row for all that is asked, so that nothing
-# branches on the class: data and ACKs alternate in a way that no processor predicts.
+# How a packet passes a link, by its size and the link's level (`sim.kernels.ports.passage`): its
+# bytes, how long it is being sent and holds the link, with the gap behind it, and the latency.
+# Sizes are numbered: full data packets (DATA), ACKs (ACK), then messages' last packets. One row for
+# all, so that nothing branches on the class: data and ACKs alternate as no processor predicts.
 PASSAGE = np.dtype(
     [(name, np.int64) for name in ("bytes", "sending_ps", "slot_ps", "latency_ps")], align=True
 )
+
+# How long a packet of a size keeps a NIC, and a data packet the next one (`traffic.Nic`).
+NIC = np.dtype([(name, np.int64) for name in ("kept_ps", "between_ps")], align=True)
 
 # A group of destinations at a switch: its schedule is number `schedule`, which has `length` entries
 # of `slots` from `first` on, and a pointer of each class starts at one of them.
@@ -201,7 +207,8 @@ HOST = np.dtype(
 # `hops`: links of its path; `hash_*`: ECMP's with label 0; `pair`: its row of Host DR's pointers;
 # `gap_ps`: from one packet's start to the next one's; `phase_ps`: from its own start to the first;
 # `compute_ps`: how long it takes where it is a computation, without packets; `in_turn`: whether it
-# leaves as a whole, before what begins later.
+# leaves as a whole, before what begins later. `last_size` is the number of its last packet's size
+# (PASSAGE), `last_class` the class that switches take it for, by its length.
 # `ring` and `ring_length` place its entries of `outstanding`, `log` those of `arrivals`.
 FLOW = np.dtype(
     [
@@ -214,6 +221,7 @@ FLOW = np.dtype(
         ("edge", np.uint8),
         ("index", np.uint8),
         ("hops", np.uint8),
+        ("last_class", np.uint8),
         ("hash_data", np.uint32),
         ("hash_ack", np.uint32),
         ("packets", np.int32),
@@ -221,7 +229,8 @@ FLOW = np.dtype(
         ("gap_ps", np.int64),
         ("phase_ps", np.int64),
         ("compute_ps", np.int64),
-        ("in_turn", np.int64),
+        ("in_turn", np.int32),
+        ("last_size", np.int32),
         ("ring", np.int64),
         ("ring_length", np.int64),
         ("log", np.int64),
@@ -252,13 +261,12 @@ class Buffers(NamedTuple):
 class Constants(NamedTuple):
     """Numbers of a run. Times in ps, sizes in bytes; `capacity` 0 is unlimited.
 
-    `nic_*` is what paces hosts beyond their links (`traffic.Nic`). A `threshold` is the least queue
-    of its bin. `is_shared` says whether Simple RR's classes share a pointer,
-    `is_lossy` whether any link loses packets at random, `is_slowed` whether any is ever slow,
-    `is_pausing` whether switches pause links. `alpha` is that of shared memory, times 2**16, and 0
-    without it. The lane of link 0 is `lanes`, 0 where nothing is
-    trimmed or paused. `machines` have a host in each of the
-    `planes`: m, m + machines, ... `ecn_*` are a `fattree.experiment.marking.Marking`.
+    A data packet holds a host's link for `least_slot_ps` at least. A `threshold` is the least queue
+    of its bin. `is_shared` says whether Simple RR's classes share a pointer, `is_lossy` whether any
+    link loses packets at random, `is_slowed` whether any is ever slow, `is_pausing` whether
+    switches pause links. `alpha` is that of shared memory, times 2**16, and 0 without it. The lane
+    of link 0 is `lanes`, 0 where nothing is trimmed or paused. `machines` have a host in each of
+    the `planes`: m, m + machines, ... `ecn_*` are a `fattree.experiment.marking.Marking`.
     """
 
     # A tuple of plain integers, not an array: to the compiler its fields are values, which no store
@@ -284,9 +292,7 @@ class Constants(NamedTuple):
     window_ps: int
     data_bytes: int
     ack_bytes: int
-    nic_data_ps: int
-    nic_ack_ps: int
-    nic_between_ps: int
+    least_slot_ps: int
     capacity: int
     alpha: int
     ecn_bytes: int
@@ -413,9 +419,9 @@ class OwnRule(NamedTuple):
 class World(NamedTuple):
     """Everything that a run changes, and what it needs to.
 
-    `paces` has rows of (until, data, data with gap, ACK, ACK with gap), all in ps. `gates` (one for
-    each port) and `rooms` (by level) are empty where nothing is paused. `features` is None where
-    the run has none of those that plain kernels leave out (`sim.kernels.plain`).
+    `paces` has rows of (until, a size, with its gap, the next, ...), `nics` one for each size.
+    `gates` (one for each port) and `rooms` (by level) are empty where nothing is paused. `features`
+    is None where the run has none of those that plain kernels leave out (`sim.kernels.plain`).
     """
 
     # One tuple, so that kernels have one argument; it is unpacked once a call from Python.
@@ -426,6 +432,7 @@ class World(NamedTuple):
     links: Records
     ledgers: Records
     passages: Records
+    nics: Records
     inputs: Int32
     outages: Int64
     paces: Int64

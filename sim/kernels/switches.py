@@ -14,7 +14,7 @@ from sim.kernels import lb
 from sim.kernels.jit import at, inlined, prefetch
 from sim.kernels.lb.schedules import draw
 from sim.kernels.lists import following, foresee_behind, foresee_chunk, leave
-from sim.kernels.ports import NO_SLOT, offer, passage, settle
+from sim.kernels.ports import NO_SLOT, class_of, offer, passage, settle, size_of
 from sim.kernels.state import (
     ACK,
     CHUNK,
@@ -302,7 +302,7 @@ def enqueue(world, switch, number, level, packet, now_ps):
     constants = world.constants
     link = world.links[at(number)]
     status = int(packet.status)
-    size = passage(world, level, status & ACK).bytes
+    size = passage(world, level, size_of(world, packet, status)).bytes
 
     # An occupancy that is out of date is too high. It is exact whenever it matters: where even the
     # one that is too high reaches neither the maximum so far nor the ECN threshold, the true one
@@ -320,7 +320,7 @@ def enqueue(world, switch, number, level, packet, now_ps):
     if constants.alpha > 0:
         room = shared_room(world, switch, number, now_ps)
 
-    is_long = is_marked(world, switch, link.occupancy, status)
+    is_long = is_marked(world, switch, link.occupancy, status | class_of(world, packet, status))
     if is_long:
         status |= MARKED
 
@@ -354,7 +354,10 @@ def most_held(world, own, free):
 
 @inlined
 def is_marked(world, switch, waiting, status):
-    """Return whether a packet is marked if so many bytes wait at its port."""
+    """Return whether a packet is marked if so many bytes wait at its port.
+
+    `status` has its class, as the switch sees it.
+    """
     # Before enqueue, and never ACKs (decision 1).
     constants = world.constants
     is_long = waiting > constants.ecn_bytes and not status & (ACK | MARKED)
@@ -432,6 +435,6 @@ def northbound(world, routes, switch, packet, now_ps):
         switch,
         group=group,
         packet=packet,
-        kind=int(packet.status) & ACK,
+        kind=class_of(world, packet, int(packet.status)),
         now_ps=now_ps,
     )

@@ -14,10 +14,17 @@ from sim.kernels.hosts import next_arrival, serve_machine
 from sim.kernels.jit import inlined, kernel
 from sim.kernels.lists import following
 from sim.kernels.plain import known
-from sim.kernels.ports import HOST_LEVEL, host_sending_ps, level_of, passage, settle
+from sim.kernels.ports import (
+    HOST_LEVEL,
+    count_packet,
+    host_sending_ps,
+    level_of,
+    passage,
+    settle,
+    size_of,
+)
 from sim.kernels.ready import start_flow
 from sim.kernels.state import (
-    ACK,
     CHUNK,
     CLOCK,
     DATA,
@@ -186,7 +193,13 @@ def chunks_needed(world):
     # A live packet is appended at most twice in a window: as an ACK to its host's list, from there
     # to the link. What switches append arrives after the window. New packets are one a slot a host.
     slot_ps = passage(world, HOST_LEVEL, DATA).slot_ps
-    sends = constants.hosts * (constants.window_ps // slot_ps + 1)
+    slots = constants.window_ps // slot_ps + 1
+    sends = constants.hosts * slots
+    if constants.least_slot_ps < slot_ps:
+        # And short ones, of which a flow has one; a packet of a flow is a slot behind another.
+        short = constants.hosts * (constants.window_ps // constants.least_slot_ps + 1)
+        sends += min(short, len(world.flows.table) * slots)
+
     moves = 2 * (world.counters[LIVE] + sends)
     # Whatever comes to a switch may be answered by a pause, and what leaves it by its end.
     if constants.is_pausing:
@@ -260,15 +273,14 @@ def truncate(world, end_ps):
         # whatever was sent after the end is under way.
         slot = link.cursor if number < ports else link.taken
         while slot != link.tail:
-            is_ack = packets[slot].status & ACK
-            own = passage(world, level, is_ack)
+            kind = size_of(world, packets[slot], int(packets[slot].status))
+            own = passage(world, level, kind)
             departure_ps = packets[slot].time_ps - own.latency_ps
 
             if number < ports:
                 link.byte_ps -= own.bytes * (departure_ps - end_ps)
-            elif departure_ps - host_sending_ps(world, number, is_ack) > end_ps:
-                link.ack_packets -= 1 if is_ack else 0
-                link.data_packets -= 0 if is_ack else 1
+            elif departure_ps - host_sending_ps(world, number, kind) > end_ps:
+                count_packet(world, number, kind, -1)
                 is_lost = packets[slot].status & LOST
                 world.ledgers[number].lost_to_failure -= 1 if is_lost else 0
 

@@ -143,6 +143,7 @@ def _tables(forms: Forms, kept: int) -> dict[str, Int64]:
         "is_udp": [form.is_udp for form in forms],
         "changes_ipv4": [form.changes_ipv4 for form in forms],
         "grown": forms.ack.lengths,
+        "shrunk": forms.data.lengths,
     }
     return {name: np.array(table, dtype=np.int64) for name, table in tables.items()}
 

@@ -15,7 +15,17 @@ from sim.kernels.desk import FRAME_TO, LEAVE_KIND, STATE_TO, note, note_arrival
 from sim.kernels.frames import shown
 from sim.kernels.jit import at, call, inlined
 from sim.kernels.octets import is_marked_at
-from sim.kernels.ports import FAR, NO_SLOT, first_way, let_go, next_departure, offer
+from sim.kernels.ports import (
+    FAR,
+    HOST_LEVEL,
+    NO_SLOT,
+    first_way,
+    let_go,
+    next_departure,
+    offer,
+    passage,
+    size_of,
+)
 from sim.kernels.state import (
     HIGHEST_PORT,
     HOPS,
@@ -62,7 +72,7 @@ def arrive(world, frames, program, desk, switch, came_by, now_ps, slot):
         shown(frames, length),
         length,
         came_by + 1,
-        size_of(world, packet),
+        bytes_of(world, packet),
         now_ps,
         desk.state_address,
     )
@@ -79,10 +89,9 @@ def arrive(world, frames, program, desk, switch, came_by, now_ps, slot):
 
 
 @inlined
-def size_of(world, packet):
+def bytes_of(world, packet):
     """Return a packet's length in bytes, as programs see it."""
-    constants = world.constants
-    return constants.ack_bytes if packet.status & SMALL else constants.data_bytes
+    return passage(world, HOST_LEVEL, size_of(world, packet, int(packet.status))).bytes
 
 
 @inlined
@@ -121,7 +130,7 @@ def arrive_at_once(world, frames, program, desk, switch, came_by, now_ps, slot):
         shown(frames, length),
         length,
         came_by + 1,
-        size_of(world, packet),
+        bytes_of(world, packet),
         now_ps,
         desk.state_address,
         desk.out_address,
@@ -145,7 +154,7 @@ def arrive_at_once(world, frames, program, desk, switch, came_by, now_ps, slot):
     queued_at = offer(world, number, there, packet, int(packet.status), now_ps, room)
     if queued_at == NO_SLOT:
         if program.forget != 0:
-            call(program.forget, program.queues[at(switch)], port + 1, size_of(world, packet))
+            call(program.forget, program.queues[at(switch)], port + 1, bytes_of(world, packet))
 
         return port, FAR
 
@@ -176,7 +185,7 @@ def enqueue(world, frames, program, desk, switch, port, now_ps, slot):
     is_urgent = queued_at != NO_SLOT and is_cut(world, queued_at)
 
     # What is dropped, or overtakes the queue, is not in it.
-    size = size_of(world, packet)
+    size = bytes_of(world, packet)
     if program.forget != 0 and (queued_at == NO_SLOT or is_urgent):
         call(program.forget, program.queues[at(switch)], port + 1, size)
 
@@ -186,7 +195,11 @@ def enqueue(world, frames, program, desk, switch, port, now_ps, slot):
     if is_urgent:
         # What ingress has put into the queue stands above its depth, for egress to take out again.
         behind = (size << 32) | np.int64(link.depth)
-        cut = np.int64(0) if status & SMALL else frames.cut
+        cut = np.int64(0)
+        if not status & SMALL:
+            # As `hostagent.forms.Forms.trimmed`.
+            cut = max(np.int64(1), frames.cut - (world.constants.data_bytes - size))
+
         move_frame(frames, desk, slot, queued_at, cut=cut, now_ps=now_ps, behind=behind)
         return FAR
 
@@ -287,7 +300,7 @@ def depart(world, frames, program, desk, switch, port, now_ps, clock_ps):
         frames.address + first + frames.state_at,
         port + 1,
         urgency & LOW_32,
-        size_of(world, packet) + (urgency >> 32),
+        bytes_of(world, packet) + (urgency >> 32),
         0,
         0,
         clock_ps,

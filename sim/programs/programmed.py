@@ -278,7 +278,7 @@ class Programmed:
     def _make_room_for_events(self) -> None:
         desk = self.desks[0]
         constants = self.world.constants
-        slot_ps = int(self.world.passages.slot_ps[0])
+        slot_ps = constants.least_slot_ps
         new = constants.hosts * (constants.window_ps // slot_ps + 2)
         most = 4 * (int(self.world.counters[LIVE]) + new) + constants.ports
         if len(desk.log) < most:

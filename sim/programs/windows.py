@@ -15,8 +15,8 @@ from sim.kernels.hosts import serve_machine
 from sim.kernels.jit import at, inlined, kernel
 from sim.kernels.lists import following
 from sim.kernels.plain import known
-from sim.kernels.ports import FAR, HOST_LEVEL, host_sending_ps, passage
-from sim.kernels.state import ACK, CLOCK, DATA, LOST, SPARE
+from sim.kernels.ports import FAR, HOST_LEVEL, host_sending_ps, passage, size_of
+from sim.kernels.state import CLOCK, DATA, LOST, SPARE
 from sim.kernels.switches import PORT_BITS, PORT_MASK
 from sim.kernels.windows import chunks_needed, next_event, through_windows
 from sim.programs.ports import depart, next_of_port, put_frame
@@ -174,7 +174,8 @@ def in_flight(world, end_ps):
             # been sent.
             sent_ps = end_ps
             if ports <= number < ports + constants.hosts:
-                sending_ps = host_sending_ps(world, number, packet.status & ACK)
+                kind = size_of(world, packet, int(packet.status))
+                sending_ps = host_sending_ps(world, number, kind)
                 latency_ps = passage(world, HOST_LEVEL, DATA).latency_ps
                 sent_ps = packet.time_ps - latency_ps - sending_ps
 

@@ -381,6 +381,7 @@ def result_of(
     ports = tree.first_port(tree.switches)
     links_end = ports + tree.hosts
     load = data * network.scenario.data_bytes + acks * network.scenario.ack_bytes
+    load[:links_end] -= ledgers["short_bytes"]
 
     return Result(
         scenario=network.scenario,

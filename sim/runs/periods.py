@@ -21,6 +21,7 @@ from fattree.counters import PORT_COUNTERS, SENDER_COUNTERS
 from fattree.policies import LabelRule
 from hostagent.transports.state import NEVER, PACKET, Congestion, Recovery
 from sim.arrays.network import Network
+from sim.kernels.ports import LEVELS
 from sim.kernels.state import (
     ACK,
     CLOCK,
@@ -148,9 +149,9 @@ def _apart_ps(network: Network) -> int:
     # ACK tells of.
     few = network.world.rules.packets_per_ack
     senders, receivers = set(table.source.tolist()), set(table.destination.tolist())
-    slots_ps = network.world.passages.slot_ps
-    ack_ps = max(int(slots_ps[ACK]), constants.nic_ack_ps) if senders & receivers else 0
-    data_ps = max(int(slots_ps[DATA]), constants.nic_data_ps)
+    slots_ps, nics = network.world.passages.slot_ps, network.world.nics
+    ack_ps = max(int(slots_ps[LEVELS * ACK]), int(nics.kept_ps[ACK])) if senders & receivers else 0
+    data_ps = max(int(slots_ps[LEVELS * DATA]), int(nics.kept_ps[DATA]))
     gap_ps = int(table.gap_ps.max()) // int(sources.max(initial=1))
     slot_ps = max(few * data_ps + ack_ps, few * gap_ps)
     period_ps: int = rounds * slot_ps

@@ -2,9 +2,11 @@
 
 import numpy as np
 
-from fattree.demand.traffic import Nic, nic
+from fattree.demand.traffic import nic
 from fattree.errors import PhysicsError
 from fattree.shape.addressing import host_name, switch_name
+from fattree.shape.topology import Level
+from fattree.units import PS_PER_SECOND
 from sim.arrays.wiring import inputs_of
 from sim.runs.results import Int64, Result
 
@@ -21,7 +23,7 @@ def refuse_impossible(result: Result) -> None:
         )
 
     # Under failures the flows' own pace is slower than this.
-    busy_ps = held_ps(result, nic(result.scenario))
+    busy_ps = held_ps(result)
     pressed = np.flatnonzero(busy_ps > result.end_ps)
     if len(pressed):
         host = int(pressed[0])
@@ -44,16 +46,16 @@ def handled(result: Result) -> Int64:
     return _by_switch(result, result.ports.packets + result.ports.dropped)
 
 
-def held_ps(result: Result, pace: Nic) -> Int64:
+def held_ps(result: Result) -> Int64:
     """Return how long what a host has sent keeps its NIC, but for the last packet."""
+    # Whatever packets they are in, bytes and gaps take their time at the NIC's rate. What a float
+    # rounds off is far less than a packet.
     scenario = result.scenario
-    longer = scenario.data_bytes - scenario.ack_bytes
-    # Where ACKs are as long as data it does not matter which of them a packet was.
-    more_bytes = result.host_bytes - scenario.ack_bytes * result.host_packets
-    data = more_bytes // longer if longer else result.host_packets
-    acks = result.host_packets - data
-    held: Int64 = data * pace.data_ps + acks * pace.ack_ps - max(pace.data_ps, pace.ack_ps)
-    return held
+    limit = scenario.transport.rate_limit or 1
+    bytes_ps = 8 * PS_PER_SECOND / (scenario.link_bps(Level.HOST) * limit)
+    sent = result.host_bytes + scenario.packets.gap_bytes * result.host_packets
+    pace = nic(scenario)
+    return (sent * bytes_ps).astype(np.int64) - max(pace.data_ps, pace.ack_ps)
 
 
 def _by_switch(result: Result, ports: Int64) -> Int64:

@@ -63,7 +63,7 @@ class Balancer:
     def choose(self, group: Group, packet: Packet, queues: list[int]) -> int:
         """Return one of the uplinks of a group's schedule."""
         slots = group.schedules[0]
-        start = group.starts[packet.kind]
+        start = group.starts[packet.size_class]
         options = self.scenario.load_balancer
         match SCHEMES[self.scenario.policy].chooser:
             case "hash":
@@ -81,9 +81,12 @@ class Balancer:
             case "round robin" if options.rr_pointer == "shared":
                 # One pointer for both classes, which starts where data does.
                 return slots[self.pointer(group, DATA).take(group.starts[DATA], len(slots))]
-            case "rotation from the shortest" if (group.number, packet.kind) not in self.pointers:
+            case "rotation from the shortest" if not self.has_pointer(group, packet.size_class):
                 start = slots.index(self.shortest(dict.fromkeys(slots, 1), queues))
-        return slots[self.pointer(group, packet.kind).take(start, len(slots))]
+        return slots[self.pointer(group, packet.size_class).take(start, len(slots))]
+
+    def has_pointer(self, group: Group, kind: int) -> bool:
+        return (group.number, kind) in self.pointers
 
     def pointer(self, group: Group, kind: int) -> Pointer:
         return self.pointers.setdefault((group.number, kind), Pointer())

@@ -118,6 +118,12 @@ def made(scenario: Scenario, wanted: Any) -> Job:
     return job
 
 
+def part_sizes(size: int, parts: int) -> list[int]:
+    """Share out bytes: the first parts get one more where they do not come out even."""
+    shared = [size // parts + (part < size % parts) for part in range(parts)]
+    return [max(each, 1) for each in shared] if size else shared
+
+
 def over_planes(scenario: Scenario, steps: list[Step], planes: int, machines: int) -> list[Step]:
     """Return the steps between NICs: whole in turn, or in equal parts; computations in plane 0."""
     if scenario.fabric.plane_use == "keep":
@@ -135,12 +141,11 @@ def over_planes(scenario: Scenario, steps: list[Step], planes: int, machines: in
         (at, plane) for at, step in enumerate(steps) for plane in range(planes if step.size else 1)
     ]
     place = {part: at for at, part in enumerate(parts)}
-    payload = scenario.packets.payload_bytes
     return [
         Step(
             plane * machines + step.source,
             plane * machines + step.destination,
-            ceil(step.size / (payload * planes)) * payload,
+            part_sizes(step.size, planes)[plane],
             step.compute_ps,
             frozenset(
                 place[other, there]

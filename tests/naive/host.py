@@ -21,7 +21,8 @@ class Flow:
     number: int
     source: int
     destination: int
-    packets: int
+    payloads: tuple[int, ...]
+    payload_bytes: int
     phase_ps: int
     sender: Recovery
     labels: LabelRule
@@ -50,6 +51,14 @@ class Flow:
     round_trip_ps: int = 0
 
     @property
+    def packets(self) -> int:
+        return len(self.payloads)
+
+    def payload(self, psn: int) -> int:
+        """Return what a packet carries; what is beyond the message is as long as its first ones."""
+        return self.payloads[psn] if psn < self.packets else self.payload_bytes
+
+    @property
     def is_active(self) -> bool:
         return self.started_ps != NEVER and self.done_ps == NEVER
 
@@ -70,15 +79,14 @@ class Flow:
 class Host:
     """The flows that begin here, the ACKs that wait, the one link; `nics` are of one machine.
 
-    `kept_ps` is the time from a packet to the NIC's next one, by class (data, ACK), and
-    `between_ps` the least time between two data packets. Flows in `incoming` have arrived here in
-    part.
+    `kept_ps` is the time from a packet to the NIC's next one, by its bytes, and `between_ps` the
+    least time from a data packet to the next one. Flows in `incoming` have arrived here in part.
     """
 
     number: int
     link: Port
-    kept_ps: tuple[int, int] = (0, 0)
-    between_ps: int = 0
+    kept_ps: dict[int, int] = field(default_factory=dict)
+    between_ps: dict[int, int] = field(default_factory=dict)
     free_ps: int = 0
     data_free_ps: int = 0
     incoming: set[int] = field(default_factory=set)
@@ -142,18 +150,19 @@ class Host:
         ready_ps, number = self.first_ready()
         if self.acks and not (ready_ps <= now_ps and self.last_was_ack):
             self.last_was_ack = True
-            self.free_ps = now_ps + self.kept_ps[ACK]
+            self.free_ps = now_ps + self.kept_ps[self.link.wire.ack_bytes]
             return self.acks.popleft()
         if ready_ps > now_ps:
             return None
 
         self.last_was_ack = False
-        self.free_ps = now_ps + self.kept_ps[DATA]
-        self.data_free_ps = now_ps + self.between_ps
         flow = next(flow for flow in self.flows if flow.number == number)
         label = flow.labels.next(now_ps)
         psn = flow.sender.send(label, now_ps)
         flow.sent.add(psn)
+        size = self.link.wire.size(flow.payload(psn))
+        self.free_ps = now_ps + self.kept_ps[size]
+        self.data_free_ps = now_ps + self.between_ps[size]
         # In a graph the last of a flow's own packets lets go what waits for it here.
         if flow.is_in_graph and not flow.is_sent and len(flow.sent) == flow.packets:
             flow.is_sent = True
@@ -166,6 +175,7 @@ class Host:
             kind=DATA,
             label=label,
             asks=flow.sender.asks(psn),
+            payload=flow.payload(psn),
         )
 
     def take(self, packet: Packet, flow: Flow, now_ps: int) -> None:

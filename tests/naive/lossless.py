@@ -142,7 +142,7 @@ class LosslessNetwork(Network):
         server = self.servers[switch, port]
         size = self.size(packet)
         waiting = server.waiting_bytes
-        is_marked = packet.kind == DATA and not packet.marked and self.marks(switch, waiting)
+        is_marked = packet.size_class == DATA and not packet.marked and self.marks(switch, waiting)
         is_above = self.held[place] - self.over[place] + size > self.below_headroom(place)
         if not self.has_room(place, size, is_above):
             server.drops += 1

@@ -97,12 +97,14 @@ class Network:
         flows = []
         for number, (message, pace) in enumerate(zip(self.messages, paces, strict=True)):
             hops = self.tree.hops(message.source, message.destination)
-            sender = recovery(self.scenario, number, message.packets, pace.gap_ps, hops)
+            packets = len(message.payloads)
+            sender = recovery(self.scenario, number, packets, pace.gap_ps, hops)
             flow = Flow(
                 number=number,
                 source=message.source,
                 destination=message.destination,
-                packets=message.packets,
+                payloads=message.payloads,
+                payload_bytes=self.scenario.packets.payload_bytes,
                 phase_ps=pace.phase_ps,
                 sender=sender,
                 labels=label_rule(self.scenario, number, sender),
@@ -127,10 +129,15 @@ class Network:
         return flows
 
     def _pace_nics(self) -> None:
-        between_ps = traffic.between_ps(self.scenario, self.messages, self.links_at_start())
+        links = self.links_at_start()
+        sizes = {self.wire.data_bytes, self.wire.ack_bytes}
+        sizes |= {self.wire.size(m.payloads[-1]) for m in self.messages if m.payloads}
         for host in self.hosts:
-            host.kept_ps = traffic.kept_ps(self.scenario)
-            host.between_ps = between_ps
+            host.kept_ps = {size: traffic.kept_ps(self.scenario, size) for size in sizes}
+            host.between_ps = {
+                size: traffic.between_ps(self.scenario, self.messages, links, size)
+                for size in sizes
+            }
 
     def links_at_start(self) -> Links:
         at_start = [change.down for change in self.changes if change.time_ps == 0]
@@ -335,7 +342,7 @@ class Network:
 
     def size(self, packet: Packet) -> int:
         is_long = packet.kind == DATA and not packet.trimmed
-        return self.wire.data_bytes if is_long else self.wire.ack_bytes
+        return self.wire.size(packet.payload) if is_long else self.wire.ack_bytes
 
     def forward(self, switch: int, packet: Packet, now_ps: int) -> None:
         """Send a packet down where its destination is below, else up as the balancer says."""
@@ -363,9 +370,12 @@ class Network:
         """Drop or trim, mark, queue and transmit a packet at a switch's port."""
         port = self.ports[place]
         waiting = port.bytes_at(now_ps)
-        is_marked = packet.kind == DATA and not packet.marked and self.marks(place[0], waiting)
+        can_be = packet.size_class == DATA and not packet.marked
+        is_marked = can_be and self.marks(place[0], waiting)
         is_full = waiting + self.size(packet) > self.room(place, now_ps)
-        is_cut = is_full and packet.kind == DATA and self.scenario.transport.trimming
+        # What is no longer than a packet that has been cut cannot be cut.
+        is_long = self.size(packet) > self.wire.ack_bytes
+        is_cut = is_full and is_long and self.scenario.transport.trimming
         if packet.trimmed or is_cut:
             # What has been cut, or tells of it, has a queue of its own, as long as the other.
             is_full = port.hurried_bytes_at(now_ps) + self.wire.ack_bytes > self.wire.queue_bytes

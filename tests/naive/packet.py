@@ -1,8 +1,12 @@
-"""A packet without its size."""
+"""A packet."""
 
 from dataclasses import dataclass
 
 DATA, ACK = 0, 1
+# IPv4's total length, in which an ACK has less and a data packet this much beside its payload: IPv4
+# itself, UDP, BTH and ICRC.
+SMALL_BELOW = 256
+HEADERS = 20 + 8 + 12 + 4
 Waypoint = tuple[int, int]
 
 
@@ -12,7 +16,7 @@ class Packet:
 
     `waypoint`: Host DR's (agg position, core index). `trimmed`: data that a switch has cut to its
     headers, or its NACK. `asks`: data that ask for an ACK at once. `share`: how many flows share
-    the link of an ACK's sender.
+    the link of an ACK's sender. `payload`: the bytes of the message that data carry.
     """
 
     flow: int
@@ -28,3 +32,10 @@ class Packet:
     trimmed: bool = False
     asks: bool = True
     share: int = 1
+    payload: int = 0
+
+    @property
+    def size_class(self) -> int:
+        """Return what switches take it for, which only look at its length: data or an ACK."""
+        is_small = self.kind == ACK or self.payload + HEADERS < SMALL_BELOW
+        return ACK if is_small else DATA

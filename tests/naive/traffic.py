@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import ceil
 
 from fattree.experiment.model import Scenario
-from tests.naive.collectives import jobs
+from tests.naive.collectives import jobs, part_sizes
 from tests.naive.draws import Purpose, number, scaled
 from tests.naive.schemes import SCHEMES
 from tests.naive.tree import Links, Tree
@@ -21,12 +21,13 @@ SWAPS = 2**20
 class Message:
     """A message between two hosts, sent when all messages that it waits for are complete.
 
-    Without packets it is a computation. `share` 0: shares of the host's rate are counted.
+    `payloads` has what each of its packets carries: all as much, and the last what is left. Without
+    packets it is a computation. `share` 0: shares of the host's rate are counted.
     """
 
     source: int
     destination: int
-    packets: int
+    payloads: tuple[int, ...]
     waits_for: frozenset[int] = frozenset()
     compute_ps: int = 0
     start_ps: int = 0
@@ -42,6 +43,12 @@ class Pace:
     phase_ps: int = field(default=0)
 
 
+def payloads(scenario: Scenario, size: int) -> tuple[int, ...]:
+    """Return what the packets of a message of so many bytes carry."""
+    most = scenario.packets.payload_bytes
+    return tuple(min(most, size - first) for first in range(0, size, most))
+
+
 def messages(scenario: Scenario) -> list[Message]:
     """Return the flows of a scenario, subflows one after the other."""
     whole = whole_messages(scenario)
@@ -50,7 +57,7 @@ def messages(scenario: Scenario) -> list[Message]:
         Message(
             source=message.source,
             destination=message.destination,
-            packets=ceil(Fraction(message.packets, parts)),
+            payloads=payloads(scenario, size),
             waits_for=frozenset(
                 other * parts + part for other in message.waits_for for part in range(parts)
             ),
@@ -60,7 +67,7 @@ def messages(scenario: Scenario) -> list[Message]:
             is_whole=message.is_whole and parts == 1,
         )
         for message in whole
-        for _ in range(parts)
+        for size in part_sizes(sum(message.payloads), parts)
     ]
 
 
@@ -74,11 +81,11 @@ def over_planes(scenario: Scenario, planes: int) -> list[Message]:
             Message(
                 source=plane * hosts + message.source,
                 destination=plane * hosts + message.destination,
-                packets=ceil(Fraction(message.packets, planes)),
+                payloads=payloads(scenario, size),
                 waits_for=frozenset(other * planes + plane for other in message.waits_for),
             )
             for message in whole
-            for plane in range(planes)
+            for plane, size in enumerate(part_sizes(sum(message.payloads), planes))
         ]
 
     found = []
@@ -99,7 +106,7 @@ def whole_messages(scenario: Scenario) -> list[Message]:
         return over_planes(scenario, scenario.fabric.planes)
 
     tree, collective = Tree.of(scenario), scenario.collective
-    packets = ceil(Fraction(collective.message_bytes, scenario.packets.payload_bytes))
+    carried = payloads(scenario, collective.message_bytes)
     hosts = range(tree.hosts)
 
     match collective.matrix:
@@ -117,14 +124,14 @@ def whole_messages(scenario: Scenario) -> list[Message]:
             pairs = collective.pairs
         case "ring":
             successor = [(host + 1) % tree.hosts for host in hosts]
-            return chained(successor, collective.steps or tree.hosts - 1, packets)
+            return chained(successor, collective.steps or tree.hosts - 1, carried)
         case "hierarchical_ring" if collective.servers_per_ring is None:
             successor = [(host + tree.hosts_at_edge) % tree.hosts for host in hosts]
-            return chained(successor, collective.steps or tree.edges - 1, packets)
+            return chained(successor, collective.steps or tree.edges - 1, carried)
         case _:
             raise NotImplementedError(f"the plain model knows no {collective.matrix} like this")
 
-    return [Message(source, destination, packets) for source, destination in pairs]
+    return [Message(source, destination, carried) for source, destination in pairs]
 
 
 def of_jobs(scenario: Scenario) -> list[Message]:
@@ -132,7 +139,7 @@ def of_jobs(scenario: Scenario) -> list[Message]:
         Message(
             source=step.source,
             destination=step.destination,
-            packets=ceil(Fraction(step.size, scenario.packets.payload_bytes)),
+            payloads=payloads(scenario, step.size),
             waits_for=step.waits,
             compute_ps=step.compute_ps,
             start_ps=job.start_ps,
@@ -144,7 +151,7 @@ def of_jobs(scenario: Scenario) -> list[Message]:
     ]
 
 
-def chained(successor: list[int], steps: int, packets: int) -> list[Message]:
+def chained(successor: list[int], steps: int, carried: tuple[int, ...]) -> list[Message]:
     """Repeat every host's message to its successor.
 
     A step begins when the host's own last step, and the last step that arrives at it, are complete.
@@ -154,7 +161,7 @@ def chained(successor: list[int], steps: int, packets: int) -> list[Message]:
         Message(
             source=host,
             destination=successor[host],
-            packets=packets,
+            payloads=carried,
             waits_for=frozenset(
                 (step - 1) * hosts + before for before in (host, successor.index(host))
             )
@@ -248,10 +255,10 @@ def limit(scenario: Scenario) -> Fraction:
     return Fraction(str(scenario.transport.rate_limit or 1))
 
 
-def kept_ps(scenario: Scenario) -> tuple[int, int]:
-    """Return the time from a data packet, and from an ACK, to the NIC's next packet."""
+def kept_ps(scenario: Scenario, size: int) -> int:
+    """Return the time from a packet of so many bytes to the NIC's next packet."""
     wire = Wire(scenario)
-    return ceil(wire.data_slot_ps / limit(scenario)), ceil(wire.ack_slot_ps / limit(scenario))
+    return ceil(wire.sending_ps(size + wire.gap_bytes) / limit(scenario))
 
 
 def active_paces(scenario: Scenario, flows: list[Message], links: Links) -> list[Pace]:
@@ -259,7 +266,7 @@ def active_paces(scenario: Scenario, flows: list[Message], links: Links) -> list
 
     A flow that waits for others begins with the last of these, every other flow at a random phase.
     """
-    gap_ps = between_ps(scenario, flows, links)
+    gap_ps = between_ps(scenario, flows, links, Wire(scenario).data_bytes)
     found = []
     for flow, message in enumerate(flows):
         draw = number(scenario.seed, Purpose.PHASE, flow, 0)
@@ -269,14 +276,14 @@ def active_paces(scenario: Scenario, flows: list[Message], links: Links) -> list
     return found
 
 
-def between_ps(scenario: Scenario, flows: list[Message], links: Links) -> int:
-    """Return the least time between two data packets of a NIC."""
+def between_ps(scenario: Scenario, flows: list[Message], links: Links, size: int) -> int:
+    """Return the least time from a data packet of so many bytes to a NIC's next data packet."""
     wire = Wire(scenario)
     if not is_active(scenario):
-        return kept_ps(scenario)[0]
+        return kept_ps(scenario, size)
     generation = generations(flows)
     rate = rho_max(flows, generation, shares_of(flows, generation), links, speeds(scenario))
-    slot = wire.data_slot_ps + (wire.ack_slot_ps if rate < 1 else 0)
+    slot = wire.sending_ps(size + wire.gap_bytes) + (wire.ack_slot_ps if rate < 1 else 0)
     return ceil(slot / (rate * limit(scenario)))
 
 

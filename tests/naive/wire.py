@@ -45,7 +45,8 @@ class Wire:
         self.rate_bps = max(1, round(Fraction(str(share)) * full_bps))
         self.latency_ps = round((latencies[level] or fabric.latency_ns) * PS_PER_NS)
         self.gap_bytes = packets.gap_bytes
-        self.data_bytes = packets.payload_bytes + packets.header_bytes + tunnel
+        self.header_bytes = packets.header_bytes + tunnel
+        self.data_bytes = self.size(packets.payload_bytes)
         self.ack_bytes = packets.ack_bytes + tunnel
 
         # An unlimited queue still has thresholds: those of the paper's 800 KB.
@@ -62,6 +63,10 @@ class Wire:
         # Above these all are marked; below, with a chance that grows in proportion.
         self.full_ecn_bytes = floor(self.buffer_bytes * Fraction(str(full)) / 100)
         self.ecn_chance = Fraction(str(options.ecn_chance))
+
+    def size(self, payload: int) -> int:
+        """Return the bytes of a data packet."""
+        return payload + self.header_bytes
 
     def chance(self, waiting: int) -> int:
         """Return of 2**16 packets that find so much above the threshold how many are marked."""

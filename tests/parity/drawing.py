@@ -1,9 +1,14 @@
-"""Of all pairs a few each time, and the others with the slow tests."""
+"""Of all pairs a few each time, and the others with the slow tests; messages of any length."""
 
 from collections.abc import Sequence
 
 import pytest
 from _pytest.mark import ParameterSet
+from hypothesis import strategies as st
+
+# IPv4, UDP, BTH and ICRC; packets of less than 256 bytes are taken for ACKs by switches.
+HEADERS = 44
+SMALLEST_DATA = 256 - HEADERS
 
 
 def pairs(rows: Sequence[str], columns: Sequence[str], quick: int = 1) -> list[ParameterSet]:
@@ -21,3 +26,11 @@ def pairs(rows: Sequence[str], columns: Sequence[str], quick: int = 1) -> list[P
         for number, row in enumerate(rows)
         for at, column in enumerate(columns)
     ]
+
+
+def sizes(packets: int, payload: int) -> st.SearchStrategy[int]:
+    """Return how many bytes a message of so many packets may have: the last one may be short."""
+    before = (packets - 1) * payload
+    edges = (1, SMALLEST_DATA - 1, SMALLEST_DATA, payload - 1)
+    last = st.one_of(st.just(payload), st.sampled_from(edges), st.integers(1, payload))
+    return last.map(lambda size: before + size)

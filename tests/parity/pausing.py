@@ -11,6 +11,7 @@ import sim
 from fattree.experiment.model import Collective, Fabric, LoadBalancer, Packets, Scenario, Transport
 from sim.runs.results import Ports
 from tests.naive.lossless import LosslessNetwork
+from tests.parity.drawing import sizes
 from tests.parity.scenarios import scenarios
 
 COUNTS = ("packets", "bytes", "dropped", "marked", "pauses", "paused_ps", "victims")
@@ -151,7 +152,9 @@ def paused(draw: Any, policy: str) -> Scenario:
         fabric=fabric,
         packets=Packets(payload_bytes=payload, gap_bytes=draw(st.sampled_from((20, 0)))),
         collective=Collective(
-            matrix="pairs", message_bytes=draw(st.integers(1, 40)) * payload, pairs=pairs
+            matrix="pairs",
+            message_bytes=draw(sizes(draw(st.integers(1, 40)), payload)),
+            pairs=pairs,
         ),
         transport=Transport(
             recovery=recovery,

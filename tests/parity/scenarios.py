@@ -21,6 +21,7 @@ from fattree.policies import POLICIES, LabelRule
 from fattree.shape.addressing import host_name, link_name, switch_name
 from fattree.shape.topology import FatTree
 from hostagent.rules import UNNAMED_IS_LOST
+from tests.parity.drawing import sizes
 
 MOST_PACKETS = 400
 HORIZON_PS = 10**9
@@ -207,7 +208,10 @@ def collectives(draw: Any, tree: FatTree, payload: int, subflows: int) -> Collec
     some = st.one_of(st.lists(ends.map(tuple), min_size=1, max_size=8), incasts)
     pairs = draw(some) if matrix == "pairs" else []
     return Collective(
-        matrix=matrix, message_bytes=packets * payload, steps=steps, pairs=tuple(pairs)
+        matrix=matrix,
+        message_bytes=draw(sizes(packets, payload)),
+        steps=steps,
+        pairs=tuple(pairs),
     )
 
 
