@@ -144,7 +144,8 @@ class Links:
             )
             for branch in branches
         )
-        return carried >= crossing.bytes
+        # Sums of floating point are off by much less than a byte.
+        return carried >= crossing.bytes - 1
 
     def needed_ps(self, branches: tuple[Branch, ...], crossing: Crossing, after_ps: int) -> int:
         """Return the first time, after one that is too early, by which all may have crossed."""
@@ -168,7 +169,7 @@ class Links:
         """Return what a group carries from a time on."""
         scenario = self._scenario
         gap_bytes = scenario.packets.gap_bytes
-        packet_bytes = scenario.data_bytes + gap_bytes
+        packet_bytes = float(scenario.data_bytes + gap_bytes)
         changed = self._changed.get(group, [])
         count = _size(scenario.tree, group.kind)
         whole = _bytes_per_ps(scenario, _LEVELS[group.kind], FULL)
@@ -176,23 +177,22 @@ class Links:
         rate = (count - len(changed)) * whole
         steps: list[tuple[int, float, float]] = []
         for rates in changed:
-            now = [each.bytes_per_ps for each in rates if each.time_ps <= from_ps][-1]
+            now: float = [each.bytes_per_ps for each in rates if each.time_ps <= from_ps][-1]
             rate += now
             for each in rates:
                 if each.time_ps > from_ps:
                     # What has begun before a link is slower or dead goes at the rate of before.
-                    more = packet_bytes if each.bytes_per_ps < now else 0
+                    more = packet_bytes if each.bytes_per_ps < now else 0.0
                     steps.append((each.time_ps, each.bytes_per_ps - now, more))
                     now = each.bytes_per_ps
 
         # The gap behind the last packet on each link needs not have passed.
         times_ps, carried, speeds = [from_ps], [float(count * gap_bytes)], [rate]
         for time_ps, change, more in sorted(steps):
-            before = carried[-1] + (time_ps - times_ps[-1]) * rate
-            rate = max(rate + change, 0.0)
+            before = carried[-1] + (time_ps - times_ps[-1]) * speeds[-1]
             times_ps.append(time_ps)
             carried.append(before + more)
-            speeds.append(rate)
+            speeds.append(max(speeds[-1] + change, 0.0))
 
         return Carried(times_ps, carried, speeds)
 
@@ -243,9 +243,7 @@ def _bytes_per_ps(scenario: Scenario, level: Level, share: float) -> float:
     return scenario.link_bps(level, share) / 8 / PS_PER_SECOND
 
 
-def _changes(
-    scenario: Scenario, events: Timeline
-) -> Iterator[tuple[int, bool, Level, list[Rate]]]:
+def _changes(scenario: Scenario, events: Timeline) -> Iterator[tuple[int, bool, Level, list[Rate]]]:
     """Yield the directed links that are not whole all the time: number, direction, level, rates."""
     down: dict[int, list[tuple[int, bool]]] = defaultdict(list)
     for change in events.changes:
@@ -288,17 +286,48 @@ def _rates(
     return rates
 
 
-class _Family(NamedTuple):
-    """Cuts of one kind: by which number flows cross them, which do, and where on their paths.
+class _Place(NamedTuple):
+    """The links of a stage on paths of one length: their position there, from 0, and their kind."""
 
-    `first` and `last` are the positions of the first and the last stage on paths of so many links.
+    position: int
+    kind: Kind
+
+
+class _Family(NamedTuple):
+    """Cuts of one kind: the number of each flow's cut, which flows cross one, and the stages.
+
+    A stage has its place by the number of a path's links.
     """
 
     number: Int64
     is_crossing: NDArray[np.bool_]
-    first: Mapping[int, int]
-    last: Mapping[int, int]
-    branches: Callable[[Crossing], tuple[Branch, ...]]
+    stages: tuple[Mapping[int, _Place], ...]
+
+
+_EDGE_UP = {4: _Place(1, Kind.EDGE_UP), 6: _Place(1, Kind.EDGE_UP)}
+_FROM_AGG = {4: _Place(2, Kind.EDGES_DOWN), 6: _Place(2, Kind.CORES_UP)}
+_TO_AGG = {4: _Place(1, Kind.EDGES_UP), 6: _Place(3, Kind.CORES_DOWN)}
+_EDGE_DOWN = {4: _Place(2, Kind.EDGE_DOWN), 6: _Place(4, Kind.EDGE_DOWN)}
+_HOST_UP = {links: _Place(0, Kind.HOST_UP) for links in (2, 4, 6)}
+_HOST_DOWN = {links: _Place(links - 1, Kind.HOST_DOWN) for links in (2, 4, 6)}
+_OUT_OF_POD = ({6: _Place(1, Kind.EDGES_UP)}, {6: _Place(2, Kind.CORES_UP)})
+_INTO_POD = ({6: _Place(3, Kind.CORES_DOWN)}, {6: _Place(4, Kind.EDGES_DOWN)})
+
+
+def _families(tree: FatTree, flows: Flows, hosts: set[int]) -> Iterator[_Family]:
+    ends = flows.source, flows.destination
+    edges = [end // tree.hosts_per_edge for end in ends]
+    pods = [end // tree.hosts_per_pod for end in ends]
+    is_sent = flows.packets > 0
+    leaves_edge, leaves_pod = (is_sent & (at[0] != at[1]) for at in (edges, pods))
+    changed = np.array(sorted(hosts), dtype=np.int64)
+
+    yield _Family(edges[0], leaves_edge, (_EDGE_UP, _FROM_AGG))
+    yield _Family(edges[1], leaves_edge, (_TO_AGG, _EDGE_DOWN))
+    yield _Family(pods[0], leaves_pod, _OUT_OF_POD)
+    yield _Family(pods[1], leaves_pod, _INTO_POD)
+    for host, stage in zip(ends, (_HOST_UP, _HOST_DOWN), strict=True):
+        yield _Family(host, is_sent & np.isin(host, changed), (stage,))
 
 
 def _cuts(
@@ -306,57 +335,30 @@ def _cuts(
 ) -> Iterator[tuple[tuple[Branch, ...], Crossing]]:
     for family in _families(scenario.tree, flows, hosts):
         for crossing in _crossings(scenario, flows, family):
-            yield family.branches(crossing), crossing
+            yield _branches(scenario.tree, family, crossing), crossing
 
 
-def _families(tree: FatTree, flows: Flows, hosts: set[int]) -> Iterator[_Family]:
-    changed = np.array(sorted(hosts), dtype=np.int64)
-    is_sent = flows.packets > 0
-    edges = flows.source // tree.hosts_per_edge, flows.destination // tree.hosts_per_edge
-    pods = flows.source // tree.hosts_per_pod, flows.destination // tree.hosts_per_pod
-    leaves_edge = is_sent & (edges[0] != edges[1])
-    leaves_pod = is_sent & (pods[0] != pods[1])
+def _branches(tree: FatTree, family: _Family, crossing: Crossing) -> tuple[Branch, ...]:
+    """Return the branches of a cut, one for each agg."""
+    stages = [sorted({stage[links].kind for links in crossing.hops}) for stage in family.stages]
+    number = crossing.number
+    if stages[0][0] >= Kind.HOST_UP:
+        return (((Group(stages[0][0], number),),),)
 
-    def positions(number: int, pod: int) -> Iterator[tuple[int, int]]:
-        for position in range(tree.aggs_per_pod):
-            yield number * tree.aggs_per_pod + position, pod * tree.aggs_per_pod + position
-
-    def beyond(crossing: Crossing, agg: int, cores: Kind, others: Kind) -> Stage:
-        groups = {6: Group(cores, agg), 4: Group(others, agg)}
-        return tuple(groups[hops] for hops in sorted(crossing.hops))
-
-    def out_of_edge(crossing: Crossing) -> tuple[Branch, ...]:
-        pod = crossing.number // tree.edges_per_pod
-        return tuple(
-            ((Group(Kind.EDGE_UP, own),), beyond(crossing, agg, Kind.CORES_UP, Kind.EDGES_DOWN))
-            for own, agg in positions(crossing.number, pod)
+    # Where an edge crosses, one stage is of its own links.
+    own = {Kind.EDGE_UP, Kind.EDGE_DOWN}
+    is_edge = any(own & {*kinds} for kinds in stages)
+    first_agg = (number // tree.edges_per_pod if is_edge else number) * tree.aggs_per_pod
+    return tuple(
+        tuple(
+            tuple(
+                Group(kind, position + (number * tree.aggs_per_pod if kind in own else first_agg))
+                for kind in kinds
+            )
+            for kinds in stages
         )
-
-    def into_edge(crossing: Crossing) -> tuple[Branch, ...]:
-        pod = crossing.number // tree.edges_per_pod
-        return tuple(
-            (beyond(crossing, agg, Kind.CORES_DOWN, Kind.EDGES_UP), (Group(Kind.EDGE_DOWN, own),))
-            for own, agg in positions(crossing.number, pod)
-        )
-
-    def of_pod(first: Kind, last: Kind) -> Callable[[Crossing], tuple[Branch, ...]]:
-        return lambda crossing: tuple(
-            ((Group(first, agg),), (Group(last, agg),))
-            for _, agg in positions(crossing.number, crossing.number)
-        )
-
-    def of_host(kind: Kind) -> Callable[[Crossing], tuple[Branch, ...]]:
-        return lambda crossing: (((Group(kind, crossing.number),),),)
-
-    yield _Family(edges[0], leaves_edge, {4: 1, 6: 1}, {4: 2, 6: 2}, out_of_edge)
-    yield _Family(edges[1], leaves_edge, {4: 1, 6: 3}, {4: 2, 6: 4}, into_edge)
-    yield _Family(pods[0], leaves_pod, {6: 1}, {6: 2}, of_pod(Kind.EDGES_UP, Kind.CORES_UP))
-    yield _Family(pods[1], leaves_pod, {6: 3}, {6: 4}, of_pod(Kind.CORES_DOWN, Kind.EDGES_DOWN))
-    for host, kind, place in (
-        (flows.source, Kind.HOST_UP, {2: 0, 4: 0, 6: 0}),
-        (flows.destination, Kind.HOST_DOWN, {2: 1, 4: 3, 6: 5}),
-    ):
-        yield _Family(host, is_sent & np.isin(host, changed), place, place, of_host(kind))
+        for position in range(tree.aggs_per_pod)
+    )
 
 
 def _crossings(scenario: Scenario, flows: Flows, family: _Family) -> Iterator[Crossing]:
@@ -370,9 +372,9 @@ def _crossings(scenario: Scenario, flows: Flows, family: _Family) -> Iterator[Cr
     least = int(last_bytes.min())
     hops = path_links(scenario.tree, flows)[chosen]
     first, tail = (np.zeros(7, dtype=np.int64) for _ in range(2))
-    for links, place in family.first.items():
-        first[links] = _way_ps(scenario, least, links, 0, place)
-        last = family.last[links]
+    for links, place in family.stages[0].items():
+        first[links] = _way_ps(scenario, least, links, 0, place.position)
+        last = family.stages[-1][links].position
         tail[links] = (
             scenario.latencies_ps[_path(links)[last]]
             + _way_ps(scenario, least, links, last + 1, links)
@@ -394,12 +396,13 @@ def _crossings(scenario: Scenario, flows: Flows, family: _Family) -> Iterator[Cr
     for index, links in pairs:
         lengths[index].add(links)
 
-    for index, (number, column) in enumerate(zip(numbers.tolist(), columns.T.tolist(), strict=True)):
-        yield Crossing(number, *column, hops=frozenset(lengths[index]))
+    for index, number in enumerate(numbers.tolist()):
+        size, from_ps, tail_ps, latest_ps = columns[:, index].tolist()
+        yield Crossing(number, size, from_ps, tail_ps, latest_ps, frozenset(lengths[index]))
 
 
 def _way_ps(scenario: Scenario, size: int, links: int, first: int, end: int) -> int:
-    """Return how long a packet takes from its `first` link to before its `end`th, on empty links."""
+    """Return how long a packet takes on the links of a path from `first` on, before `end`."""
     levels = _path(links)[first:end]
     return sum(scenario.tx_ps(size, level) + scenario.latencies_ps[level] for level in levels)
 

@@ -4,6 +4,7 @@ A link carries what it carries, be it slow all the time or not; a NIC keeps its 
 The last packet of a message may be shorter than the others, and an ACK may be of many packets.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
@@ -25,9 +26,10 @@ class LinkWork:
 
     `sending_ps` is how long all its data hold its sender's link, `receiving_ps` its receiver's, and
     `acks_ps` how long its ACKs hold the receiver's; `data_slot_ps` and `ack_slot_ps` are of its
-    longest packet and of an ACK. `first_ps` is the way of its first packet, `back_ps` that of an
-    ACK. The tails are what comes after a link has been held so long: the way of the last packet,
-    less its own slot, and its ACK's.
+    longest packet and of an ACK. `first_ps` is when its first packet arrives at best, `full_ps` and
+    `last_ps` are the ways of a full and of the last packet, `back_ps` is that of an ACK. The tails
+    are what comes after a link has been held: the way of the last packet, less its own slot, and
+    its ACK's.
     """
 
     data_slot_ps: Int64
@@ -36,6 +38,7 @@ class LinkWork:
     receiving_ps: Int64
     acks_ps: Int64
     first_ps: Int64
+    full_ps: Int64
     last_ps: Int64
     back_ps: Int64
     sent_tail_ps: Int64
@@ -45,7 +48,7 @@ class LinkWork:
     def arrived_ps(self, packets: Int64, pace_ps: Int64) -> Int64:
         """Return when all packets of each flow are there, if they leave at its pace from 0 on."""
         # The last one may be short, and overtake the one before.
-        before = np.where(packets > 1, (packets - 2) * pace_ps + self.first_ps, 0)
+        before = np.where(packets > 1, (packets - 2) * pace_ps + self.full_ps, 0)
         last: Int64 = np.maximum(packets - 1, 0) * pace_ps + self.last_ps
         return np.maximum(before, last)
 
@@ -69,20 +72,23 @@ def link_work(scenario: Scenario, flows: Flows) -> LinkWork:
     first_got, last_got = receiving(first), receiving(last)
     ack_slot = sending(ack, flows.destination)
     there, last_there, back = (_ways(scenario, sizes, hops) for sizes in (first, last, ack))
-    # Rounded times of packets of two sizes do not add up to the picosecond.
-    is_ragged = first != last
+    # Rounded times of packets of several sizes do not add up to the picosecond.
+    rounded = int((last[is_sent] != scenario.data_bytes).any())
     more = np.maximum(flows.packets - 1, 0)
+    # A short packet may overtake the ones before.
+    earliest = np.minimum(there, more * first_slot + last_there)
     columns = (
         first_slot,
         ack_slot,
         more * first_slot + last_slot,
         more * first_got + last_got,
         _acks(scenario, flows) * ack_slot,
+        earliest,
         there,
         last_there,
         back,
         np.minimum(there - first_slot, last_there - last_slot) + back,
-        back - first_got - is_ragged,
+        back - first_got - rounded,
         back - ack_slot,
     )
     return LinkWork(*(np.where(is_sent, column, 0) for column in columns))
@@ -111,26 +117,31 @@ def _acks(scenario: Scenario, flows: Flows) -> Int64:
 
 def _slots(scenario: Scenario, sizes: Int64, hosts: Int64, is_up: bool) -> Int64:
     """Return how long packets and their gaps hold the links of hosts, one way."""
-    shares = np.full(scenario.tree.hosts, FULL)
-    for host, share in host_shares(scenario, is_up).items():
-        shares[host] = share
+    of_hosts = host_shares(scenario, is_up)
+    shares = sorted({FULL, *of_hosts.values()})
+    share_of = np.full(scenario.tree.hosts, shares.index(FULL))
+    for host, share in of_hosts.items():
+        share_of[host] = shares.index(share)
 
     limit = Fraction(str(scenario.transport.rate_limit or 1)) if is_up else Fraction(1)
-    cases, case_of = np.unique(np.stack([sizes, shares[hosts]], axis=1), axis=0, return_inverse=True)
-    slots = [_slot_ps(scenario, int(size), share, limit) for size, share in cases.tolist()]
-    return np.array(slots, dtype=np.int64)[case_of.ravel()]
+    return _of_cases(
+        sizes * len(shares) + share_of[hosts],
+        lambda case: _slot_ps(scenario, case // len(shares), shares[case % len(shares)], limit),
+    )
 
 
 def _slot_ps(scenario: Scenario, size: int, share: float, limit: Fraction) -> int:
     held = size + scenario.packets.gap_bytes
     # The NIC has its own rate (`traffic.nic`), whatever the link carries.
-    return max(
-        ceil(scenario.tx_ps(held) / limit), scenario.tx_ps(held, Level.HOST, share)
-    )
+    return max(ceil(scenario.tx_ps(held) / limit), scenario.tx_ps(held, Level.HOST, share))
 
 
 def _ways(scenario: Scenario, sizes: Int64, hops: Int64) -> Int64:
     """Return how long packets travel on empty paths of so many links."""
-    cases, case_of = np.unique(np.stack([sizes, hops], axis=1), axis=0, return_inverse=True)
-    ways = [scenario.path_ps(links, size) for size, links in cases.tolist()]
-    return np.array(ways, dtype=np.int64)[case_of.ravel()]
+    return _of_cases(sizes * 8 + hops, lambda case: scenario.path_ps(case % 8, case // 8))
+
+
+def _of_cases(keys: Int64, time_ps: Callable[[int], int]) -> Int64:
+    """Return a time for each key, computed once for equal ones."""
+    cases, case_of = np.unique(keys, return_inverse=True)
+    return np.array([time_ps(case) for case in cases.tolist()], dtype=np.int64)[case_of.ravel()]
