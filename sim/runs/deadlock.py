@@ -2,9 +2,12 @@
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from fattree.routes.cycles import cycle
 from fattree.shape.addressing import switch_name
 from fattree.shape.topology import FatTree
+from sim.kernels.gates import CLOSED
 from sim.kernels.lists import following
 from sim.kernels.state import World
 from sim.kernels.switches import PORT_MASK
@@ -31,7 +34,7 @@ def waits(tree: FatTree, world: World) -> dict[Place, list[Place]]:
     It waits for the buffer at the far end of its link, and that for the ports at which its packets
     are.
     """
-    closed = {number for number, gate in enumerate(world.gates) if gate.is_closed}
+    closed = set(np.flatnonzero(world.gates.state == CLOSED).tolist())
     places = {
         tree.first_port(switch) + port - 1: (switch, port)
         for switch in range(tree.switches)
@@ -46,9 +49,12 @@ def waits(tree: FatTree, world: World) -> dict[Place, list[Place]]:
 def _blocking(
     tree: FatTree, world: World, places: dict[int, Place], number: int, closed: set[int]
 ) -> Iterator[int]:
-    # Switches alone pause ports, so at the far end there is one, where a link's ends are each
-    # other's inputs.
-    switch, port = places[int(world.inputs[number])]
+    # A link's ends are each other's inputs. A host that pauses its link waits for nobody.
+    far = int(world.inputs[number])
+    if far not in places:
+        return
+
+    switch, port = places[far]
     first = tree.first_port(switch)
     for each in range(first, first + len(tree.ports(switch))):
         if each in closed and port - 1 in _came_by(world, each):
