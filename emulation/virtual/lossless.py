@@ -19,6 +19,7 @@ from fattree.experiment.model import Scenario
 from fattree.experiment.pauses import PAUSE_BYTES, lasting, rooms, storms, watchdog
 from fattree.routes.cycles import cycle
 from fattree.shape.addressing import switch_name
+from fattree.texts.storms import storm_words
 from ofan_p4.softswitch.pausable import NEVER, Buffer, Held, PausableQueue
 from ofan_p4.softswitch.queue import Passage
 from ofan_p4.softswitch.shared import SharedBuffer
@@ -317,14 +318,20 @@ class LosslessNetwork(Network):
         return {port: port.queue.byte_ps - integral for port, integral in integrals.items()}
 
     def _unfinished(self, now_ps: int) -> str:
+        held_ps = {
+            place: self.ports[place[0]][place[1]].counts["paused_ps"] + now_ps - pause.since_ps
+            for place, pause in self._pauses.items()
+        }
+        storms = storm_words(self.tree, held_ps)
+        complaint = super()._unfinished(now_ps) + (f"; {storms}" if storms else "")
         found = cycle(self.waits())
         if not found:
-            return super()._unfinished(now_ps)
+            return complaint
 
         ring = " waits for ".join(
             f"{switch_name(self.tree, node)} port {number}" for node, number in (*found, found[0])
         )
-        return f"{super()._unfinished(now_ps)}; deadlock, a cycle of paused ports: {ring}"
+        return f"{complaint}; deadlock, a cycle of paused ports: {ring}"
 
     def waits(self) -> dict[Place, list[Place]]:
         """Return which paused ports each paused port waits for.

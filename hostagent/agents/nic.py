@@ -82,7 +82,8 @@ def link_times(scenario: Scenario, share: float = FULL) -> LinkTimes:
         for size in sizes
     )
     on_wire, slot = zip(data, ack, strict=True)
-    quantum_ps = scenario.tx_ps(QUANTUM_BYTES, share=share)
+    # Of the link's own rate, however slow it is for a while.
+    quantum_ps = scenario.tx_ps(QUANTUM_BYTES)
     return LinkTimes(scenario.latency_ps, on_wire, slot, quantum_ps)
 
 

@@ -57,7 +57,6 @@ from sim.kernels.windows import (
     through_windows,
 )
 
-
 LINE_BYTES = 64
 
 

@@ -415,8 +415,9 @@ class World(NamedTuple):
     """Everything that a run changes, and what it needs to.
 
     `paces` has rows of (until, data, data with gap, ACK, ACK with gap, control frame, control frame
-    with gap), all in ps. `gates` and `rooms` (one for each port) are empty where nothing is paused. `features` is None where
-    the run has none of those that plain kernels leave out (`sim.kernels.plain`).
+    with gap), all in ps. `gates` and `rooms` (one for each port) are empty where nothing is paused.
+    `features` is None where the run has none of those that plain kernels leave out
+    (`sim.kernels.plain`).
     """
 
     # One tuple, so that kernels have one argument; it is unpacked once a call from Python.

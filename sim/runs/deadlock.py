@@ -7,9 +7,10 @@ import numpy as np
 from fattree.routes.cycles import cycle
 from fattree.shape.addressing import switch_name
 from fattree.shape.topology import FatTree
-from sim.kernels.gates import CLOSED
+from fattree.texts.storms import storm_words
+from sim.kernels.gates import CLOSED, OPEN
 from sim.kernels.lists import following
-from sim.kernels.state import World
+from sim.kernels.state import CLOCK, World
 from sim.kernels.switches import PORT_MASK
 
 # A port of a switch.
@@ -26,6 +27,23 @@ def deadlock(tree: FatTree, world: World) -> str:
         f"{switch_name(tree, switch)} port {port}" for switch, port in (*found, found[0])
     )
     return f"; deadlock, a cycle of paused ports: {ring}"
+
+
+def storm(tree: FatTree, world: World) -> str:
+    """Return the hosts that have paused their links in words, after a semicolon; '' if none has."""
+    now_ps = int(world.counters[CLOCK])
+    gates = world.gates
+    held_ps = world.ledgers.paused_ps[: len(gates)]
+    held_ps = held_ps + np.where(gates.state == OPEN, 0, now_ps - gates.closed_ps)
+    words = storm_words(
+        tree,
+        {
+            (edge, port): int(held_ps[tree.first_port(edge) + port - 1])
+            for edge in range(tree.edges if len(gates) else 0)
+            for port in range(1, tree.hosts_per_edge + 1)
+        },
+    )
+    return f"; {words}" if words else ""
 
 
 def waits(tree: FatTree, world: World) -> dict[Place, list[Place]]:

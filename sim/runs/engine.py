@@ -40,7 +40,7 @@ from sim.kernels.windows import (
     start_flows,
     truncate,
 )
-from sim.runs.deadlock import deadlock
+from sim.runs.deadlock import deadlock, storm
 from sim.runs.periods import Periods
 from sim.runs.results import Ports, Result, Series, by_layer
 from sim.runs.threads import Crew, advance_side_by_side, kernels, pausing_kernels
@@ -430,7 +430,7 @@ def _unfinished(network: Network, world: World) -> str:
 
     more = f" and {len(late) - 3} more" if len(late) > 3 else ""
     now_us = int(world.counters[CLOCK]) / PS_PER_NS / 1000
-    why = deadlock(tree, world)
+    why = deadlock(tree, world) + storm(tree, world)
     return (
         f"{len(late)} flow(s) not finished after {now_us:g} µs: flow {', '.join(named)}{more}{why}"
     )

@@ -340,7 +340,7 @@ class LosslessNetwork(Network):
             self.at(now_ps, Moment.TELLS, *buffer, False)
 
     def tell(self, place: Place, is_pause: bool, now_ps: int) -> None:
-        """Send a pause or its end back by the link that fills a buffer, in place of one that waits."""
+        """Send a pause or its end back by the link that fills a buffer, not one that waits."""
         self.servers[place].frame = Frame(is_pause)
         self.begin(place, now_ps)
 

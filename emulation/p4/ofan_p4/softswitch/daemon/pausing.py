@@ -48,8 +48,8 @@ class Pauses:
         self._clock = clock
         self._at = at
         self._depart = depart
-        # The ports and priorities that are paused, and a time before which no pause ends: no events,
-        # as a frame may name another time at each moment, earlier or later.
+        # The priorities of ports that are paused, and a time before which no pause ends: no events,
+        # as each frame may name another time, earlier or later.
         self._paused: dict[Gate, Port] = {}
         self.next_end_ps = NEVER
         # What the controller sends has come in by no link, and finds as much room as others.
