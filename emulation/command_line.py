@@ -21,6 +21,7 @@ from fattree.records.record import Record
 from fattree.texts.explanations import located, nearest
 from fattree.texts.portless import portless
 from fattree.texts.shipped import EXPERIMENTS
+from fattree.texts.storms import storms_asked
 from fattree.texts.without_effect import late, punished, unread
 from hostagent.form_fit import misfits
 from ofan_p4.compiler import CompileError
@@ -227,9 +228,12 @@ def say_unread(scenarios: Iterable[Scenario]) -> None:
 
 
 def say_odd(runs: Iterable[tuple[Scenario, Record]]) -> None:
-    """Say on stderr which failures came after the end of runs, and which packets had no port."""
+    """Say on stderr which failures came after the end of runs, and which packets had no port.
+
+    And which hosts paused their links.
+    """
     known = list(runs)
-    for line in (*late(known), *portless(known)):
+    for line in (*late(known), *portless(known), *storms_asked(known)):
         click.echo(line, err=True)
 
 

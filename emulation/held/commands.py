@@ -44,7 +44,6 @@ from emulation.outcomes.changes import RECENT
 from emulation.outcomes.outcome import Outcome
 from fattree.experiment.failures import LEAST_SHARE
 from fattree.experiment.model import Collective, Scenario
-from fattree.experiment.pauses import is_paused
 from fattree.routes.failures import Links
 from fattree.routes.slow_links import FULL, Slow, SlowLink, after, at_rate
 from fattree.shape.addressing import device_id, link_name, link_named, switch_name, switch_named
@@ -138,8 +137,6 @@ class Held:
     def rate(self, request: SetRate, answer: Answer[Installed]) -> None:
         """Let a link carry a share of its rate, and answer as `link` does."""
         fabric = self._fabric
-        if is_paused(fabric.scenario):
-            raise EmulationError('links keep their rate where fabric.flow_control = "pfc"')
         if not LEAST_SHARE <= request.rate <= FULL:
             raise EmulationError(
                 f"rate = {request.rate:g}: a link carries {LEAST_SHARE:g} to 1 of its own rate"

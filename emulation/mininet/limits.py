@@ -4,10 +4,9 @@ from controller.liveness import follows_ps
 from emulation.errors import UnsupportedError
 from emulation.mininet.kernel import MTU
 from fattree.experiment.model import Failures, Scenario
-from fattree.experiment.pauses import is_paused, refuse_unable_pauses, room
+from fattree.experiment.pauses import is_paused, refuse_unable_pauses, rooms
 from fattree.routes.failures import Timeline
 from fattree.routes.standstill import Patience, patience
-from fattree.shape.topology import Level
 from fattree.units import PS_PER_MS, PS_PER_SECOND
 from hostagent.own_packet import FCS
 from hostagent.rules import refuse_unable_hosts
@@ -75,8 +74,8 @@ def refuse_unsupported(scenario: Scenario) -> None:
             f" try {_remedy(scenario, offered)}"
         )
 
-    for level in Level if is_paused(scenario) else ():
-        room(scenario, level, PAUSED_LATE_PS)
+    for switch in range(scenario.tree.switches if is_paused(scenario) else 0):
+        rooms(scenario, switch, PAUSED_LATE_PS)
 
 
 def _refuse_failures(failures: Failures) -> None:

@@ -1,5 +1,6 @@
 """One run of traffic on a running Mininet network: its start, when it is over, what it shows."""
 
+import sys
 import time
 from dataclasses import replace
 from functools import partial
@@ -16,7 +17,9 @@ from emulation.outcomes.outcome import Accounts, Outcome, QueueSamples
 from fattree.demand import traffic
 from fattree.demand.flows import Flows
 from fattree.experiment.model import Scenario
+from fattree.experiment.pauses import is_paused
 from fattree.routes.standstill import NEVER, Senders, Standing, Watch, standing, why_still
+from fattree.texts.storms import storm_words
 from fattree.units import PS_PER_SECOND
 
 # Between the order to start and the start: every agent must have had it by then.
@@ -59,6 +62,7 @@ class Run:
         self._watch = Watch.of(real_patience(scenario, fabric.timeline))
         self._ask_ps = self._watch.next_ps - ANSWERING_PS
         self._still = ""
+        self._named: set[tuple[int, int]] = set()
 
     def start(self, with_events: bool) -> None:
         """Set everything going."""
@@ -109,7 +113,21 @@ class Run:
             self._still = why_still(self.scenario, self._fabric.timeline, watch.heard_ps)
             self._fabric.agents.stop()
 
+        self._name_storms()
         self._ask_ps = watch.next_ps - ANSWERING_PS
+
+    def _name_storms(self) -> None:
+        """Say on stderr which hosts pause their links while the run goes on, each once."""
+        if not is_paused(self.scenario):
+            return
+
+        ports = counted(self._fabric.tree, self._before, self._fabric.look()).ports
+        for port in ports:
+            place = port.switch, port.port
+            words = storm_words(self._fabric.tree, {place: port.paused_ps})
+            if words and place not in self._named:
+                self._named.add(place)
+                sys.stderr.write(f"{words} so far\n")
 
     def outcome(self) -> Outcome:
         """Return what the run has shown; raises FailedRunError for flows that are not complete."""
@@ -123,10 +141,16 @@ class Run:
             fabric.agents.ask_again()
             report, found, places = self._counted()
 
+        storms = storm_words(
+            fabric.tree, {(port.switch, port.port): port.paused_ps for port in found.ports}
+        )
         if not report.is_finished:
             names = complaint(fabric.tree, self._flows, report)
-            still = f"; {self._still}" if self._still else ""
+            still = "".join(f"; {words}" for words in (self._still, storms) if words)
             raise FailedRunError(f"{names}{still}; {places.words()}")
+
+        if storms:
+            sys.stderr.write(f"{storms}\n")
 
         end_ps = max(done_ps for _, _, _, done_ps, _ in report.flows)
 

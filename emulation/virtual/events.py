@@ -9,17 +9,21 @@ class Kind(IntEnum):
 
     # Who leaves at an instant makes room for who arrives at it. A link that fails at an instant
     # loses what starts then, new routes hold for what arrives then, and hosts come last, when they
-    # have heard everything. A pause holds for what begins after it has come.
+    # have heard everything. A pause holds for what begins after it has come; where switches pause
+    # links, pauses are renewed, end by themselves and trip watchdogs when packets have left.
     LEAVE = 0
-    LINK = 1
-    CONTROL = 2
-    ARRIVE = 3
-    SEND = 4
-    HEED = 5
+    RENEW = 1
+    TURN = 2
+    TRIP = 3
+    LINK = 4
+    CONTROL = 5
+    ARRIVE = 6
+    SEND = 7
+    HEED = 8
 
 
 # As plain numbers: the heap compares them all the time, and members of an IntEnum are slower.
-LEAVE, LINK, CONTROL, ARRIVE, SEND, HEED = map(int, Kind)
+LEAVE, RENEW, TURN, TRIP, LINK, CONTROL, ARRIVE, SEND, HEED = map(int, Kind)
 
 # (time, kind, node, port, sequence number, payload). No two events share a sequence number, so that
 # payloads are never compared, and events that are equal otherwise happen in order of scheduling.

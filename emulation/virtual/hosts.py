@@ -15,11 +15,12 @@ from emulation.virtual.wires import Wire, Wires
 from fattree.counters import SENDER_COUNTERS, kept
 from fattree.demand import traffic
 from fattree.experiment.model import Scenario
+from fattree.experiment.pauses import lasting
 from fattree.routes.failures import Links
 from fattree.routes.slow_links import FULL, Slow
 from fattree.routes.standstill import Senders, Standing, standing
 from fattree.shape.addressing import host_name
-from fattree.shape.topology import FatTree
+from fattree.shape.topology import FatTree, Level
 from fattree.texts.portless import portless_words
 from hostagent.build import endpoints, plans
 from hostagent.endpoint import Departure
@@ -58,8 +59,11 @@ class Hosts:
 
         self._free_ps = [0] * self._tree.hosts
         self._wake_ps = [NEVER] * self._tree.hosts
+        # The pauses of hosts: how long those lasted that are over; since and until when the others
+        # hold.
+        self._pause_ps = lasting(scenario, Level.HOST).lasts_ps
         self._paused_ps = 0
-        self._paused_since_ps: dict[int, int] = {}
+        self._paused: dict[int, tuple[int, int]] = {}
 
         for host in range(self._tree.hosts):
             self._wake(host, 0)
@@ -98,23 +102,32 @@ class Hosts:
             self._push(wake_ps, kind=SEND, node=host, port=0, payload=None)
 
     def _sendable_ps(self, host: int) -> int:
-        if host in self._paused_since_ps:
-            return NEVER
-
-        return max(self._free_ps[host], self._endpoints[host].wake_ps())
+        _, until_ps = self._paused.get(host, (0, 0))
+        return max(self._free_ps[host], self._endpoints[host].wake_ps(), until_ps)
 
     def heed(self, host: int, now_ps: int, is_pause: bool) -> None:
         """Pause a host, or let it continue."""
+        since_ps, until_ps = self._paused.get(host, (now_ps, now_ps))
+        if not is_pause or until_ps <= now_ps:
+            self._paused_ps += min(now_ps, until_ps) - since_ps
+            self._paused.pop(host, None)
+            since_ps = now_ps
+
         if is_pause:
-            self._paused_since_ps[host] = now_ps
-        else:
-            self._paused_ps += now_ps - self._paused_since_ps.pop(host)
+            self._paused[host] = since_ps, now_ps + self._pause_ps
 
         self._wake(host, now_ps)
 
     def paused_ps(self, now_ps: int) -> int:
         """Return the sum of the hosts' pauses until now."""
-        return self._paused_ps + sum(now_ps - since for since in self._paused_since_ps.values())
+        return self._paused_ps + sum(
+            min(now_ps, until_ps) - since_ps for since_ps, until_ps in self._paused.values()
+        )
+
+    def _held_ps_of(self, host: int, now_ps: int) -> int:
+        """Return since when a pause holds a host, NEVER where none does."""
+        since_ps, until_ps = self._paused.get(host, (NEVER, NEVER))
+        return since_ps if until_ps > now_ps else NEVER
 
     def send(self, time_ps: int, host: int, _port: int, _payload: None) -> None:
         """End a host's due computations, send its due packets, and schedule its next wake-up."""
@@ -193,6 +206,7 @@ class Hosts:
                 acked=np.array([sender.acked for sender in senders]),
                 sent=np.array([sender.transmissions for sender in senders]),
                 computes=np.array([plan.packets == 0 for plan in self._plans]),
+                held_ps=np.array([self._held_ps_of(plan.source, now_ps) for plan in self._plans]),
             ),
             is_changing,
         )

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from controller.liveness import follows_ps
 from emulation.errors import FailedRunError
 from emulation.outcomes.outcome import Accounts, Outcome, PortResult, QueueSamples
-from emulation.virtual.events import ARRIVE, CONTROL, LEAVE, LINK, Clock, Event, Kind
+from emulation.virtual.events import ARRIVE, CONTROL, LEAVE, LINK, SEND, Clock, Event, Kind
 from emulation.virtual.hosts import Hosts
 from emulation.virtual.nodes import Node
 from emulation.virtual.ports import Port, ports_of
@@ -89,14 +89,13 @@ class Network:
         self._timeline = timeline(scenario, traffic.flows(scenario))
         self._watch = Watch.of(patience(scenario, self._timeline, follows_ps(scenario)))
 
-        # By Kind.
-        self._handlers: tuple[Callable[[int, int, int, Any], None], ...] = (
-            self._leave,
-            self._call,
-            self._call,
-            self._arrive,
-            self.hosts.send,
-        )
+        self._handlers: dict[int, Callable[[int, int, int, Any], None]] = {
+            LEAVE: self._leave,
+            LINK: self._call,
+            CONTROL: self._call,
+            ARRIVE: self._arrive,
+            SEND: self.hosts.send,
+        }
 
     def at(self, time_ps: int, kind: Kind, action: Callable[[], object]) -> None:
         """Schedule a link event or an act of the controller."""
@@ -296,10 +295,6 @@ class Network:
         pending.length -= size - passage.size
 
         # Lost or not, it takes its room and its time: a dead port drains at line rate (decision 8).
-        is_unlucky = port.wire.loses_next()
-        is_lost = is_unlucky or port.wire.is_down(passage.start_ps)
-        port.counts["lost_to_failure"] += is_lost
-        self.lost += is_lost
         queued = Queued(
             pending,
             passage,
@@ -307,9 +302,10 @@ class Network:
             charged=size if passage.is_urgent else 0,
             enqueued_ps=time_ps,
             is_marked=is_marked,
-            is_lost=is_lost,
-            is_unlucky=is_unlucky,
+            is_lost=False,
+            is_unlucky=port.wire.loses_next(),
         )
+        queued = self._judged(node, pending.egress_port, queued)
         self._await_leaving(node, pending.egress_port, queued)
 
     def _await_leaving(self, node: int, number: int, queued: Queued) -> None:

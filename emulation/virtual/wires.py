@@ -46,6 +46,10 @@ class Wire:
         self._count += 1
         return bool(mix(self._seed, self._stream, self._count - 1) < self._threshold)
 
+    def with_draws_of(self, number: int) -> "Wire":
+        """Return a link that loses as large a share of its packets, by another stream of draws."""
+        return Wire((), self._threshold, self._seed, number=number)
+
     def set_link(self, now_ps: int, up: bool) -> None:
         """Break the link from now on, or mend it, whatever was foreseen.
 
@@ -93,6 +97,12 @@ class Wires:
             number=number,
             paces=self._paces.of_links.get((link, is_up), ()),
         )
+
+    def frames_behind(self, switch: int, port: int) -> Wire:
+        """Return the draws of control frames on the link that a switch's port sends on."""
+        wire = self.behind(switch, port)
+        links = self._tree.first_port(self._tree.switches) + self._tree.hosts
+        return wire.with_draws_of(links + self._tree.first_port(switch) + port - 1)
 
     def of_host(self, host: int) -> Wire:
         """Return the link that a host sends on."""

@@ -112,6 +112,27 @@ class Degraded(Place):
     """The time until which the link is slow; by default to the end."""
 
 
+class Storm(Section):
+    """A host whose NIC pauses its link all the time, from one time on, perhaps until a second."""
+
+    host: str
+    """The host, `h0_1_0`."""
+    at_ns: Annotated[float, Field(ge=0, le=LATEST_NS)] = 0
+    """The time from which the switch's port to the host is paused; by default from the start."""
+    until_ns: Annotated[float, Field(ge=0, le=LATEST_NS)] | None = None
+    """The time until which it is paused; by default to the end."""
+
+    @model_validator(mode="after")
+    def _lasts(self) -> "Storm":
+        if self.until_ns is not None and self.until_ns <= self.at_ns:
+            raise ValueError(
+                f"{self.host} pauses its link until {self.until_ns:g} ns, but only from"
+                f" {self.at_ns:g} ns on"
+            )
+
+        return self
+
+
 class Failures(Section):
     """Failed links: drawn at a rate, named, or both; links that lose packets; and slow links.
 
@@ -125,6 +146,10 @@ class Failures(Section):
     events: tuple[FailureEvent, ...] = ()
     losses: tuple[Loss, ...] = ()
     degraded: tuple[Degraded, ...] = ()
+    storms: Annotated[tuple[Storm, ...], only_on("virtual", "sim")] = ()
+    """Hosts that pause their links without an end, as broken NICs do (with
+    `fabric.flow_control = "pfc"`).
+    """
     convergence_rtt: Annotated[float, Field(ge=0, allow_inf_nan=True)] = 0
     """G: the time from a change (or its detection) to new routes; `inf`: routes never change."""
     local_repair: Annotated[bool, only_on("virtual", "sim")] = False

@@ -148,7 +148,7 @@ class Transport(Section):
     receiver_share: bool | None = None
     """With `active`: whether each ACK tells how many flows share the receiver's link; the sender
     then sends one packet of the flow in so many slots. By default true with `congestion = "fixed"`
-    (`docs/transport.md`).
+    and without pauses: RoCE's NICs have nothing of the kind (`docs/transport.md`).
     """
     trimming: Annotated[bool, only_on("virtual", "sim")] = False
     """Whether switches with a full queue cut data packets to their headers and send these first;

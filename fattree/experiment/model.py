@@ -173,7 +173,11 @@ class Settings(Section):
             return False
 
         told = self.transport.receiver_share
-        return self.transport.congestion == "fixed" if told is None else told
+        if told is not None:
+            return told
+
+        # Pauses do what no NIC's receiver does.
+        return self.transport.congestion == "fixed" and self.fabric.flow_control == "none"
 
     @property
     def files(self) -> tuple[str, ...]:

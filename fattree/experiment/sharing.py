@@ -12,8 +12,7 @@ from math import floor
 from fattree.errors import ExperimentError
 from fattree.experiment.base import MOST_BYTES
 from fattree.experiment.model import Scenario
-from fattree.experiment.pauses import is_paused, room
-from fattree.shape.topology import LEVEL_OF
+from fattree.experiment.pauses import is_paused, rooms, slow_ports
 from fattree.units import ALPHA_BITS
 
 # Choudhury and Hahne's example.
@@ -38,8 +37,7 @@ def memory_bytes(scenario: Scenario, switch: int) -> int:
     if not is_paused(scenario):
         return scenario.fabric.queue_bytes * len(tree.ports(switch))
 
-    levels = (LEVEL_OF[tree.layer_of(switch, number)] for number in tree.ports(switch))
-    return sum(room(scenario, level).pause_above for level in levels)
+    return sum(room.pause_above for room in rooms(scenario, switch).values())
 
 
 def refuse_unable_sharing(scenario: Scenario) -> None:
@@ -59,17 +57,18 @@ def refuse_unable_sharing(scenario: Scenario) -> None:
         if is_so:
             raise ExperimentError(f'fabric.buffer = "shared" does not go with {reason}')
 
-    # One switch of each tier: the others have the same ports.
+    # One switch of each tier, and those of slow links: the others have the same ports.
     tree = scenario.tree
-    firsts = [0, tree.first_agg] + ([tree.first_core] if tree.cores else [])
-    for switch in firsts:
+    firsts = {0, tree.first_agg} | ({tree.first_core} if tree.cores else set())
+    slow = {switch for switch, _ in slow_ports(scenario)} if is_paused(scenario) else set()
+    for switch in sorted(firsts | slow):
         memory = memory_bytes(scenario, switch)
         if memory > MOST_BYTES:
             raise ExperimentError(f"fabric.queue_bytes: {memory} bytes of a switch are too many")
 
         most = alpha(scenario) * memory >> ALPHA_BITS
-        if most < scenario.data_bytes:
+        if most < max(scenario.data_bytes, scenario.ack_bytes):
             raise ExperimentError(
                 f"fabric.buffer_alpha: {most} bytes of a memory of {memory} have no room for a"
-                f" packet, which has {scenario.data_bytes} bytes"
+                f" packet, which has {max(scenario.data_bytes, scenario.ack_bytes)} bytes"
             )

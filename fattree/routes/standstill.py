@@ -6,7 +6,7 @@ erasure sender makes new symbols, SACK sends its holes again. So a run stands st
 
 - no link and no route changes any more, and no computation is under way,
 - since the last progress every flow that has started and is not done has sent `tries` packets, in
-  at least three rounds,
+  at least three rounds, or a pause has held its host all the time,
 - and longer than `wait_ps` ago: what was under way then has arrived or is lost, its ACK too.
 
 Packets are counted beside the time, as a timeout that has doubled 16 times takes so much longer.
@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fattree.experiment.model import Scenario
+from fattree.experiment.pauses import is_paused, lasting, storms, watchdog
 from fattree.experiment.sharing import is_shared
 from fattree.policies import Chooser, LabelRule
 from fattree.routes.failures import Links, Timeline
@@ -49,6 +50,7 @@ SENDERS_A_LINK = 4
 # Zero-load RTTs until a sender without a sample of its own takes a packet for lost.
 FIRST_TIMEOUT_RTT = 3
 NAMED = 3
+UNKNOWN: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
 
 
 class Patience(NamedTuple):
@@ -69,7 +71,8 @@ class Standing(NamedTuple):
 
     `sent` has the packets of every flow, repeated ones included; `is_open` says which have begun
     and are not done, `is_changing` whether something is about to happen that no sender does;
-    `heard_ps` is when a sender has last heard anything.
+    `heard_ps` is when a sender has last heard anything, `held_ps` since when a pause holds each
+    flow's host (NEVER: none does; empty on networks that know of no pauses).
     """
 
     reached: int
@@ -77,12 +80,14 @@ class Standing(NamedTuple):
     is_open: NDArray[np.bool_]
     is_changing: bool
     heard_ps: int
+    held_ps: NDArray[np.int64] = UNKNOWN
 
 
 class Senders(NamedTuple):
     """What a network knows of every flow at its sender; times are NEVER where they are not yet.
 
-    `heard_ps` is 0 before the first ACK, `computes` says which are computations.
+    `heard_ps` is 0 before the first ACK, `computes` says which are computations, `held_ps` is as in
+    `Standing`.
     """
 
     started_ps: NDArray[np.int64]
@@ -91,6 +96,7 @@ class Senders(NamedTuple):
     acked: NDArray[np.int64]
     sent: NDArray[np.int64]
     computes: NDArray[np.bool_]
+    held_ps: NDArray[np.int64] = UNKNOWN
 
 
 def standing(now_ps: int, senders: Senders, is_changing: bool = False) -> Standing:
@@ -110,6 +116,7 @@ def standing(now_ps: int, senders: Senders, is_changing: bool = False) -> Standi
         is_open=is_open,
         is_changing=is_changing or bool((is_open & senders.computes).any()),
         heard_ps=max(int(time_ps.max(initial=0)) for time_ps in times),
+        held_ps=senders.held_ps,
     )
 
 
@@ -123,12 +130,26 @@ def patience(scenario: Scenario, events: Timeline, follows_ps: int = 0) -> Patie
     rtt_ps = scenario.zero_load_rtt_ps
     timeout_ps = ceil(max(FIRST_TIMEOUT_RTT, scenario.transport.timer_floor_rtt) * rtt_ps)
     gap_ps = (scenario.transport.packets_per_ack - 1) * scenario.slot_ps
+    storms_ps = [storm.until_ps for storm in storms(scenario) if storm.until_ps < NEVER]
     return Patience(
-        settled_ps=last_ps + (follows_ps if last_ps else 0),
-        wait_ps=ROUND_TRIPS * _round_trip_ps(scenario, _slot_ps) + timeout_ps + gap_ps,
+        settled_ps=max(last_ps + (follows_ps if last_ps else 0), *storms_ps, 0),
+        wait_ps=ROUND_TRIPS * _round_trip_ps(scenario, _slot_ps)
+        + timeout_ps
+        + gap_ps
+        + _pause_ps(scenario),
         queues_ps=ROUND_TRIPS * _round_trip_ps(scenario, _full_queue_ps),
         tries=_tries(scenario),
     )
+
+
+def _pause_ps(scenario: Scenario) -> int:
+    """Return how long a pause may hold a link before it ends, or a watchdog ends it."""
+    if not is_paused(scenario):
+        return 0
+
+    patience_ps = watchdog(scenario).patience_ps
+    longest_ps = max(lasting(scenario, level).lasts_ps for level in Level)
+    return longest_ps + (patience_ps if patience_ps < NEVER else 0)
 
 
 def _round_trip_ps(scenario: Scenario, hop_ps: Callable[[Scenario, Level], int]) -> int:
@@ -213,7 +234,13 @@ class Watch:
             return False
 
         # SACK's timeouts double, and so does the time between looks that see no packet.
-        is_sending = bool(np.all((standing.sent - self._last_sent)[standing.is_open] > 0))
+        # A host that a pause holds sends nothing, however long that lasts.
+        is_held = np.zeros(int(standing.is_open.sum()), dtype=bool)
+        if len(standing.held_ps):
+            is_held = standing.held_ps[standing.is_open] <= self.since_ps
+
+        has_sent = (standing.sent - self._last_sent)[standing.is_open] > 0
+        is_sending = bool(np.all(has_sent | is_held))
         self.next_ps = now_ps + (
             self._wait_ps if is_sending else max(self._wait_ps, now_ps - self.since_ps)
         )
@@ -226,7 +253,8 @@ class Watch:
         in_vain = (self._last_sent - self._sent)[standing.is_open]
         self._last_sent = standing.sent.copy()
         self._rounds += 1
-        return self._rounds >= LEAST_ROUNDS and bool(np.all(in_vain >= self.patience.tries))
+        has_tried = (in_vain >= self.patience.tries) | is_held
+        return self._rounds >= LEAST_ROUNDS and bool(np.all(has_tried))
 
     @property
     def _wait_ps(self) -> int:

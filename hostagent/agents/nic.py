@@ -92,7 +92,8 @@ def link_times(scenario: Scenario, share: float = FULL) -> LinkTimes:
     """Return the figures of a host's link that carries a share of its rate."""
     return LinkTimes(
         scenario.latency_ps,
-        quantum_ps=scenario.tx_ps(QUANTUM_BYTES, share=share),
+        # Of the link's own rate, however slow it is for a while.
+        quantum_ps=scenario.tx_ps(QUANTUM_BYTES),
         sizes=(scenario.data_bytes, scenario.ack_bytes),
         gap_bytes=scenario.packets.gap_bytes,
         rate_bps=scenario.link_bps(Level.HOST, share),

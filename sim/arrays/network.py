@@ -12,11 +12,12 @@ from fattree.demand import traffic
 from fattree.demand.flows import Flows as Traffic
 from fattree.errors import ExperimentError
 from fattree.experiment.model import Scenario
-from fattree.experiment.pauses import is_paused, refuse_unable_pauses
+from fattree.experiment.pauses import PAUSE_BYTES, is_paused, refuse_unable_pauses
 from fattree.experiment.sharing import alpha, is_shared, refuse_unable_sharing
 from fattree.routes.failures import Timeline, timeline
 from fattree.routes.rates import rho_max
 from fattree.routes.wecmp import LinkState
+from fattree.shape.topology import Level
 from hostagent.rules import refuse_unable_hosts, rules
 from hostagent.transports.state import NEVER, Recovery, Rules
 from sim.arrays.flows import flows_of, hosts_of, label_hashes, pointers_of, short_payloads
@@ -304,7 +305,9 @@ def _constants(scenario: Scenario, short: Sequence[int]) -> Constants:
     hops_ps = (passages.latency_ps + passages.sending_ps).tolist()
     if is_paused(scenario):
         # Control frames are shorter than packets.
-        hops_ps += (rooms_of(scenario).sending_ps + scenario.latencies_ps).tolist()
+        hops_ps += [
+            scenario.tx_ps(PAUSE_BYTES, level) + scenario.latencies_ps[level] for level in Level
+        ]
 
     marking = scenario.marking
     has_lanes = scenario.transport.trimming or is_paused(scenario)

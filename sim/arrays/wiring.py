@@ -11,7 +11,15 @@ from fattree.demand.flows import offsets
 from fattree.demand.traffic import nic
 from fattree.draws import Stream, component, mix
 from fattree.experiment.model import Scenario
-from fattree.experiment.pauses import PAUSE_BYTES, is_paused, room
+from fattree.experiment.pauses import (
+    PAUSE_BYTES,
+    is_paused,
+    lasting,
+    room,
+    slow_ports,
+    storms,
+    watchdog,
+)
 from fattree.routes.failures import Timeline, loss_thresholds
 from fattree.routes.forwarding import Forwarding
 from fattree.routes.groups import LEVELS
@@ -82,24 +90,51 @@ def _sizes(scenario: Scenario, short: Sequence[int]) -> list[int]:
 
 def gates_of(scenario: Scenario) -> Records:
     """Return what each port has beside its link where switches pause, without them nothing."""
-    ports = scenario.tree.first_port(scenario.tree.switches)
-    gates = records(ports if is_paused(scenario) else 0, GATE)
-    gates.leaves_ps = FAR
+    tree = scenario.tree
+    gates = records(tree.first_port(tree.switches) if is_paused(scenario) else 0, GATE)
+    gates.leaves_ps = gates.renew_ps = gates.storm_ps = FAR
     gates.since_ps = NEVER
     gates.opened_ps = -1
+    for storm in storms(scenario) if len(gates) else ():
+        gate = gates[_number(tree, *tree.access(storm.host))]
+        gate.storm_ps, gate.until_ps = storm.from_ps, storm.until_ps
+
     return gates
 
 
 def rooms_of(scenario: Scenario) -> Records:
-    """Return each level's buffers and control frames where switches pause, without them nothing."""
-    levels = list(Level) if is_paused(scenario) else []
-    rooms = records(len(levels), ROOM)
+    """Return each port's buffer and control frames where switches pause, without them nothing."""
+    tree = scenario.tree
+    rooms = records(tree.first_port(tree.switches) if is_paused(scenario) else 0, ROOM)
+    if not len(rooms):
+        return rooms
+
     gap = scenario.packets.gap_bytes
-    for level in levels:
+    guard = watchdog(scenario)
+    levels = np.array(
+        [
+            tree.level_of(switch, port)
+            for switch in range(tree.switches)
+            for port in tree.ports(switch)
+        ]
+    )
+    for level in Level:
         times_ps = (scenario.tx_ps(size, level) for size in (PAUSE_BYTES, PAUSE_BYTES + gap))
-        rooms[level] = *room(scenario, level), *times_ps
+        row = (*room(scenario, level), *times_ps, *lasting(scenario, level), *guard)
+        rooms[levels == level] = row
+
+    for place, shares in slow_ports(scenario).items():
+        number = _number(tree, *place)
+        own = room(scenario, Level(int(levels[number])), shares=shares)
+        for name, value in own._asdict().items():
+            rooms[name][number] = value
 
     return rooms
+
+
+def _number(tree: FatTree, switch: int, port: int) -> int:
+    """Return the number of a port's link."""
+    return tree.first_port(switch) + port - 1
 
 
 def inputs_of(tree: FatTree) -> NDArray[np.int32]:
@@ -235,7 +270,7 @@ def place_losses(scenario: Scenario, ledgers: Records) -> None:
 def place_paces(scenario: Scenario, ledgers: Records, short: Sequence[int]) -> Int64:
     """Return how long packets hold links, a row for each rate that one has, and point links there.
 
-    Sizes are those of `passages_of`.
+    Sizes are that of control frames, and those of `passages_of`.
 
     A link's rows follow each other up to the one whose end is NEVER, which
     `sim.kernels.ports.pace` reads in order of time. Without slow links nobody reads them.
@@ -276,7 +311,11 @@ def _pace(
     gap = scenario.packets.gap_bytes
     return [
         until_ps,
-        *(scenario.tx_ps(size + more, level, share) for size in sizes for more in (0, gap)),
+        *(
+            scenario.tx_ps(size + more, level, share)
+            for size in (PAUSE_BYTES, *sizes)
+            for more in (0, gap)
+        ),
     ]
 
 

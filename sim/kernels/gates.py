@@ -10,15 +10,29 @@ time (`waiting_since`), so that the far end does not see it yet. The rules are t
     begin        a port that is free takes what is next: control frames, then packets
     let_leave    the last bit is out
     tell, heed   pauses and resumes, at who sends them and at who gets them
+    renew        a pause is told again while its cause lasts
+    turn         a pause that nobody has renewed ends, or a host's storm begins
+    trip         a pause has lasted for so long that it is a storm
 """
 
 import numpy as np
 
+from fattree.draws import Stream, component, mix
 from sim.kernels.heaps import sift_up
 from sim.kernels.jit import at, inlined
 from sim.kernels.lists import append, following, foresee_chunk, leave
-from sim.kernels.ports import FAR, class_of, count_packet, drop, passage, size_of
-from sim.kernels.state import ACK, CHUNK, HELD, LIVE, MARKED
+from sim.kernels.ports import (
+    FAR,
+    class_of,
+    count_packet,
+    drop,
+    holding,
+    is_dead,
+    pace,
+    passage,
+    size_of,
+)
+from sim.kernels.state import CHUNK, DATA, HELD, LIVE, LOST, MARKED
 from sim.kernels.switches import (
     PORT_BITS,
     PORT_MASK,
@@ -28,32 +42,53 @@ from sim.kernels.switches import (
     port_of,
 )
 
-# What a port has beside its link, a cache line. What is being sent leaves at `leaves_ps` (FAR:
-# nothing is): `bytes` that have come in by `came_by`, NOBODY for a control frame. It is paused
-# where it `is_closed`, and was last until `opened_ps`. `frames` control frames wait here, the last
-# of which `is_told`: 1 for a pause, 0 for its end. The buffer of what comes in beside the port
-# holds `held` bytes, of which `over` are in its headroom where memory is shared (0 elsewhere), and
-# `is_pausing` its link, whose far end is paused since `since_ps`.
+# What a port has beside its link, two cache lines. What is being sent leaves at `leaves_ps` (FAR:
+# nothing is): `bytes` that have come in by `came_by`, NOBODY for a control frame; it will not
+# arrive where the port `is_losing` it. `state` says whether the port is paused: since `closed_ps`,
+# until `until_ps` at most; it was last until `opened_ps`. Its host's storm begins at `storm_ps`.
+# A control frame waits here where one `is_owed`, and `is_told`: 1 for a pause, 0 for its end. So
+# many packets and control frames have `begun` and been `framed`. The buffer of what comes in beside
+# the port holds `held` bytes, of which `over` are in its headroom where memory is shared (0
+# elsewhere), and `is_pausing` its link, which is told again at `renew_ps`. A host at the far end is
+# paused from `since_ps` until `far_until_ps` at most.
 GATE = np.dtype(
-    [(name, np.int64) for name in ("leaves_ps", "opened_ps", "held", "since_ps")]
+    [
+        (name, np.int64)
+        for name in (
+            *("leaves_ps", "opened_ps", "held", "over", "renew_ps", "closed_ps", "until_ps"),
+            *("storm_ps", "since_ps", "far_until_ps", "begun", "framed"),
+        )
+    ]
     + [
         (name, np.int32)
-        for name in ("bytes", "came_by", "is_closed", "is_pausing", "frames", "is_told")
-    ]
-    + [("over", np.int64)],
+        for name in ("bytes", "came_by", "state", "is_pausing", "is_owed", "is_told", "is_losing")
+    ],
     align=True,
 )
-# A level's buffers (`fattree.experiment.pauses.Room`), and how long a control frame is being sent
-# there and holds the link.
+# A port's buffer (`fattree.experiment.pauses.Room`); how long a control frame is being sent there
+# and holds the link; how long a pause lasts, and after how long it is renewed; after how long a
+# pause is a storm (NEVER without a watchdog), and whether the port then `drops` (else it sends).
 ROOM = np.dtype(
-    [(name, np.int64) for name in ("most", "pause_above", "resume_at", "sending_ps", "slot_ps")],
+    [
+        (name, np.int64)
+        for name in (
+            *("most", "pause_above", "resume_at", "sending_ps", "slot_ps"),
+            *("lasts_ps", "again_ps", "patience_ps", "drops"),
+        )
+    ],
     align=True,
 )
 NOBODY = -1
+LOSS = int(Stream.LOSS)
+# Whether a port is paused; TRIPPED: it is told to be, for so long that the watchdog has acted.
+OPEN, CLOSED, TRIPPED = range(3)
+# Columns of `World.paces` that are of control frames.
+FRAME_SENDING, FRAME_SLOT = 1, 2
 # What ports do by themselves at an instant, in this order; then others arrive, and last pauses are
 # heeded. In a heap: the time within the window, above what it is, above the port.
-LEAVES, BEGINS, TELLS = range(3)
-MOMENT_BITS = PORT_BITS + 2
+LEAVES, BEGINS, TELLS, RENEWS, TURNS, TRIPS = range(6)
+MOMENTS_A_PORT = 5
+MOMENT_BITS = PORT_BITS + 3
 
 
 @inlined
@@ -77,9 +112,10 @@ def come_in(world, routes, heap, waiting, switch, came_by, slot, now_ps, start_p
     # Who draws for a mark has drawn, whatever becomes of the packet.
     is_long = is_marked(world, switch, link.occupancy, status | class_of(world, packet, status))
     buffer = world.gates[at(first + came_by)]
-    room = world.rooms[at(level_at(node, came_by))]
+    room = world.rooms[at(first + came_by)]
     is_above = is_above_room(world, node, buffer, room, size)
-    if not has_room(world, buffer, room, size, is_above):
+    is_dropping = gate.state == TRIPPED and world.rooms[at(number)].drops != 0
+    if is_dropping or not has_room(world, buffer, room, size, is_above):
         drop(world, number)
         return waiting
 
@@ -91,7 +127,7 @@ def come_in(world, routes, heap, waiting, switch, came_by, slot, now_ps, start_p
     # It was held for what others have waiting, not here.
     if status & HELD:
         status ^= HELD
-        if link.occupancy == 0 and gate.is_closed == 0:
+        if link.occupancy == 0 and gate.state != CLOSED:
             ledger.victims += 1
 
     count_packet(world, number, kind, 1)
@@ -106,6 +142,7 @@ def come_in(world, routes, heap, waiting, switch, came_by, slot, now_ps, start_p
 
     if is_above and buffer.is_pausing == 0:
         buffer.is_pausing = 1
+        buffer.renew_ps = now_ps + room.again_ps
         waiting = tell(world, heap, waiting, node, came_by, 1, now_ps, start_ps, end_ps)
 
     return waiting
@@ -150,7 +187,7 @@ def most_shared(world, node, buffer):
     free = np.int64(0)
     for port in range(np.int64(node.ports)):
         beside = world.gates[at(first + port)]
-        room = world.rooms[at(level_at(node, port))]
+        room = world.rooms[at(first + port)]
         free += room.pause_above - beside.held + beside.over
 
     return most_held(world, buffer.held - buffer.over, free)
@@ -186,9 +223,9 @@ def begin(world, heap, waiting, node, port, now_ps, start_ps, end_ps):
         return waiting
 
     level = level_at(node, port)
-    if gate.frames > 0:
+    if gate.is_owed:
         send_frame(world, number, level, now_ps)
-    elif gate.is_closed == 0 and link.cursor != link.tail:
+    elif gate.state != CLOSED and link.cursor != link.tail:
         send_packet(world, number, level, now_ps)
     else:
         return waiting
@@ -198,22 +235,49 @@ def begin(world, heap, waiting, node, port, now_ps, start_ps, end_ps):
 
 @inlined
 def send_frame(world, number, level, now_ps):
-    """Begin to send the control frame that has waited longest."""
+    """Begin to send the control frame that waits: it says what was told last."""
     gate = world.gates[at(number)]
-    room = world.rooms[at(level)]
-    # A pause and its end take turns, so that the last one says what the first one is.
-    is_pause = gate.is_told ^ ((gate.frames - 1) & 1)
-    gate.frames -= 1
+    lane_number = world.constants.lanes + number
+    is_lost = is_lost_now(world, number, component(LOSS, lane_number), gate.framed, now_ps)
+    sending_ps, slot_ps = frame_times(world, number, now_ps)
+    gate.framed += 1
+    gate.is_owed = 0
     gate.came_by = NOBODY
     gate.bytes = 0
-    gate.leaves_ps = now_ps + room.sending_ps
-    world.links[at(number)].free_ps = now_ps + room.slot_ps
+    gate.leaves_ps = now_ps + sending_ps
+    world.links[at(number)].free_ps = now_ps + slot_ps
 
-    lane = world.links[at(world.constants.lanes + number)]
-    slot = append(world.pool, lane, 2, world.counters)
+    slot = append(world.pool, world.links[at(lane_number)], 2, world.counters)
     frame = world.pool.packets[at(slot)]
-    frame.time_ps = gate.leaves_ps + passage(world, level, ACK).latency_ps
-    frame.status = is_pause
+    frame.time_ps = gate.leaves_ps + passage(world, level, DATA).latency_ps
+    frame.status = gate.is_told | (LOST if is_lost else 0)
+    world.counters[LIVE] += 1
+
+
+@inlined
+def frame_times(world, number, now_ps):
+    """Return how long a control frame that starts now is being sent, and holds the link."""
+    if world.constants.is_slowed:
+        row = pace(world, number, now_ps, now_ps)
+        return world.paces[row, FRAME_SENDING], world.paces[row, FRAME_SLOT]
+
+    room = world.rooms[at(number)]
+    return room.sending_ps, room.slot_ps
+
+
+@inlined
+def is_lost_now(world, number, stream, count, now_ps):
+    """Return whether a transmission that starts now never arrives: the link is dead, or by chance.
+
+    It is number `count` of its kind there, whose draws are a stream of their own.
+    """
+    link = world.links[at(number)]
+    ledger = world.ledgers[at(number)]
+    if now_ps >= link.down_ps and is_dead(world, link, ledger, now_ps, now_ps):
+        return True
+
+    is_lossy = world.constants.is_lossy != 0
+    return is_lossy and mix(world.constants.seed, stream, count) < ledger.unlucky
 
 
 @inlined
@@ -224,22 +288,35 @@ def send_packet(world, number, level, now_ps):
     link = world.links[at(number)]
     slot = link.cursor
     packet = pool.packets[at(slot)]
-    own = passage(world, level, size_of(world, packet, int(packet.status)))
+    kind = size_of(world, packet, int(packet.status))
+    own = passage(world, level, kind)
+    sending_ps, slot_ps = holding(world, number, level, kind, now_ps=now_ps, start_ps=now_ps)
     since_ps = (packet.time_ps ^ FAR) >> PORT_BITS
+    is_lost = is_lost_now(world, number, component(LOSS, number), gate.begun, now_ps)
+    gate.begun += 1
+    gate.is_losing = 1 if is_lost else 0
     gate.came_by = packet.time_ps & PORT_MASK
     gate.bytes = own.bytes
-    gate.leaves_ps = now_ps + own.sending_ps
-    link.free_ps = now_ps + own.slot_ps
+    gate.leaves_ps = now_ps + sending_ps
+    link.free_ps = now_ps + slot_ps
+    packet.status |= LOST if is_lost else 0
 
     # A pause that came later has ended later, too.
     if gate.opened_ps >= since_ps:
         packet.status |= HELD
 
     packet.time_ps = gate.leaves_ps + own.latency_ps
-    link.cursor = following(pool, slot)
+    pass_by(world, link)
+
+
+@inlined
+def pass_by(world, link):
+    """Let a port be through with the packet that has waited longest."""
+    slot = link.cursor
+    link.cursor = following(world.pool, slot)
     if (slot + 1) % CHUNK == 0:
-        leave(pool, slot, world.counters)
-        foresee_chunk(pool, link.cursor)
+        leave(world.pool, slot, world.counters)
+        foresee_chunk(world.pool, link.cursor)
 
 
 @inlined
@@ -254,16 +331,30 @@ def let_leave(world, heap, waiting, node, port, now_ps, start_ps, end_ps):
     if came_by == NOBODY:
         return waiting
 
+    world.ledgers[at(first + port)].lost_to_failure += gate.is_losing
+    gate.is_losing = 0
     size = np.int64(gate.bytes)
+    return give_back(world, heap, waiting, node, port, came_by, size, now_ps, start_ps, end_ps)
+
+
+@inlined
+def give_back(world, heap, waiting, node, port, came_by, size, now_ps, start_ps, end_ps):
+    """Take a packet that came in by a port off its queue and buffer, which may end a pause.
+
+    Return how many events wait in the heap.
+    """
+    first = np.int64(node.first_port)
+    link = world.links[at(first + port)]
     link.occupancy -= size
     link.byte_ps += size * now_ps
     buffer = world.gates[at(first + came_by)]
     buffer.held -= size
     # What is in the headroom leaves first.
     buffer.over = max(buffer.over - size, 0)
-    room = world.rooms[at(level_at(node, came_by))]
+    room = world.rooms[at(first + came_by)]
     if buffer.is_pausing != 0 and may_go_on(world, node, buffer, room):
         buffer.is_pausing = 0
+        buffer.renew_ps = FAR
         waiting = put(heap, waiting, TELLS, came_by, now_ps, start_ps, end_ps)
 
     return waiting
@@ -271,27 +362,129 @@ def let_leave(world, heap, waiting, node, port, now_ps, start_ps, end_ps):
 
 @inlined
 def tell(world, heap, waiting, node, port, is_pause, now_ps, start_ps, end_ps):
-    """Send a pause or its end back by a port; return how many events wait in the heap."""
+    """Send a pause or its end back by a port; return how many events wait in the heap.
+
+    A control frame that still waits says this in place of what it was to say.
+    """
     number = np.int64(node.first_port) + port
     gate = world.gates[at(number)]
-    gate.frames += 1
+    gate.is_owed = 1
     gate.is_told = is_pause
     world.ledgers[at(number)].pauses += is_pause
-    world.counters[LIVE] += 1
     return begin(world, heap, waiting, node, port, now_ps, start_ps, end_ps)
 
 
 @inlined
 def heed(world, heap, waiting, node, port, is_pause, now_ps, start_ps, end_ps):
     """Pause a port or let it go on; return how many events wait in the heap."""
-    gate = world.gates[at(np.int64(node.first_port) + port)]
-    gate.is_closed = is_pause
+    number = np.int64(node.first_port) + port
+    gate = world.gates[at(number)]
     world.counters[LIVE] -= 1
     if is_pause:
+        close(gate, now_ps, now_ps + world.rooms[at(number)].lasts_ps)
         return waiting
 
-    gate.opened_ps = now_ps
+    if gate.state == OPEN:
+        return waiting
+
+    reopen(world, number, now_ps, now_ps)
     return begin(world, heap, waiting, node, port, now_ps, start_ps, end_ps)
+
+
+@inlined
+def close(gate, now_ps, until_ps):
+    """Pause a port from now until a time, or renew its pause."""
+    gate.until_ps = until_ps
+    if gate.state == OPEN:
+        gate.state = CLOSED
+        gate.closed_ps = now_ps
+
+
+@inlined
+def reopen(world, number, now_ps, opened_ps):
+    """End a port's pause; packets that came until `opened_ps` have been held by it."""
+    gate = world.gates[at(number)]
+    if gate.state == CLOSED:
+        gate.opened_ps = opened_ps
+
+    gate.state = OPEN
+    world.ledgers[at(number)].paused_ps += now_ps - gate.closed_ps
+
+
+@inlined
+def renew(world, heap, waiting, node, port, now_ps, start_ps, end_ps):
+    """Tell a pause again if it is time; return how many events wait in the heap."""
+    number = np.int64(node.first_port) + port
+    gate = world.gates[at(number)]
+    # Another pause may have begun since.
+    if gate.renew_ps != now_ps:
+        return waiting
+
+    gate.renew_ps = now_ps + world.rooms[at(number)].again_ps
+    gate.is_owed = 1
+    gate.is_told = 1
+    return begin(world, heap, waiting, node, port, now_ps, start_ps, end_ps)
+
+
+@inlined
+def turn(world, heap, waiting, node, port, now_ps, start_ps, end_ps):
+    """End a pause that nobody has renewed, or begin a storm; return how many events wait."""
+    number = np.int64(node.first_port) + port
+    gate = world.gates[at(number)]
+    if gate.storm_ps == now_ps:
+        gate.storm_ps = FAR
+        close(gate, now_ps, gate.until_ps)
+        return waiting
+
+    if gate.state == OPEN or gate.until_ps != now_ps:
+        return waiting
+
+    # What comes at this instant comes to an open port.
+    reopen(world, number, now_ps, now_ps - 1)
+    return begin(world, heap, waiting, node, port, now_ps, start_ps, end_ps)
+
+
+@inlined
+def trip(world, heap, waiting, node, port, now_ps, start_ps, end_ps):
+    """Take a pause for a storm, and drop what waits or send it; return how many events wait."""
+    number = np.int64(node.first_port) + port
+    gate = world.gates[at(number)]
+    room = world.rooms[at(number)]
+    if gate.state != CLOSED or gate.closed_ps + room.patience_ps != now_ps:
+        return waiting
+
+    gate.state = TRIPPED
+    gate.opened_ps = now_ps - 1
+    if room.drops:
+        return drop_all(world, heap, waiting, node, port, now_ps, start_ps, end_ps)
+
+    return begin(world, heap, waiting, node, port, now_ps, start_ps, end_ps)
+
+
+@inlined
+def drop_all(world, heap, waiting, node, port, now_ps, start_ps, end_ps):
+    """Drop all packets that wait at a port; return how many events wait in the heap."""
+    number = np.int64(node.first_port) + port
+    level = level_at(node, port)
+    gate = world.gates[at(number)]
+    link = world.links[at(number)]
+    # The list is the far end's, too, which takes nothing of it that has not arrived.
+    data = passage(world, level, DATA)
+    gone_ps = data.sending_ps + data.latency_ps
+    gone_ps += now_ps if gate.leaves_ps == FAR else max(now_ps, gate.leaves_ps)
+    while link.cursor != link.tail:
+        packet = world.pool.packets[at(link.cursor)]
+        came_by = np.int64(packet.time_ps & PORT_MASK)
+        size = passage(world, level, size_of(world, packet, int(packet.status))).bytes
+        packet.status |= LOST
+        packet.time_ps = gone_ps
+        world.ledgers[at(number)].dropped += 1
+        pass_by(world, link)
+        waiting = give_back(
+            world, heap, waiting, node, port, came_by, size, now_ps, start_ps, end_ps
+        )
+
+    return waiting
 
 
 @inlined
@@ -310,5 +503,22 @@ def next_of_gate(world, number):
     """Return when a port next does something by itself, FAR if it waits for others."""
     gate = world.gates[at(number)]
     link = world.links[at(number)]
-    is_ready = gate.frames > 0 or (gate.is_closed == 0 and link.cursor != link.tail)
-    return link.free_ps if gate.leaves_ps == FAR and is_ready else gate.leaves_ps
+    is_ready = gate.is_owed != 0 or (gate.state != CLOSED and link.cursor != link.tail)
+    moves_ps = link.free_ps if gate.leaves_ps == FAR and is_ready else gate.leaves_ps
+    return min(moves_ps, gate.renew_ps, turns_ps(gate), trips_ps(world, number))
+
+
+@inlined
+def turns_ps(gate):
+    """Return when a port's pause ends or its host's storm begins, FAR if neither will."""
+    return gate.storm_ps if gate.state == OPEN else gate.until_ps
+
+
+@inlined
+def trips_ps(world, number):
+    """Return when the watchdog takes a port's pause for a storm, FAR without a pause."""
+    gate = world.gates[at(number)]
+    if gate.state != CLOSED:
+        return FAR
+
+    return min(FAR, gate.closed_ps + world.rooms[at(number)].patience_ps)

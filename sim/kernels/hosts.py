@@ -140,8 +140,8 @@ def next_of_host(world, number, now_ps):
     data_ps = max(host.ready_ps, host.data_free_ps)
     send_ps = max(host.free_ps, now_ps if host.acks > 0 else max(now_ps, data_ps))
     if world.constants.is_pausing:
-        # A pause holds for what is sent after it has come.
-        send_ps = NEVER if host.is_closed else send_ps
+        # A pause holds for what is sent after it has come, and before it ends.
+        send_ps = max(send_ps, host.until_ps)
         heed_ps = next_arrival(world.pool, lane_towards(world, host))
         if heed_ps < min(arrival_ps, send_ps, host.timer_ps):
             return heed_ps, HEEDS
@@ -164,8 +164,15 @@ def heed(world, number):
     host = world.hosts[at(number)]
     lane = lane_towards(world, host)
     slot = lane.taken
-    host.is_closed = world.pool.packets[at(slot)].status
+    frame = world.pool.packets[at(slot)]
     world.counters[LIVE] -= 1
+    if not frame.status & LOST:
+        if frame.status and frame.time_ps >= host.until_ps:
+            host.closed_ps = frame.time_ps
+
+        lasts_ps = world.rooms[at(host.towards)].lasts_ps
+        host.until_ps = frame.time_ps + lasts_ps if frame.status else 0
+
     lane.taken = following(world.pool, slot)
     if (slot + 1) % CHUNK == 0:
         leave(world.pool, slot, world.counters)

@@ -15,19 +15,29 @@ from sim.kernels.gates import (
     BEGINS,
     LEAVES,
     MOMENT_BITS,
+    OPEN,
+    RENEWS,
+    TELLS,
+    TRIPS,
+    TURNS,
     begin,
     come_in,
     heed,
     let_leave,
     next_of_gate,
     put,
+    renew,
     tell,
+    trip,
+    trips_ps,
+    turn,
+    turns_ps,
 )
 from sim.kernels.heaps import sift_down
 from sim.kernels.jit import at, inlined, kernel, prefetch
 from sim.kernels.lists import following, leave
 from sim.kernels.ports import FAR
-from sim.kernels.state import CHUNK, CLOCK, Int32, Int64
+from sim.kernels.state import CHUNK, CLOCK, LOST, Int32, Int64
 from sim.kernels.switches import (
     PORT_BITS,
     PORT_MASK,
@@ -46,6 +56,8 @@ from sim.kernels.windows import (
     serve_all_hosts,
     through_windows,
 )
+
+LINE_BYTES = 64
 
 
 class Places(NamedTuple):
@@ -189,6 +201,7 @@ def foresee_gates(world, switch):
     first = np.int64(node.first_port)
     for number in range(first, first + node.ports):
         prefetch(world.gates[at(number)])
+        prefetch(world.gates[at(number)], LINE_BYTES)
 
 
 @inlined
@@ -213,13 +226,20 @@ def own_events(world, node, heap, start_ps, end_ps):
     first = np.int64(node.first_port)
     waiting = np.int64(0)
     for port in range(np.int64(node.ports)):
-        leaves_ps = world.gates[at(first + port)].leaves_ps
+        gate = world.gates[at(first + port)]
+        leaves_ps = gate.leaves_ps
         free_ps = world.links[at(first + port)].free_ps
         # A port that is free since the last window has looked at what it has.
         if leaves_ps != FAR:
             waiting = put(heap, waiting, LEAVES, port, leaves_ps, start_ps, end_ps)
         elif free_ps >= start_ps:
             waiting = put(heap, waiting, BEGINS, port, free_ps, start_ps, end_ps)
+
+        # A pause, its half and a watchdog's patience are longer than a window: none of these begins
+        # and ends within one.
+        waiting = put(heap, waiting, RENEWS, port, gate.renew_ps, start_ps, end_ps)
+        waiting = put(heap, waiting, TURNS, port, turns_ps(gate), start_ps, end_ps)
+        waiting = put(heap, waiting, TRIPS, port, trips_ps(world, first + port), start_ps, end_ps)
 
     return waiting
 
@@ -229,7 +249,7 @@ def happen(world, heap, waiting, node, start_ps, end_ps):
     """Let happen what is on top of the heap; return how many events then wait there."""
     event = heap[0]
     now_ps = start_ps + (event >> MOMENT_BITS)
-    moment = (event >> PORT_BITS) & 3
+    moment = (event >> PORT_BITS) & 7
     port = event & PORT_MASK
     waiting -= 1
     heap[0] = heap[at(waiting)]
@@ -239,13 +259,19 @@ def happen(world, heap, waiting, node, start_ps, end_ps):
         return let_leave(world, heap, waiting, node, port, now_ps, start_ps, end_ps)
     if moment == BEGINS:
         return begin(world, heap, waiting, node, port, now_ps, start_ps, end_ps)
+    if moment == TELLS:
+        return tell(world, heap, waiting, node, port, 0, now_ps, start_ps, end_ps)
+    if moment == RENEWS:
+        return renew(world, heap, waiting, node, port, now_ps, start_ps, end_ps)
+    if moment == TURNS:
+        return turn(world, heap, waiting, node, port, now_ps, start_ps, end_ps)
 
-    return tell(world, heap, waiting, node, port, 0, now_ps, start_ps, end_ps)
+    return trip(world, heap, waiting, node, port, now_ps, start_ps, end_ps)
 
 
 @inlined
 def note_heeded(world, node, end_ps):
-    """Count how long the far ends of a switch's links have been paused by pauses that are over.
+    """Count how long the hosts below a switch have been paused by pauses that are over.
 
     Who sends them counts, a latency later: a host is served beyond the end of the run, and would
     count what comes after it.
@@ -257,17 +283,27 @@ def note_heeded(world, node, end_ps):
         while lane.cursor != lane.tail and pool.packets[at(lane.cursor)].time_ps < end_ps:
             slot = lane.cursor
             frame = pool.packets[at(slot)]
-            gate = world.gates[at(number)]
-            if frame.status:
-                gate.since_ps = frame.time_ps
-            else:
-                far = world.ledgers[at(world.inputs[at(number)])]
-                far.paused_ps += frame.time_ps - gate.since_ps
-                gate.since_ps = NEVER
+            if world.inputs[at(number)] >= world.constants.ports and not frame.status & LOST:
+                note_frame(world, number, np.int64(frame.status), frame.time_ps)
 
             lane.cursor = following(pool, slot)
             if (slot + 1) % CHUNK == 0:
                 leave(pool, slot, world.counters)
+
+
+@inlined
+def note_frame(world, number, is_pause, time_ps):
+    """Count the pause of a host that a control frame ends, or that had ended before it."""
+    gate = world.gates[at(number)]
+    is_over = not is_pause or time_ps >= gate.far_until_ps
+    if is_over and gate.since_ps != NEVER:
+        ends_ps = min(time_ps, gate.far_until_ps)
+        world.ledgers[at(world.inputs[at(number)])].paused_ps += ends_ps - gate.since_ps
+        gate.since_ps = NEVER
+
+    if is_pause:
+        gate.since_ps = min(gate.since_ps, time_ps)
+        gate.far_until_ps = time_ps + world.rooms[at(number)].lasts_ps
 
 
 @kernel
@@ -275,7 +311,10 @@ def end_pauses(world, end_ps):
     """Bring queues' integrals and pauses that last to the end of the run."""
     for number in range(len(world.gates)):
         link = world.links[number]
+        gate = world.gates[number]
         link.byte_ps += link.occupancy * end_ps
-        since_ps = world.gates[number].since_ps
-        if since_ps != NEVER:
-            world.ledgers[world.inputs[number]].paused_ps += end_ps - since_ps
+        if gate.state != OPEN:
+            world.ledgers[number].paused_ps += end_ps - gate.closed_ps
+        if gate.since_ps != NEVER:
+            ends_ps = min(end_ps, gate.far_until_ps)
+            world.ledgers[world.inputs[number]].paused_ps += ends_ps - gate.since_ps

@@ -241,7 +241,7 @@ def holding(world, number, level, kind, now_ps, start_ps):
     # As with losses, a ledger is another line of memory, and hardly any run has slow links.
     if world.constants.is_slowed:
         row = pace(world, number, now_ps, start_ps)
-        return world.paces[row, at(1 + 2 * kind)], world.paces[row, at(2 + 2 * kind)]
+        return world.paces[row, at(3 + 2 * kind)], world.paces[row, at(4 + 2 * kind)]
 
     own = passage(world, level, kind)
     return own.sending_ps, own.slot_ps
@@ -268,7 +268,7 @@ def pace(world, number, now_ps, start_ps):
 def host_sending_ps(world, number, kind):
     """Return how long a packet of a size holds a host's link, whose rate never changes."""
     if world.constants.is_slowed:
-        return world.paces[at(world.ledgers[at(number)].pace), at(1 + 2 * kind)]
+        return world.paces[at(world.ledgers[at(number)].pace), at(3 + 2 * kind)]
 
     return passage(world, HOST_LEVEL, kind).sending_ps
 

@@ -177,8 +177,8 @@ SWITCH = np.dtype(
 # binary heap by (ready, flow). `last_was_ack` says whose turn it is while data and ACKs wait. Its
 # computations are another heap of that kind, `timer_first`, `timer_size`; the first ends at
 # `timer_ps` (NEVER without one). Data may leave from `data_free_ps` on; `towards` is the link to
-# it, and `arriving` flows share that: something of them has arrived, and not all. A host that is
-# paused `is_closed`.
+# it, and `arriving` flows share that: something of them has arrived, and not all. A host is paused
+# from `closed_ps` until `until_ps` at most (0: it is not).
 HOST = np.dtype(
     [
         (name, np.int64)
@@ -197,7 +197,8 @@ HOST = np.dtype(
             "data_free_ps",
             "towards",
             "arriving",
-            "is_closed",
+            "closed_ps",
+            "until_ps",
         )
     ],
     align=True,
@@ -419,9 +420,10 @@ class OwnRule(NamedTuple):
 class World(NamedTuple):
     """Everything that a run changes, and what it needs to.
 
-    `paces` has rows of (until, a size, with its gap, the next, ...), `nics` one for each size.
-    `gates` (one for each port) and `rooms` (by level) are empty where nothing is paused. `features`
-    is None where the run has none of those that plain kernels leave out (`sim.kernels.plain`).
+    `paces` has rows of (until, control frame, with its gap, data, with its gap, ACK, with its gap,
+    the next size, ...), `nics` one row for each size of data and ACKs. `gates` and `rooms` (one for
+    each port) are empty where nothing is paused. `features` is None where the run has none of those
+    that plain kernels leave out (`sim.kernels.plain`).
     """
 
     # One tuple, so that kernels have one argument; it is unpacked once a call from Python.

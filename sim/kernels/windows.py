@@ -201,9 +201,10 @@ def chunks_needed(world):
         sends += min(short, len(world.flows.table) * slots)
 
     moves = 2 * (world.counters[LIVE] + sends)
-    # Whatever comes to a switch may be answered by a pause, and what leaves it by its end.
+    # Whatever comes to a switch may be answered by a pause, and what leaves it by its end; a pause
+    # is renewed once at most.
     if constants.is_pausing:
-        moves += 2 * world.counters[LIVE]
+        moves += 2 * world.counters[LIVE] + constants.ports
 
     # A list takes a chunk whenever one is full, and one more at most as its last was partly full.
     return moves // CHUNK + min(moves, len(world.links) + constants.hosts)
@@ -227,12 +228,10 @@ def next_event(world):
 @inlined
 def next_act(host):
     """Return when a host may send or its computation ends, NEVER if neither will happen."""
-    # What a pause holds waits for no time of its own: for the resume, which is a packet's arrival.
-    if host.is_closed:
-        return host.timer_ps
-
+    # A pause ends at its time at the latest; a resume is a packet's arrival.
     data_ps = max(host.ready_ps, host.data_free_ps)
-    return min(max(host.free_ps, np.int64(0) if host.acks > 0 else data_ps), host.timer_ps)
+    send_ps = max(host.free_ps, np.int64(0) if host.acks > 0 else data_ps)
+    return min(max(send_ps, host.until_ps), host.timer_ps)
 
 
 @kernel

@@ -2,11 +2,15 @@
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from fattree.routes.cycles import cycle
 from fattree.shape.addressing import switch_name
 from fattree.shape.topology import FatTree
+from fattree.texts.storms import storm_words
+from sim.kernels.gates import CLOSED, OPEN
 from sim.kernels.lists import following
-from sim.kernels.state import World
+from sim.kernels.state import CLOCK, World
 from sim.kernels.switches import PORT_MASK
 
 # A port of a switch.
@@ -25,13 +29,30 @@ def deadlock(tree: FatTree, world: World) -> str:
     return f"; deadlock, a cycle of paused ports: {ring}"
 
 
+def storm(tree: FatTree, world: World) -> str:
+    """Return the hosts that have paused their links in words, after a semicolon; '' if none has."""
+    now_ps = int(world.counters[CLOCK])
+    gates = world.gates
+    held_ps = world.ledgers.paused_ps[: len(gates)]
+    held_ps = held_ps + np.where(gates.state == OPEN, 0, now_ps - gates.closed_ps)
+    words = storm_words(
+        tree,
+        {
+            (edge, port): int(held_ps[tree.first_port(edge) + port - 1])
+            for edge in range(tree.edges if len(gates) else 0)
+            for port in range(1, tree.hosts_per_edge + 1)
+        },
+    )
+    return f"; {words}" if words else ""
+
+
 def waits(tree: FatTree, world: World) -> dict[Place, list[Place]]:
     """Return which paused ports each paused port waits for.
 
     It waits for the buffer at the far end of its link, and that for the ports at which its packets
     are.
     """
-    closed = {number for number, gate in enumerate(world.gates) if gate.is_closed}
+    closed = set(np.flatnonzero(world.gates.state == CLOSED).tolist())
     places = {
         tree.first_port(switch) + port - 1: (switch, port)
         for switch in range(tree.switches)
@@ -46,9 +67,12 @@ def waits(tree: FatTree, world: World) -> dict[Place, list[Place]]:
 def _blocking(
     tree: FatTree, world: World, places: dict[int, Place], number: int, closed: set[int]
 ) -> Iterator[int]:
-    # Switches alone pause ports, so at the far end there is one, where a link's ends are each
-    # other's inputs.
-    switch, port = places[int(world.inputs[number])]
+    # A link's ends are each other's inputs. A host that pauses its link waits for nobody.
+    far = int(world.inputs[number])
+    if far not in places:
+        return
+
+    switch, port = places[far]
     first = tree.first_port(switch)
     for each in range(first, first + len(tree.ports(switch))):
         if each in closed and port - 1 in _came_by(world, each):

@@ -24,6 +24,7 @@ from hostagent.transports.state import NEVER
 from sim.arrays.network import Network, build
 from sim.arrays.wiring import grown
 from sim.errors import UnfinishedError
+from sim.kernels.gates import MOMENTS_A_PORT
 from sim.kernels.jit import CACHE
 from sim.kernels.pausing import Places, advance_pausing, end_pauses
 from sim.kernels.plain import Form, form_needed
@@ -39,7 +40,7 @@ from sim.kernels.windows import (
     start_flows,
     truncate,
 )
-from sim.runs.deadlock import deadlock
+from sim.runs.deadlock import deadlock, storm
 from sim.runs.results import Ports, Result, Series, by_layer
 from sim.runs.threads import Crew, advance_side_by_side, kernels, pausing_kernels
 
@@ -237,6 +238,8 @@ def standing(world: World, is_changing: bool = False) -> Standing:
     """Return how far a run is; `is_changing` where routes or links are about to change."""
     flows = world.flows
     senders = flows.senders
+    now_ps = int(world.counters[CLOCK])
+    hosts = world.hosts
     columns = Senders(
         started_ps=flows.started_ps,
         done_ps=senders.done_ps,
@@ -244,8 +247,9 @@ def standing(world: World, is_changing: bool = False) -> Standing:
         acked=senders.acked,
         sent=senders.transmissions,
         computes=flows.table.packets == 0,
+        held_ps=np.where(hosts.until_ps > now_ps, hosts.closed_ps, NEVER)[flows.table.source],
     )
-    return standstill.standing(int(world.counters[CLOCK]), columns, is_changing)
+    return standstill.standing(now_ps, columns, is_changing)
 
 
 def _next_multiple(now_ps: int, step_ps: int) -> int:
@@ -319,7 +323,7 @@ def places_of(network: Network) -> Places:
     world = network.world
     most_ports = network.scenario.tree.most_ports
     packets = buffers_of(world, most_ports)
-    # Of control frames as of packets; a port does two things by itself at most.
+    # Of control frames as of packets; a port does few things by itself.
     most = most_ports * (world.constants.window_ps // int(world.rooms.slot_ps.min()) + 2)
 
     return Places(
@@ -329,7 +333,7 @@ def places_of(network: Network) -> Places:
         ends=packets.ends,
         frames=np.empty(most, dtype=np.int64),
         sorted_frames=np.empty(most, dtype=np.int64),
-        heap=np.empty(2 * most_ports, dtype=np.int64),
+        heap=np.empty(MOMENTS_A_PORT * most_ports, dtype=np.int64),
     )
 
 
@@ -413,7 +417,7 @@ def _unfinished(network: Network, world: World) -> str:
 
     more = f" and {len(late) - 3} more" if len(late) > 3 else ""
     now_us = int(world.counters[CLOCK]) / PS_PER_NS / 1000
-    why = deadlock(tree, world)
+    why = deadlock(tree, world) + storm(tree, world)
     return (
         f"{len(late)} flow(s) not finished after {now_us:g} µs: flow {', '.join(named)}{more}{why}"
     )

@@ -96,10 +96,23 @@ class Host:
     acks: deque[Packet] = field(default_factory=deque)
     last_was_ack: bool = True
     nics: list["Host"] = field(default_factory=list)
-    # Told to pause, since when, and for how long before.
-    is_closed: bool = False
-    closed_ps: int = 0
-    paused_ps: int = 0
+    # The pauses that it was told, each from a time until another.
+    pauses: list[tuple[int, int]] = field(default_factory=list)
+
+    def pause(self, now_ps: int, lasts_ps: int) -> None:
+        """Send nothing for a while from now on; 0 ends a pause."""
+        since_ps, until_ps = self.pauses[-1] if self.pauses else (0, 0)
+        if until_ps > now_ps:
+            self.pauses[-1] = since_ps, now_ps + lasts_ps
+        elif lasts_ps:
+            self.pauses.append((now_ps, now_ps + lasts_ps))
+
+    @property
+    def paused_until_ps(self) -> int:
+        return self.pauses[-1][1] if self.pauses else 0
+
+    def paused_ps(self, end_ps: int) -> int:
+        return sum(min(until_ps, end_ps) - since_ps for since_ps, until_ps in self.pauses)
 
     def start(self, flow: Flow, now_ps: int) -> None:
         """Let a flow begin; it is due a phase later. Or let a computation begin."""
@@ -143,7 +156,7 @@ class Host:
         ends = [flow.started_ps + flow.compute_ps for flow in self.computing]
         free_ps = max(self.free_ps, self.link.free_ps)
         sends = max(now_ps, free_ps, 0 if self.acks else self.first_ready()[0])
-        return min([*ends, NEVER if self.is_closed else sends])
+        return min([*ends, max(sends, self.paused_until_ps)])
 
     def next_packet(self, now_ps: int) -> Packet | None:
         """Return the link's next packet: data and ACKs in turn while both wait, data first."""

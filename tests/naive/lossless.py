@@ -1,7 +1,8 @@
 """Priority flow control, plainly: ports are served packet by packet, without a look ahead.
 
 The order at equal times: packets leave, then free links take the next packet, then pauses and their
-ends are sent, then all other events as without pauses; control frames count in order of arrival.
+ends are sent, pauses are sent again, pauses run out and storms begin, watchdogs act; then all other
+events as without pauses; control frames count in order of arrival.
 """
 
 from collections import deque
@@ -10,20 +11,27 @@ from enum import IntEnum
 from typing import Any
 
 from fattree.experiment.model import Scenario
+from tests.naive import draws
 from tests.naive.network import Kind, Network
 from tests.naive.packet import DATA, Packet
 from tests.naive.tree import Place
-from tests.naive.wire import NEVER, PS_PER_NS, PS_PER_SECOND, Wire
+from tests.naive.wire import NEVER, PS_PER_NS, PS_PER_SECOND, PS_PER_US, Wire
 
 PAUSE_BYTES = 64
+# The longest time that the standard has, in quanta of 512 bits.
+QUANTA = 65_535
+HALF_QUANTA = 32_767
 
 
 class Moment(IntEnum):
     """Further kinds of events at an instant, before and after `Kind`."""
 
-    LEAVES = -3
-    BEGINS = -2
-    TELLS = -1
+    LEAVES = -6
+    BEGINS = -5
+    TELLS = -4
+    RENEWS = -3
+    TURNS = -2
+    TRIPS = -1
     HEEDS = 4
 
 
@@ -36,18 +44,37 @@ class Stay:
     came_by: int
     since_ps: int
     is_held: bool
+    is_lost: bool = False
+
+
+@dataclass(slots=True)
+class Frame:
+    """A control frame: a pause, or the end of one."""
+
+    is_pause: bool
+    is_lost: bool = False
 
 
 @dataclass(slots=True)
 class Server:
-    """A link and its waiting frames: control frames first, then packets, which a pause holds."""
+    """A link and its waiting frames: a control frame first, then packets, which a pause holds.
+
+    `slow` has the times from which on the link has another rate. The port was told to pause at
+    `closed_ps` (NEVER: it is not paused), until `until_ps`; a watchdog has given it up when it
+    `is_tripped`. `begun` and `framed` count packets and control frames.
+    """
 
     wire: Wire
-    frames: deque[bool] = field(default_factory=deque)
+    slow: list[tuple[int, Wire]]
+    frame: Frame | None = None
     stays: deque[Stay] = field(default_factory=deque)
-    is_sending: bool = False
+    sends: Stay | Frame | None = None
     free_ps: int = 0
     closed_ps: int = NEVER
+    until_ps: int = NEVER
+    is_tripped: bool = False
+    begun: int = 0
+    framed: int = 0
     waiting_bytes: int = 0
     packets: int = 0
     load_bytes: int = 0
@@ -65,7 +92,10 @@ class Server:
 
     @property
     def is_closed(self) -> bool:
-        return self.closed_ps != NEVER
+        return self.closed_ps != NEVER and not self.is_tripped
+
+    def wire_at(self, now_ps: int) -> Wire:
+        return [self.wire, *(wire for since, wire in self.slow if since <= now_ps)][-1]
 
     def bytes_at(self, now_ps: int) -> int:
         return self.waiting_bytes
@@ -82,7 +112,7 @@ class Server:
         )
 
     def paused_until(self, end_ps: int) -> int:
-        return self.paused_ps + (end_ps - self.closed_ps if self.is_closed else 0)
+        return self.paused_ps + max(end_ps - self.closed_ps, 0)
 
 
 class LosslessNetwork(Network):
@@ -91,13 +121,52 @@ class LosslessNetwork(Network):
     def __init__(self, scenario: Scenario) -> None:
         super().__init__(scenario)
         wires = [Wire(scenario, level) for level in range(3)]
-        self.servers = {place: Server(wires[self.tree.level(*place)]) for place in self.ports}
+        self.servers = {
+            place: Server(wires[self.tree.level(*place)], self.slow_at(*place))
+            for place in self.ports
+        }
         self.held = dict.fromkeys(self.servers, 0)
         # With a shared memory: what of it is in the headroom, apart.
         self.over = dict.fromkeys(self.servers, 0)
-        self.pausing = dict.fromkeys(self.servers, False)
-        self.bounds = {place: bounds(scenario, one.wire) for place, one in self.servers.items()}
+        # Since when a link is paused that fills a buffer, None where it is not.
+        self.pausing: dict[Place, int | None] = dict.fromkeys(self.servers)
+        self.bounds = {
+            place: bounds(scenario, one.wire, self.meeting(place))
+            for place, one in self.servers.items()
+        }
         self.was_held: set[tuple[int, int, int]] = set()
+        fabric = scenario.fabric
+        self.patience_ps = round((fabric.pause_watchdog_us or 0) * PS_PER_US)
+        self.drops_storms = fabric.pause_watchdog != "ignore"
+        for storm in scenario.failures.storms:
+            until_ps = NEVER if storm.until_ns is None else round(storm.until_ns * PS_PER_NS)
+            edge, index = divmod(self.tree.host_named(storm.host), self.tree.hosts_at_edge)
+            self.at(round(storm.at_ns * PS_PER_NS), Moment.TURNS, edge, index + 1, until_ps)
+
+    def meeting(self, place: Place) -> list[tuple[int, Wire]]:
+        """Return the fastest rate at which a port's link fills it, by the wire of what it sends.
+
+        From each change of a rate on: what begins then goes at that wire's rate.
+        """
+        back = self.servers[place]
+        if place in self.cables:
+            other = self.servers[self.cables[place]]
+            wire, slow = other.wire, other.slow
+        else:
+            wire = back.wire
+            slow = self.slow_wires(self.slow_hosts, 0, self.host_at(place), up=True)
+        times = {0, *(since for since, _ in (*slow, *back.slow))}
+        return [
+            (
+                max(
+                    [wire, *(one for since, one in slow if since <= later)][-1].rate_bps
+                    for later in times
+                    if later >= time
+                ),
+                back.wire_at(time),
+            )
+            for time in times
+        ]
 
     def queues(self, switch: int, now_ps: int) -> list[int]:
         first = self.tree.first_uplink(switch)
@@ -120,6 +189,12 @@ class LosslessNetwork(Network):
                 self.begin((node, port), now_ps)
             case Moment.TELLS:
                 self.tell((node, port), subject, now_ps)
+            case Moment.RENEWS:
+                self.renew((node, port), subject, now_ps)
+            case Moment.TURNS:
+                self.turn((node, port), subject, now_ps)
+            case Moment.TRIPS:
+                self.trip((node, port), subject, now_ps)
             case Moment.HEEDS:
                 self.heed((node, port), subject, now_ps)
             case Kind.ARRIVE if node < self.tree.switches:
@@ -136,7 +211,9 @@ class LosslessNetwork(Network):
         if port is None:
             queues = self.queues(switch, now_ps)
             uplink = self.balancers[switch].uplink(self.plan, packet, queues)
-            assert uplink is not None
+            if uplink is None:
+                self.unrouted += 1
+                return
             port = self.tree.first_uplink(switch) + uplink
 
         server = self.servers[switch, port]
@@ -144,7 +221,8 @@ class LosslessNetwork(Network):
         waiting = server.waiting_bytes
         is_marked = packet.size_class == DATA and not packet.marked and self.marks(switch, waiting)
         is_above = self.held[place] - self.over[place] + size > self.below_headroom(place)
-        if not self.has_room(place, size, is_above):
+        is_given_up = server.is_tripped and self.drops_storms
+        if is_given_up or not self.has_room(place, size, is_above):
             server.drops += 1
             return
 
@@ -165,9 +243,11 @@ class LosslessNetwork(Network):
             self.over[place] += size if is_above else 0
             # The packet itself leaves less free.
             is_above |= self.held[place] - self.over[place] > self.below_headroom(place)
-        if is_above and not self.pausing[place]:
-            self.pausing[place] = True
+        if is_above and self.pausing[place] is None:
+            self.pausing[place] = now_ps
+            self.servers[place].pauses += 1
             self.tell(place, True, now_ps)
+            self.renew_later(place, now_ps, now_ps)
 
     @property
     def is_shared(self) -> bool:
@@ -198,99 +278,162 @@ class LosslessNetwork(Network):
     def begin(self, place: Place, now_ps: int) -> None:
         """Let a free link take the next frame."""
         server = self.servers[place]
-        if server.is_sending or server.free_ps > now_ps:
+        if server.sends or server.free_ps > now_ps:
             return
-        subject: bool | Stay
-        if server.frames:
-            size, subject = PAUSE_BYTES, server.frames.popleft()
+        subject: Frame | Stay
+        if server.frame:
+            size, subject, server.frame = PAUSE_BYTES, server.frame, None
+            links = len(self.ports) + len(self.hosts)
+            subject.is_lost = self.loses(place, links, server.framed, now_ps)
+            server.framed += 1
         elif server.stays and not server.is_closed:
             size, subject = server.stays[0].size, server.stays[0]
+            subject.is_lost = self.loses(place, 0, server.begun, now_ps)
+            server.begun += 1
         else:
             return
 
-        wire = server.wire
-        server.is_sending = True
+        wire = server.wire_at(now_ps)
+        server.sends = subject
         departure_ps = now_ps + wire.sending_ps(size)
         server.free_ps = now_ps + wire.sending_ps(size + wire.gap_bytes)
         self.at(departure_ps, Moment.LEAVES, *place, subject)
         self.at(server.free_ps, Moment.BEGINS, *place)
 
-    def leave(self, place: Place, subject: bool | Stay, now_ps: int) -> None:
+    def loses(self, place: Place, links: int, count: int, now_ps: int) -> bool:
+        """Return whether what starts now is lost: the `count`th of its kind at this link."""
+        drawn = draws.number(
+            self.scenario.seed, draws.Purpose.LOSS, links + self.directed[place], count
+        )
+        return drawn < self.threshold(place) or self.is_down(place, now_ps)
+
+    def leave(self, place: Place, subject: Frame | Stay, now_ps: int) -> None:
         server = self.servers[place]
-        server.is_sending = False
+        server.sends = None
         far = self.cables.get(place, (self.tree.switches + self.host_at(place), 0))
         then_ps = now_ps + server.wire.latency_ps
-        if isinstance(subject, bool):
-            self.at(then_ps, Moment.HEEDS, *far, subject)
+        if isinstance(subject, Frame):
+            if not subject.is_lost:
+                self.at(then_ps, Moment.HEEDS, *far, subject.is_pause)
             return
 
-        server.stays.popleft()
+        server.lost += subject.is_lost
+        if not subject.is_lost:
+            if subject.is_held:
+                self.was_held.add((*far, then_ps))
+            self.at(then_ps, Kind.ARRIVE, *far, subject.packet)
+        self.give_back(place, now_ps)
+
+    def give_back(self, place: Place, now_ps: int) -> None:
+        """Take the first packet off a port, and off the buffer of the link that it came by."""
+        server = self.servers[place]
+        subject = server.stays.popleft()
         server.waiting_bytes -= subject.size
         server.left_byte_ps += subject.size * (now_ps - subject.since_ps)
         server.gone.append((subject.since_ps, now_ps, subject.size))
-        if subject.is_held:
-            self.was_held.add((*far, then_ps))
-        self.at(then_ps, Kind.ARRIVE, *far, subject.packet)
-
         buffer = place[0], subject.came_by
         self.held[buffer] -= subject.size
         # What is in the headroom leaves first.
         self.over[buffer] = max(self.over[buffer] - subject.size, 0)
-        if self.pausing[buffer] and self.may_go_on(buffer):
-            self.pausing[buffer] = False
+        if self.pausing[buffer] is not None and self.may_go_on(buffer):
+            self.pausing[buffer] = None
             self.at(now_ps, Moment.TELLS, *buffer, False)
 
     def tell(self, place: Place, is_pause: bool, now_ps: int) -> None:
-        """Send a pause or its end back by the link that fills a buffer."""
-        server = self.servers[place]
-        server.pauses += is_pause
-        server.frames.append(is_pause)
+        """Send a pause or its end back by the link that fills a buffer, not one that waits."""
+        self.servers[place].frame = Frame(is_pause)
         self.begin(place, now_ps)
+
+    def renew_later(self, place: Place, since_ps: int, now_ps: int) -> None:
+        again_ps = self.quanta_ps(place, HALF_QUANTA)
+        self.at(now_ps + again_ps, Moment.RENEWS, *place, since_ps)
+
+    def renew(self, place: Place, since_ps: int, now_ps: int) -> None:
+        """Send a pause again if its cause has lasted all the time."""
+        if self.pausing[place] == since_ps:
+            self.tell(place, True, now_ps)
+            self.renew_later(place, since_ps, now_ps)
+
+    def quanta_ps(self, place: Place, quanta: int) -> int:
+        return quanta * 512 * PS_PER_SECOND // self.servers[place].wire.rate_bps
 
     def heed(self, place: Place, is_pause: bool, now_ps: int) -> None:
         if place[0] >= self.tree.switches:
             host = self.hosts[place[0] - self.tree.switches]
-            host.is_closed = is_pause
-            host.paused_ps += 0 if is_pause else now_ps - host.closed_ps
-            host.closed_ps = now_ps
+            edge_port = divmod(host.number, self.tree.hosts_at_edge)
+            lasts_ps = self.quanta_ps((edge_port[0], edge_port[1] + 1), QUANTA)
+            host.pause(now_ps, lasts_ps if is_pause else 0)
             self.wake(host, now_ps)
-            return
+        elif is_pause:
+            self.close(place, now_ps, now_ps + self.quanta_ps(place, QUANTA))
+        else:
+            self.go_on(place, now_ps)
 
+    def close(self, place: Place, now_ps: int, until_ps: int) -> None:
+        """Pause a port until a time, whatever was said before."""
         server = self.servers[place]
-        if is_pause:
-            server.closed_ps = now_ps
-            for stay in list(server.stays)[server.is_sending and not self.sends_frame(place) :]:
-                stay.is_held = True
+        server.until_ps = until_ps
+        self.at(until_ps, Moment.TURNS, *place)
+        if server.closed_ps != NEVER:
             return
-        server.paused_ps += now_ps - server.closed_ps
-        server.closed_ps = NEVER
-        self.begin(place, now_ps)
+        server.closed_ps = now_ps
+        for stay in server.stays:
+            stay.is_held |= stay is not server.sends
+        if self.patience_ps:
+            self.at(now_ps + self.patience_ps, Moment.TRIPS, *place, now_ps)
 
-    def sends_frame(self, place: Place) -> bool:
-        """Return whether a control frame is being sent."""
-        return any(
-            event[1] == Moment.LEAVES and event[2:4] == place and isinstance(event[5], bool)
-            for event in self.events
-        )
+    def turn(self, place: Place, storm_ps: int | None, now_ps: int) -> None:
+        """Begin a host's storm, which has an end, or end a pause that nobody has renewed."""
+        if storm_ps is not None:
+            self.close(place, now_ps, storm_ps)
+        elif self.servers[place].until_ps == now_ps:
+            self.go_on(place, now_ps)
+
+    def go_on(self, place: Place, now_ps: int) -> None:
+        """End a port's pause."""
+        server = self.servers[place]
+        if server.closed_ps != NEVER:
+            server.paused_ps += now_ps - server.closed_ps
+            server.closed_ps = NEVER
+            server.is_tripped = False
+            self.begin(place, now_ps)
+
+    def trip(self, place: Place, closed_ps: int, now_ps: int) -> None:
+        """Give up a port that has been paused all the time since then: it drops, or it sends."""
+        server = self.servers[place]
+        if server.closed_ps != closed_ps:
+            return
+        server.is_tripped = True
+        if not self.drops_storms:
+            self.begin(place, now_ps)
+            return
+        begun = [server.stays.popleft()] if server.stays and server.stays[0] is server.sends else []
+        while server.stays:
+            server.drops += 1
+            self.give_back(place, now_ps)
+        server.stays.extend(begun)
 
     @property
     def host_paused_ps(self) -> int:
         """Return the sum of the hosts' pauses."""
-        still = sum(self.end_ps - host.closed_ps for host in self.hosts if host.is_closed)
-        return still + sum(host.paused_ps for host in self.hosts)
+        return sum(host.paused_ps(self.end_ps) for host in self.hosts)
 
     def stands_still(self, now_ps: int) -> bool:
         return False
 
 
-def bounds(scenario: Scenario, wire: Wire) -> tuple[int, int, int]:
+def bounds(scenario: Scenario, wire: Wire, meeting: list[tuple[int, Wire]]) -> tuple[int, int, int]:
     """Return a buffer's size, and the bounds at which it pauses its link and lets it continue."""
     most = scenario.fabric.queue_bytes
     headroom = scenario.fabric.headroom_bytes
     if headroom is None:
-        # What the link carries while news go there and back, behind a packet and another frame.
-        frame_ps = wire.sending_ps(PAUSE_BYTES + wire.gap_bytes)
-        time_ps = wire.data_slot_ps + 2 * frame_ps + 2 * wire.latency_ps
-        carried = -(-time_ps * wire.rate_bps // (8 * PS_PER_SECOND))
-        headroom = carried + 2 * wire.data_bytes
+        longest = max(wire.data_bytes, wire.ack_bytes, PAUSE_BYTES)
+        headroom = 0
+        for rate_bps, back in [(wire.rate_bps, wire), *meeting]:
+            # What the link carries while news go there and back, behind a packet and a frame.
+            frame_ps = back.sending_ps(PAUSE_BYTES + wire.gap_bytes)
+            packet_ps = back.sending_ps(longest + wire.gap_bytes)
+            time_ps = packet_ps + 2 * frame_ps + 2 * wire.latency_ps
+            carried = -(-time_ps * rate_bps // (8 * PS_PER_SECOND))
+            headroom = max(headroom, carried + 2 * longest)
     return most, most - headroom, most - headroom - 2 * wire.data_bytes

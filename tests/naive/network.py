@@ -294,7 +294,7 @@ class Network:
         while over := [flow for nic in host.nics for flow in nic.finish(now_ps)]:
             self.unfinished -= {flow.number for flow in over}
 
-        is_free = max(host.free_ps, host.link.free_ps) <= now_ps and not host.is_closed
+        is_free = max(host.free_ps, host.link.free_ps, host.paused_until_ps) <= now_ps
         packet = host.next_packet(now_ps) if is_free else None
         if packet is None:
             if len(self.unfinished) < before:

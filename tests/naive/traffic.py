@@ -246,7 +246,8 @@ def is_active(scenario: Scenario) -> bool:
 def tells_shares(scenario: Scenario) -> bool:
     """Whether receivers tell senders how many flows share the receiver's link."""
     told = scenario.transport.receiver_share
-    is_wanted = scenario.transport.congestion == "fixed" if told is None else told
+    is_fixed = scenario.transport.congestion == "fixed" and scenario.fabric.flow_control != "pfc"
+    is_wanted = is_fixed if told is None else told
     return is_active(scenario) and is_wanted
 
 

@@ -56,7 +56,12 @@ def all_of_naive(network: LosslessNetwork) -> dict[str, Any]:
         "host bytes": [(port.load_bytes, port.packets) for port in links],
         "host pauses": network.host_paused_ps,
         "ports": [
-            port | {"trimmed": 0, "lost_to_failure": 0, "queue_byte_ps": server.byte_ps(end_ps)}
+            port
+            | {
+                "trimmed": 0,
+                "lost_to_failure": server.lost,
+                "queue_byte_ps": server.byte_ps(end_ps),
+            }
             for end_ps in (network.end_ps,)
             for port, server in zip(
                 of_naive(network)["ports"], network.servers.values(), strict=True

@@ -25,7 +25,7 @@ from emulation.mininet.targets.target import (
 from emulation.programs.switch_program import Priorities
 from fattree.draws import Stream, component, mix
 from fattree.experiment.model import Scenario
-from fattree.experiment.pauses import is_paused, room
+from fattree.experiment.pauses import is_paused
 from fattree.shape.addressing import switch_name
 from fattree.shape.topology import LinkEnd
 
@@ -64,13 +64,13 @@ def _of_ports(scenario: Scenario, switch: int) -> Iterator[str]:
     if not is_paused(scenario):
         yield from ("--queue-bytes", str(scenario.fabric.queue_bytes or UNLIMITED_BYTES))
 
+    thresholds = rooms(scenario, switch, PAUSED_LATE_PS) if is_paused(scenario) else {}
     for port in scenario.tree.ports(switch):
         level = scenario.tree.level_of(switch, port)
         yield from ("--rate-bps", f"{port}={scenario.rates_bps[level]}")
         yield from ("--delay-us", f"{port}={latency_us(scenario, level)}")
         if is_paused(scenario):
-            thresholds = room(scenario, level, PAUSED_LATE_PS)
-            yield from ("--pfc", f"{port}={':'.join(map(str, thresholds))}")
+            yield from ("--pfc", f"{port}={':'.join(map(str, thresholds[port]))}")
 
 
 def priorities(scenario: Scenario) -> Priorities:

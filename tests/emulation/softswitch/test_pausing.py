@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 import pytest
@@ -190,15 +190,25 @@ def test_a_pause_lasts_as_many_quanta_as_it_says(clock: VirtualClock, new_switch
     assert chain.second.ports[3].statistics(clock())["paused_ps"] == pause
 
 
-def test_a_pause_that_is_renewed_a_thousand_times_is_one_event(
-    clock: VirtualClock, new_switch: Switch
+@pytest.mark.parametrize(
+    "times",
+    [(MOST_QUANTA, 1) * 500, range(MOST_QUANTA, MOST_QUANTA - 1000, -1)],
+    ids=["long and short", "falling"],
+)
+def test_a_thousand_pauses_of_a_port_are_one_event(
+    clock: VirtualClock, new_switch: Switch, times: Sequence[int]
 ) -> None:
     found = new_switch(3, (10**9, 10**9 - 10**6, 0))
-    for quanta in (MOST_QUANTA, 1) * 500:
+    for quanta in times:
         assert found._pauses.takes(found.ports[3], pause_frame(bytes(6), {0: quanta}))
 
-    # A short pause ends before the long one that it takes the place of.
-    assert len(found._events) == 2
+    # The last one takes the place of those before it.
+    assert len(found._events) == 0
+    assert found._due_ps() == min(pause_ps(quanta, RATE_BPS) for quanta in times)
+    clock.run([found], pause_ps(times[-1], RATE_BPS) - 1)
+    assert found.ports[3].gates[0].queue.is_paused
+    clock.run([found], pause_ps(times[-1], RATE_BPS))
+    assert not found.ports[3].gates[0].queue.is_paused
 
 
 def test_a_pause_is_renewed_before_it_ends_for_as_long_as_it_is_needed(

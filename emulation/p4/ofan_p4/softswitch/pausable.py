@@ -8,7 +8,7 @@ the port is paused or not.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ofan_p4.softswitch.queue import OutputQueue, Passage
@@ -19,9 +19,14 @@ NEVER = 2**62
 
 @dataclass(slots=True)
 class Held(Passage):
-    """A packet's way through a port, and whether a pause has ever held it there."""
+    """A packet's way through a port, and when the link is free behind it.
 
+    A pause has ever held one that `is_held`; one that `is_dropped` was dropped while it waited.
+    """
+
+    free_ps: int = NEVER
     is_held: bool = False
+    is_dropped: bool = False
 
 
 class Buffer:
@@ -95,8 +100,7 @@ class PausableQueue(OutputQueue):
         self._let_leave(now_ps)
         passage = Held(size, NEVER, NEVER, is_held=self._is_paused)
         if not self._is_paused:
-            passage.start_ps = max(self._free_ps, now_ps)
-            passage.departure_ps, self._free_ps = self._sent(passage.start_ps, size)
+            self._free_ps = self._start([passage], max(self._free_ps, now_ps))
 
         self._occupancy_bytes += size
         self.max_bytes = max(self.max_bytes, self._occupancy_bytes)
@@ -107,7 +111,7 @@ class PausableQueue(OutputQueue):
     def tell(self, now_ps: int, size: int) -> Passage:
         """Take in a control frame; return its way through the port, which nothing changes."""
         self._let_leave(now_ps)
-        passage = Passage(size, NEVER, NEVER, is_urgent=True)
+        passage = Held(size, NEVER, NEVER, is_urgent=True)
         self._lane.append(passage)
         self._serve_anew(now_ps)
         return passage
@@ -127,37 +131,59 @@ class PausableQueue(OutputQueue):
         self._let_leave(now_ps)
         self._serve_anew(now_ps)
 
+    def set_rate_bps(self, now_ps: int, rate_bps: int) -> None:
+        """Set the rate of packets whose transmission starts from now on, whatever was foreseen."""
+        self._let_leave(now_ps)
+        self._rates_ahead = []
+        self._rate_bps = rate_bps
+        self._serve_anew(now_ps)
+
+    def clear(self, now_ps: int) -> list[Held]:
+        """Drop all packets that have not begun; return them in order."""
+        self._let_leave(now_ps)
+        dropped = list(self._unbegun(now_ps))
+        for each in dropped:
+            self._waiting.pop()
+            each.is_dropped = True
+            self._occupancy_bytes -= each.size
+            self.byte_ps += each.size * now_ps
+
+        self._serve_anew(now_ps)
+        return dropped
+
     def _unbegun(self, now_ps: int) -> Iterator[Held]:
         return (each for each in self._waiting if each.start_ps > now_ps)  # type: ignore[misc]
 
     def _serve_anew(self, now_ps: int) -> None:
         """Give times to all that has not begun: the lane first, then what waits, in order."""
-        free_ps = self._left_free_ps
-        for each in (*self._lane, *self._waiting):
-            if each.start_ps <= now_ps:
-                free_ps = max(free_ps, self._sent(each.start_ps, each.size)[1])
-
-        free_ps = max(free_ps, now_ps)
-        for frame in self._lane:
-            if frame.start_ps > now_ps:
-                frame.start_ps = free_ps
-                frame.departure_ps, free_ps = self._sent(free_ps, frame.size)
-
-        for each in self._unbegun(now_ps):
-            each.start_ps = each.departure_ps = NEVER
-            if not self._is_paused:
-                each.start_ps = free_ps
-                each.departure_ps, free_ps = self._sent(free_ps, each.size)
+        lines: list[Held] = [*self._lane, *self._waiting]  # type: ignore[list-item]
+        begun = (each.free_ps for each in lines if each.start_ps <= now_ps)
+        free_ps = max(now_ps, self._left_free_ps, *begun)
+        frames = [each for each in lines if each.is_urgent and each.start_ps > now_ps]
+        free_ps = self._start(frames, free_ps)
+        unbegun = list(self._unbegun(now_ps))
+        if self._is_paused:
+            for each in unbegun:
+                each.start_ps = each.departure_ps = each.free_ps = NEVER
+        else:
+            free_ps = self._start(unbegun, free_ps)
 
         self._free_ps = free_ps
+
+    def _start(self, passages: Iterable[Held], free_ps: int) -> int:
+        """Start these one after the other; return when the link is free again."""
+        for each in passages:
+            each.start_ps = free_ps
+            each.departure_ps, free_ps = self._sent(free_ps, each.size)
+            each.free_ps = free_ps
+
+        return free_ps
 
     def _let_leave(self, now_ps: int) -> None:
         for line in (self._lane, self._waiting):
             while line and line[0].departure_ps <= now_ps:
                 gone = line.popleft()
-                self._left_free_ps = max(
-                    self._left_free_ps, self._sent(gone.start_ps, gone.size)[1]
-                )
+                self._left_free_ps = max(self._left_free_ps, gone.free_ps)  # type: ignore[attr-defined]
                 if not gone.is_urgent:
                     self._occupancy_bytes -= gone.size
                     self.byte_ps += gone.size * gone.departure_ps

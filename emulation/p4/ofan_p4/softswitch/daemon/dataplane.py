@@ -30,6 +30,7 @@ from ofan_p4.softswitch.daemon.ports import Port
 from ofan_p4.softswitch.daemon.sockets import drain
 from ofan_p4.softswitch.native import burst_code, turn_code
 from ofan_p4.softswitch.native.engine import NativeFunctions
+from ofan_p4.softswitch.pausable import NEVER
 from ofan_p4.softswitch.switch import Pending, Switch, Transmit
 from ofan_p4.softswitch.units import PS_PER_SECOND, PS_PER_US
 
@@ -227,13 +228,11 @@ class Dataplane:
         return turn_code.NEVER if due_ps is None else self._clock.start_ns - -due_ps // PS_PER_NS
 
     def _due_ps(self) -> int | None:
-        """Return when the next event or the control plane's tick is due."""
+        """Return when the next event, a pause's end or the control plane's tick is due."""
+        first = self._events[0][0] if self._events else NEVER
         tick = self.next_tick_ps()
-        times = [self._events[0][0]] if self._events else []
-        if tick is not None:
-            times.append(tick)
-
-        return min(times, default=None)
+        due_ps = min(first, self._pauses.next_end_ps, NEVER if tick is None else tick)
+        return due_ps if due_ps < NEVER else None
 
     def _flush(self) -> None:
         for port in self.ports.values():
@@ -384,6 +383,7 @@ class Dataplane:
     def _run_due(self) -> None:
         events = self._events
         now = self._clock()
+        self._pauses.end_due(now)
         if events and now - events[0][0] > self.late_ps:
             self.late_ps = now - events[0][0]
 

@@ -39,8 +39,6 @@ class Gate:
     buffer: Buffer
     held: list[Waiting] = field(default_factory=list)
     until_ps: int = 0
-    # When the next event looks whether the pause still holds, 0 without one.
-    awaited_ps: int = 0
     told_ps: int = 0
     _since_ps: int = 0
     _paused_ps: int = 0

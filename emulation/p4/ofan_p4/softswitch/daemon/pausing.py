@@ -48,6 +48,10 @@ class Pauses:
         self._clock = clock
         self._at = at
         self._depart = depart
+        # The priorities of ports that are paused, and a time before which no pause ends: no events,
+        # as each frame may name another time, earlier or later.
+        self._paused: dict[Gate, Port] = {}
+        self.next_end_ps = NEVER
         # What the controller sends has come in by no link, and finds as much room as others.
         most = max((gate.buffer.most for port in ports.values() for gate in port.gates), default=0)
         self._of_controller = Buffer(most, pause_above=most, resume_at=0)
@@ -68,7 +72,8 @@ class Pauses:
             told = quanta.get(priority)
             if told:
                 gate.pause(now_ps, now_ps + pause_ps(told, gate.rate_bps))
-                self._await_end(port, gate)
+                self._paused[gate] = port
+                self.next_end_ps = min(self.next_end_ps, gate.until_ps)
             elif told == 0:
                 self._go_on(port, gate, now_ps)
 
@@ -123,27 +128,21 @@ class Pauses:
         if buffer.give_back(passage.size, port.number) and source is not None:
             self._tell(source, pending.priority, quanta=0)
 
-    def _go_on(self, port: Port, gate: Gate, now_ps: int) -> None:
-        for waiting in gate.go_on(now_ps):
-            self._await(port, waiting)
-
-    def _await_end(self, port: Port, gate: Gate) -> None:
-        # One event for a gate, however many frames renew its pause.
-        if not 0 < gate.awaited_ps <= gate.until_ps:
-            gate.awaited_ps = gate.until_ps
-            self._at(gate.until_ps, partial(self._end, port, gate))
-
-    def _end(self, port: Port, gate: Gate, when_ps: int) -> None:
-        """End a pause that nobody has renewed."""
-        # A shorter pause has come since, and has an event of its own.
-        if when_ps != gate.awaited_ps:
+    def end_due(self, now_ps: int) -> None:
+        """End the pauses that nobody has renewed."""
+        if now_ps < self.next_end_ps:
             return
 
-        gate.awaited_ps = 0
-        if gate.until_ps <= when_ps:
-            self._go_on(port, gate, when_ps)
-        elif gate.queue.is_paused:
-            self._await_end(port, gate)
+        for gate, port in list(self._paused.items()):
+            if gate.until_ps <= now_ps:
+                self._go_on(port, gate, gate.until_ps)
+
+        self.next_end_ps = min((gate.until_ps for gate in self._paused), default=NEVER)
+
+    def _go_on(self, port: Port, gate: Gate, now_ps: int) -> None:
+        self._paused.pop(gate, None)
+        for waiting in gate.go_on(now_ps):
+            self._await(port, waiting)
 
     def _pause(self, port: Port, priority: int, now_ps: int) -> None:
         """Pause a link for the longest time, and again when half of that is over."""

@@ -116,9 +116,6 @@ def take_rates(peer: socket.socket, dataplane: Dataplane, now_ps: int) -> dict[s
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         return {"error": f'no {{"rates_bps": {{PORT: rate}}}} of ports here: {error}'}
 
-    if any(port.gates for port in rates):
-        return {"error": "a port that pauses keeps its rate"}
-
     if any(type(rate) is not int or rate <= 0 for rate in rates.values()):
         return {"error": "a rate is a positive number of bit/s"}
 
