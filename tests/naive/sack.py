@@ -1,5 +1,6 @@
 """Selective acknowledgements: the packets of a receiver, and the sender's repetitions."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tests.naive.nscc import News
@@ -21,7 +22,7 @@ class Sack:
     """
 
     packets: int
-    threshold: int
+    threshold: Callable[[], int]
     base_ps: int
     memory: Memory
     timer: Timer
@@ -138,9 +139,9 @@ class Sack:
 
         self.skip()
 
-        # Only holes with more than `threshold` above them are late, and each is once: `recover`
+        # Only holes with more than `threshold()` above them are late, and each is once: `recover`
         # bounds those that have been. The lowest of all is what the window hears of.
-        first, end = max(self.lowest, self.recover), self.highest - self.threshold
+        first, end = max(self.lowest, self.recover), self.highest - self.threshold()
         if first < end and not self.round and now_ps >= self.patient_ps:
             is_lowest = self.lowest >= self.recover
             self.recover = end
