@@ -69,7 +69,7 @@ class NsccWindow:
         return self.network_ps * 3 // 4 if self.trims else self.network_ps
 
     def reordering(self) -> int:
-        """Return how many packets above a hole are no loss yet: 1.5 windows, 5 packets or more."""
+        """Return how many packets above a hole make it a loss: 1.5 windows, 5 packets or more."""
         return max(min(self.window + self.window // 2, self.largest) // PARTS, 5)
 
     def allows(self, outstanding: int) -> bool:
