@@ -25,6 +25,9 @@ DCQCN_COUNTER_BYTES = 10_000_000
 # Load balancers that take a packet for lost of which no ACK has told.
 UNNAMED_IS_LOST = (LabelRule.REPS, LabelRule.BITMAP, LabelRule.MRC)
 
+# The paper's for a permutation ("Sensitivity Analysis", loss recovery).
+SACK_THRESHOLD = 32
+
 # Lazy TCP: spraying makes holes that close by themselves, so only so many late ones in a row count.
 LAZY_HOLES = 5
 
@@ -43,7 +46,7 @@ def rules(scenario: Scenario) -> Rules:
         zero_load_rtt_ps=scenario.zero_load_rtt_ps,
         longest_path=scenario.tree.most_hops,
         explore_packets=options.reps_explore_packets,
-        sack_threshold=transport.sack_threshold,
+        sack_threshold=sack_threshold(scenario),
         jitter_permille=round(transport.pacing_jitter * 1000),
         freeze_ps=round(options.freeze_us * PS_PER_US),
         reorder_packets=transport.reorder_packets,
@@ -130,6 +133,15 @@ def bdp_scale(scenario: Scenario) -> int:
     """
     bit_ps = scenario.rate_bps * scenario.zero_load_rtt_ps
     return min((bit_ps << 16) // REFERENCE_BIT_PS, PSN_WINDOW << 16)
+
+
+def sack_threshold(scenario: Scenario) -> int:
+    """Return how many packets above a hole make it late, 0 where the number follows the window."""
+    transport = scenario.transport
+    if transport.sack_threshold is not None:
+        return transport.sack_threshold
+
+    return 0 if transport.congestion == "nscc" else SACK_THRESHOLD
 
 
 def entropy_values(scenario: Scenario) -> int:

@@ -127,8 +127,11 @@ class Transport(Section):
     DCQCN: `docs/lossless.md`).
     """
     # A bitmap has 1,024 bits, so the highest number is at most 1,023 above the lowest missing one.
-    sack_threshold: Annotated[int, Field(ge=1, le=1023)] = 32
-    """SACK: a missing packet counts as lost when so many later packets have arrived."""
+    sack_threshold: Annotated[int, Field(ge=1, le=1023)] | None = None
+    """SACK: a missing packet counts as lost when so many later packets have arrived. By default 32;
+    with `congestion = "nscc"` one and a half windows, at least 5 packets and at most the largest
+    window.
+    """
     # No packet times out sooner, in zero-load RTTs: with one instead of three, rttvar shrinks below
     # what a longer queue adds, and REPS freezes without any failure.
     timer_floor_rtt: Annotated[float, Field(ge=0, le=MOST_RTTS)] = 3

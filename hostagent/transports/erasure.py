@@ -2,16 +2,8 @@
 
 from numba.extending import register_jitable
 
-from hostagent.transports.packet_states import ACKED, new_psn
-
-
-@register_jitable
-def next_symbol(sender, rules, packets, now_ps):
-    """Every packet is a new symbol, and any `packets` of them complete the message."""
-    psn = new_psn(sender, packets)
-    note_stop(sender, rules, now_ps)
-
-    return psn
+from hostagent.transports.packet_states import ACKED
+from hostagent.transports.state import NEVER
 
 
 @register_jitable
@@ -31,24 +23,28 @@ def covers(sender):
 
 
 @register_jitable
-def note_stop(sender, rules, now_ps):
-    """Note when the flow stops for the first time, and how long stops may last.
-
-    Within an srtt of that the flow stops whenever it has sent enough, by what it knows then; later
-    it does not stop before it is done.
-    """
-    # "Stops in the final BDP and only sends more if necessary" (the paper, loss recovery's
-    # footnote). Each ACK that shows a gap makes it necessary at once. After a round trip the ACKs
-    # of all that has arrived are here: whoever still needs more has lost what was sent last, which
-    # no later ACK shows, cannot know how many of the next ones will be lost, and any are as good.
-    if sender.resume_ps == 0 and covers(sender):
-        sender.resume_ps = now_ps + (
-            sender.srtt_ps if sender.srtt_ps >= 0 else 3 * rules.zero_load_rtt_ps
-        )
+def note_stop(sender, now_ps):
+    """Note when the flow first stops: the first time that it is due and has sent enough."""
+    # Until it is due, an ACK may show that a packet is missing.
+    if now_ps <= sender.stop_ps:
+        sender.stop_ps = max(sender.due_ps, now_ps) if covers(sender) else NEVER
 
 
 @register_jitable
-def count_symbols(sender, rules, packets, psn, total, now_ps):
+def resume_ps(sender, rules):
+    """Return from when on the flow sends although it has sent enough: an srtt after its first stop.
+
+    The srtt is that of now, so each ACK moves this time, also after the flow has gone on.
+    """
+    # "Stops in the final BDP and only sends more if necessary" (the paper, loss recovery's
+    # footnote). Each ACK that shows a gap makes it necessary at once. If ACKs are missing after a
+    # round trip, the last packets are lost, and no later ACK would show it. A round trip takes as
+    # long as the queues of now: at the first stop, ACKs of the full queues have not come yet.
+    return sender.stop_ps + (sender.srtt_ps if sender.srtt_ps >= 0 else 3 * rules.zero_load_rtt_ps)
+
+
+@register_jitable
+def count_symbols(sender, packets, psn, total, now_ps):
     """Believe the receiver's count, so that a lost ACK costs nothing."""
     # Beyond the ring the entry is another packet's by now.
     if psn + len(packets) >= sender.sent:
@@ -58,4 +54,4 @@ def count_symbols(sender, rules, packets, psn, total, now_ps):
     sender.acked = max(sender.acked, total)
     sender.highest = max(sender.highest, psn)
     # What was only late has arrived: the flow may have sent enough without sending now.
-    note_stop(sender, rules, now_ps)
+    note_stop(sender, now_ps)

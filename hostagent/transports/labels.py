@@ -9,7 +9,14 @@ from numba.extending import register_jitable
 from fattree.draws import Stream, below, component, mix
 from fattree.policies import LabelRule
 from hostagent.transports import mrc
-from hostagent.transports.state import MOST_PENALTY, PATHS, RING, TRIMMED_PENALTY, PacketState
+from hostagent.transports.state import (
+    MOST_PENALTY,
+    NEVER,
+    PATHS,
+    RING,
+    TRIMMED_PENALTY,
+    PacketState,
+)
 from hostagent.transports.timers import timeout_ps
 
 FRESH = int(LabelRule.FRESH)
@@ -33,6 +40,7 @@ def start(sender, rules):
         sender.ring[entry] = NO_LABEL
 
     if rules.label_rule == PLB:
+        sender.unheard_ps = NEVER
         draw_patience(sender, rules)
     elif rules.label_rule == BITMAP:
         sender.turn_xor = random_label(sender, rules) % PATHS
@@ -56,7 +64,7 @@ def next_label(sender, rules, packets, now_ps):
         return random_label(sender, rules)
 
     if rules.label_rule == PLB:
-        if expire(sender, rules, packets, now_ps=now_ps):
+        if is_unheard(sender, rules, now_ps):
             change_label(sender, rules, now_ps)
     elif rules.label_rule == REPS:
         return recycled_label(sender, rules, packets, now_ps)
@@ -133,11 +141,30 @@ def expire(sender, rules, packets, now_ps):
 
 
 @register_jitable
+def is_unheard(sender, rules, now_ps):
+    """PLB: tell whether no ACK and no NACK has come for a timeout, although packets have left.
+
+    Note when the first packet since the last ACK leaves.
+    """
+    # The timer is the flow's, not a packet's: a few lost packets are no reason to leave a path that
+    # others come through. After a timeout the new path has as long.
+    if sender.unheard_ps == NEVER:
+        sender.unheard_ps = now_ps
+
+    if now_ps - sender.unheard_ps < timeout_ps(sender, rules):
+        return False
+
+    sender.unheard_ps = now_ps
+    return True
+
+
+@register_jitable
 def judge_path(sender, rules, marked, now_ps):
     """PLB: a path is good while under `plb_percent` of the last `plb_acks` ACKs are marked.
 
     Leave a bad path.
     """
+    sender.unheard_ps = NEVER
     sender.acks_seen = min(sender.acks_seen + 1, rules.plb_acks)
     sender.history = ((sender.history << 1) | (1 if marked else 0)) & ((1 << rules.plb_acks) - 1)
     marks = 0

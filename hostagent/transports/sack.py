@@ -2,10 +2,13 @@
 
 from numba.extending import register_jitable
 
-from hostagent.transports import congestion, trimmed
+from hostagent.transports import congestion, nscc, trimmed
 from hostagent.transports.packet_states import ACKED, AGAIN, RESENT, SETTLED, TRIMMED, new_psn
 from hostagent.transports.state import NEVER
 from hostagent.transports.timers import timeout_ps
+
+# The least threshold that follows a window, in packets.
+FEWEST = 5
 
 
 @register_jitable
@@ -123,12 +126,29 @@ def on_spurious(sender, now_ps):
 
 
 @register_jitable
+def end_of_late(sender, rules):
+    """Return the packet number below which all holes are late.
+
+    A hole is late when more packets above it have arrived than a given number. Where the number
+    follows the window (NSCC, unless given), holes are late when one and a half windows of packets
+    have arrived above the lowest one: at least FEWEST packets, at most the largest window.
+    """
+    # The paper's: 6 for an all-to-all, 32 for a permutation, between resending what is merely
+    # reordered and leaving all to timeouts ("Sensitivity Analysis", loss recovery). The packets
+    # that leave while one waits in a queue may all pass it, so NSCC's threshold follows its window,
+    # as in Ultra Ethernet's public simulator (SLEEK).
+    if rules.sack_threshold > 0:
+        return sender.highest - rules.sack_threshold
+
+    most = max(min(3 * sender.window // 2, nscc.ceiling(sender)) >> 16, FEWEST)
+    return sender.highest - most + 1 if sender.acked - sender.lowest >= most else 0
+
+
+@register_jitable
 def repair(sender, rules, packets, marked, rtt_ps, now_ps):
     """Start a round of retransmissions when the lowest hole is late, and adapt the window."""
     skip_to_hole(sender, packets)
-    # The paper's threshold: 6 for an all-to-all, 32 for a permutation, between resending what is
-    # merely reordered and leaving all to timeouts ("Sensitivity Analysis", loss recovery).
-    late_end = sender.highest - rules.sack_threshold
+    late_end = end_of_late(sender, rules)
     # A round resends the holes that are late themselves (RFC 6675, IsLost), not those above: under
     # spraying most of these close within the threshold. Each hole is in one round only, those below
     # `recover` have been: one that is resent and lost again is the timeout's.

@@ -108,16 +108,17 @@ class Rules(NamedTuple):
 
 # One sending flow. Packet numbers (PSN) count from 0; `pace_ps` is what lies between its packets at
 # least, its gap times the receiver's `share` of flows, 0 for what goes `in_turn`: its packets are
-# all due `since_ps`, when the first one was. `left_ps` is when the last one left. From `resume_ps`
-# on an erasure sender does not stop any more, 0 before its first stop; `highest` is the largest
-# number of which an ACK (with erasure codes also a NACK) has come, -1 before; `first_ps` and
-# `done_ps` are NEVER until its first packet leaves, until it is done; `base_ps` is its path's
-# zero-load RTT, before `patient_ps` late holes wait; `window` is in packets times 2**16, as is what
-# NSCC has `owed` it (packets squared). `trimmed` counts packets that NACKs have told of and that
-# SACK is to send again, from `first_trimmed` on; `heard_ps` is when the last ACK or NACK came. What
-# a round sends again has timed out (`round_is_timeout`), or was late. DCQCN's `rate` moves to its
-# `target_rate`, which a timer (`ticks`) and what was sent since transmission `cut_at` let grow;
-# `alpha_ps`, `timer_ps`: when alpha and the timer last moved.
+# all due `since_ps`, when the first one was. `left_ps` is when the last one left. `stop_ps` is when
+# an erasure sender stops first, NEVER before; `highest` is the largest number of which an ACK (with
+# erasure codes also a NACK) has come, -1 before; `first_ps` and `done_ps` are NEVER until its first
+# packet leaves, until it is done; `base_ps` is its path's zero-load RTT, before `patient_ps` late
+# holes wait; `window` is in packets times 2**16, as is what NSCC has `owed` it (packets squared).
+# `trimmed` counts packets that NACKs have told of and that SACK is to send again, from
+# `first_trimmed` on; `heard_ps` is when the last ACK or NACK came. What a round sends again has
+# timed out (`round_is_timeout`), or was late. DCQCN's `rate` moves to its `target_rate`, which a
+# timer (`ticks`) and what was sent since transmission `cut_at` let grow; `alpha_ps`, `timer_ps`:
+# when alpha and the timer last moved. `unheard_ps` is when a flowlet's first packet since the last
+# ACK or NACK left, NEVER before it.
 SENDER = np.dtype(
     [
         (name, np.int64)
@@ -132,7 +133,7 @@ SENDER = np.dtype(
                 "since_ps",
                 "left_ps",
                 "due_ps",
-                "resume_ps",
+                "stop_ps",
                 "first_ps",
                 "done_ps",
                 "sent",
@@ -157,6 +158,7 @@ SENDER = np.dtype(
             *("rate", "target_rate", "alpha", "alpha_ps", "timer_ps", "ticks", "cut_at"),
             *("oldest", "head", "fresh", "explore", "frozen_head", "frozen_until_ps"),
             *("history", "acks_seen", "good_ps", "changed_ps", "patience_ps"),
+            "unheard_ps",
             *("turn", "turn_xor"),
         )
     ]

@@ -12,7 +12,7 @@ from numba.extending import register_jitable
 
 from fattree.draws import Stream, below, component, mix, scramble
 from hostagent.transports import congestion, dcqcn, erasure, go_back_n, labels, sack, trimmed
-from hostagent.transports.packet_states import AGAIN, RESENT
+from hostagent.transports.packet_states import AGAIN, RESENT, new_psn
 from hostagent.transports.state import NEVER, PSN_WINDOW, Congestion, Recovery, Rules
 from hostagent.transports.timers import sample_rtt
 
@@ -55,6 +55,7 @@ def start(sender, rules, flow, packets, gap_ps, due_ps, hops, in_turn, share):
     sender.due_ps = due_ps
     sender.first_ps = NEVER
     sender.done_ps = NEVER
+    sender.stop_ps = NEVER
     sender.highest = -1
     sender.srtt_ps = -1
     sender.good_ps = -1
@@ -72,7 +73,8 @@ def ready_ps(sender, rules, packets):
 
     if rules.recovery == ERASURE:
         has_sent_enough = erasure.covers(sender)
-        return max(sender.due_ps, sender.resume_ps) if has_sent_enough else sender.due_ps
+        resume_ps = erasure.resume_ps(sender, rules) if has_sent_enough else sender.due_ps
+        return max(sender.due_ps, resume_ps)
 
     is_resending = sender.round_next < sender.round_end or trimmed.may_go(sender, rules)
     if is_resending or sack.has_new(sender, rules, packets):
@@ -88,7 +90,7 @@ def next_psn(sender, rules, packets, label, now_ps):
     The next packet is due a gap later; late packets do not catch up.
     """
     if rules.recovery == ERASURE:
-        psn = erasure.next_symbol(sender, rules, packets, now_ps)
+        psn = new_psn(sender, packets)
     elif rules.recovery == SACK:
         psn = sack.next_hole_or_new(sender, rules, packets, now_ps)
     else:
@@ -115,6 +117,9 @@ def next_psn(sender, rules, packets, label, now_ps):
     if rules.jitter_permille > 0:
         draw = mix(rules.seed, component(JITTER, sender.flow), sender.transmissions)
         sender.due_ps += below(draw, sender.pace_ps * rules.jitter_permille // 1000)
+
+    if rules.recovery == ERASURE:
+        erasure.note_stop(sender, now_ps)
 
     return psn
 
@@ -217,7 +222,7 @@ def on_ack(sender, rules, packets, psn, total, marked, now_ps):
         sack.on_spurious(sender, now_ps)
 
     if rules.recovery == ERASURE:
-        erasure.count_symbols(sender, rules, packets, psn=psn, total=total, now_ps=now_ps)
+        erasure.count_symbols(sender, packets, psn=psn, total=total, now_ps=now_ps)
     elif rules.recovery == SACK:
         sack.repair(sender, rules, packets, marked=marked, rtt_ps=rtt_ps, now_ps=now_ps)
     else:
@@ -245,7 +250,7 @@ def on_nack(sender, rules, packets, psn, total, now_ps):
 
     if rules.recovery == ERASURE:
         # Any other symbol is as good.
-        erasure.count_symbols(sender, rules, packets, psn=psn, total=total, now_ps=now_ps)
+        erasure.count_symbols(sender, packets, psn=psn, total=total, now_ps=now_ps)
     elif trimmed.note(sender, packets, psn):
         sack.skip_to_hole(sender, packets)
         congestion.on_nack(sender, rules, now_ps)

@@ -52,6 +52,27 @@ def test_plb_leaves_a_path_that_times_out(plb: Sender) -> None:
     plb.send(3 * RTT - 1)
     assert plb.state.label == before
     assert plb.send(3 * RTT)[1] != before
+    # The new path has as long.
+    after = plb.state.label
+    assert plb.send(6 * RTT - 1)[1] == after
+    assert plb.send(6 * RTT)[1] != after
+
+
+def test_plb_keeps_a_path_that_acks_come_from_although_packets_are_lost(plb: Sender) -> None:
+    before = plb.send(0)[1]
+    for psn in range(1, 60):
+        now_ps = psn * RTT
+        assert plb.send(now_ps)[1] == before
+        plb.ack(psn, now_ps + RTT // 2)
+
+
+def test_plb_times_from_the_first_packet_after_an_ack(plb: Sender) -> None:
+    before = plb.send(0)[1]
+    plb.ack(0, RTT)
+    # A message may pause: only packets make the flow wait for an ACK.
+    assert plb.send(60 * RTT)[1] == before
+    assert plb.send(63 * RTT - 1)[1] == before
+    assert plb.send(63 * RTT)[1] != before
 
 
 def test_reps_reuses_unmarked_labels_oldest_first(reps: Sender) -> None:

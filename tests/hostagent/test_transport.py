@@ -40,8 +40,8 @@ def test_erasure_stops_when_the_message_is_out_and_is_done_with_the_last_ack(
 ) -> None:
     for psn in range(16):
         assert erasure.send()[0] == psn
-    last = erasure.state.due_ps - GAP_PS
-    assert erasure.ready_ps() == last + 3 * RTT
+    # The flow stops when its next packet would be due.
+    assert erasure.ready_ps() == erasure.state.due_ps + 3 * RTT
     done = [erasure.ack(psn, RTT + psn * GAP_PS) for psn in range(16)]
     assert done == [False] * 15 + [True]
     assert erasure.ready_ps() == NEVER
@@ -60,20 +60,47 @@ def test_erasure_stops_for_one_srtt_after_its_first_stop(erasure: Sender) -> Non
     for _ in range(15):
         erasure.send()
     erasure.ack(0, RTT)
-    last = erasure.ready_ps()
-    erasure.send(last)
-    assert erasure.ready_ps() == last + RTT
+    erasure.send()
+    stop_ps = erasure.state.due_ps
+    assert erasure.ready_ps() == stop_ps + RTT
     resumed = [erasure.ready_ps()]
     for _ in range(5):
         erasure.send()
         resumed.append(erasure.ready_ps())
-    assert resumed == [last + RTT + number * GAP_PS for number in range(6)]
+    assert resumed == [stop_ps + RTT + number * GAP_PS for number in range(6)]
+
+
+def test_erasure_reads_srtt_whenever_the_flow_might_send(erasure: Sender) -> None:
+    for _ in range(15):
+        erasure.send()
+    erasure.ack(0, RTT)
+    erasure.send()
+    stop_ps = erasure.state.due_ps
+
+    # Queues have filled: 1 comes back after twice the time, when the flow has just gone on.
+    assert erasure.ready_ps() == stop_ps + RTT
+    now_ps = stop_ps + RTT
+    erasure.send(now_ps)
+    erasure.ack(1, now_ps + 1)
+    assert erasure.state.srtt_ps > RTT + GAP_PS
+    assert erasure.ready_ps() == stop_ps + erasure.state.srtt_ps
+
+
+def test_erasure_no_stop_is_noted_while_the_last_packet_keeps_its_gap(erasure: Sender) -> None:
+    for _ in range(16):
+        erasure.send(0)
+    # 0 is missing, which an ACK shows before the next packet is due.
+    erasure.ack(1, GAP_PS - 1)
+    again_ps = erasure.ready_ps()
+    assert again_ps == GAP_PS
+    erasure.send(again_ps)
+    assert erasure.ready_ps() == again_ps + GAP_PS + erasure.state.srtt_ps
 
 
 def test_erasure_an_ack_that_shows_a_gap_lets_one_more_go_at_once(erasure: Sender) -> None:
     for _ in range(16):
         erasure.send()
-    stopped_until_ps = erasure.ready_ps()
+    stopped_until_ps = erasure.state.due_ps + RTT
     erasure.ack(0, RTT)
     assert erasure.ready_ps() == stopped_until_ps
     # 1 and 2 are lost, or late.

@@ -17,7 +17,7 @@ def label_rule(scenario: Scenario, flow: int, sender: Recovery) -> LabelRule:
         case "fresh":
             return Fresh(draws)
         case "plb":
-            return Plb(scenario, draws, watch, sender.pacer.gap_ps)
+            return Plb(scenario, draws, sender.timer, sender.pacer.gap_ps)
         case "reps":
             return Reps(scenario, draws, watch)
         case "bitmap":

@@ -103,17 +103,19 @@ class Fresh:
 
 
 class Plb:
-    """Host Flowlet AR: leave a path that has not been good for a while, or on a timeout.
+    """Host Flowlet AR: leave a path that has not been good for a while, or that no ACK comes from.
 
-    A path is good while fewer than `plb_percent` of the last `plb_acks` ACKs were marked.
+    A path is good while fewer than `plb_percent` of the last `plb_acks` ACKs were marked. The timer
+    runs from the first packet after an ACK, and from a timeout.
     """
 
     freezes = 0
 
-    def __init__(self, scenario: Scenario, draws: Draws, watch: Watch, gap_ps: int) -> None:
+    def __init__(self, scenario: Scenario, draws: Draws, timer: Timer, gap_ps: int) -> None:
         self.options = scenario.load_balancer
         self.draws = draws
-        self.watch = watch
+        self.timer = timer
+        self.timer_began_ps: int | None = None
         self.gap_ps = gap_ps
         self.marks: deque[bool] = deque(maxlen=self.options.plb_acks)
         self.good_ps: int | None = None
@@ -133,11 +135,15 @@ class Plb:
         self.draw_patience()
 
     def next(self, now_ps: int) -> int:
-        if self.watch.expired(now_ps):
+        if self.timer_began_ps is None:
+            self.timer_began_ps = now_ps
+        if self.timer_began_ps + self.timer.timeout_ps <= now_ps:
+            self.timer_began_ps = now_ps
             self.change(now_ps)
         return self.label
 
     def on_ack(self, label: int, marked: bool, now_ps: int) -> None:
+        self.timer_began_ps = None
         self.marks.append(marked)
         is_good = sum(self.marks) * 100 < self.options.plb_percent * len(self.marks)
         if is_good or self.good_ps is None:

@@ -68,6 +68,10 @@ class NsccWindow:
         """Return the target queueing delay: the network's zero-load RTT; with trimming, 3/4."""
         return self.network_ps * 3 // 4 if self.trims else self.network_ps
 
+    def reordering(self) -> int:
+        """Return how many packets above a hole make it a loss: 1.5 windows, 5 packets or more."""
+        return max(min(self.window + self.window // 2, self.largest) // PARTS, 5)
+
     def allows(self, outstanding: int) -> bool:
         return (outstanding + 1) * PARTS <= self.window
 

@@ -1,5 +1,6 @@
 """Selective acknowledgements: the packets of a receiver, and the sender's repetitions."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tests.naive.nscc import News
@@ -21,7 +22,8 @@ class Sack:
     """
 
     packets: int
-    threshold: int
+    # A number, or a rule of how many packets may arrive above the lowest hole.
+    threshold: int | Callable[[], int]
     base_ps: int
     memory: Memory
     timer: Timer
@@ -101,6 +103,20 @@ class Sack:
         has_more = self.round or self.has_trimmed() or self.has_new()
         return packet.is_resent or packet.is_again or not has_more
 
+    def end_of_late(self) -> int:
+        """Return the number below which holes are late: with more than `threshold` above them.
+
+        By a rule none is before so many packets have arrived above the lowest.
+        """
+        if isinstance(self.threshold, int):
+            return self.highest - self.threshold
+
+        enough = self.threshold()
+        arrived_above = sum(
+            self.memory.at(psn).is_acked for psn in range(self.lowest, self.memory.count)
+        )
+        return self.highest - enough + 1 if arrived_above >= enough else 0
+
     def begin_round(self, first: int, end: int, before_ps: int, of_late: bool) -> None:
         self.round = list(range(first, end))
         self.round_before_ps = before_ps
@@ -138,9 +154,9 @@ class Sack:
 
         self.skip()
 
-        # Only holes with more than `threshold` above them are late, and each is once: `recover`
-        # bounds those that have been. The lowest of all is what the window hears of.
-        first, end = max(self.lowest, self.recover), self.highest - self.threshold
+        # Each hole is late once: `recover` bounds those that have been. The window hears of the
+        # lowest one only.
+        first, end = max(self.lowest, self.recover), self.end_of_late()
         if first < end and not self.round and now_ps >= self.patient_ps:
             is_lowest = self.lowest >= self.recover
             self.recover = end

@@ -1,5 +1,7 @@
 """A flow's sender, by the scenario's settings."""
 
+from collections.abc import Callable
+
 from fattree.experiment.model import Scenario
 from tests.naive.dcqcn import COUNTER_BYTES, DcqcnRate
 from tests.naive.go_back_n import GoBackN
@@ -22,6 +24,14 @@ from tests.naive.transport import (
 from tests.naive.wire import Wire
 
 SWIFT_QUEUE_BYTES = 113_000
+
+
+def threshold(given: int | None, congestion: Congestion) -> int | Callable[[], int]:
+    """Return how many packets above a hole make it a loss, a number or a rule."""
+    if given is None and isinstance(congestion, NsccWindow):
+        return congestion.reordering
+
+    return given or 32
 
 
 def recovery(scenario: Scenario, flow: int, packets: int, gap_ps: int, hops: int) -> Recovery:
@@ -53,7 +63,7 @@ def recovery(scenario: Scenario, flow: int, packets: int, gap_ps: int, hops: int
         congestion = SwiftWindow(target_ps, timer, most_holes, most_delays, window)
     return Sack(
         packets,
-        options.sack_threshold,
+        threshold(options.sack_threshold, congestion),
         base_ps,
         memory,
         timer,

@@ -113,7 +113,7 @@ class Timer:
 
     @property
     def pause_ps(self) -> int:
-        """Return how long an erasure sender pauses."""
+        """Return how long an erasure sender pauses, by what is known now."""
         return 3 * self.zero_load_rtt_ps if self.srtt_ps is None else self.srtt_ps
 
 
@@ -224,8 +224,9 @@ class Recovery(Protocol):
 class Erasure:
     """Every packet is a new symbol, and any `packets` of them complete the message.
 
-    The sender goes on while the packets under way would not complete the message. An srtt after its
-    first stop it no longer stops.
+    The sender goes on while the packets under way would not complete the message. Where they would,
+    it stops when the next packet is due. When more than an srtt, the one known then, has passed
+    since its first stop, it sends all the same.
     """
 
     packets: int
@@ -234,7 +235,7 @@ class Erasure:
     pacer: Pacer
     acked: int = 0
     heard_of: int = 0
-    patience_ends_ps: int | None = None
+    stopped_ps: int | None = None
 
     @property
     def is_enough(self) -> bool:
@@ -246,8 +247,8 @@ class Erasure:
         return self.acked + under_way >= self.packets
 
     def ready_ps(self) -> int:
-        if self.is_enough and self.patience_ends_ps is not None:
-            return max(self.pacer.due_ps, self.patience_ends_ps)
+        if self.is_enough and self.stopped_ps is not None:
+            return max(self.pacer.due_ps, self.stopped_ps + self.timer.pause_ps)
         return self.pacer.due_ps
 
     def send(self, label: int, now_ps: int) -> int:
@@ -260,9 +261,10 @@ class Erasure:
         return self.is_enough
 
     def look(self, now_ps: int) -> None:
-        """Note the first stop, when enough packets are under way."""
-        if self.is_enough and self.patience_ends_ps is None:
-            self.patience_ends_ps = now_ps + self.timer.pause_ps
+        """Note the first stop; one that is still to come is expected anew."""
+        if self.stopped_ps is not None and self.stopped_ps < now_ps:
+            return
+        self.stopped_ps = max(self.pacer.due_ps, now_ps) if self.is_enough else None
 
     def on_ack(self, psn: int, total: int, held: frozenset[int], marked: bool, now_ps: int) -> bool:
         if self.memory.knows(psn):

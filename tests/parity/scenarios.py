@@ -269,7 +269,7 @@ def transports(draw: Any, can_trim: bool) -> Transport:
     return Transport(
         recovery=recovery,
         congestion=congestion,
-        sack_threshold=draw(st.sampled_from((32, 1, 3, 6))),
+        sack_threshold=draw(st.sampled_from((None, 32, 1, 3, 6))),
         pacing_jitter=draw(st.sampled_from((0, 0.1, 1))),
         random_phases=draw(st.booleans()),
         timer_floor_rtt=draw(st.sampled_from((3, 0, 1, 2.5))),
