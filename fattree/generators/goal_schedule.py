@@ -42,6 +42,7 @@ class Schedule:
     peer: Int64
     tag: Int64
     cpu: Int64
+    nic: Int64
     place: Int64
     requires: Int64
     starts_after: Int64
