@@ -13,6 +13,8 @@ NODE_FIELDS = (
     ),
     Fields(("start_time_micros",), Use.LEFT_OUT, "nodes begin when those that they wait for end"),
     Fields(("inputs", "outputs"), Use.LEFT_OUT, "shapes of tensors; bytes are in `comm_size`"),
+    Fields(("metadata of files and nodes",), Use.LEFT_OUT, "how the trace was recorded"),
+    Fields(("any other",), Use.REFUSED, "the schema does not have it"),
 )
 ATTRIBUTES = (
     Fields(("comm_type", "comm_src", "comm_dst", "comm_tag", "pg_name", "is_cpu_op"), Use.USED, ""),
