@@ -281,6 +281,7 @@ def test_with_a_zero_bubble_all_hold_as_much_as_the_first(tmp_path: Path) -> Non
         ({"virtual": 2, "zero_bubble": True}, "--zero-bubble .* not with --virtual-stages"),
         ({"zero_bubble": True, "pipeline": 1}, "--zero-bubble: .* needs --pp above 1"),
         ({"zero_bubble": True, "zero": 3}, "--zero-bubble .* not with --zero 3"),
+        ({"tensor": 1, "tensor_overlap": True}, "--overlap-tp is of .* needs --tp above 1"),
         ({"dual_pipe": True, "pipeline": 1}, "--dual-pipe .* half of --pp 1 each"),
         ({"dual_pipe": True, "batch": 6}, "6 microbatches .* even number, at least twice --pp 4"),
         ({"dual_pipe": True, "batch": 9}, "9 microbatches .* even number"),
