@@ -83,10 +83,11 @@ p4info: setup  ## write p4src/p4info/ again after a change of a program's API
 support: setup  ## write docs/p4-support.md again after a change of the language cases
 	@$(BIN)/python tests/emulation/compiler/support.py
 
-reference: setup  ## write docs/experiments.md, columns.md and the sentences in load-balancers.md again
+reference: setup  ## write docs/experiments.md, columns.md, the sentences in load-balancers.md and the fields in workloads.md again
 	@$(BIN)/python -m fattree.texts.reference docs/experiments.md
 	@$(BIN)/python -m fattree.records.columns docs/columns.md
 	@$(BIN)/python -m fattree.texts.balancers docs/load-balancers.md
+	@$(BIN)/python -m fattree.texts.readers docs/workloads.md
 
 site: export NO_MKDOCS_2_WARNING := 1
 site: setup  ## the documentation as a site: build/site/index.html

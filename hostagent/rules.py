@@ -1,5 +1,6 @@
 """What a scenario says to every flow."""
 
+from fattree.demand.workloads.jobs import is_in_one_plane
 from fattree.errors import ExperimentError
 from fattree.experiment.model import Scenario
 from fattree.policies import LabelRule
@@ -149,8 +150,10 @@ def entropy_values(scenario: Scenario) -> int:
 
     A message that is sprayed over planes has a flow in each, which share the connection's values.
     """
-    is_whole = scenario.fabric.plane_use == "keep" or all(
-        collective.placement == "rail" for collective in scenario.collectives
+    is_whole = (
+        scenario.tree.planes == 1
+        or scenario.fabric.plane_use == "keep"
+        or all(map(is_in_one_plane, scenario.collectives))
     )
     # Over a number of planes that is no power of two there are up to 256: 192 over three.
     share = -(-ENTROPY_VALUES // (1 if is_whole else scenario.tree.planes))

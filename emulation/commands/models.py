@@ -199,6 +199,12 @@ def _shares(_: click.Context, option: click.Parameter, value: str | None) -> tup
     "--recompute", is_flag=True, help="Repeat each forward pass before its backward pass."
 )
 @click.option(
+    "--overlap-tp",
+    "tensor_overlap",
+    is_flag=True,
+    help="Tensor parallelism's all-reduces go on beside the matrices before and behind them.",
+)
+@click.option(
     "--jitter",
     type=Finite(min=0, max=100),
     metavar="J",
@@ -301,6 +307,7 @@ def _said_of(step: Step) -> str:
         "DualPipe": step.dual_pipe,
         f"ZeRO {step.zero}": step.zero > 1,
         "recomputation": step.recompute,
+        "all-reduces of tp beside matrices": step.tensor_overlap,
         "exchanges by layer": step.by_layer,
         f"experts by Zipf's law ({step.skew:g})": step.skew > 0,
         "experts of given shares": bool(step.shares),

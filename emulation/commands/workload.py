@@ -12,6 +12,7 @@ from fattree.demand.workloads.file import About, read_workload
 from fattree.errors import TrafficError
 from fattree.files.text_file import read_bytes
 from fattree.generators.chakra import chakra_graph
+from fattree.generators.chakra_dimensions import by_dimensions
 from fattree.generators.chakra_file import read_chakra
 from fattree.generators.chakra_ranks import stretched
 from fattree.generators.goal import goal_graph, marks
@@ -23,7 +24,17 @@ CHAKRA_EXAMPLES = """
 Examples:
   ofan workload from-chakra traces/step step.parquet
   ofan workload from-chakra traces/step step.parquet --ranks 64
+  ofan workload from-chakra traces/step step.parquet --dimensions 4,2
 """
+
+
+def _sizes(_: click.Context, option: click.Parameter, value: str | None) -> tuple[int, ...]:
+    """Read whole numbers from 1 on between commas."""
+    numbers = value.split(",") if value is not None else []
+    if not all(number.isascii() and number.isdigit() and 0 < len(number) < 8 for number in numbers):
+        raise click.BadParameter(f"{value!r:.40}: must be numbers of ranks, as in 4,2")
+
+    return tuple(map(int, numbers))
 
 
 @click.command("from-goal")
@@ -51,7 +62,7 @@ def from_goal(schedule: Path, output: Path, force: bool) -> None:
 @output_argument
 @click.option(
     "--algorithm",
-    type=click.Choice(["ring", "double_tree", "recursive"]),
+    type=click.Choice(["ring", "double_tree", "recursive", "direct"]),
     default="ring",
     show_default=True,
     help="Algorithm of the collectives in the traces.",
@@ -63,17 +74,40 @@ def from_goal(schedule: Path, output: Path, force: bool) -> None:
     help="Copy the trace's ranks until there are M; collectives of all ranks then have all M."
     "  [the number of files]",
 )
+@click.option(
+    "--dimensions",
+    callback=_sizes,
+    metavar="A,B,...",
+    help="Ranks in each dimension of the trace's files, for collectives of some dimensions.",
+)
+@click.option(
+    "--ignore",
+    "ignored",
+    multiple=True,
+    metavar="NAME",
+    help="Leave out an attribute of this name; others that are not known are refused.",
+)
 @forced
-def from_chakra(prefix: str, output: Path, algorithm: str, ranks: int | None, force: bool) -> None:
+def from_chakra(
+    prefix: str,
+    output: Path,
+    algorithm: str,
+    ranks: int | None,
+    dimensions: tuple[int, ...],
+    ignored: tuple[str, ...],
+    force: bool,
+) -> None:
     """Write the Chakra traces PREFIX.0.et, PREFIX.1.et, ... to OUTPUT."""
     with one_line_errors():
         room = room_for(force)
-        trace = read_chakra(prefix, room)
+        trace = read_chakra(prefix, room, frozenset(ignored))
         if trace.left_out:
             click.echo(
                 f"{trace.left_out:,} control dependencies name missing nodes, or their own node: "
                 "they are left out; data dependencies are kept"
             )
+        if dimensions:
+            trace = by_dimensions(trace, dimensions)
         if ranks:
             trace = stretched(trace, ranks, room)
         elif len(trace.ranks) == 1:

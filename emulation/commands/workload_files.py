@@ -61,6 +61,8 @@ def say(graph: Graph, about: About) -> None:
         f"{about.ranks:,} ranks, {sent:,} transfers of {int(graph.size.sum()):,} bytes, "
         f"{len(graph) - sent:,} computations, {len(graph.waiting):,} dependencies"
     )
+    if graph.nics:
+        click.echo(f"messages name NICs 0 to {graph.nics - 1}: for fabric.planes = {graph.nics}")
     click.echo(f"computations alone: {computation_ps(graph) / 1e9:,.3f} ms")
     if about.scale > 1:
         click.echo(

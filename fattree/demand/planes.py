@@ -3,14 +3,15 @@
 A scenario's hosts are NICs: plane after plane, n-th machine after n-th machine. Its collectives
 speak of the hosts of one plane, which are the machines. `spray` gives each plane an equal part of
 every message, and a part waits for parts in its own plane only (a ring a rail), but a computation
-for all parts, and they for it; `keep` leaves a message whole. What is known at one NIC of a machine
-is known at all of them.
+for all parts, and they for it; `keep` leaves a message whole. A workload that names the NIC of each
+message has chosen its plane. What is known at one NIC of a machine is known at all of them.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fattree.demand.flows import Flows, entries, offsets, parted
+from fattree.errors import TrafficError
 from fattree.experiment.model import Scenario
 
 Int64 = NDArray[np.int64]
@@ -37,6 +38,28 @@ def over_planes(scenario: Scenario, whole: Flows) -> Flows:
         return _kept(whole, planes, machines)
 
     return _sprayed(whole, planes, machines, scenario.packets.payload_bytes)
+
+
+def over_nics(scenario: Scenario, whole: Flows, nic: Int64) -> Flows:
+    """Return the flows of `whole` between the NICs that they name; raises TrafficError.
+
+    A NIC is in the plane of its number. A computation belongs to the machine: it has no NIC.
+    """
+    planes, use = scenario.tree.planes, scenario.fabric.plane_use
+    named = np.where(whole.packets > 0, nic, 0)
+    if (most := int(named.max(initial=0))) >= planes:
+        raise TrafficError(
+            f"its messages name NICs up to {most}, and each host has {planes} here: "
+            f"fabric.planes = {most + 1} gives it a NIC in each of so many planes"
+        )
+
+    if use:
+        raise TrafficError(
+            f'fabric.plane_use = "{use}" says nothing where the workload names the NIC of every '
+            "message"
+        )
+
+    return _in_planes(whole, named, scenario.tree.machines)
 
 
 def _sprayed(whole: Flows, planes: int, machines: int, payload_bytes: int) -> Flows:
@@ -81,7 +104,10 @@ def _kept(whole: Flows, planes: int, machines: int) -> Flows:
     turn = np.arange(len(order)) - np.repeat(first, counts)
     plane = np.zeros(len(whole), dtype=np.int64)
     plane[order] = (whole.source[order] + turn) % planes
+    return _in_planes(whole, plane, machines)
 
+
+def _in_planes(whole: Flows, plane: Int64, machines: int) -> Flows:
     return Flows(
         source=plane * machines + whole.source,
         destination=plane * machines + whole.destination,

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
 from fattree.errors import MatrixError
+from fattree.files.fields import Fields, Use, names
 from fattree.units import PS_PER_US
 
 Unit = Literal["ps", "us"]
@@ -34,13 +35,36 @@ PS_PER_UNIT = {"ps": 1, "us": PS_PER_US}
 
 # 11 days; what is later is a slip of the unit, and must not overflow int64 with a run added to it.
 LONGEST_PS = 10**18
-HEADERS = ("Nodes", "Connections", "Triggers", "Failures")
-FIELDS = ("id", "start", "trigger", "size", "send_done_trigger", "recv_done_trigger")
-REFUSED = {
-    "prio": "prio is not supported: there are no priorities among flows",
-    "failure": "failure lines are not supported: "
-    "name failed links in the experiment, under failures.events",
-}
+HEADER_FIELDS = (
+    Fields(("Nodes",), Use.USED, "hosts"),
+    Fields(("Connections",), Use.USED, "must be as many as the file has"),
+    Fields(("Triggers",), Use.USED, "must be as many as the file has; 0 if missing"),
+    Fields(("Failures",), Use.USED, "refused above 0"),
+)
+CONNECTION_FIELDS = (
+    Fields(("id",), Use.USED, ""),
+    Fields(("start",), Use.USED, "in `collective.start_unit`"),
+    Fields(("trigger", "size", "send_done_trigger", "recv_done_trigger"), Use.USED, ""),
+)
+REFUSED_FIELDS = (
+    Fields(("prio",), Use.REFUSED, "prio is not supported: there are no priorities among flows"),
+    Fields(
+        ("failure",),
+        Use.REFUSED,
+        "failure lines are not supported: name failed links in the experiment, under "
+        "failures.events",
+    ),
+)
+TABLE = (
+    *HEADER_FIELDS,
+    *CONNECTION_FIELDS,
+    Fields(("oneshot", "multishot", "barrier", "count"), Use.USED, "of a trigger"),
+    *REFUSED_FIELDS,
+    Fields(("any other",), Use.REFUSED, ""),
+)
+HEADERS = names(HEADER_FIELDS, Use.USED)
+FIELDS = names(CONNECTION_FIELDS, Use.USED)
+REFUSED = {name: row.why for row in REFUSED_FIELDS for name in row.names}
 
 
 @dataclass(frozen=True, slots=True)

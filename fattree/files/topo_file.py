@@ -6,12 +6,34 @@ of them are parallel. Words may be written in any case, `#` begins a comment.
 """
 
 from fattree.errors import ExperimentError
+from fattree.files.fields import Fields, Use, names
 
-HEAD = ("nodes", "tiers", "podsize")
-NEEDED = ("radix_down", "downlink_speed_gbps", "downlink_latency_ns")
-OPTIONAL = ("radix_up", "oversubscribed", "bundle", "switch_latency_ns")
+HEAD_FIELDS = (Fields(("nodes", "tiers", "podsize"), Use.USED, ""),)
+NEEDED_FIELDS = (
+    Fields(("radix_down", "downlink_speed_gbps", "downlink_latency_ns"), Use.USED, "of each tier"),
+)
+OPTIONAL_FIELDS = (
+    Fields(("radix_up",), Use.USED, "of each tier but the highest"),
+    Fields(("bundle",), Use.USED, "1 if missing"),
+    Fields(("oversubscribed",), Use.USED, "must be what the other numbers make; 1 if missing"),
+    Fields(("switch_latency_ns",), Use.USED, "refused above 0: add it to the latency of links"),
+)
 # Keys of htsim's that are said elsewhere here.
-ELSEWHERE = {"queue_up": "fabric.queue_bytes", "queue_down": "fabric.queue_bytes"}
+ELSEWHERE_FIELDS = (
+    Fields(("queue_up", "queue_down"), Use.REFUSED, "say fabric.queue_bytes in the experiment"),
+)
+TABLE = (
+    *HEAD_FIELDS,
+    Fields(("tier",), Use.USED, "begins a block"),
+    *NEEDED_FIELDS,
+    *OPTIONAL_FIELDS,
+    *ELSEWHERE_FIELDS,
+    Fields(("any other",), Use.REFUSED, ""),
+)
+HEAD = names(HEAD_FIELDS, Use.USED)
+NEEDED = names(NEEDED_FIELDS, Use.USED)
+OPTIONAL = names(OPTIONAL_FIELDS, Use.USED)
+ELSEWHERE = {name: row.why for row in ELSEWHERE_FIELDS for name in row.names}
 RATES = ("rate_gbps", "edge_agg_gbps", "agg_core_gbps")
 LATENCIES = ("latency_ns", "edge_agg_latency_ns", "agg_core_latency_ns")
 Block = dict[str, int]
@@ -88,7 +110,7 @@ def _blocks(text: str, source: str) -> tuple[Block, list[Block]]:
             current = blocks[value] = {}
         elif key not in (HEAD if current is head else (*NEEDED, *OPTIONAL)):
             where = ELSEWHERE.get(key)
-            hint = f" (say {where} in the experiment)" if where else ""
+            hint = f" ({where})" if where else ""
             raise ExperimentError(f"{place}: unknown word {words[0]}{hint}")
         elif key in current:
             raise ExperimentError(f"{place}: {words[0]} a second time")

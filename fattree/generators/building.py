@@ -2,7 +2,7 @@
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
 from typing import NamedTuple
 
@@ -62,14 +62,14 @@ class Builder:
         matrix: str,
         algorithm: str,
         ranks: Sequence[int],
-        size: int,
+        size: int | Sequence[int],
         after: Sequence[Nodes],
         gpus_per_server: int = 0,
     ) -> list[int]:
         """Add a collective, each rank of which begins after its nodes; return where each has ended.
 
         Ranks of one server are neighbours, `gpus_per_server` of them (0: they are no servers).
-        Raises TrafficError.
+        Where nothing is passed on, each rank may have a size of its own. Raises TrafficError.
         """
         entered = [
             nodes[0] if len(nodes) == 1 else self.compute(rank, 0, nodes)
@@ -78,9 +78,13 @@ class Builder:
         if len(ranks) == 1:
             return entered
 
-        _refuse_large(ranks[0], size)
+        sizes = [size] if isinstance(size, int) else size
+        _refuse_large(ranks[0], max(sizes))
         servers = np.arange(len(ranks)).reshape(-1, gpus_per_server or len(ranks))
-        graph = collective_graph(matrix, algorithm, servers, size)
+        graph = collective_graph(matrix, algorithm, servers, max(sizes))
+        if len(sizes) > 1:
+            graph = replace(graph, size=np.array(sizes, dtype=np.int64)[graph.source])
+
         first = len(self)
         refuse_many(first + len(graph))
         self.room.take(len(graph), len(graph.waiting))

@@ -17,6 +17,7 @@ from fattree.demand.workloads.graph import Graph
 from fattree.errors import TrafficError
 from fattree.files.memory import Room
 from fattree.generators.building import Builder, Message, matched, one_after_another
+from fattree.generators.chakra_dimensions import DIMENSIONS, is_of_some
 from fattree.generators.chakra_file import NodeType, Trace, TraceNode
 from fattree.units import PS_PER_US
 
@@ -45,8 +46,9 @@ MATRICES = {
     # As much as nothing, from all to all.
     Collective.BARRIER: "all_reduce",
 }
-# A collective, by its group and its place among that group's; and a rank with its node.
-Group = tuple[str, int]
+COMPUTATIONS = (NodeType.COMP, NodeType.MEM_LOAD, NodeType.MEM_STORE)
+# A collective, by its group, its tag and its place among those; and a rank with its node.
+Group = tuple[str, int, int]
 Part = tuple[int, TraceNode]
 
 
@@ -97,14 +99,24 @@ def _begin(builder: Builder, rank: int, node: TraceNode, ranks: int) -> int:
             if there >= ranks:
                 raise TrafficError(f"{node.where}: there is no rank {there}")
 
+            _refuse_other(node, "comm_src", rank)
             return builder.send(rank, there, node.whole("comm_size"))
-        case NodeType.COMP | NodeType.MEM_LOAD | NodeType.MEM_STORE:
-            if not node.duration_us and node.attributes.get("num_ops"):
-                raise TrafficError(f"{node.where}: has num_ops but no duration: not supported")
+        case kind if kind in COMPUTATIONS:
+            sized = [name for name in ("num_ops", "tensor_size") if node.attributes.get(name)]
+            if not node.duration_us and sized:
+                raise TrafficError(f"{node.where}: has {sized[0]} but no duration: not supported")
 
             return builder.compute(rank, node.duration_us * PS_PER_US)
+        case NodeType.COMM_RECV:
+            _refuse_other(node, "comm_dst", rank)
+            return builder.compute(rank, 0)
         case _:
             return builder.compute(rank, 0)
+
+
+def _refuse_other(node: TraceNode, name: str, rank: int) -> None:
+    if (there := node.attributes.get(name, rank)) != rank:
+        raise TrafficError(f"{node.where}: {name} is {there!r:.40}, but it is of rank {rank}")
 
 
 def _sort(
@@ -122,7 +134,7 @@ def _sort(
     elif node.kind is NodeType.COMM_RECV:
         key = (node.whole("comm_src"), rank, tag)
         messages[node.kind].append(Message(key, begin, node.where))
-    elif node.duration_us:
+    elif node.duration_us and node.kind in COMPUTATIONS:
         processors[rank, bool(node.attributes.get("is_cpu_op", False))].append(begin)
 
 
@@ -139,17 +151,17 @@ def _collectives(trace: Trace) -> list[list[Part]]:
     found: defaultdict[Group, list[Part]] = defaultdict(list)
     members: defaultdict[str, set[int]] = defaultdict(set)
     for rank, nodes in enumerate(trace.ranks):
-        counts: defaultdict[str, int] = defaultdict(int)
+        counts: defaultdict[tuple[str, int], int] = defaultdict(int)
         for node in nodes:
             if node.kind is NodeType.COMM_COLL:
-                name = node.group
-                found[name, counts[name]].append((rank, node))
+                _refuse_dimensions(node)
+                name, tag = node.group, node.attributes.get("comm_tag", 0)
+                found[name, tag, counts[name, tag]].append((rank, node))
                 members[name].update([rank] if name else range(len(trace.ranks)))
-                _matrix(node)
-                counts[name] += 1
+                counts[name, tag] += 1
 
-    for (name, _), parts in found.items():
-        kinds = {(part.whole("comm_type"), part.whole("comm_size")) for _, part in parts}
+    for (name, *_), parts in found.items():
+        kinds = {_kind(part) for _, part in parts}
         if len(parts) < len(members[name]) or len(kinds) > 1:
             raise TrafficError(
                 f"{parts[0][1].where}: not all ranks of its group have a collective of this type "
@@ -159,22 +171,34 @@ def _collectives(trace: Trace) -> list[list[Part]]:
     return list(found.values())
 
 
+def _refuse_dimensions(node: TraceNode) -> None:
+    if is_of_some(node):
+        raise TrafficError(
+            f"{node.where}: is a collective of some dimensions ({DIMENSIONS}): --dimensions says "
+            "how many ranks each has, as in 4,2"
+        )
+
+
+def _kind(node: TraceNode) -> tuple[str, int]:
+    """Return what all ranks of a collective must agree on: an all-to-all's sizes may differ."""
+    matrix, size = _matrix(node), node.whole("comm_size")
+    return matrix, 0 if matrix == "all_to_all" else size
+
+
 def _put_in(
     builder: Builder, parts: list[Part], began: list[dict[int, int]], algorithm: str
 ) -> list[int]:
     """Add a collective; return where each rank has it behind it."""
-    node = parts[0][1]
-    matrix = _matrix(node)
+    matrix = _matrix(parts[0][1])
     ranks = [rank for rank, _ in parts]
-    size = node.whole("comm_size")
-    if matrix == "all_gather":
-        size *= len(ranks)
-    elif matrix == "all_to_all":
-        size = -(-size // len(ranks))
-
-    usual = "direct" if matrix == "all_to_all" else algorithm
+    sizes = [max(part.whole("comm_size"), 1) for _, part in parts]
     after = [[began[rank][part.number]] for rank, part in parts]
-    return builder.collective(matrix, usual, ranks, max(size, 1), after)
+    if matrix == "all_to_all":
+        own = [-(-size // len(ranks)) for size in sizes]
+        return builder.collective(matrix, "direct", ranks, own, after)
+
+    size = sizes[0] * len(ranks) if matrix == "all_gather" else sizes[0]
+    return builder.collective(matrix, algorithm, ranks, size, after)
 
 
 def _matrix(node: TraceNode) -> str:

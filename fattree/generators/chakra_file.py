@@ -1,8 +1,8 @@
 """Chakra execution traces (MLCommons): a file a rank, of length-delimited protobuf messages.
 
 The first message of a file is its metadata, all others are nodes. The messages are declared here by
-the public schema's field numbers, as far as they are read; protobuf passes over the rest. A file
-may be compressed (gzip).
+the public schema's field numbers; a field that the schema does not have is refused. A file may be
+compressed (gzip).
 
 A node waits for its data dependencies, and for its control dependencies where these are an order.
 In traces of real runs they are not: they say which operation has called which, name operations
@@ -19,11 +19,13 @@ from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
+from google.protobuf.unknown_fields import UnknownFieldSet
 
 from fattree.demand.workloads.graph import refuse_many
 from fattree.errors import TrafficError
 from fattree.files.memory import Room
 from fattree.files.text_file import MOST_BYTES, read_bytes
+from fattree.generators.chakra_fields import refuse_unknown
 
 GZIP = b"\x1f\x8b"
 FIELD = descriptor_pb2.FieldDescriptorProto
@@ -34,7 +36,10 @@ NODE = (
     ("type", 3, FIELD.TYPE_INT32, False),
     ("ctrl_deps", 4, FIELD.TYPE_UINT64, True),
     ("data_deps", 5, FIELD.TYPE_UINT64, True),
+    ("start_time_micros", 6, FIELD.TYPE_UINT64, False),
     ("duration_micros", 7, FIELD.TYPE_UINT64, False),
+    ("inputs", 8, FIELD.TYPE_BYTES, False),
+    ("outputs", 9, FIELD.TYPE_BYTES, False),
     ("attr", 10, FIELD.TYPE_MESSAGE, True),
 )
 # The kinds of values that attributes which are read here have had in some version.
@@ -47,8 +52,12 @@ ATTRIBUTE = (
     ("sint32_val", 15, FIELD.TYPE_SINT32, False),
     ("sint64_val", 17, FIELD.TYPE_SINT64, False),
     ("bool_val", 27, FIELD.TYPE_BOOL, False),
+    ("bool_list", 28, FIELD.TYPE_MESSAGE, False),
     ("string_val", 29, FIELD.TYPE_STRING, False),
 )
+LIST = (("values", 1, FIELD.TYPE_BOOL, True),)
+# The messages that fields of a message type are.
+MESSAGES = {"attr": ".ofan_chakra.Attribute", "bool_list": ".ofan_chakra.List"}
 
 
 class NodeType(IntEnum):
@@ -121,11 +130,11 @@ class Trace:
 
 
 def _messages() -> tuple[Any, Any]:
-    """Return the classes of nodes and of what only has to be passed over."""
+    """Return the classes of nodes and of their attributes."""
     file = descriptor_pb2.FileDescriptorProto(
         name="ofan_chakra.proto", package="ofan_chakra", syntax="proto3"
     )
-    for message, fields in (("Node", NODE), ("Attribute", ATTRIBUTE)):
+    for message, fields in (("Node", NODE), ("Attribute", ATTRIBUTE), ("List", LIST)):
         described = file.message_type.add(name=message)
         for name, number, kind, is_many in fields:
             described.field.add(
@@ -133,7 +142,7 @@ def _messages() -> tuple[Any, Any]:
                 number=number,
                 type=kind,
                 label=FIELD.LABEL_REPEATED if is_many else FIELD.LABEL_OPTIONAL,
-                type_name=".ofan_chakra.Attribute" if kind == FIELD.TYPE_MESSAGE else None,
+                type_name=MESSAGES.get(name),
                 # So that a value that is 0 can be told from none.
                 oneof_index=0 if message == "Attribute" and name != "name" else None,
             )
@@ -153,12 +162,14 @@ def _messages() -> tuple[Any, Any]:
 Node, Attribute = _messages()
 
 
-def read_chakra(prefix: str, room: Room | None = None) -> Trace:
-    """Read PREFIX.0.et, PREFIX.1.et, ...; raises TrafficError."""
+def read_chakra(
+    prefix: str, room: Room | None = None, ignored: frozenset[str] = frozenset()
+) -> Trace:
+    """Read PREFIX.0.et, PREFIX.1.et, ..., without the attributes `ignored`; raises TrafficError."""
     room = room or Room()
     ranks: list[list[TraceNode]] = []
     while Path(f"{prefix}.{len(ranks)}.et").exists():
-        ranks.append(list(_nodes(f"{prefix}.{len(ranks)}.et", room)))
+        ranks.append(list(_nodes(f"{prefix}.{len(ranks)}.et", room, ignored)))
         refuse_many(sum(map(len, ranks)))
 
     if not ranks:
@@ -182,7 +193,7 @@ def _after_control(node: TraceNode) -> TraceNode:
     return replace(node, after=tuple(dict.fromkeys((*node.control, *node.after))))
 
 
-def _nodes(path: str, room: Room) -> Iterator[TraceNode]:
+def _nodes(path: str, room: Room, ignored: frozenset[str]) -> Iterator[TraceNode]:
     content = read_bytes(path, TrafficError)
     if content.startswith(GZIP):
         content = _unpacked(content, path)
@@ -191,7 +202,7 @@ def _nodes(path: str, room: Room) -> Iterator[TraceNode]:
         refuse_many(count)
         # The first is the file's metadata.
         if count:
-            node = _node(message, path, count)
+            node = _node(message, path, count, ignored)
             room.take(1, len(node.after) + len(node.control))
             yield node
 
@@ -236,7 +247,7 @@ def _delimited(content: bytes, path: str) -> Iterator[bytes]:
         at += length
 
 
-def _node(message: bytes, path: str, count: int) -> TraceNode:
+def _node(message: bytes, path: str, count: int, ignored: frozenset[str]) -> TraceNode:
     node = Node()
     try:
         node.ParseFromString(message)
@@ -249,11 +260,13 @@ def _node(message: bytes, path: str, count: int) -> TraceNode:
     if kind is NodeType.INVALID:
         raise TrafficError(f"{where}: is of type INVALID_NODE")
 
-    attributes = {
-        attribute.name: getattr(attribute, attribute.WhichOneof("value"))
-        for attribute in node.attr
-        if attribute.WhichOneof("value")
-    }
+    if len(unknown := UnknownFieldSet(node)):
+        number = unknown[0].field_number
+        raise TrafficError(f"{where}: has a field {number}, which the schema does not have")
+
+    # Metadata says nothing of times and bytes.
+    attributes = {} if kind is NodeType.METADATA else dict(map(_attribute, node.attr))
+    refuse_unknown(attributes, ignored, where)
     return TraceNode(
         number=node.id,
         kind=NodeType.COMP if _is_launch(attributes, kind) else kind,
@@ -263,6 +276,15 @@ def _node(message: bytes, path: str, count: int) -> TraceNode:
         attributes=attributes,
         where=where,
     )
+
+
+def _attribute(attribute: Any) -> tuple[str, Any]:
+    """Return an attribute's name and value, None for a kind of value that no attribute here has."""
+    kind = attribute.WhichOneof("value")
+    if kind == "bool_list":
+        return attribute.name, tuple(attribute.bool_list.values)
+
+    return attribute.name, getattr(attribute, kind) if kind else None
 
 
 def _is_launch(attributes: dict[str, Any], kind: NodeType) -> bool:

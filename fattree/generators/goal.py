@@ -3,7 +3,8 @@
 A send begins when what it requires is complete, whether or not it is expected (there is no
 rendezvous), and matches the first receive of its ranks and tag that is left. Receives from anybody,
 or of any tag, are refused: what they match depends on times. A send of no bytes that nobody
-receives, as converters of traces write, is a mark that takes no time.
+receives, as converters of traces write, is a mark that takes no time. A message goes over the NIC
+that its send names, in the plane of that number.
 """
 
 from collections.abc import Iterator
@@ -39,7 +40,7 @@ def goal_graph(schedule: Schedule, room: Room | None = None) -> Graph:
     """
     _refuse_unsupported(schedule)
     starts, ranks = _starts(schedule)
-    receives, sends = _matched(schedule)
+    receives, sends = matches = _matched(schedule)
     count = len(schedule) + len(ranks)
     refuse_many(count)
     (room or Room()).take(count, schedule.dependencies + len(receives))
@@ -63,9 +64,32 @@ def goal_graph(schedule: Schedule, room: Room | None = None) -> Graph:
         compute_ps=np.append(np.where(is_calculated, schedule.size * PS_PER_NS, 0), nothing),
         waiting=np.concatenate([waiting, turns.waiting]),
         awaited=np.concatenate([awaited, turns.awaited]),
-        # LogGOPS has one NIC for a rank, which sends one message after the other.
+        # In LogGOPS a NIC sends one message after the other.
         in_turn=True,
+        nic=_nics(schedule, is_sent, matches, count),
     )
+
+
+def _nics(
+    schedule: Schedule, is_sent: NDArray[np.bool_], matches: Edges, count: int
+) -> Int64 | None:
+    """Return the NIC of each transfer, None where all are of the first; raises TrafficError.
+
+    As in LogGOPSim it is that of the send. A receive may name the same one, or none (which is 0).
+    """
+    nic = np.zeros(count, dtype=np.int64)
+    nic[: len(schedule)] = np.where(is_sent, schedule.nic, 0)
+    receiving, sending = schedule.nic[matches.waiting], schedule.nic[matches.awaited]
+    is_other = (receiving != 0) & (receiving != sending)
+    if is_other.any():
+        at = int(np.argmax(is_other))
+        raise schedule.error(
+            matches.waiting[at],
+            f"receives at NIC {receiving[at]} what NIC {sending[at]} sends: a NIC reaches only "
+            "those of its own number",
+        )
+
+    return nic if nic.any() else None
 
 
 def marks(schedule: Schedule, graph: Graph) -> int:

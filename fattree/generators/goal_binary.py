@@ -32,7 +32,7 @@ NODE = np.dtype(
 )
 # Who follows whom: complete, or started.
 FOLLOWING = (("followers", "first_follower"), ("start_followers", "first_start_follower"))
-COLUMNS = ("kind", "size", "peer", "tag", "cpu")
+COLUMNS = ("kind", "size", "peer", "tag", "cpu", "nic")
 
 
 def refuse_other_versions(content: bytes, source: str) -> None:

@@ -8,12 +8,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fattree.errors import TrafficError
+from fattree.files.fields import Fields, Use
 
 Int64 = NDArray[np.int64]
 # A peer or tag of -1, as the binary form has it.
 ANY = 2**32 - 1
 # Far more than any fabric has hosts; a line of text must not make gigabytes of empty ranks.
 MOST_RANKS = 1 << 20
+# The words of the text; of the binary form, the same fields and what counts them.
+TABLE = (
+    Fields(("num_ranks", "rank", "label", "requires", "irequires"), Use.USED, ""),
+    Fields(("calc",), Use.USED, "nanoseconds"),
+    Fields(("send", "to", "from"), Use.USED, "a peer of -1 is refused"),
+    Fields(("recv",), Use.USED, "its bytes are left out: what arrives is what is sent"),
+    Fields(("tag",), Use.USED, "-1 is refused: what it matches would depend on times"),
+    Fields(("cpu",), Use.USED, "calculations of one processor take turns"),
+    Fields(
+        ("nic",),
+        Use.USED,
+        "of a send: the plane of that number; of a receive the same, or 0; of a calc left out",
+    ),
+    Fields(("any other",), Use.REFUSED, ""),
+)
 
 
 class Kind(IntEnum):
@@ -42,6 +58,7 @@ class Schedule:
     peer: Int64
     tag: Int64
     cpu: Int64
+    nic: Int64
     place: Int64
     requires: Int64
     starts_after: Int64

@@ -22,7 +22,7 @@ OPERATION = (
     rf"^(?:(?P<label>{LABEL})\s*:\s*)?(?:calc\s+(?P<time>[0-9]{{1,18}})|"
     r"(?:send\s+(?P<sent>[0-9]{1,18})\s*b\s+to|recv\s+(?P<received>[0-9]{1,18})\s*b\s+from)"
     r"\s+(?P<peer>-1|[0-9]{1,9})(?:\s+tag\s+(?P<tag>-1|[0-9]{1,10}))?)"
-    r"(?:\s+cpu\s+(?P<cpu>[0-9]{1,3}))?(?:\s+nic\s+[0-9]{1,3})?$"
+    r"(?:\s+cpu\s+(?P<cpu>[0-9]{1,3}))?(?:\s+nic\s+(?P<nic>[0-9]{1,3}))?$"
 )
 NEEDS = rf"^(?P<later>{LABEL})\s+(?P<way>i?requires)\s+(?P<earlier>{LABEL})$"
 RANKS = re.compile(r"num_ranks\s+(\d{1,9})", re.ASCII)
@@ -31,7 +31,7 @@ COMMENT = re.compile(rb"//[^\n]*|/\*.*?(\*/|\Z)", re.DOTALL)
 # Of kinds, by the column that an operation has.
 SIZES = {"time": Kind.CALCULATE, "sent": Kind.SEND, "received": Kind.RECEIVE}
 WAY = pl.col("way")
-COLUMNS = ("line", "rank", "kind", "size", "peer", "tag", "cpu")
+COLUMNS = ("line", "rank", "kind", "size", "peer", "tag", "cpu", "nic")
 LAST = 2**63 - 1
 
 
@@ -176,6 +176,7 @@ def _typed(found: pl.DataFrame) -> pl.DataFrame:
         peer=pl.col("peer").cast(pl.Int64).fill_null(0) % (ANY + 1),
         tag=pl.col("tag").cast(pl.Int64).fill_null(0) % (ANY + 1),
         cpu=pl.col("cpu").cast(pl.Int64).fill_null(0),
+        nic=pl.col("nic").cast(pl.Int64).fill_null(0),
     )
 
 

@@ -26,11 +26,12 @@ FULL, SLIDING, CHUNKED = "full_attention", "sliding_attention", "chunked_attenti
 class Model:
     """Weights of a layer's parts, in numbers, and which layers are of which kind.
 
-    `expert` is one expert's; `router` and `shared` are there beside the routed ones. `attended` is
-    heads * (query and value dimensions) / 2: what each token multiplies with each other one.
-    `sparse` are the layers with experts. `windows` are how many tokens each layer looks back, 0 for
-    all; with chunks (`is_chunked`), a token sees those of its own chunk of so many. `keys` are the
-    numbers of keys and values that a layer keeps of a token.
+    `attention_out` and `feed_forward_out` are those of the last matrix of attention and of a
+    feed-forward layer. `expert` is one expert's; `router` and `shared` are there beside the routed
+    ones. `attended` is heads * (query and value dimensions) / 2: what each token multiplies with
+    each other one. `sparse` are the layers with experts. `windows` are how many tokens each layer
+    looks back, 0 for all; with chunks (`is_chunked`), a token sees those of its own chunk of so
+    many. `keys` are the numbers of keys and values that a layer keeps of a token.
     """
 
     name: str
@@ -50,6 +51,8 @@ class Model:
     windows: tuple[int, ...] = ()
     is_chunked: bool = False
     keys: int = 0
+    attention_out: int = 0
+    feed_forward_out: int = 0
 
     @property
     def parameters(self) -> int:
@@ -99,7 +102,7 @@ def read_model(path: str) -> Model:
     each = config.number("moe_intermediate_size", default=width)
     beside = each * config.number(*SHARED, default=family.shared_experts)
     shared = config.number("shared_expert_intermediate_size", default=beside)
-    attention, attended, keys = _attention(config, hidden)
+    attention, attended, keys, attention_out = _attention(config, hidden)
     matrices = 3 if family.is_gated else 2
 
     return Model(
@@ -120,11 +123,13 @@ def read_model(path: str) -> Model:
         windows=_windows(config, family, layers),
         is_chunked=config.values.get("attention_chunk_size") is not None,
         keys=keys,
+        attention_out=attention_out,
+        feed_forward_out=hidden * dense_width,
     )
 
 
-def _attention(config: Config, hidden: int) -> tuple[int, int, int]:
-    """Return the weights of a layer's attention, `Model.attended`, and `Model.keys`."""
+def _attention(config: Config, hidden: int) -> tuple[int, int, int, int]:
+    """Return a layer's `Model.attention`, `attended`, `keys` and `attention_out`."""
     heads = config.number("num_attention_heads")
     low = config.number("kv_lora_rank", default=0)
     if low:
@@ -136,12 +141,13 @@ def _attention(config: Config, hidden: int) -> tuple[int, int, int]:
         queries = narrow * (hidden + query) if narrow else hidden * query
         keys = hidden * (low + turned) + low * heads * (plain + value)
         # Kept are the narrow numbers, of which keys and values are made again.
-        weights = queries + keys + heads * value * hidden
-        return weights, (query + heads * value) // 2, low + turned
+        out = heads * value * hidden
+        return queries + keys + out, (query + heads * value) // 2, low + turned, out
 
     size = config.number("head_dim", default=hidden // max(heads, 1))
     groups = config.number("num_key_value_heads", default=heads)
-    return 2 * hidden * size * (heads + groups), heads * size, 2 * groups * size
+    weights, out = 2 * hidden * size * (heads + groups), hidden * size * heads
+    return weights, heads * size, 2 * groups * size, out
 
 
 def _sparse(config: Config, layers: int) -> frozenset[int]:

@@ -10,9 +10,11 @@ transformers library.
 import json
 import re
 from dataclasses import dataclass
+from fnmatch import translate
 from typing import Any
 
 from fattree.errors import TrafficError
+from fattree.files.fields import Fields, Use, names
 from fattree.files.text_file import read_text
 
 # What makers of models call the same thing.
@@ -24,61 +26,164 @@ ACTIVATION = ("hidden_act", "hidden_activation", "activation_function")
 SPARSE_STEPS = ("decoder_sparse_step", "interleave_moe_layer_step")
 PATTERNS = ("sliding_window_pattern", "_sliding_window_pattern")
 
-READ = {
-    *EXPERTS,
-    *CHOSEN,
-    *SHARED,
-    *ACTIVATION,
-    *SPARSE_STEPS,
-    *PATTERNS,
-    "attention_chunk_size",
-    "first_k_dense_replace",
-    "head_dim",
-    "hidden_size",
-    "intermediate_size",
-    "intermediate_size_mlp",
-    "kv_lora_rank",
-    "layer_types",
-    "max_window_layers",
-    "mlp_only_layers",
-    "model_type",
-    "moe_intermediate_size",
-    "moe_layer_freq",
-    "moe_layers",
-    "no_rope_layers",
-    "num_attention_heads",
-    "num_hidden_layers",
-    "num_key_value_heads",
-    "q_lora_rank",
-    "qk_nope_head_dim",
-    "qk_rope_head_dim",
-    "shared_expert_intermediate_size",
-    "sliding_window",
-    "tie_word_embeddings",
-    "use_sliding_window",
-    "v_head_dim",
-    "vocab_size",
-}
-# No matrix has another size for these. Modules that guess tokens ahead
-# (num_nextn_predict_layers) are published beside a model's parameters, not among them.
-WITHOUT_SIZE = re.compile(
-    r"""
-    .*(_token_ids?|_token_index|_pdrop|_drop|_eps|_epsilon|_bias|_coef|_coeff|_scale|_theta|_std
-       |_loss|_noise|_softcap|_softcapping)
-    | (rope|rotary|init|initializer|router_aux|router_jitter)_.*
-    | .*(dropout|scaling|cache|dtype).*
-    | (embedding|residual|attention|logits)_multiplier
-    | architectures | auto_map | quantization_config | transformers_version | _name_or_path
-    | attn_temperature_tuning | aux_loss_alpha | bias | ep_size | floor_scale | for_llm_compressor
-    | image_size | initial_context_length | is_decoder | max_position_embeddings | model_max_length
-    | n_group | no_rope_layer_interval | norm_topk_prob | num_nextn_predict_layers
-    | original_max_position_embeddings | output_(attentions|hidden_states|router_logits)
-    | partial_rotary_factor | pretraining_tp | qk_head_dim | qk_layernorm | query_pre_attn_scalar
-    | seq_aux | seq_length | swiglu_limit | topk_group | topk_method | use_parallel_residual
-    | use_qk_norm | vision_config | audio_config
-    """,
-    re.VERBOSE,
+TABLE = (
+    Fields(("hidden_size", "num_hidden_layers", "vocab_size", "tie_word_embeddings"), Use.USED, ""),
+    Fields(
+        (
+            "num_attention_heads",
+            "num_key_value_heads",
+            "head_dim",
+            "kv_lora_rank",
+            "q_lora_rank",
+            "qk_nope_head_dim",
+            "qk_rope_head_dim",
+            "v_head_dim",
+        ),
+        Use.USED,
+        "attention",
+    ),
+    Fields(
+        (
+            "attention_chunk_size",
+            "layer_types",
+            "max_window_layers",
+            "no_rope_layers",
+            "sliding_window",
+            "use_sliding_window",
+            *PATTERNS,
+        ),
+        Use.USED,
+        "how far layers look back",
+    ),
+    Fields(
+        ("intermediate_size", "intermediate_size_mlp", "model_type", *ACTIVATION),
+        Use.USED,
+        "feed-forward layers: their width, and whether they have a gate",
+    ),
+    Fields(
+        (
+            *EXPERTS,
+            *CHOSEN,
+            *SHARED,
+            *SPARSE_STEPS,
+            "first_k_dense_replace",
+            "mlp_only_layers",
+            "moe_intermediate_size",
+            "moe_layer_freq",
+            "moe_layers",
+            "shared_expert_intermediate_size",
+        ),
+        Use.USED,
+        "experts, and which layers have some",
+    ),
+    Fields(("text_config",), Use.USED, "the language model's keys of a model that also sees"),
+    Fields(("vision_config", "audio_config", "image_size"), Use.LEFT_OUT, "towers are not counted"),
+    Fields(
+        ("num_nextn_predict_layers",),
+        Use.LEFT_OUT,
+        "modules that guess tokens ahead are published beside the parameters",
+    ),
+    Fields(
+        ("quantization_config", "*dtype*"),
+        Use.LEFT_OUT,
+        "numbers have 2 bytes, on their way as many as the options say",
+    ),
+    Fields(
+        ("*_bias", "bias", "*_eps", "*_epsilon", "qk_layernorm", "use_qk_norm", "norm_topk_prob"),
+        Use.LEFT_OUT,
+        "norms and biases: less than a thousandth",
+    ),
+    Fields(
+        (
+            "rope_*",
+            "rotary_*",
+            "*_theta",
+            "attn_temperature_tuning",
+            "floor_scale",
+            "initial_context_length",
+            "max_position_embeddings",
+            "model_max_length",
+            "no_rope_layer_interval",
+            "original_max_position_embeddings",
+            "partial_rotary_factor",
+            "qk_head_dim",
+            "query_pre_attn_scalar",
+            "seq_length",
+        ),
+        Use.LEFT_OUT,
+        "positions: no matrix",
+    ),
+    Fields(
+        (
+            "*_softcap",
+            "*_softcapping",
+            "*_scale",
+            "*scaling*",
+            "swiglu_limit",
+            "embedding_multiplier",
+            "residual_multiplier",
+            "attention_multiplier",
+            "logits_multiplier",
+        ),
+        Use.LEFT_OUT,
+        "factors and limits of numbers",
+    ),
+    Fields(("use_parallel_residual",), Use.LEFT_OUT, "the same matrices, side by side"),
+    Fields(
+        (
+            "n_group",
+            "topk_group",
+            "topk_method",
+            "ep_size",
+            "router_aux_*",
+            "router_jitter_*",
+            "*_noise",
+        ),
+        Use.LEFT_OUT,
+        "how experts are chosen: `--expert-skew`, `--token-servers`, `--ep` say it",
+    ),
+    Fields(
+        (
+            "*_coef",
+            "*_coeff",
+            "*_drop",
+            "*_loss",
+            "*_pdrop",
+            "*_std",
+            "*dropout*",
+            "aux_loss_alpha",
+            "init_*",
+            "initializer_*",
+            "seq_aux",
+        ),
+        Use.LEFT_OUT,
+        "training's losses, dropout and first numbers",
+    ),
+    Fields(
+        (
+            "*_token_id",
+            "*_token_ids",
+            "*_token_index",
+            "*cache*",
+            "_name_or_path",
+            "architectures",
+            "auto_map",
+            "for_llm_compressor",
+            "is_decoder",
+            "output_attentions",
+            "output_hidden_states",
+            "output_router_logits",
+            "pretraining_tp",
+            "transformers_version",
+        ),
+        Use.LEFT_OUT,
+        "names, and settings of programs",
+    ),
+    Fields(("any other",), Use.REFUSED, "if it is a number above 0, a list, a table or true"),
 )
+# A `text_config` that is an object is taken apart before.
+READ = frozenset(names(TABLE, Use.USED)) - {"text_config"}
+WITHOUT_SIZE = re.compile("|".join(map(translate, names(TABLE, Use.LEFT_OUT))))
 
 
 @dataclass(frozen=True, slots=True)

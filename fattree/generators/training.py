@@ -12,7 +12,11 @@ microbatch of b sequences of s tokens, and layer, with L layers in all and hidde
     backward work   twice that: gradients of inputs and of weights; hence 6 N D in all, with
                     recomputation 8 N D, and all-reduces and exchanges of the forward pass once more
     tensor          an all-reduce of 2 b s h bytes, twice forward and twice backward (Shoeybi et al.
-                    2019), by ring in the server: 2 (T - 1) / T of it over NVLink, as time
+                    2019), by ring in the server: 2 (T - 1) / T of it over NVLink, as time. With
+                    `tensor_overlap` it is an all-gather before a matrix and a reduce-scatter
+                    behind one, each T - 1 parts of 2 b s h / T bytes beside T parts of the matrix:
+                    a part takes the longer of both times (Narayanan et al. 2021's Megatron-LM;
+                    MegaScale, Jiang et al. 2024, 3.2)
     pipeline        2 b s h / T bytes from each rank to that of the next stage: scattered before,
                     gathered after (Narayanan et al. 2021, 4.1), in the order of
                     `fattree.generators.training_order`

@@ -44,6 +44,11 @@ def _check_servers(model: Model, step: Step) -> None:
             f"(tp {step.tensor} x dp {step.replicas})"
         )
 
+    if step.tensor_overlap and step.tensor == 1:
+        raise TrafficError(
+            "--overlap-tp is of tensor parallelism's all-reduces: needs --tp above 1"
+        )
+
     if step.experts % replicas and replicas % step.experts:
         raise TrafficError(
             f"experts over {step.experts} replicas, of which a server has {replicas}: "

@@ -31,7 +31,8 @@ class Step:
     `token_servers` servers (0: on any, and the token goes to each expert by itself).
     `dispatch_bytes` and `gradient_bytes` are those of a number on its way. With `by_layer` each
     layer has exchanges of its own, where otherwise those of a pass are one. With `recompute` a
-    backward pass makes its forward pass again before. `zero` is ZeRO's stage: 1, 2 or 3.
+    backward pass makes its forward pass again before. `zero` is ZeRO's stage: 1, 2 or 3. With
+    `tensor_overlap` tensor parallelism's all-reduces go on beside multiplications.
 
     Of what is not even: tokens choose experts by `shares` (of each expert, or of each of their
     ranks), or by Zipf's law of exponent `skew`; a computation takes longer by `jitter` of itself in
@@ -54,6 +55,7 @@ class Step:
     dispatch_bytes: int = BYTES
     gradient_bytes: int = BYTES
     recompute: bool = False
+    tensor_overlap: bool = False
     zero: int = 1
     virtual: int = 1
     zero_bubble: bool = False
@@ -146,7 +148,8 @@ class Step:
 class Stage:
     """What a rank of a pipeline stage does in a pass, and has to tell, as ps and bytes (scaled).
 
-    `forward_ps` and `backward_ps` are multiplications and tensor parallelism's all-reduces; what a
+    `forward_ps` and `backward_ps` are multiplications and what tensor parallelism's all-reduces
+    take beside; what a
     backward pass makes again with recomputation, and exchanges of experts, are not in them.
     `expert_ps` is the part of a forward pass that routed experts take, `weights_ps` that of a
     backward pass which makes gradients of weights. `exchanges` are the bytes of dispatch and
@@ -190,6 +193,8 @@ def _stage(model: Model, step: Step, number: int) -> Stage:
     # As many all-reduces backward as forward, though the work is twice as much.
     inside = 2 * (step.tensor - 1) / step.tensor * ALL_REDUCES * share * tokens * model.hidden
     reduced = inside * BYTES / (step.nvlink_gbs * 1e9)
+    if step.tensor_overlap:
+        reduced -= sum(_hidden_seconds(model, step, layer) for layer in layers)
 
     ends = (number == 0) + (is_last and (model.embeddings > 1 or step.pipeline > 1))
     dense = share * model.attention + (share - sparse) * model.feed_forward
@@ -217,6 +222,24 @@ def _stage(model: Model, step: Step, number: int) -> Stage:
         first=first,
         end=end,
     )
+
+
+def _hidden_seconds(model: Model, step: Step, layer: int) -> float:
+    """Return how much of a layer's all-reduces over NVLink takes no time of its own in a pass.
+
+    Before the first matrix of a block is an all-gather, behind its last one a reduce-scatter: the
+    halves of an all-reduce. Both are in T parts, as the matrix is, and each part but one goes on
+    while another is multiplied. A backward pass hides as much, behind gradients of inputs.
+    """
+    tensor = step.tensor
+    matrices = [model.attention - model.attention_out, model.attention_out]
+    # Experts' matrices are no such block.
+    if layer not in model.sparse:
+        matrices += [model.feed_forward - model.feed_forward_out, model.feed_forward_out]
+
+    sent = step.tokens * model.hidden * BYTES / tensor / (step.nvlink_gbs * 1e9)
+    multiplied = 2 * step.tokens / (tensor * step.teraflops * 1e12) / tensor
+    return (tensor - 1) * sum(min(sent, weights * multiplied) for weights in matrices)
 
 
 def _exchanged(model: Model, step: Step, moved: float) -> tuple[float, float]:

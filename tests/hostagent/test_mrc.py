@@ -164,7 +164,7 @@ def test_planes_share_128_to_256_values(
 def test_who_keeps_to_a_rail_has_all_values_there() -> None:
     collective = Collective(matrix="workload", file="step.parquet", placement="rail")
     by_rail = Job(name="rail", collective=collective)
-    packed = Job(name="packed", collective=collective.model_copy(update={"placement": "packed"}))
+    packed = Job(name="packed", collective=Collective(matrix="all_reduce"))
     fabric = Fabric(k=4, planes=4)
     assert entropy_values(Scenario(policy="mrc", fabric=fabric, jobs=(by_rail,))) == 128
     assert entropy_values(Scenario(policy="mrc", fabric=fabric, jobs=(by_rail, packed))) == 32

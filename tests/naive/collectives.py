@@ -107,7 +107,15 @@ def made(scenario: Scenario, wanted: Any) -> Job:
         steps = chunked(of_collective(wanted, rows), wanted.chunks)
 
     steps = [replace(s, source=hosts[s.source], destination=hosts[s.destination]) for s in steps]
-    if planes and wanted.placement != "rail":
+    if wanted.matrix == "workload" and (nics := named_nics(wanted.file)):
+        # A NIC is in the plane of its number.
+        steps = [
+            replace(
+                s, source=s.source + nic * tree.hosts, destination=s.destination + nic * tree.hosts
+            )
+            for s, nic in zip(steps, nics, strict=True)
+        ]
+    elif planes and wanted.placement != "rail":
         steps = over_planes(scenario, steps, planes, tree.hosts)
     job = Job(steps)
     job.shares = shares(job.steps)
@@ -197,6 +205,12 @@ def of_file(path: str) -> list[Step]:
     ]
 
 
+def named_nics(path: str) -> list[int]:
+    """Return the NIC of each step, 0 for a computation; empty where the file names none."""
+    table = pl.read_parquet(path)
+    return table["nic"].to_list() if "nic" in table.columns else []
+
+
 def named(tree: Tree, text: str) -> list[int]:
     """Return the hosts of names and ranges."""
     every = [
@@ -257,6 +271,10 @@ def of_collective(collective: Any, servers: list[list[int]]) -> list[Step]:
             return rounds([[(rank, rank + 1, size)] for rank in ranks[:-1]])
         case "all_to_all", "ring":
             return rounds(shifts([ranks], size))
+        case "all_reduce", "direct":
+            return rounds([to_all_others(n, ceil(size / n)) for _ in range(2)])
+        case (("reduce_scatter" | "all_gather"), "direct"):
+            return rounds([to_all_others(n, ceil(size / n))])
         case "all_to_all", "direct":
             return [Step(a, (a + by) % n, size) for a in ranks for by in range(1, n)]
         case "incast", "direct":
@@ -299,6 +317,10 @@ def shifts(rows: list[list[int]], size: int) -> list[list[Send]]:
         [(row[i], row[(i + by) % len(row)], size) for row in rows for i in range(len(row))]
         for by in range(1, len(rows[0]))
     ]
+
+
+def to_all_others(n: int, size: int) -> list[Send]:
+    return [(rank, (rank + by) % n, size) for rank in range(n) for by in range(1, n)]
 
 
 def halves(n: int, size: int) -> list[list[Send]]:

@@ -3,6 +3,7 @@
 from collections import deque
 
 from fattree.experiment.model import Scenario
+from tests.naive.collectives import named_nics
 from tests.naive.labels import Draws, Watch
 
 PATHS = 64
@@ -68,7 +69,10 @@ class Mrc:
     def __init__(self, scenario: Scenario, draws: Draws, watch: Watch) -> None:
         self.watch = watch
         # A connection has 128 at least; one whose packets use all planes has as many in each.
-        rails = all(one.placement == "rail" for one in scenario.collectives)
+        rails = all(
+            one.placement == "rail" or (one.matrix == "workload" and named_nics(one.file or ""))
+            for one in scenario.collectives
+        )
         is_in_all = scenario.fabric.plane_use != "keep" and not rails
         planes = (scenario.fabric.planes or 1) if is_in_all else 1
         self.count = next(1 << bits for bits in range(8) if planes << bits >= 128)

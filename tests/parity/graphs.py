@@ -118,6 +118,9 @@ def graph_scenarios(draw: Any, folder: Path, is_any: bool = True, most_planes: i
     else:
         path = folder / "drawn.parquet"
         graph = replace(draw(graphs()), in_turn=draw(st.booleans()))
+        if planes and not use and draw(st.booleans()):
+            nics = draw(st.lists(st.integers(0, planes - 1), min_size=14, max_size=14))
+            graph = replace(graph, nic=np.array(nics[: len(graph)]))
         write_workload(path, graph, About(ranks=TREE.hosts))
         placement = draw(st.sampled_from(("packed", "random")))
         traffic = {"collective": Collective(matrix="workload", file=str(path), placement=placement)}

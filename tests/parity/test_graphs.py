@@ -152,3 +152,44 @@ def test_a_computation_ends_while_the_link_is_busy(tmp_path: Path) -> None:
     assert result.start_ps[2] == 1_000_003
     assert of_sim(result) == of_naive(naive.run(wanted, HORIZON_PS))
     assert_same(VirtualFabric(wanted).run(), result)
+
+
+@pytest.mark.parametrize("policy", ["ofan", "flow", "mrc"])
+@pytest.mark.parametrize("in_turn", [False, True])
+def test_messages_over_nics_that_a_workload_names(
+    policy: str, in_turn: bool, tmp_path: Path
+) -> None:
+    # 0 sends to 9 over all its NICs at once; 9 answers over the last when two have come.
+    graph = Graph(
+        source=np.array([0, 0, 0, 0, 9, 9]),
+        destination=np.array([9, 9, 9, 5, 9, 0]),
+        size=np.array([40_000, 30_000, 20_000, 10_000, 0, 50_000]),
+        compute_ps=np.array([0, 0, 0, 0, 1_234, 0]),
+        waiting=np.array([4, 4, 5]),
+        awaited=np.array([0, 1, 4]),
+        in_turn=in_turn,
+        nic=np.array([0, 1, 2, 2, 0, 2]),
+    )
+    path = tmp_path / "nics.parquet"
+    write_workload(path, graph, About(ranks=16))
+    wanted = Scenario(
+        policy=policy,
+        fabric=Fabric(k=4, planes=3),
+        collective=Collective(matrix="workload", file=str(path)),
+    )
+    result = sim.run(wanted)
+    assert (result.flows.source // 16).tolist() == [0, 1, 2, 2, 0, 2]
+    assert of_sim(result) == of_naive(naive.run(wanted, HORIZON_PS))
+    assert_same(VirtualFabric(wanted).run(), result)
+
+
+@pytest.mark.parametrize("matrix", ["all_reduce", "reduce_scatter", "all_gather"])
+def test_direct_collectives_send_to_all_at_once(matrix: str) -> None:
+    collective = Collective.model_validate(
+        {"matrix": matrix, "algorithm": "direct", "hosts": "pod0-1", "message_bytes": 64 * 4096}
+    )
+    wanted = Scenario(fabric=Fabric(k=4), collective=collective)
+    result = sim.run(wanted)
+    assert len(result.done_ps) == 8 * 7 * (2 if matrix == "all_reduce" else 1)
+    assert of_sim(result) == of_naive(naive.run(wanted, HORIZON_PS))
+    assert_same(VirtualFabric(wanted).run(), result)

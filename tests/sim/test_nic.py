@@ -174,3 +174,20 @@ def test_a_message_in_turn_leaves_as_a_whole(tmp_path: Path) -> None:
     first, second = sorted(result.done_ps[sends].tolist())
     assert second - first == pytest.approx(256 * SLOT_PS, rel=0.02)
     assert endpoints(scenario, result.flows, [0])[0].kept_ps(is_ack=False) == SLOT_PS
+
+
+def test_four_sends_over_four_nics_take_as_long_as_one(tmp_path: Path) -> None:
+    sends = "\n".join(f"send {MIB}b to 1 tag {nic} cpu 0 nic {nic}" for nic in range(4))
+    receives = "\n".join(f"recv {MIB}b from 0 tag {nic} cpu 0 nic {nic}" for nic in range(4))
+    text = f"num_ranks 2\nrank 0 {{\n{sends}\n}}\nrank 1 {{\n{receives}\n}}\n"
+    one_mib_us = (256 * SLOT_PS + NEAR_RTT_PS) / 1e6
+
+    def took(schedule: str, **fabric: int) -> float:
+        path = tmp_path / "nics.parquet"
+        write_workload(path, goal_graph(read_goal(schedule.encode(), "x.goal")), About(ranks=2))
+        collective = {"matrix": "workload", "file": str(path)}
+        return max(took_us(ended({"fabric": {"k": 4, **fabric}, "collective": collective})))
+
+    assert took(text, planes=4) == pytest.approx(one_mib_us, abs=0.2)
+    one_nic = "\n".join(line.partition(" nic")[0] for line in text.splitlines())
+    assert took(one_nic) == pytest.approx(one_mib_us + 3 * 256 * SLOT_PS / 1e6, abs=0.2)

@@ -149,13 +149,26 @@ def _hierarchical_broadcast(servers: Int64, size: int) -> Graph:
     return of_rounds(chain_rounds(servers[:, :1].T, size) + chain_rounds(servers, size))
 
 
+def direct_rounds(ranks: int, size: int) -> list[Round]:
+    """Return one round in which each rank sends to all others at once, its successor first."""
+    refuse_many(ranks * (ranks - 1))
+    source = np.repeat(np.arange(ranks), ranks - 1)
+    return [(source, (source + np.tile(np.arange(1, ranks), ranks)) % ranks, size)]
+
+
+def _direct_all_reduce(servers: Int64, size: int) -> Graph:
+    """Each rank's part to that rank, at once; then each reduced part to all others, at once."""
+    return of_rounds(direct_rounds(servers.size, _part(size, servers.size)) * 2)
+
+
+def _direct(servers: Int64, size: int) -> Graph:
+    """Half of that: a reduce-scatter or an all-gather alone."""
+    return of_rounds(direct_rounds(servers.size, _part(size, servers.size)))
+
+
 def _direct_all_to_all(servers: Int64, size: int) -> Graph:
-    """All at once, each rank to its successor first."""
-    count = servers.size
-    refuse_many(count * (count - 1))
-    source = np.repeat(np.arange(count), count - 1)
-    destination = (source + np.tile(np.arange(1, count), count)) % count
-    return transfers(source, destination, np.full(len(source), size, dtype=np.int64))
+    """All at once."""
+    return of_rounds(direct_rounds(servers.size, size))
 
 
 def _ring_all_to_all(servers: Int64, size: int) -> Graph:
@@ -282,16 +295,19 @@ ALGORITHMS: dict[str, dict[str, Build]] = {
         "double_tree": _tree_all_reduce,
         "recursive": _recursive_all_reduce,
         "hierarchical": _hierarchical_all_reduce,
+        "direct": _direct_all_reduce,
     },
     "reduce_scatter": {
         "ring": _ring,
         "recursive": _halving,
         "hierarchical": _hierarchical_reduce_scatter,
+        "direct": _direct,
     },
     "all_gather": {
         "ring": _ring,
         "recursive": _doubling,
         "hierarchical": _hierarchical_all_gather,
+        "direct": _direct,
     },
     "broadcast": {
         "ring": _ring_broadcast,

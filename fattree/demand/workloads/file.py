@@ -4,6 +4,7 @@
     bytes                 of a transfer, 0 for a computation
     compute_ps            how long a computation takes, 0 for a transfer
     after                 the rows (from 0) that must be complete at the source before
+    nic                   (may be missing) the NIC of a transfer at both ends, from 0: its plane
 
 The file's metadata under "ofan" is JSON: what the workload is of (`about`), how many GPUs a server
 has, and by how much bytes and computations were divided (`scale`).
@@ -31,9 +32,11 @@ COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
     "compute_ps": pl.Int64,
     "after": pl.List(pl.Int64),
 }
+NIC = "nic"
 # A hundred days in ps would still leave room for a run in int64.
 MOST_PS = 10**18
 MOST_SIZE = 2**53
+MOST_NICS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +92,10 @@ def _packed(graph: Graph, about: About) -> bytes:
     data = io.BytesIO()
     said = replace(about, in_turn=graph.in_turn)
     metadata = {KEY: TypeAdapter(About).dump_json(said).decode()}
-    frame.with_columns(pl.col("after").fill_null([])).select(*COLUMNS).write_parquet(
-        data, metadata=metadata
-    )
+    nics = {} if graph.nic is None else {NIC: graph.nic}
+    frame.with_columns(pl.col("after").fill_null([])).select(*COLUMNS).with_columns(
+        pl.Series(name, column) for name, column in nics.items()
+    ).write_parquet(data, metadata=metadata)
     return data.getvalue()
 
 
@@ -106,7 +110,8 @@ def _parsed(content: bytes, path: str) -> tuple[Graph, About]:
     try:
         ((frame, metadata),) = read_parquet([content])
         about = TypeAdapter(About).validate_json(metadata.get(KEY, ""))
-        frame = frame.select(*COLUMNS).cast(pl.Schema(COLUMNS))
+        columns = COLUMNS | ({NIC: pl.Int64} if NIC in frame.columns else {})
+        frame = frame.select(*columns).cast(pl.Schema(columns))
     except ValidationError:
         raise TrafficError(f"{path}: not a workload of `ofan workload`: no metadata") from None
     except (pl.exceptions.PolarsError, ParquetError) as error:
@@ -114,7 +119,7 @@ def _parsed(content: bytes, path: str) -> tuple[Graph, About]:
         raise TrafficError(f"{path}: not a workload of `ofan workload`: {reason}") from None
 
     # Some casts do nothing, without a word.
-    if frame.schema != pl.Schema(COLUMNS):
+    if frame.schema != pl.Schema(columns):
         raise TrafficError(f"{path}: not a workload of `ofan workload`: columns of other types")
 
     refuse_many(len(frame))
@@ -132,6 +137,7 @@ def _parsed(content: bytes, path: str) -> tuple[Graph, About]:
         waiting=np.repeat(np.arange(len(frame)), lengths),
         awaited=awaited,
         in_turn=about.in_turn,
+        nic=frame[NIC].to_numpy() if NIC in columns else None,
     )
     check(graph, about, path)
     return graph, about
@@ -140,6 +146,7 @@ def _parsed(content: bytes, path: str) -> tuple[Graph, About]:
 def check(graph: Graph, about: About, path: str) -> None:
     """Raise TrafficError for a graph that no network can run, naming the row."""
     is_sent = graph.size > 0
+    nic = np.zeros(len(graph), dtype=np.int64) if graph.nic is None else graph.nic
     in_order = (
         ("has ranks below 0", (graph.source < 0) | (graph.destination < 0)),
         (
@@ -154,6 +161,7 @@ def check(graph: Graph, about: About, path: str) -> None:
         ("sends bytes from a rank to itself", is_sent & (graph.source == graph.destination)),
         ("sends no bytes", ~is_sent & (graph.source != graph.destination)),
         ("both sends and computes", is_sent & (graph.compute_ps > 0)),
+        (f"has a NIC below 0, or above {MOST_NICS - 1}", (nic < 0) | (nic >= MOST_NICS)),
     )
     for problem, where in in_order:
         if where.any():

@@ -25,7 +25,8 @@ class Graph:
     """Nodes as int64 arrays of one length, and edges: node `waiting[e]` waits for `awaited[e]`.
 
     A transfer has `size` bytes; a computation has none, its rank at both ends, and `compute_ps`.
-    With `in_turn` what a rank sends leaves one after the other, as it may begin.
+    With `in_turn` what a rank sends leaves one after the other, as it may begin. `nic` is each
+    transfer's NIC, at both of its ends, where the workload names them.
     """
 
     source: Int64
@@ -35,9 +36,15 @@ class Graph:
     waiting: Int64 = field(default_factory=lambda: NOTHING)
     awaited: Int64 = field(default_factory=lambda: NOTHING)
     in_turn: bool = field(default=False, kw_only=True)
+    nic: Int64 | None = field(default=None, kw_only=True)
 
     def __len__(self) -> int:
         return len(self.source)
+
+    @property
+    def nics(self) -> int:
+        """Return the number of NICs that transfers name: the highest, counted from 0, or none."""
+        return 0 if self.nic is None else 1 + int(self.nic.max(initial=0))
 
     @property
     def ranks(self) -> int:

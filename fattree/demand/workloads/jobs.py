@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fattree.demand.flows import Flows, offsets
 from fattree.demand.matrices import pairs
-from fattree.demand.planes import one_plane, over_planes
+from fattree.demand.planes import one_plane, over_nics, over_planes
 from fattree.demand.workloads.collectives import collective_graph
 from fattree.demand.workloads.file import About, read_workload
 from fattree.demand.workloads.graph import (
@@ -91,6 +91,15 @@ def scale_of(scenario: Scenario) -> int:
     return scales.pop() if scales else 1
 
 
+def is_in_one_plane(collective: Collective) -> bool:
+    """Return whether each message has a plane of its own: by rail, or by the NIC that it names."""
+    if collective.placement == "rail":
+        return True
+
+    is_file = collective.matrix == "workload" and collective.file is not None
+    return is_file and read_workload(str(collective.file))[0].nic is not None
+
+
 def joined_flows(parts: Sequence[Flows]) -> Flows:
     """Return the flows of all jobs, one job after the other."""
     columns = {
@@ -107,6 +116,12 @@ def _flows(scenario: Scenario, collective: Collective, start_ps: int) -> Flows:
     flows = graph_flows(graph, hosts, scenario.packets.payload_bytes, start_ps)
     if collective.placement == "rail":
         _refuse_between_rails(scenario.tree, flows)
+        if graph.nic is not None:
+            raise TrafficError(
+                'placement = "rail" says nothing where the workload names the NIC of every message'
+            )
+    elif graph.nic is not None:
+        flows = over_nics(scenario, flows, graph.nic)
     else:
         flows = over_planes(scenario, flows)
 

@@ -39,6 +39,16 @@ LLAMA_405B = {
     "intermediate_size": 53248,
     "vocab_size": 128256,
 }
+# MegaScale's (Jiang et al. 2024, table 1), a GPT with a vocabulary of 64,000.
+MEGASCALE_175B = {
+    "model_type": "gpt_neox",
+    "hidden_size": 12288,
+    "num_hidden_layers": 96,
+    "num_attention_heads": 128,
+    "intermediate_size": 49152,
+    "vocab_size": 64000,
+    "tie_word_embeddings": True,
+}
 MIXTRAL_8X22B = {
     "hidden_size": 6144,
     "num_hidden_layers": 56,

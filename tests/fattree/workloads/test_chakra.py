@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 
 from fattree.demand.workloads.file import About, read_workload, write_workload
+from fattree.demand.workloads.graph import Graph
 from fattree.errors import TrafficError
 from fattree.generators.chakra import chakra_graph
+from fattree.generators.chakra_dimensions import by_dimensions
 from fattree.generators.chakra_file import Node, NodeType, read_chakra
 from fattree.generators.chakra_ranks import stretched
 
@@ -93,6 +95,138 @@ def attribute(node: Any, name: str, value: int) -> None:
     setattr(one, one.WhichOneof("value"), value)
 
 
+def unknown_field(node: Any) -> None:
+    node.MergeFromString(b"\x58\x05")
+
+
+def without_time(name: str) -> Callable[[Any], None]:
+    def change(node: Any) -> None:
+        node.duration_micros = 0
+        node.attr.add(name=name, int64_val=1)
+
+    return change
+
+
+def of_dimensions(node: Any, *involved: bool) -> None:
+    node.attr.add(name="involved_dim").bool_list.values.extend(involved)
+
+
+def of_collectives(folder: Path, ranks: int, *nodes: dict[str, Any]) -> str:
+    """Write traces of collectives; what is a list is of each rank. Return their prefix."""
+    for rank in range(ranks):
+        parts = [b""]
+        for number, attributes in enumerate(nodes):
+            node = Node(id=number, type=NodeType.COMM_COLL)
+            for name, value in attributes.items():
+                own = value[rank] if isinstance(value, list) else value
+                if isinstance(own, tuple):
+                    of_dimensions(node, *own)
+                else:
+                    kind = "string_val" if isinstance(own, str) else "int64_val"
+                    node.attr.add(name=name, **{kind: own})
+            parts.append(node.SerializeToString())
+        content = b"".join(bytes([len(part)]) + part for part in parts)
+        (folder / f"x.{rank}.et").write_bytes(content)
+    return str(folder / "x")
+
+
+def pairs_of(graph: Graph) -> set[tuple[int, int]]:
+    sent = graph.size > 0
+    return set(zip(graph.source[sent].tolist(), graph.destination[sent].tolist(), strict=True))
+
+
+ALL_REDUCE, ALL_TO_ALL = 0, 6
+EIGHT_MIB = {"comm_type": ALL_REDUCE, "comm_size": 8 << 20}
+
+
+def test_an_all_reduce_of_one_dimension_is_of_the_ranks_that_differ_in_it(tmp_path: Path) -> None:
+    def of(*involved: bool) -> Graph:
+        prefix = of_collectives(tmp_path, 8, {**EIGHT_MIB, "involved_dim": involved})
+        return chakra_graph(by_dimensions(read_chakra(prefix), (4, 2)))
+
+    # The first dimension counts fastest: ranks 0 to 3, and 4 to 7; two rings of four.
+    first = of(True, False, True)
+    assert ((first.size > 0).sum(), first.size.sum()) == (48, 100_663_296)
+    assert all(a // 4 == b // 4 for a, b in pairs_of(first))
+    second = of(False, True)
+    assert (second.size.sum(), pairs_of(second)) == (
+        8 * 2 * (4 << 20),
+        {(a, (a + 4) % 8) for a in range(8)},
+    )
+    both = of(True, True)
+    assert ((both.size > 0).sum(), both.size.sum()) == (112, 117_440_512)
+
+
+def test_dimensions_stay_in_each_copy_of_a_trace(tmp_path: Path) -> None:
+    nodes = ({**EIGHT_MIB, "involved_dim": (True, False)}, EIGHT_MIB)
+    trace = by_dimensions(read_chakra(of_collectives(tmp_path, 4, *nodes)), (2, 2))
+    graph = chakra_graph(stretched(trace, 8))
+    # Four pairs, each rank 8 MiB; then one ring of eight.
+    assert graph.size.sum() == 4 * 2 * (8 << 20) + 8 * 14 * (1 << 20)
+
+
+def test_a_process_group_says_who_takes_part_whatever_the_dimensions(tmp_path: Path) -> None:
+    groups = {"pg_name": ["a", "b", "b", "a"], "involved_dim": (True, False, False, True)}
+    graph = chakra_graph(read_chakra(of_collectives(tmp_path, 4, {**EIGHT_MIB, **groups})))
+    assert pairs_of(graph) == {(0, 3), (3, 0), (1, 2), (2, 1)}
+
+
+@pytest.mark.parametrize(
+    ("involved", "sizes", "message"),
+    [
+        ((True, False), (4, 4), r"--dimensions 4,4: makes 16 ranks, but the trace has 8"),
+        ((True, False), (2, 2, 2), r"involved_dim has 2 entries of 3 dimensions, 1 of them true"),
+        ((False, False), (4, 2), r"involved_dim has 2 entries of 2 dimensions, 0 of them true"),
+    ],
+)
+def test_dimensions_that_do_not_fit_are_refused(
+    tmp_path: Path, involved: tuple[bool, ...], sizes: tuple[int, ...], message: str
+) -> None:
+    prefix = of_collectives(tmp_path, 8, {**EIGHT_MIB, "involved_dim": involved})
+    with pytest.raises(TrafficError, match=message):
+        by_dimensions(read_chakra(prefix), sizes)
+
+
+def test_each_rank_sends_its_own_size_in_an_all_to_all(tmp_path: Path) -> None:
+    own = {"comm_type": ALL_TO_ALL, "comm_size": [4_000, 8_000, 12_000, 0]}
+    graph = chakra_graph(read_chakra(of_collectives(tmp_path, 4, own)))
+    sent = [graph.size[graph.source == rank].sum() for rank in range(4)]
+    # A message without bytes is one all the same.
+    assert sent == [3_000, 6_000, 9_000, 3]
+
+
+def test_collectives_of_other_tags_may_come_in_another_order(tmp_path: Path) -> None:
+    first, second = (
+        {"comm_type": ALL_REDUCE, "comm_size": [a, b], "comm_tag": [tag, 1 - tag]}
+        for a, b, tag in ((100, 200, 0), (200, 100, 1))
+    )
+    graph = chakra_graph(read_chakra(of_collectives(tmp_path, 2, first, second)))
+    assert sorted(graph.size[graph.size > 0].tolist()) == [50] * 4 + [100] * 4
+
+
+def test_an_attribute_is_left_out_where_that_is_asked(tmp_path: Path) -> None:
+    prefix = changed(tmp_path, 1, 3, lambda node: node.attr.add(name="colour", int32_val=1))
+    assert read_chakra(prefix, ignored=frozenset({"colour"})).total_bytes == BYTES
+
+
+def test_direct_collectives_send_to_all_at_once() -> None:
+    graph = chakra_graph(read_chakra(str(HERE / "step")), "direct")
+    assert graph.size.sum() == 2 * 2 * 20_000 + 2 * 30_000 + 4 * 2 * 3 * 16_000
+    assert len(pairs_of(graph)) == 12
+
+
+def test_a_recorded_time_of_a_collective_keeps_no_processor(tmp_path: Path) -> None:
+    # A computation and a collective that wait for nothing begin together.
+    prefix = of_collectives(tmp_path, 2, {}, EIGHT_MIB)
+    for rank in range(2):
+        path = tmp_path / f"x.{rank}.et"
+        change_node(path, 0, lambda node: setattr(node, "type", NodeType.COMP))
+        for number in (0, 1):
+            change_node(path, number, lambda node: setattr(node, "duration_micros", 9))
+    graph = chakra_graph(read_chakra(prefix))
+    assert graph.depth()[graph.size > 0].min() == 1
+
+
 def as_of_the_cpu(node: Any) -> None:
     """Make a collective what a run's CPU says of it: that it is launched, not what is sent."""
     node.ClearField("attr")
@@ -154,6 +288,20 @@ def test_stretching_that_makes_no_sense_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rank", "number", "change", "message"),
     [
+        (1, 0, lambda n: n.attr.add(name="comm_bytes", int64_val=4), r"'comm_bytes' is not known"),
+        (1, 3, lambda n: n.attr.add(name="comm_priority", int32_val=2), r"comm_priority is 2, but"),
+        (1, 3, lambda n: n.attr.add(name="comm_size"), r"comm_size has a value of a kind that it"),
+        (0, 4, lambda n: n.attr.add(name="comm_src", int32_val=2), r"comm_src is 2, but .* rank 0"),
+        (1, 4, lambda n: n.attr.add(name="comm_dst", int32_val=2), r"comm_dst is 2, but .* rank 1"),
+        (1, 3, unknown_field, r"node 3 \(backward\): has a field 11, which the schema does not"),
+        (1, 3, without_time("num_ops"), r"node 3 \(backward\): has num_ops but no duration"),
+        (1, 3, without_time("tensor_size"), r"node 3 \(backward\): has tensor_size but no durat"),
+        (
+            0,
+            5,
+            lambda n: of_dimensions(n, True, False),
+            r"of some dimensions \(involved_dim\): --dim",
+        ),
         (0, 2, lambda n: attribute(n, "comm_type", 3), r"node 2 \(gather\): .*type GATHER are not"),
         (0, 2, lambda n: attribute(n, "comm_size", 7), r"node 2 \(gather\): not all ranks of its"),
         (2, 5, lambda n: setattr(n, "type", 4), r"node 5 \(reduce\): not all ranks of its group"),

@@ -37,7 +37,7 @@ def test_the_binary_form_says_what_the_text_says() -> None:
     assert text.total_bytes == binary.total_bytes == 4 * 3 * 40_000
     assert text.dependencies == binary.dependencies
     assert text.ranks == binary.ranks
-    for name in ("rank", "kind", "size", "peer", "tag", "cpu"):
+    for name in ("rank", "kind", "size", "peer", "tag", "cpu", "nic"):
         assert getattr(text, name).tolist() == getattr(binary, name).tolist()
     for name in ("requires", "starts_after"):
         assert sorted(getattr(text, name).T.tolist()) == sorted(getattr(binary, name).T.tolist())
@@ -69,6 +69,28 @@ def test_calculations_of_one_processor_take_turns() -> None:
     graph = goal_graph(read_goal(text.encode(), "x.goal"))
     edges = set(zip(graph.waiting.tolist(), graph.awaited.tolist(), strict=True))
     assert edges == {(1, 0), (4, 3)}
+
+
+@pytest.mark.parametrize("received", ["", " nic 0", " nic 3"])
+def test_a_message_has_the_nic_that_its_send_names(received: str) -> None:
+    text = PAIR.replace("to 1 tag 7", "to 1 tag 7 cpu 0 nic 3").replace(
+        "from 0 tag 7", f"from 0 tag 7 cpu 0{received}"
+    )
+    graph = goal_graph(read_goal(text.encode(), "pair.goal"))
+    assert graph.nic is not None
+    assert (graph.nic.tolist(), graph.nics) == ([0, 3, 0, 0], 4)
+    # Of the first NIC alone nothing is said, as in schedules that name none.
+    assert goal_graph(read_goal(text.replace("nic 3", "nic 0").encode(), "x.goal")).nic is None
+
+
+def test_both_forms_name_the_same_nics() -> None:
+    # The byte of the NIC stands behind that of the processor, in operations of 39 bytes.
+    first = int.from_bytes(BINARY[14:22], "little") + 8
+    content = bytearray(BINARY)
+    count, roots = (int.from_bytes(BINARY[first + at : first + at + 4], "little") for at in (0, 4))
+    for number in range(count):
+        content[first + 8 + 4 * roots + 39 * number + 22] = 2
+    assert set(read_goal(bytes(content), "x.goal").nic[:count].tolist()) == {2}
 
 
 def test_messages_of_a_pair_and_tag_match_in_order() -> None:
@@ -124,7 +146,7 @@ def test_a_file_is_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = read_goal(TEXT, "x.goal")
     monkeypatch.setattr(goal_text, "PART_BYTES", 64)
     parts = read_goal(TEXT, "x.goal")
-    for name in ("rank", "kind", "size", "peer", "tag", "cpu", "place"):
+    for name in ("rank", "kind", "size", "peer", "tag", "cpu", "nic", "place"):
         assert getattr(whole, name).tolist() == getattr(parts, name).tolist()
     assert whole.requires.tolist() == parts.requires.tolist()
     assert whole.starts_after.tolist() == parts.starts_after.tolist()
@@ -161,6 +183,7 @@ def test_binary_files_of_other_versions_are_named() -> None:
         ("from 0 tag 7", "from -1 tag 7", r"x.goal:9: a peer or tag of -1 is not supported"),
         ("from 0 tag 7", "from 0 tag 8", r"x.goal:9: nothing is sent that it could receive"),
         ("l1: recv 4096b from 0 tag 7\n", "l1: calc 1\n", r"x.goal:5: nobody receives it"),
+        ("from 0 tag 7", "from 0 tag 7 nic 2", r"x.goal:9: receives at NIC 2 what NIC 0 sends"),
         ("to 1", "to 2", r"x.goal:5: there is no rank 2, ranks are 0 to 1"),
         ("l2: send", "l1: send", r"x.goal:5: the label l1 is given twice"),
         ("rank 1 {", "rank 0 {", r"x.goal:8: rank 0 is given twice"),

@@ -89,6 +89,32 @@ def test_many_long_requests_read_what_they_keep(tmp_path: Path) -> None:
     assert found / 1e12 == pytest.approx(read / (8 * 3.35e12), rel=1e-3)
 
 
+@pytest.mark.parametrize("tokens", [2, 100])
+def test_each_token_reads_what_those_before_it_have_added(tmp_path: Path, tokens: int) -> None:
+    model = model_of(tmp_path, LLAMA_405B)
+    serving = Serving(requests=64, prompt=1000, tokens=tokens, nvlink_gbs=1e9, teraflops=1e6)
+    graph = serving_graph(model, serving)
+    decoding = graph.compute_ps[(graph.source == 8) & (graph.compute_ps > 0)] / 1e12
+    # Of each of 64 requests 516,096 bytes a token more than the token before, over 8 GPUs.
+    assert np.diff(decoding) == pytest.approx([64 * 516_096 / (8 * 3.35e12)] * (tokens - 1))
+
+
+@pytest.mark.parametrize(("server", "servers"), [(2, 2), (2, 4), (4, 2)])
+def test_all_reduces_of_several_servers_take_nvlinks_time_in_each(
+    tmp_path: Path, server: int, servers: int
+) -> None:
+    model = model_of(tmp_path, SMALL)
+    gpus, nvlink = server * servers, 1e-3
+    serving = Serving(
+        tensor=gpus, decode_tensor=gpus, server=server, prompt=50, tokens=0, nvlink_gbs=nvlink
+    )
+    found = computation_ps(serving_graph(model, serving)) / 1e12
+    # Twice in each of 4 layers a reduce-scatter and an all-gather among S GPUs of 50 tokens of 64
+    # numbers of 2 bytes: (S - 1) / S of it each. What is computed takes a millionth of that.
+    reduced = 4 * 2 * 2 * (server - 1) / server * 50 * 64 * 2 / (nvlink * 1e9)
+    assert found == pytest.approx(reduced, rel=1e-4)
+
+
 def test_a_batch_reads_the_experts_that_it_meets(tmp_path: Path) -> None:
     model = model_of(tmp_path, DEEPSEEK_V3)
     times = {}

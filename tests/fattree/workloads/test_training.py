@@ -72,6 +72,68 @@ def test_all_reduces_of_a_layer_are_those_of_megatron(
     assert graph.compute_ps[graph.source == 0].sum() / 1e12 == pytest.approx(seconds, rel=1e-4)
 
 
+def gathered_and_multiplied(tensor: int, sent: float, multiplied: float) -> float:
+    """Return when a matrix is done of whose input a part comes after the other, round a ring."""
+    done = 0.0
+    for part in range(tensor):
+        done = max(done, part * sent) + multiplied
+    return done
+
+
+def multiplied_and_scattered(tensor: int, multiplied: float, sent: float) -> float:
+    """Return when a matrix is done whose parts are added up round a ring as they are ready."""
+    came = 0.0
+    for part in range(1, tensor):
+        came = max(came, part * multiplied) + sent
+    return max(came, tensor * multiplied)
+
+
+# NVLink that hides all, some matrices' parts, and none.
+@pytest.mark.parametrize("nvlink_gbs", [1e9, 1.6e-3, 1.2e-3, 0.6e-3, 1e-6])
+@pytest.mark.parametrize("tensor", [2, 4])
+def test_all_reduces_beside_matrices_go_on_part_by_part(
+    tmp_path: Path, nvlink_gbs: float, tensor: int
+) -> None:
+    model = model_of(tmp_path, SMALL)
+    layers, tokens, hidden, wide, vocabulary, rate = 4, 12, 64, 256, 1000, 1e9
+    step = Step(
+        tensor=tensor,
+        sequence=tokens,
+        nvlink_gbs=nvlink_gbs,
+        teraflops=rate / 1e12,
+        tensor_overlap=True,
+    )
+    (stage,) = stages(model, step)
+    sent = tokens * hidden * 2 / tensor / (nvlink_gbs * 1e9)
+    queries_keys_values, out, gate_and_up, down = (
+        2 * tokens * weights / tensor / tensor / rate
+        for weights in (3 * hidden**2, hidden**2, 2 * hidden * wide, hidden * wide)
+    )
+    layer = (
+        gathered_and_multiplied(tensor, sent, queries_keys_values)
+        + multiplied_and_scattered(tensor, out, sent)
+        + gathered_and_multiplied(tensor, sent, gate_and_up)
+        + multiplied_and_scattered(tensor, down, sent)
+    )
+    scores = 2 * tokens * tokens * hidden * layers / tensor / rate
+    words = 2 * tokens * vocabulary * hidden / tensor / rate
+    forward = layers * layer + scores + words
+    assert stage.forward_ps / 1e12 == pytest.approx(forward, rel=1e-9)
+    # Backward twice the work, with as much that takes time of its own.
+    quick = stages(model, replace(step, nvlink_gbs=1e12))[0].forward_ps
+    assert stage.backward_ps - 2 * quick == pytest.approx(stage.forward_ps - quick, abs=4)
+
+
+def test_all_reduces_of_experts_take_their_time(tmp_path: Path) -> None:
+    model = model_of(tmp_path, DEEPSEEK_V3)
+    step = Step(tensor=8, nvlink_gbs=450, tensor_overlap=True)
+    both = [stages(model, replace(step, tensor_overlap=hides))[0] for hides in (True, False)]
+    # Hidden are attention's of 61 layers, and those of the three without experts.
+    reduced = 2 * 7 / 8 * 4096 * 7168 * 2 / 450e9
+    saved = (both[1].forward_ps - both[0].forward_ps) / 1e12
+    assert saved == pytest.approx((61 + 3) * reduced, rel=1e-6)
+
+
 def test_bytes_of_experts(tmp_path: Path) -> None:
     config = {**SMALL, "num_local_experts": 4, "num_experts_per_tok": 2}
     model = model_of(tmp_path, config)

@@ -13,7 +13,14 @@ from fattree.errors import TrafficError
 from fattree.generators.model import Model
 from fattree.generators.training import computation_ps, training_graph
 from fattree.generators.training_memory import memory
-from fattree.generators.training_order import Kind, Pass, dual_pipe, interleaved, zero_bubble
+from fattree.generators.training_order import (
+    Kind,
+    Pass,
+    dual_pipe,
+    interleaved,
+    one_forward_one_backward,
+    zero_bubble,
+)
 from fattree.generators.training_stages import Step
 from fattree.generators.training_stages import stages as stages_of
 from tests.fattree.workloads.models import LLAMA_405B, SMALL, model_of
@@ -192,6 +199,25 @@ def test_dual_pipe_makes_every_pass_once_and_holds_one_more(
     assert peak == stages + 1
 
 
+# DeepSeek-V3 2024, figure 5 and the order of its public code, of four places and of two: forward,
+# backward, gradients of inputs, of weights; of the direction that enters first (0) or last (1);
+# two that overlap stand together.
+DUAL_PIPES = {
+    (0, 4, 8): "F0 F0 F0 F1 I1 W1 F1 F0B1 F1B0 B1 F1B0 B1 I0 W0 I0 W0",
+    (1, 4, 8): "F0 F1 F0 F1 F0 B1 F1B0 F0B1 F1B0 B1 B0 I1 I0 W1 W0",
+    (2, 4, 8): "F1 F0 F1 F0 F1 B0 F0B1 F1B0 F0B1 B0 B1 I0 I1 W0 W1",
+    (3, 4, 8): "F1 F1 F1 F0 I0 W0 F0 F1B0 F0B1 B0 F0B1 B0 I1 W1 I1 W1",
+    (0, 2, 4): "F0 F1 F0 B1 F1B0 B1 I0 W0",
+    (1, 2, 4): "F1 F0 F1 B0 F0B1 B0 I1 W1",
+}
+
+
+@pytest.mark.parametrize("where", DUAL_PIPES)
+def test_dual_pipes_order_is_the_published_one(where: tuple[int, int, int]) -> None:
+    words = ("".join(f"{one.kind.name[0]}{one.chunk}" for one in now) for now in dual_pipe(*where))
+    assert " ".join(words) == DUAL_PIPES[where]
+
+
 def test_dual_pipe_keeps_weights_twice(tmp_path: Path) -> None:
     model = gpt(tmp_path)
     usual = memory(model, step_of(4, 8))
@@ -265,6 +291,29 @@ def test_as_many_are_under_way_as_memory_counts(chunks: int) -> None:
     assert held / chunks == 4 + 3 / chunks
 
 
+@pytest.mark.parametrize("microbatches", [1, 2, 4, 8, 16])
+@pytest.mark.parametrize("more", [{}, {"virtual": 2}, {"virtual": 4}, {"zero_bubble": True}])
+def test_memory_is_of_the_passes_under_way_also_of_few_microbatches(
+    tmp_path: Path, microbatches: int, more: dict[str, int]
+) -> None:
+    chunks = more.get("virtual", 1)
+    count = microbatches * (4 if chunks > 1 else 1)
+    step = step_of(4, count, **more)
+    # 34 h bytes of each token and layer (Korthikanti et al. 2022, 4.2), of a chunk's layers.
+    of_chunk = 34 * HIDDEN * step.sequence * LAYERS / 4 / chunks
+    for place, found in enumerate(memory(gpt(tmp_path), step)):
+        if chunks > 1:
+            order = interleaved(place, 4, count, chunks)
+        elif step.zero_bubble:
+            order = zero_bubble(place, 4, count)
+        else:
+            order = one_forward_one_backward(place, 4, count)
+
+        last = Kind.WEIGHTS if step.zero_bubble else Kind.BACKWARD
+        held = accumulate((one.kind is Kind.FORWARD) - (one.kind is last) for one in order)
+        assert found.activations / of_chunk == pytest.approx(max(held))
+
+
 def test_with_a_zero_bubble_all_hold_as_much_as_the_first(tmp_path: Path) -> None:
     found = memory(gpt(tmp_path), step_of(4, 16, zero_bubble=True))
     usual = memory(gpt(tmp_path), step_of(4, 16))
@@ -281,6 +330,7 @@ def test_with_a_zero_bubble_all_hold_as_much_as_the_first(tmp_path: Path) -> Non
         ({"virtual": 2, "zero_bubble": True}, "--zero-bubble .* not with --virtual-stages"),
         ({"zero_bubble": True, "pipeline": 1}, "--zero-bubble: .* needs --pp above 1"),
         ({"zero_bubble": True, "zero": 3}, "--zero-bubble .* not with --zero 3"),
+        ({"tensor": 1, "tensor_overlap": True}, "--overlap-tp is of .* needs --tp above 1"),
         ({"dual_pipe": True, "pipeline": 1}, "--dual-pipe .* half of --pp 1 each"),
         ({"dual_pipe": True, "batch": 6}, "6 microbatches .* even number, at least twice --pp 4"),
         ({"dual_pipe": True, "batch": 9}, "9 microbatches .* even number"),

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -37,6 +38,43 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     assert about == ABOUT
     for name in ("source", "destination", "size", "compute_ps", "waiting", "awaited"):
         assert getattr(graph, name).tolist() == getattr(GRAPH, name).tolist(), name
+
+
+NAMED = replace(GRAPH, nic=np.array([1, 0, 0, 0]))
+
+
+def test_nics_are_written_and_read_back(tmp_path: Path) -> None:
+    graph, _ = read_workload(written(tmp_path, NAMED))
+    assert graph.nic is not None
+    assert graph.nic.tolist() == [1, 0, 0, 0]
+
+
+def test_a_message_goes_over_the_plane_of_its_nic(tmp_path: Path) -> None:
+    collective = Collective(matrix="workload", file=written(tmp_path, NAMED))
+    found = flows(Scenario(fabric=Fabric(k=4, planes=2), collective=collective))
+    assert found.source.tolist() == [16, 1, 1, 1]
+    assert found.destination.tolist() == [17, 1, 1, 0]
+    assert found.packets.tolist() == [2, 0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("fabric", "placement", "message"),
+    [
+        ({}, "packed", "name NICs up to 1, and each host has 1 here: fabric.planes = 2 gives"),
+        ({"planes": 2, "plane_use": "spray"}, "packed", 'plane_use = "spray" says nothing where'),
+        ({"planes": 2}, "rail", 'placement = "rail" says nothing where the workload names'),
+    ],
+)
+def test_nics_that_a_fabric_does_not_have_are_refused(
+    tmp_path: Path, fabric: dict[str, Any], placement: Any, message: str
+) -> None:
+    # By rail ranks 0 and 2 are neighbours: the first GPUs of two servers.
+    step = 2 if placement == "rail" else 1
+    graph = replace(NAMED, source=NAMED.source * step, destination=NAMED.destination * step)
+    path = written(tmp_path, graph, replace(ABOUT, ranks=4, gpus_per_server=2))
+    collective = Collective(matrix="workload", file=path, placement=placement)
+    with pytest.raises(TrafficError, match=message):
+        flows(Scenario(fabric=Fabric(k=4, **fabric), collective=collective))
 
 
 def test_ranks_become_hosts(tmp_path: Path) -> None:
