@@ -11,10 +11,9 @@ import hashlib
 import io
 import json
 import math
-import re
 import sqlite3
 import tokenize
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import cache
 from importlib.util import find_spec
@@ -50,10 +49,9 @@ MODEL_FOLDERS = (
 )
 # What a result depends on beside the model where switches run a program: of Ofan, and of the P4
 # tools, which are installed by themselves.
-P4_FOLDERS = ("p4src", "controller", "emulation/virtual")
+P4_FOLDERS = ("p4src", "controller", "emulation/programs", "emulation/virtual", "hostagent/agents")
 P4_TOOLS = "ofan_p4"
 P4_TOOL_FOLDERS = ("compiler", "softswitch")
-INCLUDE = re.compile(rb'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 # SQLite's user_version: raise it when the tables change.
 FORMAT = 1
 # Others may write: how long to wait for them before it is an error.
@@ -156,7 +154,7 @@ def run_key(scenario: Scenario) -> str:
             (
                 text,
                 *(map(_traffic_digest, scenario.files) if scenario.files else [""]),
-                _program_digest(scenario.program),
+                _program_digest(scenario),
                 model_version(),
             )
         ).encode()
@@ -171,25 +169,31 @@ def _traffic_digest(file: str) -> str:
         return "unreadable"
 
 
-def _program_digest(file: str | None) -> str:
+def digest_programs_with(digest: Callable[[Scenario], str]) -> None:
+    """Take a function that returns the hash of the files of a scenario's own program.
+
+    The preprocessor alone knows these files, and it belongs to the P4 tools, which the simulator
+    does not import: the module that runs programs brings the function.
+    """
+    _digests[:] = [digest]
+
+
+_digests: list[Callable[[Scenario], str]] = []
+
+
+def _program_digest(scenario: Scenario) -> str:
     """Return the hash of a program with what it includes, and of the compiler and the switch."""
-    if file is None:
+    if scenario.program is None:
         return ""
+    if scenario.program == BUILT_IN:
+        return p4_version()
+    if not _digests:
+        raise StoreError(
+            f"{scenario.program}: the key of a run with a program needs the P4 compiler:"
+            " import emulation.virtual.simulated, which runs it"
+        )
 
-    found = [] if file == BUILT_IN else [Path(file)]
-    texts = [p4_version().encode()]
-    # The list grows while it is gone through. What lies elsewhere is not the program's, or ours.
-    for path in found:
-        try:
-            text = path.read_bytes()
-        except OSError:
-            continue
-
-        texts.append(text)
-        included = [path.parent / name.decode() for name in INCLUDE.findall(text)]
-        found += [each for each in included if each not in found]
-
-    return hashlib.sha256(b"\n".join(texts)).hexdigest()
+    return f"{p4_version()} {_digests[0](scenario)}"
 
 
 @cache
