@@ -20,6 +20,7 @@ from fattree.demand import traffic
 from fattree.demand.bounds import bound_ps, sending_bound_ps
 from fattree.experiment.model import Experiment, with_files
 from fattree.records.frames import flow_frame, port_frame
+from fattree.records.naming import scenario_hash
 from fattree.records.record import Queues, Record, run_record, table
 from fattree.routes.failures import timeline
 from fattree.shape.topology import SWITCH_LAYERS
@@ -118,8 +119,9 @@ def _columns(rows: Sequence[object], names: Sequence[str]) -> dict[str, list[Any
 def queues_of(outcome: Outcome) -> pl.DataFrame:
     """Return the longest queue per layer over time, nothing where nobody looks at queues."""
     samples = outcome.samples
+    run = {**_run(outcome), "scenario_hash": scenario_hash(outcome.scenario, outcome.policy)}
     rows = [
-        {**_run(outcome), "time_ps": time_ps, "layer": layer, "max_queue_bytes": longest}
+        {**run, "time_ps": time_ps, "layer": layer, "max_queue_bytes": longest}
         for time_ps, by_layer in zip(samples.times_ps, samples.bytes, strict=True)
         for layer, longest in zip(SWITCH_LAYERS, by_layer, strict=True)
     ]
