@@ -134,8 +134,12 @@ def test_a_curve_is_empty_at_nothing_and_full_at_most() -> None:
 
 @pytest.mark.parametrize(
     ("state", "cct_ps", "text"),
-    [("running", None, "running"), ("paused", None, "running"), ("idle", None, "–")]
-    + [("complete", 17 * US, "17.00 µs")],
+    [
+        ("running", None, "running"),
+        ("paused", None, "running"),
+        ("idle", None, "–"),
+        ("complete", 17 * US, "17.00 µs"),
+    ],
 )
 def test_a_run_that_is_not_complete_has_no_completion_time(
     state: str, cct_ps: int | None, text: str
