@@ -8,6 +8,7 @@ nothing else can be imported.
 
 import os
 import pwd
+import stat
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -30,6 +31,8 @@ TERMINAL = frozenset({"COLUMNS", "LINES", "COLORTERM", "NO_COLOR", "FORCE_COLOR"
 COMPLETION = frozenset({"_OFAN_COMPLETE", "COMP_WORDS", "COMP_CWORD"})
 OURS = "OFAN_"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+# The folders of the caller's PATH in which root's process does not look for programs.
+UNSEARCHED = "OFAN_UNSEARCHED"
 
 # `-I` leaves out the current folder, PYTHON* variables and the user's own packages. What is left is
 # the installation, and, for a checkout that another one is installed over, the root.
@@ -59,7 +62,39 @@ def clean_environment() -> dict[str, str]:
 
     # An empty or relative entry stands for a folder that depends on where one is.
     folders = [name for name in os.environ.get("PATH", PATH).split(":") if os.path.isabs(name)]
+    if os.geteuid() == 0:
+        others = [name for name in folders if os.path.isdir(name) and not is_roots(name)]
+        folders = [os.path.realpath(name) for name in folders if is_roots(name)]
+        folders = folders or list(filter(is_roots, PATH.split(":")))
+        # A process that has been given a clean environment sees none of them any more.
+        kept |= {UNSEARCHED: ":".join(others)} if others else {}
+
     return {**kept, "PATH": ":".join(folders) or PATH, "HOME": _home()}
+
+
+def is_roots(folder: str) -> bool:
+    """Return whether root alone can put files into a folder, or another one in its place."""
+    path = Path(os.path.realpath(folder))
+    try:
+        places = [(each.stat(), each) for each in (path, *path.parents)]
+    except OSError:
+        return False
+
+    for found, place in places:
+        is_writable = found.st_mode & stat.S_IWOTH or (
+            found.st_mode & stat.S_IWGRP and found.st_gid != 0
+        )
+        # In a folder as /tmp nobody can replace what is root's.
+        is_safe = not is_writable or (place != path and found.st_mode & stat.S_ISVTX)
+        if found.st_uid != 0 or not is_safe:
+            return False
+
+    return True
+
+
+def unsearched_folders() -> list[str]:
+    """Return the folders of the caller's PATH in which root's process does not look."""
+    return [name for name in os.environ.get(UNSEARCHED, "").split(":") if name]
 
 
 def _home() -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from fattree.errors import ExperimentError
+from fattree.files.text_file import line_of_zero_byte
 from hostagent.rule_expressions import Expressions, Function, nearest, shown
 from hostagent.rule_rounds import MOST_ROUNDS, EndlessError, Rounds
 from hostagent.rule_words import (
@@ -44,16 +45,20 @@ def read_rule(text: str, name: str, helpers: Mapping[str, Callable[..., int]]) -
 
     Raises ExperimentError with the line of what is wrong.
     """
+    # Versions of Python differ in the error, and most say no line.
+    if zero_at := line_of_zero_byte(text):
+        raise ExperimentError(f"{name}:{zero_at}: not Python: there is a zero byte")
+
     reader = _Reader(name, helpers)
     try:
         # What `ast` alone lets pass: `break` outside of a loop.
         compile(text, name, "exec", dont_inherit=True)
         reader.read(ast.parse(text))
     except SyntaxError as error:
-        raise ExperimentError(f"{name}:{error.lineno}: not Python: {error.msg}") from None
+        raise ExperimentError(f"{name}:{error.lineno or 1}: not Python: {error.msg}") from None
     except (RecursionError, MemoryError):
         raise ExperimentError(f"{name}: nested too deeply") from None
-    # Zero bytes, before Python 3.12; what the reader raises is of this kind, too.
+    # What `compile` cannot take for a text; what the reader raises is of this kind, too.
     except ValueError as error:
         raise (
             error

@@ -14,7 +14,7 @@ from fattree.errors import FabricError, MatrixError, PhysicsError
 from fattree.experiment.model import Experiment, Scenario
 from fattree.files.connection_matrix import describe, parse_connection_matrix
 from fattree.files.text_file import read_text
-from fattree.records.csv_option import CsvOption
+from fattree.records.csv_option import CsvOption, refuse_ending
 from fattree.records.tables import STDOUT, terminal, write_csv
 from fattree.texts.experiment_file import load_experiment, parse_experiment
 from fattree.texts.explanations import located
@@ -62,6 +62,14 @@ def a_picture(context: click.Context, option: click.Parameter, path: Path | None
     return in_a_folder(context, option, path)
 
 
+def a_parquet(context: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
+    """Refuse a name that stands for another format than Parquet, before anything runs."""
+    if path is not None:
+        refuse_ending(path, (".parquet", ".pq", ""), "Parquet", context, option)
+
+    return in_a_folder(context, option, path)
+
+
 csv_option = click.option(
     "--csv",
     cls=CsvOption,
@@ -73,7 +81,7 @@ csv_option = click.option(
 parquet_option = click.option(
     "--parquet",
     type=FilePath,
-    callback=in_a_folder,
+    callback=a_parquet,
     help="Also write the runs to a Parquet file.",
 )
 figure_option = click.option(

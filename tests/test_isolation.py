@@ -1,14 +1,16 @@
 """What others have left lying about never runs: in the folder, in PYTHONPATH, in HOME."""
 
+import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from hostagent.isolation import clean_environment, python_command, shell_python
+from hostagent.isolation import clean_environment, is_roots, python_command, shell_python
 
 # Modules that Python or our programs import early, some of them before any line of ours.
 NAMES = ("selectors", "json", "socket", "usercustomize", "sitecustomize", "hostagent", "click")
@@ -168,5 +170,59 @@ def test_the_environment_has_nothing_of_the_callers(surroundings: dict[str, str]
     clean = clean_environment()
     assert not [name for name in clean if name.startswith("PYTHON")]
     assert clean["HOME"] != surroundings["HOME"]
-    folders = surroundings["PATH"].split(":")
-    assert clean["PATH"].split(":") == [name for name in folders if name.startswith("/")]
+    folders = [name for name in surroundings["PATH"].split(":") if name.startswith("/")]
+    if os.geteuid() == 0:
+        folders = [os.path.realpath(name) for name in folders if is_roots(name)]
+
+    assert clean["PATH"].split(":") == folders
+
+
+@pytest.fixture
+def program_folder() -> Iterator[Path]:
+    """Yield a folder of root's, with a folder for programs that pytest's own folders are not."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        programs = Path(folder) / "bin"
+        programs.mkdir()
+        yield programs
+
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="others can change no owner")
+
+
+@needs_root
+def test_a_folder_is_roots_if_root_alone_can_write_it_and_all_above_it(
+    program_folder: Path,
+) -> None:
+    assert is_roots(str(program_folder))
+    assert not is_roots("/tmp")
+    assert not is_roots(str(program_folder / "none"))
+    for place in (program_folder, program_folder.parent):
+        for mode in (0o777, 0o757):
+            place.chmod(mode)
+            assert not is_roots(str(program_folder))
+
+        place.chmod(0o775)
+        os.chown(place, 0, 65534)
+        assert not is_roots(str(program_folder))
+        place.chmod(0o755)
+        assert is_roots(str(program_folder))
+        os.chown(place, 65534, 0)
+        assert not is_roots(str(program_folder))
+        os.chown(place, 0, 0)
+
+
+@needs_root
+def test_root_runs_no_program_from_a_folder_of_others_and_doctor_names_it(
+    program_folder: Path, trap: Path
+) -> None:
+    for name in ("ip", "unshare", "tc"):
+        (program_folder / name).write_text(f"#!/bin/sh\necho {name} >>{trap}\nexit 1\n")
+        (program_folder / name).chmod(0o755)
+
+    program_folder.chmod(0o777)
+    path = f"{program_folder}:{os.environ['PATH']}"
+    answer = json.loads(run(*python_command("ofan", "doctor", "--json"), env={"PATH": path}))
+    assert not caught(trap)
+    (finding,) = [each for each in answer["findings"] if each["name"] == "folders of PATH"]
+    assert not finding["is_here"]
+    assert str(program_folder) in finding["found"]

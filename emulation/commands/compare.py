@@ -40,7 +40,14 @@ from emulation.mininet import limits
 from emulation.mininet.kernel import refuse_if_unable
 from emulation.mininet.targets import SOFTSWITCH
 from emulation.outcomes.comparison import Row, compared, comparison_table, differences, verdicts
-from emulation.outcomes.folder import EXPERIMENT, RESULTS, kept_toml, new_folder
+from emulation.outcomes.folder import (
+    EXPERIMENT,
+    RESULTS,
+    complete,
+    kept_toml,
+    new_folder,
+    write_parquet,
+)
 from emulation.programs.own_program import (
     Loaded,
     alone,
@@ -202,11 +209,12 @@ def keep(
     from emulation.outcomes.plots import save
 
     # One table for all networks: each row names its network.
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / EXPERIMENT).write_text(kept_toml(experiment), encoding="utf-8")
-    table(records).write_parquet(folder / RESULTS)
+    with complete(folder) as fresh:
+        (fresh / EXPERIMENT).write_text(kept_toml(experiment), encoding="utf-8")
+        write_parquet(table(records), fresh / RESULTS)
+        drawn = save(networks_figure(rows), fresh, PICTURE)[0].name
 
-    return save(networks_figure(rows), folder, PICTURE)[0]
+    return folder / drawn
 
 
 def show(rows: Sequence[Row], picture: Path, scenarios: Iterable[Scenario]) -> None:

@@ -21,7 +21,7 @@ from rich.text import Text
 from emulation.remedies import REINSTALL, SHELL, SUDO
 from fattree.records.csv_option import CsvOption
 from fattree.records.tables import Folding, terminal, write_csv
-from hostagent.isolation import clean_environment, shell_python
+from hostagent.isolation import clean_environment, shell_python, unsearched_folders
 
 PROBE_SECONDS = 20
 # The settings of each test, which hardly matter, and the purpose of the discipline.
@@ -89,6 +89,19 @@ def root() -> Finding:
         found=f"uid {user}",
         purpose="Mininet, network namespaces",
         remedy=f"{SUDO} ...",
+    )
+
+
+def searched_folders() -> Finding:
+    """Find out whether root's processes search all folders of PATH for programs."""
+    left_out = unsearched_folders()
+    return Finding(
+        "folders of PATH",
+        is_here=not left_out,
+        found=f"not searched: {', '.join(left_out)}" if left_out else "all searched",
+        purpose="programs that root runs",
+        remedy="root searches folders that root alone can write: chown root and chmod go-w them,"
+        " and the folders above them",
     )
 
 
@@ -183,7 +196,7 @@ def p4runtime_shell() -> Finding:
 
 
 # Before the qdiscs in the table: general needs; after them: optional tools.
-PROBES: tuple[Callable[[], Finding], ...] = (python, root, mininet, namespaces)
+PROBES: tuple[Callable[[], Finding], ...] = (python, root, searched_folders, mininet, namespaces)
 TOOLS: tuple[Callable[[], Finding], ...] = (simple_switch_grpc, p4c, p4runtime_shell)
 
 

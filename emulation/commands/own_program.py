@@ -80,7 +80,7 @@ def keep_beside(finished: Finished, own: Loaded, folder: Path) -> Path:
     from emulation.outcomes.comparison_plots import program_figure
     from emulation.outcomes.plots import save
 
-    for name in dict.fromkeys(files_of(own.path)):
+    for name in files_of(own.path, own.program.included):
         source = own.path.parent / name
         copy = folder / name
         copy.parent.mkdir(parents=True, exist_ok=True)

@@ -21,8 +21,8 @@ from emulation.command_line import (
     say_unread,
     say_warnings,
 )
-from emulation.programs.own_program import refuse_unread
-from emulation.programs.program_files import packed
+from emulation.programs.own_program import Loaded, refuse_unread
+from emulation.programs.program_files import Files, packed
 from emulation.shipped_file import ShippedFile
 from fattree.experiment.model import BUILT_IN, OwnProgram, Scenario, Settings
 from fattree.experiment.own import LIKE
@@ -180,7 +180,8 @@ def ready(
         for scenario in {_needed(each): each for each in programmed}.values():
             simulated.check(scenario)
 
-        owned = [simulated.own_of(each) for each in programmed if each.program != BUILT_IN]
+        yours = [each for each in programmed if each.program != BUILT_IN]
+        owned = [simulated.own_of(each) for each in yours]
         refuse_unread(owned, programmed[0].defines)
     except BAD_INPUT as error:
         raise click.ClickException(str(error)) from None
@@ -192,9 +193,17 @@ def ready(
         return partial(simulated.simulate, threads=threads, flows=flows)
 
     # Workers on other machines cannot read the user's files.
-    named = {str(each.program) for each in programmed} - {BUILT_IN}
-    files = {program: packed(Path(program)) for program in named}
+    files = _files([str(each.program) for each in yours], owned)
     return partial(simulated.simulate, threads=threads, flows=flows, programs=files)
+
+
+def _files(programs: Sequence[str], owned: Sequence[Loaded]) -> dict[str, Files]:
+    """Return the files of programs; each may have been loaded with several sets of macros."""
+    included: dict[str, list[str]] = {}
+    for program, own in zip(programs, owned, strict=True):
+        included.setdefault(program, []).extend(own.program.included)
+
+    return {program: packed(Path(program), names) for program, names in included.items()}
 
 
 def prepare_kernels(scenarios: Iterable[Scenario]) -> None:

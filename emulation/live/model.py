@@ -99,7 +99,7 @@ class TierView:
 class PhaseView:
     """The flows that wait for equally many others: how far they are.
 
-    `cct_ps` is that of the flows which are complete.
+    `cct_ps` is None until all of them are complete.
     """
 
     number: int
@@ -143,7 +143,7 @@ class Header:
 class Snapshot:
     """Everything that a view shows at one instant.
 
-    `cct_ps` is that of the flows which are complete, None while none is.
+    `cct_ps` is None until all flows are complete: the longest of some flows is below the bound.
     """
 
     header: Header
@@ -273,7 +273,7 @@ class Observer:
             changes=reading.changes,
             lost_to_failure=int(reading.ports.lost_to_failure.sum()),
             dropped=int(reading.ports.dropped.sum()),
-            cct_ps=_longest(reading.flows.done_ps, self._own_start_ps),
+            cct_ps=_completion_ps(reading.flows.done_ps, self._own_start_ps),
         )
 
     def _links(self, reading: Reading, loads: Float) -> Iterator[LinkView]:
@@ -330,7 +330,7 @@ class Observer:
             packets=int(packets.sum()),
             # More may be acknowledged than is needed (erasure coding).
             acked=int(np.minimum(acked, packets).sum()),
-            cct_ps=_longest(reading.flows.done_ps[flows], reading.flows.start_ps[flows]),
+            cct_ps=_completion_ps(reading.flows.done_ps[flows], reading.flows.start_ps[flows]),
         )
 
 
@@ -338,10 +338,10 @@ def _rounded(value: Any) -> float:
     return round(float(value), 4)
 
 
-def _longest(done_ps: Int64, start_ps: Int64) -> int | None:
-    """Return the longest of the flows that are complete."""
-    times = (done_ps - start_ps)[done_ps != NEVER]
-    return int(times.max()) if len(times) else None
+def _completion_ps(done_ps: Int64, start_ps: Int64) -> int | None:
+    """Return the completion time of flows, None until all are complete."""
+    is_complete = len(done_ps) and (done_ps != NEVER).all()
+    return int((done_ps - start_ps).max()) if is_complete else None
 
 
 def _columns(ends: Sequence[tuple[int, int]]) -> tuple[Int64, Int64]:

@@ -141,10 +141,9 @@ def header_of(snapshot: Snapshot) -> RenderableType:
     name = Text.assemble(
         ("Ofan live  ", "bold"), (header.label, f"bold {ACCENT}"), (f" on {_what(header)}", "dim")
     )
-    cct = "CCT" if header.state == "complete" else "CCT so far"
     numbers = Text.assemble(
         (header.state, STATES.get(header.state, "")),
-        f"  time {duration(snapshot.time_ps)}  {cct} {duration(snapshot.cct_ps)}  ",
+        f"  time {duration(snapshot.time_ps)}  CCT {cct_text(snapshot)}  ",
         f"{snapshot.progress:.0%} acknowledged  ",
         f"{snapshot.dropped} dropped  {snapshot.lost_to_failure} lost  failed: ",
         (", ".join(snapshot.failed) or "none", f"bold {DEAD}" if snapshot.failed else "dim"),
@@ -264,6 +263,12 @@ def _cell(link: LinkView) -> Text:
     return Text.assemble(_block(link.load_up), _block(link.load_down), " ")
 
 
+def cct_text(snapshot: Snapshot) -> str:
+    """Return the completion time, or that there is none yet."""
+    is_open = snapshot.cct_ps is None and snapshot.header.state != "idle"
+    return "running" if is_open else duration(snapshot.cct_ps)
+
+
 def _legend() -> Text:
     ramp = zip(BLOCKS, RAMP, strict=True)
     return Text.assemble(
@@ -284,7 +289,7 @@ def phases_of(phases: Sequence[PhaseView], width: int) -> Table:
     for phase in begun[-MOST_PHASES:]:
         bar = _bar(phase.acked / phase.packets, width)
         flows = f"{phase.done}/{phase.flows}"
-        cct = Text(duration(phase.cct_ps), "bold" if phase.is_complete else "dim")
+        cct = Text(duration(phase.cct_ps), "bold") if phase.is_complete else Text("running", "dim")
         table.add_row(
             f"{phase.number + 1} of {len(phases)}",
             bar,
@@ -378,6 +383,6 @@ def summary_of(snapshot: Snapshot) -> str:
 
     return (
         f"{header.label}: {header.state} at {duration(snapshot.time_ps)}, "
-        f"CCT {duration(snapshot.cct_ps)}, longest queues in packets: {queues}; "
+        f"CCT {cct_text(snapshot)}, longest queues in packets: {queues}; "
         f"{snapshot.dropped} dropped, {snapshot.lost_to_failure} lost on failed links"
     )

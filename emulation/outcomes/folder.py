@@ -4,8 +4,8 @@ import io
 import json
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from itertools import chain, count
+from contextlib import ExitStack, contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,13 @@ from fattree.demand import traffic
 from fattree.demand.bounds import bound_ps, sending_bound_ps
 from fattree.experiment.model import Experiment, with_files
 from fattree.records.frames import flow_frame, port_frame
+from fattree.records.naming import scenario_hash
 from fattree.records.record import Queues, Record, run_record, table
 from fattree.routes.failures import timeline
 from fattree.shape.topology import SWITCH_LAYERS
 from fattree.texts.experiment_writer import experiment_toml
 from hostagent.build import paced_gaps
+from sim.sweeps.own_folder import locked
 
 RESULTS = "results.parquet"
 FLOWS = "flows.parquet"
@@ -117,8 +119,9 @@ def _columns(rows: Sequence[object], names: Sequence[str]) -> dict[str, list[Any
 def queues_of(outcome: Outcome) -> pl.DataFrame:
     """Return the longest queue per layer over time, nothing where nobody looks at queues."""
     samples = outcome.samples
+    run = {**_run(outcome), "scenario_hash": scenario_hash(outcome.scenario, outcome.policy)}
     rows = [
-        {**_run(outcome), "time_ps": time_ps, "layer": layer, "max_queue_bytes": longest}
+        {**run, "time_ps": time_ps, "layer": layer, "max_queue_bytes": longest}
         for time_ps, by_layer in zip(samples.times_ps, samples.bytes, strict=True)
         for layer, longest in zip(SWITCH_LAYERS, by_layer, strict=True)
     ]
@@ -129,50 +132,95 @@ def _run(outcome: Outcome) -> dict[str, Any]:
     return {"policy": outcome.policy, "seed": outcome.scenario.seed}
 
 
-def results_folder(chosen: Path | None, default: Path, force: bool = False) -> Path:
-    """Make a results folder before anything runs; earlier results stay as they are.
-
-    Where the default one has some, the next number is taken (`demo_2`); one that the user has
-    `chosen` is refused, but for `force`, which replaces them. Raises EmulationError, one line, also
-    where the folder cannot be written.
-    """
-    if chosen and not force and _is_taken(chosen):
-        raise EmulationError(
-            f"{chosen} has results already: choose another --output, or --force replaces them"
-        )
-
-    folder = chosen or (default if force else _free(default))
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        # Whether it can be written shows only when it is: rights are not all.
-        with tempfile.TemporaryFile(dir=folder):
-            return folder
-    except OSError as error:
-        raise EmulationError(f"cannot write results to {folder}: {error.strerror}") from None
-
-
 @contextmanager
 def new_folder(chosen: Path | None, default: Path, force: bool = False) -> Iterator[Path]:
-    """Yield what `results_folder` returns; whatever it had to make goes again if it stays empty."""
+    """Claim a results folder before anything runs, and yield it; earlier results stay.
+
+    No other run gets the folder until the end. Where the default has results, or another run has
+    claimed it, the next number is taken (`demo_2`). A `chosen` folder with results is refused
+    unless `force` replaces them; that of a run that has not ended is always refused. Folders that
+    stay empty are removed. Raises EmulationError, one line, also where the folder cannot be
+    written.
+    """
     wanted = chosen or default
     missing = [each for each in (wanted, *wanted.parents) if not each.exists()]
-    folder = results_folder(chosen, default, force)
+    with ExitStack() as claims:
+        if chosen or force:
+            folder = _claimed(wanted, claims, force)
+        else:
+            folder = next(each for each in _numbered(default) if _is_claimed(each, claims))
+
+        try:
+            # Whether it can be written shows only when it is: rights are not all.
+            with writing(folder), tempfile.TemporaryFile(dir=folder):
+                pass
+
+            yield folder
+        finally:
+            made = [folder] if chosen is None else []
+            for each in (*made, *missing):
+                with suppress(OSError):
+                    each.rmdir()
+
+
+def _claimed(folder: Path, claims: ExitStack, force: bool) -> Path:
+    """Claim the folder that the user wants; raises EmulationError where another has it."""
+    if not _has_claim(folder, claims, may_exist=True):
+        raise EmulationError(
+            f"{folder} is the folder of a run that has not ended: choose another --output"
+        )
+
+    # Now that no other run can add results.
+    if not force and _has_results(folder):
+        raise EmulationError(
+            f"{folder} has results already: choose another --output, or --force replaces them"
+        )
+
+    return folder
+
+
+def _is_claimed(folder: Path, claims: ExitStack) -> bool:
+    """Claim a folder without results; return whether it is ours now."""
+    if _has_results(folder):
+        return False
+
+    with ExitStack() as claim:
+        # Looked at again: the run that had it may just have ended.
+        if _has_claim(folder, claim, may_exist=False) and not _has_results(folder):
+            claims.push(claim.pop_all())
+            return True
+
+    return False
+
+
+def _has_claim(folder: Path, claims: ExitStack, may_exist: bool) -> bool:
+    """Make a folder where there is none, and lock it; return whether no other run has it.
+
+    On a file system without locks, whether it `may_exist` already decides.
+    """
+    with writing(folder):
+        try:
+            folder.mkdir(parents=True)
+            is_new = True
+        except FileExistsError:
+            if not folder.is_dir():
+                raise
+
+            is_new = False
+
     try:
-        yield folder
-    finally:
-        made = [folder] if chosen is None else []
-        for each in (*made, *missing):
-            with suppress(OSError):
-                each.rmdir()
+        return claims.enter_context(locked(folder.resolve()))
+    except OSError:
+        return is_new or may_exist
 
 
-def _free(default: Path) -> Path:
-    """Return a folder, with the first number from 2 on where those before it have results."""
-    numbered = (default.with_name(f"{default.name}_{number}") for number in count(2))
-    return next(folder for folder in chain((default,), numbered) if not _is_taken(folder))
+def _numbered(default: Path) -> Iterator[Path]:
+    """Yield a folder, then with numbers from 2 on."""
+    yield default
+    yield from (default.with_name(f"{default.name}_{number}") for number in count(2))
 
 
-def _is_taken(folder: Path) -> bool:
+def _has_results(folder: Path) -> bool:
     # The demo has a folder for each of its experiments.
     return any(next(folder.glob(name), None) for name in (RESULTS, f"*/{RESULTS}"))
 
@@ -217,21 +265,21 @@ def write_folder(
     (folder / LOG).write_text(
         "".join(f"{line}\n" for line in log_lines(outcomes)), encoding="utf-8"
     )
-    _write_parquet(table(records), folder / RESULTS)
+    write_parquet(table(records), folder / RESULTS)
 
     for name, frame_of in ((FLOWS, flows_of), (PORTS, ports_of), (QUEUES, queues_of)):
         frames = [frame for frame in map(frame_of, outcomes) if len(frame)]
         # Real queues are not looked at over time: then there is no file, rather than an empty one.
         if frames:
             # Relaxed: what a switch does not report has no type.
-            _write_parquet(pl.concat(frames, how="vertical_relaxed"), folder / name)
+            write_parquet(pl.concat(frames, how="vertical_relaxed"), folder / name)
 
     rows = list(state_rows(outcomes))
     if rows:
         (folder / REGISTERS).write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 
 
-def _write_parquet(frame: pl.DataFrame, path: Path) -> None:
+def write_parquet(frame: pl.DataFrame, path: Path) -> None:
     """Write a table; what goes wrong is an OSError, which Polars' own writing hides."""
     data = io.BytesIO()
     frame.write_parquet(data)

@@ -1,27 +1,88 @@
-"""The files of a user's program, and how they travel to processes that do not see them."""
+"""The files of a user's program: their digest for a run's key, and their way to other processes.
+
+A program's files are those that the preprocessor opens, with the macros of the run: a pattern that
+looks for includes misses a macro's, and reads files that `#if 0` leaves out.
+"""
 
 import atexit
-import re
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from functools import lru_cache
 from pathlib import Path
+from typing import TypeAlias
 
+from emulation.programs.switch_program import INCLUDE_FOLDERS, defines_for, size_of
+from fattree.experiment.model import Scenario
+from ofan_p4.bounded import TooLargeError, read_bytes
+from ofan_p4.compiler.preprocessor import MOST_BYTES, probed_files
 from sim.sweeps.own_folder import own_folder
+from sim.sweeps.store import digest_programs_with
 
-INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 # Name and content, the program's own first.
-Files = tuple[tuple[str, bytes], ...]
+Files: TypeAlias = tuple[tuple[str, bytes], ...]
+Macros: TypeAlias = tuple[tuple[str, str], ...]
+# Files that decide what a program is, with the hash of their content; None: there is no such file.
+Hashes: TypeAlias = dict[Path, str | None]
 # Where files have been put, for this process's life: what is compiled is known by its path.
 _folders = ExitStack()
 atexit.register(_folders.close)
+# The hashes of programs that have been preprocessed, which takes a tenth of a second.
+_known: dict[tuple[Path, Macros], Hashes] = {}
 
 
-def packed(path: Path) -> Files:
-    """Return a program's files, what it includes from its folder among them; raises OSError."""
-    return tuple(
-        (name, (path.parent / name).read_bytes()) for name in dict.fromkeys(files_of(path))
-    )
+def program_digest(scenario: Scenario) -> str:
+    """Return the hash of all files that a scenario's program consists of.
+
+    A program that cannot be read or has an error gets one too: its run says what is wrong.
+    """
+    path = Path(str(scenario.program)).absolute()
+    macros = defines_for(size_of(scenario.tree), macros=scenario.defines)
+    key = (path, tuple(sorted(macros.items())))
+    known = _known.get(key, {})
+    hashes = {file: _hash(file) for file in known}
+    # As long as no file that the preprocessor looked at differs, it would look at the same again.
+    if not known or hashes != known:
+        hashes = _known[key] = {file: _hash(file) for file in _deciding(path, macros)}
+
+    # Without folders, the same program elsewhere has the same key.
+    text = "\n".join(found for found in hashes.values() if found)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+digest_programs_with(program_digest)
+
+
+def _deciding(path: Path, macros: dict[str, str]) -> Iterator[Path]:
+    """Yield the files that decide what a program is, and paths where one would decide it."""
+    yield path
+    if path.suffix != ".p4":
+        yield path.with_suffix(".txtpb")
+        return
+
+    text = _content(path) or b""
+    # A longer one is no program.
+    if len(text) <= MOST_BYTES:
+        given = (text.decode(errors="replace"), str(path), INCLUDE_FOLDERS, macros)
+        yield from map(Path, probed_files(*given))
+
+
+def _hash(path: Path) -> str | None:
+    content = _content(path)
+    return None if content is None else hashlib.sha256(content).hexdigest()
+
+
+def _content(path: Path) -> bytes | None:
+    """Return the content of a file, None where there is none, or a device or pipe."""
+    try:
+        return read_bytes(path) if path.is_file() else None
+    except (OSError, TooLargeError):
+        return None
+
+
+def packed(path: Path, included: Iterable[str]) -> Files:
+    """Return a program's files: its own, and the included ones of its folder; raises OSError."""
+    return tuple((name, (path.parent / name).read_bytes()) for name in files_of(path, included))
 
 
 @lru_cache
@@ -36,23 +97,14 @@ def unpacked(files: Files) -> Path:
     return folder / files[0][0]
 
 
-def files_of(path: Path) -> Iterator[str]:
-    """Yield the files of a program, relative to its folder.
+def files_of(path: Path, included: Iterable[str]) -> list[str]:
+    """Return the names of a program's files in its folder: its own, then the included ones.
 
-    BMv2 JSON has its P4Info beside it, P4 what it includes from its folder.
+    BMv2 JSON has its P4Info beside it.
     """
-    found = [path.name] if path.suffix == ".p4" else [path.name, path.with_suffix(".txtpb").name]
-    # The list grows while it is gone through: what is included may include others.
-    for name in found:
-        yield name
-        if path.suffix == ".p4":
-            included = INCLUDE.findall((path.parent / name).read_text(encoding="utf-8"))
-            found += [
-                each for each in included if each not in found and _is_below(path.parent, each)
-            ]
-
-
-def _is_below(folder: Path, name: str) -> bool:
+    names = [path.name] if path.suffix == ".p4" else [path.name, path.with_suffix(".txtpb").name]
+    folder = path.parent.resolve()
     # What lies elsewhere, such as our own includes, is not the program's.
-    file = folder / name
-    return file.is_file() and file.resolve().is_relative_to(folder.resolve())
+    below = [each.resolve() for each in map(Path, included)]
+    names += [str(each.relative_to(folder)) for each in below if each.is_relative_to(folder)]
+    return list(dict.fromkeys(names))

@@ -19,19 +19,23 @@ from ofan_p4.compiler.diagnostics import NO_MACROS, Macros
 Compiler: TypeAlias = Literal["ofan", "p4c"]
 # The port of packet-ins and packet-outs in our programs (p4src/include/sizes.p4).
 CPU_PORT = 510
+# The folders in which programs find our includes.
+INCLUDE_FOLDERS = (p4src.INCLUDE, p4src.FOLDER)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SwitchProgram:
     """What a switch loads, and its P4Runtime contract as the controller reads it.
 
-    Of our compiler's, what it warned of, and what became of macros, the user's among them.
+    Of our compiler's, what it warned of, what became of macros, the user's among them, and the
+    paths of the files that it includes.
     """
 
     bmv2_json: bytes
     pipeline: Pipeline
     warnings: tuple[str, ...] = ()
     macros: Macros = NO_MACROS
+    included: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,28 @@ def load_program(
     if path.suffix == ".json":
         return SwitchProgram(_json_bytes(path), Pipeline.read(_p4info_of(path)))
 
+    defines = defines_for(size, priorities, macros)
+    if compiler == "p4c":
+        with TemporaryDirectory() as folder:
+            source, p4info = p4c(path, INCLUDE_FOLDERS, defines, Path(folder))
+            return SwitchProgram(_json_bytes(source), Pipeline.read(p4info))
+
+    compiled = compile_file(path, INCLUDE_FOLDERS, defines)
+    return SwitchProgram(
+        json.dumps(compiled.json).encode(),
+        Pipeline(compiled.p4info),
+        tuple(map(str, compiled.warnings)),
+        compiled.macros,
+        compiled.included,
+    )
+
+
+def defines_for(
+    size: Size,
+    priorities: Priorities = Priorities(),
+    macros: tuple[tuple[str, str], ...] = (),
+) -> dict[str, str]:
+    """Return the macros with which a program is compiled for switches of a size."""
     defines = dict(macros) | {
         "MAX_UPLINKS": str(size_for(size.uplinks)),
         "CONTROL_PRIORITY": str(priorities.control),
@@ -101,19 +127,7 @@ def load_program(
     if size.routes:
         defines["MAX_ROUTES"] = str(size.routes)
 
-    includes = (p4src.INCLUDE, p4src.FOLDER)
-    if compiler == "p4c":
-        with TemporaryDirectory() as folder:
-            source, p4info = p4c(path, includes, defines, Path(folder))
-            return SwitchProgram(_json_bytes(source), Pipeline.read(p4info))
-
-    compiled = compile_file(path, includes, defines)
-    return SwitchProgram(
-        json.dumps(compiled.json).encode(),
-        Pipeline(compiled.p4info),
-        tuple(map(str, compiled.warnings)),
-        compiled.macros,
-    )
+    return defines
 
 
 def built_in(

@@ -17,6 +17,12 @@ def read_text(path: str | Path, refusal: type[FabricError]) -> str:
         raise refusal(f"{path}: cannot be read: not UTF-8 text") from None
 
 
+def line_of_zero_byte(text: str) -> int | None:
+    """Return the number of the first line with a zero byte, None without any."""
+    before, zero, _ = text.partition("\0")
+    return before.count("\n") + 1 if zero else None
+
+
 def read_bytes(path: str | Path, refusal: type[FabricError]) -> bytes:
     """Return the content of a file; raises `refusal` if it cannot be read or is too large."""
     try:

@@ -1,11 +1,15 @@
-"""The option --csv of every command; only one option may write to stdout."""
+"""The option --csv of every command: its name's ending, and only one option writes to stdout."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import click
 
 from fattree.records.tables import STDOUT
+
+# A device or a file without an ending may be anything.
+ENDINGS = (".csv", ".txt", "")
 
 
 class CsvOption(click.Option):
@@ -14,8 +18,24 @@ class CsvOption(click.Option):
     def handle_parse_result(
         self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
     ) -> tuple[Any, list[str]]:
-        """Return the option's value; raises UsageError."""
-        if opts.get("as_json") and opts.get("csv") == str(STDOUT):
+        """Return the option's value; raises UsageError and BadParameter."""
+        given = opts.get("csv")
+        if opts.get("as_json") and given == str(STDOUT):
             raise click.UsageError("--json and --csv - both write to stdout: give one of them")
 
+        if isinstance(given, str):
+            refuse_ending(Path(given), ENDINGS, "CSV", ctx, self)
+
         return super().handle_parse_result(ctx, opts, args)
+
+
+def refuse_ending(
+    path: Path, endings: tuple[str, ...], what: str, ctx: click.Context, option: click.Parameter
+) -> None:
+    """Raise BadParameter for a file whose name stands for another format than it gets."""
+    if path.suffix.lower() not in endings:
+        raise click.BadParameter(
+            f"{path.name}: it gets {what}, so its name must end in {endings[0]}",
+            ctx=ctx,
+            param=option,
+        )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fattree.counters import PORT_COUNTERS
 from fattree.experiment.model import Scenario
+from fattree.records.naming import scenario_hash
 from fattree.shape.addressing import host_name, switch_name
 from fattree.shape.topology import FatTree
 
@@ -41,8 +42,7 @@ def flow_frame(
     hosts = [host_name(tree, host) for host in range(tree.hosts)]
     return pl.DataFrame(
         {
-            "policy": [policy] * len(source),
-            "seed": [scenario.seed] * len(source),
+            **_run(scenario, policy, len(source)),
             "flow": range(len(source)),
             "source": [hosts[host] for host in source],
             "destination": [hosts[host] for host in destination],
@@ -74,8 +74,7 @@ def port_frame(
     places = [(switch, port) for switch in range(tree.switches) for port in tree.ports(switch)]
     return pl.DataFrame(
         {
-            "policy": [policy] * len(places),
-            "seed": [scenario.seed] * len(places),
+            **_run(scenario, policy, len(places)),
             "link": [port_name(tree, *place) for place in places],
             "layer": [tree.layer_of(*place) for place in places],
             "packets": packets,
@@ -85,6 +84,16 @@ def port_frame(
             "mean_queue_bytes": mean_queue_bytes,
         }
     )
+
+
+def _run(scenario: Scenario, policy: str, rows: int) -> dict[str, pl.Series]:
+    """Return the columns that name the run of a number of rows."""
+    values = {
+        "policy": policy,
+        "seed": scenario.seed,
+        "scenario_hash": scenario_hash(scenario, policy),
+    }
+    return {name: pl.Series([value]).new_from_index(0, rows) for name, value in values.items()}
 
 
 def port_name(tree: FatTree, switch: int, port: int) -> str:

@@ -17,6 +17,7 @@ from fattree.demand.traffic import message_bytes
 from fattree.demand.workloads.jobs import job_flows, scale_of
 from fattree.errors import PhysicsError
 from fattree.experiment.model import BUILT_IN, Scenario
+from fattree.records.naming import named
 from fattree.shape.topology import SWITCH_LAYERS
 
 KIB = 1024
@@ -66,8 +67,20 @@ class Measured(BaseModel):
     """`transport.congestion`."""
     failure_rate: float
     """`failures.rate`."""
+    events: str = ""
+    """`failures.events`: the place and times of each, as in `core0_1 down_ns=5000`, with `; `
+    between them; empty without any.
+    """
+    degraded: str = ""
+    """`failures.degraded`: the slow links, likewise, as in `core0_1 rate=0.5`."""
+    losses: str = ""
+    """`failures.losses`: the links that lose packets, likewise, as in `core0_1 share=0.01`."""
     convergence_rtt: float
     """`failures.convergence_rtt`; `inf` (in JSON null): routes never change."""
+    scenario_hash: str = ""
+    """The hash of all settings of the run, but for `name` and `label`: rows with the same hash are
+    of the same experiment, load balancer and seed, on any network. A program counts by its name.
+    """
     cct_ps: int
     """Collective completion time: the largest time of any flow, from its earliest possible start to
     its last ACK.
@@ -180,13 +193,13 @@ def run_record(
     if not policy:
         refuse_impossible(scenario, network, cct_ps, bound_ps)
 
-    name = described(scenario, network, message_bytes(scenario), int(flows.packets.sum()))
+    size, packets = message_bytes(scenario), int(flows.packets.sum())
     packet = scenario.data_bytes
     # A record without layers says that nobody has looked; 0 would be an empty queue.
     longest = queues.longest or ()
 
     return Record(
-        **name | {"policy": policy or scenario.balancer},
+        **described(scenario, network, size, packets, policy),
         cct_ps=cct_ps,
         bound_ps=bound_ps,
         increase=cct_ps / bound_ps - 1,
@@ -296,24 +309,21 @@ def max_rss_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-def described(scenario: Scenario, network: str, message_bytes: int, packets: int) -> dict[str, Any]:
-    """Return the fields of a Record that name its run."""
+def described(
+    scenario: Scenario, network: str, message_bytes: int, packets: int, policy: str = ""
+) -> dict[str, Any]:
+    """Return the fields of a Record that name its run (`policy`: `run_record`)."""
     return {
-        "name": scenario.name,
-        "label": scenario.label,
+        **named(scenario, policy),
         "network": network,
-        "policy": scenario.balancer,
         "k": scenario.tree.k,
         "fabric": scenario.tree.label,
         "hosts": scenario.tree.hosts,
         "matrix": scenario.matrix,
         "message_bytes": message_bytes,
         "packets": packets,
-        "seed": scenario.seed,
         "recovery": scenario.transport.recovery,
         "congestion": scenario.transport.congestion,
-        "failure_rate": scenario.failures.rate,
-        "convergence_rtt": scenario.failures.convergence_rtt,
     }
 
 

@@ -23,6 +23,7 @@ from typing import Any
 from scapy.contrib.roce import BTH
 from scapy.packet import Packet
 
+from fattree.files.text_file import line_of_zero_byte
 from hostagent.agents.confined import give_up_files
 from hostagent.agents.process import CLONE_NEWNET, die_with_parent, give_up_root, libc
 from hostagent.packet_answers import BAD, GOOD, packed
@@ -63,6 +64,9 @@ def give_up_rights() -> None:
 
 def functions(text: str, name: str) -> list[Callable[[Any], Any]]:
     """Run the user's file and return its functions."""
+    if zero_at := line_of_zero_byte(text):
+        raise FunctionError(f"{name}:{zero_at}: SyntaxError: there is a zero byte")
+
     space: dict[str, Any] = {"__name__": "agent_packet", "__file__": name}
     exec(compile(text, name, "exec", dont_inherit=True), space)
     for function in FUNCTIONS:
@@ -142,7 +146,7 @@ def answers(order: dict[str, Any]) -> Iterator[bytes]:
 
 def _line(error: BaseException, name: str) -> str:
     if isinstance(error, SyntaxError) and error.filename == name:
-        return f":{error.lineno}"
+        return f":{error.lineno or 1}"
 
     lines = [
         frame.lineno

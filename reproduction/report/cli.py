@@ -4,7 +4,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import click
@@ -30,6 +30,7 @@ from reproduction.report.stored import MadeWith, stored
 from sim.cli import one_line_errors, processors
 from sim.kernels.plain import Form
 from sim.runs.engine import prepare
+from sim.sweeps.own_folder import locked
 
 EXAMPLES = """
 \b
@@ -153,7 +154,7 @@ def report(
     if kept and (level or seed != 1):
         raise click.UsageError("--data says which preset and seeds it has")
 
-    with one_line_errors():
+    with one_line_errors(), ExitStack() as claims:
         kept_made = MadeWith.read(kept) if kept else None
         edition = _edition(beyond, kept_made)
         figures = _figures(edition, names)
@@ -165,6 +166,9 @@ def report(
             preset = Preset(level or "default", seed)
             machines = Machines(jobs or processors(), scheduler)
             folder = output / files.STORES
+            if not draw_only:
+                claims.enter_context(claimed(output))
+
             began = time.monotonic()
             ran = 0
 
@@ -189,6 +193,23 @@ def report(
         page = files.write(output, edition, drawn, judged, made)
 
     show(page, judged, as_json)
+
+
+@contextmanager
+def claimed(output: Path) -> Iterator[None]:
+    """Keep a report's folder from other reports that run meanwhile, whose page would replace ours.
+
+    Raises UsageError where one has it.
+    """
+    output.mkdir(parents=True, exist_ok=True)
+    with locked(output.resolve()) as is_ours:
+        if not is_ours:
+            raise click.UsageError(
+                f"another report runs in {output}: choose another --output,"
+                " or --draw-only draws what it has finished"
+            )
+
+        yield
 
 
 def _edition(beyond: bool, kept: MadeWith | None) -> Edition:

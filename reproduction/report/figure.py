@@ -21,7 +21,6 @@ from pydantic import Field
 from fattree.experiment.model import Scenario, Settings
 from fattree.records.record import Record
 from reproduction.report.looks import Needs
-from sim.sweeps.store import plain
 
 T = TypeVar("T")
 Level = Literal["quick", "default", "full"]
@@ -107,7 +106,7 @@ class Data:
         runs = zip(self.scenarios, self.records, strict=True)
         rows = [
             {
-                **dict(dotted(plain(scenario))),
+                **dict(dotted(scenario.model_dump(mode="json"))),
                 **_fields(record),
                 "policy": variant_of(scenario),
                 # Data go to others, to whom folders of this machine say nothing.

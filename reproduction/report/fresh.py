@@ -19,6 +19,7 @@ import click
 from fattree.experiment.model import Scenario
 from fattree.records.record import Record
 from fattree.texts.shipped import EXPERIMENTS
+from ofan_p4.standard_output import StdoutError, guarded_stdout
 from reproduction.report.contents import EDITIONS, figure
 from reproduction.report.figure import Figure, Measured
 from reproduction.report.stored import MadeWith, stored
@@ -146,4 +147,8 @@ def main(folders: Sequence[Path], runs: int, seed: int) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        with guarded_stdout():
+            main()
+    except StdoutError as error:
+        sys.exit(f"{Path(__file__).name}: {error}")

@@ -27,15 +27,24 @@ def own_folder(prefix: str) -> Iterator[Path]:
 
 @contextmanager
 def locked(folder: str | Path) -> Iterator[bool]:
-    """Lock a folder as long as this process lives; yield whether nobody else had."""
+    """Lock a folder; yield whether no other process had locked it. The end unlocks it.
+
+    Raises OSError where there is no such folder, or the file system has no locks.
+    """
     number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
-        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield True
-    except BlockingIOError:
-        yield False
+        yield _lock(number, folder)
     finally:
         os.close(number)
+
+
+def _lock(number: int, folder: str | Path) -> bool:
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # A folder that its last owner has just removed can be locked, too.
+        return os.path.samestat(os.fstat(number), os.stat(folder))
+    except (BlockingIOError, FileNotFoundError):
+        return False
 
 
 def remove_leftovers(prefix: str) -> None:

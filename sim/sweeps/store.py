@@ -11,11 +11,10 @@ import hashlib
 import io
 import json
 import math
-import re
 import sqlite3
 import tokenize
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,8 +25,10 @@ from pydantic import BaseModel, ValidationError
 from fattree.errors import FabricError
 from fattree.experiment.model import BUILT_IN, Scenario
 from fattree.files.text_file import read_bytes
+from fattree.records.naming import named
 from fattree.records.record import Record
 from sim.errors import StoreError
+from sim.sweeps.store_file import FORMAT, REMEDY, opened, sum_of, version_of
 
 ROOT = Path(__file__).resolve().parents[2]
 # The rooms that a result depends on. All that lies in them counts, needed or not, so that nobody
@@ -50,55 +51,9 @@ MODEL_FOLDERS = (
 )
 # What a result depends on beside the model where switches run a program: of Ofan, and of the P4
 # tools, which are installed by themselves.
-P4_FOLDERS = ("p4src", "controller", "emulation/virtual")
+P4_FOLDERS = ("p4src", "controller", "emulation/programs", "emulation/virtual", "hostagent/agents")
 P4_TOOLS = "ofan_p4"
 P4_TOOL_FOLDERS = ("compiler", "softswitch")
-INCLUDE = re.compile(rb'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
-# SQLite's user_version: raise it when the tables change.
-FORMAT = 1
-# Others may write: how long to wait for them before it is an error.
-BUSY_SECONDS = 60
-# Of SQLite's file format, 1.3: what no store of ours has otherwise. UTF-8, no vacuum, no id.
-HEADER_BYTES = 100
-MAGIC = b"SQLite format 3\0"
-FIXED = (
-    ("reserved bytes", 20, {b"\0"}),
-    ("payload fractions", 21, {bytes((64, 32, 32))}),
-    # 0 as long as the tables are in the log beside it: a sweep that was killed early leaves that.
-    ("schema format", 44, {bytes((0, 0, 0, 4)), bytes(4)}),
-    ("text encoding", 56, {bytes((0, 0, 0, 1)), bytes(4)}),
-    ("vacuum", 64, {bytes(4)}),
-    ("application", 68, {bytes(24)}),
-)
-REMEDY = (
-    "keep it; `sqlite3 FILE .recover | sqlite3 NEW` saves what can be read,"
-    " and a sweep into NEW runs only what is missing"
-)
-EMPTY = "holds no runs: if a sweep was stopped as it began, the same command begins it again"
-
-SCHEMA = f"""
-CREATE TABLE IF NOT EXISTS runs (
-    key TEXT PRIMARY KEY,
-    model TEXT NOT NULL,
-    scenario TEXT NOT NULL,
-    record TEXT NOT NULL,
-    finished TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP
-);
-CREATE TABLE IF NOT EXISTS wanted (
-    key TEXT PRIMARY KEY,
-    place INTEGER NOT NULL,
-    balancer TEXT NOT NULL
-);
-CREATE TABLE IF NOT EXISTS sums (
-    key TEXT PRIMARY KEY,
-    sum TEXT NOT NULL
-);
-CREATE VIEW IF NOT EXISTS results AS SELECT
-    {", ".join(f"json_extract(record, '$.{name}') AS {name}" for name in Record.model_fields)},
-    key, model, finished
-FROM runs;
-PRAGMA user_version = {FORMAT};
-"""
 
 
 def model_files() -> list[Path]:
@@ -156,7 +111,7 @@ def run_key(scenario: Scenario) -> str:
             (
                 text,
                 *(map(_traffic_digest, scenario.files) if scenario.files else [""]),
-                _program_digest(scenario.program),
+                _program_digest(scenario),
                 model_version(),
             )
         ).encode()
@@ -171,25 +126,31 @@ def _traffic_digest(file: str) -> str:
         return "unreadable"
 
 
-def _program_digest(file: str | None) -> str:
+def digest_programs_with(digest: Callable[[Scenario], str]) -> None:
+    """Take a function that returns the hash of the files of a scenario's own program.
+
+    The preprocessor alone knows these files, and it belongs to the P4 tools, which the simulator
+    does not import: the module that runs programs brings the function.
+    """
+    _digests[:] = [digest]
+
+
+_digests: list[Callable[[Scenario], str]] = []
+
+
+def _program_digest(scenario: Scenario) -> str:
     """Return the hash of a program with what it includes, and of the compiler and the switch."""
-    if file is None:
+    if scenario.program is None:
         return ""
+    if scenario.program == BUILT_IN:
+        return p4_version()
+    if not _digests:
+        raise StoreError(
+            f"{scenario.program}: the key of a run with a program needs the P4 compiler:"
+            " import emulation.virtual.simulated, which runs it"
+        )
 
-    found = [] if file == BUILT_IN else [Path(file)]
-    texts = [p4_version().encode()]
-    # The list grows while it is gone through. What lies elsewhere is not the program's, or ours.
-    for path in found:
-        try:
-            text = path.read_bytes()
-        except OSError:
-            continue
-
-        texts.append(text)
-        included = [path.parent / name.decode() for name in INCLUDE.findall(text)]
-        found += [each for each in included if each not in found]
-
-    return hashlib.sha256(b"\n".join(texts)).hexdigest()
+    return f"{p4_version()} {_digests[0](scenario)}"
 
 
 @cache
@@ -235,7 +196,7 @@ class Store:
         self.path = Path(path)
         self.kind = kind
         with self._errors():
-            self._database = _opened(self.path, create)
+            self._database = opened(self.path, create)
 
     def close(self) -> None:
         """Close the file."""
@@ -253,7 +214,7 @@ class Store:
         # key costs microseconds.
         with self._errors():
             rows = [row for key in keys for row in self._kept("WHERE runs.key = ?", key)]
-            return {key: self.kind.model_validate_json(record) for key, _, record in rows}
+            return {key: self._run(scenario, record)[1] for key, scenario, record in rows}
 
     def add(self, scenario: Scenario, record: Record) -> None:
         """Keep a finished run; one that is there already stays as it is."""
@@ -271,7 +232,7 @@ class Store:
             )
             if added.rowcount:
                 key, _, scenario_text, record_text = row
-                total = _sum(key, scenario_text, record_text)
+                total = sum_of(key, scenario_text, record_text)
                 self._database.execute("INSERT OR REPLACE INTO sums VALUES (?, ?)", (key, total))
 
     def want(self, scenarios: Mapping[str, Scenario]) -> None:
@@ -313,8 +274,9 @@ class Store:
         found, joined = ("sum", "LEFT JOIN sums USING (key)") if self._has("sums") else ("NULL", "")
         query = f"SELECT runs.key, scenario, record, {found} FROM runs {joined} {which}"
         rows = self._database.execute(query, values).fetchall()
+        needs_sums = version_of(self._database) == FORMAT
         for *texts, total in rows:
-            if total is not None and total != _sum(*texts):
+            if (needs_sums or total is not None) and total != sum_of(*texts):
                 raise sqlite3.DatabaseError(f"damaged (the run {texts[0][:12]}): {REMEDY}")
 
         return [(key, scenario, record) for key, scenario, record, _ in rows]
@@ -326,9 +288,18 @@ class Store:
         )
         with self._errors():
             return [
-                (Scenario.model_validate_json(scenario), self.kind.model_validate_json(record))
+                self._run(scenario, record)
                 for _, scenario, record in self._kept(f"{ordered} runs.rowid")
             ]
+
+    def _run(self, scenario_text: str, record_text: str) -> tuple[Scenario, Record]:
+        """Return a run; what records of earlier versions do not name, its scenario does."""
+        scenario = Scenario.model_validate_json(scenario_text)
+        record = self.kind.model_validate_json(record_text)
+        if not record.scenario_hash:
+            record = record.model_copy(update=named(scenario, record.policy))
+
+        return scenario, record
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -340,83 +311,3 @@ class Store:
             raise StoreError(
                 f"{self.path}: holds runs of another version of this program"
             ) from None
-
-
-def _sum(*texts: str) -> str:
-    """Return what tells whether one of a run's texts has changed."""
-    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
-
-
-def _damage(path: Path, database: sqlite3.Connection) -> str | None:
-    """Return what is wrong with a store's file, None where nothing is to be seen."""
-    # SQLite believes most of its header, and the quick check looks at pages only. All that is fixed
-    # in ours is compared: what is left are counters that change no row.
-    with path.open("rb") as file:
-        header = file.read(HEADER_BYTES)
-
-    wrong = [
-        name
-        for name, at, allowed in FIXED
-        if header and header[at : at + len(next(iter(allowed)))] not in allowed
-    ]
-    if wrong and header.startswith(MAGIC):
-        return f"header: {wrong[0]}"
-
-    try:
-        (said,) = database.execute("PRAGMA quick_check(1)").fetchone()
-    except sqlite3.DatabaseError as error:
-        return str(error)
-
-    # Of several lines the last one says what.
-    return None if said == "ok" else str(said).splitlines()[-1]
-
-
-def _made_as(database: sqlite3.Connection, schema: str = "") -> set[tuple[str, str]]:
-    """Return how a database's table of runs is made, and its triggers; first by a schema."""
-    database.executescript(schema)
-    rows = database.execute(
-        "SELECT type, sql FROM sqlite_master WHERE name = 'runs' OR type = 'trigger'"
-    )
-    return {(kind, " ".join(sql.split())) for kind, sql in rows}
-
-
-def _opened(path: Path, create: bool) -> sqlite3.Connection:
-    if not create and not path.is_file():
-        raise OSError("no such store of runs")
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    database = sqlite3.connect(path, timeout=BUSY_SECONDS)
-    if damage := _damage(path, database):
-        database.close()
-        what = "no store of runs, or damaged" if "not a database" in damage else "damaged"
-        raise sqlite3.DatabaseError(f"{what} ({damage}): {REMEDY}")
-
-    version = database.execute("PRAGMA user_version").fetchone()[0]
-    tables = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-
-    # A new file has version 0 and no tables; one that was being made has its first tables, perhaps.
-    if version not in (0, FORMAT):
-        database.close()
-        raise sqlite3.DatabaseError("not a store of runs of this version")
-
-    if not (tables or create):
-        database.close()
-        raise sqlite3.DatabaseError(EMPTY)
-
-    # A view of that name may have rows without end, and triggers do what they like.
-    with closing(sqlite3.connect(":memory:")) as ours:
-        is_ours = not tables or _made_as(database) == _made_as(ours, SCHEMA)
-
-    if not is_ours:
-        database.close()
-        raise sqlite3.DatabaseError("not a store of runs: its tables are made in another way")
-
-    # Readers do not wait for the writer, and a commit need not reach the disk at once: after a
-    # power failure the last runs may be missing, but the file is whole.
-    database.execute("PRAGMA journal_mode = WAL")
-    database.execute("PRAGMA synchronous = NORMAL")
-    if create:
-        # All of it or nothing: whoever is killed on the way leaves an empty file.
-        database.executescript(f"BEGIN IMMEDIATE; {SCHEMA} COMMIT;")
-
-    return database

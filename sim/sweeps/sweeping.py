@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fattree.errors import FabricError
 from fattree.experiment.model import Scenario
+from fattree.records.naming import named
 from fattree.records.record import Record
 from sim.errors import FailedRunsError, SimulationError, SweepError
 from sim.runs import engine
@@ -146,16 +147,7 @@ def sweep(
                 report(len(records) + len(failures), len(distinct))
 
     _refuse(failures, len(distinct))
-    return [
-        records[key].model_copy(
-            update={
-                "name": scenario.name,
-                "label": scenario.label,
-                "policy": scenario.balancer,
-            }
-        )
-        for key, scenario in wanted
-    ]
+    return [records[key].model_copy(update=named(scenario)) for key, scenario in wanted]
 
 
 @contextmanager

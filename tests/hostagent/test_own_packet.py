@@ -120,6 +120,7 @@ FUNCTIONS = OURS.removeprefix(HEAD)
         ("import nothing_of_the_kind", "mine.py:1: ModuleNotFoundError: No module named 'nothing"),
         ("\n\n1 / 0", "mine.py:3: ZeroDivisionError: division by zero"),
         ("raise SystemExit(3)", "mine.py:1: SystemExit: 3"),
+        ("a = 1\n\0", "mine.py:2: SyntaxError: there is a zero byte"),
         (OURS.replace("flow.psn", "flow.pns"), "'types.SimpleNamespace' object has no attribute"),
         (f"{OURS}\ndata_packet = lambda flow: 7", "mine.py: data_packet returns int, not a Scapy"),
         (

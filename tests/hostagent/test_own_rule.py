@@ -272,7 +272,8 @@ def test_functions_that_call_twice_each_are_counted_as_often() -> None:
             "def best(state):\n return 1\ndef best(state):\n return 2\n",
             "best means something already",
         ),
-        ("\0", "mine.py: not Python"),
+        ("\0", "mine.py:1: not Python: there is a zero byte"),
+        ("LIMIT = 1\n\nLIMIT\0 = 2\n", "mine.py:3: not Python: there is a zero byte"),
     ],
 )
 def test_what_a_file_lacks_is_said_with_its_line(text: str, complaint: str) -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from fattree.experiment.model import Scenario
 from sim.errors import StoreError
-from sim.sweeps.store import SCHEMA, Store, run_key
+from sim.sweeps.store import Store, run_key
+from sim.sweeps.store_file import TABLES
 from tests.sim.records import record_of
 
 
@@ -92,6 +93,7 @@ def test_runs_of_before_there_were_sums_are_read_and_added_to(tmp_path: Path) ->
     with Store(path) as opened:
         opened.add(scenario, record_of(scenario))
         opened._database.execute("DROP TABLE sums")
+        opened._database.execute("PRAGMA user_version = 1")
         whole = opened.runs()
 
     with Store(path, create=False) as opened:
@@ -133,7 +135,7 @@ def test_a_store_whose_writer_was_killed_at_once_is_opened(tmp_path: Path) -> No
 def stopped_after(path: Path, steps: int) -> None:
     """Leave what a writer leaves that is killed after some of the statements that make a store."""
     database = sqlite3.connect(path)
-    for statement in SCHEMA.split(";\n")[:steps]:
+    for statement in TABLES.split(";\n")[:steps]:
         database.execute(statement)
 
     database.close()
@@ -222,3 +224,21 @@ def test_tables_made_in_another_way_are_refused(tmp_path: Path, hostile: str) ->
     for create in (True, False):
         with pytest.raises(StoreError, match="its tables are made in another way"):
             Store(path, create=create)
+
+
+@pytest.mark.parametrize("statement", ["DELETE FROM sums", "DROP TABLE sums"])
+def test_runs_without_their_sums_are_not_believed(tmp_path: Path, statement: str) -> None:
+    """Who changes a figure can take its sum away, too."""
+    path = tmp_path / "x.sqlite"
+    scenario = Scenario(seed=1)
+    with Store(path) as opened:
+        opened.add(scenario, record_of(scenario))
+        opened._database.execute(statement)
+        opened._database.commit()
+
+    # A sweep that goes on makes no new sums of what it finds.
+    for create in (False, True, False):
+        with Store(path, create=create) as opened:
+            for ask in (opened.runs, lambda: opened.find([run_key(scenario)])):
+                with pytest.raises(StoreError, match=r"damaged \(the run [0-9a-f]{12}\)"):
+                    ask()

@@ -105,6 +105,7 @@ def test_csv_and_parquet_have_a_row_for_every_run(tmp_path: Path) -> None:
         (("--set", "fabric"), "'fabric': expected KEY=VALUE"),
         (("none.toml",), "'none.toml': No such file"),
         (("--k", "2", "--csv", "no/such/folder/x.csv"), "no/such/folder"),
+        (("--k", "2", "--parquet", "x.csv"), "x.csv: it gets Parquet, so its name must end in"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_2(

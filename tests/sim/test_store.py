@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from fattree.experiment.model import Collective, Fabric, FailureEvent, Failures, Scenario
-from sim.sweeps.store import Store, run_key
-from sim.sweeps.tables import fitting, results_table
+from sim.sweeps.store import Store, plain, run_key
+from sim.sweeps.tables import fitting, results_table, rows
 from tests.sim.records import record_of
 
 ROOT = Path(__file__).parents[2]
@@ -167,3 +167,74 @@ def test_whoever_does_not_read_to_the_end_is_told_nothing(store: Store) -> None:
 
     # Click's own way out; the shell does not ask for it.
     assert (done.returncode, done.stderr) == (1, b"")
+
+
+OLD = """
+CREATE TABLE IF NOT EXISTS runs (
+    key TEXT PRIMARY KEY,
+    model TEXT NOT NULL,
+    scenario TEXT NOT NULL,
+    record TEXT NOT NULL,
+    finished TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP
+);
+CREATE VIEW IF NOT EXISTS results AS SELECT json_extract(record, '$.policy') AS policy FROM runs;
+PRAGMA user_version = 1;
+"""
+NEW = ("events", "degraded", "losses", "scenario_hash")
+DEAD = Failures(
+    events=(FailureEvent(link="edge0_0-agg0_1", down_ns=5),), convergence_rtt=float("inf")
+)
+
+
+def old_store(path: Path, scenario: Scenario) -> None:
+    """Make a store as version 0.4.0 did."""
+    record = json.loads(json.dumps(plain(record_of(scenario))))
+    for name in NEW:
+        del record[name]
+
+    database = sqlite3.connect(path)
+    database.executescript(OLD)
+    row = (run_key(scenario), "old", json.dumps(plain(scenario)), json.dumps(record))
+    with database:
+        database.execute("INSERT INTO runs (key, model, scenario, record) VALUES (?, ?, ?, ?)", row)
+
+    database.close()
+
+
+def test_runs_of_version_0_4_0_are_named_by_their_scenarios(tmp_path: Path) -> None:
+    path = tmp_path / "old.sqlite"
+    scenario = Scenario(failures=DEAD)
+    old_store(path, scenario)
+    for create in (False, True):
+        with Store(path, create=create) as kept:
+            assert kept.runs() == [(scenario, record_of(scenario))]
+            assert kept.find([run_key(scenario)]) == {run_key(scenario): record_of(scenario)}
+
+
+def test_the_view_of_an_older_store_gets_new_columns(tmp_path: Path) -> None:
+    path = tmp_path / "old.sqlite"
+    old_store(path, Scenario(failures=DEAD))
+    whole = Scenario()
+    with Store(path) as kept:
+        kept.add(whole, record_of(whole))
+        rows = kept._database.execute("SELECT events, convergence_rtt FROM results").fetchall()
+
+    assert rows == [(None, math.inf), ("", 0.0)]
+
+
+def test_faults_are_columns_of_the_view_and_infinity_is_a_number(store: Store) -> None:
+    for scenario in (Scenario(), Scenario(failures=DEAD)):
+        store.add(scenario, record_of(scenario))
+
+    query = "SELECT events, convergence_rtt, typeof(convergence_rtt), scenario_hash FROM results"
+    first, second = store._database.execute(query).fetchall()
+    assert first[:3] == ("", 0.0, "real")
+    assert second[:3] == ("edge0_0-agg0_1 down_ns=5", math.inf, "real")
+    assert first[3] != second[3]
+
+
+def test_swept_faults_are_the_columns_of_records(store: Store) -> None:
+    scenarios = [Scenario(), Scenario(failures=DEAD)]
+    found = [(scenario, record_of(scenario)) for scenario in scenarios]
+    assert [row["events"] for row in rows(found)] == ["", "edge0_0-agg0_1 down_ns=5"]
+    assert not [name for name in rows(found)[0] if name.startswith("failures.")]

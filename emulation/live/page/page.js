@@ -351,7 +351,7 @@ function updatePhases() {
   const shown = latest.phases.filter((phase) => phase.acked || phase.number === 0);
   $("phase-list").replaceChildren(...shown.reverse().map((phase) => {
     const title = latest.phases.length > 1 ? `Phase ${phase.number + 1} of ${latest.phases.length}` : "All flows";
-    const time = phase.cct_ps === null ? "no flow complete yet" : `${phase.done === phase.flows ? "complete in" : "slowest so far"} ${duration(phase.cct_ps)}`;
+    const time = phase.cct_ps === null ? "running" : `complete in ${duration(phase.cct_ps)}`;
     return item(title, `${phase.done} of ${phase.flows} flows`, [["done", phase.acked / phase.packets]], `${phase.acked} of ${phase.packets} packets; ${time}`);
   }));
 }
@@ -389,7 +389,7 @@ function updateNumbers() {
   document.title = `${run.label}: ${run.state} – Ofan live`;
   $("state").textContent = run.state;
   $("time").textContent = duration(run.time_ps);
-  $("cct").textContent = duration(run.cct_ps);
+  $("cct").textContent = run.cct_ps === null && run.state !== "idle" ? "running" : duration(run.cct_ps);
   $("acked").textContent = percent(run.progress);
   $("dropped").textContent = run.dropped;
   $("lost").textContent = run.lost_to_failure;

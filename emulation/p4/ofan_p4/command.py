@@ -4,13 +4,14 @@ line for whatever ends them.
 
 import difflib
 import importlib
-import os
 import resource
 import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import click
+
+from ofan_p4.standard_output import StdoutError, guarded_stdout
 
 # A run that failed, and, as click has it, bad usage.
 FAILED = 1
@@ -97,11 +98,11 @@ def run(group: click.Group, name: str, arguments: Sequence[str] | None = None) -
     Bad input is one line on stderr and exit code 2, a failed run the same and exit code 1.
     """
     try:
-        code = group.main(args=arguments, prog_name=name, standalone_mode=False)
-    # To call a group without a command is to ask what there is.
-    except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message())
-        code = 0
+        with guarded_stdout():
+            code = _called(group, name, arguments)
+    except StdoutError as error:
+        click.echo(f"{name}: {error}", err=True)
+        code = FAILED
     except click.ClickException as error:
         click.echo(f"{name}: {error.format_message()}", err=True)
         code = INPUT_ERROR
@@ -116,12 +117,20 @@ def run(group: click.Group, name: str, arguments: Sequence[str] | None = None) -
 
         click.echo(f"{name}: {_out_of_memory()}", err=True)
         code = FAILED
-    # `... | head` is no error. Python flushes stdout once more at its end: to where nobody objects.
+    # `... | head` is no error.
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
 
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _called(group: click.Group, name: str, arguments: Sequence[str] | None) -> Any:
+    try:
+        return group.main(args=arguments, prog_name=name, standalone_mode=False)
+    # To call a group without a command is to ask what there is.
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        return 0
 
 
 def _is_out_of_memory(error: BaseException) -> bool:

@@ -102,6 +102,17 @@ def test_stdout_has_room_for_one_kind_of_text(
 
 
 @pytest.mark.parametrize(
+    "command",
+    ["sim run demo", "sim results x.sqlite", "emulate demo", "compare demo", "status", "doctor"],
+)
+def test_csv_is_in_no_file_of_another_format(
+    capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    said = refused(capsys, *command.split(), "--csv", "out.xlsx")
+    assert "out.xlsx: it gets CSV, so its name must end in .csv" in said
+
+
+@pytest.mark.parametrize(
     "words",
     [
         ("sim", "run", "demo", "--set", "controller.detection=probe"),

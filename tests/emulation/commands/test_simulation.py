@@ -1,6 +1,7 @@
 """`ofan sim run` and `sweep` with P4 programs: beside kernels, in place of kernels, in a store."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -88,15 +89,57 @@ def test_a_sweep_keeps_runs_of_programs_until_these_change(tmp_path: Path) -> No
     assert len(run("results", f"{tmp_path}/runs.sqlite")) == 8
 
 
-def test_a_key_depends_on_what_a_program_includes(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "directive",
+    [
+        '#include "part.p4"',
+        '#define PART "part.p4"\n#include PART',
+        '#include /* its part */ "part.p4"',
+        "#include PART",
+        '#if MAX_UPLINKS > 1\n#include "part.p4"\n#endif',
+        '#inc\\\nlude "part.p4"',
+    ],
+)
+def test_a_key_depends_on_what_a_program_includes(tmp_path: Path, directive: str) -> None:
     program = tmp_path / "own.p4"
-    program.write_text('#include "part.p4"\n')
+    program.write_text(f"{directive}\n")
     (tmp_path / "part.p4").write_text("// one\n")
-    scenario = Scenario(policy="jsq", program=str(program))
+    defines = (("PART", '"part.p4"'),)
+    scenario = Scenario(policy="jsq", program=str(program), defines=defines)
     first = run_key(scenario)
+    assert run_key(scenario) == first
     (tmp_path / "part.p4").write_text("// two\n")
     keys = {first, run_key(scenario), run_key(Scenario(policy="jsq"))}
     assert len(keys | {run_key(Scenario(policy="jsq", program=BUILT_IN))}) == 4
+
+
+def test_a_key_depends_on_a_file_that_takes_the_place_of_an_included_one(tmp_path: Path) -> None:
+    """The folder of the program goes before ours."""
+    program = tmp_path / "own.p4"
+    program.write_text('#include "sizes.p4"\n')
+    scenario = Scenario(policy="jsq", program=str(program))
+    first = run_key(scenario)
+    (tmp_path / "sizes.p4").write_text("// mine\n")
+    assert run_key(scenario) != first
+
+
+def test_a_key_depends_on_the_p4info_beside_json(tmp_path: Path) -> None:
+    program = tmp_path / "own.json"
+    program.write_text("{}")
+    scenario = Scenario(policy="jsq", program=str(program))
+    first = run_key(scenario)
+    program.with_suffix(".txtpb").write_text("# of another compiler\n")
+    assert run_key(scenario) != first
+
+
+@pytest.mark.timeout(60)
+def test_a_key_reads_no_file_that_the_preprocessor_leaves_out(tmp_path: Path) -> None:
+    """Nor pipes and devices at all, which have no end."""
+    os.mkfifo(tmp_path / "pipe")
+    for directive in ('#if 0\n#include "/dev/zero"\n#endif', '#include "pipe"'):
+        program = tmp_path / "own.p4"
+        program.write_text(f"{directive}\n")
+        assert run_key(Scenario(policy="jsq", program=str(program)))
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def test_tiers_show_the_longest_queue_and_the_mean_load() -> None:
     assert tiers["A>C"].longest_queue == 0
 
 
-def test_completion_times_grow_with_the_flows_that_are_complete() -> None:
+def test_there_is_a_completion_time_when_all_flows_are_complete() -> None:
     observer = Observer(PAIRS, US)
     states = [
         ((4, 0, NEVER), (9, 0, NEVER)),
@@ -122,7 +122,8 @@ def test_completion_times_grow_with_the_flows_that_are_complete() -> None:
         observer.snapshot(HEADER, replace(reading(number), flows=flows(*state)))
         for number, state in enumerate(states)
     ]
-    assert [snapshot.cct_ps for snapshot in seen] == [None, 5 * US, 7 * US]
+    assert [snapshot.cct_ps for snapshot in seen] == [None, None, 7 * US]
+    assert [snapshot.phases[0].cct_ps for snapshot in seen] == [None, None, 7 * US]
     assert [snapshot.progress for snapshot in seen] == [0.65, 0.95, 1]
     assert [snapshot.phases[0].done for snapshot in seen] == [0, 1, 2]
     assert seen[2].phases[0].is_complete

@@ -132,6 +132,23 @@ def test_a_curve_is_empty_at_nothing_and_full_at_most() -> None:
     assert curve([0, 0.1, 4, 8], 8) == " ▁▅█"
 
 
+@pytest.mark.parametrize(
+    ("state", "cct_ps", "text"),
+    [
+        ("running", None, "running"),
+        ("paused", None, "running"),
+        ("idle", None, "–"),
+        ("complete", 17 * US, "17.00 µs"),
+    ],
+)
+def test_a_run_that_is_not_complete_has_no_completion_time(
+    state: str, cct_ps: int | None, text: str
+) -> None:
+    seen = snapshot(header=replace(snapshot().header, state=state), cct_ps=cct_ps)
+    assert f"CCT {text}  " in drawn(seen)
+    assert f", CCT {text}, " in summary_of(seen)
+
+
 def test_the_last_line_has_the_result() -> None:
     assert summary_of(snapshot(cct_ps=17 * US)) == (
         "Ofan: running at 9.00 µs, CCT 17.00 µs, longest queues in packets: "

@@ -1,41 +1,104 @@
-"""Results folders: what is there stays, unless somebody says otherwise."""
+"""Results folders: earlier results and those of runs at the same time stay."""
 
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
 from emulation.errors import EmulationError
-from emulation.outcomes.folder import RESULTS, results_folder
+from emulation.outcomes.folder import RESULTS, new_folder
+
+
+@pytest.fixture
+def runs() -> Iterator[ExitStack]:
+    """Runs that have not ended."""
+    with ExitStack() as stack:
+        yield stack
 
 
 def finish(folder: Path) -> None:
-    (folder / RESULTS).parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / RESULTS).write_text("kept")
 
 
-def test_another_run_of_the_same_name_gets_the_next_number(tmp_path: Path) -> None:
-    default = tmp_path / "demo"
-    names = []
-    for _ in range(3):
-        names.append(results_folder(None, default).name)
-        finish(tmp_path / names[-1])
+def run(chosen: Path | None, default: Path, force: bool = False) -> str:
+    """Return the name of the folder that a run has got."""
+    with new_folder(chosen, default, force) as folder:
+        finish(folder)
+        return folder.name
 
-    assert names == ["demo", "demo_2", "demo_3"]
+
+def test_another_run_of_the_same_name_gets_the_next_number(tmp_path: Path) -> None:
+    assert [run(None, tmp_path / "demo") for _ in range(3)] == ["demo", "demo_2", "demo_3"]
 
 
 def test_a_folder_of_folders_with_results_counts_too(tmp_path: Path) -> None:
     finish(tmp_path / "demo" / "demo_failure")
-    assert results_folder(None, tmp_path / "demo").name == "demo_2"
+    assert run(None, tmp_path / "demo") == "demo_2"
 
 
 def test_a_run_that_left_nothing_does_not_take_a_name(tmp_path: Path) -> None:
-    results_folder(None, tmp_path / "demo")
-    assert results_folder(None, tmp_path / "demo").name == "demo"
+    with new_folder(None, tmp_path / "results" / "demo"):
+        pass
+
+    assert not list(tmp_path.iterdir())
+    assert run(None, tmp_path / "results" / "demo") == "demo"
+
+
+def test_a_folder_that_a_killed_run_left_is_used(tmp_path: Path) -> None:
+    (tmp_path / "demo").mkdir()
+    assert run(None, tmp_path / "demo") == "demo"
 
 
 def test_a_chosen_folder_with_results_is_refused_but_for_force(tmp_path: Path) -> None:
-    finish(tmp_path / "mine")
+    mine = tmp_path / "mine"
+    finish(mine)
     with pytest.raises(EmulationError, match=r"mine has results already: .* --force replaces"):
-        results_folder(tmp_path / "mine", tmp_path / "demo")
+        run(mine, tmp_path / "demo")
 
-    assert results_folder(tmp_path / "mine", tmp_path / "demo", force=True) == tmp_path / "mine"
+    assert run(mine, tmp_path / "demo", force=True) == "mine"
+
+
+def test_runs_at_the_same_time_get_folders_of_their_own(tmp_path: Path, runs: ExitStack) -> None:
+    folders = [runs.enter_context(new_folder(None, tmp_path / "demo")) for _ in range(3)]
+    assert [folder.name for folder in folders] == ["demo", "demo_2", "demo_3"]
+
+
+@pytest.mark.parametrize("is_chosen", [False, True])
+@pytest.mark.parametrize("force", [False, True])
+def test_the_folder_of_a_run_that_has_not_ended_is_refused(
+    tmp_path: Path, runs: ExitStack, is_chosen: bool, force: bool
+) -> None:
+    """Even --force replaces results that are there, not those to come."""
+    chosen = tmp_path / "demo" if is_chosen else None
+    runs.enter_context(new_folder(chosen, tmp_path / "demo", force))
+    if not (is_chosen or force):
+        assert run(chosen, tmp_path / "demo") == "demo_2"
+        return
+
+    with pytest.raises(EmulationError, match=r"demo is the folder of a run that has not ended: "):
+        run(chosen, tmp_path / "demo", force)
+
+
+def test_a_link_to_a_folder_may_be_chosen(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "mine").symlink_to("there")
+    run(tmp_path / "mine", tmp_path / "demo")
+    assert (tmp_path / "there" / RESULTS).exists()
+
+
+def test_runs_that_begin_together_lose_no_results(tmp_path: Path) -> None:
+    """Threads open folders for themselves, as processes do."""
+    together = Barrier(8)
+
+    def racer(_number: int) -> str:
+        together.wait()
+        return run(None, tmp_path / "results" / "demo")
+
+    with ThreadPoolExecutor(8) as pool:
+        names = set(pool.map(racer, range(8)))
+
+    assert names == {"demo", *(f"demo_{number}" for number in range(2, 9))}

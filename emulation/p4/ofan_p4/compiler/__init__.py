@@ -31,13 +31,10 @@ from ofan_p4.compiler.diagnostics import (
     Source,
 )
 from ofan_p4.compiler.midend.program import lower_program
-from ofan_p4.compiler.preprocessor import preprocess
+from ofan_p4.compiler.preprocessor import MOST_BYTES, preprocess, refuse_too_large
 from ofan_p4.compiler.semantics.declarations.program import check_program
 from ofan_p4.compiler.stack import with_deep_stack
 from ofan_p4.compiler.syntax.declarations import parse
-
-# A hundred times the largest program that we know of. /dev/zero has no end.
-MOST_BYTES = 16 << 20
 
 __all__ = [
     "CompileError",
@@ -59,6 +56,7 @@ class Program:
     entries: p4runtime_pb2.WriteRequest
     warnings: tuple[CompileWarning, ...] = ()
     macros: Macros = NO_MACROS
+    included: tuple[str, ...] = ()
 
 
 def compile_file(
@@ -79,12 +77,7 @@ def read_source(path: str | Path) -> str:
         with Path(path).open("rb") as file:
             content = file.read(MOST_BYTES + 1)
 
-        if len(content) > MOST_BYTES:
-            raise CompileError(
-                f"the program has more than {MOST_BYTES >> 20} MiB",
-                location=Location(str(path), 1, 1, ""),
-            )
-
+        refuse_too_large(path, len(content))
         return content.decode()
     except OSError as error:
         raise CompileError(
@@ -135,4 +128,5 @@ def _compile(source: Source, name: str, emit_externs: bool) -> Program:
         initial_entries(switch, info),
         checked.warnings,
         source.macros,
+        source.included,
     )

@@ -45,6 +45,8 @@ class Source:
     code: dict[str, list[str]] = field(default_factory=dict)
     markers: dict[str, list[Marker]] = field(default_factory=dict)
     macros: Macros = NO_MACROS
+    # The paths of the files that it includes.
+    included: tuple[str, ...] = ()
 
     @cached_property
     def line_starts(self) -> list[int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,9 @@ MAX_EXPANSION = 200_000
 MAX_INCLUDES = 100
 """Files inside each other."""
 
+MOST_BYTES = 16 << 20
+"""Of a file: a hundred times the largest program that we know of. /dev/zero has no end."""
+
 
 def preprocess(
     text: str,
@@ -49,10 +53,7 @@ def preprocess(
 
     Raises CompileError at the directive that is wrong.
     """
-    preprocessor = _Preprocessor(include_dirs, defines, undefines)
-    # pcpp searches this path for quoted includes only, before those given with -I.
-    preprocessor.temp_path.insert(0, os.path.dirname(os.path.abspath(name)))
-    preprocessor.parse(text, name)
+    preprocessor = _begun(_Preprocessor(include_dirs, defines, undefines), text, name)
     lines: list[str] = []
     origin: list[tuple[str, int]] = []
 
@@ -76,7 +77,31 @@ def preprocess(
         preprocessor.code,
         preprocessor.markers,
         preprocessor.asked.told(),
+        tuple(path for path, is_file in preprocessor.probed.items() if is_file),
     )
+
+
+def probed_files(
+    text: str, name: str, include_dirs: Sequence[str | Path], defines: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Return the paths that the preprocessor looks at for includes, also those without a file.
+
+    Of a program with an error, those that it has looked at before the error.
+    """
+    preprocessor = _begun(_Preprocessor(include_dirs, defines), text, name)
+    with suppress(CompileError):
+        for _ in _pieces(preprocessor, name):
+            pass
+
+    return tuple(preprocessor.probed)
+
+
+def _begun(preprocessor: _Preprocessor, text: str, name: str) -> _Preprocessor:
+    """Give a preprocessor the text of the file `name`."""
+    # pcpp searches this path for quoted includes only, before those given with -I.
+    preprocessor.temp_path.insert(0, os.path.dirname(os.path.abspath(name)))
+    preprocessor.parse(text, name)
+    return preprocessor
 
 
 def with_markers(source: Source) -> str:
@@ -154,6 +179,7 @@ class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]
         self.files: dict[str, list[str]] = {}
         self.code: dict[str, list[str]] = {}
         self.markers: dict[str, list[Marker]] = {}
+        self.probed: dict[str, bool] = {}
         self._has_folders = bool(include_dirs)
         for folder in (*include_dirs, P4INCLUDE):
             self.add_path(str(folder))
@@ -232,8 +258,11 @@ class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]
 
     def on_file_open(self, is_system_include: bool, includepath: str) -> Any:
         """Open a file to include, but no device or pipe, which may never end."""
-        if not os.path.isfile(includepath):
+        self.probed[includepath] = os.path.isfile(includepath)
+        if not self.probed[includepath]:
             raise OSError(f"not a file: {includepath}")
+
+        refuse_too_large(includepath, os.path.getsize(includepath))
 
         return super().on_file_open(is_system_include, includepath)
 
@@ -266,6 +295,15 @@ class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]
             Marker(directive.lineno, int(words[0].value), file)
         )
         return True
+
+
+def refuse_too_large(path: str | Path, size: int) -> None:
+    """Raise CompileError for a file that no program has."""
+    if size > MOST_BYTES:
+        raise CompileError(
+            f"the program has more than {MOST_BYTES >> 20} MiB",
+            location=Location(str(path), 1, 1, ""),
+        )
 
 
 def _display_name(path: str) -> str:

@@ -21,6 +21,7 @@ from ofan_p4.softswitch.thrift import messages as m
 from ofan_p4.softswitch.thrift.messages import Refusal
 from ofan_p4.softswitch.thrift.rpc import CallError, Client
 from ofan_p4.softswitch.thrift.wire import WireError
+from ofan_p4.standard_output import StdoutError, guarded_stdout
 
 # They register their commands.
 MODULES = (arrays, profiles, tables, target)
@@ -113,6 +114,14 @@ def _help(names: list[str]) -> list[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run commands from standard input; the exit status."""
+    try:
+        with guarded_stdout():
+            return _run(arguments)
+    except StdoutError as error:
+        return _end(str(error), 1)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     given = _parser().parse_args(arguments)
     try:
         client = Client(given.thrift_ip, given.thrift_port)
@@ -140,9 +149,9 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _end(text: str) -> int:
+def _end(text: str, status: int = 2) -> int:
     sys.stderr.write(f"simple_switch_CLI: {text}\n")
-    return 2
+    return status
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from ofan_p4.softswitch.daemon.stats import OwnSocket, snapshot, take_rates
 from ofan_p4.softswitch.errors import PipelineError, SoftswitchError
 from ofan_p4.softswitch.switch import Switch
 from ofan_p4.softswitch.trace import Walk
+from ofan_p4.standard_output import StdoutError, guarded_stdout
 
 # Python's own 5 ms would be how long gRPC's thread may keep packets waiting.
 SWITCH_INTERVAL_S = 0.0005
@@ -37,8 +38,11 @@ COLLECT_RARELY = (5_000, 10, 10)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the switch; the exit status."""
     try:
-        options = parse(sys.argv[1:] if arguments is None else arguments)
-        return run(options)
+        with guarded_stdout():
+            options = parse(sys.argv[1:] if arguments is None else arguments)
+            return run(options)
+    except StdoutError as error:
+        return _fail(str(error), 1)
     except UsageError as error:
         return _fail(f"{error} (see softswitch --help)", 2)
     except PipelineError as error:
