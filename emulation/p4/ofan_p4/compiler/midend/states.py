@@ -123,7 +123,7 @@ def _apply_parser(
 
     args = bind(block.source.params, call.args, call.span, frame)
     # What is copied out belongs to the state behind the applied parser.
-    copy_out(args, call.span, following)
+    copy_out(args.copies, call.span, following)
     inner = frame.inner(bindings={**block.bindings, **args.bindings}, path=block.name, out=[])
     # A parser may be applied several times: its states are made anew each time.
     prefix = f"{frame.builder.unique_path(f'{block.name}.states')}."

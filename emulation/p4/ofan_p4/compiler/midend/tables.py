@@ -8,7 +8,7 @@ from ofan_p4.compiler.diagnostics import Span
 from ofan_p4.compiler.midend import ir
 from ofan_p4.compiler.midend.arguments import bind, copy_out
 from ofan_p4.compiler.midend.assignments import as_value, freeze
-from ofan_p4.compiler.midend.expressions import constant, lower_value, size_of
+from ofan_p4.compiler.midend.expressions import constant, lower_all, size_of
 from ofan_p4.compiler.midend.flow import (
     Action,
     Apply,
@@ -121,8 +121,9 @@ def _object(instance: td.Instance | None, frame: Frame) -> Object | None:
 def _keys(node: td.Table, frame: Frame) -> tuple[tuple[Key, ...], tuple[ir.Value, ...]]:
     keys = []
     selectors = []
-    for key in node.keys:
-        operand = _key_operand(lower_value(key.expression, frame), key, frame)
+    values = lower_all(tuple(key.expression for key in node.keys), frame)
+    for key, value in zip(node.keys, values, strict=True):
+        operand = _key_operand(as_value(value, key.span), key, frame)
         if key.match_kind == "selector":
             selectors.append(operand)
         elif key.match_kind in MATCH_KINDS:
@@ -183,11 +184,14 @@ def _make_action(entry: td.ActionEntry, frame: Frame) -> Action:
         run_time: Bindings = {
             param: _run_time(index, param) for index, param in enumerate(action.runtime_params)
         }
-        with inner.collect(bindings={**frame.bindings, **bound.bindings, **run_time}) as body:
+        with inner.collect(
+            bindings={**frame.bindings, **bound.bindings, **run_time},
+            copies=(*bound.copies, *frame.copies),
+        ) as body:
             body.lower_body(action.body)
 
         inner.emit(*close(label, body.out))
-        copy_out(bound, entry.span, inner)
+        copy_out(bound.copies, entry.span, inner)
 
     name = frame.action_name(action)
     # The same action in several tables is one to the control plane.
