@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 from ofan_p4.compiler.diagnostics import Span
 from ofan_p4.compiler.midend import ir
@@ -23,7 +24,7 @@ from ofan_p4.compiler.midend.flow import (
 )
 from ofan_p4.compiler.midend.frame import Bindings, Frame
 from ofan_p4.compiler.midend.objects import make_object
-from ofan_p4.compiler.midend.operands import is_signed, reduce_to
+from ofan_p4.compiler.midend.operands import is_signed, reduce_to, stored_ranges
 from ofan_p4.compiler.semantics import typed as t
 from ofan_p4.compiler.semantics import typed_declarations as td
 from ofan_p4.compiler.semantics import types as ty
@@ -232,20 +233,21 @@ def _entries(
         if entry.priority is not None:
             priority = constant(entry.priority, frame, "a priority")
 
-        matches = tuple(
-            _match(written, key, frame) for written, key in zip(entry.keys, matched, strict=True)
-        )
-        action = actions[entry.choice.entry]
-        made.append(
+        choices = [
+            _matches(written, key, frame) for written, key in zip(entry.keys, matched, strict=True)
+        ]
+        # A range across zero is two entries of the target, which never match the same.
+        made += [
             Entry(
                 matches,
-                action,
+                action=actions[entry.choice.entry],
                 args=_arguments(entry.choice, frame),
                 priority=priority,
                 own_priority=entry.own_priority,
                 span=entry.span,
             )
-        )
+            for matches in product(*choices)
+        ]
 
     _refuse_twins(made, any(key.match_kind not in ("exact", "lpm") for key in matched))
     return tuple(made)
@@ -264,6 +266,15 @@ def _refuse_twins(entries: Sequence[Entry], have_priorities: bool) -> None:
             )
 
 
+def _matches(written: ty.Expression, key: td.Key, frame: Frame) -> list[Match]:
+    if isinstance(written, t.Range):
+        low, high = (constant(bound, frame, "a key") for bound in (written.low, written.high))
+        pairs = stored_ranges(low, high, key.expression.type, written.span)
+        return [Match(*pair) for pair in pairs]
+
+    return [_match(written, key, frame)]
+
+
 def _match(written: ty.Expression, key: td.Key, frame: Frame) -> Match:
     width = ty.width_of(key.expression.type)
     full = (1 << width) - 1
@@ -279,17 +290,6 @@ def _match(written: ty.Expression, key: td.Key, frame: Frame) -> Match:
                 fail("the mask of an lpm key must be a prefix", written.span)
 
             return Match(constant(value, frame, "a key") & bits, bits)
-        case t.Range(_, _, low, high):
-            return _range(
-                constant(low, frame, "a key") & full, constant(high, frame, "a key") & full, written
-            )
         case _:
             exact = constant(written, frame, "a key") & full
             return Match(exact, exact if key.match_kind == "range" else full)
-
-
-def _range(low: int, high: int, written: ty.Expression) -> Match:
-    if low > high:
-        fail(f"the range {low} .. {high} is empty", written.span)
-
-    return Match(low, high)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ofan_p4.compiler.diagnostics import CompileWarning
 from ofan_p4.compiler.midend import ir
 from ofan_p4.compiler.midend.assignments import as_value, assign
 from ofan_p4.compiler.midend.externs.call import (
@@ -22,6 +23,8 @@ from ofan_p4.compiler.semantics import typed as t
 from ofan_p4.compiler.semantics import types as ty
 from ofan_p4.compiler.semantics.annotations import string_annotation
 from ofan_p4.compiler.semantics.scope import fail
+
+EMPTY_RANGE = "empty_range"
 
 
 def _mark_to_drop(call: Call) -> None:
@@ -64,6 +67,14 @@ def _hash(call: Call) -> None:
 
 def _random(call: Call) -> None:
     low, high = call.value(1), call.value(2)
+    if isinstance(low, ir.Num) and isinstance(high, ir.Num) and low.value > high.value:
+        message = (
+            f"random() draws from {low.value} to {high.value}, where there is no number: it"
+            " changes nothing here, and BMv2 does not say what it does; put the lower limit first"
+        )
+        switch = call.frame.builder.switch
+        switch.warnings.append(CompileWarning(EMPTY_RANGE, message, call.span))
+
     to_field(call, 0, lambda field: call.emit("modify_field_rng_uniform", field, low, high))
 
 
