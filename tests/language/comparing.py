@@ -21,7 +21,7 @@ from ofan_p4.softswitch.errors import PipelineError
 from ofan_p4.softswitch.pipeline import Engine
 from ofan_p4.softswitch.replication import CloneSession, Replica
 from ofan_p4.softswitch.switch import Switch
-from tests.language.drawing import WIDTHS
+from tests.language.drawing_pieces import WIDTHS
 from tests.language.evaluating import EndlessError
 from tests.language.externs import Cells
 from tests.language.inputs import Drawn, entries, packets

@@ -7,102 +7,15 @@ invalid stand behind `isValid()`, shifts and divisions have sides that the targe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from random import Random
+from dataclasses import replace
 
 from tests.language import tree as n
-from tests.language.names import Callable_, Names, Text, Type, Variable, show
-
-WIDTHS = (1, 2, 3, 4, 5, 7, 8, 8, 8, 9, 12, 13, 16, 16, 17, 24, 31, 32, 32, 33, 48, 63, 64, 65, 96)
-WIDE = (1, 8, 32, 63, 64, 65, 127, 128, 129, 130, 191, 192, 193, 255, 256, 257, 300, 511, 520)
-BOOL = n.Plain("bool")
-ERROR = n.Plain("error")
-# How tight an expression binds; whatever is looser than its place gets parentheses.
-LOOSEST, PREFIX, POSTFIX = 1, 12, 13
-LEVELS = {
-    "||": 2,
-    "&&": 3,
-    "==": 4,
-    "!=": 4,
-    "<": 5,
-    "<=": 5,
-    ">": 5,
-    ">=": 5,
-    "|": 6,
-    "^": 7,
-    "&": 8,
-    "<<": 9,
-    ">>": 9,
-    "+": 10,
-    "-": 10,
-    "++": 10,
-    "|+|": 10,
-    "|-|": 10,
-    "*": 11,
-    "/": 11,
-    "%": 11,
-}
+from tests.language.drawing_pieces import BOOL, ERROR, LOOSEST, POSTFIX, Pieces
+from tests.language.names import Callable_, Names, Text, Type, Variable
 
 
-class Drawing:
+class Drawing(Pieces):
     """Draws expressions from the names of a place."""
-
-    def __init__(
-        self, draw: Random, enums: Sequence[n.Enum], widths: Sequence[int] = WIDTHS
-    ) -> None:
-        self.draw = draw
-        self.enums = enums
-        self.widths = widths
-
-    # Types
-
-    def width(self) -> int:
-        return self.draw.choice(self.widths)
-
-    def bits(self) -> n.Bits:
-        return n.Bits(self.width(), self.draw.random() < 0.3)
-
-    def type(self) -> Type:
-        roll = self.draw.random()
-        if roll < 0.8:
-            return self.bits()
-        return BOOL if roll < 0.9 else self.draw.choice(self.enums)
-
-    # Parts
-
-    def inside(self, text: Text, level: int) -> str:
-        """Return source that stands where something of a level is wanted."""
-        loose = text.level < level or self.draw.random() < 0.1
-        return f"({text.source})" if loose else text.source
-
-    def binary(self, op: str, left: Text, right: Text) -> Text:
-        level = LEVELS[op]
-        # Operators are left-associative; comparisons are kept apart, they do not chain.
-        tight = level + (op in ("==", "!=", "<", "<=", ">", ">="))
-        return Text(f"{self.inside(left, tight)} {op} {self.inside(right, level + 1)}", level)
-
-    def prefix(self, op: str, operand: Text) -> Text:
-        return Text(f"{op}{self.inside(operand, PREFIX)}", PREFIX)
-
-    def cast(self, type_: n.Type, operand: Text) -> Text:
-        return self.prefix(f"({show(type_)}) ", operand)
-
-    def sliced(self, operand: Text, high: int, low: int) -> Text:
-        return Text(f"{self.inside(operand, POSTFIX)}[{high}:{low}]", POSTFIX)
-
-    def number(self, width: int) -> int:
-        """Return bits, the ends of the range more often than others."""
-        most = (1 << width) - 1
-        ends = (0, 1, most, most >> 1, (most >> 1) + 1 & most, most - 1 & most)
-        return self.draw.choice((*ends, *(self.draw.getrandbits(width) for _ in range(5))))
-
-    def literal(self, type_: n.Bits) -> Text:
-        """Return a number of a type."""
-        value = self.number(type_.width)
-        if not type_.signed:
-            return Text(f"{type_.width}w{self.draw.choice((str, hex))(value)}")
-        if value >> type_.width - 1:
-            value -= 1 << type_.width
-        return self.cast(type_, Text(f"({value})"))
 
     # Expressions
 
@@ -113,8 +26,27 @@ class Drawing:
                 return self.numeric(type_, names, depth)
             case n.Plain("bool"):
                 return self.truth(names, depth)
+            case n.Struct():
+                return self.items(type_, names, depth)
 
         return self.member(type_, names, depth)
+
+    def items(self, struct: n.Struct, names: Names, depth: int) -> Text:
+        """Return a struct: a variable, or a list of its fields by their order or names."""
+        if names.structs and self.draw.random() < 0.3:
+            return Text(self.draw.choice(names.structs), POSTFIX)
+
+        if not names.favourite and self.draw.random() < 0.5:
+            names = self.entangled(names)
+        values = []
+        for name, type_ in struct.fields:
+            assert isinstance(type_, n.Bits | n.Plain | n.Enum)
+            values.append((name, str(self.argument("in", type_, names, depth))))
+
+        if self.draw.random() < 0.4:
+            self.draw.shuffle(values)
+            return Text(f"{{ {', '.join(f'{name} = {value}' for name, value in values)} }}")
+        return Text(f"{{ {', '.join(value for _, value in values)} }}")
 
     def member(self, type_: Type, names: Names, depth: int) -> Text:
         """Return a value of an enum, or an error."""
@@ -129,6 +61,9 @@ class Drawing:
 
     def variable(self, type_: Type, names: Names) -> Text | None:
         fitting = [item for item in names.variables if item.type == type_]
+        favourites = [item for item in fitting if item.source == names.favourite]
+        if favourites and self.draw.random() < 0.6:
+            return self.read(favourites[0], names)
         return self.read(self.draw.choice(fitting), names) if fitting else None
 
     def read(self, item: Variable, names: Names) -> Text:
@@ -292,17 +227,62 @@ class Drawing:
 
     def call(self, function: Callable_, names: Names, depth: int) -> Text | None:
         """Return a call; None where no variable fits one of its `out` parameters."""
-        args = []
-        for direction, type_ in function.params:
-            if direction not in ("out", "inout"):
-                args.append(self.expression(type_, names, depth).source)
-                continue
-            place = self.place(type_, names, whole=direction == "inout")
-            if place is None:
-                return None
-            args.append(place)
+        if not names.favourite and self.draw.random() < 0.7:
+            names = self.entangled(names, [type_ for _, type_ in function.params])
 
-        return Text(f"{function.name}({', '.join(args)})", POSTFIX)
+        args = [self.argument(*param, names, depth) for param in function.params]
+        if None in args:
+            return None
+
+        shown = list(map(str, args))
+        # By name, in any order.
+        if function.param_names and self.draw.random() < 0.25:
+            pairs = zip(function.param_names, args, strict=True)
+            shown = [f"{name} = {arg}" for name, arg in pairs]
+            self.draw.shuffle(shown)
+
+        return Text(f"{function.name}({', '.join(shown)})", POSTFIX)
+
+    def argument(self, direction: str, type_: Type, names: Names, depth: int) -> str | None:
+        if direction in ("out", "inout"):
+            return self.place(type_, names, whole=direction == "inout", depth=depth - 1)
+
+        touching = None
+        if names.favourite and depth > 0 and self.draw.random() < 0.5:
+            touching = self.touching(type_, names, depth - 1)
+        # The variable itself, or an expression of it.
+        if touching is None and names.favourite:
+            depth = min(depth, self.draw.randrange(3))
+
+        return (touching or self.expression(type_, names, depth)).source
+
+    def entangled(self, names: Names, types: Sequence[Type] = ()) -> Names:
+        """Return names of which one variable is read and changed more often than others."""
+        fitting = [
+            item
+            for item in names.variables
+            if item.writable
+            and (not types or item.type in types)
+            and (not item.guard or item.guard in names.valid)
+        ]
+        return replace(names, favourite=self.draw.choice(fitting).source) if fitting else names
+
+    def touching(self, type_: Type, names: Names, depth: int) -> Text | None:
+        """Return an expression of a type, with a call that changes the favourite variable."""
+        kinds = [item.type for item in names.variables if item.source == names.favourite]
+        fitting = [
+            item
+            for item in names.functions
+            if isinstance(item.returns, n.Bits)
+            and any(way in ("out", "inout") and kind in kinds for way, kind in item.params)
+        ]
+        made = self.call(self.draw.choice(fitting), names, depth) if fitting else None
+        if made is None:
+            return None
+
+        function = next(item for item in fitting if made.source.startswith(f"{item.name}("))
+        assert isinstance(function.returns, n.Bits)
+        return self.turned(made, function.returns, type_)
 
     def effect(self, type_: n.Bits, names: Names, depth: int) -> Text | None:
         """Return `v op f(v)`, where the call changes what stands on its left."""
@@ -330,8 +310,11 @@ class Drawing:
 
         return self.binary(self.draw.choice(("+", "-", "^", "|")), *pair)
 
-    def place(self, type_: Type, names: Names, whole: bool = False) -> str | None:
+    def place(self, type_: Type, names: Names, whole: bool = False, depth: int = 0) -> str | None:
         """Return something to write to: a variable, or a slice of one."""
+        if isinstance(type_, n.Struct):
+            return self.draw.choice(names.structs) if names.structs else None
+
         fitting = [
             item.source
             for item in names.variables
@@ -339,22 +322,55 @@ class Drawing:
             and item.type == type_
             and (not whole or not item.guard or item.guard in names.valid)
         ]
+        if names.favourite in fitting and self.draw.random() < 0.7:
+            return names.favourite
+        if self.draw.random() < 0.15:
+            found = self.element(type_, names, depth)
+            if found is not None:
+                return found
+
         if isinstance(type_, n.Bits) and not type_.signed and self.draw.random() < 0.3:
-            wider = [
-                item
-                for item in names.variables
-                if item.writable
-                and isinstance(item.type, n.Bits)
-                and item.type.width > type_.width
-                and (not item.guard or item.guard in names.valid)
-            ]
-            if wider:
-                item = self.draw.choice(wider)
-                assert isinstance(item.type, n.Bits)
-                low = self.draw.randrange(item.type.width - type_.width + 1)
-                return f"{item.source}[{low + type_.width - 1}:{low}]"
+            found = self.part(type_, names)
+            if found is not None:
+                return found
 
         return self.draw.choice(fitting) if fitting else None
+
+    def part(self, type_: n.Bits, names: Names) -> str | None:
+        """Return a slice of a wider variable."""
+        wider = [
+            item
+            for item in names.variables
+            if item.writable
+            and isinstance(item.type, n.Bits)
+            and item.type.width > type_.width
+            and (not item.guard or item.guard in names.valid)
+        ]
+        if not wider:
+            return None
+        favourites = [item for item in wider if item.source == names.favourite]
+        item = self.draw.choice(favourites or wider)
+        assert isinstance(item.type, n.Bits)
+        low = self.draw.randrange(item.type.width - type_.width + 1)
+
+        return f"{item.source}[{low + type_.width - 1}:{low}]"
+
+    def element(self, type_: Type, names: Names, depth: int) -> str | None:
+        """Return a field of an element whose index is computed, often with effects."""
+        if names.stack is None:
+            return None
+        fields = [name for name, kind in names.stack.fields if kind == type_]
+        if not fields:
+            return None
+
+        stack = names.stack
+        index = None
+        if depth > 0 and self.draw.random() < 0.7:
+            names = names if names.favourite else self.entangled(names)
+            index = self.touching(stack.index, names, depth - 1)
+        index = index or self.numeric(stack.index, names, depth)
+
+        return f"{stack.source}[{index.source}].{self.draw.choice(fields)}"
 
     MADE: tuple[Callable[..., Text | None], ...] = (
         arithmetic,

@@ -19,6 +19,8 @@ class Where:
     in_action: bool = False
     in_loop: bool = False
     is_ingress: bool = False
+    # In a control that another one applies.
+    is_nested: bool = False
     can_jump: bool = False
     returns: Type | None = None
     depth: int = 0
@@ -44,11 +46,11 @@ class StatementMaker(TypeMaker):
         names = Names(functions=list(self.functions), errors=ERRORS)
         shown = []
         for i in range(self.draw.randrange(1, 4)):
-            direction = self.draw.choice(("in", "in", "inout", "out"))
-            type_ = self.type_with_variables()
+            direction = self.draw.choice(("in", "in", "inout", "inout", "out"))
+            type_ = self.inner if self.chance(0.1) else self.type_with_variables()
             params.append((direction, type_))
             shown.append(f"{direction} {show(type_)} p{i}")
-            names.variables.append(Variable(f"p{i}", type_, direction != "in"))
+            self.parameter(f"p{i}", direction, type_, names)
 
         body = [
             f"p{i} = {self.constant(type_)};"
@@ -58,13 +60,39 @@ class StatementMaker(TypeMaker):
         body += self.statements(names, 3, Where(returns=returns, in_function=True))
         if returns is not None:
             body.append(f"return {self.expressions.expression(returns, names, 2).source};")
-        self.functions.append(Callable_(name, tuple(params), returns))
+        param_names = tuple(f"p{i}" for i in range(len(params)))
+        self.functions.append(Callable_(name, tuple(params), returns, param_names))
         head = show(returns) if returns is not None else "void"
 
         return f"{head} {name}({', '.join(shown)}) {{ {' '.join(body)} }}\n"
 
+    def touching_function(self) -> str:
+        """Return a function that changes its argument and returns a number."""
+        name = self.name("f")
+        kind = show(self.common)
+        names = Names(variables=[Variable("p0", self.common)])
+        changed = self.expressions.arithmetic(self.common, names, 1).source
+        result = self.expressions.arithmetic(self.common, names, 0).source
+        self.functions.append(Callable_(name, (("inout", self.common),), self.common, ("p0",)))
+
+        return f"{kind} {name}(inout {kind} p0) {{ p0 = {changed}; return {result}; }}\n"
+
+    def parameter(self, source: str, direction: str, type_: Type, names: Names) -> None:
+        """Make the name of a parameter known."""
+        if not isinstance(type_, n.Struct):
+            names.variables.append(Variable(source, type_, direction != "in"))
+            return
+
+        for name, below in type_.fields:
+            assert isinstance(below, n.Bits | n.Plain | n.Enum)
+            names.variables.append(Variable(f"{source}.{name}", below, direction != "in"))
+        if direction != "in":
+            names.structs.append(source)
+
     def type_with_variables(self) -> Type:
         """Return a type, mostly one that some variable has."""
+        if self.chance(0.4):
+            return self.common
         known = [
             type_
             for struct in (self.main, self.metadata, self.option)
@@ -90,7 +118,7 @@ class StatementMaker(TypeMaker):
 
     def statement(self, names: Names, where: Where) -> str:
         """Return one statement of those that are allowed here."""
-        choices = [self.assignment] * 6 + [self.declaration] * 2 + [self.call_statement]
+        choices = [self.assignment] * 6 + [self.declaration] * 2 + [self.call_statement] * 2
         if where.depth < 3:
             choices += [self.conditional] * 2 + [self.switch, self.loop]
         if where.in_control and not where.in_function:
@@ -140,17 +168,7 @@ class StatementMaker(TypeMaker):
         target, struct = self.draw.choice(
             (("m.nest", self.inner), ("h.option", self.option), ("h.either.two", self.other))
         )
-        values = []
-        for name, type_ in struct.fields:
-            assert isinstance(type_, n.Bits | n.Plain | n.Enum)
-            value = self.expressions.expression(type_, names, 2).source
-            values.append((name, value))
-
-        if self.chance(0.3):
-            self.draw.shuffle(values)
-            return f"{target} = {{ {', '.join(f'{name} = {value}' for name, value in values)} }};"
-
-        return f"{target} = {{ {', '.join(value for _, value in values)} }};"
+        return f"{target} = {self.expressions.items(struct, replace(names, structs=[]), 2).source};"
 
     def declaration(self, names: Names, where: Where) -> str:
         """Return a declaration, and make its name known."""
@@ -163,11 +181,17 @@ class StatementMaker(TypeMaker):
 
     def call_statement(self, names: Names, where: Where) -> str:
         """Return a call for its effect, or an assignment where no function fits."""
-        if names.functions:
-            function = self.draw.choice(names.functions)
+        # Of several arguments one can change what another one is.
+        several = [item for item in names.functions if len(item.params) > 1]
+        functions = several if several and self.chance(0.7) else names.functions
+        if functions:
+            function = self.draw.choice(functions)
             made = self.expressions.call(function, names, 2)
+            place = None
+            if made is not None and function.returns is not None and self.chance(0.5):
+                place = self.expressions.place(function.returns, names)
             if made is not None:
-                return f"{made.source};"
+                return f"{place} = {made.source};" if place else f"{made.source};"
 
         return self.assignment(names, where)
 
@@ -230,7 +254,7 @@ class StatementMaker(TypeMaker):
                 choices.append(f"return {value};")
             else:
                 choices.append("return;")
-        elif where.in_control and not where.in_parser:
+        elif where.is_nested or (where.in_control and not where.in_parser):
             choices += ["exit;", "return;"]
 
         return self.draw.choice(choices) if choices else self.assignment(names, where)

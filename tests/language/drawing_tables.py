@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.language import tree as n
-from tests.language.drawing import BOOL
+from tests.language.drawing_pieces import BOOL
 from tests.language.drawing_statements import StatementMaker, Where
 from tests.language.inputs import KeySpec, TableSpec
 from tests.language.names import Callable_, Names, Type, Variable, show
@@ -37,20 +37,28 @@ class TableMaker(StatementMaker):
         params: list[tuple[str, Type]] = []
         shown = []
         body = []
-        for i in range(self.draw.randrange(1, 3)):
+        for i in range(self.draw.randrange(1, 4)):
             direction = self.draw.choice(("in", "inout", "out"))
             type_ = self.type_with_variables()
             params.append((direction, type_))
             shown.append(f"{direction} {show(type_)} q{i}")
-            inner.variables.append(Variable(f"q{i}", type_, direction != "in"))
+            self.parameter(f"q{i}", direction, type_, inner)
             if direction == "out":
                 body.append(f"q{i} = {self.constant(type_)};")
 
-        where = Where(in_control=True, in_action=True, is_ingress=is_ingress)
+        where = Where(in_control=True, in_action=True, is_ingress=is_ingress, can_jump=True)
         body += self.statements(inner, 3, where)
-        names.functions = [*names.functions, Callable_(name, tuple(params), None)]
+        if self.chance(0.4):
+            body += [self.leaving(inner), self.statement(inner, where)]
+        param_names = tuple(f"q{i}" for i in range(len(params)))
+        made = Callable_(name, tuple(params), None, param_names)
+        names.functions = [*names.functions, made]
 
         return f"action {name}({', '.join(shown)}) {{ {' '.join(body)} }}\n"
+
+    def leaving(self, names: Names) -> str:
+        """Return a statement that ends everything for some packets."""
+        return f"if ({self.expressions.comparison(names, 1).source}) {{ exit; }}"
 
     def table(self, names: Names, is_ingress: bool, path: str) -> tuple[str, str]:
         """Return the source of a table with its actions, and a statement that applies it."""
@@ -63,6 +71,8 @@ class TableMaker(StatementMaker):
             actions.append((action, widths))
 
         spec = TableSpec(f"{path}.{name}", [], actions)
+        if self.chance(0.3):
+            names = self.expressions.entangled(names)
         keys = []
         has_others = False
         for i in range(self.draw.randrange(1, 4)):
@@ -76,7 +86,7 @@ class TableMaker(StatementMaker):
                 type_ = self.draw.choice((BOOL, self.serial, n.Bits(width, True)))
                 width = width_of(type_)
                 has_others = True
-            value = self.expressions.expression(type_, names, 2).source
+            value = self.expressions.argument("in", type_, names, 2)
             keys.append(f'{value}: {kind} @name("k{i}");')
             spec.keys.append(KeySpec(kind, width))
 

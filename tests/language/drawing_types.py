@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from random import Random
 
 from tests.language import tree as n
-from tests.language.drawing import BOOL, WIDTHS, Drawing
+from tests.language.drawing import Drawing
+from tests.language.drawing_pieces import BOOL, WIDTHS
 from tests.language.inputs import TableSpec
-from tests.language.names import Callable_, Names, Type, Variable, show
+from tests.language.names import Callable_, Indexed, Names, Variable, show
 from tests.language.values import width_of
 
 PLAIN_ENUM = n.Enum("color_t", ("RED", "GREEN", "BLUE"))
@@ -30,8 +31,7 @@ class TypeMaker:
         self.functions: list[Callable_] = []
         self.numbers = 0
         self.first_bytes: list[int] = []
-        self.inner_params: list[Type] = []
-        self.inner_control = False
+        self.inner_control: Callable_ | None = None
 
     def chance(self, share: float) -> bool:
         return self.draw.random() < share
@@ -63,6 +63,9 @@ class TypeMaker:
         count = self.draw.randrange(4, 9)
         main = [("first", n.Bits(8)), ("ways", n.Bits(2)), ("low", n.Bits(6))]
         self.main = n.Struct("header", "main_t", (*main, *self.fields(count, "m")))
+        # The type of most parameters, so that many arguments fit them.
+        numbers = [type_ for _, type_ in self.main.fields if isinstance(type_, n.Bits)]
+        self.common = self.draw.choice(numbers)
         self.option = n.Struct("header", "option_t", tuple(self.fields(3, "o")))
         item = [("more", n.Bits(1)), ("tag", n.Bits(7)), *self.fields(1, "i")]
         self.item = n.Struct("header", "item_t", tuple(item))
@@ -146,6 +149,9 @@ class TypeMaker:
         index = "h.main.ways" if self.items.size == 4 else "h.main.low[3:3]"
         names.headers.append(f"h.items[{index}]")
         names.variables += self.of(f"h.items[{index}]", self.item, f"h.items[{index}]")
+        bits = (self.items.size - 1).bit_length()
+        names.stack = Indexed("h.items", n.Bits(bits), self.item.fields)
+        names.structs = ["m.nest", "m.nest2"]
         # Clones know no ingress port.
         if not is_egress:
             names.variables.append(Variable("s.ingress_port", n.Bits(9), writable=False))

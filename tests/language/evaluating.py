@@ -379,7 +379,12 @@ class Evaluator:
         inner = Scope(home)
         back: list[tuple[str, Place | Part]] = []
         given: list[tuple[n.Param, Any]] = []
-        for param, arg in zip(params, args, strict=False):
+        by_name = {param.name: param for param in params}
+        # In the order of the text: each one sees what those before it have changed.
+        for i, arg in enumerate(args):
+            param = params[i]
+            if isinstance(arg, n.Named):
+                param, arg = by_name[arg.name], arg.value
             if param.direction in ("out", "inout"):
                 place = self.place(arg, scope)
                 back.append((param.name, place))

@@ -50,20 +50,58 @@ FAULTS = (
     Fault(
         "arguments that overlap are not copied",
         "ofan_p4.compiler.midend.arguments",
-        "overlap(operand, other) for other in others",
+        "overlap(arg.operand, other) for other in others",
         "False for other in others",
     ),
     Fault(
         "effects on the right change what the left has read",
         "ofan_p4.compiler.midend.expressions",
-        "        if index < last:",
-        "        if index < 0:",
+        "        if at < last:",
+        "        if at < 0:",
     ),
     Fault(
         "constants of int<> do not saturate at their lower end",
         "ofan_p4.compiler.semantics.folding",
         "    lowest = -magnitude if type_.signed else 0",
         "    lowest = 0",
+    ),
+)
+CALLS = (
+    Fault(
+        "an in argument is read when the call begins",
+        "ofan_p4.compiler.midend.arguments",
+        "value if is_last else freeze(value, arg.span, frame)",
+        "value",
+    ),
+    Fault(
+        "an inout argument is read when the call begins",
+        "ofan_p4.compiler.midend.arguments",
+        'if is_last or param.direction == "out":',
+        "if True:",
+    ),
+    Fault(
+        "the index of an argument is read when the call ends",
+        "ofan_p4.compiler.midend.arguments",
+        "left = left_value(arg, frame)",
+        "left = left_value(arg, frame, is_kept=False)",
+    ),
+    Fault(
+        "results go back in the reverse order",
+        "ofan_p4.compiler.midend.arguments",
+        "for copy in copies:",
+        "for copy in copies[::-1]:",
+    ),
+    Fault(
+        "exit forgets the results of calls",
+        "ofan_p4.compiler.midend.statements",
+        "copy_out(frame.copies, span, frame)",
+        "copy_out((), span, frame)",
+    ),
+    Fault(
+        "arguments by name are evaluated in the order of the parameters",
+        "ofan_p4.compiler.midend.expressions",
+        "-1 if (node := nodes[i]) is None else node.span.start",
+        "-1 if (node := nodes[i]) is None else i",
     ),
 )
 

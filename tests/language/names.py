@@ -8,7 +8,7 @@ from tests.language import tree as n
 
 # The level of what needs no parentheses anywhere.
 ATOM = 14
-Type = n.Bits | n.Plain | n.Enum
+Type = n.Bits | n.Plain | n.Enum | n.Struct
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +31,21 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Callable_:
-    """A function or action that can be called."""
+    """A function, action or control that can be called; `params` are directions and types."""
 
     name: str
     params: tuple[tuple[str, Type], ...]
     returns: Type | None
+    param_names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """A stack whose elements are reached by an index that is computed."""
+
+    source: str
+    index: n.Bits
+    fields: tuple[tuple[str, n.Type], ...]
 
 
 @dataclass(slots=True)
@@ -48,10 +58,21 @@ class Names:
     valid: set[str] = field(default_factory=set)
     errors: tuple[str, ...] = ()
     parser_error: str = ""
+    # Structs as a whole, which can be written to.
+    structs: list[str] = field(default_factory=list)
+    stack: Indexed | None = None
+    # A variable that is read and changed more often than others.
+    favourite: str = ""
 
     def inner(self) -> Names:
         """Return the names of an inner block."""
-        return replace(self, variables=list(self.variables), valid=set(self.valid))
+        return replace(
+            self,
+            variables=list(self.variables),
+            valid=set(self.valid),
+            structs=list(self.structs),
+            favourite="",
+        )
 
 
 def show(type_: n.Type) -> str:

@@ -7,15 +7,16 @@ statement, and all that they compute ends in headers, so that it can be seen.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 
 from tests.language import tree as n
-from tests.language.drawing import BOOL, WIDTHS
+from tests.language.drawing_pieces import BOOL, WIDTHS
 from tests.language.drawing_statements import Where
 from tests.language.drawing_tables import TableMaker
 from tests.language.drawing_types import ERRORS
 from tests.language.inputs import Drawn
-from tests.language.names import Names, Variable, show
+from tests.language.names import Callable_, Names, Type, Variable, show
 from tests.language.values import width_of
 
 
@@ -54,11 +55,8 @@ class Maker(TableMaker):
         instance = ""
         if is_ingress and self.inner_control:
             text += "inner_block() nested;\n"
-            places = [
-                self.expressions.place(type_, names, whole=True) for type_ in self.inner_params
-            ]
-            if all(places):
-                instance = f"nested.apply({', '.join(map(str, places))});"
+            applied = self.expressions.call(self.inner_control, names, 2)
+            instance = f"{applied.source};" if applied is not None else ""
 
         where = Where(in_control=True, is_ingress=is_ingress, can_jump=True)
         # Tables and actions see the variables of the control, not those of its body.
@@ -111,21 +109,31 @@ class Maker(TableMaker):
 
     def inner_block(self) -> str:
         """Return a control with parameters of its own, which ingress applies."""
-        self.inner_control = self.chance(0.4)
-        if not self.inner_control:
+        self.inner_control = None
+        if not self.chance(0.4):
             return ""
-        self.inner_params = [self.type_with_variables() for _ in range(2)]
         names = Names(functions=self.functions, errors=ERRORS)
+        params: list[tuple[str, Type]] = []
         shown = []
-        for i, type_ in enumerate(self.inner_params):
-            shown.append(f"inout {show(type_)} a{i}")
-            names.variables.append(Variable(f"a{i}", type_))
+        body = []
+        for i, direction in enumerate(("inout", self.draw.choice(("in", "out")), "inout")):
+            type_ = self.type_with_variables()
+            params.append((direction, type_))
+            shown.append(f"{direction} {show(type_)} a{i}")
+            self.parameter(f"a{i}", direction, type_, names)
+            if direction == "out":
+                body.append(f"a{i} = {self.constant(type_)};")
 
-        # No `exit` here: with overlapping arguments the target refuses it.
-        where = Where(in_control=False, can_jump=False)
-        body = "\n".join(self.statements(names, 4, where))
+        param_names = tuple(f"a{i}" for i in range(len(params)))
+        self.inner_control = Callable_("nested.apply", tuple(params), None, param_names)
+        body += self.statements(names, 3, Where(is_nested=True, can_jump=True))
+        if self.chance(0.5):
+            body.append(self.leaving(names))
+            body += self.statements(names, 1, Where(is_nested=True, can_jump=True))
 
-        return f"control inner_block({', '.join(shown)}) {{ apply {{\n{body}\n}} }}\n"
+        return (
+            f"control inner_block({', '.join(shown)}) {{ apply {{\n" + "\n".join(body) + "\n} }\n"
+        )
 
     def parser(self) -> str:
         """Return the parser, whose states stand in a drawn order."""
@@ -139,7 +147,12 @@ class Maker(TableMaker):
         if counted is not None and self.chance(0.3):
             before = self.inner_parser()
             instance = "inner_parser() sub;\n"
-            option = f"sub.apply(p, h.option, {counted});"
+            # In front of and behind what is counted, arguments that may change it.
+            entangled = replace(names, favourite=counted)
+            before_it, behind = (
+                self.expressions.argument("in", n.Bits(8), entangled, 2) for _ in range(2)
+            )
+            option = f"sub.apply(p, h.option, {before_it}, {counted}, {behind});"
 
         places = {
             "option": option,
@@ -176,11 +189,13 @@ class Maker(TableMaker):
         names = Names(functions=self.functions, errors=ERRORS)
         names.variables += self.of("o", self.option)
         names.variables.append(Variable("c", n.Bits(8)))
+        names.variables += [Variable(name, n.Bits(8), writable=False) for name in ("b", "d")]
         body = " ".join(["p.extract(o);", *self.parser_statements(names, Where(in_parser=True))])
         value = self.expressions.numeric(n.Bits(8), names, 2).source
 
         return (
-            f"parser inner_parser(packet_in p, out option_t o, inout bit<8> c) {{\n"
+            f"parser inner_parser(packet_in p, out option_t o, in bit<8> b, inout bit<8> c, "
+            f"in bit<8> d) {{\n"
             f"state start {{ {body} c = {value}; transition accept; }}\n}}\n"
         )
 
@@ -222,11 +237,13 @@ class Maker(TableMaker):
         """Return a transition to some later state, by computed keys."""
         if not later or self.chance(0.2):
             return f"transition {later[0] if later and self.chance(0.5) else 'accept'};"
+        if self.chance(0.3):
+            names = self.expressions.entangled(names)
         keys = []
         widths = []
         for _ in range(self.draw.randrange(1, 3)):
             width = self.draw.choice((1, 2, 3, 4, 8, 9))
-            keys.append(self.expressions.numeric(n.Bits(width), names, 2).source)
+            keys.append(str(self.expressions.argument("in", n.Bits(width), names, 2)))
             widths.append(width)
 
         cases = []
@@ -257,7 +274,9 @@ class Maker(TableMaker):
         """Return the whole program."""
         self.types()
         parts = [self.type_source()]
-        parts += [self.function() for _ in range(self.draw.randrange(3))]
+        if self.chance(0.7):
+            parts.append(self.touching_function())
+        parts += [self.function() for _ in range(self.draw.randrange(4))]
         parts.append(self.inner_block())
         parts.append(self.parser())
         ingress = self.control("In", is_ingress=True, count=self.draw.choice((2, 4, 7)))

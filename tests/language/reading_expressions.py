@@ -180,6 +180,12 @@ class ExpressionReader(Tokens):
 
         return n.Items(self.listed(self.expression, "}"))
 
+    def argument(self) -> n.Expression:
+        """Read `value` or `name = value`."""
+        if self.kind() == "name" and self.peek(1) == "=":
+            return n.Named(*self.named())
+        return self.expression()
+
     def named(self) -> tuple[str, n.Expression]:
         name = self.take()
         self.expect("=")
@@ -193,7 +199,7 @@ class ExpressionReader(Tokens):
             elif self.accept("["):
                 base = self.element(base)
             elif self.accept("("):
-                base = n.Call(base, (), self.listed(self.expression, ")"))
+                base = n.Call(base, (), self.listed(self.argument, ")"))
             elif self.peek() == "<" and isinstance(base, n.Member) and base.name == "lookahead":
                 self.take()
                 types = self.listed(self.type, ">")

@@ -16,7 +16,7 @@ import pytest
 
 from ofan_p4.softswitch.native import kept, machine
 from tests.language.comparing import compare
-from tests.language.drawing import WIDE
+from tests.language.drawing_pieces import WIDE
 from tests.language.faults import FAULTS, Fault, applied
 
 PACKETS = 20

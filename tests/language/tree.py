@@ -151,6 +151,14 @@ class Cast:
 
 
 @dataclass(frozen=True, slots=True)
+class Named:
+    """`name = value`, an argument by name."""
+
+    name: str
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     target: Expression
     types: tuple[Type, ...]
@@ -196,6 +204,7 @@ Expression = (
     | Choice
     | Cast
     | Call
+    | Named
     | Items
     | Anything
     | Masked

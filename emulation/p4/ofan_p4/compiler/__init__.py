@@ -78,7 +78,8 @@ def read_source(path: str | Path) -> str:
             content = file.read(MOST_BYTES + 1)
 
         refuse_too_large(path, len(content))
-        return content.decode()
+        # Some editors put a byte order mark in front, which is no part of the program.
+        return content.decode("utf-8-sig")
     except OSError as error:
         raise CompileError(
             f"cannot read the program: {error.strerror}", location=Location(str(path), 1, 1, "")
@@ -126,7 +127,7 @@ def _compile(source: Source, name: str, emit_externs: bool) -> Program:
         bmv2_json(switch, name),
         info,
         initial_entries(switch, info),
-        checked.warnings,
+        (*checked.warnings, *switch.warnings),
         source.macros,
         source.included,
     )

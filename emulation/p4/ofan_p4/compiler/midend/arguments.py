@@ -1,39 +1,103 @@
-"""Arguments: parameters are bound to the arguments themselves, or to copies where they overlap."""
+"""Arguments: evaluated one after the other, then bound to parameters.
+
+A parameter is bound to the argument itself, or to a copy where the two could be told apart.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ofan_p4.compiler.diagnostics import Span
 from ofan_p4.compiler.midend import ir
-from ofan_p4.compiler.midend.assignments import assign, freeze, freeze_index, reset
-from ofan_p4.compiler.midend.expressions import lower, static_place
-from ofan_p4.compiler.midend.flow import Item, Stop, parts_of
-from ofan_p4.compiler.midend.frame import Binding, Bindings, Frame
+from ofan_p4.compiler.midend.assignments import assign, freeze, reset
+from ofan_p4.compiler.midend.expressions import has_effects, in_text_order, lower, static_place
+from ofan_p4.compiler.midend.frame import Binding, Bindings, Copy, Frame, LeftValue
 from ofan_p4.compiler.midend.operands import is_constant, overlap
-from ofan_p4.compiler.midend.variables import store
+from ofan_p4.compiler.midend.variables import left_value, load, store
 from ofan_p4.compiler.semantics import typed as t
 from ofan_p4.compiler.semantics import typed_declarations as td
 from ofan_p4.compiler.semantics import types as ty
-from ofan_p4.compiler.semantics.scope import fail
 from ofan_p4.compiler.semantics.walk import paths
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
-    """A result to copy to its argument; the place was fixed before the call, unless a slice."""
+class Argument:
+    """An argument after its evaluation.
 
-    target: ty.Expression
-    place: ir.Operand
-    value: ir.Operand
+    `operand` is its value. `left` is where the result of an `out` or `inout` parameter goes: None
+    for other parameters and for `_`. `is_saved` if `operand` is a temporary that no later argument
+    could change.
+    """
+
+    operand: Binding
+    left: LeftValue | None = None
+    is_saved: bool = False
+
+    @property
+    def storage(self) -> ir.Operand | None:
+        """The storage of the caller that the call reads or writes."""
+        place = self.left.place if self.left is not None else self.operand
+        return place if isinstance(place, ir.Operand) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Parameters' bindings and the copies to make after the call."""
+    """Parameters' bindings, and the copies to make after the call in their order."""
 
     bindings: Bindings
     copies: tuple[Copy, ...]
+
+
+def evaluate(
+    params: tuple[ty.Parameter, ...], args: td.Args, span: Span, frame: Frame
+) -> list[Argument]:
+    """Evaluate arguments in the order of the text; return them in the order of the parameters.
+
+    "Calling convention": the left value of an `out` or `inout` argument is saved, and so is the
+    value of every other one, before the next argument is evaluated.
+    """
+    order = in_text_order(args)
+    last = max((at for at, i in enumerate(order) if _has_effects(args[i])), default=0)
+    made = {
+        i: _argument(params[i], args[i], span, frame, is_last=at >= last)
+        for at, i in enumerate(order)
+    }
+
+    return [made[i] for i in range(len(params))]
+
+
+def _has_effects(arg: ty.Expression | None) -> bool:
+    return arg is not None and has_effects(arg)
+
+
+def _argument(
+    param: ty.Parameter, arg: ty.Expression | None, span: Span, frame: Frame, is_last: bool
+) -> Argument:
+    """Evaluate an argument; none after one that `is_last` has effects."""
+    if arg is None:
+        # A don't care still needs a place that the body can write to.
+        return Argument(frame.temporary(param.type, span, param.name))
+    if isinstance(param.type, ty.Extern) and isinstance(arg, t.Ref):
+        return Argument(frame.bindings[arg.declaration])
+
+    if not is_written(param):
+        value = lower(arg, frame)
+        return Argument(value if is_last else freeze(value, arg.span, frame))
+
+    left = left_value(arg, frame)
+    value = load(left, arg.span)
+    if is_last or param.direction == "out":
+        return Argument(value, left)
+
+    saved = frame.temporary(param.type, span, param.name)
+    assign(saved, value, span, frame)
+    return Argument(saved, left, is_saved=True)
+
+
+def is_written(param: ty.Parameter) -> bool:
+    """Say whether a call writes to the argument of a parameter."""
+    return param.direction in ("out", "inout")
 
 
 def bind(
@@ -43,86 +107,63 @@ def bind(
 
     `body` is given where it can use the caller's variables, as actions do.
     """
-    # Left to right, and all of them before any parameter is bound ("Calling convention").
-    operands = [_argument(param, arg, span, frame) for param, arg in zip(params, args, strict=True)]
-    used = _used_outside(body, frame)
+    given = evaluate(params, args, span, frame)
+    used = list(_used_outside(body, frame))
     bindings: Bindings = {}
-    copies: list[Copy] = []
+    copies: dict[int, Copy] = {}
 
-    for index, (param, arg, operand) in enumerate(zip(params, args, operands, strict=True)):
-        if not isinstance(operand, ir.Operand):
-            bindings[param] = operand
-        elif param.direction in ("out", "inout"):
-            others = [
-                other
-                for at, other in enumerate(operands)
-                if at != index and isinstance(other, ir.Operand)
-            ]
-
-            others += used
-            bindings[param] = place = _writable(
-                param, arg, operand, others=others, span=span, frame=frame
-            )
+    for i, (param, arg) in enumerate(zip(params, given, strict=True)):
+        others = used + [place for place in _storage(given, params, i) if place is not None]
+        if not isinstance(arg.operand, ir.Operand):
+            bindings[param] = arg.operand
+        elif is_written(param):
+            bindings[param] = place = _writable(param, arg, others, span, frame)
             # Bound to its own place, an argument needs no copy: writing the parameter writes it.
-            if place is not operand and arg is not None:
-                copies.append(Copy(arg, operand, place))
+            if arg.left is not None and place is not arg.left.place:
+                copies[i] = Copy(arg.left, place)
         else:
-            bindings[param] = _readable(index, params, operands, used=used, span=span, frame=frame)
+            bindings[param] = _readable(arg.operand, others, span, frame)
 
-    return Bound(bindings, tuple(copies))
+    return Bound(bindings, tuple(copies[i] for i in in_text_order(args) if i in copies))
 
 
-def _argument(param: ty.Parameter, arg: ty.Expression | None, span: Span, frame: Frame) -> Binding:
-    if arg is None:
-        # A don't care still needs a place that the body can write to.
-        return frame.temporary(param.type, span, param.name)
-    if isinstance(param.type, ty.Extern) and isinstance(arg, t.Ref):
-        return frame.bindings[arg.declaration]
-
-    return freeze_index(lower(arg, frame), span, frame)
+def _storage(
+    given: Sequence[Argument], params: tuple[ty.Parameter, ...], index: int
+) -> Iterator[ir.Operand | None]:
+    """Yield the storage that must differ from an argument's for it to be bound without a copy."""
+    for i, (param, arg) in enumerate(zip(params, given, strict=True)):
+        # Two that are only read may be the same.
+        if i != index and (is_written(param) or is_written(params[index])):
+            yield arg.storage
 
 
 def _writable(
-    param: ty.Parameter,
-    arg: ty.Expression | None,
-    operand: ir.Operand,
-    others: list[ir.Operand],
-    span: Span,
-    frame: Frame,
+    param: ty.Parameter, arg: Argument, others: list[ir.Operand], span: Span, frame: Frame
 ) -> ir.Operand:
     """Return the argument's own place, or a copy if it is part of a field or shared."""
+    assert isinstance(arg.operand, ir.Operand)
+    if arg.is_saved:
+        return arg.operand
+
     # Copy-in/copy-out shows only where two names mean one place, or where the place is no whole
     # field: everywhere else the argument itself can stand for the parameter.
-    own = isinstance(operand, ir.FieldRef | ir.Place) and not any(
-        overlap(operand, other) for other in others
+    own = isinstance(arg.operand, ir.FieldRef | ir.Place) and not any(
+        overlap(arg.operand, other) for other in others
     )
-    place = operand if own else frame.temporary(param.type, span, param.name)
+    place = arg.operand if own else frame.temporary(param.type, span, param.name)
     if param.direction == "out":
         reset(place, span, frame)
     elif not own:
-        assign(place, operand, span, frame)
+        assign(place, arg.operand, span, frame)
 
     return place
 
 
 def _readable(
-    index: int,
-    params: tuple[ty.Parameter, ...],
-    operands: list[Binding],
-    used: list[ir.Operand],
-    span: Span,
-    frame: Frame,
+    operand: ir.Operand, written: list[ir.Operand], span: Span, frame: Frame
 ) -> ir.Operand:
-    operand = operands[index]
-    assert isinstance(operand, ir.Operand)
     if is_constant(operand):
         return operand
-
-    written = used + [
-        other
-        for param, other in zip(params, operands, strict=True)
-        if param.direction in ("out", "inout") and isinstance(other, ir.Operand)
-    ]
 
     # A computed value may be used often in the body; one temporary is cheaper than the whole
     # expression each time, and what it reads cannot change under it.
@@ -133,27 +174,15 @@ def _readable(
     return operand
 
 
-def _used_outside(body: td.Body, frame: Frame) -> list[ir.Operand]:
-    """Return the storage of the caller that a body uses by name."""
-    used = (static_place(path, frame) for path in paths(body))
-    return [place for place in used if place is not None]
+def _used_outside(body: td.Body, frame: Frame) -> Iterator[ir.Operand]:
+    """Yield the storage of the caller that a body uses by name."""
+    for path in paths(body):
+        place = static_place(path, frame)
+        if place is not None:
+            yield place
 
 
-def copy_out(bound_args: Bound, span: Span, frame: Frame) -> None:
+def copy_out(copies: Sequence[Copy], span: Span, frame: Frame) -> None:
     """Emit the copies that end a call."""
-    for copy in bound_args.copies:
-        # The rest of the field may have changed during the call, so the slice is read again.
-        if isinstance(copy.target, t.Slice):
-            store(copy.target, copy.value, span, frame)
-        else:
-            assign(copy.place, copy.value, span, frame)
-
-
-def refuse_exit(bound_args: Bound, body: list[Item], span: Span) -> None:
-    """`exit` would have to make the copies first."""
-    if bound_args.copies and any(_stops(item) for item in body):
-        fail("the target cannot exit from a call with overlapping or partial out arguments", span)
-
-
-def _stops(item: Item) -> bool:
-    return isinstance(item, Stop) or any(map(_stops, parts_of(item)))
+    for copy in copies:
+        store(copy.target, copy.value, span, frame)

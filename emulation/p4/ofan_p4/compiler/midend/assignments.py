@@ -165,8 +165,10 @@ def freeze_index(operand: ir.Operand, span: Span, frame: Frame) -> ir.Operand:
 def reset(place: ir.Operand, span: Span, frame: Frame) -> None:
     """Emit what a declaration or an `out` parameter implies: headers start invalid."""
     match place:
-        case ir.HeaderAt():
-            frame.emit(ir.Primitive("remove_header", (place,), span))
+        case ir.HeaderAt() | ir.ElementAt():
+            # An element with a computed index may not exist.
+            with guarded(place, span, frame) as inner:
+                inner.emit(ir.Primitive("remove_header", (place,), span))
         case ir.UnionAt(_, _, parts) | ir.StackAt(_, _, parts) | ir.StructAt(_, _, parts):
             for part in parts:
                 reset(part, span, frame)

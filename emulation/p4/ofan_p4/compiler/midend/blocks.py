@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ofan_p4.compiler.diagnostics import Span
-from ofan_p4.compiler.midend.arguments import Bound, copy_out, refuse_exit
+from ofan_p4.compiler.midend.arguments import Bound, copy_out
 from ofan_p4.compiler.midend.flow import Label, close
 from ofan_p4.compiler.midend.frame import Bindings, BlockObject, Frame
 from ofan_p4.compiler.midend.variables import declare
@@ -35,6 +35,7 @@ def inline_control(block: BlockObject, args: Bound, span: Span, frame: Frame) ->
         actions={},
         # A loop around the call cannot be left from inside of it.
         loop=None,
+        copies=(*args.copies, *frame.copies),
     ) as inner:
         for item in block.source.locals:
             if isinstance(item, td.Variable):
@@ -42,10 +43,8 @@ def inline_control(block: BlockObject, args: Bound, span: Span, frame: Frame) ->
 
         inner.lower_body(block.source.body)
 
-    # After the body is known, and before anything of it is emitted.
-    refuse_exit(args, inner.out, span)
     frame.emit(*close(label, inner.out))
-    copy_out(args, span, frame)
+    copy_out(args.copies, span, frame)
 
 
 def _has_tables(control: td.Control) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ofan_p4.compiler.diagnostics import Span
 from ofan_p4.compiler.midend import ir
-from ofan_p4.compiler.midend.arguments import Bound, bind, copy_out, refuse_exit
+from ofan_p4.compiler.midend.arguments import Bound, bind, copy_out
 from ofan_p4.compiler.midend.assignments import guarded
 from ofan_p4.compiler.midend.blocks import inline_control
 from ofan_p4.compiler.midend.expressions import lower
@@ -104,12 +104,14 @@ def _inline_body(
     body: td.Body, args: Bound, span: Span, frame: Frame, bindings: Bindings, result: ir.Operand
 ) -> None:
     label = Label("return")
-    with frame.collect(bindings=bindings, end=label, result=result, loop=None) as inner:
+    copies = (*args.copies, *frame.copies)
+    with frame.collect(
+        bindings=bindings, end=label, result=result, loop=None, copies=copies
+    ) as inner:
         inner.lower_body(body)
 
-    refuse_exit(args, inner.out, span)
     frame.emit(*close(label, inner.out))
-    copy_out(args, span, frame)
+    copy_out(args.copies, span, frame)
 
 
 # Headers and stacks

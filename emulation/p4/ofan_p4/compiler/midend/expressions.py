@@ -60,21 +60,29 @@ def lower_value(node: ty.Expression, frame: Frame) -> ir.Value:
 
 
 def lower_all(nodes: Sequence[ty.Expression], frame: Frame) -> list[ir.Operand]:
-    """Lower operands left to right.
+    """Lower operands in the order of the text.
 
     Effects of a later one cannot change what an earlier one read.
     """
-    operands: list[ir.Operand] = []
-    last = max((index for index, node in enumerate(nodes) if has_effects(node)), default=0)
-    for index, node in enumerate(nodes):
-        operand = lower(node, frame)
+    operands: dict[int, ir.Operand] = {}
+    order = in_text_order(nodes)
+    last = max((at for at, index in enumerate(order) if has_effects(nodes[index])), default=0)
+    for at, index in enumerate(order):
+        operand = lower(nodes[index], frame)
         # Only then a copy: most expressions have no effects.
-        if index < last:
-            operand = freeze(operand, node.span, frame)
+        if at < last:
+            operand = freeze(operand, nodes[index].span, frame)
 
-        operands.append(operand)
+        operands[index] = operand
 
-    return operands
+    return [operands[index] for index in range(len(nodes))]
+
+
+def in_text_order(nodes: Sequence[ty.Expression | None]) -> list[int]:
+    """Return the indexes of nodes as the program has them, whose names may give another order."""
+    return sorted(
+        range(len(nodes)), key=lambda i: -1 if (node := nodes[i]) is None else node.span.start
+    )
 
 
 def constant(node: ty.Expression, frame: Frame, what: str) -> int:

@@ -11,6 +11,7 @@ from ofan_p4.compiler.midend import ir
 from ofan_p4.compiler.midend.flow import Action, Item, Label, Leave, Object, Scope, Table
 from ofan_p4.compiler.midend.layout import allocate
 from ofan_p4.compiler.midend.switch import Switch
+from ofan_p4.compiler.semantics import typed as t
 from ofan_p4.compiler.semantics import typed_declarations as td
 from ofan_p4.compiler.semantics import types as ty
 from ofan_p4.compiler.semantics.annotations import string_annotation
@@ -38,6 +39,25 @@ class BlockObject:
 
 Binding = ir.Operand | Object | BlockObject | Packet
 Bindings = dict[ty.Parameter | td.Variable | td.Instance, Binding]
+
+
+@dataclass(frozen=True, slots=True)
+class LeftValue:
+    """A place whose indexes have been evaluated, or a slice (of a slice ...) of it.
+
+    The outermost slice is the first one.
+    """
+
+    place: ir.Operand
+    slices: tuple[t.Slice, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A result, and the argument that it is copied to when the call ends."""
+
+    target: LeftValue
+    value: ir.Operand
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +128,8 @@ class Frame:
     tables: dict[td.Table, Table] = field(default_factory=dict)
     actions: dict[td.Action, Action] = field(default_factory=dict)
     loop: tuple[Label, Label] | None = None
+    # What `exit` copies before the end: the results of the innermost call first.
+    copies: tuple[Copy, ...] = ()
 
     def emit(self, *items: Item) -> None:
         self.out.extend(items)

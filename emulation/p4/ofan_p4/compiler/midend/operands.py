@@ -314,6 +314,18 @@ def fits(index: ir.Value, size: int) -> bool:
             return not is_signed(index.type) and 1 << ty.width_of(index.type) <= size
 
 
+def stored_ranges(low: int, high: int, type_: ty.Type, span: Span) -> list[tuple[int, int]]:
+    """Return a range as ranges of the bits that are stored: across zero, these are two."""
+    if low > high:
+        fail(f"the range {low} .. {high} is empty", span)
+
+    full = (1 << ty.width_of(type_)) - 1
+    if low < 0 <= high:
+        return [(low & full, full), (0, high)]
+
+    return [(low & full, high & full)]
+
+
 def inside(index: ir.Value, size: int) -> ir.Value:
     """Return whether an index is at least 0 and below the size of a stack."""
     below: ir.Value = ir.Compute("<", index, number(size, index.type), ty.BOOL)

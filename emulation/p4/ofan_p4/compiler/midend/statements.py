@@ -7,6 +7,7 @@ from dataclasses import fields, is_dataclass
 
 from ofan_p4.compiler.diagnostics import Span
 from ofan_p4.compiler.midend import ir
+from ofan_p4.compiler.midend.arguments import copy_out
 from ofan_p4.compiler.midend.assignments import assign, freeze
 from ofan_p4.compiler.midend.expressions import (
     equality,
@@ -56,6 +57,8 @@ def lower_statement(node: td.Statement, frame: Frame) -> None:  # noqa: C901 one
         case t.Return():
             _return(node, frame)
         case t.Exit(span):
+            # "Exit statement": the calls that it ends copy their results out first.
+            copy_out(frame.copies, span, frame)
             frame.emit(Stop(span))
         case t.SwitchAction():
             _switch_action(node, frame)

@@ -11,6 +11,7 @@ from ofan_p4.compiler.midend.assignments import as_value
 from ofan_p4.compiler.midend.expressions import constant, lower_all, size_of
 from ofan_p4.compiler.midend.flow import Flow, Match
 from ofan_p4.compiler.midend.frame import Bindings, BlockObject, Frame
+from ofan_p4.compiler.midend.operands import stored_ranges
 from ofan_p4.compiler.midend.statements import lower_statement
 from ofan_p4.compiler.midend.switch import Case, State, ValueSet
 from ofan_p4.compiler.midend.variables import declare
@@ -123,7 +124,7 @@ def _apply_parser(
 
     args = bind(block.source.params, call.args, call.span, frame)
     # What is copied out belongs to the state behind the applied parser.
-    copy_out(args, call.span, following)
+    copy_out(args.copies, call.span, following)
     inner = frame.inner(bindings={**block.bindings, **args.bindings}, path=block.name, out=[])
     # A parser may be applied several times: its states are made anew each time.
     prefix = f"{frame.builder.unique_path(f'{block.name}.states')}."
@@ -202,7 +203,7 @@ def _cases(case: td.SelectCase, keys: list[ir.Value], parser: _Parser) -> list[C
 
     combined: list[tuple[Match, ...]] = [()]
     for written, key in zip(case.keys, keys, strict=True):
-        matches = _matches(written, ty.width_of(key.type), parser.frame)
+        matches = _matches(written, key.type, parser.frame)
         # A range of one key times a range of another: every combination is a case.
         combined = [(*before, match) for before in combined for match in matches]
         if len(combined) > MAX_CASES:
@@ -214,7 +215,8 @@ def _cases(case: td.SelectCase, keys: list[ir.Value], parser: _Parser) -> list[C
 MAX_CASES = 4096
 
 
-def _matches(written: ty.Expression, width: int, frame: Frame) -> list[Match]:
+def _matches(written: ty.Expression, type_: ty.Type, frame: Frame) -> list[Match]:
+    width = ty.width_of(type_)
     full = (1 << width) - 1
     match written:
         case t.Everything():
@@ -223,11 +225,12 @@ def _matches(written: ty.Expression, width: int, frame: Frame) -> list[Match]:
             bits = constant(mask, frame, "a mask") & full
             return [Match(constant(value, frame, "a value") & bits, bits)]
         case t.Range(_, _, low, high):
-            bounds = constant(low, frame, "a bound") & full, constant(high, frame, "a bound") & full
-            if bounds[0] > bounds[1]:
-                fail(f"the range {bounds[0]} .. {bounds[1]} is empty", written.span)
-
-            return prefixes(bounds[0], bounds[1], width)
+            bounds = constant(low, frame, "a bound"), constant(high, frame, "a bound")
+            return [
+                match
+                for part in stored_ranges(*bounds, type_, written.span)
+                for match in prefixes(*part, width)
+            ]
         case t.ValueSetRef():
             return fail("the target can match a value set only as the whole key", written.span)
         case _:

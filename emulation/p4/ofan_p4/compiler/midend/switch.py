@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ofan_p4.compiler.diagnostics import Span
+from ofan_p4.compiler.diagnostics import CompileWarning, Span
 from ofan_p4.compiler.midend.flow import Action, Flow, Match, Object
 from ofan_p4.compiler.midend.ir import FieldRef, HeaderAt, StackAt, UnionAt, Value
 from ofan_p4.compiler.semantics import typed as t
@@ -115,5 +115,6 @@ class Switch:
     objects: list[Object] = field(default_factory=list)
     meter_targets: dict[str, FieldRef] = field(default_factory=dict)
     called: list[Action] = field(default_factory=list)
+    warnings: list[CompileWarning] = field(default_factory=list)
     # Whether externs that are not the target's are left to it all the same.
     emit_externs: bool = False

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 from ofan_p4.compiler.diagnostics import Span
 from ofan_p4.compiler.midend import ir
 from ofan_p4.compiler.midend.arguments import bind, copy_out
 from ofan_p4.compiler.midend.assignments import as_value, freeze
-from ofan_p4.compiler.midend.expressions import constant, lower_value, size_of
+from ofan_p4.compiler.midend.expressions import constant, lower_all, size_of
 from ofan_p4.compiler.midend.flow import (
     Action,
     Apply,
@@ -23,7 +24,7 @@ from ofan_p4.compiler.midend.flow import (
 )
 from ofan_p4.compiler.midend.frame import Bindings, Frame
 from ofan_p4.compiler.midend.objects import make_object
-from ofan_p4.compiler.midend.operands import is_signed, reduce_to
+from ofan_p4.compiler.midend.operands import is_signed, reduce_to, stored_ranges
 from ofan_p4.compiler.semantics import typed as t
 from ofan_p4.compiler.semantics import typed_declarations as td
 from ofan_p4.compiler.semantics import types as ty
@@ -121,8 +122,9 @@ def _object(instance: td.Instance | None, frame: Frame) -> Object | None:
 def _keys(node: td.Table, frame: Frame) -> tuple[tuple[Key, ...], tuple[ir.Value, ...]]:
     keys = []
     selectors = []
-    for key in node.keys:
-        operand = _key_operand(lower_value(key.expression, frame), key, frame)
+    values = lower_all(tuple(key.expression for key in node.keys), frame)
+    for key, value in zip(node.keys, values, strict=True):
+        operand = _key_operand(as_value(value, key.span), key, frame)
         if key.match_kind == "selector":
             selectors.append(operand)
         elif key.match_kind in MATCH_KINDS:
@@ -183,11 +185,14 @@ def _make_action(entry: td.ActionEntry, frame: Frame) -> Action:
         run_time: Bindings = {
             param: _run_time(index, param) for index, param in enumerate(action.runtime_params)
         }
-        with inner.collect(bindings={**frame.bindings, **bound.bindings, **run_time}) as body:
+        with inner.collect(
+            bindings={**frame.bindings, **bound.bindings, **run_time},
+            copies=(*bound.copies, *frame.copies),
+        ) as body:
             body.lower_body(action.body)
 
         inner.emit(*close(label, body.out))
-        copy_out(bound, entry.span, inner)
+        copy_out(bound.copies, entry.span, inner)
 
     name = frame.action_name(action)
     # The same action in several tables is one to the control plane.
@@ -228,20 +233,21 @@ def _entries(
         if entry.priority is not None:
             priority = constant(entry.priority, frame, "a priority")
 
-        matches = tuple(
-            _match(written, key, frame) for written, key in zip(entry.keys, matched, strict=True)
-        )
-        action = actions[entry.choice.entry]
-        made.append(
+        choices = [
+            _matches(written, key, frame) for written, key in zip(entry.keys, matched, strict=True)
+        ]
+        # A range across zero is two entries of the target, which never match the same.
+        made += [
             Entry(
                 matches,
-                action,
+                action=actions[entry.choice.entry],
                 args=_arguments(entry.choice, frame),
                 priority=priority,
                 own_priority=entry.own_priority,
                 span=entry.span,
             )
-        )
+            for matches in product(*choices)
+        ]
 
     _refuse_twins(made, any(key.match_kind not in ("exact", "lpm") for key in matched))
     return tuple(made)
@@ -260,6 +266,15 @@ def _refuse_twins(entries: Sequence[Entry], have_priorities: bool) -> None:
             )
 
 
+def _matches(written: ty.Expression, key: td.Key, frame: Frame) -> list[Match]:
+    if isinstance(written, t.Range):
+        low, high = (constant(bound, frame, "a key") for bound in (written.low, written.high))
+        pairs = stored_ranges(low, high, key.expression.type, written.span)
+        return [Match(*pair) for pair in pairs]
+
+    return [_match(written, key, frame)]
+
+
 def _match(written: ty.Expression, key: td.Key, frame: Frame) -> Match:
     width = ty.width_of(key.expression.type)
     full = (1 << width) - 1
@@ -275,17 +290,6 @@ def _match(written: ty.Expression, key: td.Key, frame: Frame) -> Match:
                 fail("the mask of an lpm key must be a prefix", written.span)
 
             return Match(constant(value, frame, "a key") & bits, bits)
-        case t.Range(_, _, low, high):
-            return _range(
-                constant(low, frame, "a key") & full, constant(high, frame, "a key") & full, written
-            )
         case _:
             exact = constant(written, frame, "a key") & full
             return Match(exact, exact if key.match_kind == "range" else full)
-
-
-def _range(low: int, high: int, written: ty.Expression) -> Match:
-    if low > high:
-        fail(f"the range {low} .. {high} is empty", written.span)
-
-    return Match(low, high)

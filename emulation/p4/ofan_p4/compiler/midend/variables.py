@@ -5,8 +5,8 @@ from __future__ import annotations
 from ofan_p4.compiler.diagnostics import Span
 from ofan_p4.compiler.midend import ir
 from ofan_p4.compiler.midend.assignments import as_value, assign, freeze_index, reset
-from ofan_p4.compiler.midend.expressions import has_effects, lower, lower_value
-from ofan_p4.compiler.midend.frame import Frame
+from ofan_p4.compiler.midend.expressions import has_effects, lower
+from ofan_p4.compiler.midend.frame import Frame, LeftValue
 from ofan_p4.compiler.midend.operands import slice_of, with_slice
 from ofan_p4.compiler.semantics import typed as t
 from ofan_p4.compiler.semantics import typed_declarations as td
@@ -32,34 +32,41 @@ def declare(variable: td.Variable, span: Span, frame: Frame) -> None:
 
 def write(target: ty.Expression, value: ty.Expression, span: Span, frame: Frame) -> None:
     """Emit `target = value`."""
-    if isinstance(target, t.Slice):
-        store(target, lower(value, frame), span, frame)
-        return
-
-    place = lower(target, frame)
     # The left side is evaluated first ("Assignment statement").
-    if has_effects(value):
-        place = freeze_index(place, span, frame)
-
-    assign(place, lower(value, frame), span, frame)
+    left = left_value(target, frame, is_kept=has_effects(value))
+    store(left, lower(value, frame), span, frame)
 
 
 def update(node: t.Update, frame: Frame) -> None:
     """Emit `target op= value`; the place is fixed first, since its index can have effects."""
-    slices: list[t.Slice] = []
-    target = node.target
-    while isinstance(target, t.Slice):
-        slices.append(target)
-        target = target.base
-
-    place = freeze_index(lower(target, frame), node.span, frame)
+    left = left_value(node.target, frame)
     # `value` was typed with the variable `old` in the place of the target.
-    frame.bindings[node.old] = _sliced(place, slices, node.span)
-    value = lower(node.value, frame)
-    assign(place, _replaced(place, slices, value, node.span), node.span, frame)
+    frame.bindings[node.old] = load(left, node.span)
+    store(left, lower(node.value, frame), node.span, frame)
 
 
-def _sliced(place: ir.Operand, slices: list[t.Slice], span: Span) -> ir.Operand:
+def left_value(node: ty.Expression, frame: Frame, is_kept: bool = True) -> LeftValue:
+    """Evaluate a left value; its indexes are saved if it `is_kept` while other steps run."""
+    slices: list[t.Slice] = []
+    while isinstance(node, t.Slice):
+        slices.append(node)
+        node = node.base
+
+    place = lower(node, frame)
+    return LeftValue(freeze_index(place, node.span, frame) if is_kept else place, tuple(slices))
+
+
+def load(left: LeftValue, span: Span) -> ir.Operand:
+    """Return the operand that stands at a left value."""
+    return _sliced(left.place, left.slices, span)
+
+
+def store(left: LeftValue, value: ir.Operand, span: Span, frame: Frame) -> None:
+    """Emit the assignment to a left value."""
+    assign(left.place, _replaced(left.place, left.slices, value, span), span, frame)
+
+
+def _sliced(place: ir.Operand, slices: tuple[t.Slice, ...], span: Span) -> ir.Operand:
     for part in reversed(slices):
         place = slice_of(as_value(place, span), part.high, part.low)
 
@@ -67,7 +74,7 @@ def _sliced(place: ir.Operand, slices: list[t.Slice], span: Span) -> ir.Operand:
 
 
 def _replaced(
-    place: ir.Operand, slices: list[t.Slice], value: ir.Operand, span: Span
+    place: ir.Operand, slices: tuple[t.Slice, ...], value: ir.Operand, span: Span
 ) -> ir.Operand:
     """Return `place` with the slice of a slice of ... replaced by a value."""
     if not slices:
@@ -80,17 +87,3 @@ def _replaced(
     return _replaced(
         place, outer, with_slice(base, inner.high, inner.low, as_value(value, span)), span
     )
-
-
-def store(target: ty.Expression, value: ir.Operand, span: Span, frame: Frame) -> None:
-    """Emit the assignment to a left value, which may be a slice (of a slice ...) of a field."""
-    if isinstance(target, t.Slice):
-        base = lower_value(target.base, frame)
-        store(
-            target.base,
-            with_slice(base, target.high, target.low, as_value(value, span)),
-            span,
-            frame,
-        )
-    else:
-        assign(lower(target, frame), value, span, frame)

@@ -68,7 +68,7 @@ def _raw_argument(
         return None
 
     value = check_value(arg.value, context)
-    if param.direction in ("out", "inout") and not is_left_value(value):
+    if param.direction in ("out", "inout") and not is_left_value(arg.value, value):
         fail(
             f"the argument for {param.direction} parameter '{param.name}' must be writable",
             arg.span,

@@ -272,7 +272,9 @@ def _value_method(node: n.Call, member: n.Member, context: Context) -> ty.Expres
                 fail(f"{member.name}() takes no arguments", node.args[0].span)
 
             # A union becomes valid through its members ("Operations on header unions").
-            if member.name != "isValid" and (kind == "header_union" or not is_left_value(base)):
+            if member.name != "isValid" and (
+                kind == "header_union" or not is_left_value(member.base, base)
+            ):
                 fail(f"{member.name}() needs a header that can be written to", member.base.span)
 
             return t.HeaderMethod(
@@ -285,7 +287,7 @@ def _value_method(node: n.Call, member: n.Member, context: Context) -> ty.Expres
             amount = constant_int(
                 node.args[0].value, context, what="the number of headers", low=0, high=1 << 16
             )
-            if not is_left_value(base):
+            if not is_left_value(member.base, base):
                 fail(f"{member.name}() needs a stack that can be written to", member.base.span)
 
             # Pushing more than the size empties the stack just the same.

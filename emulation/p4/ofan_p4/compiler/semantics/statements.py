@@ -120,7 +120,7 @@ def declare_constant(node: n.Constant, context: Context) -> None:
 
 def _assign(node: n.Assign, context: Context) -> td.Statement:
     target = context.check(node.target)
-    if not is_left_value(target):
+    if not is_left_value(node.target, target):
         fail("this cannot be assigned to", node.target.span)
 
     if isinstance(target, t.StackMember):

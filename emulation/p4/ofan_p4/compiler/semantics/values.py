@@ -65,8 +65,23 @@ def constant_int(node: n.Expression, context: Context, what: str, low: int, high
 # What can be said of a checked expression
 
 
-def is_left_value(value: ty.Expression) -> bool:
-    """Say whether something can be written to."""
+def is_left_value(node: n.Expression, value: ty.Expression) -> bool:
+    """Say whether something can be written to; `value` is what `node` has been typed as."""
+    return _is_path(node) and _is_writable(value)
+
+
+def _is_path(node: n.Expression) -> bool:
+    """Say whether an expression is a name or a part of one ("L-values"): a cast is a value.
+
+    Nothing is left in `value` of a cast to the same type, nor of a choice that is known.
+    """
+    while isinstance(node, n.Member | n.Index | n.Slice):
+        node = node.base
+
+    return isinstance(node, n.Name)
+
+
+def _is_writable(value: ty.Expression) -> bool:
     match value:
         case t.Ref(_, _, ty.Parameter() as declaration):
             # The other parameters can only be read ("Calling convention").
@@ -74,10 +89,10 @@ def is_left_value(value: ty.Expression) -> bool:
         case t.Ref():
             return isinstance(value.declaration, td.Variable)
         case t.Field(_, _, base) | t.Element(_, _, base) | t.Slice(_, _, base):
-            return is_left_value(base)
+            return _is_writable(base)
         case t.StackMember(_, _, base, which):
             # `next` may be an out argument, as of extract(); assignments refuse it themselves.
-            return which != "lastIndex" and is_left_value(base)
+            return which != "lastIndex" and _is_writable(base)
         case _:
             return False
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from ofan_p4.compiler.diagnostics import Span
 from ofan_p4.compiler.midend import ir
-from ofan_p4.compiler.midend.assignments import as_value, assign, freeze_index
-from ofan_p4.compiler.midend.expressions import lower, lower_value
+from ofan_p4.compiler.midend.arguments import Argument
+from ofan_p4.compiler.midend.assignments import as_value, assign
 from ofan_p4.compiler.midend.flow import Object
-from ofan_p4.compiler.midend.frame import Frame
+from ofan_p4.compiler.midend.frame import Frame, LeftValue
 from ofan_p4.compiler.midend.layout import header_field
 from ofan_p4.compiler.midend.operands import is_signed, reduce_to
 from ofan_p4.compiler.midend.variables import store
@@ -43,6 +43,7 @@ class Call:
     args: td.Args
     types: tuple[ty.Type, ...]
     frame: Frame
+    operands: tuple[Argument | None, ...]
     object: Object | None = None
 
     def arg(self, index: int) -> ty.Expression:
@@ -50,8 +51,21 @@ class Call:
         assert found is not None
         return found
 
+    def operand(self, index: int) -> ir.Operand:
+        """Return an argument as it was evaluated before the call."""
+        found = self.operands[index]
+        if found is None or not isinstance(found.operand, ir.Operand):
+            fail("the target has no such argument", self.arg(index).span)
+
+        return found.operand
+
     def value(self, index: int) -> ir.Value:
-        return lower_value(self.arg(index), self.frame)
+        return as_value(self.operand(index), self.arg(index).span)
+
+    def target(self, index: int) -> LeftValue | None:
+        """Return where an out argument is written to, None if it is `_`."""
+        found = self.operands[index]
+        return None if found is None else found.left
 
     def emit(self, name: str, *args: ir.Argument) -> None:
         self.frame.emit(ir.Primitive(name, args, self.span))
@@ -69,20 +83,13 @@ def owner(call: Call) -> Object:
 
 def to_field(call: Call, index: int, step: Callable[[ir.FieldRef], None]) -> None:
     """Run a step that writes an out argument, through a copy where that is no single field."""
-    arg = call.args[index]
-    # Only once: an index may have effects.
-    is_place = arg is not None and not isinstance(arg, t.Slice)
-    place = (
-        freeze_index(lower(arg, call.frame), call.span, call.frame)
-        if arg is not None and is_place
-        else None
-    )
-
-    if isinstance(place, ir.FieldRef):
-        step(place)
-        _with_sign(place, call)
+    target = call.target(index)
+    if target is not None and isinstance(target.place, ir.FieldRef) and not target.slices:
+        step(target.place)
+        _with_sign(target.place, call)
         return
 
+    arg = call.args[index]
     type_ = arg.type if arg is not None else ty.Bits(32)
     copy = call.frame.temporary(type_, call.span)
     if not isinstance(copy, ir.FieldRef):
@@ -90,10 +97,8 @@ def to_field(call: Call, index: int, step: Callable[[ir.FieldRef], None]) -> Non
 
     step(copy)
     _with_sign(copy, call)
-    if place is not None:
-        assign(place, copy, call.span, call.frame)
-    elif arg is not None:
-        store(arg, copy, call.span, call.frame)
+    if target is not None:
+        store(target, copy, call.span, call.frame)
 
 
 def _with_sign(field: ir.FieldRef, call: Call) -> None:

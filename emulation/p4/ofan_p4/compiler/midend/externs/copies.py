@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ofan_p4.compiler.diagnostics import Span
 from ofan_p4.compiler.midend import ir
-from ofan_p4.compiler.midend.expressions import constant, lower
+from ofan_p4.compiler.midend.expressions import constant
 from ofan_p4.compiler.midend.externs.call import Call, flatten
 from ofan_p4.compiler.midend.layout import SCALARS, STANDARD_METADATA, header_field
 from ofan_p4.compiler.midend.operands import number
@@ -65,7 +65,7 @@ def preserving(call: Call) -> None:
 def _data_list(call: Call, index: int) -> int:
     """Return the id of a list of the fields that an old call names."""
     fields = []
-    for value in flatten(lower(call.arg(index), call.frame), call.arg(index).span):
+    for value in flatten(call.operand(index), call.arg(index).span):
         if not isinstance(value, ir.FieldRef) or value.header not in (SCALARS, STANDARD_METADATA):
             fail(f"'{call.name}' can preserve fields of metadata only", call.arg(index).span)
 

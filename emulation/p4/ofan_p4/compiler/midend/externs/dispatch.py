@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from ofan_p4.compiler.midend import ir
-from ofan_p4.compiler.midend.assignments import as_value
-from ofan_p4.compiler.midend.expressions import lower
+from ofan_p4.compiler.midend.arguments import Argument, copy_out, evaluate
+from ofan_p4.compiler.midend.assignments import as_value, freeze
 from ofan_p4.compiler.midend.externs.call import PIPELINES, Call
 from ofan_p4.compiler.midend.externs.functions import FUNCTIONS
 from ofan_p4.compiler.midend.externs.methods import METHODS
 from ofan_p4.compiler.midend.flow import Object
-from ofan_p4.compiler.midend.frame import Frame, Packet
+from ofan_p4.compiler.midend.frame import Copy, Frame, Packet
 from ofan_p4.compiler.semantics import typed as t
 from ofan_p4.compiler.semantics import types as ty
 from ofan_p4.compiler.semantics.scope import fail
@@ -32,8 +32,31 @@ def lower_function(node: t.ExternCall, frame: Frame) -> ir.Operand | None:
         )
 
     return function(
-        Call(node.span, name=node.function.name, args=node.args, types=node.type_args, frame=frame)
+        Call(
+            node.span,
+            name=node.function.name,
+            args=node.args,
+            types=node.type_args,
+            frame=frame,
+            operands=_operands(node.function, node, frame),
+        )
     )
+
+
+def _operands(
+    signature: ty.Signature, node: t.ExternCall | t.MethodCall, frame: Frame
+) -> tuple[Argument | None, ...]:
+    """Evaluate the arguments of a call, but strings: the target has none."""
+    known = {
+        i: (param, arg)
+        for i, (param, arg) in enumerate(zip(signature.params, node.args, strict=True))
+        if arg is not None and arg.type != ty.STRING
+    }
+
+    params = tuple(param for param, _ in known.values())
+    args = tuple(arg for _, arg in known.values())
+    made = dict(zip(known, evaluate(params, args, node.span, frame), strict=True))
+    return tuple(made.get(i) for i in range(len(node.args)))
 
 
 def foreign(
@@ -46,15 +69,25 @@ def foreign(
     if frame.where not in PIPELINES:
         fail("such an extern can be called in ingress and egress only", node.span)
 
-    args: list[ir.Argument] = []
-    for arg in node.args:
-        if arg is None:
-            fail("the target needs a place for this result", node.span)
+    if None in node.args:
+        fail("the target needs a place for this result", node.span)
 
-        operand = lower(arg, frame)
-        args.append(operand if isinstance(operand, ir.HeaderAt) else as_value(operand, arg.span))
+    signature = node.function if isinstance(node, t.ExternCall) else node.method
+    args: list[ir.Argument] = []
+    copies: list[Copy] = []
+    for arg in evaluate(signature.params, node.args, node.span, frame):
+        operand = arg.operand
+        assert isinstance(operand, ir.Operand)
+        # An extern writes to whole fields only.
+        if arg.left is not None and (arg.left.slices or arg.is_saved):
+            if not arg.is_saved:
+                operand = freeze(operand, node.span, frame)
+            copies.append(Copy(arg.left, operand))
+
+        args.append(operand if isinstance(operand, ir.HeaderAt) else as_value(operand, node.span))
 
     frame.emit(ir.Primitive(name, (*first, *args), node.span))
+    copy_out(copies, node.span, frame)
 
 
 def lower_method(node: t.MethodCall, frame: Frame) -> ir.Operand | None:
@@ -91,6 +124,7 @@ def lower_method(node: t.MethodCall, frame: Frame) -> ir.Operand | None:
             args=node.args,
             types=node.type_args,
             frame=frame,
+            operands=_operands(node.method, node, frame),
             object=owner,
         )
     )

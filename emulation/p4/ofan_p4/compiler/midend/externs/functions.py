@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ofan_p4.compiler.diagnostics import CompileWarning
 from ofan_p4.compiler.midend import ir
 from ofan_p4.compiler.midend.assignments import as_value, assign
-from ofan_p4.compiler.midend.expressions import lower, lower_all
 from ofan_p4.compiler.midend.externs.call import (
     PIPELINES,
     Call,
@@ -24,13 +24,15 @@ from ofan_p4.compiler.semantics import types as ty
 from ofan_p4.compiler.semantics.annotations import string_annotation
 from ofan_p4.compiler.semantics.scope import fail
 
+EMPTY_RANGE = "empty_range"
+
 
 def _mark_to_drop(call: Call) -> None:
     if not call.args:
         call.emit("mark_to_drop", ir.Named("header", STANDARD_METADATA))
         return
 
-    place = lower(call.arg(0), call.frame)
+    place = call.operand(0)
     assert isinstance(place, ir.StructAt)
     # The usual argument; BMv2's primitive knows where the fields are.
     if isinstance(place.items[0], ir.FieldRef) and place.items[0].header == STANDARD_METADATA:
@@ -46,16 +48,15 @@ def _mark_to_drop(call: Call) -> None:
 def _hash(call: Call) -> None:
     """`result = base + hash(data) % max`, or base where max is 0."""
     algorithm = algorithm_of(call.arg(1))
-    base, data, size = lower_all((call.arg(2), call.arg(3), call.arg(4)), call.frame)
-    base_value = as_value(base, call.span)
-    size_value = as_value(size, call.span)
+    base_value = call.value(2)
+    size_value = call.value(4)
 
     # No hash is needed then.
     if isinstance(size_value, ir.Num) and size_value.value == 0:
         to_field(call, 0, lambda field: assign(field, base_value, call.span, call.frame))
         return
 
-    inputs = as_fields(data, call.arg(3).span, call.frame)
+    inputs = as_fields(call.operand(3), call.arg(3).span, call.frame)
     switch = call.frame.builder.switch
     name = f"calc_{len(switch.calculations)}"
     switch.calculations.append(Calculation(name, algorithm, inputs, call.span))
@@ -65,15 +66,21 @@ def _hash(call: Call) -> None:
 
 
 def _random(call: Call) -> None:
-    low, high = (
-        as_value(item, call.span) for item in lower_all((call.arg(1), call.arg(2)), call.frame)
-    )
+    low, high = call.value(1), call.value(2)
+    if isinstance(low, ir.Num) and isinstance(high, ir.Num) and low.value > high.value:
+        message = (
+            f"random() draws from {low.value} to {high.value}, where there is no number: it"
+            " changes nothing here, and BMv2 does not say what it does; put the lower limit first"
+        )
+        switch = call.frame.builder.switch
+        switch.warnings.append(CompileWarning(EMPTY_RANGE, message, call.span))
+
     to_field(call, 0, lambda field: call.emit("modify_field_rng_uniform", field, low, high))
 
 
 def _digest(call: Call) -> None:
     """Emit a digest; the target sends it when the pipeline ends, so its fields are copied now."""
-    data = lower(call.arg(1), call.frame)
+    data = call.operand(1)
     fields = tuple(
         as_value(freeze_value(value, call.span, call.frame), call.span)
         for value in as_fields(data, call.arg(1).span, call.frame)
@@ -99,7 +106,7 @@ def _log_msg(call: Call) -> None:
     values: tuple[ir.Value, ...] = ()
     logged: tuple[ty.Type, ...] = ()
     if len(call.args) > 1:
-        values = tuple(flatten(lower(call.arg(1), call.frame), call.arg(1).span))
+        values = tuple(flatten(call.operand(1), call.arg(1).span))
         logged = _members(call.arg(1).type)
 
     first, *pieces = str(message.value).split("{}")
@@ -143,15 +150,12 @@ def _truncate(call: Call) -> None:
 
 
 def _verify(call: Call) -> None:
-    condition, error = (
-        as_value(item, call.span) for item in lower_all((call.arg(0), call.arg(1)), call.frame)
-    )
-    call.frame.emit(ir.Verify(condition, error, call.span))
+    call.frame.emit(ir.Verify(call.value(0), call.value(1), call.span))
 
 
 def _checksum(call: Call) -> None:
     """`verify_checksum(condition, data, checksum, algorithm)` and its three sisters."""
-    condition, data, target = (lower(call.arg(index), call.frame) for index in range(3))
+    condition, data, target = (call.operand(index) for index in range(3))
     if not isinstance(target, ir.FieldRef):
         fail("the target needs a field for the checksum", call.arg(2).span)
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from ofan_p4.compiler.diagnostics import Span
 from ofan_p4.compiler.midend import ir
-from ofan_p4.compiler.midend.assignments import as_value
-from ofan_p4.compiler.midend.expressions import lower, lower_all
 from ofan_p4.compiler.midend.externs.call import PIPELINES, Call, Handler, owner, to_field
 from ofan_p4.compiler.midend.operands import number
 from ofan_p4.compiler.semantics import types as ty
@@ -23,7 +21,7 @@ def _extract(call: Call) -> None:
         call.frame.emit(ir.Advance(number(ty.width_of(header_type), ty.Bits(32)), call.span))
         return
 
-    place = lower(arg, call.frame)
+    place = call.operand(0)
     if (
         not isinstance(place, ir.HeaderAt | ir.NextAt | ir.NextMember)
         or place.type.kind != "header"
@@ -91,7 +89,7 @@ def _advance(call: Call) -> None:
 
 def _emit(call: Call) -> None:
     """Only the order of the headers matters: the target skips those that are not valid."""
-    call.frame.builder.switch.emits.extend(headers_of(lower(call.arg(0), call.frame), call.span))
+    call.frame.builder.switch.emits.extend(headers_of(call.operand(0), call.span))
 
 
 def headers_of(operand: ir.Operand, span: Span) -> list[ir.HeaderAt]:
@@ -112,10 +110,8 @@ def _register_read(call: Call) -> None:
 
 
 def _register_write(call: Call) -> None:
-    index, value = (
-        as_value(item, call.span) for item in lower_all((call.arg(0), call.arg(1)), call.frame)
-    )
-    call.emit("register_write", ir.Named("register_array", owner(call).name), index, value)
+    array = ir.Named("register_array", owner(call).name)
+    call.emit("register_write", array, call.value(0), call.value(1))
 
 
 def _count(call: Call) -> None:
@@ -134,7 +130,7 @@ def _execute_meter(call: Call) -> None:
 
 def _meter_read(call: Call) -> None:
     """The target runs a direct meter when it applies its table, and writes to one field only."""
-    place = None if call.args[0] is None else lower(call.arg(0), call.frame)
+    place = None if call.args[0] is None else call.operand(0)
     if not isinstance(place, ir.FieldRef):
         fail("the target needs a field for the colour of a direct meter", call.span)
 

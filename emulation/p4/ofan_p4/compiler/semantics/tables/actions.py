@@ -63,7 +63,7 @@ def _bound_arg(
         return ty.default_of(param)
 
     value = coerce(context.check(arg.value), param.type)
-    if param.direction in ("out", "inout") and not is_left_value(value):
+    if param.direction in ("out", "inout") and not is_left_value(arg.value, value):
         fail(
             f"the argument for {param.direction} parameter '{param.name}' must be writable",
             arg.span,
