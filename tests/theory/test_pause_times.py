@@ -151,8 +151,11 @@ def test_a_release_that_is_lost_holds_a_port_until_its_pause_runs_out() -> None:
     assert spine.paused_ps == pauses[1] + LASTS - pauses[0]
     assert both(chosen).accounts.dropped == 0
     # Without the dead link the release ends the pause.
-    spine = next(port for port in both(chain(storm(5 * 10**6, release_ps, host="h0_1_0"))).ports
-                 if port.switch == 2 and port.port == 2)
+    spine = next(
+        port
+        for port in both(chain(storm(5 * 10**6, release_ps, host="h0_1_0"))).ports
+        if port.switch == 2 and port.port == 2
+    )
     assert spine.paused_ps < pauses[1] + LASTS - pauses[0] - 10**6
 
 
@@ -178,9 +181,7 @@ def test_a_watchdog_acts_on_pauses_longer_than_its_patience(
 
 def test_a_port_that_ignores_a_storm_goes_on_after_its_patience() -> None:
     at_ps = FIRST + 5 * SLOT
-    chosen = leaf(
-        storm(at_ps, 10**9), pause_watchdog_us=PATIENCE / 10**6, pause_watchdog="ignore"
-    )
+    chosen = leaf(storm(at_ps, 10**9), pause_watchdog_us=PATIENCE / 10**6, pause_watchdog="ignore")
     ack = 640 + LATENCY
     end_ps = both(chosen).end_ps
     assert end_ps == at_ps + PATIENCE + (200 - 6 - 1) * SLOT + T + LATENCY + 2 * ack
