@@ -203,7 +203,7 @@ def gap_grows(
         ),
         paper="the gap only increases under failures",
         why=""
-        if grown
+        if grown is not False
         else "Host Flowlet AR leaves a dead path as soon as a timer tells it to, so "
         "that failures cost it about as much as others.",
         evidence=(

@@ -57,6 +57,7 @@ BEYOND: dict[str, str] = {
     "training": "beyond.training",
     "faults": "beyond.faults",
     "controls": "beyond.controls",
+    "victims": "beyond.victims",
 }
 
 
@@ -106,8 +107,8 @@ EDITIONS = {
         Edition(
             slug="beyond",
             title="Beyond the paper: where Ofan's advantage holds, shrinks or turns",
-            lead="Other fabrics, MRC on them, collectives as graphs, training steps, "
-            "faults and congestion controls, on the simulator of this repository. The statements "
+            lead="Other fabrics, MRC on them, collectives as graphs, training steps, faults, "
+            "congestion controls and pauses, on the simulator of this repository. The statements "
             "are ours, and were written down before the runs that decide them.",
             says="Statement",
             option=" --beyond",
