@@ -7,10 +7,12 @@ from hypothesis import strategies as st
 
 from fattree.demand.flows import (
     Flows,
+    cut,
     entries,
     generations,
     independent,
     offsets,
+    parted,
     path_links,
     split,
 )
@@ -20,13 +22,16 @@ from fattree.shape.topology import FatTree
 K4 = FatTree(4)
 
 
-def flows(pairs: list[tuple[int, int]], waits: list[list[int]], packets: int = 8) -> Flows:
+def flows(
+    pairs: list[tuple[int, int]], waits: list[list[int]], packets: int = 8, last_bytes: int = 4096
+) -> Flows:
     """Return flows between pairs, each after those listed."""
     source, destination = np.array(pairs, dtype=np.int64).T
     return Flows(
         source=source,
         destination=destination,
         packets=np.full(len(pairs), packets, dtype=np.int64),
+        last_bytes=np.full(len(pairs), last_bytes, dtype=np.int64),
         start_ps=np.zeros(len(pairs), dtype=np.int64),
         after_offset=offsets(np.array([len(row) for row in waits], dtype=np.int64)),
         after=np.array([flow for row in waits for flow in row], dtype=np.int64),
@@ -78,16 +83,21 @@ def test_a_host_cannot_wait_for_other_hosts() -> None:
         generations(K4, flows([(1, 9), (0, 9)], [[], [0]]))
 
 
-@given(chains(), st.integers(1, 5), st.integers(1, 100))
+@given(chains(), st.integers(1, 5), st.integers(1, 100), st.integers(5, 4096))
 def test_subflows_are_consecutive_and_wait_for_all_parts(
-    waits: list[list[int]], parts: int, packets: int
+    waits: list[list[int]], parts: int, packets: int, last_bytes: int
 ) -> None:
-    whole = flows([(3, 9 + index % 3) for index in range(len(waits))], waits, packets)
-    found = split(whole, parts)
+    whole = flows([(3, 9 + index % 3) for index in range(len(waits))], waits, packets, last_bytes)
+    found = split(whole, parts, 4096)
+    sizes = found.message_bytes(4096).reshape(-1, parts)
+    assert (sizes.sum(axis=1) == whole.message_bytes(4096)).all()
+    assert (sizes.max(axis=1) - sizes.min(axis=1) <= 1).all()
     for flow, row in enumerate(waits):
         for subflow in range(flow * parts, (flow + 1) * parts):
             assert found.destination[subflow] == whole.destination[flow]
-            assert found.packets[subflow] == -(-packets // parts)
+            carried = int(found.last_bytes[subflow]) + 4096 * (int(found.packets[subflow]) - 1)
+            assert 1 <= found.last_bytes[subflow] <= 4096
+            assert carried == sizes.flat[subflow]
             assert found.waits_for(subflow).tolist() == [
                 other * parts + part for other in row for part in range(parts)
             ]
@@ -103,8 +113,23 @@ def test_entries_list_rows_in_order(lengths: list[int], data: st.DataObject) -> 
     assert entries(offset, np.array(rows, dtype=np.int64)).tolist() == expected
 
 
+@pytest.mark.parametrize(
+    ("size", "packets", "last"),
+    [(0, 0, 0), (1, 1, 1), (4095, 1, 4095), (4096, 1, 4096), (4097, 2, 1), (8192, 2, 4096)],
+)
+def test_the_last_packet_has_what_is_left(size: int, packets: int, last: int) -> None:
+    assert cut(size, 4096) == (packets, last)
+    assert [column.tolist() for column in cut(np.array([size]), 4096)] == [[packets], [last]]
+
+
+def test_each_part_of_a_message_has_a_byte() -> None:
+    packets, last = parted(np.array([0, 1, 3]), 2, 4096)
+    assert packets.tolist() == [0, 0, 1, 1, 1, 1]
+    assert last.tolist() == [0, 0, 1, 1, 2, 1]
+
+
 def test_independent_flows_wait_for_nothing() -> None:
     ones = np.ones(3, dtype=np.int64)
-    found = independent(ones * 2, ones, ones, ones)
+    found = independent(ones * 2, ones, ones, ones, ones)
     assert len(found) == 3
     assert found.waits_for(2).tolist() == []

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fattree.demand.flows import generations
+from fattree.demand.flows import Message, generations
 from fattree.demand.matrices import (
     all_to_all,
     derangement,
@@ -24,6 +24,7 @@ from fattree.shape.topology import FatTree
 from tests.fattree.brute_force import even_ks, seeds
 
 K4 = FatTree(4)
+ONE, FOUR = Message(1, 4096), Message(4, 4096)
 
 
 @given(seeds, st.integers(2, 300))
@@ -79,7 +80,7 @@ def test_a_ring_passes_every_shard_to_every_host() -> None:
 
     After n - 1 steps everyone has all.
     """
-    found = ring(16, None, 4)
+    found = ring(16, None, FOUR)
     has: list[set[int]] = [{host} for host in range(16)]
     last = list(range(16))
     for step in range(15):
@@ -91,7 +92,7 @@ def test_a_ring_passes_every_shard_to_every_host() -> None:
 
 
 def test_a_step_waits_for_the_hosts_own_and_its_predecessors_step() -> None:
-    found = ring(16, 3, 4)
+    found = ring(16, 3, FOUR)
     assert generations(K4, found).tolist() == np.repeat([0, 1, 2], 16).tolist()
     assert found.waits_for(16 + 5).tolist() == [5, 4]
     assert found.waits_for(5).tolist() == []
@@ -102,7 +103,7 @@ def test_hierarchical_rings_join_equal_ranks_of_successive_servers(
     tree: FatTree, seed: int
 ) -> None:
     servers = shuffle(seed, 7, tree.edges)
-    found = hierarchical_ring(tree, servers, None, 1, 4)
+    found = hierarchical_ring(tree, servers, None, 1, FOUR)
     assert (found.source % tree.hosts_per_edge == found.destination % tree.hosts_per_edge).all()
     following = dict(zip(servers.tolist(), np.roll(servers, -1).tolist(), strict=True))
     assert [following[host // tree.hosts_per_edge] for host in found.source.tolist()] == (
@@ -111,11 +112,11 @@ def test_hierarchical_rings_join_equal_ranks_of_successive_servers(
 
 
 def test_servers_per_ring_divide_the_servers() -> None:
-    found = hierarchical_ring(K4, np.arange(8), 4, None, 1)
+    found = hierarchical_ring(K4, np.arange(8), 4, None, ONE)
     assert found.destination[:16:2].tolist() == [2, 4, 6, 0, 10, 12, 14, 8]
     assert len(found) == 3 * 16
     with pytest.raises(TrafficError, match="servers_per_ring 3 does not divide the 8 servers"):
-        hierarchical_ring(K4, np.arange(8), 3, None, 1)
+        hierarchical_ring(K4, np.arange(8), 3, None, ONE)
 
 
 @pytest.mark.parametrize(
@@ -161,4 +162,4 @@ def test_too_many_flows_are_refused() -> None:
     with pytest.raises(TrafficError, match="4,294,901,760 flows"):
         all_to_all(65_536)
     with pytest.raises(TrafficError, match="flows, more than"):
-        ring(65_536, None, 1)
+        ring(65_536, None, ONE)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fattree.demand.flows import Flows, independent
+from fattree.demand.flows import Flows, Message, independent
 from fattree.demand.matrices import all_to_all, derangement, ring, uniform
 from fattree.routes.failures import cut_off
 from fattree.routes.rates import rho_max
@@ -17,6 +17,7 @@ from fattree.shape.topology import FatTree
 from tests.fattree.brute_force import failing_trees, loads, seeds
 
 K4, K8 = FatTree(4), FatTree(8)
+ONE = Message(1, 4096)
 Failing = tuple[FatTree, frozenset[int]]
 
 
@@ -41,7 +42,11 @@ def surviving(tree: FatTree, failed: frozenset[int], flows: Flows) -> Flows:
         np.arange(len(flows)), cut_off(tree, LinkState.without(tree, failed), flows)
     )
     return independent(
-        flows.source[kept], flows.destination[kept], flows.packets[kept], flows.start_ps[kept]
+        flows.source[kept],
+        flows.destination[kept],
+        flows.packets[kept],
+        flows.last_bytes[kept],
+        flows.start_ps[kept],
     )
 
 
@@ -50,7 +55,7 @@ def surviving(tree: FatTree, failed: frozenset[int], flows: Flows) -> Flows:
 def test_permutations_agree_with_counting(case: Failing, seed: int) -> None:
     tree, failed = case
     flows = surviving(
-        tree, failed, uniform(np.arange(tree.hosts), derangement(seed, tree.hosts), 1)
+        tree, failed, uniform(np.arange(tree.hosts), derangement(seed, tree.hosts), ONE)
     )
     assert rho_max(tree, LinkState.without(tree, failed), flows) == counted(tree, failed, flows)
 
@@ -64,7 +69,7 @@ def test_any_flows_agree_with_counting(case: Failing, ends: list[tuple[int, int]
     source, destination = np.array(
         [(a, b) if a != b else (a, (b + 1) % 16) for a, b in ends], dtype=np.int64
     ).T
-    flows = surviving(tree, failed, uniform(source, destination, 1))
+    flows = surviving(tree, failed, uniform(source, destination, ONE))
     assert rho_max(tree, LinkState.without(tree, failed), flows) == counted(tree, failed, flows)
 
 
@@ -72,14 +77,14 @@ def test_any_flows_agree_with_counting(case: Failing, ends: list[tuple[int, int]
 @given(failing_trees(st.just(K4)))
 def test_all_to_all_agrees_with_counting(case: Failing) -> None:
     tree, failed = case
-    flows = surviving(tree, failed, uniform(*all_to_all(tree.hosts), 1))
+    flows = surviving(tree, failed, uniform(*all_to_all(tree.hosts), ONE))
     assert rho_max(tree, LinkState.without(tree, failed), flows) == counted(tree, failed, flows)
 
 
 def test_a_pair_of_edges_with_half_its_uplinks_left_runs_at_half_rate() -> None:
     """Two hosts of edge0_0 send to pod 1 through the one agg that is left: F = 2."""
     failed = frozenset({link_named(K4, "edge0_0-agg0_0")})
-    flows = uniform(np.array([0, 1]), np.array([4, 6]), 1)
+    flows = uniform(np.array([0, 1]), np.array([4, 6]), ONE)
     assert rho_max(K4, LinkState.without(K4, failed), flows) == Fraction(1, 2)
 
 
@@ -89,7 +94,7 @@ def test_a_core_link_carries_only_what_can_reach_its_destination() -> None:
     """
     names = ["edge0_0-agg0_1", "edge0_1-agg0_1", "agg1_0-core0_1", "agg2_0-core0_0"]
     failed = frozenset(link_named(K4, name) for name in names)
-    flows = uniform(np.array([0, 1, 2, 3]), np.array([4, 5, 6, 8]), 1)
+    flows = uniform(np.array([0, 1, 2, 3]), np.array([4, 5, 6, 8]), ONE)
     assert (
         rho_max(K4, LinkState.without(K4, failed), flows)
         == Fraction(1, 3)
@@ -99,19 +104,21 @@ def test_a_core_link_carries_only_what_can_reach_its_destination() -> None:
 
 def test_a_spare_link_costs_nothing() -> None:
     failed = frozenset({link_named(K4, "edge0_0-agg0_0")})
-    assert rho_max(K4, LinkState.without(K4, failed), uniform(np.array([0]), np.array([4]), 1)) == 1
+    assert (
+        rho_max(K4, LinkState.without(K4, failed), uniform(np.array([0]), np.array([4]), ONE)) == 1
+    )
 
 
 def test_without_failures_hosts_send_at_line_rate() -> None:
     """Even where many send to one edge: congestion is not a failure."""
-    flows = uniform(np.array([0, 2, 4, 6]), np.array([8, 8, 8, 8]), 1)
+    flows = uniform(np.array([0, 2, 4, 6]), np.array([8, 8, 8, 8]), ONE)
     assert rho_max(K4, LinkState.without(K4), flows) == 1
 
 
 def test_steps_of_a_ring_do_not_add_up() -> None:
     failed = frozenset({link_named(K8, "edge0_0-agg0_0"), link_named(K8, "agg1_1-core1_0")})
     one, whole = (
-        rho_max(K8, LinkState.without(K8, failed), ring(128, steps, 1)) for steps in (1, None)
+        rho_max(K8, LinkState.without(K8, failed), ring(128, steps, ONE)) for steps in (1, None)
     )
     assert one == whole
 
@@ -119,5 +126,5 @@ def test_steps_of_a_ring_do_not_add_up() -> None:
 @pytest.mark.parametrize("parts", [2, 4])
 def test_subflows_share_their_hosts_rate(parts: int) -> None:
     failed = frozenset({link_named(K4, "edge0_0-agg0_0")})
-    flows = uniform(np.repeat([0, 1], parts), np.repeat([4, 6], parts), 1)
+    flows = uniform(np.repeat([0, 1], parts), np.repeat([4, 6], parts), ONE)
     assert rho_max(K4, LinkState.without(K4, failed), flows) == Fraction(1, 2)

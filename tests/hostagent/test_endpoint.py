@@ -32,7 +32,11 @@ def flows(*rows: tuple[int, int, int], after: dict[int, list[int]] | None = None
     source, destination, packets = np.array(rows, dtype=np.int64).T
     waits = [(after or {}).get(flow, []) for flow in range(len(rows))]
     plain = independent(
-        source.copy(), destination.copy(), packets.copy(), np.zeros(len(rows), dtype=np.int64)
+        source.copy(),
+        destination.copy(),
+        packets.copy(),
+        np.full(len(rows), 4096),
+        np.zeros(len(rows), dtype=np.int64),
     )
     ends_of = offsets(np.array([len(row) for row in waits]))
     waiting = np.array([flow for row in waits for flow in row], dtype=np.int64)

@@ -75,7 +75,7 @@ def sender() -> Iterator[Sender]:
 
 
 def test_a_paused_host_sends_nothing_until_its_quanta_are_over(sender: Sender) -> None:
-    slot_ps = sender.nic.times.slot_ps[0]
+    slot_ps = sender.nic.times.slot_ps(is_ack=False)
     assert len(sender.run(5 * slot_ps)) == 5 - 1
     sender.hear(pause_frame(bytes(6), {0: 1000}))
     paused_ps = sender.now_ps
@@ -84,7 +84,7 @@ def test_a_paused_host_sends_nothing_until_its_quanta_are_over(sender: Sender) -
     behind = sender.run(paused_ps + 1000 * QUANTUM_PS)
     assert len(behind) == 2 and max(behind) <= paused_ps + slot_ps + SCENARIO.latency_ps
     after = sender.run(paused_ps + 1000 * QUANTUM_PS + 2 * slot_ps)
-    first_ps = paused_ps + 1000 * QUANTUM_PS + sender.nic.times.on_wire_ps[0]
+    first_ps = paused_ps + 1000 * QUANTUM_PS + sender.nic.times.on_wire_ps(is_ack=False)
     assert after[0] == first_ps + SCENARIO.latency_ps
     counts = sender.nic.counts
     sender.nic._settle()
@@ -93,14 +93,14 @@ def test_a_paused_host_sends_nothing_until_its_quanta_are_over(sender: Sender) -
 
 
 def test_a_host_goes_on_when_it_may_and_pauses_are_counted_once(sender: Sender) -> None:
-    slot_ps = sender.nic.times.slot_ps[0]
+    slot_ps = sender.nic.times.slot_ps(is_ack=False)
     sender.hear(pause_frame(bytes(6), {0: MOST_QUANTA}))
     assert sender.run(slot_ps) == []
     sender.hear(pause_frame(bytes(6), {0: MOST_QUANTA}))
     assert sender.run(7 * slot_ps) == []
     sender.hear(pause_frame(bytes(6), {0: 0}))
 
-    first_ps = 7 * slot_ps + sender.nic.times.on_wire_ps[0] + SCENARIO.latency_ps
+    first_ps = 7 * slot_ps + sender.nic.times.on_wire_ps(is_ack=False) + SCENARIO.latency_ps
     assert sender.run(9 * slot_ps)[0] == first_ps
     sender.nic._settle()
     assert sender.nic.counts.paused_ps == 7 * slot_ps
@@ -118,5 +118,5 @@ def test_a_host_goes_on_when_it_may_and_pauses_are_counted_once(sender: Sender) 
 def test_what_is_no_pause_of_its_priority_holds_nothing(sender: Sender, frame: bytes) -> None:
     sender.hear(frame)
 
-    assert len(sender.run(5 * sender.nic.times.slot_ps[0])) == 4
+    assert len(sender.run(5 * sender.nic.times.slot_ps(is_ack=False))) == 4
     assert (sender.nic.counts.control, sender.nic.counts.foreign) == (1, 0)

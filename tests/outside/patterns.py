@@ -116,6 +116,35 @@ def pipelined_ring(ranks: int, size: int, segments: int = 8) -> list[Message]:
     ]
 
 
+def ring_all_gather(ranks: int, size: int) -> list[Message]:
+    """Each rank passes on to the next one what it got last, at first its own part."""
+    return [
+        Message(
+            rank,
+            (rank + 1) % ranks,
+            size // ranks,
+            ((step - 1) * ranks + (rank - 1) % ranks,) if step else (),
+        )
+        for step in range(ranks - 1)
+        for rank in range(ranks)
+    ]
+
+
+def bruck_all_gather(ranks: int, size: int) -> list[Message]:
+    """Each rank sends all that it has to the one 1, 2, 4, ... behind, as far as that lacks it."""
+    messages: list[Message] = []
+    held = 1
+    while held < ranks:
+        first = len(messages)
+        for rank in range(ranks):
+            # What came in the round before, from half as far.
+            before = (first - ranks + (rank + held // 2) % ranks,) if first else ()
+            part = min(held, ranks - held) * (size // ranks)
+            messages.append(Message(rank, (rank - held) % ranks, part, before))
+        held *= 2
+    return messages
+
+
 PATTERNS: dict[str, Pattern] = {
     pattern.__name__: pattern
     for pattern in (
@@ -126,5 +155,7 @@ PATTERNS: dict[str, Pattern] = {
         linear_all_to_all,
         recursive_doubling_all_reduce,
         pipelined_ring,
+        ring_all_gather,
+        bruck_all_gather,
     )
 }

@@ -62,7 +62,7 @@ IN_ORDER = Transport(recovery="go_back_n", reorder_packets=8, reorder_timeout_rt
 NSCC_INCAST: dict[str, Any] = {
     "fabric": Fabric(k=4, latency_ns=1, queue_bytes=0),
     "collective": Collective(
-        matrix="pairs", message_bytes=60 * 4096, pairs=tuple((host, 0) for host in range(1, 16))
+        matrix="pairs", message_bytes=59 * 4096 + 1, pairs=tuple((host, 0) for host in range(1, 16))
     ),
     "transport": Transport(recovery="sack", congestion="nscc", timer_floor_rtt=50),
 }
@@ -72,7 +72,9 @@ NSCC_INCAST: dict[str, Any] = {
 TRIMMING: dict[str, Any] = {
     "fabric": Fabric(k=4, queue_bytes=30_000),
     "collective": Collective(
-        matrix="pairs", message_bytes=24 * 4096, pairs=tuple((host, 0) for host in range(1, 16))
+        matrix="pairs",
+        message_bytes=23 * 4096 + 3000,
+        pairs=tuple((host, 0) for host in range(1, 16)),
     ),
 }
 

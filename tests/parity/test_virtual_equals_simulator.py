@@ -33,7 +33,8 @@ from tests.parity.scenarios import (
     TRIMMING_SLOW,
 )
 
-SMALL = Collective(message_bytes=24 * 4096)
+# The last packet has 100 bytes: to switches it is of the ACKs' class.
+SMALL = Collective(message_bytes=23 * 4096 + 100)
 TRIMMED_SACK = Transport(recovery="sack", trimming=True)
 TRIMMED_NSCC = Transport(recovery="sack", congestion="nscc", trimming=True)
 FEW = {"packets_per_ack": 4}
@@ -73,6 +74,22 @@ def assert_same(outcome: Outcome, result: sim.Result) -> None:
     }
     assert ours.mean_queue_layers == pytest.approx(twin.mean_queue_layers)
     assert ours.utilisation_layers == pytest.approx(twin.utilisation_layers)
+
+
+@pytest.mark.parametrize(("size", "marks"), [(211, False), (212, True)])
+def test_switches_take_the_shortest_packets_for_acks(size: int, marks: bool) -> None:
+    # ACKs are never marked. An IPv4 packet of 256 bytes is none, whatever it is wrapped in.
+    pairs = tuple((host, to) for host in range(4) for to in (12, 13) for _ in range(30))
+    wanted = scenario(
+        "host_dr",
+        fabric=Fabric(k=4, edge_agg_gbps=100, agg_core_gbps=100),
+        collective=Collective(matrix="pairs", message_bytes=size, pairs=pairs),
+        transport=Transport(recovery="sack", congestion="nscc"),
+        load_balancer=LoadBalancer(ecn_percent=0.05),
+    )
+    result = sim.run(wanted)
+    assert_same(VirtualFabric(wanted).run(), result)
+    assert (result.record.marked > 0) == marks
 
 
 @pytest.mark.parametrize("policy", POLICIES)
