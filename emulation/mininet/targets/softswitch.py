@@ -61,6 +61,11 @@ def command(scenario: Scenario, switch: int, folder: Path) -> list[str]:
 
 def _of_ports(scenario: Scenario, switch: int) -> Iterator[str]:
     """Yield the options of single ports: rates, latencies and buffers are those of their level."""
+    watchdog_us = scenario.fabric.pause_watchdog_us
+    if watchdog_us is not None:
+        action = scenario.fabric.pause_watchdog or "drop"
+        yield from ("--pfc-watchdog", f"{round(watchdog_us)}:{action}")
+
     if not is_paused(scenario):
         yield from ("--queue-bytes", str(scenario.fabric.queue_bytes or UNLIMITED_BYTES))
 
