@@ -1,6 +1,6 @@
-"""What load balancing does to pauses: the runs behind the table of docs/lossless.md.
+"""What load balancing does to pauses: the runs behind two tables of docs/lossless.md.
 
-python -m benchmarks.tables pauses
+python -m benchmarks.tables pauses slow_link
 """
 
 from collections.abc import Sequence
@@ -22,6 +22,12 @@ SEEDS = 5
 # Hosts never pause, so nothing that leads to one does.
 LAYERS = SWITCH_LAYERS[:-1]
 COLUMNS = ("load balancer", "CCT over the bound", "dropped", "pauses", "H>E", *LAYERS, "victims")
+
+
+SLOW_COLUMNS = (
+    *("load balancer", "routes know: CCT over the bound", "pauses", "victims", "back"),
+    *("routes do not: CCT over the bound", "pauses", "victims", "back", "dropped"),
+)
 
 
 def scenarios(policy: str) -> list[Scenario]:
@@ -60,3 +66,31 @@ def spread(values: Sequence[float], form: str) -> str:
 
 
 ROWS = {slug: partial(paused, slug) for slug in POLICIES}
+
+
+def beside_slow_link(policy: str) -> Sequence[str]:
+    """Return a load balancer's row: RoCE with PFC, one link slow, routes that know it or do not."""
+    known, unknown = (slow_results(policy, rtts) for rtts in ("0", "inf"))
+    dropped = sum(result.record.dropped for result in (*known, *unknown))
+    return POLICIES[policy].label, *slow_cells(known), *slow_cells(unknown), f"{dropped:,}"
+
+
+def slow_results(policy: str, convergence_rtt: str) -> list[Result]:
+    """Return a load balancer's runs beside a slow link, a seed each."""
+    settings = (f"failures.convergence_rtt={convergence_rtt}", f"seeds={SEEDS}")
+    found = load_experiment(EXPERIMENTS / "roce_pfc_slow_link.toml", settings).alone(policy)
+    return [run(scenario) for scenario in found.scenarios()]
+
+
+def slow_cells(results: Sequence[Result]) -> Sequence[str]:
+    """Return the means of runs: time, pauses, victims, how often senders went back."""
+    records = [result.record for result in results]
+    return (
+        spread([100 * result.increase for result in results], ".1f") + " %",
+        spread([record.pauses for record in records], ",.1f"),
+        f"{mean(record.victims for record in records):,.1f}",
+        f"{mean(record.returns for record in records):,.1f}",
+    )
+
+
+SLOW_ROWS = {slug: partial(beside_slow_link, slug) for slug in POLICIES}

@@ -395,6 +395,7 @@ TABLES = {
         {name: partial(incast, name) for name in INCASTS},
     ),
     "pauses": Table("docs/lossless.md", pausing.COLUMNS, pausing.ROWS),
+    "slow_link": Table("docs/lossless.md", pausing.SLOW_COLUMNS, pausing.SLOW_ROWS),
     "reordering": Table("docs/lossless.md", reordering.COLUMNS, reordering.ROWS),
 }
 

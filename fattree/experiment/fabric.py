@@ -87,13 +87,11 @@ class Fabric(Section):
     """With `pfc`: how much of the buffer is kept for what comes in after a link was told to pause;
     by default as much as may come at most.
     """
-    pause_watchdog_us: Annotated[
-        float | None, Field(ge=2, le=10**12), only_on("virtual", "sim")
-    ] = None
+    pause_watchdog_us: Annotated[float | None, Field(ge=2, le=10**12)] = None
     """With `pfc`: after how long a pause a switch takes it for a storm, and drops or ignores it
     (`pause_watchdog`); by default never (`docs/lossless.md`).
     """
-    pause_watchdog: Annotated[Literal["drop", "ignore"] | None, only_on("virtual", "sim")] = None
+    pause_watchdog: Literal["drop", "ignore"] | None = None
     """Until the pause ends, a port that the watchdog has found `drop`s (default) what it has and
     what comes, or `ignore`s the pause and sends.
     """

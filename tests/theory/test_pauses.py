@@ -10,8 +10,9 @@ from emulation.mininet.limits import PAUSED_LATE_PS
 from emulation.mininet.limits import refuse_unsupported as refuse_on_mininet
 from emulation.mininet.targets import BMV2
 from emulation.virtual.engine import fabric as fabric_of
+from emulation.virtual.events import HEED
 from emulation.virtual.fabric import VirtualFabric
-from emulation.virtual.lossless import LosslessNetwork
+from emulation.virtual.lossless import Frame, LosslessNetwork, Pause
 from fattree.errors import ExperimentError
 from fattree.experiment.model import Fabric, Scenario
 from fattree.experiment.pauses import headroom_bytes
@@ -19,6 +20,7 @@ from fattree.routes.cycles import cycle
 from fattree.shape.topology import Level
 from sim.arrays.network import build, build_for_program
 from sim.errors import UnfinishedError
+from sim.kernels.gates import CLOSED
 from sim.kernels.ports import FAR
 from sim.kernels.switches import PORT_BITS
 from sim.runs.deadlock import deadlock, waits
@@ -96,12 +98,12 @@ def test_a_pause_travels_over_three_tiers_to_the_sender() -> None:
     heard: list[tuple[int, int]] = []
     heed = network._heed
 
-    def listen(time_ps: int, node: int, number: int, is_pause: bool) -> None:
-        if is_pause:
+    def listen(time_ps: int, node: int, number: int, frame: Frame) -> None:
+        if frame.is_pause:
             heard.append((node, time_ps))
-        heed(time_ps, node, number, is_pause)
+        heed(time_ps, node, number, frame)
 
-    network._handlers = (*network._handlers[:-1], listen)
+    network._handlers[HEED] = listen
     outcome = found.run()
 
     hop = T + LATENCY
@@ -135,9 +137,9 @@ def is_paused(chosen: Scenario, node: int, until_ps: int) -> bool:
     world = advanced(build(chosen), until_ps)
     tree = chosen.tree
     if node >= tree.switches:
-        return bool(world.hosts.is_closed[node - tree.switches])
+        return bool(world.hosts.until_ps[node - tree.switches] > until_ps)
 
-    return bool(world.gates.is_closed[tree.first_port(node) + tree.downlinks(node)])
+    return bool(world.gates.state[tree.first_port(node) + tree.downlinks(node)])
 
 
 @pytest.mark.parametrize("policy", ["flow", "ofan", "rsq", "host_dr"])
@@ -221,7 +223,7 @@ def test_a_deadlock_is_told_with_its_ports() -> None:
     # Up and down again, and up once more: no route of a folded Clos does that, so it is made up.
     _, network = network_of(scenario(((0, 2),)))
     edge, agg, up, down = 0, network.tree.first_agg, 2, 1
-    network._paused_since = {(edge, up): 0, (agg, down): 0}
+    network._pauses = {place: Pause(0, 10**9) for place in ((edge, up), (agg, down))}
     network._buffers[agg][down].waiting[down] += 1
     assert cycle(network.waits()) == []
     network._buffers[edge][up].waiting[up] += 1
@@ -240,7 +242,7 @@ def test_the_simulator_tells_a_deadlock_with_its_ports() -> None:
         link = world.links[number]
         world.pool.packets[link.tail].time_ps = FAR | (77 << PORT_BITS) | (came_by - 1)
         world.links.tail[number] += 1
-        world.gates.is_closed[number] = 1
+        world.gates.state[number] = CLOSED
 
     hold(agg, down, came_by=down)
     assert deadlock(chosen.tree, world) == ""
@@ -258,16 +260,26 @@ def test_pauses_that_nothing_ends_stop_the_run() -> None:
     # An edge that never hears that its port may go on.
     chosen = scenario(((0, 2),))
     network = build(chosen)
-    network.world.gates.is_closed[chosen.tree.downlinks(0)] = 1
+    gates = network.world.gates
+    gates.state[chosen.tree.downlinks(0)] = CLOSED
+    gates.until_ps[chosen.tree.downlinks(0)] = FAR
     with pytest.raises(UnfinishedError, match=r"1 flow\(s\) not finished"):
         simulate(network, None, None, 0)
+
+
+SLOW = {"link": "edge0_0-agg0_0", "rate": 0.001}
+STORM = {"host": "h0_0_0", "until_ns": 9}
+DEAD = {"host": "h0_0_0", "down_ns": 0, "up_ns": 9}
 
 
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
         ({"transport": {"trimming": True}}, "transport.trimming"),
-        ({"failures": {"rate": 0.1}}, "a pause that is lost"),
+        ({"failures": {"degraded": [SLOW]}}, "holds a link for"),
+        ({"failures": {"storms": [STORM, STORM]}}, "h0_0_0 is named twice"),
+        ({"failures": {"storms": [STORM], "events": [DEAD]}}, "both name h0_0_0"),
+        ({"fabric": {"pause_watchdog": "drop"}}, r"needs fabric\.pause_watchdog_us"),
         ({"fabric": {"planes": 2}}, "fabric.planes"),
         ({"fabric": {"queue_bytes": 0}}, "without a limit"),
         ({"fabric": {"queue_bytes": 100_000}}, "no room for a headroom of 112662 bytes"),
@@ -283,8 +295,17 @@ def test_what_does_not_go_with_pauses_is_refused(settings: dict[str, Any], reaso
         build(chosen)
 
 
-def test_headroom_without_pauses_is_refused() -> None:
-    chosen = Scenario(fabric=Fabric(k=4, headroom_bytes=1))
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"fabric": {"headroom_bytes": 1}},
+        {"fabric": {"pause_watchdog_us": 9}},
+        {"fabric": {"pause_watchdog": "drop"}},
+        {"failures": {"storms": [STORM]}},
+    ],
+)
+def test_settings_of_pauses_without_pauses_are_refused(settings: dict[str, Any]) -> None:
+    chosen = Scenario.model_validate(settings)
     for build_it in (VirtualFabric, build):
         with pytest.raises(ExperimentError, match=r"needs fabric\.flow_control"):
             build_it(chosen)

@@ -25,7 +25,7 @@ from emulation.mininet.targets.target import (
 from emulation.programs.switch_program import Priorities
 from fattree.draws import Stream, component, mix
 from fattree.experiment.model import Scenario
-from fattree.experiment.pauses import is_paused
+from fattree.experiment.pauses import is_paused, rooms
 from fattree.shape.addressing import switch_name
 from fattree.shape.topology import LinkEnd
 
@@ -61,6 +61,11 @@ def command(scenario: Scenario, switch: int, folder: Path) -> list[str]:
 
 def _of_ports(scenario: Scenario, switch: int) -> Iterator[str]:
     """Yield the options of single ports: rates, latencies and buffers are those of their level."""
+    watchdog_us = scenario.fabric.pause_watchdog_us
+    if watchdog_us is not None:
+        action = scenario.fabric.pause_watchdog or "drop"
+        yield from ("--pfc-watchdog", f"{round(watchdog_us)}:{action}")
+
     if not is_paused(scenario):
         yield from ("--queue-bytes", str(scenario.fabric.queue_bytes or UNLIMITED_BYTES))
 

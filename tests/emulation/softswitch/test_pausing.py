@@ -10,6 +10,7 @@ from scapy.contrib.mac_control import MACControlClassBasedFlowControl
 from scapy.layers.l2 import Ether
 
 from ofan_p4.softswitch.daemon.dataplane import Dataplane
+from ofan_p4.softswitch.daemon.gates import Watchdog
 from ofan_p4.softswitch.pause_frames import MOST_QUANTA, is_control, pause_frame, pause_ps
 from ofan_p4.softswitch.pipeline import Engine
 from tests.emulation.softswitch.pausing import (
@@ -209,6 +210,31 @@ def test_a_thousand_pauses_of_a_port_are_one_event(
     assert found.ports[3].gates[0].queue.is_paused
     clock.run([found], pause_ps(times[-1], RATE_BPS))
     assert not found.ports[3].gates[0].queue.is_paused
+
+
+@pytest.mark.parametrize("drops", [True, False])
+@pytest.mark.parametrize(("off", "trips"), [(-1, False), (0, False), (1, True)])
+def test_a_watchdog_acts_on_a_longer_pause(
+    clock: VirtualClock, new_switch: Switch, off: int, trips: bool, drops: bool
+) -> None:
+    chain = Chain(clock, new_switch, "python")
+    longest = pause_ps(MOST_QUANTA, RATE_BPS)
+    for gate in chain.second.ports[3].gates:
+        gate.watchdog = Watchdog(longest - off, drops)
+
+    chain.run(20 * SLOT + 2 * LATENCY)
+    came_ps = clock()
+    chain.hold(came_ps, MOST_QUANTA)
+    chain.run(came_ps + longest - 1)
+    gate = chain.second.ports[3].gates[0]
+    assert gate.is_storm is trips and gate.queue.is_paused is not trips
+    dropped = sum(counts(chain.second, "queue_drops"))
+    assert (dropped > 0) is (trips and drops)
+    chain.run()
+    dropped = sum(counts(chain.second, "queue_drops"))
+    assert len(chain.receiver.received) + dropped == 600
+    assert not gate.is_storm and not gate.waiting
+    assert chain.second.ports[3].statistics(clock())["paused_ps"] == longest
 
 
 def test_a_pause_is_renewed_before_it_ends_for_as_long_as_it_is_needed(

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import Generic, NoReturn, TypeVar, get_args
 
-from ofan_p4.softswitch.daemon.gates import Thresholds
+from ofan_p4.softswitch.daemon.gates import NO_WATCHDOG, Thresholds, Watchdog
 from ofan_p4.softswitch.pause_frames import PRIORITIES
 from ofan_p4.softswitch.pipeline import Engine
+from ofan_p4.softswitch.units import PS_PER_US
 
 T = TypeVar("T")
 # What is said of a port: a number, or thresholds.
@@ -108,6 +109,7 @@ class Options:
     gap_bytes: Setting[int] = Setting()
     delay_us: Setting[int] = Setting()
     pfc: Setting[Thresholds] = Setting()
+    pfc_watchdog: Watchdog = NO_WATCHDOG
     tls: Tls | None = None
     user: str | None = None
     engine: Engine = "auto"
@@ -159,6 +161,7 @@ def parse(arguments: Sequence[str]) -> Options:
         gap_bytes=_setting(parsed.gap_bytes),
         delay_us=_setting(parsed.delay_us),
         pfc=_setting(parsed.pfc),
+        pfc_watchdog=parsed.pfc_watchdog,
         tls=_tls(parsed),
         user=parsed.user,
         engine=parsed.engine,
@@ -175,6 +178,9 @@ def parse(arguments: Sequence[str]) -> Options:
 def _refuse_unable_pauses(options: Options) -> None:
     """Raise UsageError for what does not go with `--pfc`."""
     if options.pfc == Setting():
+        if options.pfc_watchdog != NO_WATCHDOG:
+            raise UsageError("--pfc-watchdog needs --pfc")
+
         return
 
     _refuse_ports_without_pauses(options)
@@ -314,6 +320,13 @@ def _add_own(group: argparse._ArgumentGroup) -> None:
         " bytes have room, more than PAUSE pause its link, RESUME let it go on",
     )
     group.add_argument(
+        "--pfc-watchdog",
+        default=NO_WATCHDOG,
+        type=_watchdog,
+        metavar="US[:ACTION]",
+        help="take a longer pause for a storm: drop (default) what is for the port, or ignore it",
+    )
+    group.add_argument(
         "--stats-socket", metavar="PATH", help="Unix socket that answers with counters as JSON"
     )
     group.add_argument(
@@ -406,6 +419,15 @@ def _positive(text: str) -> int:
 def _per_port(text: str) -> tuple[int | None, int]:
     port, separator, number = text.rpartition("=")
     return (_natural(port) if separator else None, _natural(number))
+
+
+def _watchdog(text: str) -> Watchdog:
+    """Parse US[:ACTION]."""
+    patience, _, action = text.partition(":")
+    if not patience.isdecimal() or int(patience) == 0 or action not in ("", "drop", "ignore"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no US[:drop] or US[:ignore]")
+
+    return Watchdog(int(patience) * PS_PER_US, drops=action != "ignore")
 
 
 def _thresholds(text: str) -> tuple[int | None, Thresholds]:

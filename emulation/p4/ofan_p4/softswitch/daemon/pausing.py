@@ -73,7 +73,7 @@ class Pauses:
             if told:
                 gate.pause(now_ps, now_ps + pause_ps(told, gate.rate_bps))
                 self._paused[gate] = port
-                self.next_end_ps = min(self.next_end_ps, gate.until_ps)
+                self.next_end_ps = min(self.next_end_ps, gate.due_ps)
             elif told == 0:
                 self._go_on(port, gate, now_ps)
 
@@ -86,14 +86,16 @@ class Pauses:
         buffer = (
             source.gates[pending.priority].buffer if source is not None else self._of_controller
         )
-        queue = port.gates[pending.priority].queue
-        if not buffer.has_room(pending.length):
+        gate = port.gates[pending.priority]
+        queue = gate.queue
+        if gate.is_dropping or not buffer.has_room(pending.length):
             queue.drops += 1
             return
 
         pending.enq_qdepth = queue.depth_packets(now_ps)
         pending.enq_timestamp = now_ps // PS_PER_US
         waiting = Waiting(pending, queue.offer(now_ps, pending.length), buffer)
+        gate.waiting.append(waiting)
         if buffer.take(pending.length, port.number) and source is not None:
             source.counts.pauses += 1
             self._pause(source, pending.priority, now_ps)
@@ -117,27 +119,47 @@ class Pauses:
             port.gates[waiting.pending.priority].held.append(waiting)
 
     def _let_go(self, port: Port, waiting: Waiting, when_ps: int) -> None:
-        pending, passage, buffer = waiting
+        pending, passage, _ = waiting
+        if passage.is_dropped:
+            return
+
         # A pause, or a frame of the port's own, has come between.
         if passage.departure_ps != when_ps:
             self._await(port, waiting)
             return
 
         self._depart(port, pending, when_ps)
-        source = self._ports.get(pending.ingress_port)
-        if buffer.give_back(passage.size, port.number) and source is not None:
-            self._tell(source, pending.priority, quanta=0)
+        port.gates[pending.priority].waiting.popleft()
+        self._give_back(port, waiting)
+
+    def _give_back(self, port: Port, waiting: Waiting) -> None:
+        """Take a copy off the buffer of the link by which it came, which may go on then."""
+        source = self._ports.get(waiting.pending.ingress_port)
+        is_over = waiting.buffer.give_back(waiting.passage.size, port.number)
+        if is_over and source is not None:
+            self._tell(source, waiting.pending.priority, quanta=0)
 
     def end_due(self, now_ps: int) -> None:
-        """End the pauses that nobody has renewed."""
+        """End the pauses that nobody has renewed, and those that are storms."""
         if now_ps < self.next_end_ps:
             return
 
         for gate, port in list(self._paused.items()):
             if gate.until_ps <= now_ps:
                 self._go_on(port, gate, gate.until_ps)
+            elif gate.due_ps <= now_ps:
+                self._take_for_storm(port, gate, gate.due_ps)
 
-        self.next_end_ps = min((gate.until_ps for gate in self._paused), default=NEVER)
+        self.next_end_ps = min((gate.due_ps for gate in self._paused), default=NEVER)
+
+    def _take_for_storm(self, port: Port, gate: Gate, now_ps: int) -> None:
+        """Drop what a pause holds for too long, or send it."""
+        for waiting in gate.take_for_storm(now_ps):
+            gate.queue.drops += 1
+            self._give_back(port, waiting)
+
+        for waiting in gate.release(now_ps):
+            self._await(port, waiting)
 
     def _go_on(self, port: Port, gate: Gate, now_ps: int) -> None:
         self._paused.pop(gate, None)

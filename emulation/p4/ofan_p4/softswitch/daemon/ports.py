@@ -312,7 +312,7 @@ def _gates(options: Options, number: int, rate_bps: int | None) -> tuple[Gate, .
 
     gap_bytes = options.gap_bytes.of(number) or 0
     return tuple(
-        Gate(rate_bps, PausableQueue(rate_bps, gap_bytes), Buffer(*pfc))
+        Gate(rate_bps, PausableQueue(rate_bps, gap_bytes), Buffer(*pfc), options.pfc_watchdog)
         for _ in range(options.priority_queues)
     )
 
