@@ -108,6 +108,16 @@ class ConnectionMatrix:
         """Return an error about a line of this file."""
         return MatrixError(f"{self.source}:{line}: {why}")
 
+    def shown(self, word: str) -> str:
+        """Return a word of the file as errors quote it.
+
+        Before any header nothing is quoted: whose file it is, and what is in it, nobody knows.
+        """
+        if not self.counts:
+            return "another word"
+
+        return repr(word if len(word) <= 40 else f"{word[:37]}...")
+
 
 def describe(matrix: ConnectionMatrix, unit: Unit) -> str:
     """Return one line that says how a file was understood, the unit of `start` above all."""
@@ -152,7 +162,7 @@ def _parse_line(matrix: ConnectionMatrix, line: int, words: list[str]) -> None:
         raise matrix.error(line, REFUSED[first])
     else:
         expected = f"one of {', '.join(HEADERS)}, SOURCE->DESTINATION or trigger"
-        raise matrix.error(line, f"expected {expected}, found {_shown(first)}")
+        raise matrix.error(line, f"expected {expected}, found {matrix.shown(first)}")
 
 
 def _parse_header(matrix: ConnectionMatrix, line: int, words: list[str]) -> None:
@@ -211,7 +221,9 @@ def _fields(matrix: ConnectionMatrix, line: int, words: list[str]) -> dict[str, 
         if name in REFUSED:
             raise matrix.error(line, REFUSED[name])
         if name not in FIELDS:
-            raise matrix.error(line, f"expected one of {', '.join(FIELDS)}, found {_shown(name)}")
+            raise matrix.error(
+                line, f"expected one of {', '.join(FIELDS)}, found {matrix.shown(name)}"
+            )
 
         if name in fields or not value:
             raise matrix.error(
@@ -256,7 +268,7 @@ def _number(matrix: ConnectionMatrix, line: int, what: str, text: str, least: in
         )
 
     raise matrix.error(
-        line, f"{what}: expected a whole number from {least} to 10^15, found {_shown(text)}"
+        line, f"{what}: expected a whole number from {least} to 10^15, found {matrix.shown(text)}"
     )
 
 
@@ -268,13 +280,11 @@ def _time(matrix: ConnectionMatrix, line: int, text: str) -> float:
         time = math.nan
 
     if not 0 <= time <= LONGEST_PS:
-        raise matrix.error(line, f"start: expected a time from 0 to 10^18, found {_shown(text)}")
+        raise matrix.error(
+            line, f"start: expected a time from 0 to 10^18, found {matrix.shown(text)}"
+        )
 
     return time
-
-
-def _shown(word: str) -> str:
-    return repr(word if len(word) <= 40 else f"{word[:37]}...")
 
 
 def _check_counts(matrix: ConnectionMatrix) -> None:

@@ -3,7 +3,8 @@
 Polars panics at some damage, and at some aborts the whole process, which no `except` sees. So a
 process of its own reads (a seventh of a second of CPU), with limits on memory and time, and hands
 over what it has understood in Arrow's format, uncompressed. A checksum in the file would notice
-damage, but not an intention.
+damage, but not an intention. A file that promises to unpack to hundreds of times its size is
+refused before it is read, and one that does not keep its promise has no memory to break it.
 """
 
 import io
@@ -20,12 +21,17 @@ import polars as pl
 
 from fattree.errors import FabricError
 from fattree.files.memory import spare_bytes
+from fattree.files.parquet_footer import unpacked_bytes
 
 READER = Path(__file__).with_name("parquet_process.py")
 SECONDS = 120
 # Where the machine does not say what is free.
 USUAL_BYTES = 8 * 10**9
 MOST_LINE = 1 << 20
+# Workloads and results of ours unpack to 75 times their size at most.
+MOST_TIMES, ALWAYS_BYTES = 256, 64 << 20
+# What the reading process takes without a file, of addresses, and of each byte that is promised.
+PROCESS_BYTES, TIMES_BYTES = 1 << 30, 8
 
 
 class ParquetError(FabricError):
@@ -41,10 +47,14 @@ class Table(NamedTuple):
 
 def read_parquet(contents: Sequence[bytes]) -> Iterator[Table]:
     """Yield the table of each content, in order; raises ParquetError at the first that is none."""
+    promises = [_promise(content) for content in contents]
+    # What is refused comes behind those that can be read.
+    count = next((at for at, one in enumerate(promises) if one.problem), len(promises))
+    memory_bytes = PROCESS_BYTES + TIMES_BYTES * sum(one.unpacked for one in promises[:count])
     try:
         with ExitStack() as stack:
-            files = [stack.enter_context(_file(content)) for content in contents]
-            process = stack.enter_context(_reader([file.fileno() for file in files]))
+            files = [stack.enter_context(_file(content)) for content in contents[:count]]
+            process = stack.enter_context(_reader([file.fileno() for file in files], memory_bytes))
             # Before it is waited for, whatever it does.
             stack.callback(process.kill)
             for _ in files:
@@ -52,6 +62,31 @@ def read_parquet(contents: Sequence[bytes]) -> Iterator[Table]:
                 yield _table(process.stdout)
     except OSError as error:
         raise ParquetError(f"cannot be read in a process of its own: {error.strerror}") from None
+
+    if count < len(promises):
+        raise ParquetError(promises[count].problem)
+
+
+class _Promise(NamedTuple):
+    """What a content says that it unpacks to, and what is wrong with that, empty for nothing."""
+
+    unpacked: int = 0
+    problem: str = ""
+
+
+def _promise(content: bytes) -> _Promise:
+    try:
+        unpacked = unpacked_bytes(content)
+    except ValueError as error:
+        return _Promise(problem=str(error))
+
+    if unpacked <= max(ALWAYS_BYTES, MOST_TIMES * len(content)):
+        return _Promise(unpacked)
+
+    return _Promise(
+        problem=f"has {len(content):,} bytes and would unpack to {unpacked:,}, more than "
+        f"{MOST_TIMES} times as many"
+    )
 
 
 def _file(content: bytes) -> IO[bytes]:
@@ -61,8 +96,8 @@ def _file(content: bytes) -> IO[bytes]:
     return file
 
 
-def _reader(descriptors: Sequence[int]) -> subprocess.Popen[bytes]:
-    limits = (spare_bytes() or USUAL_BYTES, SECONDS)
+def _reader(descriptors: Sequence[int], memory_bytes: int) -> subprocess.Popen[bytes]:
+    limits = (min(spare_bytes() or USUAL_BYTES, memory_bytes), SECONDS)
     return subprocess.Popen(
         [sys.executable, "-I", str(READER), *map(str, (*limits, *descriptors))],
         stdin=subprocess.DEVNULL,

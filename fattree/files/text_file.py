@@ -1,18 +1,23 @@
 """Reading a user's file: whatever the system says against it becomes one line."""
 
+import errno
+import os
+import stat
 from pathlib import Path
 
 from fattree.errors import FabricError
 
-# A connection matrix of an all-to-all of 1,024 hosts has 40 MB. /dev/zero has no end.
+# A connection matrix of an all-to-all of 1,024 hosts has 40 MB. A regular file of a system may have
+# no end, too.
 MOST_BYTES = 256 << 20
+NOT_REGULAR = "not a regular file"
 
 
-def read_text(path: str | Path, refusal: type[FabricError]) -> str:
+def read_text(path: str | Path, refusal: type[FabricError], most: int = MOST_BYTES) -> str:
     """Return the UTF-8 text of a file; raises `refusal` if it cannot be read or is too large."""
     try:
         # Windows begins texts with a byte order mark, which says nothing.
-        return read_bytes(path, refusal).decode("utf-8-sig")
+        return read_bytes(path, refusal, most).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise refusal(f"{path}: cannot be read: not UTF-8 text") from None
 
@@ -23,18 +28,32 @@ def line_of_zero_byte(text: str) -> int | None:
     return before.count("\n") + 1 if zero else None
 
 
-def read_bytes(path: str | Path, refusal: type[FabricError]) -> bytes:
+def read_bytes(path: str | Path, refusal: type[FabricError], most: int = MOST_BYTES) -> bytes:
     """Return the content of a file; raises `refusal` if it cannot be read or is too large."""
     try:
-        with Path(path).open("rb") as file:
-            content = file.read(MOST_BYTES + 1)
+        with open(path, "rb", opener=_regular) as file:
+            content = file.read(most + 1)
     # ValueError: a path with a zero byte in it.
     except (OSError, ValueError) as error:
         raise refusal(
             f"{str(path)!r}: cannot be read: {getattr(error, 'strerror', None) or error}"
         ) from None
 
-    if len(content) > MOST_BYTES:
-        raise refusal(f"{path}: has more than {MOST_BYTES >> 20} MiB")
+    if len(content) > most:
+        raise refusal(f"{path}: has more than {most >> 20} MiB")
 
     return content
+
+
+def _regular(path: str, flags: int) -> int:
+    """Open a regular file; raises OSError. A pipe could be waited for without an end."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK)
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return descriptor
+
+    os.close(descriptor)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+
+    raise OSError(errno.EINVAL, NOT_REGULAR)

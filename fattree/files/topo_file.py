@@ -111,7 +111,9 @@ def _blocks(text: str, source: str) -> tuple[Block, list[Block]]:
         elif key not in (HEAD if current is head else (*NEEDED, *OPTIONAL)):
             where = ELSEWHERE.get(key)
             hint = f" ({where})" if where else ""
-            raise ExperimentError(f"{place}: unknown word {words[0]}{hint}")
+            # Nothing is quoted of a file that has no word of this format before.
+            unknown = f"unknown word {words[0]:.40}" if head or where else "expected Nodes"
+            raise ExperimentError(f"{place}: {unknown}{hint}")
         elif key in current:
             raise ExperimentError(f"{place}: {words[0]} a second time")
         else:

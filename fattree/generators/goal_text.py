@@ -70,7 +70,11 @@ class _Blocks:
         elif text == "}" and self.is_open:
             self.last.append(line)
         else:
-            raise TrafficError(f"{where}: expected {self._expected()}, found {text[:40]!r}")
+            raise TrafficError(f"{where}: expected {self._expected()}, found {self.shown(text)}")
+
+    def shown(self, text: str) -> str:
+        """Return a line as errors quote it; nothing is quoted of a file without num_ranks."""
+        return f"{text[:40]!r}" if self.count else "another line"
 
     def _expected(self) -> str:
         if not self.is_open:
@@ -89,7 +93,7 @@ class _Blocks:
             found = lines.row(int(np.argmax(outside)), named=True)
             raise TrafficError(
                 f"{self.source}:{found['line']}: expected num_ranks N, or rank N {{, "
-                f"found {found['text'][:40]!r}"
+                f"found {self.shown(found['text'])}"
             )
 
         ranks = np.array([-1, *self.ranks])[block]

@@ -299,8 +299,9 @@ class Config:
 
 def read_config(path: str) -> Config:
     """Read a `config.json`, the language model's part of it; raises TrafficError."""
+    text = read_text(path, TrafficError)
     try:
-        config = json.loads(read_text(path, TrafficError))
+        config = json.loads(text)
     except (ValueError, RecursionError):
         raise TrafficError(f"{path}: not JSON") from None
 
@@ -322,6 +323,8 @@ def read_config(path: str) -> Config:
 
 
 def _refuse_unknown(config: Config) -> None:
+    # Nothing is quoted of a file that is no model's configuration.
+    config.number("hidden_size")
     for name, value in config.values.items():
         # A word and an empty value are no size.
         is_harmless = not value or isinstance(value, str)

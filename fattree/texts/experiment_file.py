@@ -41,6 +41,15 @@ TOML_ADVICE = {
     "Invalid value": ', text stands in quotes, as in name = "demo"',
     "Cannot overwrite a value": ", this key is there twice",
 }
+# A hundred thousand pairs have 1 MB; a table of TOML's takes up to a hundred times its text.
+MOST_TOML_BYTES = 4 << 20
+# For a key of n parts tomllib makes tables of 1, 2, ... n parts. No key here has more than five.
+MOST_PARTS = 32
+PART = r"""(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')"""
+# Where a key may begin: on a line, in a table's name, in a table within a line.
+LONG_KEY = re.compile(
+    rf"(?:^|[\[{{,])[ \t]*{PART}(?:[ \t]*\.[ \t]*{PART}){{{MOST_PARTS}}}", re.MULTILINE
+)
 # Files that are given in another place.
 OTHER_KINDS = {
     ".p4": ": a program is given with --program",
@@ -133,6 +142,7 @@ def agent_packet_settings(file: Path | None) -> list[str]:
 
 def parse_toml(text: str, source: str) -> dict[str, Any]:
     """Return the values of a TOML text; raises ExperimentError with the line of what is wrong."""
+    _refuse_large(text, source)
     try:
         values: dict[str, Any] = tomllib.loads(text)
     except RecursionError:
@@ -141,6 +151,16 @@ def parse_toml(text: str, source: str) -> dict[str, Any]:
         raise ExperimentError(_not_toml(str(error), text, source)) from None
 
     return values
+
+
+def _refuse_large(text: str, source: str) -> None:
+    """Raise ExperimentError for a text that would take gigabytes as tables."""
+    if len(text) > MOST_TOML_BYTES:
+        raise ExperimentError(f"{source}: has more than {MOST_TOML_BYTES >> 20} MiB of TOML")
+
+    if found := LONG_KEY.search(text):
+        line = text.count("\n", 0, found.start()) + 1
+        raise ExperimentError(f"{source}:{line}: a key of more than {MOST_PARTS} parts")
 
 
 def _not_toml(message: str, text: str, source: str) -> str:
@@ -207,6 +227,7 @@ def _override(values: dict[str, Any], override: str) -> KeyPath:
 def _value(key: str, text: str) -> Any:
     # What is no TOML is text, so that a shell's user need not quote twice: `matrix=ring`. Load
     # balancers are a list.
+    _refuse_large(text, key)
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except (tomllib.TOMLDecodeError, RecursionError):

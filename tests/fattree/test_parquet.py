@@ -2,6 +2,7 @@
 
 import io
 import random
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from fattree.demand.workloads.file import COLUMNS, KEY
 from fattree.files import parquet
 from fattree.files.parquet import ParquetError, read_parquet
+from fattree.files.parquet_footer import unpacked_bytes
 from fattree.texts.shipped import EXPERIMENTS
 
 FRAME = pl.DataFrame({"a": [1, 2], "b": ["x", None], "c": [[1], []]})
@@ -54,15 +56,53 @@ def test_what_aborts_polars_is_one_line() -> None:
 def test_a_kilobyte_of_zeros_takes_no_more_memory_than_there_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    content = packed(pl.DataFrame({"a": np.zeros(1 << 24, dtype=np.int64)}))
+    content = packed(pl.DataFrame({"a": np.zeros(8_000_000, dtype=np.int64)}))
     assert len(content) < 50_000
-    monkeypatch.setattr(parquet, "spare_bytes", lambda: 450 << 20)
+    monkeypatch.setattr(parquet, "spare_bytes", lambda: 300 << 20)
     with pytest.raises(ParquetError):
         list(read_parquet([content]))
 
     monkeypatch.setattr(parquet, "spare_bytes", lambda: 2 << 30)
     ((frame, _),) = read_parquet([content])
-    assert len(frame) == 1 << 24
+    assert len(frame) == 8_000_000
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"a": np.zeros(1 << 24, dtype=np.int64)},
+        {f"c{number}": np.zeros(1 << 18, dtype=np.int64) for number in range(64)},
+        {"a": [[0] * (1 << 23)]},
+    ],
+    ids=["rows", "columns", "a list"],
+)
+def test_what_promises_hundreds_of_times_its_size_is_not_unpacked(
+    columns: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = packed(pl.DataFrame(columns))
+    monkeypatch.setattr(parquet, "READER", Path("no such process"))
+    with pytest.raises(ParquetError, match=r"bytes and would unpack to \d+,\d+,\d+, more than 256"):
+        list(read_parquet([content]))
+
+
+def test_a_footer_promises_what_polars_finds() -> None:
+    content = (EXPERIMENTS / "step_405b.parquet").read_bytes()
+    frame = pl.read_parquet(io.BytesIO(content))
+    values = 4 * len(frame) + int(frame["after"].list.len().clip(1).sum())
+    # Beside 8 bytes a value are the bytes of its pages, which are packed less here.
+    assert 8 * values < unpacked_bytes(content) < 2 * 8 * values
+
+
+def test_footers_of_any_bytes_are_read_or_refused() -> None:
+    draw = random.Random(2)
+    whole = packed()
+    for _ in range(3000):
+        content = bytearray(whole)
+        for _ in range(draw.randrange(1, 6)):
+            content[draw.randrange(len(content))] = draw.randrange(256)
+
+        with suppress(ValueError):
+            assert unpacked_bytes(bytes(content)) >= 0
 
 
 def test_damaged_files_are_read_or_told_in_a_line() -> None:

@@ -69,7 +69,8 @@ def test_two_tiers_are_a_leaf_spine_with_rates_of_its_own() -> None:
     ("old", "new", "problem"),
     [
         ("Nodes 24", "Nodes x", "x.topo:1: expected a word and a number"),
-        ("Nodes 24", "Hosts 24", "x.topo:1: unknown word Hosts"),
+        ("Nodes 24", "Hosts 24", "x.topo:1: expected Nodes$"),
+        ("Tiers 2", "Levels 2", "x.topo:2: unknown word Levels"),
         ("Nodes 24", "Nodes 20", "x.topo: Podsize 20 is no multiple of Radix_Down of tier 0 8"),
         ("Radix_Down 3", "Radix_Down 4", "Radix_Down of tier 1 is 4, but the other numbers make"),
         ("Oversubscribed 2", "Oversubscribed 1", "tier 0: Oversubscribed 1 is not what 3200"),

@@ -4,6 +4,9 @@ A capture's blocks say themselves how long they are, and may lie: who believes t
 memory.
 """
 
+import errno
+import os
+import stat
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,13 +23,27 @@ class TooLargeError(ValueError):
 
 def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
     """Return the content of a file; raises OSError, and TooLargeError for one that is too large."""
-    with path.open("rb") as file:
+    with open(path, "rb", opener=_regular) as file:
         content = file.read(most + 1)
 
     if len(content) > most:
         raise TooLargeError(f"more than {most // MEBIBYTE} MiB, which no such file of ours has")
 
     return content
+
+
+def _regular(path: str, flags: int) -> int:
+    """Open a regular file; raises OSError. A pipe could be waited for without an end."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK)
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return descriptor
+
+    os.close(descriptor)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+
+    raise OSError(errno.EINVAL, "not a regular file")
 
 
 class BoundedFile:
