@@ -20,8 +20,9 @@ ELSEWHERE = re.compile(
 # Their hosts and seeds take minutes; the last of equal options counts.
 FEW = ("--k", "4", "--message-bytes", "8KiB", "--seeds", "1")
 FIGURE = ("--k", "4", "--seeds", "1")
-# A step of a training says for itself how much its hosts send, and to how many.
+# A step of a training, and a served model, say for themselves how much hosts send, and to how many.
 STEP = "file=step.parquet"
+SERVED = "file=serve.parquet"
 SHORTER = {"emulate": FEW, "compare": FEW, "run": FEW, "sweep": FEW, "watch": ("--once",)}
 
 
@@ -47,8 +48,10 @@ EXAMPLES = [example for example in examples() if not ELSEWHERE.search(example)]
 QUICK = ("ofan experiments", "ofan p4", "ofan emulate demo_failure")
 # What an example goes on from.
 FIRST = {
-    "results/message_size.sqlite": ("ofan sim sweep sweep.toml --jobs 1",),
+    # With the figure, so that the sweep is shortened as one that can be drawn.
+    "results/message_size.sqlite": ("ofan sim sweep sweep.toml --jobs 1 --figure first.png",),
     STEP: ("ofan workload from-model llama_405b.json step.parquet --scale 20000",),
+    SERVED: ("ofan workload serve-model llama_405b.json serve.parquet --scale 2000",),
     "p4 stf .": ("ofan experiments copy router.p4 router.stf",),
     "results compare results/demo": ("ofan emulate demo", "ofan emulate demo"),
     "results compare results/near results/far": (
@@ -61,7 +64,7 @@ FIRST = {
 def words_of(example: str) -> list[str]:
     words = shlex.split(re.split(r" [|>] ", example)[0])[1:]
     name = words[1] if words[0] == "sim" else words[0]
-    if STEP in example:
+    if STEP in example or SERVED in example:
         return words
 
     # A figure of a sweep is over what is swept, here the size of messages.

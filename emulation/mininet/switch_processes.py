@@ -75,11 +75,15 @@ class Switches:
         return ended
 
     def await_ready(self) -> None:
-        """Wait until every switch listens.
+        """Wait until every switch listens, to P4Runtime and to whatever else it is called by.
 
         Raises StartError, naming one that has ended or is late.
         """
-        self.processes.await_all(lambda name: listens(self.folder / f"{name}.grpc"), START_SECONDS)
+        self.processes.await_all(self._is_ready, START_SECONDS)
+
+    def _is_ready(self, name: str) -> bool:
+        is_heard = listens(self.folder / f"{name}.grpc")
+        return is_heard and self.target.listens(switch_named(self.scenario.tree, name))
 
     def start(self) -> None:
         """Start all switches."""

@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 from fattree.demand import traffic
 from fattree.demand.flows import Flows as Traffic
 from fattree.demand.flows import offsets, path_links
+from fattree.errors import TrafficError
 from fattree.experiment.model import Scenario
+from fattree.files.memory import GIGABYTE, spare_bytes
 from fattree.shape.addressing import host_ip
 from fattree.shape.topology import FatTree
 from hostagent.rules import rules
@@ -31,6 +33,8 @@ from sim.kernels.state import (
 )
 
 UInt32 = NDArray[np.uint32]
+# Of a packet in `Flows.arrivals` and `Flows.is_received`.
+LOGGED_BYTES = 5
 
 
 def hosts_of(tree: FatTree, flows: Traffic) -> Records:
@@ -68,6 +72,7 @@ def flows_of(
     waiting = np.repeat(np.arange(count), np.diff(flows.after_offset))
     of_hosts = rules(scenario)
     logged = int(flows.packets.sum()) if of_hosts.recovery == Recovery.SACK else 0
+    _refuse_log(logged)
     in_order = count if of_hosts.recovery == Recovery.GO_BACK_N else 0
     told = len(pairs.source) if of_hosts.tells_share else 0
 
@@ -91,6 +96,17 @@ def flows_of(
         told=np.zeros(told, dtype=np.int32),
         told_ps=np.full(told, NEVER, dtype=np.int64),
     )
+
+
+def _refuse_log(packets: int) -> None:
+    """Raise TrafficError where this machine has no memory to note each packet that arrives."""
+    needed = packets * LOGGED_BYTES
+    spare = spare_bytes()
+    if spare is not None and needed > spare:
+        raise TrafficError(
+            f'transport.recovery = "sack": receivers note each of {packets:,} packets, which takes'
+            f" {needed / GIGABYTE:.1f} GB of memory, and {spare / GIGABYTE:.1f} GB are free for it"
+        )
 
 
 def _flow_table(

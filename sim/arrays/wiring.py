@@ -20,12 +20,14 @@ from fattree.experiment.pauses import (
     storms,
     watchdog,
 )
+from fattree.files.memory import GIGABYTE, spare_bytes
 from fattree.routes.failures import Timeline, loss_thresholds
 from fattree.routes.forwarding import Forwarding
 from fattree.routes.groups import LEVELS
 from fattree.routes.slow_links import FULL, paces
 from fattree.shape.topology import FatTree, Level, Tier
 from hostagent.transports.state import NEVER
+from sim.errors import SimulationError
 from sim.kernels.gates import GATE, ROOM
 from sim.kernels.ports import FAR
 from sim.kernels.state import (
@@ -330,7 +332,11 @@ def grown(
     """Return a pool with `chunks` more spare chunks, what a pool holds staying where it is.
 
     A new one keeps when transmissions start if asked to, and has packets of the type `record`.
+    Raises SimulationError where this machine has no memory for more.
     """
+    if pool is not None:
+        _refuse_growth(pool)
+
     # Slots are indices, so a larger array with the same beginning is all that it takes.
     old = 0 if pool is None else len(pool.headers)
     record = record if pool is None else pool.packets.dtype
@@ -353,6 +359,18 @@ def grown(
     counters[SPARE] += chunks
     headers = packets.view(header_of(record)).view(np.recarray)
     return Pool(packets.view(np.recarray), headers, spare, starts)
+
+
+def _refuse_growth(pool: Pool) -> None:
+    """Raise SimulationError where this machine has no memory to double a pool of packets."""
+    held = pool.packets.nbytes + pool.spare.nbytes + pool.starts.nbytes
+    spare = spare_bytes()
+    if spare is not None and held > spare:
+        raise SimulationError(
+            f"more than {len(pool.packets):,} packets are under way, which take"
+            f" {held / GIGABYTE:.1f} GB of memory; they need as much again, and"
+            f" {spare / GIGABYTE:.1f} GB are free for it"
+        )
 
 
 def place_lists(pool: Pool, links: Records, hosts: Records, ports: int) -> None:

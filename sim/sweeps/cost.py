@@ -1,13 +1,37 @@
 """What a run costs, roughly, before it has run: for what goes first, and how much is left."""
 
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from fattree.demand.flows import Flows
 from fattree.demand.traffic import message_bytes, packet_count, whole_flows
 from fattree.errors import FabricError
 from fattree.experiment.model import Scenario
+from fattree.experiment.pauses import is_paused
+from sim.kernels.state import FRAMED, TRANSIT
 
 # Between pods, as most pairs of hosts are, a packet passes six links and so does its ACK.
 HOPS = 12
 # What a processor of today does at most: 10 to 40 million of the largest fabrics and the smallest.
 MOST_HOPS_PER_SECOND = 40e6
+# The pool of packets is doubled when it is full.
+POOL_GROWTH = 2
+# Matrices of which no host receives faster than its link carries.
+EVEN = ("permutation", "inter_pod_permutation", "all_to_all", "pairs")
+
+
+class Cost(NamedTuple):
+    """What runs cost: packet-hops, those that may come on top, and the memory of packets.
+
+    `more_hops` are sent where senders go on for a round trip, until they hear that a message is
+    complete. `packet_bytes` is the most that the packets under way in one run take.
+    """
+
+    hops: int = 0
+    more_hops: int = 0
+    packet_bytes: int = 0
 
 
 def packet_hops(scenario: Scenario) -> int:
@@ -17,6 +41,21 @@ def packet_hops(scenario: Scenario) -> int:
     # The run itself will say what is wrong with it.
     except FabricError:
         return 0
+
+
+def cost(scenarios: Iterable[Scenario]) -> Cost:
+    """Return what several runs cost; nothing for traffic that cannot be built."""
+    total = Cost()
+    for scenario in scenarios:
+        hops = packet_hops(scenario)
+        more = _surplus(scenario) if hops else 0
+        total = Cost(
+            total.hops + hops,
+            total.more_hops + more * HOPS,
+            max(total.packet_bytes, _packet_bytes(scenario, hops // HOPS + more)),
+        )
+
+    return total
 
 
 def least_seconds(hops: float) -> float:
@@ -38,3 +77,47 @@ def _packets(scenario: Scenario) -> int:
         return int(whole_flows(scenario).packets.sum())
 
     return flows * packet_count(scenario, message_bytes(scenario))
+
+
+def _surplus(scenario: Scenario) -> int:
+    """Return how many packets senders may send beyond their messages at most.
+
+    With erasure coding, one whose packets are dropped goes on at its rate until it hears that the
+    message is complete, a round trip later.
+    """
+    lossless = is_paused(scenario) or not scenario.fabric.queue_bytes
+    if scenario.transport.recovery != "erasure" or lossless:
+        return 0
+    if scenario.collective.matrix in EVEN and not scenario.is_graph:
+        return 0
+
+    flows = whole_flows(scenario)
+    return len(_overrunning(scenario, flows)) * scenario.bdp_packets
+
+
+def _overrunning(scenario: Scenario, flows: Flows) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    """Return the hosts that send to one whose queue does not hold all that is sent to it."""
+    hosts = scenario.tree.hosts
+    arriving = np.bincount(flows.destination, flows.packets, hosts) * scenario.data_bytes
+    pairs = np.unique(np.stack([flows.source, flows.destination]), axis=1)
+    senders = np.bincount(pairs[1], minlength=hosts)
+    is_overrun = (arriving > scenario.fabric.queue_bytes) & (senders > 1)
+    overrunning: np.ndarray[tuple[int], np.dtype[np.int64]] = np.unique(
+        flows.source[is_overrun[flows.destination] & (flows.packets > 0)]
+    )
+    return overrunning
+
+
+def _packet_bytes(scenario: Scenario, packets: int) -> int:
+    """Return the most memory that so many packets of a run take while they are under way."""
+    # A sender has no more under way than it sends in a round trip, and each has an ACK at most;
+    # queues without a limit hold all.
+    most = 2 * packets
+    if scenario.fabric.queue_bytes:
+        waiting = scenario.tree.first_port(scenario.tree.switches) * (
+            scenario.fabric.queue_bytes // scenario.ack_bytes
+        )
+        most = min(most, 2 * scenario.tree.hosts * scenario.bdp_packets + waiting)
+
+    record = TRANSIT if scenario.program is None else FRAMED
+    return POOL_GROWTH * most * record.itemsize

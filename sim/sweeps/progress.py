@@ -15,7 +15,8 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
-from sim.sweeps.cost import least_seconds
+from fattree.files.memory import GIGABYTE
+from sim.sweeps.cost import Cost, least_seconds
 
 # Lines are read in logs: each comes after twice the time of the last, up to five minutes.
 LINE_SECONDS = 5.0
@@ -25,6 +26,8 @@ LEAST_SHARE = 0.02
 # Unless the work has gone on for so long: then they do.
 LEAST_SECONDS = 60.0
 MINUTE = 60
+# Senders that go on for less are not told of.
+LEAST_MORE_SECONDS = 10
 HOUR = 3600
 Clock: TypeAlias = Callable[[], float]
 
@@ -84,9 +87,9 @@ class Bar:
     pace: Pace = field(default_factory=Pace)
     is_told: bool = False
 
-    def expect(self, hops: int) -> None:
-        """Take in how many packet-hops the work has; tell at once that it will be long."""
-        if line := _long(self.what, hops):
+    def expect(self, cost: Cost) -> None:
+        """Take in what the work costs; tell at once that it is long or large."""
+        for line in _warnings(self.what, cost):
             self.progress.console.print(line, highlight=False)
 
     def __call__(self, finished: int, total: int) -> None:
@@ -119,9 +122,9 @@ class Lines:
         self.printed = self.clock()
         self.pace = Pace(self.clock)
 
-    def expect(self, hops: int) -> None:
-        """Take in how many packet-hops the work has; tell at once that it will be long."""
-        if line := _long(self.what, hops):
+    def expect(self, cost: Cost) -> None:
+        """Take in what the work costs; tell at once that it is long or large."""
+        for line in _warnings(self.what, cost):
             click.echo(line, err=True)
 
     def __call__(self, finished: int, total: int) -> None:
@@ -141,14 +144,23 @@ class Lines:
             click.echo(f"{self.what}: {self.runs}, {_percent(share)} of the work, {left}", err=True)
 
 
-def _long(what: str, hops: int) -> str:
-    """Return a line on work that takes a processor minutes, empty for any other."""
-    seconds = least_seconds(hops)
-    if seconds < MINUTE:
-        return ""
+def _warnings(what: str, cost: Cost) -> Iterator[str]:
+    """Yield lines on work that takes a processor minutes, or more than a gigabyte of memory."""
+    seconds = least_seconds(cost.hops)
+    if seconds >= MINUTE:
+        least = f"one processor takes at least {duration(seconds)} for {cost.hops:.2g} packet-hops"
+        yield f"{what}: {least}, less where a run repeats itself"
 
-    least = f"one processor takes at least {duration(seconds)} for {hops:.2g} packet-hops"
-    return f"{what}: {least}, less where a run repeats itself"
+    more_seconds = least_seconds(cost.more_hops)
+    if more_seconds >= LEAST_MORE_SECONDS:
+        yield (
+            f"{what}: senders whose packets are dropped go on for a round trip: up to"
+            f" {cost.more_hops:.2g} more packet-hops, {duration(more_seconds)}"
+        )
+
+    if cost.packet_bytes >= GIGABYTE:
+        gigabytes = cost.packet_bytes / GIGABYTE
+        yield f"{what}: packets under way take up to {gigabytes:.1f} GB of memory"
 
 
 def _there(what: str, finished: int, total: int) -> str:

@@ -21,7 +21,7 @@ from sim.runs import engine
 from sim.runs.results import Result
 from sim.sweeps.accounts import refuse_impossible
 from sim.sweeps.cluster import connected
-from sim.sweeps.cost import packet_hops
+from sim.sweeps.cost import Cost, cost, packet_hops
 from sim.sweeps.run_frames import flow_frame
 from sim.sweeps.store import Store, model_version, run_key
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 Run: TypeAlias = Callable[[Scenario], Record]
 # Called with how many runs are finished, and of how many.
 Report: TypeAlias = Callable[[int, int], None]
-# Called with how many packet-hops the work has.
-Expect: TypeAlias = Callable[[int], None]
+# Called with what the work costs.
+Expect: TypeAlias = Callable[[Cost], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def silent(finished: int, total: int) -> None:
     """Report nothing."""
 
 
-def unmoved(hops: int) -> None:
+def unmoved(cost: Cost) -> None:
     """Expect nothing."""
 
 
@@ -107,8 +107,8 @@ def sweep(
     `jobs` processes on this machine run them (1: this process), or the workers of a Dask
     `scheduler` ("tcp://host:port"). `report(finished, total)` is called at the start and after
     every run, `watch(share)` with the share of the work that is done, also within a run that this
-    process makes: then `run` takes `on_progress`. `expect(hops)` is told first how many packet-hops
-    the work has, roughly. Runs that fail do not stop the others: SweepError comes at the end. `run`
+    process makes: then `run` takes `on_progress`. `expect(cost)` is told first what the work costs,
+    roughly. Runs that fail do not stop the others: SweepError comes at the end. `run`
     must be importable by name where it runs elsewhere, and return records of `kind`. Raises
     StoreError.
     """
@@ -125,7 +125,8 @@ def sweep(
         report(len(records), len(distinct))
         pending = {key: scenario for key, scenario in distinct.items() if key not in records}
         share = _Share(pending, watch)
-        expect(share.hops)
+        if watch:
+            expect(cost(pending.values()))
 
         # Closed here, not when it is collected: processes end before the store is closed.
         with (
@@ -178,8 +179,7 @@ class _Share:
         self._watch = watch
         # For whom nobody watches, traffic need not be read.
         self._costs = {key: packet_hops(each) for key, each in pending.items()} if watch else {}
-        self.hops = sum(self._costs.values())
-        self._total = max(1, self.hops)
+        self._total = max(1, sum(self._costs.values()))
         self._done = 0
 
     def begin(self) -> None:

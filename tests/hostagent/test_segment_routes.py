@@ -1,6 +1,7 @@
 """Micro-segments: which path a label names, and how a host writes it (RFC 8200, RFC 9800)."""
 
 import ipaddress
+from collections import Counter
 
 import pytest
 
@@ -9,7 +10,7 @@ from fattree.shape.addressing import host_ip, host_mac
 from fattree.shape.segments import DECAPSULATION, address, adjacency, way
 from fattree.shape.topology import FatTree
 from hostagent.packets import DataFrames, Ends
-from hostagent.segment_routes import SegmentRoutes, is_marked
+from hostagent.segment_routes import SegmentRoutes, is_marked, unwrapped
 
 TREE = FatTree(8)
 HERE, THERE = 0, 127
@@ -50,6 +51,43 @@ def test_every_label_leads_to_the_destinations_edge(fabric: Fabric) -> None:
                 if segments:
                     assert segments[-1] == DECAPSULATION and len(segments) <= 6
                     assert walked(tree, source, segments) == tree.edge_of_host(destination)
+
+
+def test_each_of_parallel_links_is_named_as_often_as_any_other() -> None:
+    """Up from edge and aggregation switch by the label, down from both by the destination."""
+    tree = BUNDLES.tree
+    for there in (1, 2):
+        hosts = [host for host in range(tree.hosts) if host // tree.hosts_per_pod == there]
+        ways = [way(tree, HERE, host, label) for host in hosts for label in range(16)]
+        for step, first, count in ((0, 4, 4), (1, 5, 4), (2, 1 + 2 * there, 2), (3, None, 4)):
+            ports = Counter(each[step] - adjacency(0) for each in ways)
+            assert len(ports) == count and len({*ports.values()}) <= 2, step
+            if first is not None:
+                assert sorted(ports) == list(range(first, first + count)), step
+            if step < 3:
+                assert len({*ports.values()}) == 1, step
+
+
+@pytest.mark.parametrize(
+    ("ethertype", "protocol", "size", "is_wrapped"),
+    [
+        ("86dd", 4, 100, True),
+        # Neighbour discovery, UDP: IPv6 with no IPv4 inside.
+        ("86dd", 58, 100, False),
+        ("86dd", 17, 100, False),
+        ("0800", 4, 100, False),
+        # The header alone is all that there is, or is cut.
+        ("86dd", 4, 54, True),
+        ("86dd", 4, 53, False),
+    ],
+)
+def test_ipv6_with_ipv4_inside_alone_is_unwrapped(
+    ethertype: str, protocol: int, size: int, is_wrapped: bool
+) -> None:
+    head = bytes(12) + bytes.fromhex(ethertype) + bytes(6) + bytes([protocol])
+    frame = head + bytes(size - len(head))
+    plain, seen = unwrapped(frame)
+    assert (plain != frame, bool(seen)) == (is_wrapped, is_wrapped)
 
 
 def test_labels_in_a_row_name_all_paths_once() -> None:

@@ -86,6 +86,21 @@ def test_every_program_equals_its_kernel_at_k_8(policy: str) -> None:
     assert_same(run(wanted, threads=2), sim.run(wanted))
 
 
+@pytest.mark.parametrize("policy", ["mrc_srv6", "host_dr"])
+def test_ways_in_headers_use_each_of_parallel_links(policy: str) -> None:
+    fabric = Fabric(
+        pods=3,
+        edges_per_pod=2,
+        hosts_per_edge=3,
+        aggs_per_pod=2,
+        cores_per_agg=2,
+        edge_agg_links=2,
+        agg_core_links=2,
+    )
+    wanted = scenario(policy, fabric=fabric, collective=Collective(message_bytes=8 * 4096))
+    assert_same(run(wanted), sim.run(wanted))
+
+
 def test_no_window_has_both_what_a_program_marks_and_who_sees_the_mark() -> None:
     # Links so short that between two packets many windows pass in which nothing happens.
     short = Fabric(k=4, latency_ns=1, queue_bytes=0, threshold_bytes=83_160)

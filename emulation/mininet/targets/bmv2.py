@@ -14,6 +14,7 @@ from emulation.mininet.kernel import InterfaceCounts, add_latency, swallow
 from emulation.mininet.targets.bmv2_queues import (
     ACK_QUEUE,
     FIRST_THRIFT_PORT,
+    listens,
     set_queues,
     set_rate,
 )
@@ -113,6 +114,7 @@ BMV2 = Target(
     prepare=prepare,
     set_queues=set_queues,
     set_rate=set_rate,
+    listens=listens,
     counters=kernel_counters,
     set_interfaces=set_interfaces,
     priorities=priorities,

@@ -53,6 +53,20 @@ class Setting:
         return struct.pack(">Ii", CALL, len(name)) + name + struct.pack(">i", 0) + fields
 
 
+def listens(switch: int) -> bool:
+    """Return whether a switch takes calls over Thrift, which it does after P4Runtime's."""
+    try:
+        socket.create_connection(_endpoint(switch), ANSWER_SECONDS).close()
+    except OSError:
+        return False
+
+    return True
+
+
+def _endpoint(switch: int) -> tuple[str, int]:
+    return "127.0.0.1", FIRST_THRIFT_PORT + switch
+
+
 def set_queues(scenario: Scenario, switch: int) -> None:
     """Give the ports of a running switch the scenario's rates and depths; raises OSError."""
     _set(switch, queue_settings(scenario, switch))
@@ -64,9 +78,7 @@ def set_rate(scenario: Scenario, _folder: Path, end: LinkEnd, share: float) -> N
 
 
 def _set(switch: int, settings: Iterable[Setting]) -> None:
-    with socket.create_connection(
-        ("127.0.0.1", FIRST_THRIFT_PORT + switch), ANSWER_SECONDS
-    ) as channel:
+    with socket.create_connection(_endpoint(switch), ANSWER_SECONDS) as channel:
         for setting in settings:
             channel.sendall(setting.call())
             _refuse_failure(setting, channel.recv(4096))

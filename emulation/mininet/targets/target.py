@@ -28,6 +28,7 @@ class Target:
     kernel's counts of its interfaces by port: EmulationError where it does not tell them.
     `set_interfaces` lets the links of some latency behind interfaces carry frames, or none:
     NetworkError. Where it `swallows` them, the kernel's queueing disciplines count what is lost.
+    `listens` tells of a switch whether it can be called in its own way, beside P4Runtime.
     `priorities` are the queues that programs put packets in, and say how many there are.
     `refused_detections`, `refused_registers` and `refused_pauses` say why something cannot be had,
     and what can.
@@ -42,6 +43,7 @@ class Target:
     counters: Callable[[Path, Mapping[int, InterfaceCounts]], SwitchCounters]
     set_interfaces: Callable[[Sequence[str], bool, int], None]
     priorities: Callable[[Scenario], Priorities]
+    listens: Callable[[int], bool] = lambda _switch: True
     refused_detections: Mapping[Detection, str] = field(default_factory=dict)
     refused_registers: str = ""
     refused_pauses: str = ""

@@ -41,9 +41,16 @@ def test_a_switch_on_the_path_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_mininet_needs_root_and_namespaces_too() -> None:
-    findings = [Finding(name, True, "", "", "") for name in ("python", "mininet", "veth and netns")]
-    assert doctor.networks(findings) == {"virtual": True, "sim": True, "mininet": False}
-    assert doctor.networks([*findings, Finding("root", True, "", "", "")])["mininet"]
+    names = ("python", "mininet", "veth and netns", "root")
+    findings = {name: Finding(name, True, "", "", "") for name in names}
+    for missing in names[1:]:
+        rest = [finding for name, finding in findings.items() if name != missing]
+        expected = {"virtual": True, "sim": True, "mininet": False}
+        assert doctor.networks(rest) == expected, missing
+        is_tried = Finding(missing, False, "", "", "")
+        assert doctor.networks([*rest, is_tried]) == expected, missing
+
+    assert doctor.networks([*findings.values()])["mininet"]
 
 
 def test_a_probe_that_cannot_run_is_an_answer() -> None:

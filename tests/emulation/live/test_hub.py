@@ -85,6 +85,17 @@ def test_every_viewer_is_told_why_it_ended() -> None:
     assert within(30, look()) == ("the emulation ended before it answered", [1, 1])
 
 
+def test_an_instant_is_kept_once(source: VirtualSource) -> None:
+    """Time stands while the run does, and viewers go on looking."""
+    hub = Hub(source)
+    snapshot = source.snapshot()
+    for _ in range(3):
+        hub._remember(snapshot)
+
+    assert len(hub.history) == 1
+    hub.close()
+
+
 def test_the_history_is_bounded_and_begins_again_with_the_run(source: VirtualSource) -> None:
     hub = Hub(source)
     first = source.snapshot()

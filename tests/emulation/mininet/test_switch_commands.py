@@ -1,11 +1,14 @@
+import socket
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from emulation.errors import NetworkError
 from emulation.mininet.counters import PortCounters
 from emulation.mininet.kernel import InterfaceCounts
-from emulation.mininet.targets import BMV2, SOFTSWITCH, bmv2
+from emulation.mininet.switch_processes import Switches
+from emulation.mininet.targets import BMV2, SOFTSWITCH, bmv2, bmv2_queues
 from emulation.mininet.targets.bmv2 import refuse_without_bmv2
 from emulation.mininet.targets.bmv2_queues import Setting, queue_settings, rate_settings
 from emulation.programs.switch_program import Priorities
@@ -47,6 +50,27 @@ def test_bmv2_gets_general_options_before_the_dashes_and_target_options_after():
         "--priority-queues",
         "2",
     ]
+
+
+def test_a_switch_of_bmv2_is_ready_when_it_listens_to_thrift_too(tmp_path, monkeypatch):
+    """It begins to do so later than to P4Runtime: one of 23 starts was ended by that."""
+    with socket.create_server(("127.0.0.1", 0)) as thrift:
+        monkeypatch.setattr(bmv2_queues, "FIRST_THRIFT_PORT", thrift.getsockname()[1] - 1)
+        names = []
+        asked = SimpleNamespace(await_all=lambda is_ready, _: names.append(is_ready("edge0_1")))
+        for target in (BMV2, SOFTSWITCH):
+            switches = Switches(SCENARIO, target, tmp_path, asked)
+            switches.await_ready()
+
+        with socket.socket(socket.AF_UNIX) as grpc:
+            grpc.bind(str(tmp_path / "edge0_1.grpc"))
+            grpc.listen()
+            switches = Switches(SCENARIO, BMV2, tmp_path, asked)
+            switches.await_ready()
+            thrift.close()
+            switches.await_ready()
+
+    assert names == [False, False, True, False]
 
 
 def test_without_bmv2_the_remedy_is_named(monkeypatch):
