@@ -76,6 +76,14 @@ def test_limits_of_random_the_wrong_way_round_are_warned_of(limits: str, warning
     assert all("from 9 to 2" in warning.message for warning in told)
 
 
+@pytest.mark.parametrize(("key", "warnings"), [("meta.spare", 1), ("hdr.data.a", 0)])
+def test_lpm_keys_that_bmv2_takes_for_others_are_warned_of(key: str, warnings: int) -> None:
+    told = compile_source(PROGRAM.replace("hdr.data.a: exact", f"{key}: lpm")).warnings
+
+    assert [warning.kind for warning in told] == ["bmv2_lpm"] * warnings
+    assert all("'meta.spare' has 12 bits" in warning.message for warning in told)
+
+
 def test_a_byte_order_mark_is_no_part_of_the_program(tmp_path: Path) -> None:
     (tmp_path / "types.p4").write_text("\ufeffconst bit<8> ONE = 1;\n", encoding="utf-8")
     path = tmp_path / "program.p4"
