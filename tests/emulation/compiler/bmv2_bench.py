@@ -157,6 +157,38 @@ def bmv2(
 
     When the body ends, all inputs are over and processed.
     """
+    with ExitStack() as stack:
+        switch, pipes = stack.enter_context(
+            _started(folder, program, thrift_port, inputs=inputs, ports=ports)
+        )
+        said = stack.enter_context((folder / "said").open("w"))
+        time.sleep(QUIET_S)
+        line = [
+            "/usr/bin/python3",
+            "-u",
+            str(shutil.which(COMMAND_LINE)),
+            "--thrift-port",
+            str(thrift_port),
+        ]
+        commands = stack.enter_context(
+            subprocess.Popen(line, stdin=subprocess.PIPE, stdout=said, stderr=said)
+        )
+        stack.callback(commands.kill)
+        yield Bmv2Bench(folder, pipes, commands)
+        _close(pipes)
+        time.sleep(QUIET_S)
+        _alive(folder, switch)
+
+
+@contextmanager
+def _started(
+    folder: Path,
+    program: dict[str, Any],
+    thrift_port: int,
+    inputs: Sequence[int],
+    ports: Sequence[int],
+) -> Iterator[tuple[subprocess.Popen[bytes], dict[int, IO[bytes]]]]:
+    """Run BMv2 without a command line; yield its process and the pipes of the inputs."""
     (folder / "program.json").write_text(json.dumps(program))
     for port in ports:
         if port in inputs:
@@ -177,35 +209,26 @@ def bmv2(
     interfaces = [word for port in ports for word in ("-i", f"{port}@{folder}/{port}")]
     target = ["--", "--grpc-server-addr", f"unix:{folder}/grpc", "--priority-queues", "8"]
 
-    with ExitStack() as stack:
-        log = stack.enter_context((folder / "log").open("w"))
+    with (folder / "log").open("w") as log:
         switch = subprocess.Popen(
             [SWITCH, *general, *interfaces, str(folder / "program.json"), *target],
             stdout=log,
             stderr=log,
         )
-        stack.callback(_end, switch)
-        pipes = _opened(folder, inputs, switch)
-        stack.callback(_close, pipes)
-        said = stack.enter_context((folder / "said").open("w"))
-        time.sleep(QUIET_S)
-        line = [
-            "/usr/bin/python3",
-            "-u",
-            str(shutil.which(COMMAND_LINE)),
-            "--thrift-port",
-            str(thrift_port),
-        ]
-        commands = stack.enter_context(
-            subprocess.Popen(line, stdin=subprocess.PIPE, stdout=said, stderr=said)
-        )
-        stack.callback(commands.kill)
-        yield Bmv2Bench(folder, pipes, commands)
-        _close(pipes)
-        time.sleep(QUIET_S)
-        assert switch.poll() is None, (
-            f"BMv2 ended with {switch.returncode}: {(folder / 'log').read_text()[-300:]}"
-        )
+        try:
+            pipes = _opened(folder, inputs, switch)
+            try:
+                yield switch, pipes
+            finally:
+                _close(pipes)
+        finally:
+            _end(switch)
+
+
+def _alive(folder: Path, switch: subprocess.Popen[bytes]) -> None:
+    assert switch.poll() is None, (
+        f"BMv2 ended with {switch.returncode}: {(folder / 'log').read_text()[-300:]}"
+    )
 
 
 def _opened(
@@ -275,3 +298,28 @@ def run(
         )
 
     return {port: frames for port in ports if (frames := captured(folder / f"{port}_out.pcap"))}
+
+
+def forwarded(
+    folder: Path,
+    program: dict[str, Any],
+    arrivals: Sequence[tuple[int, bytes]],
+    ports: Sequence[int],
+    thrift_port: int,
+) -> dict[int, list[bytes]]:
+    """Send packets through BMv2 without any command; return what left through each port."""
+    inputs = sorted({port for port, _ in arrivals})
+    every = sorted({*inputs, *ports})
+    with _started(folder, program, thrift_port, inputs=inputs, ports=every) as (switch, pipes):
+        time.sleep(QUIET_S)
+        for number, (port, frame) in enumerate(arrivals, 1):
+            head = struct.pack("<IIII", number, 0, len(frame), len(frame))
+            pipes[port].write(head + frame)
+            # One packet after the other, as ingress of the next would overtake egress.
+            time.sleep(0.02)
+
+        _close(pipes)
+        time.sleep(QUIET_S)
+        _alive(folder, switch)
+
+    return {port: captured(folder / f"{port}_out.pcap") for port in every}

@@ -169,6 +169,11 @@ class CompileError(Exception):
         )
         self.length = _length(span)
 
+    def add(self, hint: str) -> None:
+        """Add to the end of the message."""
+        self.message += hint
+        self.args = (self.message,)
+
     def __str__(self) -> str:
         return _diagnostic(self.location, "error", self.message, self.length)
 

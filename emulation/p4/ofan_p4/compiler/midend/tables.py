@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 
-from ofan_p4.compiler.diagnostics import Span
+from ofan_p4.compiler.diagnostics import CompileWarning, Span
 from ofan_p4.compiler.midend import ir
 from ofan_p4.compiler.midend.arguments import bind, copy_out
 from ofan_p4.compiler.midend.assignments import as_value, freeze
@@ -85,6 +85,7 @@ def _table(node: td.Table, frame: Frame) -> Table:
 
     frame.builder.table_names.add(name)
     keys, selectors = _keys(node, frame)
+    frame.builder.switch.warnings += map(_bmv2_warning, filter(_is_partial_lpm, keys))
     actions = table_actions(node, frame)
     by_entry = dict(zip(node.actions, actions, strict=True))
     size = size_of(node.size, frame, "'size'") if node.size else 0
@@ -155,6 +156,23 @@ def _key_operand(operand: ir.Value, key: td.Key, frame: Frame) -> ir.Value:
             return copy
 
     return as_value(freeze(operand, key.span, frame), key.span)
+
+
+PARTIAL_BYTES = "bmv2_lpm"
+
+
+def _is_partial_lpm(key: Key) -> bool:
+    return key.match_kind == "lpm" and ty.width_of(key.operand.type) % 8 != 0
+
+
+def _bmv2_warning(key: Key) -> CompileWarning:
+    width = ty.width_of(key.operand.type)
+    message = (
+        f"lpm key '{key.name}' has {width} bits, which are no whole bytes: BMv2 counts the bits"
+        " that fill them as part of each prefix, and takes wrong entries or does not start;"
+        f" a key of {-(-width // 8) * 8} bits is right on both switches"
+    )
+    return CompileWarning(PARTIAL_BYTES, message, key.source.span)
 
 
 # Actions

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ofan_p4.compiler.diagnostics import Span
+from ofan_p4.compiler.hints import did_you_mean
 from ofan_p4.compiler.semantics import typed as t
 from ofan_p4.compiler.semantics import typed_declarations as td
 from ofan_p4.compiler.semantics import types as ty
@@ -38,7 +39,8 @@ def align(
         aligned.append(arg)
 
     for name, arg in named.items():
-        fail(f"there is no parameter '{name}' left", arg.span)
+        hint = did_you_mean(str(name), (param.name for param in params))
+        fail(f"there is no parameter '{name}' left{hint}", arg.span)
 
     return aligned
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ofan_p4.compiler.hints import did_you_mean
 from ofan_p4.compiler.semantics import typed as t
 from ofan_p4.compiler.semantics import typed_declarations as td
 from ofan_p4.compiler.semantics import types as ty
@@ -43,7 +44,8 @@ def check_call(node: n.Call, context: Context) -> ty.Expression:
         case td.Action():
             return _action_call(node, symbol, context)
         case None:
-            return fail(f"'{name.name}' is not declared", name.span)
+            hint = did_you_mean(name.name, context.scope.names())
+            return fail(f"'{name.name}' is not declared{hint}", name.span)
         case _:
             return fail(f"'{name.name}' cannot be called here", name.span)
 
@@ -144,7 +146,8 @@ def _symbol_call(
         case TypeName(type_) if member.name in SIZES:
             return t.Literal(node.span, ty.INT, _size(member.name, type_))
         case td.Table() | td.Instance() | td.Control() | td.ParserBlock():
-            return fail(f"'{symbol.name}' has no method '{member.name}'", member.name_span)
+            hint = did_you_mean(member.name, ("apply",))
+            return fail(f"'{symbol.name}' has no method '{member.name}'{hint}", member.name_span)
         case _:
             return None
 
@@ -203,7 +206,8 @@ def _extern_method(
 ) -> ty.Expression:
     methods = [method for method in extern.definition.methods if method.name == member.name]
     if not methods:
-        fail(f"extern {extern.name} has no method '{member.name}'", member.name_span)
+        hint = did_you_mean(member.name, (item.name for item in extern.definition.methods))
+        fail(f"extern {extern.name} has no method '{member.name}'{hint}", member.name_span)
 
     method = pick(methods, node.args, node.span)
     # First the type arguments of the object, then those of the method.
@@ -295,7 +299,8 @@ def _value_method(node: n.Call, member: n.Member, context: Context) -> ty.Expres
                 node.span, ty.VOID, base=base, name=member.name, amount=min(amount, size)
             )
 
-    return fail(f"{ty.show(base.type)} has no method '{member.name}'", member.name_span)
+    hint = did_you_mean(member.name, (*HEADER_METHODS, *STACK_METHODS, *SIZES))
+    return fail(f"{ty.show(base.type)} has no method '{member.name}'{hint}", member.name_span)
 
 
 def _size(method: str, type_: ty.Type) -> int:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from ofan_p4.compiler.diagnostics import Span
+from ofan_p4.compiler.hints import did_you_mean
 from ofan_p4.compiler.semantics import typed_declarations as td
 from ofan_p4.compiler.semantics import types as ty
 from ofan_p4.compiler.semantics.arguments import Bound, align, bind_types, pick
 from ofan_p4.compiler.semantics.conversion import coerce, unify
 from ofan_p4.compiler.semantics.scope import Context, TypeName, fail
+from ofan_p4.compiler.semantics.type_names import type_words
 from ofan_p4.compiler.semantics.values import is_compile_time
 from ofan_p4.compiler.syntax import nodes as n
 
@@ -27,7 +29,8 @@ def check_constructor(
 
     match symbol:
         case None if isinstance(node, n.NamedType):
-            return fail(f"unknown type '{node.name}'", node.span)
+            hint = did_you_mean(node.name, type_words(context))
+            return fail(f"unknown type '{node.name}'{hint}", node.span)
         case td.Control() | td.ParserBlock():
             return symbol, _constructor_args(
                 symbol.constructor, args, span, context=context, bound={}

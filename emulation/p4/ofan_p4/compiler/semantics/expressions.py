@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ofan_p4.compiler.diagnostics import Span
+from ofan_p4.compiler.hints import did_you_mean
 from ofan_p4.compiler.semantics import typed as t
 from ofan_p4.compiler.semantics import typed_declarations as td
 from ofan_p4.compiler.semantics import types as ty
@@ -14,7 +15,7 @@ from ofan_p4.compiler.semantics.folding import (
 from ofan_p4.compiler.semantics.operators import balance, binary
 from ofan_p4.compiler.semantics.scope import ConstantName, Context, TypeName, fail
 from ofan_p4.compiler.semantics.type_names import resolve_type
-from ofan_p4.compiler.semantics.values import check_as, check_value, constant_int
+from ofan_p4.compiler.semantics.values import check_as, check_value, constant_int, is_compile_time
 from ofan_p4.compiler.syntax import nodes as n
 
 
@@ -73,7 +74,8 @@ def _name(node: n.Name, context: Context) -> ty.Expression:
         case ty.Parameter() | td.Variable() | td.Instance(type=ty.Extern()):
             return t.Ref(node.span, symbol.type, symbol)  # type: ignore[arg-type]
         case None:
-            return fail(f"'{node.name}' is not declared", node.span)
+            hint = did_you_mean(node.name, context.scope.names())
+            return fail(f"'{node.name}' is not declared{hint}", node.span)
         case _:
             return fail(f"'{node.name}' is not a value", node.span)
 
@@ -96,7 +98,9 @@ def _member(node: n.Member, context: Context) -> ty.Expression:
         case ty.Record(fields):
             found = next((i for i, item in enumerate(fields) if item.name == node.name), None)
             if found is not None and isinstance(base, t.Aggregate):
-                return base.items[found]
+                # The other fields may have effects.
+                item = base.items[found]
+                return item if is_compile_time(base) else _field_of(node, base, item.type)
         case ty.Stack():
             if node.name in ("next", "last", "lastIndex") and context.place != "parser":
                 fail(f"'{node.name}' can be used in a parser only", node.name_span)
@@ -116,7 +120,8 @@ def _type_member(node: n.Member, context: Context) -> ty.Expression | None:
     # `error` is a keyword, so no declaration can hide it.
     if node.base.name == "error":
         if node.name not in context.globals.errors:
-            fail(f"error '{node.name}' is not declared", node.name_span)
+            hint = did_you_mean(node.name, context.globals.errors)
+            fail(f"error '{node.name}' is not declared{hint}", node.name_span)
 
         return t.Literal(node.span, ty.ERROR, node.name)
 
@@ -127,7 +132,8 @@ def _type_member(node: n.Member, context: Context) -> ty.Expression | None:
         return fail(f"type {node.base.name} has no member '{node.name}'", node.name_span)
 
     if node.name not in symbol.type.members:
-        fail(f"enum {node.base.name} has no member '{node.name}'", node.name_span)
+        hint = did_you_mean(node.name, symbol.type.members)
+        fail(f"enum {node.base.name} has no member '{node.name}'{hint}", node.name_span)
 
     return t.Literal(node.span, symbol.type, node.name)
 
@@ -135,9 +141,14 @@ def _type_member(node: n.Member, context: Context) -> ty.Expression | None:
 def _field(node: n.Member, base: ty.Expression, struct: ty.Struct) -> ty.Expression:
     field_type = struct.field_type(node.name)
     if field_type is None:
-        fail(f"{struct.kind} {struct.name} has no field '{node.name}'", node.name_span)
+        hint = did_you_mean(node.name, (item.name for item in struct.fields))
+        fail(f"{struct.kind} {struct.name} has no field '{node.name}'{hint}", node.name_span)
 
-    return t.Field(node.span, field_type, base, node.name)
+    return _field_of(node, base, field_type)
+
+
+def _field_of(node: n.Member, base: ty.Expression, type_: ty.Type) -> ty.Expression:
+    return t.Field(node.span, type_, base, node.name)
 
 
 def _stack_member(node: n.Member, base: ty.Expression, stack: ty.Stack) -> ty.Expression:
@@ -149,13 +160,15 @@ def _stack_member(node: n.Member, base: ty.Expression, stack: ty.Stack) -> ty.Ex
         case "next" | "last":
             return t.StackMember(node.span, stack.element, base, node.name)
 
-    return fail(f"a stack has no member '{node.name}'", node.name_span)
+    hint = did_you_mean(node.name, ("size", "lastIndex", "next", "last"))
+    return fail(f"a stack has no member '{node.name}'{hint}", node.name_span)
 
 
 def _table_member(node: n.Member, base: ty.Expression) -> ty.Expression:
     assert isinstance(base, t.TableApply)
     if node.name not in ("hit", "miss", "action_run"):
-        fail(f"the result of apply() has no member '{node.name}'", node.name_span)
+        hint = did_you_mean(node.name, ("hit", "miss", "action_run"))
+        fail(f"the result of apply() has no member '{node.name}'{hint}", node.name_span)
 
     if node.name == "action_run":
         fail("'action_run' may only be the subject of 'switch'", node.name_span)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
@@ -108,6 +108,16 @@ class Scope:
             scope = scope.parent
 
         return None
+
+    def names(self, *kinds: type) -> Iterator[str]:
+        """Yield the names that are known here, of some kinds of symbols or of all."""
+        scope: Scope | None = self
+        while scope is not None:
+            for name, symbol in scope.symbols.items():
+                if not kinds or isinstance(symbol, kinds):
+                    yield name
+
+            scope = scope.parent
 
     def root(self) -> Scope:
         return self.parent.root() if self.parent else self

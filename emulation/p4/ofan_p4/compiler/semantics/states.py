@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ofan_p4.compiler.diagnostics import Span
+from ofan_p4.compiler.hints import did_you_mean
 from ofan_p4.compiler.semantics import typed as t
 from ofan_p4.compiler.semantics import typed_declarations as td
 from ofan_p4.compiler.semantics import types as ty
@@ -60,7 +61,8 @@ def _transition(node: nd.State, names: set[str], context: Context) -> td.Transit
 
 def _require_state(name: str, names: set[str], span: Span) -> None:
     if name not in names:
-        fail(f"state '{name}' is not declared", span)
+        hint = did_you_mean(name, (*names, "accept", "reject"))
+        fail(f"state '{name}' is not declared{hint}", span)
 
 
 def _select_key(node: n.Expression, context: Context) -> ty.Expression:

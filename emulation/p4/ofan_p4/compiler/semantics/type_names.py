@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ofan_p4.compiler.diagnostics import Span
+from ofan_p4.compiler.hints import WORDS, did_you_mean
+from ofan_p4.compiler.semantics import typed_declarations as td
 from ofan_p4.compiler.semantics import types as ty
 from ofan_p4.compiler.semantics.scope import Context, GenericStruct, TypeName, fail
 from ofan_p4.compiler.semantics.values import constant_int
@@ -78,9 +82,24 @@ def _named(node: n.NamedType, context: Context) -> ty.Type:
         case TypeName():
             return fail(f"{node.name} takes no type arguments", node.span)
         case None:
-            return fail(f"unknown type '{node.name}'", node.span)
+            hint = did_you_mean(node.name, type_words(context))
+            return fail(f"unknown type '{node.name}'{hint}", node.span)
         case _:
             return fail(f"'{node.name}' is not a type that can be used here", node.span)
+
+
+def type_words(context: Context) -> Iterator[str]:
+    """Yield the words that can stand where an unknown type does, as hints."""
+    yield from context.scope.names(
+        TypeName,
+        GenericStruct,
+        ty.ExternDefinition,
+        ty.BlockDefinition,
+        td.Control,
+        td.ParserBlock,
+    )
+    # `transtion accept;` looks like the declaration of a variable.
+    yield from WORDS
 
 
 def _specialised(symbol: GenericStruct, args: tuple[ty.Type, ...], node: n.NamedType) -> ty.Struct:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from ofan_p4.compiler.diagnostics import Source
+from ofan_p4.compiler.diagnostics import CompileError, Source
+from ofan_p4.compiler.hints import misspelt_keyword
 from ofan_p4.compiler.syntax import declaration_nodes as nd
 from ofan_p4.compiler.syntax import nodes as n
 from ofan_p4.compiler.syntax.annotations import annotation_list
@@ -27,10 +28,20 @@ def parse(source: Source) -> nd.Program:
 
     while cursor.token.kind is not Kind.END:
         if not cursor.accept(";"):
-            declarations.append(_top_level(cursor))
+            declarations.append(_hinted(cursor))
 
     annotations = tuple(cursor.annotations[at] for at in sorted(cursor.annotations))
     return nd.Program(cursor.since(start), tuple(declarations), annotations)
+
+
+def _hinted(cursor: Cursor) -> nd.Declaration:
+    """Parse a declaration; an error says which word may be a misspelt keyword."""
+    start = cursor.position
+    try:
+        return _top_level(cursor)
+    except CompileError as error:
+        error.add(misspelt_keyword(cursor.tokens, start, cursor.position))
+        raise
 
 
 def _top_level(cursor: Cursor) -> nd.Declaration:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ofan_p4.compiler.diagnostics import Span
+from ofan_p4.compiler.hints import did_you_mean
 from ofan_p4.compiler.semantics import typed_declarations as td
 from ofan_p4.compiler.semantics import types as ty
 from ofan_p4.compiler.semantics.arguments import align
@@ -31,7 +32,8 @@ def _find_action(reference: nd.ActionReference, context: Context) -> td.Action:
     scope = context.scope.root() if reference.name.absolute else context.scope
     action = scope.find(reference.name.name)
     if action is None:
-        fail(f"action '{reference.name.name}' is not declared", reference.name.span)
+        hint = did_you_mean(reference.name.name, context.scope.names(td.Action))
+        fail(f"action '{reference.name.name}' is not declared{hint}", reference.name.span)
 
     if not isinstance(action, td.Action):
         fail(f"'{reference.name.name}' is not an action", reference.name.span)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ofan_p4.compiler.hints import did_you_mean
 from ofan_p4.compiler.semantics import typed_declarations as td
 from ofan_p4.compiler.semantics import types as ty
 from ofan_p4.compiler.semantics.annotations import string_annotation
@@ -15,7 +16,8 @@ def check_key(node: nd.KeyElement, context: Context) -> td.Key:
     """Type a key; raises CompileError if it can have no name."""
     expression = check_value(node.expression, context)
     if node.match_kind not in context.globals.match_kinds:
-        fail(f"match kind '{node.match_kind}' is not declared", node.match_span)
+        hint = did_you_mean(node.match_kind, context.globals.match_kinds)
+        fail(f"match kind '{node.match_kind}' is not declared{hint}", node.match_span)
 
     # What has a fixed number of bits.
     match ty.underlying(expression.type):
