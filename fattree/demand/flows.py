@@ -7,6 +7,7 @@ nothing is sent, time passes at its host.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +17,23 @@ from fattree.shape.addressing import host_name
 from fattree.shape.topology import FatTree
 
 Int64 = NDArray[np.int64]
+# A number, or an array of them.
+Number = TypeVar("Number", int, Int64)
+
+
+class Message(NamedTuple):
+    """What every flow of a collective sends: so many packets, the last with `last_bytes`."""
+
+    packets: int
+    last_bytes: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Flows:
     """All flows of a run, as int64 arrays of one length.
 
+    A flow's packets have full payloads, but for the last one, which has `last_bytes`: what is left
+    of the message (0 for computations).
     Who waits for whom is a CSR: flow f waits for after[after_offset[f]:after_offset[f + 1]]. A
     computation has no packets, its host at both ends, and takes `compute_ps` (0 for all others).
     `share` is among how many flows a host's rate is shared where shares are for life, and what
@@ -32,6 +44,7 @@ class Flows:
     source: Int64
     destination: Int64
     packets: Int64
+    last_bytes: Int64
     start_ps: Int64
     after_offset: Int64
     after: Int64
@@ -41,6 +54,11 @@ class Flows:
 
     def __len__(self) -> int:
         return len(self.source)
+
+    def message_bytes(self, payload_bytes: int) -> Int64:
+        """Return what each flow carries, where full packets have `payload_bytes`."""
+        sent: Int64 = np.maximum(self.packets - 1, 0) * payload_bytes + self.last_bytes
+        return sent
 
     def waits_for(self, flow: int) -> Int64:
         """Return the flows that must be complete before this one starts."""
@@ -65,12 +83,34 @@ class Flows:
         return int((done_ps - np.where(waits, self.start_ps, first_ps)).max())
 
 
-def independent(source: Int64, destination: Int64, packets: Int64, start_ps: Int64) -> Flows:
+def cut(size: Number, payload_bytes: int) -> tuple[Number, Number]:
+    """Return how many packets messages of `size` bytes have, and the bytes of the last of each."""
+    # In integers: -(-a // b) is a divided by b, rounded up. Nothing has no packets.
+    packets = -(-size // payload_bytes)
+    return packets, size - (packets - (packets > 0)) * payload_bytes
+
+
+def parted(size: Int64, parts: int, payload_bytes: int) -> tuple[Int64, Int64]:
+    """Return the packets and last bytes of every part of messages, in rows of `parts`.
+
+    Parts differ by a byte at most. Of a message that has fewer bytes than parts, some have a packet
+    without payload.
+    """
+    more = np.arange(parts) < (size % parts)[:, None]
+    packets, last_bytes = cut((size // parts)[:, None] + more, payload_bytes)
+    is_sent = (size > 0)[:, None]
+    return np.maximum(packets, is_sent).ravel(), last_bytes.ravel()
+
+
+def independent(
+    source: Int64, destination: Int64, packets: Int64, last_bytes: Int64, start_ps: Int64
+) -> Flows:
     """Return flows that wait for no other."""
     return Flows(
         source,
         destination,
         packets,
+        last_bytes,
         start_ps=start_ps,
         after_offset=np.zeros(len(source) + 1, dtype=np.int64),
         after=np.empty(0, dtype=np.int64),
@@ -92,8 +132,8 @@ def entries(offset: Int64, rows: Int64) -> Int64:
     return np.repeat(offset[rows] - offsets(lengths)[:-1], lengths) + np.arange(lengths.sum())
 
 
-def split(whole: Flows, parts: int) -> Flows:
-    """Split every flow into `parts` consecutive ones of ceil(packets / parts).
+def split(whole: Flows, parts: int, payload_bytes: int) -> Flows:
+    """Split every flow into `parts` consecutive ones, which share its bytes.
 
     Whoever waits, waits for all parts.
     """
@@ -103,10 +143,12 @@ def split(whole: Flows, parts: int) -> Flows:
     # Part p of flow f is flow f * parts + p, so the parts of an awaited flow are numbered likewise.
     flow = np.repeat(np.arange(len(whole)), parts)
     after = whole.after[entries(whole.after_offset, flow)]
+    packets, last_bytes = parted(whole.message_bytes(payload_bytes), parts, payload_bytes)
     return Flows(
         source=whole.source[flow],
         destination=whole.destination[flow],
-        packets=-(-whole.packets[flow] // parts),
+        packets=packets,
+        last_bytes=last_bytes,
         start_ps=whole.start_ps[flow],
         after_offset=offsets(np.diff(whole.after_offset)[flow] * parts),
         after=(after[:, None] * parts + np.arange(parts)).ravel(),

@@ -6,7 +6,7 @@ Random matrices follow from the seed alone, so that load balancers are compared 
 import numpy as np
 from numpy.typing import NDArray
 
-from fattree.demand.flows import Flows, independent, offsets
+from fattree.demand.flows import Flows, Message, independent, offsets
 from fattree.draws import Stream, below, component, mix
 from fattree.errors import TrafficError
 from fattree.experiment.collective import SHARD_KEYS
@@ -86,16 +86,20 @@ def all_to_all(hosts: int) -> tuple[Int64, Int64]:
     return source, (source + np.tile(np.arange(1, hosts), hosts)) % hosts
 
 
-def ring(hosts: int, steps: int | None, packets: int) -> Flows:
+def ring(hosts: int, steps: int | None, message: Message) -> Flows:
     """Return `steps` chained steps of host i sending to host i + 1.
 
     Hosts - 1 of them, a whole exchange, by default.
     """
-    return chained(np.roll(np.arange(hosts), -1), steps or hosts - 1, packets)
+    return chained(np.roll(np.arange(hosts), -1), steps or hosts - 1, message)
 
 
 def hierarchical_ring(
-    tree: FatTree, servers: Int64, servers_per_ring: int | None, steps: int | None, packets: int
+    tree: FatTree,
+    servers: Int64,
+    servers_per_ring: int | None,
+    steps: int | None,
+    message: Message,
 ) -> Flows:
     """Return parallel rings over servers, one for each host of an edge.
 
@@ -114,10 +118,10 @@ def hierarchical_ring(
     hosts = np.arange(tree.hosts_per_edge)
     successor = (following[:, None] * tree.hosts_per_edge + hosts).ravel()
 
-    return chained(successor, steps or size - 1, packets)
+    return chained(successor, steps or size - 1, message)
 
 
-def chained(successor: Int64, steps: int, packets: int) -> Flows:
+def chained(successor: Int64, steps: int, message: Message) -> Flows:
     """Repeat host -> successor[host].
 
     A step waits for the host's own step before and for the one that arrives there.
@@ -132,7 +136,8 @@ def chained(successor: Int64, steps: int, packets: int) -> Flows:
     return Flows(
         source=np.tile(np.arange(hosts), steps),
         destination=np.tile(successor, steps),
-        packets=np.full(total, packets, dtype=np.int64),
+        packets=np.full(total, message.packets, dtype=np.int64),
+        last_bytes=np.full(total, message.last_bytes, dtype=np.int64),
         start_ps=np.zeros(total, dtype=np.int64),
         after_offset=offsets(np.repeat([0, 2], [hosts, total - hosts])),
         after=after.ravel(),
@@ -184,12 +189,13 @@ def shard_bytes(collective: Collective, gpus: int) -> int:
     return -(-layer // gpus)
 
 
-def uniform(source: Int64, destination: Int64, packets: int) -> Flows:
+def uniform(source: Int64, destination: Int64, message: Message) -> Flows:
     """Return independent flows of one size that start together."""
     return independent(
         source,
         destination,
-        np.full(len(source), packets, dtype=np.int64),
+        np.full(len(source), message.packets, dtype=np.int64),
+        np.full(len(source), message.last_bytes, dtype=np.int64),
         np.zeros(len(source), dtype=np.int64),
     )
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from fattree.demand.flows import Flows, generations, offsets
+from fattree.demand.flows import Flows, cut, generations, offsets
 from fattree.errors import MatrixError, TrafficError
 from fattree.files.connection_matrix import (
     LONGEST_PS,
@@ -44,10 +44,14 @@ def matrix_flows(matrix: ConnectionMatrix, tree: FatTree, payload_bytes: int, un
                 f"start {connection.start:g} {unit} is later than 10^18 ps: is the unit right?",
             )
 
+    packets, last_bytes = cut(
+        _column(connection.size for connection in matrix.connections), payload_bytes
+    )
     flows = Flows(
         source=_column(connection.source for connection in matrix.connections),
         destination=_column(connection.destination for connection in matrix.connections),
-        packets=_column(-(-connection.size // payload_bytes) for connection in matrix.connections),
+        packets=packets,
+        last_bytes=last_bytes,
         start_ps=_column(starts),
         after_offset=offsets(_column(map(len, waits))),
         after=_column(flow for awaited in waits for flow in awaited),

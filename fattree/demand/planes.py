@@ -10,7 +10,7 @@ is known at all of them.
 import numpy as np
 from numpy.typing import NDArray
 
-from fattree.demand.flows import Flows, entries, offsets
+from fattree.demand.flows import Flows, entries, offsets, parted
 from fattree.experiment.model import Scenario
 
 Int64 = NDArray[np.int64]
@@ -33,10 +33,13 @@ def over_planes(scenario: Scenario, whole: Flows) -> Flows:
 
     machines = scenario.tree.machines
     keeps = scenario.fabric.plane_use == "keep"
-    return _kept(whole, planes, machines) if keeps else _sprayed(whole, planes, machines)
+    if keeps:
+        return _kept(whole, planes, machines)
+
+    return _sprayed(whole, planes, machines, scenario.packets.payload_bytes)
 
 
-def _sprayed(whole: Flows, planes: int, machines: int) -> Flows:
+def _sprayed(whole: Flows, planes: int, machines: int, payload_bytes: int) -> Flows:
     # A flow's parts follow each other, plane after plane; a computation has one, in the first.
     is_sent = whole.packets > 0
     parts = np.where(is_sent, planes, 1)
@@ -54,10 +57,13 @@ def _sprayed(whole: Flows, planes: int, machines: int) -> Flows:
     after = np.repeat(begins - offsets(counts)[:-1], counts) + np.arange(counts.sum())
 
     lengths = np.bincount(row, weights=counts, minlength=len(flow)).astype(np.int64)
+    of_parts = parted(whole.message_bytes(payload_bytes), planes, payload_bytes)
+    packets, last_bytes = (column[flow * planes + plane] for column in of_parts)
     return Flows(
         source=plane * machines + whole.source[flow],
         destination=plane * machines + whole.destination[flow],
-        packets=-(-whole.packets[flow] // planes),
+        packets=packets,
+        last_bytes=last_bytes,
         start_ps=whole.start_ps[flow],
         after_offset=offsets(lengths),
         after=after,
@@ -80,6 +86,7 @@ def _kept(whole: Flows, planes: int, machines: int) -> Flows:
         source=plane * machines + whole.source,
         destination=plane * machines + whole.destination,
         packets=whole.packets,
+        last_bytes=whole.last_bytes,
         start_ps=whole.start_ps,
         after_offset=whole.after_offset,
         after=whole.after,

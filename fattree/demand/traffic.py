@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import assert_never
 
-from fattree.demand.flows import Flows, generations, split
+from fattree.demand.flows import Flows, Message, cut, generations, split
 from fattree.demand.matrices import (
     PLACEMENT,
     all_to_all,
@@ -60,7 +60,8 @@ def flows(scenario: Scenario) -> Flows:
     They follow from the collective and the seed; a load balancer only decides into how many
     subflows each is split.
     """
-    return split(whole_flows(scenario), scenario.scheme.subflows)
+    whole = whole_flows(scenario)
+    return split(whole, scenario.scheme.subflows, scenario.packets.payload_bytes)
 
 
 def whole_flows(scenario: Scenario) -> Flows:  # noqa: C901  # one case a matrix
@@ -74,24 +75,25 @@ def whole_flows(scenario: Scenario) -> Flows:  # noqa: C901  # one case a matrix
     if scenario.is_graph:
         return joined_flows([flows for _, flows in job_flows(scenario)])
 
-    packets = 0 if collective.matrix == "file" else packet_count(scenario, message_bytes(scenario))
+    size = 0 if collective.matrix == "file" else message_bytes(scenario)
+    message = Message(*cut(size, scenario.packets.payload_bytes))
 
     match collective.matrix:
         case "permutation":
-            return uniform(np.arange(tree.hosts), derangement(seed, tree.hosts), packets)
+            return uniform(np.arange(tree.hosts), derangement(seed, tree.hosts), message)
         case "inter_pod_permutation":
-            return uniform(np.arange(tree.hosts), inter_pod_permutation(tree, seed), packets)
+            return uniform(np.arange(tree.hosts), inter_pod_permutation(tree, seed), message)
         case "all_to_all":
-            return uniform(*all_to_all(tree.hosts), packets)
+            return uniform(*all_to_all(tree.hosts), message)
         case "ring":
-            return ring(tree.hosts, collective.steps, packets)
+            return ring(tree.hosts, collective.steps, message)
         case "hierarchical_ring":
             return hierarchical_ring(
                 tree,
                 servers=np.arange(tree.edges),
                 servers_per_ring=collective.servers_per_ring,
                 steps=collective.steps,
-                packets=packets,
+                message=message,
             )
         case "fsdp":
             # Rings visit the servers in a random order: jobs are seldom placed rack by rack.
@@ -101,10 +103,10 @@ def whole_flows(scenario: Scenario) -> Flows:  # noqa: C901  # one case a matrix
                 servers=placement,
                 servers_per_ring=collective.servers_per_ring,
                 steps=collective.steps or 1,
-                packets=packets,
+                message=message,
             )
         case "pairs":
-            return uniform(*pairs(tree, collective.pairs), packets)
+            return uniform(*pairs(tree, collective.pairs), message)
         case "file":
             return _from_file(scenario)
         case "all_reduce" | "reduce_scatter" | "all_gather" | "broadcast" | "incast" | "workload":
@@ -159,8 +161,8 @@ def message_bytes(scenario: Scenario) -> int:
 
 
 def packet_count(scenario: Scenario, size: int) -> int:
-    """Return the data packets of a message; every one is full."""
-    return -(-size // scenario.packets.payload_bytes)
+    """Return the data packets of a message; the last one may be shorter than the others."""
+    return cut(size, scenario.packets.payload_bytes)[0]
 
 
 def _from_file(scenario: Scenario) -> Flows:

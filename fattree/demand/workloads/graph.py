@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fattree.demand.flows import Flows, chain_ends, depths, entries, offsets, refuse_remote
+from fattree.demand.flows import Flows, chain_ends, cut, depths, entries, offsets, refuse_remote
 from fattree.errors import TrafficError
 from fattree.shape.topology import FatTree
 
@@ -135,7 +135,7 @@ def pipelined(graph: Graph, chunks: int) -> Graph:
 
 def longest_ps(graph: Graph, times: Int64) -> int:
     """Return the longest chain of a graph whose nodes take `times`."""
-    flows = _flows(graph, graph.source, graph.destination, graph.size)
+    flows = _flows(graph, graph.source, graph.destination, graph.size, graph.size)
     # Whose flow it is plays no part: it is known at both ends at once.
     ends = chain_ends(
         flows,
@@ -153,8 +153,8 @@ def graph_flows(graph: Graph, hosts: Int64, payload_bytes: int, start_ps: int) -
     if graph.ranks > len(hosts):
         raise TrafficError(f"it has {graph.ranks:,} ranks, but there are {len(hosts):,} hosts")
 
-    packets = -(-graph.size // payload_bytes)
-    flows = _flows(graph, hosts[graph.source], hosts[graph.destination], packets)
+    sent = cut(graph.size, payload_bytes)
+    flows = _flows(graph, hosts[graph.source], hosts[graph.destination], *sent)
     return replace(flows, start_ps=np.full(len(graph), start_ps, dtype=np.int64))
 
 
@@ -177,13 +177,16 @@ def shared_by_depth(tree: FatTree, flows: Flows) -> Flows:
     return replace(flows, share=share)
 
 
-def _flows(graph: Graph, source: Int64, destination: Int64, packets: Int64) -> Flows:
+def _flows(
+    graph: Graph, source: Int64, destination: Int64, packets: Int64, last_bytes: Int64
+) -> Flows:
     offset, after = graph.after()
     nothing = np.zeros(len(graph), dtype=np.int64)
     return Flows(
         source=source,
         destination=destination,
         packets=packets,
+        last_bytes=last_bytes,
         start_ps=nothing,
         after_offset=offset,
         after=after,
