@@ -69,7 +69,7 @@ def run(scenario: Scenario, threads: int, device: Device) -> tuple[Result, dict[
     }
     with patch.multiple(gpu_engine, **changed):
         whole = clock.timed("all", simulate)
-        result = whole(network, None, None, 0, threads=threads, device=device, skips=False)
+        result = whole(network, None, None, 0, threads=threads, device=device)
 
     return result, clock.seconds
 

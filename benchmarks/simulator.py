@@ -80,7 +80,7 @@ def measure(scenarios: Sequence[Scenario], threads: int) -> Row:
     # What a packet costs: none is left out because the run repeats itself.
     run(Scenario(policy=scenarios[0].policy, fabric=Fabric(k=4)), threads=threads)
     began_s = time.perf_counter()
-    results = [run(scenario, threads=threads, skips=False) for scenario in scenarios]
+    results = [run(scenario, threads=threads) for scenario in scenarios]
     wall_s = time.perf_counter() - began_s
     hops = sum(result.packet_hops for result in results)
     cpu_s = sum(result.cpu_s for result in results)

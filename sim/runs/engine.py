@@ -40,7 +40,6 @@ from sim.kernels.windows import (
     truncate,
 )
 from sim.runs.deadlock import deadlock
-from sim.runs.periods import Periods
 from sim.runs.results import Ports, Result, Series, by_layer
 from sim.runs.threads import Crew, advance_side_by_side, kernels, pausing_kernels
 
@@ -63,15 +62,13 @@ def run(
     threads: int = 1,
     device: Device = "cpu",
     on_progress: OnProgress | None = None,
-    skips: bool = True,
 ) -> Result:
     """Simulate a scenario; `sample_ps` asks for every layer's queues at that interval.
 
     `on_progress` is told now and then which share of the packets is acknowledged. More `threads`
-    make large fabrics faster and change nothing else. Nor does `skips`, which leaves out what
-    repeats (`sim.runs.periods`), nor `device`: "cpu", or "gpu" (`sim.gpu`), where nothing is told
-    and nothing left out. Raises FabricError where the scenario cannot be built, UnfinishedError
-    where flows do not finish: by `horizon_ps`, by default the scenario's, or ever
+    make large fabrics faster and change nothing else. Nor does `device`: "cpu", or "gpu"
+    (`sim.gpu`), where nothing is told. Raises FabricError where the scenario cannot be built,
+    UnfinishedError where flows do not finish: by `horizon_ps`, by default the scenario's, or ever
     (`routes.standstill`), and SimulationError where there is no GPU, or for what it does not do.
     """
     began_s = time.process_time()
@@ -87,7 +84,6 @@ def run(
         threads=threads,
         device=device,
         on_progress=on_progress,
-        skips=skips,
     )
 
 
@@ -100,8 +96,7 @@ def prepare(form: Form = Form.PLAIN) -> None:
     if CACHE.note:
         sys.stderr.write(f"{CACHE.note}\n")
 
-    # The smallest run that repeats itself: types do not depend on anything else, so it compiles for
-    # all.
+    # A small run: types do not depend on anything else, so it compiles for all.
     fabric = Fabric(k=2, flow_control="pfc" if form is Form.PAUSING else "none")
     pair = build(Scenario(fabric=fabric, collective=Collective(message_bytes=1 << 20)))
     if form is not Form.PLAIN:
@@ -118,17 +113,15 @@ def simulate(
     threads: int = 1,
     device: Device = "cpu",
     on_progress: OnProgress | None = None,
-    skips: bool = True,
 ) -> Result:
     """Run a network that has just been built to its end.
 
     `began_s` is the process time at which the building began.
     """
     samples: list[tuple[int, Int64]] = []
-    # Who looks at queues wants to see all of them. Between two legs the world is here, and its way
-    # to a GPU and back is long: nothing looks at it that need not.
+    # Between two legs the world is here, and its way to a GPU and back is long: nothing looks at it
+    # that need not.
     is_near = device == "cpu"
-    periods = Periods(network, skips and is_near and sample_ps is None)
     start_flows(network.world, network.flows.start_ps)
     with _advancing(network, threads, device) as leg:
         world = _drive(
@@ -138,7 +131,6 @@ def simulate(
             horizon_ps=network.scenario.horizon_ps if horizon_ps is None else horizon_ps,
             samples=samples,
             on_progress=on_progress if is_near else None,
-            periods=periods,
         )
 
     end_ps = int(world.counters[LAST_DONE])
@@ -152,7 +144,6 @@ def simulate(
         end_ps,
         series=_series(network, samples) if sample_ps else None,
         cpu_s=cpu_s,
-        skipped_ps=periods.skipped_ps,
     )
 
 
@@ -177,7 +168,6 @@ def _drive(
     horizon_ps: int | None,
     samples: list[tuple[int, Int64]],
     on_progress: OnProgress | None,
-    periods: Periods,
 ) -> World:
     """Advance to the end, in legs that end at route changes, samples and refreshes of queues.
 
@@ -199,7 +189,6 @@ def _drive(
         stops = [
             end_ps,
             watch.next_ps,
-            periods.next_ps,
             *changes[change : change + 1],
             *(_next_multiple(now_ps, step) for step in (sample_ps,) if step),
             *(_next_stop(world, now_ps, step) for step in (stale_ps, leg_ps) if step),
@@ -209,7 +198,6 @@ def _drive(
         if status == FINISHED:
             return world
 
-        periods.look(world, end_ps)
         # Not after every leg: where there are a million flows, to add them up takes a while.
         if on_progress and time.monotonic() - told_s > TELL_SECONDS:
             on_progress(progress(network.flows, world))
@@ -367,7 +355,6 @@ def result_of(
     end_ps: int,
     series: Series | None,
     cpu_s: float,
-    skipped_ps: int = 0,
 ) -> Result:
     """Return what a finished run has shown, from its world at the end."""
     # Links are numbered ports first, hosts' links behind them (`sim.kernels.state`).
@@ -406,7 +393,6 @@ def result_of(
         redraws=network.events.redraws,
         series=series,
         cpu_s=cpu_s,
-        skipped_ps=skipped_ps,
     )
 
 

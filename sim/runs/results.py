@@ -56,8 +56,7 @@ class Result(SenderCounts[Int64]):
 
     `gaps` are the paced ones, `end_ps` is when the last flow was done, `host_bytes` and
     `host_packets` are what hosts have put on their links, host by host, `host_paused_ps` is how
-    long they were paused, all together. `skipped_ps` is how much of the run was left out because it
-    repeated itself (`sim.runs.periods`).
+    long they were paused, all together.
     """
 
     scenario: Scenario
@@ -76,7 +75,6 @@ class Result(SenderCounts[Int64]):
     redraws: int
     series: Series | None
     cpu_s: float
-    skipped_ps: int = 0
 
     @property
     def cct_ps(self) -> int:

@@ -133,7 +133,7 @@ def columns(value: Any, name: str) -> Columns:
 def shown(wanted: Scenario, device: Device) -> dict[str, NDArray[Any]]:
     """Return all that a run leaves behind."""
     made: Network = build(wanted)
-    result = simulate(made, None, None, 0, device=device, skips=False)
+    result = simulate(made, None, None, 0, device=device)
     both = [*columns(result, "result"), *columns(made.world, "world")]
     return {name: found.copy() for name, found in both if name.rpartition(".")[2] not in SLOTS}
 
