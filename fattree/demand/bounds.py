@@ -7,13 +7,14 @@ of a host that sends data and acknowledges at once: data only, data and ACKs in 
 `T_d`, `T_a` are serialisation times without the gap, `d`, `a` with it, `p` the one-way propagation.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fattree.demand.cuts import cut_bound_ps
 from fattree.demand.flows import Flows, entries, generations, in_generations, path_links
+from fattree.demand.link_work import LinkWork, last_packets, link_work, packets_an_ack
 from fattree.demand.traffic import gaps as line_rate_gaps
 from fattree.demand.traffic import nic
 from fattree.experiment.model import Scenario
@@ -132,9 +133,11 @@ def bound_ps(scenario: Scenario, flows: Flows, gaps: Int64 | None = None) -> int
     `gaps` are the paced gaps (under failures); by default those at line rate.
     """
     paced = line_rate_gaps(scenario, flows) if gaps is None else gaps
+    work = link_work(scenario, flows)
     together = _both_ways_ps(scenario, flows, paced)
-    chain_ps, last_ps = _longest_chain_ps(scenario, flows, paced, together)
-    return max(chain_ps, last_ps, _busiest_link_ps(scenario, flows))
+    chain_ps, last_ps = _longest_chain_ps(scenario, flows, paced, together, work)
+    known_ps = max(chain_ps, last_ps, _busiest_link_ps(scenario, flows, work))
+    return cut_bound_ps(scenario, flows, known_ps)
 
 
 def sending_bound_ps(scenario: Scenario, flows: Flows, gaps: Int64 | None = None) -> int:
@@ -143,74 +146,58 @@ def sending_bound_ps(scenario: Scenario, flows: Flows, gaps: Int64 | None = None
     A flow that waits for others counts from the start, as in `Flows.longest_sending_ps`.
     """
     paced = line_rate_gaps(scenario, flows) if gaps is None else gaps
+    work = link_work(scenario, flows)
     # Of several flows of a host each counts from its own first packet.
     _, flow_of, count = np.unique(flows.source, return_inverse=True, return_counts=True)
     is_alone = count[flow_of.ravel()] == 1
     together = np.where(is_alone, _both_ways_ps(scenario, flows, paced), 0)
-    chain_ps, _ = _longest_chain_ps(scenario, flows, paced, together)
+    chain_ps, _ = _longest_chain_ps(scenario, flows, paced, together, work)
     if scenario.is_shared_actively or len(flows.after) or np.ptp(flows.start_ps) > 0:
         return chain_ps
 
     # Where all begin together: a first packet leaves within a gap and what others' first packets
     # take, each with an ACK.
-    pace = nic(scenario)
-    firsts_ps = count[flow_of.ravel()] * (pace.data_ps + pace.ack_ps)
+    firsts_ps = count[flow_of.ravel()] * (work.data_slot_ps + work.ack_slot_ps)
     latest_ps = int((paced + firsts_ps).max())
-    return max(chain_ps, _busiest_link_ps(scenario, flows) - latest_ps)
+    known_ps = max(chain_ps, _busiest_link_ps(scenario, flows, work) - latest_ps)
+    return cut_bound_ps(scenario, flows, known_ps + latest_ps) - latest_ps
 
 
 def _longest_chain_ps(
-    scenario: Scenario, flows: Flows, paced: Int64, together: Int64
+    scenario: Scenario, flows: Flows, paced: Int64, together: Int64, work: LinkWork
 ) -> tuple[int, int]:
     """Return when the last flow is done if each is alone on empty links, and waits for its own.
 
     And when the last host is, whose flows share its link. `together` is what a flow takes at least
     beside its host's others, 0 where that is not known.
     """
-    tree = scenario.tree
     is_sent = flows.packets > 0
-    hops = path_links(tree, flows)
-    begun = np.where(is_sent, (flows.packets - 1) * paced, flows.compute_ps)
-    there = np.where(is_sent, _by_hops(scenario, arrival_ps)[hops // 2 - 1], 0)
-    back = np.where(is_sent, _by_hops(scenario, return_ps)[hops // 2 - 1], 0)
-    acknowledged = np.maximum(begun + there + back, together)
+    pace = np.maximum(paced, work.data_slot_ps)
+    begun = np.where(is_sent, (flows.packets - 1) * pace, flows.compute_ps)
+    arrived = np.where(is_sent, work.arrived_ps(flows.packets, pace), flows.compute_ps)
+    acknowledged = np.maximum(arrived + work.back_ps, together)
     # What waits in a graph for a transfer at its source waits until it is sent; else for its ACKs.
-    waits = _Waits(
-        at_source=begun if scenario.is_graph else acknowledged,
-        at_destination=begun + there,
-        there=there,
-        sending_slot_ps=nic(scenario).data_ps,
-        link_slot_ps=scenario.slot_ps,
-    )
-    begins = _begins_ps(tree, flows, waits)
-    last = _last_of_hosts_ps(tree, flows, begins, waits, back)
+    at_source = begun if scenario.is_graph else acknowledged
+    begins = _begins_ps(scenario.tree, flows, at_source, arrived, work)
+    last = _last_of_hosts_ps(scenario.tree, flows, begins, work)
 
     return int((begins + acknowledged - flows.start_ps).max(initial=0)), last
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Waits:
-    """How long after its own begin a flow is known to be done, at its source and destination.
+def _begins_ps(
+    tree: FatTree, flows: Flows, at_source: Int64, at_destination: Int64, work: LinkWork
+) -> Int64:
+    """Return before when no flow begins: what it waits for takes its time, alone and together.
 
-    `there` is the way of one packet, the slots what data need on a host's link, from it and to it.
+    `at_source` and `at_destination` are how long after its own begin a flow is known to be done.
     """
-
-    at_source: Int64
-    at_destination: Int64
-    there: Int64
-    sending_slot_ps: int
-    link_slot_ps: int
-
-
-def _begins_ps(tree: FatTree, flows: Flows, waits: _Waits) -> Int64:
-    """Return before when no flow begins: what it waits for takes its time, alone and together."""
     begins: Int64 = flows.start_ps.copy()
     # By generations, so what a flow waits for has its own begin already.
     for chosen in in_generations(generations(tree, flows))[1:]:
         waiting = np.repeat(chosen, np.diff(flows.after_offset)[chosen])
         awaited = flows.after[entries(flows.after_offset, chosen)]
         is_own = (flows.source[awaited] - flows.source[waiting]) % tree.machines == 0
-        known = np.where(is_own, waits.at_source[awaited], waits.at_destination[awaited])
+        known = np.where(is_own, at_source[awaited], at_destination[awaited])
         np.maximum.at(begins, waiting, begins[awaited] + known)
 
         # Several that it waits for share the link of one NIC, from it or to it.
@@ -218,41 +205,45 @@ def _begins_ps(tree: FatTree, flows: Flows, waits: _Waits) -> Int64:
         key = (waiting * 2 + is_own) * tree.hosts + nic_host
         groups, group_of = np.unique(key, return_inverse=True)
         group_of = group_of.ravel()
-        earliest = np.full(len(groups), LATER)
-        reached = begins[awaited] + np.where(is_own, 0, waits.there[awaited])
+        earliest, tail = (np.full(len(groups), LATER) for _ in range(2))
+        held = np.zeros(len(groups), dtype=np.int64)
+        reached = begins[awaited] + np.where(is_own, 0, work.first_ps[awaited])
         np.minimum.at(earliest, group_of, reached)
-        packets = np.bincount(group_of, flows.packets[awaited], len(groups)).astype(np.int64)
-        group_is_own = groups // tree.hosts % 2 == 1
-        slot = np.where(group_is_own, waits.sending_slot_ps, waits.link_slot_ps)
-        together = earliest + np.maximum(packets - 1, 0) * slot
+        # The last one to be sent has begun, the last one to be received is there.
+        of_last = np.where(
+            is_own,
+            -work.data_slot_ps[awaited],
+            work.received_tail_ps[awaited] - work.back_ps[awaited],
+        )
+        np.minimum.at(tail, group_of, of_last)
+        np.add.at(
+            held, group_of, np.where(is_own, work.sending_ps[awaited], work.receiving_ps[awaited])
+        )
+        together = earliest + np.where(held > 0, held + tail, 0)
         np.maximum.at(begins, groups // tree.hosts // 2, together)
 
     return begins
 
 
-def _last_of_hosts_ps(
-    tree: FatTree, flows: Flows, begins: Int64, waits: _Waits, back: Int64
-) -> int:
+def _last_of_hosts_ps(tree: FatTree, flows: Flows, begins: Int64, work: LinkWork) -> int:
     """Return when the last host is done whose flows of the same time share its link.
 
     Of the flows of a host that begin at a time or later, each needs the link from then on.
     """
     sent = np.flatnonzero(flows.packets)
     ends = (
-        (flows.source, begins, waits.sending_slot_ps, waits.there + back),
-        (flows.destination, begins + waits.there, waits.link_slot_ps, back),
+        (flows.source, begins, work.sending_ps, work.sent_tail_ps),
+        (flows.destination, begins + work.first_ps, work.receiving_ps, work.received_tail_ps),
     )
     longest = 0
-    for host, earliest, slot_ps, tail in ends if len(sent) else ():
+    for host, earliest, held, tail in ends if len(sent) else ():
         order = sent[np.lexsort((-earliest[sent], host[sent]))]
         first = np.flatnonzero(np.diff(host[order], prepend=-1))
-        total = np.cumsum(flows.packets[order])
-        before = np.repeat(
-            total[first] - flows.packets[order][first], np.diff([*first, len(order)])
-        )
+        total = np.cumsum(held[order])
+        before = np.repeat(total[first] - held[order][first], np.diff([*first, len(order)]))
         least = _least(tree.hosts, (host[sent], tail[sent]))[host[order]]
         latest = -_least(tree.hosts, (host[sent], -flows.start_ps[sent]))[host[order]]
-        done = earliest[order] + (total - before - 1) * slot_ps + least - latest
+        done = earliest[order] + total - before + least - latest
         longest = max(longest, int(done.max()))
 
     return longest
@@ -265,8 +256,8 @@ def _both_ways_ps(scenario: Scenario, flows: Flows, paced: Int64) -> Int64:
     over other paths begins to acknowledge at another time.
     """
     found = np.zeros(len(flows), dtype=np.int64)
-    # Few ACKs take next to nothing.
-    if not len(flows) or scenario.transport.packets_per_ack > 1:
+    # With fewer ACKs than packets a host's link has room between data.
+    if not len(flows) or packets_an_ack(scenario) > 1:
         return found
 
     tree = scenario.tree
@@ -274,7 +265,10 @@ def _both_ways_ps(scenario: Scenario, flows: Flows, paced: Int64) -> Int64:
     together = generations(tree, flows) * tree.hosts
     sender, receiver = together + flows.source, together + flows.destination
     count = int(max(sender.max(), receiver.max())) + 1
-    sends, gets = (np.bincount(end, flows.packets, count) for end in (sender, receiver))
+    # Short packets and their ACKs are left out: without them nothing takes longer.
+    whole = flows.packets - (last_packets(scenario, flows) < scenario.data_bytes)
+    whole = np.maximum(whole, 0)
+    sends, gets = (np.bincount(end, whole, count) for end in (sender, receiver))
     # Per host and generation: how many flows, how far, when, to whom and from whom.
     parts = np.bincount(sender, minlength=count)
     out, come = (
@@ -305,7 +299,7 @@ def _only(count: int, group: Int64, values: Int64) -> Int64:
     return np.where(least == most, least, -1)
 
 
-def _busiest_link_ps(scenario: Scenario, flows: Flows) -> int:
+def _busiest_link_ps(scenario: Scenario, flows: Flows, work: LinkWork) -> int:
     """Return how long the host's link that has most to carry needs, one way or the other.
 
     Counted from the latest start of a flow that takes part in it.
@@ -315,34 +309,30 @@ def _busiest_link_ps(scenario: Scenario, flows: Flows) -> int:
         return 0
 
     hosts = scenario.tree.hosts
-    hops = path_links(scenario.tree, flows)[sent] // 2 - 1
-    there, back = (_by_hops(scenario, time)[hops] for time in (arrival_ps, return_ps))
-    start_ps, packets = flows.start_ps[sent], flows.packets[sent]
+    start_ps, first_ps = flows.start_ps[sent], work.first_ps[sent]
     source, destination = flows.source[sent], flows.destination[sent]
-    pace = nic(scenario)
+    sent_tail, received_tail = work.sent_tail_ps[sent], work.received_tail_ps[sent]
 
-    # From a host: its data, and an ACK for each packet that it gets. They begin when it may send,
-    # or when it has got something; whichever is last still has its way.
-    data = np.bincount(source, weights=packets, minlength=hosts)
-    acks = np.bincount(destination, weights=packets, minlength=hosts)
-    acks *= scenario.transport.packets_per_ack == 1
-    work = data * pace.data_ps + acks * pace.ack_ps
-    first = _least(hosts, (source, start_ps), (destination, start_ps + there))
-    last = _least(hosts, (source, there + back - pace.data_ps), (destination, back - pace.ack_ps))
+    # From a host: its data, and the ACKs of what it gets. They begin when it may send, or when it
+    # has got something; whichever is last still has its way.
+    data = np.bincount(source, weights=work.sending_ps[sent], minlength=hosts)
+    acks = np.bincount(destination, weights=work.acks_ps[sent], minlength=hosts)
+    first = _least(hosts, (source, start_ps), (destination, start_ps + first_ps))
+    last = _least(hosts, (source, sent_tail), (destination, work.ack_tail_ps[sent]))
     latest = -_least(hosts, (source, -start_ps), (destination, -start_ps))
-    up = np.where(data + acks > 0, first + work + last - latest, 0)
+    up = np.where(data + acks > 0, first + data + acks + last - latest, 0)
 
     # Its data alone: the last one is to be acknowledged.
-    first, last = _least(hosts, (source, start_ps)), _least(hosts, (source, there + back))
+    first, last = _least(hosts, (source, start_ps)), _least(hosts, (source, sent_tail))
     latest = -_least(hosts, (source, -start_ps))
-    out = np.where(data > 0, first + (data - 1) * pace.data_ps + last - latest, 0)
+    out = np.where(data > 0, first + data + last - latest, 0)
 
     # To a host: the data alone, as ACKs may be lost on their way.
-    first = _least(hosts, (destination, start_ps + there))
-    last = _least(hosts, (destination, back))
+    gets = np.bincount(destination, weights=work.receiving_ps[sent], minlength=hosts)
+    first = _least(hosts, (destination, start_ps + first_ps))
+    last = _least(hosts, (destination, received_tail))
     latest = -_least(hosts, (destination, -start_ps))
-    gets = np.bincount(destination, weights=packets, minlength=hosts)
-    down = np.where(gets > 0, first + (gets - 1) * scenario.slot_ps + last - latest, 0)
+    down = np.where(gets > 0, first + gets + last - latest, 0)
 
     # Floats hold the sums of any run exactly: 2**53 ps are two and a half hours.
     return int(max(up.max(), out.max(), down.max()))
@@ -355,11 +345,6 @@ def _least(hosts: int, *parts: tuple[Int64, Int64]) -> Int64:
         np.minimum.at(found, host, values)
 
     return found
-
-
-def _by_hops(scenario: Scenario, time_ps: Callable[[Timing], int]) -> Int64:
-    """Return a time for paths of 2, 4 and 6 links."""
-    return np.array([time_ps(Timing.of(scenario, hops)) for hops in (2, 4, 6)], dtype=np.int64)
 
 
 def _case_ps(scenario: Scenario, hops: int, packets: int) -> int:

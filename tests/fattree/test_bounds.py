@@ -74,7 +74,23 @@ def test_a_larger_message_takes_longer(case: Scenario, hops: int, packets: int) 
 
 
 def test_one_packet_takes_a_zero_load_round_trip() -> None:
-    assert bound_of("permutation", size=1) == DEFAULT.zero_load_rtt_ps
+    assert bound_of("permutation", size=4096) == DEFAULT.zero_load_rtt_ps
+    short = DEFAULT.path_ps(6, 62 + 1) + DEFAULT.path_ps(6, 64)
+    assert bound_of("permutation", size=1) == short
+
+
+def test_a_short_last_packet_may_overtake_the_one_before() -> None:
+    whole, short = (bound_of("pairs", size=size, pairs=((0, 127),)) for size in (8192, 4096 + 1))
+    assert short == DEFAULT.zero_load_rtt_ps
+    assert whole == DEFAULT.slot_ps + DEFAULT.zero_load_rtt_ps
+
+
+def test_a_short_last_packet_holds_a_link_for_what_it_has() -> None:
+    """Three senders of ten full packets and one of a byte: 62 bytes of headers, a gap of 20."""
+    pairs = ((20, 0), (40, 0), (60, 0))
+    held = 29 * DEFAULT.slot_ps + 3 * DEFAULT.tx_ps(62 + 1 + 20)
+    found = bound_of("pairs", size=10 * 4096 + 1, pairs=pairs)
+    assert found == held + DEFAULT.zero_load_rtt_ps - 1
 
 
 def test_hosts_that_only_send_are_not_held_up_by_acks() -> None:
