@@ -97,8 +97,9 @@ class Least:
             rate = sum((self.rate(link, int(now)) for link in links), Fraction(0))
             if until > now and rate and left <= rate * (until - now):
                 break
-            left -= rate * max(until - now, 0)
-            now = max(now, Fraction(until))
+            if until > now:
+                left -= rate * (until - now)
+                now = Fraction(until)
         return int(now + max(left, Fraction(0)) / rate) + after - max(starts)
 
     def answered(self, link: Link) -> list[traffic.Message]:

@@ -73,8 +73,10 @@ OPTIMAL: dict[str, dict[str, Any]] = {
         "failures": {"events": [{"host": "h0_0_0", "down_ns": 10_000, "up_ns": 50_000}]}
     },
 }
-# The least leaves ACKs out where they may be lost, and queues that are full when links are slow.
-CLOSE = 1.06
+CLOSE = 1.03
+# Senders do not know of slow links: queues before them are full, and drop unevenly. The bound
+# leaves ACKs out that may be lost.
+CLOSE_WITH_FAILURES = 1.08
 
 MATRICES = (
     "permutation",
@@ -110,8 +112,12 @@ def test_the_best_come_close_to_the_bound(key: str, policy: str) -> None:
     result, least_ps = run(scenario), Least(scenario).cct_ps()
     assert least_ps <= result.cct_ps
     # A bound that is too low is as wrong as one that is too high.
-    assert 0.995 * least_ps <= result.bound_ps <= result.cct_ps <= CLOSE * result.bound_ps
-    assert result.sending_bound_ps <= result.sending_cct_ps <= CLOSE * result.sending_bound_ps
+    close = CLOSE_WITH_FAILURES if "failures" in OPTIMAL[key] else CLOSE
+    assert 0.995 * least_ps <= result.bound_ps <= result.cct_ps <= close * result.bound_ps
+    assert result.sending_bound_ps <= result.sending_cct_ps
+    # Of flows that share what is active each one's own time is known alone.
+    if not scenario.is_shared_actively:
+        assert result.sending_cct_ps <= close * result.sending_bound_ps
 
 
 def test_a_slow_link_and_a_dead_one_are_counted_alike() -> None:
