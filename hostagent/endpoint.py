@@ -17,6 +17,7 @@ from hostagent.own_packet import OwnFrames, OwnPackets
 from hostagent.own_rule import OwnRule
 from hostagent.packets import DataFrames, Ends, Packets
 from hostagent.receiving import Receiving
+from hostagent.rules import tries
 from hostagent.segment_routes import SegmentRoutes
 from hostagent.source_routes import SourceRoutes
 from hostagent.transports import labels, sack, transport
@@ -217,6 +218,10 @@ class Endpoint:
             self._waits.complete(packet.flow, now_ps)
 
         return packet.flow
+
+    def tries(self, flow: int) -> int:
+        """Return how often the sender of a flow has tried to bring over what is missing."""
+        return int(tries(self.sender(flow), self._rules.recovery))
 
     def sender(self, flow: int) -> SimpleNamespace:
         """Return the sender state of a flow that begins here."""

@@ -1,5 +1,7 @@
 """What a scenario says to every flow."""
 
+from typing import Any
+
 from fattree.demand.workloads.jobs import is_in_one_plane
 from fattree.errors import ExperimentError
 from fattree.experiment.model import Scenario
@@ -158,3 +160,11 @@ def entropy_values(scenario: Scenario) -> int:
     # Over a number of planes that is no power of two there are up to 256: 192 over three.
     share = -(-ENTROPY_VALUES // (1 if is_whole else scenario.tree.planes))
     return 1 << (share - 1).bit_length()
+
+
+def tries(senders: Any, recovery: int) -> Any:
+    """Return how often senders have tried to bring over what is missing, of one or of many.
+
+    Of the packets that go-back-N sends in a row the first alone can be news to its receiver.
+    """
+    return senders.returns if recovery == Recovery.GO_BACK_N else senders.transmissions

@@ -77,7 +77,7 @@ class Columns(IntEnum):
     ACKED = 1
     START = 2
     DONE = 3
-    SENT = 4
+    TRIES = 4
     HEARD = 5
 
 
@@ -140,7 +140,7 @@ class Agents:
 
     def progress(self) -> list[list[int]]:
         """Return [flow, acknowledged, start_ps, done_ps] as last heard of, and ask again."""
-        return [row[: Columns.SENT] for row in self.senders()]
+        return [row[: Columns.TRIES] for row in self.senders()]
 
     def senders(self) -> list[list[int]]:
         """Return the same with the packets sent and when an ACK last came, and ask again.

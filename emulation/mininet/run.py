@@ -192,7 +192,7 @@ def _standing(now_ps: int, flows: Flows, rows: list[list[int]], changes: int) ->
             done_ps=known[:, Columns.DONE],
             heard_ps=known[:, Columns.HEARD],
             acked=known[:, Columns.ACKED],
-            sent=known[:, Columns.SENT],
+            tries=known[:, Columns.TRIES],
             computes=flows.packets[known[:, Columns.FLOW]] == 0,
         ),
         is_changing=len(known) < len(flows),

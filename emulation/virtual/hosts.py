@@ -204,7 +204,9 @@ class Hosts:
                 done_ps=done_ps,
                 heard_ps=np.array([sender.heard_ps for sender in senders]),
                 acked=np.array([sender.acked for sender in senders]),
-                sent=np.array([sender.transmissions for sender in senders]),
+                tries=np.array(
+                    [self._endpoints[plan.source].tries(plan.flow) for plan in self._plans]
+                ),
                 computes=np.array([plan.packets == 0 for plan in self._plans]),
                 held_ps=np.array([self._held_ps_of(plan.source, now_ps) for plan in self._plans]),
             ),

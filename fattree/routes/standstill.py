@@ -5,11 +5,13 @@ progresses is never given up, however slow it is. Without progress most senders 
 erasure sender makes new symbols, SACK sends its holes again. So a run stands still for good when
 
 - no link and no route changes any more, and no computation is under way,
-- since the last progress every flow that has started and is not done has sent `tries` packets, in
-  at least three rounds, or a pause has held its host all the time,
+- since the last progress every flow that has started and is not done has tried `tries` times to
+  bring over what is missing, in at least three rounds, or a pause has held its host all the time,
 - and longer than `wait_ps` ago: what was under way then has arrived or is lost, its ACK too.
 
-Packets are counted beside the time, as a timeout that has doubled 16 times takes so much longer.
+Tries are counted beside the time, as a timeout that has doubled 16 times takes so much longer. A
+packet is a try, but of those that go-back-N sends in a row from the missing one on: there the first
+one is.
 """
 
 from collections.abc import Callable
@@ -69,14 +71,14 @@ class Patience(NamedTuple):
 class Standing(NamedTuple):
     """How far a run is: `reached` grows with any progress and with nothing else.
 
-    `sent` has the packets of every flow, repeated ones included; `is_open` says which have begun
-    and are not done, `is_changing` whether something is about to happen that no sender does;
-    `heard_ps` is when a sender has last heard anything, `held_ps` since when a pause holds each
-    flow's host (NEVER: none does; empty on networks that know of no pauses).
+    `tries` says how often every flow has tried; `is_open` says which have begun and are not done,
+    `is_changing` whether something is about to happen that no sender does; `heard_ps` is when a
+    sender has last heard anything, `held_ps` since when a pause holds each flow's host (NEVER: none
+    does; empty on networks that know of no pauses).
     """
 
     reached: int
-    sent: NDArray[np.int64]
+    tries: NDArray[np.int64]
     is_open: NDArray[np.bool_]
     is_changing: bool
     heard_ps: int
@@ -94,7 +96,7 @@ class Senders(NamedTuple):
     done_ps: NDArray[np.int64]
     heard_ps: NDArray[np.int64]
     acked: NDArray[np.int64]
-    sent: NDArray[np.int64]
+    tries: NDArray[np.int64]
     computes: NDArray[np.bool_]
     held_ps: NDArray[np.int64] = UNKNOWN
 
@@ -112,7 +114,7 @@ def standing(now_ps: int, senders: Senders, is_changing: bool = False) -> Standi
     )
     return Standing(
         reached=int(senders.acked.sum() + has_begun.sum() + is_done.sum()),
-        sent=senders.sent,
+        tries=senders.tries,
         is_open=is_open,
         is_changing=is_changing or bool((is_open & senders.computes).any()),
         heard_ps=max(int(time_ps.max(initial=0)) for time_ps in times),
@@ -208,10 +210,10 @@ class Watch:
     since_ps: int = 0
     heard_ps: int = 0
     _reached: int = -1
-    _last_sent: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    _last_tries: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     _rounds: int = 0
     _was_changing: bool = False
-    _sent: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    _tries: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
     @classmethod
     def of(cls, patience: Patience) -> "Watch":
@@ -222,11 +224,11 @@ class Watch:
         """Return whether nothing can happen any more; call it at `next_ps`."""
         # What was about to change at the last look may have changed just now.
         may_move = standing.is_changing or self._was_changing
-        has_moved = standing.reached != self._reached or len(self._sent) == 0
+        has_moved = standing.reached != self._reached or len(self._tries) == 0
         self._was_changing = standing.is_changing
         if has_moved or may_move or self.since_ps < self.patience.settled_ps:
             self._reached = standing.reached
-            self._sent = self._last_sent = standing.sent.copy()
+            self._tries = self._last_tries = standing.tries.copy()
             self._rounds = 0
             self.since_ps = now_ps
             self.heard_ps = min(now_ps, standing.heard_ps)
@@ -239,19 +241,19 @@ class Watch:
         if len(standing.held_ps):
             is_held = standing.held_ps[standing.is_open] <= self.since_ps
 
-        has_sent = (standing.sent - self._last_sent)[standing.is_open] > 0
-        is_sending = bool(np.all(has_sent | is_held))
+        has_tried = (standing.tries - self._last_tries)[standing.is_open] > 0
+        is_trying = bool(np.all(has_tried | is_held))
         self.next_ps = now_ps + (
-            self._wait_ps if is_sending else max(self._wait_ps, now_ps - self.since_ps)
+            self._wait_ps if is_trying else max(self._wait_ps, now_ps - self.since_ps)
         )
         self.heard_ps = min(self.since_ps, standing.heard_ps)
-        if not is_sending:
+        if not is_trying:
             return False
 
         # What was sent just before a look may still be answered: the look before must have seen
         # enough.
-        in_vain = (self._last_sent - self._sent)[standing.is_open]
-        self._last_sent = standing.sent.copy()
+        in_vain = (self._last_tries - self._tries)[standing.is_open]
+        self._last_tries = standing.tries.copy()
         self._rounds += 1
         has_tried = (in_vain >= self.patience.tries) | is_held
         return self._rounds >= LEAST_ROUNDS and bool(np.all(has_tried))

@@ -198,7 +198,7 @@ class Run:
             sender.acked,
             endpoint.started_ps(flow),
             sender.done_ps,
-            sender.transmissions,
+            endpoint.tries(flow),
             sender.heard_ps,
         ]
 

@@ -20,6 +20,7 @@ from fattree.routes.standstill import Senders, Standing, Watch, patience, why_st
 from fattree.shape.addressing import host_name
 from fattree.shape.topology import SWITCH_LAYERS
 from fattree.units import PS_PER_NS
+from hostagent.rules import tries
 from hostagent.transports.state import NEVER
 from sim.arrays.network import Network, build
 from sim.arrays.wiring import grown
@@ -245,7 +246,7 @@ def standing(world: World, is_changing: bool = False) -> Standing:
         done_ps=senders.done_ps,
         heard_ps=senders.heard_ps,
         acked=senders.acked,
-        sent=senders.transmissions,
+        tries=tries(senders, world.rules.recovery),
         computes=flows.table.packets == 0,
         held_ps=np.where(hosts.until_ps > now_ps, hosts.closed_ps, NEVER)[flows.table.source],
     )

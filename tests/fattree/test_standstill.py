@@ -138,7 +138,7 @@ def test_progress_is_what_senders_learn_starts_and_ends() -> None:
         done_ps=np.array([50, NEVER, NEVER, 0]),
         heard_ps=np.array([50, 70, 0, 0]),
         acked=np.array([4, 2, 0, 0]),
-        sent=np.array([4, 9, 0, 0]),
+        tries=np.array([4, 9, 0, 0]),
         computes=np.array([False, False, False, True]),
     )
     found = standing(100, senders)

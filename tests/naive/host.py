@@ -67,6 +67,12 @@ class Flow:
         return self.sender.pacer.transmissions
 
     @property
+    def tries(self) -> int:
+        """Return how often it has been tried to bring over what is missing."""
+        # Behind a missing packet all others are in vain.
+        return self.returns if isinstance(self.sender, GoBackN) else self.transmissions
+
+    @property
     def freezes(self) -> int:
         return self.labels.freezes
 

@@ -192,7 +192,7 @@ class Network:
         self.next_look_ps = max([now_ps + IN_VAIN_RTTS * self.scenario.zero_load_rtt_ps, *arrivals])
         began = [flow for flow in self.flows if flow.started_ps != NEVER]
         still = [flow for flow in began if flow.done_ps == NEVER]
-        sent = {flow.number: flow.transmissions for flow in began}
+        sent = {flow.number: flow.tries for flow in began}
         is_changing = any(event[1] in (Kind.LINKS, Kind.ROUTES) for event in self.events)
         is_changing |= any(now_ps < until_ps < NEVER for _, _, until_ps in self.host_outages)
         slow = [*self.slow.values(), *self.slow_hosts.values()]

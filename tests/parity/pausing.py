@@ -174,9 +174,12 @@ def paused(draw: Any, policy: str) -> Scenario:
 
 
 @st.composite
-def crowded(draw: Any, policy: str) -> Scenario:
+def crowded(draw: Any, policy: str, has_faults: bool = False) -> Scenario:
     """Draw any scenario whose buffers hold few packets; half the time all happens at once."""
-    drawn = draw(scenarios(policy)).model_dump(exclude_unset=True) | {"failures": {}}
+    drawn = draw(scenarios(policy)).model_dump(exclude_unset=True)
+    if not has_faults:
+        drawn["failures"] = {}
+
     if draw(st.booleans()):
         # Packets, links and control frames of one clock.
         drawn["packets"] = {
