@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fattree.demand.flows import Message
 from fattree.demand.matrices import derangement, uniform
 from fattree.experiment.model import Scenario
 from fattree.routes.rates import rho_max
@@ -21,6 +22,7 @@ from reproduction.report.figure import Data, Preset
 from tests.fattree.brute_force import failing_trees, hops_from, paths, seeds
 from tests.reproduction.report.made_up import runs
 
+ONE = Message(1, 4096)
 K4, K6 = FatTree(4), FatTree(6)
 NONE = frozenset[int]()
 
@@ -101,7 +103,7 @@ class TestBestRate:
         self, case: tuple[FatTree, frozenset[int]], seed: int
     ) -> None:
         tree, failed = case
-        flows = uniform(np.arange(tree.hosts), derangement(seed, tree.hosts), 1)
+        flows = uniform(np.arange(tree.hosts), derangement(seed, tree.hosts), ONE)
         every_way = ways(tree, LinkState.without(tree, failed), flows)
         if not len(every_way.demand):
             return
@@ -134,7 +136,7 @@ class TestBestRate:
     ) -> None:
         tree, failed = case
         links = LinkState.without(tree, failed)
-        flows = uniform(np.arange(tree.hosts), derangement(seed, tree.hosts), 1)
+        flows = uniform(np.arange(tree.hosts), derangement(seed, tree.hosts), ONE)
         every_way = ways(tree, links, flows)
         if not len(every_way.demand) or not failed:
             return
@@ -146,7 +148,7 @@ class TestBestRate:
 
     def test_an_edge_with_half_of_its_uplinks_halves_the_rate(self) -> None:
         links = LinkState.without(K4, frozenset({0}))
-        flows = uniform(np.arange(K4.hosts), np.roll(np.arange(K4.hosts), 4), 1)
+        flows = uniform(np.arange(K4.hosts), np.roll(np.arange(K4.hosts), 4), ONE)
         low, high = rho_opt(K4, links, flows)
         assert low <= 0.5 <= high * (1 + 1e-9)
         assert high - low <= GAP
@@ -156,14 +158,14 @@ class TestBestRate:
         # Even splits load its link to agg 1 with 1 + 1/2, the best splits with 1.
         failed = frozenset({K4.first_link(2)})
         links = LinkState.without(K4, failed)
-        flows = uniform(np.array([0, 1]), np.array([4, 8]), 1)
+        flows = uniform(np.array([0, 1]), np.array([4, 8]), ONE)
         assert rho_max(K4, links, flows) == Fraction(2, 3)
         low, high = rho_opt(K4, links, flows)
         assert low >= 1 - GAP
         assert high == 1
 
     def test_without_failures_nothing_is_short(self) -> None:
-        flows = uniform(np.arange(K4.hosts), derangement(7, K4.hosts), 1)
+        flows = uniform(np.arange(K4.hosts), derangement(7, K4.hosts), ONE)
         assert rho_opt(K4, LinkState.without(K4), flows)[1] == 1
 
     def test_a_row_has_both_rates(self) -> None:
