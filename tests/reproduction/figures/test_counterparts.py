@@ -15,9 +15,9 @@ from fattree.experiment.model import Scenario
 from fattree.routes.rates import rho_max
 from fattree.routes.wecmp import LinkState
 from fattree.shape.topology import FatTree
-from reproduction.concurrent_flow import GAP, HOPS, largest_load, rho_opt, ways
 from reproduction.figures import mean_queues, sending_rates, swift_settings, told
 from reproduction.report.figure import Data, Preset
+from reproduction.report.measures.concurrent_flow import GAP, HOPS, largest_load, rho_opt, ways
 from tests.fattree.brute_force import failing_trees, hops_from, paths, seeds
 from tests.reproduction.report.made_up import runs
 
