@@ -201,8 +201,8 @@ class TestMeanQueues:
         assert found["jsq"].mean == pytest.approx(1)
         assert found["rsq"].mean == pytest.approx(0.5)
         assert found["ofan"].mean == pytest.approx(0, abs=1e-9)
-        first = frame.filter(pl.col("policy") == "jsq", pl.col("size") == 64, pl.col("seed") == 1)
-        assert first["mean_queue"].to_list() == [pytest.approx(64.064)]
+        first = frame.filter(pl.col("policy") == "jsq", pl.col("size") == 256, pl.col("seed") == 1)
+        assert first["mean_queue"].to_list() == [pytest.approx(256.256)]
 
     def test_a_row_for_each_scheme_of_a_theorem(self) -> None:
         data = Data(Preset("default"), (), ())
