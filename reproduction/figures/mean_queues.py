@@ -74,6 +74,8 @@ def _lines(frame: pl.DataFrame) -> Any:
     style.lines(axes, frame=frame, x="size", y="mean_queue", policies=tuple(PROVEN))
     style.powers_of_two(axes, sorted(frame["size"].unique()))
     style.plain_log(axes, (0.5, 1, 2, 5, 10, 20, 50, 100, 200))
+    # Intervals of few seeds may reach below any queue.
+    axes.set_ylim(0.5, 400)
     axes.set_xlabel("message (packets of 4 KB)")
     axes.set_ylabel("mean queue (packets)")
     style.legend_above(picture, axes, columns=2)
