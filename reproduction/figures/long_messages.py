@@ -36,7 +36,7 @@ def scenarios(preset: Preset) -> list[Scenario]:
     ata = schemes.ALL_TO_ALL | preset.pick({"fabric__k": 6}, schemes.SMALLER, {})
     parts = {
         ATA: (ata, DELAYS, preset.seeds()),
-        LONG: (long_permutation(ata), DELAYS, preset.seeds(2, 10, 10)),
+        LONG: (long_permutation(ata), DELAYS, preset.seeds(1, 10, 10)),
         LARGE: (
             schemes.PERMUTATION | {"collective__message_bytes": 16 * MIB},
             LARGE_RTTS,

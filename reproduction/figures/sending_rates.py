@@ -11,9 +11,9 @@ from fattree.experiment.model import Scenario
 from fattree.routes.failures import timeline
 from fattree.routes.rates import rho_max
 from fattree.routes.wecmp import LinkState
-from reproduction.concurrent_flow import GAP, rho_opt
 from reproduction.report import schemes, style
 from reproduction.report.figure import Data, Figure, grid
+from reproduction.report.measures.concurrent_flow import GAP, rho_opt
 from reproduction.report.schemes import FAILED_LINKS
 from reproduction.report.statistics import Estimate, estimate
 

@@ -16,9 +16,9 @@ from fattree.experiment.model import Scenario
 from fattree.routes.rates import rho_max
 from fattree.routes.wecmp import LinkState
 from fattree.shape.topology import FatTree
-from reproduction.concurrent_flow import GAP, HOPS, largest_load, rho_opt, ways
 from reproduction.figures import mean_queues, sending_rates, swift_settings, told
 from reproduction.report.figure import Data, Preset
+from reproduction.report.measures.concurrent_flow import GAP, HOPS, largest_load, rho_opt, ways
 from tests.fattree.brute_force import failing_trees, hops_from, paths, seeds
 from tests.reproduction.report.made_up import runs
 
@@ -203,8 +203,8 @@ class TestMeanQueues:
         assert found["jsq"].mean == pytest.approx(1)
         assert found["rsq"].mean == pytest.approx(0.5)
         assert found["ofan"].mean == pytest.approx(0, abs=1e-9)
-        first = frame.filter(pl.col("policy") == "jsq", pl.col("size") == 64, pl.col("seed") == 1)
-        assert first["mean_queue"].to_list() == [pytest.approx(64.064)]
+        first = frame.filter(pl.col("policy") == "jsq", pl.col("size") == 256, pl.col("seed") == 1)
+        assert first["mean_queue"].to_list() == [pytest.approx(256.256)]
 
     def test_a_row_for_each_scheme_of_a_theorem(self) -> None:
         data = Data(Preset("default"), (), ())

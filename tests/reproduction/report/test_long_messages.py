@@ -4,6 +4,7 @@ import polars as pl
 import pytest
 
 from reproduction.figures import long_messages
+from reproduction.figures.convergence import ATA, LARGE
 from reproduction.report.figure import FAILS, FEW, HOLDS, Data, Outcome, Preset, slug
 from reproduction.report.statistics import Estimate
 from tests.reproduction.report.made_up import exactly, runs
@@ -56,7 +57,7 @@ def test_only_what_is_open_needs_more_seeds() -> None:
         for scenario in long_messages.scenarios(Preset("default"))
         if needs(scenario)
     }
-    both = (slug(long_messages.LONG), slug(long_messages.ATA))
+    both = (slug(long_messages.LONG), slug(ATA))
     assert wanted == {(name, delay) for name in both for delay in (0, 10, 20)}
 
 
@@ -69,19 +70,16 @@ def test_hosts_send_as_much_as_in_the_all_to_all(level: str) -> None:
         total = others * int(scenario.collective.message_bytes)
         sent.setdefault(scenario.name, set()).add((scenario.fabric.k, total))
 
-    assert sent[slug(long_messages.LONG)] == sent[slug(long_messages.ATA)]
+    assert sent[slug(long_messages.LONG)] == sent[slug(ATA)]
 
 
 def test_both_earlier_forms_are_shown_and_do_not_count() -> None:
     frame = pl.concat(
-        [
-            collective().with_columns(name=pl.lit(slug(name)))
-            for name in (long_messages.ATA, long_messages.LONG)
-        ]
+        [collective().with_columns(name=pl.lit(slug(name))) for name in (ATA, long_messages.LONG)]
         + [
             runs(
                 dict.fromkeys(UNSEEING, [0.01 * delay] * 10), convergence_rtt=float(delay)
-            ).with_columns(name=pl.lit(slug(long_messages.LARGE)))
+            ).with_columns(name=pl.lit(slug(LARGE)))
             for delay in (0, 2, 5, 10)
         ],
         how="diagonal_relaxed",
