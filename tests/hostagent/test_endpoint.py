@@ -88,9 +88,9 @@ def test_the_flow_that_is_due_first_goes_first_ties_by_flow() -> None:
 def test_the_last_packet_is_as_long_as_what_is_left_and_frees_its_nic(recovery: str) -> None:
     left = 100
     wanted = replace(flows((HERE, THERE, 2), (HERE, 14, 1)), last_bytes=np.array([left, 4096]))
-    scenario = SCENARIO.model_copy(
-        update={"transport": Transport(recovery=recovery, random_phases=False, sharing="active")}
-    )
+    options = {"recovery": recovery, "random_phases": False, "sharing": "active"}
+    transport = Transport.model_validate(options)
+    scenario = SCENARIO.model_copy(update={"transport": transport})
     endpoint = host(wanted, scenario)
     slot_ps = scenario.slot_ps
     lengths = []
