@@ -66,7 +66,7 @@ def plans(scenario: Scenario, flows: Flows) -> list[FlowPlan]:
 
     payload = scenario.packets.payload_bytes
     less = np.where(flows.packets > 0, payload - flows.last_bytes, 0).tolist()
-    return [FlowPlan(*row, short) for row, short in zip(rows, less, strict=True)]
+    return [FlowPlan._make((*row, short)) for row, short in zip(rows, less, strict=True)]
 
 
 def ends(tree: FatTree, here: int, there: int) -> Ends:

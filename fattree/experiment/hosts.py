@@ -15,7 +15,9 @@ class Packets(Section):
     # Below 256 bytes switches would take data for ACKs (design, decision 2). The headers are our
     # packets' 58 bytes and Ethernet's FCS.
     payload_bytes: Annotated[int, Field(ge=256, le=65_000)] = 4096
-    """The payload of a data packet; on Mininet at most 8,956, its links' limit."""
+    """The payload of a full data packet; a message's last packet has what is left. On Mininet at
+    most 8,956, its links' limit.
+    """
     header_bytes: Annotated[int, Field(ge=62, le=1_000)] = 62
     """The size of a data packet's headers on the wire, FCS included."""
     ack_bytes: Annotated[int, Field(ge=1, le=65_000)] = 64

@@ -84,6 +84,34 @@ def test_the_flow_that_is_due_first_goes_first_ties_by_flow() -> None:
     assert [packet.flow for packet in order if packet] == [0, 1, 0, 1]
 
 
+@pytest.mark.parametrize("recovery", ["erasure", "sack"])
+def test_the_last_packet_is_as_long_as_what_is_left_and_frees_its_nic(recovery: str) -> None:
+    left = 100
+    wanted = replace(flows((HERE, THERE, 2), (HERE, 14, 1)), last_bytes=np.array([left, 4096]))
+    options = {"recovery": recovery, "random_phases": False, "sharing": "active"}
+    transport = Transport.model_validate(options)
+    scenario = SCENARIO.model_copy(update={"transport": transport})
+    endpoint = host(wanted, scenario)
+    slot_ps = scenario.slot_ps
+    lengths = []
+    for number in range(3):
+        departure = endpoint.send(number * slot_ps)
+        assert departure is not None
+        lengths.append(len(departure.frame) - 58)
+        assert departure.less == 4096 - lengths[-1]
+
+    # Of two flows that are ready, a packet each; then the first one's last.
+    assert lengths == [4096, 4096, left]
+    held_ps = scenario.tx_ps(left + 62 + 20)
+    assert endpoint.kept_ps(False, 4096 - left) == held_ps
+    if recovery == "erasure":
+        # A repair symbol is as long as the longest of the message.
+        after = [endpoint.send(number * slot_ps) for number in range(3, 6)]
+        assert [len(each.frame) - 58 for each in after if each] == [4096] * len(
+            [*filter(None, after)]
+        )
+
+
 def test_what_an_earlier_run_has_left_is_refused_and_not_acknowledged() -> None:
     wanted = flows((THERE, HERE, 4), (HERE, THERE, 4))
     endpoint = endpoints(SCENARIO, wanted, [HERE], run=7)[HERE]

@@ -39,6 +39,9 @@ def test_what_is_built_as_ours_is_as_ours() -> None:
 
     written, theirs = OwnPackets(mine), packets.Packets(300)
     assert written.data(ENDS, 7, 3).frame(5, 9) == theirs.data(ENDS, 7, 3).frame(5, 9)
+    for less in (1, 44, 299):
+        short = [each.data(ENDS, 7, 3).frame(5, 9, less=less) for each in (written, theirs)]
+        assert short[0] == short[1] and len(short[0]) == 300 - less + 58
     numbers: Any = (5, 1 << 24, True, 8, 0b1001)
     assert written.ack(ENDS, 7, 3).frame(*numbers) == theirs.ack(ENDS, 7, 3).frame(*numbers)
 
@@ -55,6 +58,8 @@ def test_hosts_read_what_they_have_written(
     shared |= {"psn": psn & 0xFFFFFF, "label": label, "run": run}
     data = mine.data(ENDS, flow, run).frame(label, psn)
     assert mine.parse(data) == roce.Packet(False, flow, marked=False, **shared)
+    short = mine.data(ENDS, flow, run).frame(label, psn, less=draw.randrange(1, 300))
+    assert len(short) < len(data) and mine.parse(short) == mine.parse(data)
     marked, msn, sacked = draw.random() < 0.5, draw.getrandbits(24), draw.getrandbits(90) << 1
     ack = mine.ack(ENDS, flow, run).frame(label, psn, marked, msn, sacked)
     read = roce.Packet(True, flow, marked=marked, msn=msn, sacked=sacked, **shared)

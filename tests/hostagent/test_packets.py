@@ -54,6 +54,13 @@ def test_data_frames_are_scapys_bytes(flow: int, psn: int, label: int, payload: 
     assert frame == data_packet(flow, psn, label, payload)
 
 
+@given(psn=numbers, label=labels, size=st.one_of(st.integers(1, 4096), st.integers(1, 300)))
+def test_short_data_frames_are_scapys_bytes(psn: int, label: int, size: int) -> None:
+    frame = DataFrames(ENDS, 7, 4096).frame(label, psn, less=4096 - size)
+    assert frame == data_packet(7, psn, label, size)
+    assert roce.is_intact(frame)
+
+
 @given(
     flow=numbers,
     psn=numbers,

@@ -11,10 +11,18 @@ from hypothesis import strategies as st
 from emulation.virtual.ports import ports_of
 from emulation.virtual.wires import Wires
 from fattree.demand import traffic
-from fattree.experiment.model import Degraded, Fabric, Failures, Scenario, Transport
+from fattree.experiment.model import (
+    Collective,
+    Degraded,
+    Fabric,
+    Failures,
+    Scenario,
+    Transport,
+)
 from fattree.routes.failures import timeline
 from ofan_p4.softswitch.queue import Passage
 from sim.arrays.network import build
+from sim.kernels import state
 from sim.kernels.ports import settle
 from sim.kernels.state import ACK, DATA, TRIMMED
 from sim.kernels.switches import enqueue
@@ -24,7 +32,9 @@ from tests.naive import packet as plain
 # A fabric of single links: port 2 of the first switch is its uplink, the link below it is 1.
 SWITCH, PORT, LINK, LEVEL = 0, 2, 1, 1
 NAME = "edge0_0-agg0_0"
-WHOLE, SHORT, NACK = "data", "ack", "nack"
+WHOLE, LAST, SHORT, NACK = "data", "last data", "ack", "nack"
+# What a last packet carries.
+LEFT = 1_000
 
 
 class Readings(NamedTuple):
@@ -48,7 +58,8 @@ def of_frames(scenario: Scenario, offers: Offers) -> Readings:
     passages: list[Passage] = []
     now_ps = 0
     for now_ps, kind in offers:
-        size = scenario.data_bytes if kind == WHOLE else scenario.ack_bytes
+        sizes = {WHOLE: scenario.data_bytes, LAST: scenario.packet_bytes(LEFT)}
+        size = sizes.get(kind, scenario.ack_bytes)
         passage = port.offer(now_ps, size, is_urgent=kind == NACK)
         passages += [passage] if passage else []
 
@@ -71,7 +82,7 @@ def of_kernels(scenario: Scenario, offers: Offers) -> Readings:
     now_ps = 0
     for number, (now_ps, kind) in enumerate(offers):
         packet = np.zeros(1, dtype=packets.dtype).view(np.recarray)[0]
-        packet.status = {WHOLE: DATA, SHORT: ACK, NACK: ACK | TRIMMED}[kind]
+        packet.status = {WHOLE: DATA, LAST: state.SHORT, SHORT: ACK, NACK: ACK | TRIMMED}[kind]
         packet.psn = number
         tails = int(link.tail), int(lane.tail)
         enqueue(world, SWITCH, LINK, LEVEL, packet, now_ps)
@@ -102,9 +113,10 @@ def of_plain_model(scenario: Scenario, offers: Offers) -> Readings:
             psn=0,
             source=0,
             destination=1,
-            kind=plain.DATA if kind == WHOLE else plain.ACK,
+            kind=plain.DATA if kind in (WHOLE, LAST) else plain.ACK,
             label=0,
             trimmed=kind == NACK,
+            payload={WHOLE: scenario.packets.payload_bytes, LAST: LEFT}.get(kind, 0),
         )
         network.enqueue((SWITCH, PORT), packet, now_ps)
 
@@ -131,6 +143,7 @@ def scenario(*degraded: Degraded, capacity: int = 0, **settings: Any) -> Scenari
         fabric=Fabric(k=2, queue_bytes=capacity, rate_gbps=settings.pop("rate_gbps", 800)),
         failures=Failures(degraded=degraded),
         transport=Transport(**settings),
+        collective=Collective(message_bytes=4_096 + LEFT),
     )
 
 
@@ -192,7 +205,8 @@ def rates(draw: Any) -> list[Degraded]:
 @given(
     waits=st.lists(
         st.tuples(
-            st.one_of(st.just(0), st.integers(0, 100_000)), st.sampled_from((WHOLE, SHORT, NACK))
+            st.one_of(st.just(0), st.integers(0, 100_000)),
+            st.sampled_from((WHOLE, LAST, SHORT, NACK)),
         ),
         min_size=1,
         max_size=80,

@@ -2,7 +2,7 @@
 
 The switch process and the virtual-time network use this class and nothing else, so that both drop
 and delay alike. The simulator has a body of its own (`sim/kernels/ports.py`), records inside
-compiled kernels that know two sizes of packets. This one serves real packets, one by one and of any
+compiled kernels that know the sizes of a run. This one serves real packets, one by one and of any
 size: limits in packets as BMv2 has them, rates in packets per second, depths for the program's
 metadata. The rules are the same (`docs/decisions/two-ports.md`), and the switch imports nothing of
 the simulator.
