@@ -113,7 +113,7 @@ def silent(found: Captured) -> list[float]:
     return spans
 
 
-def test_pauses_are_frames_on_the_wire_and_nothing_is_lost(processes, tmp_path):
+def test_pauses_are_frames_on_the_wire_and_nothing_is_lost(processes, tmp_path, capsys):
     chosen = scenario("pfc")
     tree = chosen.tree
     taps = tuple(tap_named(tree, port) for port in (CORE, UPLINK, SENDER, RECEIVER))
@@ -134,6 +134,8 @@ def test_pauses_are_frames_on_the_wire_and_nothing_is_lost(processes, tmp_path):
         outcome = run.outcome()
         stranger.close()
 
+    # No host of ours pauses its switch.
+    assert "h2_0_0 has paused its link: edge2_0 port 1 was held for" in capsys.readouterr().err
     accounts = outcome.accounts
     assert accounts.dropped == accounts.unrouted == accounts.unaccounted == 0, accounts.words()
     paused = {(each.switch, each.port): each.pauses for each in outcome.ports if each.pauses}
