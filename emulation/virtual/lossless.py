@@ -16,7 +16,8 @@ from emulation.virtual.nodes import Node
 from emulation.virtual.ports import Port, memory_of
 from emulation.virtual.wires import Wires
 from fattree.experiment.model import Scenario
-from fattree.experiment.pauses import PAUSE_BYTES, lasting, rooms, storms, watchdog
+from fattree.experiment.pauses import PAUSE_BYTES, lasting, storms, watchdog
+from fattree.routes.buffers import rooms
 from fattree.routes.cycles import cycle
 from fattree.shape.addressing import switch_name
 from fattree.texts.storms import storm_words

@@ -11,13 +11,8 @@ from emulation.virtual.events import HEED
 from emulation.virtual.fabric import VirtualFabric
 from fattree.errors import ExperimentError
 from fattree.experiment.model import Scenario
-from fattree.experiment.pauses import (
-    headroom_bytes,
-    lasting,
-    refuse_unable_pauses,
-    room,
-    slow_ports,
-)
+from fattree.experiment.pauses import headroom_bytes, lasting, room
+from fattree.routes.buffers import refuse_unable_pauses, slow_ports
 from fattree.shape.topology import Level
 from ofan_p4.softswitch.pausable import Buffer, PausableQueue
 from ofan_p4.softswitch.shared import SharedBuffer, SharedMemory

@@ -25,7 +25,8 @@ from emulation.mininet.targets.target import (
 from emulation.programs.switch_program import Priorities
 from fattree.draws import Stream, component, mix
 from fattree.experiment.model import Scenario
-from fattree.experiment.pauses import is_paused, rooms
+from fattree.experiment.pauses import is_paused
+from fattree.routes.buffers import rooms
 from fattree.shape.addressing import switch_name
 from fattree.shape.topology import LinkEnd
 
