@@ -251,6 +251,8 @@ class LosslessNetwork(Network):
         }
         self._held.pop((node, number), None)
         for passage in _pausable(self.ports[node][number]).clear(time_ps):
+            # Marks are counted at egress.
+            self._egress(time_ps, node, number, waiting[id(passage)])
             self._drop(node, number, passage.size)
             self._give_back(time_ps, node, number, waiting[id(passage)])
 

@@ -178,6 +178,18 @@ def test_an_incast_beside_a_fault_is_alike(
         assert outcome.accounts.dropped == outcome.accounts.lost == 0
 
 
+def test_what_a_watchdog_drops_has_been_marked() -> None:
+    chosen = incast(
+        "host_pkt_ar",
+        fabric={"k": 4, "queue_bytes": 150_000, "flow_control": "pfc", "pause_watchdog_us": 5},
+        failures={"storms": [{"host": "h0_0_0", "at_ns": 4_000, "until_ns": 20_000}]},
+        transport={"recovery": "sack", "timer_floor_rtt": 30},
+    )
+    outcome = assert_all_alike(chosen)
+    assert outcome is not None and outcome.accounts.dropped > 0
+    assert sum(port.marked for port in outcome.ports) > 0
+
+
 def test_acks_longer_than_data_have_room() -> None:
     # Six of sixty drawn runs dropped ACKs while headroom counted data alone.
     chosen = incast(
