@@ -251,9 +251,10 @@ class LosslessNetwork(Network):
         }
         self._held.pop((node, number), None)
         for passage in _pausable(self.ports[node][number]).clear(time_ps):
-            # Marks are counted at egress.
+            # Marks are counted at egress, where programs also take it out of their queue's length.
             self._egress(time_ps, node, number, waiting[id(passage)])
-            self._drop(node, number, passage.size)
+            self.ports[node][number].counts["dropped"] += 1
+            self.dropped += 1
             self._give_back(time_ps, node, number, waiting[id(passage)])
 
     def _move(self, node: int, number: int, is_judged: bool = False) -> None:
