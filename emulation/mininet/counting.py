@@ -1,7 +1,7 @@
 """What a run on a Mininet network amounts to: its switches' counters and its hosts' reports."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,10 +68,7 @@ def counted(tree: FatTree, before: Reading, after: Reading) -> Counted:
         past = was if was.life == now.life else _reborn(was)
         unrouted += now.unrouted - past.unrouted
         missed += sum(port.missed - past.ports[number].missed for number, port in now.ports.items())
-        control = {
-            number: _lost_control(tree, before, after, switch, number) for number in now.ports
-        }
-        ports += _port_results(tree, switch, past, now, control)
+        ports += _port_results(tree, switch, past, now)
 
         # What came in and neither left nor was counted as dropped.
         remainder = held + now.arrived - was.arrived - (now.left - was.left)
@@ -108,23 +105,6 @@ def _lost_on_wires(tree: FatTree, before: Reading, after: Reading) -> int:
     return lost
 
 
-def _lost_control(tree: FatTree, before: Reading, after: Reading, switch: int, number: int) -> int:
-    """Return how many control frames a link has lost, which the kernel counts as packets.
-
-    Of those to hosts nobody knows.
-    """
-    far = tree.neighbour(switch, number)
-    if far is None:
-        return 0
-
-    sent = [look[switch].ports[number].control_sent for look in (before.switches, after.switches)]
-    got = [
-        look[far.switch].ports[far.port].control_received
-        for look in (before.switches, after.switches)
-    ]
-    return max(0, sent[1] - sent[0] - (got[1] - got[0]))
-
-
 def _tells_all(looks: Sequence[SwitchCounters]) -> bool:
     return len({look.life for look in looks}) == 1 and not any(look.is_silent for look in looks)
 
@@ -133,7 +113,7 @@ def _sent(looks: Sequence[SwitchCounters], number: int) -> int:
     """Return how many packets have left a port for certain: what moved during a look has not."""
     first, first_again, last, last_again = (look.ports[number] for look in looks)
     # What the kernel has refused, the switch believes to be sent: it is lost already.
-    return last.packets - first_again.packets - (last_again.refused - first.refused)
+    return last.packets - first_again.packets - (last_again.uncarried - first.uncarried)
 
 
 def _arrived(looks: Sequence[SwitchCounters], number: int) -> int:
@@ -150,11 +130,7 @@ def _reborn(was: SwitchCounters) -> SwitchCounters:
 
 
 def _port_results(
-    tree: FatTree,
-    switch: int,
-    past: SwitchCounters,
-    now: SwitchCounters,
-    lost_control: Mapping[int, int],
+    tree: FatTree, switch: int, past: SwitchCounters, now: SwitchCounters
 ) -> Iterator[PortResult]:
     for number, present in now.ports.items():
         before = past.ports[number]
@@ -171,7 +147,7 @@ def _port_results(
             **dict.fromkeys(PORT_COUNTERS, 0)
             | {
                 "dropped": present.drops - before.drops,
-                "lost_to_failure": max(0, present.lost - before.lost - lost_control[number]),
+                "lost_to_failure": present.lost - before.lost,
                 "pauses": present.pauses - before.pauses,
                 "paused_ps": present.paused_ps - before.paused_ps,
             },

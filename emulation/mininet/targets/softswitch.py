@@ -149,6 +149,7 @@ def _read_port(row: dict[str, Any]) -> PortCounters:
         paused_ps=row.get("paused_ps", 0),
         control_sent=row.get("control_sent", 0),
         control_received=row.get("control_received", 0),
+        control_refused=row.get("control_refused", 0),
     )
 
 
