@@ -23,20 +23,25 @@ from tests.parity.pausing import (
     all_of_sim,
     assert_simulator_same,
     incast,
+    of_naive,
     paused,
 )
 from tests.parity.scenarios import failures, slow_links
-from tests.parity.test_pauses import MOST_TRANSMISSIONS, of_naive, of_virtual
+from tests.parity.test_pauses import MOST_TRANSMISSIONS, of_virtual
 
 # Queues of a megabyte hold the headroom of any link that is drawn.
 ROOMY = {"queue_bytes": 1_500_000, "headroom_bytes": None}
-WATCHDOGS = ({}, {"pause_watchdog_us": 2}, {"pause_watchdog_us": 7.5, "pause_watchdog": "ignore"})
+WATCHDOGS: tuple[dict[str, Any], ...] = (
+    {},
+    {"pause_watchdog_us": 2},
+    {"pause_watchdog_us": 7.5, "pause_watchdog": "ignore"},
+)
 
 
 @st.composite
 def acknowledged(draw: Any, policy: str) -> dict[str, Any]:
     """Draw a small fabric whose buffers pause, with ACKs that may be longer than data."""
-    drawn = draw(paused(policy)).model_dump(exclude_unset=True)
+    drawn: dict[str, Any] = draw(paused(policy)).model_dump(exclude_unset=True)
     payload = drawn["packets"]["payload_bytes"]
     drawn["packets"]["ack_bytes"] = draw(st.sampled_from((64, payload + 62, payload + 262)))
     return drawn
