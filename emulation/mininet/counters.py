@@ -27,6 +27,7 @@ class PortCounters:
     paused_ps: int = 0
     control_sent: int = 0
     control_received: int = 0
+    control_refused: int = 0
 
     @property
     def arrived(self) -> int:
@@ -36,7 +37,12 @@ class PortCounters:
     @property
     def lost(self) -> int:
         """Return how many packets have been lost on the link."""
-        return self.failed + self.refused
+        return self.failed + self.uncarried
+
+    @property
+    def uncarried(self) -> int:
+        """Return how many packets the kernel has refused: control frames are none."""
+        return self.refused - self.control_refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,4 +74,4 @@ class SwitchCounters:
     @property
     def refused(self) -> int:
         """Return how many packets the kernel has not carried away from it."""
-        return sum(port.refused for port in self.ports.values())
+        return sum(port.uncarried for port in self.ports.values())

@@ -113,7 +113,7 @@ def _sent(looks: Sequence[SwitchCounters], number: int) -> int:
     """Return how many packets have left a port for certain: what moved during a look has not."""
     first, first_again, last, last_again = (look.ports[number] for look in looks)
     # What the kernel has refused, the switch believes to be sent: it is lost already.
-    return last.packets - first_again.packets - (last_again.refused - first.refused)
+    return last.packets - first_again.packets - (last_again.uncarried - first.uncarried)
 
 
 def _arrived(looks: Sequence[SwitchCounters], number: int) -> int:

@@ -4,7 +4,8 @@ from controller.liveness import follows_ps
 from emulation.errors import UnsupportedError
 from emulation.mininet.kernel import MTU
 from fattree.experiment.model import Failures, Scenario
-from fattree.experiment.pauses import is_paused, refuse_unable_pauses, rooms
+from fattree.experiment.pauses import is_paused
+from fattree.routes.buffers import refuse_unable_pauses, rooms
 from fattree.routes.failures import Timeline
 from fattree.routes.standstill import Patience, patience
 from fattree.units import PS_PER_MS, PS_PER_SECOND

@@ -15,8 +15,8 @@ from emulation.virtual.network import Network
 from emulation.virtual.probes import VirtualProbes
 from emulation.virtual.wires import Wires
 from fattree.experiment.model import Scenario
-from fattree.experiment.pauses import is_paused, refuse_unable_pauses
-from fattree.experiment.sharing import refuse_unable_sharing
+from fattree.experiment.pauses import is_paused
+from fattree.routes.buffers import refuse_unable_pauses, refuse_unable_sharing
 from hostagent.rules import refuse_unable_hosts
 from ofan_p4.softswitch.pipeline import Engine
 

@@ -16,7 +16,8 @@ from emulation.virtual.nodes import Node
 from emulation.virtual.ports import Port, memory_of
 from emulation.virtual.wires import Wires
 from fattree.experiment.model import Scenario
-from fattree.experiment.pauses import PAUSE_BYTES, lasting, rooms, storms, watchdog
+from fattree.experiment.pauses import PAUSE_BYTES, lasting, storms, watchdog
+from fattree.routes.buffers import rooms
 from fattree.routes.cycles import cycle
 from fattree.shape.addressing import switch_name
 from fattree.texts.storms import storm_words
@@ -250,7 +251,10 @@ class LosslessNetwork(Network):
         }
         self._held.pop((node, number), None)
         for passage in _pausable(self.ports[node][number]).clear(time_ps):
-            self._drop(node, number, passage.size)
+            # Marks are counted at egress, where programs also take it out of their queue's length.
+            self._egress(time_ps, node, number, waiting[id(passage)])
+            self.ports[node][number].counts["dropped"] += 1
+            self.dropped += 1
             self._give_back(time_ps, node, number, waiting[id(passage)])
 
     def _move(self, node: int, number: int, is_judged: bool = False) -> None:

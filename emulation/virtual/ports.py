@@ -8,7 +8,8 @@ from emulation.virtual.wires import Wire, Wires
 from fattree.counters import PORT_COUNTERS
 from fattree.experiment.model import Scenario
 from fattree.experiment.pauses import is_paused
-from fattree.experiment.sharing import alpha, is_shared, memory_bytes
+from fattree.experiment.sharing import alpha, is_shared
+from fattree.routes.buffers import memory_bytes
 from fattree.shape.topology import LEVEL_OF, FatTree, Level
 from ofan_p4.softswitch.pausable import PausableQueue
 from ofan_p4.softswitch.queue import OutputQueue, Passage

@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from fattree.errors import ExperimentError
 from fattree.experiment.model import Scenario
-from fattree.routes.slow_links import FULL, Pace, paces, slowest
 from fattree.shape.addressing import host_named
 from fattree.shape.topology import Level
 from fattree.units import PS_PER_NS, PS_PER_SECOND, PS_PER_US
@@ -18,9 +17,8 @@ RESUME_PACKETS = 2
 MOST_QUANTA = 0xFFFF
 QUANTUM_BITS = 512
 NEVER = 2**62
-
-# A port of a switch.
-PortPlace = tuple[int, int]
+# What a link carries of its rate where it is not slow.
+FULL = 1.0
 
 
 class Room(NamedTuple):
@@ -90,54 +88,6 @@ def storms(scenario: Scenario) -> tuple[HostStorm, ...]:
     )
 
 
-def rooms(scenario: Scenario, switch: int, late_ps: int = 0) -> dict[int, Room]:
-    """Return the rooms of a switch's links by port."""
-    tree = scenario.tree
-    slow = slow_ports(scenario)
-    by_level = {level: room(scenario, level, late_ps) for level in Level}
-    return {
-        port: room(scenario, tree.level_of(switch, port), late_ps, slow[switch, port])
-        if (switch, port) in slow
-        else by_level[tree.level_of(switch, port)]
-        for port in tree.ports(switch)
-    }
-
-
-def slow_ports(scenario: Scenario) -> dict[PortPlace, list[tuple[float, float]]]:
-    """Return the ports whose links are ever slow, with the shares of rate that meet there.
-
-    A pair is what the link carries at most of what comes in, while a packet or a control frame is
-    sent back that began at the second share.
-    """
-    tree = scenario.tree
-    of_links, of_hosts = paces(scenario)
-    found = {}
-    for link in {link for link, _ in of_links}:
-        up, down = (of_links.get((link, is_up), ()) for is_up in (True, False))
-        below, above = tree.link_ends(link)
-        found[below.switch, below.port] = _meeting(comes=down, goes=up)
-        found[above.switch, above.port] = _meeting(comes=up, goes=down)
-
-    for host in {host for host, _ in of_hosts}:
-        up, down = (of_hosts.get((host, is_up), ()) for is_up in (True, False))
-        found[tree.access(host)] = _meeting(comes=up, goes=down)
-
-    return found
-
-
-def _meeting(comes: Iterable[Pace], goes: Iterable[Pace]) -> list[tuple[float, float]]:
-    """Return the greatest share that comes from each change on, with that which goes there."""
-    ways = [(Pace(0, FULL), *steps) for steps in (comes, goes)]
-    times = sorted({pace.time_ps for steps in ways for pace in steps})
-    rows = [
-        [[pace.share for pace in steps if pace.time_ps <= time_ps][-1] for steps in ways]
-        for time_ps in times
-    ]
-    return [
-        (max(share for share, _ in rows[number:]), went) for number, (_, went) in enumerate(rows)
-    ]
-
-
 def room(
     scenario: Scenario,
     level: Level,
@@ -197,84 +147,3 @@ def headroom_bytes(
 def longest_bytes(scenario: Scenario) -> int:
     """Return the size of the longest packet on a link: data, an ACK or a control frame."""
     return max(scenario.data_bytes, scenario.ack_bytes, PAUSE_BYTES)
-
-
-def refuse_unable_pauses(scenario: Scenario) -> None:
-    """Raise ExperimentError for what does not go with pauses, on whichever network."""
-    fabric = scenario.fabric
-    if not is_paused(scenario):
-        _refuse_settings_of_pauses(scenario)
-        return
-
-    if fabric.pause_watchdog is not None and fabric.pause_watchdog_us is None:
-        raise ExperimentError(
-            f'fabric.pause_watchdog = "{fabric.pause_watchdog}" needs fabric.pause_watchdog_us'
-        )
-
-    reasons = (
-        (scenario.transport.trimming, "transport.trimming: no queue is full that could trim"),
-        (fabric.planes, "fabric.planes: only links of one plane are paused"),
-        (
-            scenario.controller.detection != "announced",
-            "controller.detection: probes would be paused and taken for lost",
-        ),
-        (not fabric.queue_bytes, "fabric.queue_bytes = 0: without a limit nothing is paused"),
-    )
-    for is_so, reason in reasons:
-        if is_so:
-            raise ExperimentError(f'fabric.flow_control = "pfc" does not go with {reason}')
-
-    _refuse_slow_renewals(scenario)
-    _refuse_storms_at_dead_links(scenario)
-    for level in Level:
-        room(scenario, level)
-
-    for (switch, port), shares in slow_ports(scenario).items():
-        room(scenario, scenario.tree.level_of(switch, port), shares=shares)
-
-
-def _refuse_settings_of_pauses(scenario: Scenario) -> None:
-    """Raise ExperimentError for settings that mean nothing where nothing is paused."""
-    fabric = scenario.fabric
-    told = {
-        "fabric.headroom_bytes": fabric.headroom_bytes,
-        "fabric.pause_watchdog_us": fabric.pause_watchdog_us,
-        "fabric.pause_watchdog": fabric.pause_watchdog,
-        "failures.storms": scenario.failures.storms or None,
-    }
-    for key, value in told.items():
-        if value is not None:
-            raise ExperimentError(f'{key} needs fabric.flow_control = "pfc"')
-
-
-def _refuse_slow_renewals(scenario: Scenario) -> None:
-    """Raise ExperimentError where a pause would end while its renewal waits for one packet."""
-    share = slowest(scenario)
-    size = longest_bytes(scenario) + scenario.packets.gap_bytes
-    for level in Level:
-        packet_ps = scenario.tx_ps(size, level, share)
-        frame_ps = scenario.tx_ps(PAUSE_BYTES + scenario.packets.gap_bytes, level, share)
-        lasts_ps, again_ps = lasting(scenario, level)
-        if packet_ps + 2 * frame_ps > lasts_ps - again_ps:
-            raise ExperimentError(
-                f"failures.degraded: at {100 * share:g} % of its rate a packet of {size} bytes"
-                f" holds a link for {packet_ps / PS_PER_US:.3f} us, and pauses, which last"
-                f" {lasts_ps / PS_PER_US:.3f} us, are renewed when half of that is over:"
-                " take a greater rate or shorter packets"
-            )
-
-
-def _refuse_storms_at_dead_links(scenario: Scenario) -> None:
-    """Raise ExperimentError for storms that meet at a host, or that a dead link ends."""
-    hosts = [storm.host for storm in scenario.failures.storms]
-    storms(scenario)
-    for host in hosts:
-        if hosts.count(host) > 1:
-            raise ExperimentError(f"failures.storms: {host} is named twice")
-
-    for event in scenario.failures.events:
-        if event.host in hosts:
-            raise ExperimentError(
-                f"failures.storms and failures.events both name {event.host}: no pause comes over"
-                " a dead link"
-            )

@@ -12,8 +12,9 @@ from fattree.demand import traffic
 from fattree.demand.flows import Flows as Traffic
 from fattree.errors import ExperimentError
 from fattree.experiment.model import Scenario
-from fattree.experiment.pauses import PAUSE_BYTES, is_paused, refuse_unable_pauses
-from fattree.experiment.sharing import alpha, is_shared, refuse_unable_sharing
+from fattree.experiment.pauses import PAUSE_BYTES, is_paused
+from fattree.experiment.sharing import alpha, is_shared
+from fattree.routes.buffers import refuse_unable_pauses, refuse_unable_sharing
 from fattree.routes.failures import Timeline, timeline
 from fattree.routes.rates import rho_max
 from fattree.routes.wecmp import LinkState

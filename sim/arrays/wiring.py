@@ -11,16 +11,9 @@ from fattree.demand.flows import offsets
 from fattree.demand.traffic import nic
 from fattree.draws import Stream, component, mix
 from fattree.experiment.model import Scenario
-from fattree.experiment.pauses import (
-    PAUSE_BYTES,
-    is_paused,
-    lasting,
-    room,
-    slow_ports,
-    storms,
-    watchdog,
-)
+from fattree.experiment.pauses import PAUSE_BYTES, is_paused, lasting, room, storms, watchdog
 from fattree.files.memory import GIGABYTE, spare_bytes
+from fattree.routes.buffers import slow_ports
 from fattree.routes.failures import Timeline, loss_thresholds
 from fattree.routes.forwarding import Forwarding
 from fattree.routes.groups import LEVELS

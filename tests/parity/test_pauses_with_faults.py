@@ -23,20 +23,25 @@ from tests.parity.pausing import (
     all_of_sim,
     assert_simulator_same,
     incast,
+    of_naive,
     paused,
 )
 from tests.parity.scenarios import failures, slow_links
-from tests.parity.test_pauses import MOST_TRANSMISSIONS, of_naive, of_virtual
+from tests.parity.test_pauses import MOST_TRANSMISSIONS, of_virtual
 
 # Queues of a megabyte hold the headroom of any link that is drawn.
 ROOMY = {"queue_bytes": 1_500_000, "headroom_bytes": None}
-WATCHDOGS = ({}, {"pause_watchdog_us": 2}, {"pause_watchdog_us": 7.5, "pause_watchdog": "ignore"})
+WATCHDOGS: tuple[dict[str, Any], ...] = (
+    {},
+    {"pause_watchdog_us": 2},
+    {"pause_watchdog_us": 7.5, "pause_watchdog": "ignore"},
+)
 
 
 @st.composite
 def acknowledged(draw: Any, policy: str) -> dict[str, Any]:
     """Draw a small fabric whose buffers pause, with ACKs that may be longer than data."""
-    drawn = draw(paused(policy)).model_dump(exclude_unset=True)
+    drawn: dict[str, Any] = draw(paused(policy)).model_dump(exclude_unset=True)
     payload = drawn["packets"]["payload_bytes"]
     drawn["packets"]["ack_bytes"] = draw(st.sampled_from((64, payload + 62, payload + 262)))
     return drawn
@@ -176,6 +181,18 @@ def test_an_incast_beside_a_fault_is_alike(
     is_lossless = name in ("slow", "slow one way") or (name == "storm" and not watchdog)
     if is_lossless:
         assert outcome.accounts.dropped == outcome.accounts.lost == 0
+
+
+def test_what_a_watchdog_drops_has_been_marked() -> None:
+    chosen = incast(
+        "host_pkt_ar",
+        fabric={"k": 4, "queue_bytes": 150_000, "flow_control": "pfc", "pause_watchdog_us": 5},
+        failures={"storms": [{"host": "h0_0_0", "at_ns": 4_000, "until_ns": 20_000}]},
+        transport={"recovery": "sack", "timer_floor_rtt": 30},
+    )
+    outcome = assert_all_alike(chosen)
+    assert outcome is not None and outcome.accounts.dropped > 0
+    assert sum(port.marked for port in outcome.ports) > 0
 
 
 def test_acks_longer_than_data_have_room() -> None:

@@ -11,13 +11,8 @@ from emulation.virtual.events import HEED
 from emulation.virtual.fabric import VirtualFabric
 from fattree.errors import ExperimentError
 from fattree.experiment.model import Scenario
-from fattree.experiment.pauses import (
-    headroom_bytes,
-    lasting,
-    refuse_unable_pauses,
-    room,
-    slow_ports,
-)
+from fattree.experiment.pauses import headroom_bytes, lasting, room
+from fattree.routes.buffers import refuse_unable_pauses, slow_ports
 from fattree.shape.topology import Level
 from ofan_p4.softswitch.pausable import Buffer, PausableQueue
 from ofan_p4.softswitch.shared import SharedBuffer, SharedMemory
@@ -228,7 +223,7 @@ def test_shared_memory_pauses_above_alpha_times_what_is_free(alpha: float, off: 
 
 @pytest.mark.parametrize(("off", "fits"), [(-1, True), (0, True), (1, False)])
 @pytest.mark.parametrize("alpha", [1, 4])
-def test_the_headroom_of_shared_memory_to_the_byte(alpha: float, off: int, fits: bool) -> None:
+def test_the_headroom_of_shared_memory_to_the_byte(alpha: int, off: int, fits: bool) -> None:
     memory = SharedMemory(9000, alpha << 16)
     buffer = SharedBuffer(most=9500, pause_above=9000, resume_at=8800, memory=memory)
     other = SharedBuffer(most=9500, pause_above=9000, resume_at=8800, memory=memory)

@@ -25,7 +25,8 @@ from emulation.mininet.targets.target import (
 from emulation.programs.switch_program import Priorities
 from fattree.draws import Stream, component, mix
 from fattree.experiment.model import Scenario
-from fattree.experiment.pauses import is_paused, rooms
+from fattree.experiment.pauses import is_paused
+from fattree.routes.buffers import rooms
 from fattree.shape.addressing import switch_name
 from fattree.shape.topology import LinkEnd
 
@@ -148,6 +149,7 @@ def _read_port(row: dict[str, Any]) -> PortCounters:
         paused_ps=row.get("paused_ps", 0),
         control_sent=row.get("control_sent", 0),
         control_received=row.get("control_received", 0),
+        control_refused=row.get("control_refused", 0),
     )
 
 

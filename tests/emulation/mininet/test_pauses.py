@@ -32,7 +32,7 @@ HELD_S = 3.0
 QUANTA = round(HELD_S * RATE_BPS / 512)
 
 
-def scenario(flow_control: str) -> Scenario:
+def scenario(flow_control: str, **failures: object) -> Scenario:
     """Return two hosts that send to a third one, and meet at the core."""
     counts = {"pods": 3, "edges_per_pod": 1, "hosts_per_edge": 1, "aggs_per_pod": 1}
     return Scenario.model_validate(
@@ -51,6 +51,7 @@ def scenario(flow_control: str) -> Scenario:
                 "message_bytes": 100 * 4096,
             },
             "transport": {"receiver_share": False, "timer_floor_rtt": 200},
+            "failures": failures,
         }
     )
 
@@ -113,7 +114,7 @@ def silent(found: Captured) -> list[float]:
     return spans
 
 
-def test_pauses_are_frames_on_the_wire_and_nothing_is_lost(processes, tmp_path):
+def test_pauses_are_frames_on_the_wire_and_nothing_is_lost(processes, tmp_path, capsys):
     chosen = scenario("pfc")
     tree = chosen.tree
     taps = tuple(tap_named(tree, port) for port in (CORE, UPLINK, SENDER, RECEIVER))
@@ -134,6 +135,8 @@ def test_pauses_are_frames_on_the_wire_and_nothing_is_lost(processes, tmp_path):
         outcome = run.outcome()
         stranger.close()
 
+    # No host of ours pauses its switch.
+    assert "h2_0_0 has paused its link: edge2_0 port 1 was held for" in capsys.readouterr().err
     accounts = outcome.accounts
     assert accounts.dropped == accounts.unrouted == accounts.unaccounted == 0, accounts.words()
     paused = {(each.switch, each.port): each.pauses for each in outcome.ports if each.pauses}
@@ -175,3 +178,22 @@ def test_pauses_are_frames_on_the_wire_and_nothing_is_lost(processes, tmp_path):
 
     with mininet_fabric(scenario("none"), Setup(folder=tmp_path / "run")) as net:
         assert run_on(net).accounts.dropped > 0, "the same traffic, and nobody pauses"
+
+
+def test_a_slow_link_that_pauses_loses_nothing(processes, tmp_path):
+    slow = {"link": "agg1_0-core0_0", "rate": 0.5, "direction": "up"}
+    with mininet_fabric(scenario("pfc", degraded=[slow]), Setup(folder=tmp_path / "run")) as net:
+        outcome = run_on(net)
+
+    accounts = outcome.accounts
+    assert accounts.dropped == accounts.lost == accounts.unaccounted == 0, accounts.words()
+    assert sum(port.pauses for port in outcome.ports) > 0
+
+
+def test_a_lossy_link_loses_packets_and_pauses_and_holds_nobody_for_ever(processes, tmp_path):
+    lossy = {"link": "agg1_0-core0_0", "share": 0.05}
+    with mininet_fabric(scenario("pfc", losses=[lossy]), Setup(folder=tmp_path / "run")) as net:
+        outcome = run_on(net)
+
+    accounts = outcome.accounts
+    assert accounts.lost > 0 and accounts.unaccounted == 0, accounts.words()

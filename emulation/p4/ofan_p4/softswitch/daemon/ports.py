@@ -65,6 +65,7 @@ class PortCounts:
     control_sent: int = 0
     control_received: int = 0
     control_malformed: int = 0
+    control_refused: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -179,8 +180,9 @@ class Port:
             send(self.socket, frame)
         except BlockingIOError:
             return False
-        # The interface is down: there is nobody who could be told.
-        except OSError:
+        # The interface is down, and there is nobody who could be told; or the kernel loses it.
+        except OSError as error:
+            self.counts.control_refused += error.errno == errno.ENOBUFS
             return True
 
         self.counts.control_sent += 1
