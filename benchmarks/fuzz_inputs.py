@@ -18,12 +18,17 @@ import click
 from emulation.commands.pcap import decode, frames
 from emulation.held.messages import GetSchedule, MessageError, SetLink, StartTraffic, read_request
 from fattree.demand.matrix_flows import matrix_flows
+from fattree.demand.workloads.file import read_workload
 from fattree.errors import FabricError
 from fattree.files.connection_matrix import parse_connection_matrix
+from fattree.files.parquet import ParquetError
+from fattree.files.parquet_footer import unpacked_bytes
+from fattree.files.topo_file import fabric_of
 from fattree.generators.chakra import chakra_graph
 from fattree.generators.chakra_file import read_chakra
 from fattree.generators.goal import goal_graph
 from fattree.generators.goal_file import read_goal
+from fattree.generators.model import read_model
 from fattree.shape.addressing import link_named
 from fattree.shape.topology import FatTree
 from fattree.texts.experiment_file import parse_experiment
@@ -42,6 +47,10 @@ LONGEST_SECONDS = 5
 MATRIX = b"Nodes 4\nConnections 2\nTriggers 1\n0->1 id 1 start 0 size 4096 send_done_trigger 1\n"
 MATRIX += b"1->2 id 2 trigger 1 size 8192\ntrigger id 1 oneshot\n"
 STF = b"add t h.f:1 a(x:2)\npacket 0 00 11 22 33\nexpect 1 00 11 ** 33\nsetdefault t a(x:1)\n"
+MODELS = ("llama_405b", "deepseek_v3")
+TOPOLOGY = b"Nodes 24\nTiers 2\nPodsize 24\nTier 0\nDownlink_speed_Gbps 400\nRadix_Up 2\n"
+TOPOLOGY += b"Radix_Down 8\nDownlink_Latency_ns 500\nOversubscribed 2\nTier 1\n"
+TOPOLOGY += b"Downlink_speed_Gbps 800\nRadix_Down 3\nDownlink_Latency_ns 2000\n"
 COMMAND = b'{"command": "link", "name": "edge0_0-agg0_1", "up": false, "wait": true}'
 PCAP = bytes.fromhex("d4c3b2a1020004000000000000000000ffff000001000000")
 PCAP += bytes(8) + (64).to_bytes(4, "little") * 2 + bytes(64)
@@ -106,6 +115,33 @@ def schedule(data: bytes, _folder: Path) -> None:
     goal_graph(read_goal(data, "x.goal"))
 
 
+def topology(data: bytes, _folder: Path) -> None:
+    """Read a topology of htsim's."""
+    fabric_of(data.decode(errors="replace"), "x.topo")
+
+
+def model(data: bytes, folder: Path) -> None:
+    """Read a model's configuration."""
+    path = folder / "config.json"
+    path.write_bytes(data)
+    read_model(str(path))
+
+
+def footer(data: bytes, _folder: Path) -> None:
+    """Read what a Parquet file promises to unpack to."""
+    try:
+        unpacked_bytes(data)
+    except ValueError as error:
+        raise ParquetError(str(error)) from None
+
+
+def workload(data: bytes, folder: Path) -> None:
+    """Read a workload, in a process of its own."""
+    path = folder / "x.parquet"
+    path.write_bytes(data)
+    read_workload(str(path))
+
+
 def trace(data: bytes, folder: Path) -> None:
     """Read Chakra traces, the first rank's damaged."""
     for rank in range(1, 4):
@@ -117,7 +153,7 @@ def trace(data: bytes, folder: Path) -> None:
 
 
 REFUSALS = (FabricError, MessageError, ScriptError, click.ClickException)
-KINDS: dict[str, tuple[Callable[[bytes, Path], None], tuple[bytes, ...], int]] = {
+KINDS: dict[str, tuple[Callable[[bytes, Path], None], tuple[bytes, ...], float]] = {
     "packets": (
         packet,
         (DataFrames(ENDS, 1, 256).frame(7, 9), AckFrames(ENDS, 1).frame(7, 9, True, 3, 5)),
@@ -138,6 +174,18 @@ KINDS: dict[str, tuple[Callable[[bytes, Path], None], tuple[bytes, ...], int]] =
         5,
     ),
     "traces": (trace, ((TRACES / "step.0.et").read_bytes(),), 2),
+    "topologies": (topology, (TOPOLOGY,), 5),
+    "models": (
+        model,
+        tuple((ROOT / "experiments" / f"{name}.json").read_bytes() for name in MODELS),
+        2,
+    ),
+    "footers": (footer, ((ROOT / "experiments" / "step_dense_128.parquet").read_bytes(),), 1),
+    "workloads": (
+        workload,
+        ((ROOT / "experiments" / "step_dense_128.parquet").read_bytes(),),
+        0.01,
+    ),
 }
 
 
@@ -150,7 +198,7 @@ def main(count: int, seed: int) -> None:
     with TemporaryDirectory() as folder:
         for name, (read, samples, weight) in KINDS.items():
             begun, refused = time.monotonic(), 0
-            number = count * weight // shares
+            number = round(count * weight / shares)
             for i in range(number):
                 draw = random.Random(f"{seed}/{name}/{i}")
                 data = damaged(draw, draw.choice(samples))

@@ -42,9 +42,9 @@ TOML_ADVICE = {
     "Cannot overwrite a value": ", this key is there twice",
 }
 # A hundred thousand pairs have 1 MB; a table of TOML's takes up to a hundred times its text.
-MOST_TOML_BYTES = 4 << 20
+MOST_TOML_BYTES = 2 << 20
 # For a key of n parts tomllib makes tables of 1, 2, ... n parts. No key here has more than five.
-MOST_PARTS = 32
+MOST_PARTS = 8
 PART = r"""(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')"""
 # Where a key may begin: on a line, in a table's name, in a table within a line.
 LONG_KEY = re.compile(

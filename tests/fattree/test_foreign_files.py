@@ -88,10 +88,10 @@ def test_nothing_is_quoted_of_a_file_of_another_kind(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a" + ".a" * 28_000 + " = 1\n", "x.toml:1: a key of more than 32 parts"),
-        ("seed = 1\n[a" + ' . "b"' * 28_000 + "]\n", "x.toml:2: a key of more than 32 parts"),
-        ("[fabric]\nk" + ".'k'" * 33 + " = 4\n", "x.toml:2: a key of more than 32 parts"),
-        ("# x\n" * (1 << 20) + "seed = 1\n", "x.toml: has more than 4 MiB of TOML"),
+        ("a" + ".a" * 28_000 + " = 1\n", "x.toml:1: a key of more than 8 parts"),
+        ("seed = 1\n[a" + ' . "b"' * 28_000 + "]\n", "x.toml:2: a key of more than 8 parts"),
+        ("[fabric]\nk" + ".'k'" * 33 + " = 4\n", "x.toml:2: a key of more than 8 parts"),
+        ("# x\n" * (1 << 20) + "seed = 1\n", "x.toml: has more than 2 MiB of TOML"),
     ],
 )
 def test_a_text_that_would_take_gigabytes_is_refused_at_once(text: str, message: str) -> None:
@@ -104,7 +104,7 @@ def test_a_text_that_would_take_gigabytes_is_refused_at_once(text: str, message:
 
 
 def test_a_value_of_the_command_line_is_refused_likewise() -> None:
-    with pytest.raises(ExperimentError, match="failures:1: a key of more than 32 parts"):
+    with pytest.raises(ExperimentError, match="failures:1: a key of more than 8 parts"):
         parse_experiment("seed = 1", "x.toml", ["failures={a" + ".a" * 40 + "=1}"])
 
 
@@ -124,8 +124,8 @@ def test_what_is_no_long_key_is_read(text: str) -> None:
 def test_long_words_take_no_time_to_look_through() -> None:
     begun = time.process_time()
     with pytest.raises(ExperimentError):
-        parse_experiment("a" * (4 << 20), "x.toml")
+        parse_experiment("a" * (2 << 20), "x.toml")
     with pytest.raises(ExperimentError):
-        parse_experiment('"a' * (1 << 21), "x.toml")
+        parse_experiment('"a' * (1 << 20), "x.toml")
 
     assert time.process_time() - begun < 8
