@@ -2,6 +2,7 @@
 (`emulation.commands.simulation`).
 """
 
+import io
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,6 +15,7 @@ from fattree.errors import FabricError, MatrixError, PhysicsError
 from fattree.experiment.model import Experiment, Scenario
 from fattree.files.connection_matrix import describe, parse_connection_matrix
 from fattree.files.text_file import read_text
+from fattree.files.whole_file import write_whole
 from fattree.records.csv_option import CsvOption, refuse_ending
 from fattree.records.tables import STDOUT, terminal, write_csv
 from fattree.texts.experiment_file import load_experiment, parse_experiment
@@ -114,7 +116,10 @@ def one_line_errors(file: Path | None = None, settings: Sequence[str] = ()) -> I
     except (FailedRunsError, PhysicsError, UnfinishedError) as error:
         click.echo(f"ofan: {error}", err=True)
         raise click.exceptions.Exit(RUN_FAILED) from None
-    except (FabricError, SimulationError, OSError) as error:
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        raise click.ClickException(f"{where}{error.strerror or error}") from None
+    except (FabricError, SimulationError) as error:
         message = located(str(error), file, settings) if file else str(error)
         raise click.ClickException(message) from None
 
@@ -177,7 +182,9 @@ def write(runs: Runs, csv: Path | None, parquet: Path | None, figure: Path | Non
         # The import takes half a second: only with --figure.
         from sim.sweeps.pictures import sweep_figure
 
-        sweep_figure(runs).savefig(figure, dpi=150)
+        data = io.BytesIO()
+        sweep_figure(runs).savefig(data, format=figure.suffix[1:], dpi=150)
+        write_whole(figure, data.getvalue())
 
 
 def processors() -> int:

@@ -1,5 +1,6 @@
 """`ofan sim run` and `ofan sim sweep`: kernels, or P4 programs instead of them."""
 
+import io
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -26,6 +27,7 @@ from emulation.programs.program_files import Files, packed
 from emulation.shipped_file import ShippedFile
 from fattree.experiment.model import BUILT_IN, OwnProgram, Scenario, Settings
 from fattree.experiment.own import LIKE
+from fattree.files.whole_file import write_whole
 from fattree.records.tables import STDOUT
 from fattree.texts.experiment_file import agent_packet_settings, host_rule_settings
 from fattree.texts.sweep_file import load_sweep
@@ -217,10 +219,14 @@ def write_flows(
 ) -> None:
     """Write the flows that runs have left in a folder: a table, and a picture."""
     frame = pl.concat(pl.read_parquet(folder / flow_file(each)) for each in scenarios)
+    data = io.BytesIO()
     if flows and flows.suffix == ".parquet":
-        frame.write_parquet(flows)
+        frame.write_parquet(data)
     elif flows:
-        frame.write_csv(flows)
+        frame.write_csv(data)
+
+    if flows:
+        write_whole(flows, data.getvalue())
 
     if cdf:
         # Matplotlib takes half a second to import.
@@ -232,7 +238,10 @@ def write_flows(
         }
         seeds = [scenario.seed for scenario in scenarios]
         what = f"all flows, {seeds_of(seeds, seeds)}"
-        cdf_figure({name: found.to_numpy() for name, found in times.items()}, what).savefig(cdf)
+        picture = io.BytesIO()
+        figure = cdf_figure({name: found.to_numpy() for name, found in times.items()}, what)
+        figure.savefig(picture, format=cdf.suffix[1:])
+        write_whole(cdf, picture.getvalue())
 
 
 def _needed(scenario: Scenario) -> tuple[object, ...]:

@@ -1,19 +1,22 @@
 """Tables for people and as CSV: a narrow terminal gets several blocks of columns, and none cut."""
 
 import csv
+import io
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import click
 from rich.box import SIMPLE_HEAD, Box
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
+
+from fattree.files.whole_file import write_whole
 
 # A pipe has no width, and its reader wants a row in a line.
 WIDTH_OF_PIPES = 1000
@@ -150,17 +153,25 @@ def _stripped(line: Sequence[Segment]) -> list[Segment]:
 
 
 def write_csv(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """Write rows as CSV, to stdout for `-`; lists are joined by spaces, None is empty."""
+    """Write rows as CSV, to stdout for `-`; lists are joined by spaces, None is empty.
+
+    Raises ClickException, one line, where the file cannot be written.
+    """
     names = list(dict.fromkeys(name for row in rows for name in row))
-    where = (
-        nullcontext(sys.stdout) if path == STDOUT else path.open("w", encoding="utf-8", newline="")
-    )
-    with where as file:
-        writer = csv.DictWriter(file, names, restval="", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows({name: _plain(value) for name, value in row.items()} for row in rows)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, names, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: _plain(value) for name, value in row.items()} for row in rows)
+    if path == STDOUT:
+        sys.stdout.write(text.getvalue())
         # A reader that has closed the pipe is noticed here, and not when Python ends.
-        file.flush()
+        sys.stdout.flush()
+        return
+
+    try:
+        write_whole(path, text.getvalue().encode())
+    except OSError as error:
+        raise click.ClickException(f"cannot write {path}: {error.strerror}") from None
 
 
 def _plain(value: Any) -> Any:

@@ -1,5 +1,6 @@
 """Results of many runs: rows and files, swept keys beside the record, and a table for people."""
 
+import io
 import json
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -10,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from fattree.experiment.model import Scenario
+from fattree.files.whole_file import write_whole
 from fattree.records.record import (
     FLOW_TIMES,
     Record,
@@ -102,7 +104,11 @@ def csv_rows(runs: Runs) -> list[dict[str, Any]]:
 def write_parquet(runs: Runs, path: Path) -> None:
     """Write the rows as Parquet."""
     # A column may begin with hundreds of whole numbers, or nulls: types are those of all rows.
-    pl.DataFrame(filled(rows(runs)), infer_schema_length=None, strict=False).write_parquet(path)
+    frame = pl.DataFrame(filled(rows(runs)), infer_schema_length=None, strict=False)
+    # Polars' own writing hides what the file system says.
+    data = io.BytesIO()
+    frame.write_parquet(data)
+    write_whole(path, data.getvalue())
 
 
 def fitting(runs: Runs, balancers: Sequence[str], width: int) -> tuple[Folding, list[str]]:

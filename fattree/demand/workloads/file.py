@@ -23,6 +23,7 @@ from fattree.demand.workloads.graph import Graph, refuse_many
 from fattree.errors import TrafficError
 from fattree.files.parquet import ParquetError, read_parquet
 from fattree.files.text_file import MOST_BYTES, read_bytes
+from fattree.files.whole_file import write_whole
 
 KEY = "ofan"
 COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
@@ -62,15 +63,7 @@ def write_workload(path: Path, graph: Graph, about: About) -> None:
     if len(content) > MOST_BYTES:
         raise TrafficError(f"{path}: would have more than {MOST_BYTES >> 20} MiB")
 
-    is_new = not path.exists()
-    try:
-        path.write_bytes(content)
-    except OSError:
-        # Of a full disk's half a file nobody has any use.
-        if is_new:
-            path.unlink(missing_ok=True)
-
-        raise
+    write_whole(path, content)
 
 
 def _packed(graph: Graph, about: About) -> bytes:

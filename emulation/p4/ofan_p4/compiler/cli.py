@@ -156,7 +156,9 @@ def compile_command(
     except CompileError as error:
         raise click.ClickException(str(error)) from None
     except OSError as error:
-        raise click.ClickException(f"cannot write {error.filename}: {error.strerror}") from None
+        # Of a full disk the error has no name.
+        where = error.filename or outputs.json
+        raise click.ClickException(f"cannot write {where}: {error.strerror}") from None
 
 
 def _names(text: str) -> tuple[str, ...]:
