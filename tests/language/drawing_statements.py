@@ -120,7 +120,9 @@ class StatementMaker(TypeMaker):
         """Return one statement of those that are allowed here."""
         choices = [self.assignment] * 6 + [self.declaration] * 2 + [self.call_statement] * 2
         if where.depth < 3:
-            choices += [self.conditional] * 2 + [self.switch, self.loop]
+            choices += [self.conditional] * 2
+            if not self.for_p4c:
+                choices += [self.switch, self.loop]
         if where.in_control and not where.in_function:
             choices += [self.header_statement] * 2
             if not where.in_parser:
