@@ -143,7 +143,7 @@ class Drawing(Pieces):
         roll = self.draw.random()
         if roll < 0.4:
             places = Text(str(self.draw.choice((0, 1, type_.width - 1, type_.width, 3, 200))))
-        elif roll < 0.8:
+        elif roll < 0.8 or self.for_p4c:
             places = self.numeric(n.Bits(self.draw.choice((1, 2, 3, 4, 8))), names, depth - 1)
         else:
             places = self.numeric(n.Bits(self.draw.choice((9, 16, 32))), names, depth - 1)
@@ -166,7 +166,7 @@ class Drawing(Pieces):
         """Return some bits of a wider expression."""
         if type_.signed:
             return None
-        if self.draw.random() < 0.3:
+        if not self.for_p4c and self.draw.random() < 0.3:
             source: n.Bits = n.Bits(max(self.width(), type_.width), True)
             inner = self.numeric(source, names, depth)
         else:
@@ -191,7 +191,7 @@ class Drawing(Pieces):
     def conversion(self, type_: n.Bits, names: Names, depth: int) -> Text:
         """Return a cast from another type."""
         roll = self.draw.random()
-        if roll < 0.25:
+        if roll < 0.25 and not self.for_p4c:
             # The same bits with the other sign.
             opposite = n.Bits(type_.width, not type_.signed)
             return self.cast(type_, self.numeric(opposite, names, depth))

@@ -43,11 +43,16 @@ class Pieces:
     """Draws what needs no names, and puts operators between what is given."""
 
     def __init__(
-        self, draw: Random, enums: Sequence[n.Enum], widths: Sequence[int] = WIDTHS
+        self,
+        draw: Random,
+        enums: Sequence[n.Enum],
+        widths: Sequence[int] = WIDTHS,
+        for_p4c: bool = False,
     ) -> None:
         self.draw = draw
         self.enums = enums
         self.widths = widths
+        self.for_p4c = for_p4c
 
     # Types
 
@@ -55,7 +60,8 @@ class Pieces:
         return self.draw.choice(self.widths)
 
     def bits(self) -> n.Bits:
-        return n.Bits(self.width(), self.draw.random() < 0.3)
+        # p4c fuses two casts into one that changes sign and width, and refuses it.
+        return n.Bits(self.width(), not self.for_p4c and self.draw.random() < 0.3)
 
     def type(self) -> Type:
         roll = self.draw.random()

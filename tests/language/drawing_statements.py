@@ -120,7 +120,9 @@ class StatementMaker(TypeMaker):
         """Return one statement of those that are allowed here."""
         choices = [self.assignment] * 6 + [self.declaration] * 2 + [self.call_statement] * 2
         if where.depth < 3:
-            choices += [self.conditional] * 2 + [self.switch, self.loop]
+            choices += [self.conditional] * 2
+            if not self.for_p4c:
+                choices += [self.switch, self.loop]
         if where.in_control and not where.in_function:
             choices += [self.header_statement] * 2
             if not where.in_parser:
@@ -165,9 +167,10 @@ class StatementMaker(TypeMaker):
             left, right = self.draw.sample(range(self.items.size), 2)
             return f"h.items[{left}] = h.items[{right}];"
 
-        target, struct = self.draw.choice(
-            (("m.nest", self.inner), ("h.option", self.option), ("h.either.two", self.other))
-        )
+        headers = (("h.option", self.option), ("h.either.two", self.other))
+        # p4c loses a header that is assigned a list of its own fields.
+        targets = (("m.nest", self.inner), *(() if self.for_p4c else headers))
+        target, struct = self.draw.choice(targets)
         return f"{target} = {self.expressions.items(struct, replace(names, structs=[]), 2).source};"
 
     def declaration(self, names: Names, where: Where) -> str:

@@ -46,9 +46,10 @@ class TableMaker(StatementMaker):
             if direction == "out":
                 body.append(f"q{i} = {self.constant(type_)};")
 
-        where = Where(in_control=True, in_action=True, is_ingress=is_ingress, can_jump=True)
+        jumps = not self.for_p4c
+        where = Where(in_control=True, in_action=True, is_ingress=is_ingress, can_jump=jumps)
         body += self.statements(inner, 3, where)
-        if self.chance(0.4):
+        if self.chance(0.4) and not self.for_p4c:
             body += [self.leaving(inner), self.statement(inner, where)]
         param_names = tuple(f"q{i}" for i in range(len(params)))
         made = Callable_(name, tuple(params), None, param_names)

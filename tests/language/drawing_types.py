@@ -19,12 +19,13 @@ ERRORS = ("NoError", "PacketTooShort", "NoMatch", "StackOutOfBounds", "HeaderToo
 class TypeMaker:
     """Draws the types of a program; the classes above it draw what uses them."""
 
-    def __init__(self, draw: Random, widths: Sequence[int] = WIDTHS) -> None:
+    def __init__(self, draw: Random, widths: Sequence[int] = WIDTHS, for_p4c: bool = False) -> None:
         self.draw = draw
+        self.for_p4c = for_p4c
         serial_members = draw.sample(range(16), 3)
         self.serial = n.Enum("kind_t", ("ONE", "TWO", "SIX"), n.Bits(4), tuple(serial_members))
         self.enums = (PLAIN_ENUM, self.serial)
-        self.expressions = Drawing(draw, self.enums, widths)
+        self.expressions = Drawing(draw, self.enums, widths, for_p4c)
         self.tables: list[TableSpec] = []
         self.registers: list[tuple[str, n.Bits, int]] = []
         self.counters: list[tuple[str, int]] = []
@@ -133,6 +134,14 @@ class TypeMaker:
 
         return found
 
+    def indexed(self, names: Names) -> None:
+        """Add the elements of the stack by an index that is computed."""
+        index = "h.main.ways" if self.items.size == 4 else "h.main.low[3:3]"
+        names.headers.append(f"h.items[{index}]")
+        names.variables += self.of(f"h.items[{index}]", self.item, f"h.items[{index}]")
+        bits = (self.items.size - 1).bit_length()
+        names.stack = Indexed("h.items", n.Bits(bits), self.item.fields)
+
     def control_names(self, is_egress: bool) -> Names:
         """Return what the code of a control may name."""
         names = Names(functions=self.functions, errors=ERRORS, parser_error="s.parser_error")
@@ -146,11 +155,9 @@ class TypeMaker:
             names.headers.append(f"h.items[{i}]")
             names.variables += self.of(f"h.items[{i}]", self.item, f"h.items[{i}]")
 
-        index = "h.main.ways" if self.items.size == 4 else "h.main.low[3:3]"
-        names.headers.append(f"h.items[{index}]")
-        names.variables += self.of(f"h.items[{index}]", self.item, f"h.items[{index}]")
-        bits = (self.items.size - 1).bit_length()
-        names.stack = Indexed("h.items", n.Bits(bits), self.item.fields)
+        # p4c's JSON names such an element by an expression, which our switch does not take.
+        if not self.for_p4c:
+            self.indexed(names)
         names.structs = ["m.nest", "m.nest2"]
         # Clones know no ingress port.
         if not is_egress:

@@ -54,6 +54,7 @@ BEYOND_P4C = {
     "old_calls": "calls that p4c has removed",
     "registers": "p4c loses what an extern writes into a slice",
     "calls_indexes_once": "p4c takes no slice for what an extern writes, and forgets indexes",
+    "ranges_across_zero": "p4c takes no negative bounds of ranges",
     "exits_copy_out": "p4c's exit forgets the results of the controls that it ends",
     "field_lists_nested": "p4c leaves a header's fields out of field lists, annotated or not",
     "strings_of_several_lines": "p4c's JSON has a name's line ends as they are, so it is none",

@@ -14,7 +14,7 @@ from ofan_p4.softswitch.codegen import printed_statements, printing
 from ofan_p4.softswitch.codegen.assembly import assemble
 from ofan_p4.softswitch.codegen.kinds import EXPRESSIONS, STATEMENTS
 from ofan_p4.softswitch.codegen.loading import load
-from ofan_p4.softswitch.native.engine import native_program
+from ofan_p4.softswitch.native.engine import NativeProgram, native_program
 from ofan_p4.softswitch.native.translate import translate, unsupported
 from ofan_p4.softswitch.native.values import UnsupportedError
 
@@ -72,6 +72,12 @@ def test_statements(program: Any, statement: Callable[[Any], Any], name: str) ->
     program.run("work", [statement(program)])
 
     assert native_program(program.source()) == f"no native code for {name}: {MEANINGS[name]}"
+
+
+def test_checksums_over_varbits_have_machine_code() -> None:
+    compiled = compile_file(CASES / "checksum_of_options.p4")
+
+    assert isinstance(native_program(json.dumps(compiled.json).encode()), NativeProgram)
 
 
 def test_varbits_are_not_compared() -> None:

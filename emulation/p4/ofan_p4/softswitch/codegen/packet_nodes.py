@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from ofan_p4.softswitch.codegen.nodes import Bytes, Expression, Temporary
 
+JoinedPart = tuple[Expression, Expression, int]
+"""Whether it is there, the value and its width."""
+
 
 @dataclass(frozen=True, slots=True)
 class Data(Expression):
@@ -84,9 +87,9 @@ class JoinedBits(Expression):
 
 @dataclass(frozen=True, slots=True)
 class JoinedBytes(Expression):
-    """Parts as in JoinedBits, some of them bytes of any length, whose width is given as 0."""
+    """Parts as in JoinedBits and bytes of any length (width 0), but for csum16 of whole bytes."""
 
-    parts: tuple[tuple[Expression, Expression, int], ...]
+    parts: tuple[JoinedPart, ...]
 
 
 @dataclass(frozen=True, slots=True)

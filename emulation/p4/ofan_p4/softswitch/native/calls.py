@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from itertools import groupby
 from typing import Any, ClassVar
 
 from llvmlite import ir
@@ -181,13 +182,17 @@ class Calls(Frames):
         return folded_total
 
     def _words(self, node: nodes.Call, _demand: int | None) -> Number:
-        data = node.parts[0]
+        total, _ = self._sum_of_bytes(node.parts[0])
+        return Number(total, 48)
+
+    def _sum_of_bytes(self, data: nodes.Expression) -> tuple[Any, Any]:
+        """Return the sum of the 16-bit words of bytes, and how many bytes these are."""
         if isinstance(data, packet_nodes.Payload):
             # Beyond what is in memory a frame has zeros, which add nothing.
             start = as_type(self._b, self._number(POSITION), I64)
             size = self._b.sub(self._arguments["avail"], start)
             is_empty = self._b.icmp_signed("<", size, word(0))
-            size = self._b.select(is_empty, word(0), size)
+            size = real = self._b.select(is_empty, word(0), size)
         else:
             value = self._bytes(data)
             # Zeros have a negative offset, and add nothing to the sum.
@@ -197,12 +202,59 @@ class Calls(Frames):
             size = self._b.select(is_real, real, word(0))
 
         place = self._b.gep(self._arguments[names.DATA], [start])
-        total = self._b.call(self._shared.helpers.words(), [place, size])
-        return Number(total, 48)
+        return self._b.call(self._shared.helpers.words(), [place, size]), real
+
+    def _joined_sum(self, node: packet_nodes.JoinedBytes) -> Any:
+        """Return the Internet checksum of parts of which some are bytes of any length.
+
+        Behind an odd number of bytes, all words are turned by one byte: their sum is multiplied by
+        2**8, which is right modulo 2**16 - 1.
+        """
+        total: Any = word(0)
+        position: Any = word(0)
+        for present, run in groupby(node.parts, key=lambda part: (part[0], part[2] == 0)):
+            there = self._truth(present[0])
+            for words, size in self._run_sums(list(run), node):
+                is_odd = self._b.and_(position, word(1))
+                turned = self._b.shl(words, self._b.shl(is_odd, word(3)))
+                # 2**32 is 1 modulo 2**16 - 1: no sum of all parts exceeds 64 bits.
+                low = self._b.and_(turned, word(0xFFFF_FFFF))
+                part = self._b.add(low, self._b.lshr(turned, word(32)))
+                total = self._b.add(total, self._b.select(there, part, word(0)))
+                position = self._b.add(position, self._b.select(there, size, word(0)))
+
+        return total
+
+    def _run_sums(
+        self, run: list[packet_nodes.JoinedPart], node: packet_nodes.JoinedBytes
+    ) -> Iterator[tuple[Any, Any]]:
+        """Yield the sum of words and the bytes of parts of one header, all fixed or none."""
+        if run[0][2] == 0:
+            yield from (self._sum_of_bytes(source) for _, source, _ in run)
+            return
+
+        bits = sum(width for _, _, width in run)
+        # What follows would begin within a byte.
+        if bits % 8:
+            raise no_rule(node)
+
+        total: Any = word(0)
+        end = 0
+        for _, source, width in run:
+            end += width
+            number = self._sum_of_words(cut(self._b, self._number(source), width))
+            low = self._b.and_(number, word(0xFFFF_FFFF))
+            folded_once = self._b.add(low, self._b.lshr(number, word(32)))
+            total = self._b.add(total, self._b.shl(folded_once, word(-end % 16)))
+
+        low = self._b.and_(total, word(0xFFFF_FFFF))
+        yield self._b.add(low, self._b.lshr(total, word(32))), word(bits // 8)
 
     def _hash(self, node: packet_nodes.Hash, _demand: int | None) -> Number:
         """Return a hash of bytes that are put together for it."""
         match node.source:
+            case packet_nodes.JoinedBytes() if node.algorithm == "csum16":
+                return Number(folded(self._b, self._joined_sum(node.source)), 16)
             case packet_nodes.JoinedBits():
                 room, size = self._joined_bits(node.source)
             case packet_nodes.Pack():
