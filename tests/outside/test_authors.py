@@ -7,12 +7,13 @@ import pytest
 
 from fattree.demand.bounds import Timing, ack_times_ps
 from fattree.experiment.model import Scenario
-from sim import run
+from sim import Result, run
 from tests.outside.tables import name_of, rows
 
 MIB = 1 << 20
 WIRE = {"header_bytes": 82, "ack_bytes": 84, "gap_bytes": 0}
 CCT = rows("authors.toml", "cct")
+COARSE = rows("authors.toml", "coarse")
 SHORT = [row for row in CCT if row["message_bytes"] == MIB]
 LONG = [row for row in CCT if row["message_bytes"] > MIB]
 
@@ -43,6 +44,32 @@ def test_a_permutation_takes_as_long_as_in_the_authors_simulator(row: dict[str, 
 @pytest.mark.parametrize("row", LONG, ids=name_of)
 def test_a_longer_one_does_too(row: dict[str, Any]) -> None:
     fits(row)
+
+
+def coarse(policy: str) -> list[Result]:
+    """Return runs of 1 MiB with buffers of 192 packets, on ten permutations."""
+    shared = {"policy": policy, "packets": WIRE, "fabric": {"queue_bytes": 192 * 4178}}
+    return [run(Scenario.model_validate({**shared, "seed": seed})) for seed in range(1, 11)]
+
+
+@pytest.mark.parametrize("row", COARSE, ids=name_of)
+def test_paths_that_overflow_take_as_long_and_as_many_packets(row: dict[str, Any]) -> None:
+    runs = coarse(row["policy"])
+    times_us = [result.sending_cct_ps / 1e6 for result in runs]
+    error_us = np.hypot(row["deviation"], np.std(times_us, ddof=1)) / np.sqrt(len(runs))
+    assert np.mean(times_us) == pytest.approx(row["us"], abs=2 * error_us)
+    needed = [result.record.transmissions / result.record.packets for result in runs]
+    assert np.mean(needed) == pytest.approx(row["needed"], rel=0.05)
+
+
+def test_flowlets_take_longer_than_subflows() -> None:
+    """In theirs by 8 to 20 us, on each of ten permutations; in the paper as well."""
+    flowlets, subflows = coarse("host_flowlet_ar"), coarse("subflow")
+    longer = [
+        one.sending_cct_ps - other.sending_cct_ps
+        for one, other in zip(flowlets, subflows, strict=True)
+    ]
+    assert np.mean(longer) > 4 * np.std(longer, ddof=1) / np.sqrt(len(longer))
 
 
 @pytest.mark.parametrize("row", rows("authors.toml", "stale"), ids=name_of)

@@ -4,22 +4,24 @@ from typing import Any
 
 import pytest
 
-from fattree.experiment.model import Scenario, Transport
+from fattree.experiment.model import Collective, Fabric, Scenario, Transport
 from fattree.units import PS_PER_NS, PS_PER_US
 from hostagent.rules import rules
-from hostagent.transports import congestion, labels, nscc, state
+from hostagent.transports import congestion, labels, nscc, sack, state
+from sim import run
 from tests.hostagent.conftest import Sender
 from tests.outside.tables import table
 
 NSCC = table("uet_htsim.toml", "nscc")
+LATE_HOLES = table("uet_htsim.toml", "late")
 LOSS = table("uet_htsim.toml", "loss")
 ONE = nscc.ONE
 LATE = 1_000_000 * PS_PER_US
 
 
-def flow(**options: Any) -> Sender:
+def flow(threshold: int | None = 3, **options: Any) -> Sender:
     """Return a flow under NSCC with 60 packets, on the network of the reference."""
-    transport = Transport(recovery="sack", congestion="nscc", sack_threshold=3, **options)
+    transport = Transport(recovery="sack", congestion="nscc", sack_threshold=threshold, **options)
     found = Sender(Scenario(transport=transport), packets=400, gap_ps=330 * PS_PER_NS)
     rtt_ps = int(NSCC["reference_us"] * PS_PER_US)
     targets = NSCC["target_rtts_with_trimming" if options.get("trimming") else "target_rtts"]
@@ -104,6 +106,35 @@ def test_quick_adapt_comes_when_it_does(beyond: int) -> None:
     delay_ps = NSCC["quick_adapt_targets"] * sender.rules.target_ps + beyond
     nscc.quick_adapt(sender.state, sender.rules, True, delay_ps, LATE)
     assert sender.state.window == (few * ONE if beyond else first)
+
+
+@pytest.mark.parametrize("window_packets", [1, 3, 10, 40, 1000])
+def test_holes_are_late_after_as_many_packets(window_packets: int) -> None:
+    sender = flow(threshold=None)
+    largest = sender.state.window / ONE
+    for _ in range(60):
+        sender.send()
+    sender.state.window = min(window_packets, largest) * ONE
+    most = max(LATE_HOLES["fewest_packets"], LATE_HOLES["windows"] * window_packets)
+    most = int(min(most, largest))
+    sender.state.acked = most - 1
+    sender.state.highest = most
+    assert sack.end_of_late(sender.state, sender.rules) == 0
+    sender.state.acked = most
+    assert sack.end_of_late(sender.state, sender.rules) == 1
+
+
+@pytest.mark.parametrize("policy", ["host_pkt_ar", "mrc", "uet_bitmap"])
+def test_spraying_that_loses_nothing_has_next_to_nothing_sent_again(policy: str) -> None:
+    scenario = Scenario(
+        policy=policy,
+        fabric=Fabric(queue_bytes=0),
+        collective=Collective(message_bytes=4 << 20),
+        transport=Transport(recovery="sack", congestion="nscc"),
+    )
+    record = run(scenario).record
+    assert record.dropped == 0
+    assert record.transmissions - record.packets < record.packets / 1000
 
 
 def test_a_loss_costs_what_it_costs_there() -> None:
