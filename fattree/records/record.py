@@ -82,8 +82,8 @@ class Measured(BaseModel):
     sending_cct_ps: int = 0
     """As `cct_ps`, but from each flow's first packet, without the random phase before it."""
     sending_bound_ps: int = 0
-    """The least possible `sending_cct_ps`: the longest chain of flows, each alone on empty links, or
-    where shares are static and all flows begin together what links need, as for `bound_ps`.
+    """The least possible `sending_cct_ps`: the longest chain of flows, each alone on empty links;
+    where shares are static and all flows begin together also what links need, as for `bound_ps`.
     """
     sending_increase: float = 0
     """(`sending_cct_ps` - `sending_bound_ps`) / `sending_bound_ps`."""
