@@ -14,6 +14,7 @@ from fattree.demand.flows import Flows, entries, generations, in_generations, pa
 from fattree.demand.traffic import gaps as line_rate_gaps
 from fattree.demand.traffic import nic
 from fattree.experiment.model import Scenario
+from fattree.experiment.pauses import is_paused
 from fattree.routes.cuts import cut_bound_ps
 from fattree.routes.link_work import LinkWork, last_packets, link_work, packets_an_ack
 from fattree.shape.topology import FatTree
@@ -47,7 +48,9 @@ def sending_bound_ps(scenario: Scenario, flows: Flows, gaps: Int64 | None = None
     is_alone = count[flow_of.ravel()] == 1
     together = np.where(is_alone, _both_ways_ps(scenario, flows, paced), 0)
     chain_ps, _ = _longest_chain_ps(scenario, flows, paced, together, work)
-    if scenario.is_shared_actively or len(flows.after) or np.ptp(flows.start_ps) > 0:
+    # Where NICs are paused nobody knows when a first packet leaves.
+    is_apart = len(flows.after) > 0 or np.ptp(flows.start_ps) > 0
+    if scenario.is_shared_actively or is_apart or is_paused(scenario):
         return chain_ps
 
     # Where all begin together: a first packet leaves within a gap and what others' first packets
