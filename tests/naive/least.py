@@ -30,7 +30,7 @@ class Least:
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
         self.tree = Tree.of(scenario)
-        self.messages = [one for one in traffic.messages(scenario) if one.packets]
+        self.messages = [one for one in traffic.messages(scenario) if self.payloads(one)]
         self.changes = failures.changes(scenario, self.messages)
         self.slow_links, self.slow_hosts = failures.slow(scenario)
         self.outages = failures.host_outages(scenario)
@@ -83,7 +83,9 @@ class Least:
         times = sorted(time for time in {t for link in links for t in self.times(link)} if time > 0)
         # The gap behind the last packet on each link needs not pass, and what is under way when a
         # link changes goes as before.
-        left = Fraction(sum(message.packets for message in messages) * packet)
+        headers = wire.data_bytes - self.scenario.packets.payload_bytes + wire.gap_bytes
+        sizes = [size for message in messages for size in self.payloads(message)]
+        left = Fraction(sum(sizes) + len(sizes) * headers)
         before, after = self.ways_ps(messages, links[0])
         answered = self.answered(links[0])
         if answered:
@@ -112,7 +114,11 @@ class Least:
         """Return how many ACKs there are at least: a NIC in order may report all it has kept."""
         transport = self.scenario.transport
         most = transport.packets_per_ack + transport.reorder_packets
-        return sum(-(-message.packets // most) for message in messages)
+        return sum(-(-len(self.payloads(message)) // most) for message in messages)
+
+    def payloads(self, message: traffic.Message) -> list[int]:
+        """Return what each packet of a message carries."""
+        return [self.scenario.packets.payload_bytes] * message.packets
 
     def ways_ps(self, messages: list[traffic.Message], link: Link) -> tuple[int, int]:
         """Return the shortest ways to a cut, and from it to the last ACK, latencies alone."""
