@@ -25,10 +25,10 @@ from emulation.programs.own_program import Loaded
 from emulation.virtual.events import Kind
 from emulation.virtual.fabric import VirtualFabric
 from fattree.demand import traffic
-from fattree.demand.bounds import bound_ps
 from fattree.experiment.model import Scenario
 from fattree.policies import POLICIES
 from fattree.routes import failures
+from fattree.routes.bounds import bound_ps
 from fattree.routes.slow_links import NOT_SLOW, RateChange, Slow, SlowLink, after, at_rate
 from fattree.shape.addressing import link_name, link_named
 from fattree.units import PS_PER_SECOND

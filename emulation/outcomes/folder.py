@@ -17,11 +17,11 @@ from emulation.outcomes.outcome import Outcome
 from emulation.outcomes.switch_state import state_rows
 from fattree.counters import PORT_COUNTERS, SENDER_COUNTERS, Counts, total
 from fattree.demand import traffic
-from fattree.demand.bounds import bound_ps, sending_bound_ps
 from fattree.experiment.model import Experiment, with_files
 from fattree.records.frames import flow_frame, port_frame
 from fattree.records.naming import scenario_hash
 from fattree.records.record import Queues, Record, run_record, table
+from fattree.routes.bounds import bound_ps, sending_bound_ps
 from fattree.routes.failures import timeline
 from fattree.shape.topology import SWITCH_LAYERS
 from fattree.texts.experiment_writer import experiment_toml

@@ -87,14 +87,16 @@ class Measured(BaseModel):
     """
     bound_ps: int
     """The least possible `cct_ps`: the longest chain of flows, each alone on empty links (appendix
-    B), or the time that the busiest host's link needs, if that is longer.
+    B), or, if longer, the time that the busiest host's link needs, or the links of an edge or a pod
+    where some are slow, dead or few.
     """
     increase: float
     """(`cct_ps` - `bound_ps`) / `bound_ps`."""
     sending_cct_ps: int = 0
     """As `cct_ps`, but from each flow's first packet, without the random phase before it."""
     sending_bound_ps: int = 0
-    """The least possible `sending_cct_ps`: the longest chain of flows, each alone on empty links.
+    """The least possible `sending_cct_ps`: the longest chain of flows, each alone on empty links;
+    where shares are static and all flows begin together also what links need, as for `bound_ps`.
     """
     sending_increase: float = 0
     """(`sending_cct_ps` - `sending_bound_ps`) / `sending_bound_ps`."""

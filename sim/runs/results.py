@@ -14,10 +14,10 @@ from fattree.counters import (
     SenderCounts,
     kept,
 )
-from fattree.demand.bounds import bound_ps, sending_bound_ps
 from fattree.demand.flows import Flows
 from fattree.experiment.model import Scenario
 from fattree.records.record import Queues, Record, run_record
+from fattree.routes.bounds import bound_ps, sending_bound_ps
 from fattree.shape.topology import LEVEL_OF, SWITCH_LAYERS, FatTree
 from fattree.units import PS_PER_SECOND
 

@@ -10,7 +10,6 @@ from fattree.demand.bounds import (
     Timing,
     ack_times_ps,
     arrival_ps,
-    bound_ps,
     data_only_packets,
     one_way_ps,
     plain_sum_ps,
@@ -18,6 +17,7 @@ from fattree.demand.bounds import (
 )
 from fattree.demand.traffic import flows
 from fattree.experiment.model import Collective, Fabric, Packets, Scenario, Transport
+from fattree.routes.bounds import bound_ps
 
 DEFAULT = Scenario()
 settings_of_fabrics = st.builds(

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from fattree.demand.bounds import bound_ps
 from fattree.demand.flows import path_links
 from fattree.demand.traffic import check_collective, flows, gaps
 from fattree.errors import TrafficError
 from fattree.experiment.model import Collective, Fabric, Scenario
+from fattree.routes.bounds import bound_ps
 from fattree.routes.rates import rho_max
 from fattree.routes.southbound import Bundles, has_choice, host_ports
 from fattree.routes.wecmp import LinkState

@@ -83,10 +83,9 @@ class Least:
         times = sorted(time for time in {t for link in links for t in self.times(link)} if time > 0)
         # The gap behind the last packet on each link needs not pass, and what is under way when a
         # link changes goes as before.
-        headers = packet - self.scenario.packets.payload_bytes
-        left = Fraction(
-            sum(payload + headers for message in messages for payload in message.payloads)
-        )
+        headers = wire.data_bytes - self.scenario.packets.payload_bytes + wire.gap_bytes
+        sizes = [size for message in messages for size in message.payloads]
+        left = Fraction(sum(sizes) + len(sizes) * headers)
         before, after = self.ways_ps(messages, links[0])
         answered = self.answered(links[0])
         if answered:

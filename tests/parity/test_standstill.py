@@ -83,6 +83,20 @@ def test_what_leads_nowhere_for_ever_is_given_up_by_all_at_once(
     assert len(plain.flows) > int(found[0]) > 0
 
 
+def test_what_go_back_n_sends_behind_a_missing_packet_is_no_try() -> None:
+    """Links lose every fifth packet, and a timeout sends dozens of which the first one counts."""
+    places = ("edge0_0", "edge1_0")
+    lossy = Scenario(
+        policy="host_flowlet_ar",
+        seed=43,
+        fabric=Fabric(k=2, latency_ns=1),
+        collective=Collective(message_bytes=40 * 4096),
+        transport=Transport(recovery="go_back_n", timer_floor_rtt=0),
+        failures=Failures(losses=tuple(Loss(switch=place, share=0.2) for place in places)),
+    )
+    assert sim.run(lossy).end_ps == naive.run(lossy).end_ps
+
+
 def test_a_run_that_waits_for_a_link_is_not_given_up() -> None:
     event = FailureEvent(link="edge0_0-agg0_0", down_ns=0, up_ns=20e6)
     back = Failures(events=(event,), convergence_rtt=float("inf"))

@@ -16,7 +16,6 @@ from emulation.virtual.events import Kind
 from emulation.virtual.fabric import VirtualFabric
 from emulation.virtual.nodes import SwitchDraws
 from emulation.virtual.wires import Wire, outages
-from fattree.demand.bounds import bound_ps
 from fattree.demand.traffic import flows
 from fattree.draws import Stream, component, mix
 from fattree.experiment.model import (
@@ -29,6 +28,7 @@ from fattree.experiment.model import (
     Scenario,
 )
 from fattree.routes import failures
+from fattree.routes.bounds import bound_ps
 from fattree.shape.topology import LAYERS, FatTree
 
 SMALL = Collective(message_bytes=32 * 4096)

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fattree.demand.flows import Flows, path_links
-from fattree.demand.link_work import last_packets
 from fattree.experiment.model import Scenario
 from fattree.routes.failures import FOREVER, Timeline, timeline
+from fattree.routes.link_work import last_packets
 from fattree.routes.rates import is_oversubscribed
 from fattree.routes.slow_links import FULL, Pace, paces
 from fattree.shape.topology import FatTree, Level

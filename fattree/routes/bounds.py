@@ -1,0 +1,252 @@
+"""Lower bounds of the completion time, which no run beats: no queueing, no loss.
+
+Each is the largest of what links and waits alone need: the longest chain of flows, each alone on
+empty links; what each host's link must carry, to it and from it; and what links between switches
+must that are slow, dead or few. Where every host sends one message and gets one alike, appendix B
+knows more (`fattree.demand.bounds`).
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fattree.demand.bounds import Timing, ack_times_ps
+from fattree.demand.flows import Flows, entries, generations, in_generations, path_links
+from fattree.demand.traffic import gaps as line_rate_gaps
+from fattree.demand.traffic import nic
+from fattree.experiment.model import Scenario
+from fattree.experiment.pauses import is_paused
+from fattree.routes.cuts import cut_bound_ps
+from fattree.routes.link_work import LinkWork, last_packets, link_work, packets_an_ack
+from fattree.shape.topology import FatTree
+
+Int64 = NDArray[np.int64]
+LATER = np.iinfo(np.int64).max // 4
+
+
+def bound_ps(scenario: Scenario, flows: Flows, gaps: Int64 | None = None) -> int:
+    """Return the lower bound of the CCT of `flows`, from each flow's start.
+
+    `gaps` are the paced gaps (under failures); by default those at line rate.
+    """
+    paced = line_rate_gaps(scenario, flows) if gaps is None else gaps
+    work = link_work(scenario, flows)
+    together = _both_ways_ps(scenario, flows, paced)
+    chain_ps, last_ps = _longest_chain_ps(scenario, flows, paced, together, work)
+    known_ps = max(chain_ps, last_ps, _busiest_link_ps(scenario, flows, work))
+    return cut_bound_ps(scenario, flows, known_ps)
+
+
+def sending_bound_ps(scenario: Scenario, flows: Flows, gaps: Int64 | None = None) -> int:
+    """Return the lower bound of the CCT from each flow's first packet.
+
+    A flow that waits for others counts from the start, as in `Flows.longest_sending_ps`.
+    """
+    paced = line_rate_gaps(scenario, flows) if gaps is None else gaps
+    work = link_work(scenario, flows)
+    # Of several flows of a host each counts from its own first packet.
+    _, flow_of, count = np.unique(flows.source, return_inverse=True, return_counts=True)
+    is_alone = count[flow_of.ravel()] == 1
+    together = np.where(is_alone, _both_ways_ps(scenario, flows, paced), 0)
+    chain_ps, _ = _longest_chain_ps(scenario, flows, paced, together, work)
+    # Where NICs are paused nobody knows when a first packet leaves.
+    is_apart = len(flows.after) > 0 or np.ptp(flows.start_ps) > 0
+    if scenario.is_shared_actively or is_apart or is_paused(scenario):
+        return chain_ps
+
+    # Where all begin together: a first packet leaves within a gap and what others' first packets
+    # take, each with an ACK.
+    firsts_ps = count[flow_of.ravel()] * (work.data_slot_ps + work.ack_slot_ps)
+    latest_ps = int((paced + firsts_ps).max())
+    known_ps = max(chain_ps, _busiest_link_ps(scenario, flows, work) - latest_ps)
+    return cut_bound_ps(scenario, flows, known_ps + latest_ps) - latest_ps
+
+
+def _longest_chain_ps(
+    scenario: Scenario, flows: Flows, paced: Int64, together: Int64, work: LinkWork
+) -> tuple[int, int]:
+    """Return when the last flow is done if each is alone on empty links, and waits for its own.
+
+    And when the last host is, whose flows share its link. `together` is what a flow takes at least
+    beside its host's others, 0 where that is not known.
+    """
+    is_sent = flows.packets > 0
+    pace = np.maximum(paced, work.data_slot_ps)
+    begun = np.where(is_sent, (flows.packets - 1) * pace, flows.compute_ps)
+    arrived = np.where(is_sent, work.arrived_ps(flows.packets, pace), flows.compute_ps)
+    acknowledged = np.maximum(arrived + work.back_ps, together)
+    # What waits in a graph for a transfer at its source waits until it is sent; else for its ACKs.
+    at_source = begun if scenario.is_graph else acknowledged
+    begins = _begins_ps(scenario.tree, flows, at_source, arrived, work)
+    last = _last_of_hosts_ps(scenario.tree, flows, begins, work)
+
+    return int((begins + acknowledged - flows.start_ps).max(initial=0)), last
+
+
+def _begins_ps(
+    tree: FatTree, flows: Flows, at_source: Int64, at_destination: Int64, work: LinkWork
+) -> Int64:
+    """Return before when no flow begins: what it waits for takes its time, alone and together.
+
+    `at_source` and `at_destination` are how long after its own begin a flow is known to be done.
+    """
+    begins: Int64 = flows.start_ps.copy()
+    # By generations, so what a flow waits for has its own begin already.
+    for chosen in in_generations(generations(tree, flows))[1:]:
+        waiting = np.repeat(chosen, np.diff(flows.after_offset)[chosen])
+        awaited = flows.after[entries(flows.after_offset, chosen)]
+        is_own = (flows.source[awaited] - flows.source[waiting]) % tree.machines == 0
+        known = np.where(is_own, at_source[awaited], at_destination[awaited])
+        np.maximum.at(begins, waiting, begins[awaited] + known)
+
+        # Several that it waits for share the link of one NIC, from it or to it.
+        nic_host = np.where(is_own, flows.source[awaited], flows.destination[awaited])
+        key = (waiting * 2 + is_own) * tree.hosts + nic_host
+        groups, group_of = np.unique(key, return_inverse=True)
+        group_of = group_of.ravel()
+        earliest, tail = (np.full(len(groups), LATER) for _ in range(2))
+        held = np.zeros(len(groups), dtype=np.int64)
+        reached = begins[awaited] + np.where(is_own, 0, work.first_ps[awaited])
+        np.minimum.at(earliest, group_of, reached)
+        # The last one to be sent has begun, the last one to be received is there.
+        of_last = np.where(
+            is_own,
+            -work.data_slot_ps[awaited],
+            work.received_tail_ps[awaited] - work.back_ps[awaited],
+        )
+        np.minimum.at(tail, group_of, of_last)
+        np.add.at(
+            held, group_of, np.where(is_own, work.sending_ps[awaited], work.receiving_ps[awaited])
+        )
+        together = earliest + np.where(held > 0, held + tail, 0)
+        np.maximum.at(begins, groups // tree.hosts // 2, together)
+
+    return begins
+
+
+def _last_of_hosts_ps(tree: FatTree, flows: Flows, begins: Int64, work: LinkWork) -> int:
+    """Return when the last host is done whose flows of the same time share its link.
+
+    Of the flows of a host that begin at a time or later, each needs the link from then on.
+    """
+    sent = np.flatnonzero(flows.packets)
+    ends = (
+        (flows.source, begins, work.sending_ps, work.sent_tail_ps),
+        (flows.destination, begins + work.first_ps, work.receiving_ps, work.received_tail_ps),
+    )
+    longest = 0
+    for host, earliest, held, tail in ends if len(sent) else ():
+        order = sent[np.lexsort((-earliest[sent], host[sent]))]
+        first = np.flatnonzero(np.diff(host[order], prepend=-1))
+        total = np.cumsum(held[order])
+        before = np.repeat(total[first] - held[order][first], np.diff([*first, len(order)]))
+        least = _least(tree.hosts, (host[sent], tail[sent]))[host[order]]
+        latest = -_least(tree.hosts, (host[sent], -flows.start_ps[sent]))[host[order]]
+        done = earliest[order] + total - before + least - latest
+        longest = max(longest, int(done.max()))
+
+    return longest
+
+
+def _both_ways_ps(scenario: Scenario, flows: Flows, paced: Int64) -> Int64:
+    """Return appendix B's time of each flow whose host sends to one and gets as much from one.
+
+    0 for all others: a host without data to send acknowledges at once, and one that gets its data
+    over other paths begins to acknowledge at another time.
+    """
+    found = np.zeros(len(flows), dtype=np.int64)
+    # With fewer ACKs than packets a host's link has room between data.
+    if not len(flows) or packets_an_ack(scenario) > 1:
+        return found
+
+    tree = scenario.tree
+    hops = path_links(tree, flows)
+    together = generations(tree, flows) * tree.hosts
+    sender, receiver = together + flows.source, together + flows.destination
+    count = int(max(sender.max(), receiver.max())) + 1
+    # Short packets and their ACKs are left out: without them nothing takes longer.
+    whole = flows.packets - (last_packets(scenario, flows) < scenario.data_bytes)
+    whole = np.maximum(whole, 0)
+    sends, gets = (np.bincount(end, whole, count) for end in (sender, receiver))
+    # Per host and generation: how many flows, how far, when, to whom and from whom.
+    parts = np.bincount(sender, minlength=count)
+    out, come = (
+        [_only(count, end, values) for values in (hops, flows.start_ps, other)]
+        for end, other in ((sender, receiver), (receiver, sender))
+    )
+    alike = (out[2] >= 0) & (come[2] >= 0) & (out[0] == come[0]) & (out[1] == come[1])
+    alike &= (sends > 0) & (gets >= sends)
+
+    # A slower pace leaves room for ACKs between data.
+    is_full = paced <= parts[sender] * nic(scenario).data_ps
+    chosen = np.flatnonzero(alike[sender] & is_full)
+    # The recursion is the same for all hosts with equal figures: each distinct case is run once.
+    keys = np.stack([hops[chosen], sends[sender[chosen]].astype(np.int64)], axis=1)
+    cases, case_of = np.unique(keys, axis=0, return_inverse=True)
+    times = [_case_ps(scenario, links, packets) for links, packets in cases.tolist()]
+    found[chosen] = np.array(times, dtype=np.int64)[case_of.ravel()]
+
+    return found
+
+
+def _only(count: int, group: Int64, values: Int64) -> Int64:
+    """Return the value that all members of each of `count` groups have, -1 where they differ."""
+    least, most = np.full(count, LATER), np.full(count, -LATER)
+    np.minimum.at(least, group, values)
+    np.maximum.at(most, group, values)
+
+    return np.where(least == most, least, -1)
+
+
+def _busiest_link_ps(scenario: Scenario, flows: Flows, work: LinkWork) -> int:
+    """Return how long the host's link that has most to carry needs, one way or the other.
+
+    Counted from the latest start of a flow that takes part in it.
+    """
+    sent = np.flatnonzero(flows.packets)
+    if not len(sent):
+        return 0
+
+    hosts = scenario.tree.hosts
+    start_ps, first_ps = flows.start_ps[sent], work.first_ps[sent]
+    source, destination = flows.source[sent], flows.destination[sent]
+    sent_tail, received_tail = work.sent_tail_ps[sent], work.received_tail_ps[sent]
+
+    # From a host: its data, and the ACKs of what it gets. They begin when it may send, or when it
+    # has got something; whichever is last still has its way.
+    data = np.bincount(source, weights=work.sending_ps[sent], minlength=hosts)
+    acks = np.bincount(destination, weights=work.acks_ps[sent], minlength=hosts)
+    first = _least(hosts, (source, start_ps), (destination, start_ps + first_ps))
+    last = _least(hosts, (source, sent_tail), (destination, work.ack_tail_ps[sent]))
+    latest = -_least(hosts, (source, -start_ps), (destination, -start_ps))
+    up = np.where(data + acks > 0, first + data + acks + last - latest, 0)
+
+    # Its data alone: the last one is to be acknowledged.
+    first, last = _least(hosts, (source, start_ps)), _least(hosts, (source, sent_tail))
+    latest = -_least(hosts, (source, -start_ps))
+    out = np.where(data > 0, first + data + last - latest, 0)
+
+    # To a host: the data alone, as ACKs may be lost on their way.
+    gets = np.bincount(destination, weights=work.receiving_ps[sent], minlength=hosts)
+    first = _least(hosts, (destination, start_ps + first_ps))
+    last = _least(hosts, (destination, received_tail))
+    latest = -_least(hosts, (destination, -start_ps))
+    down = np.where(gets > 0, first + gets + last - latest, 0)
+
+    # Floats hold the sums of any run exactly: 2**53 ps are two and a half hours.
+    return int(max(up.max(), out.max(), down.max()))
+
+
+def _least(hosts: int, *parts: tuple[Int64, Int64]) -> Int64:
+    """Return the least of the values of each host, given as (host, value) columns."""
+    found = np.full(hosts, LATER)
+    for host, values in parts:
+        np.minimum.at(found, host, values)
+
+    return found
+
+
+def _case_ps(scenario: Scenario, hops: int, packets: int) -> int:
+    # Appendix B lets the slots of all hosts meet. Where they do not, an ACK may come between others
+    # that it would have waited for: runs have been seen up to 0.7 of an ACK's slot below.
+    timing = Timing.of(scenario, hops)
+    return ack_times_ps(timing, packets)[-1] - timing.ack_slot_ps
