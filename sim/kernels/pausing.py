@@ -24,18 +24,13 @@ from sim.kernels.gates import (
     come_in,
     heed,
     let_leave,
-    next_of_gate,
     put,
-    renew,
     tell,
-    trip,
-    trips_ps,
-    turn,
-    turns_ps,
 )
 from sim.kernels.heaps import sift_down
 from sim.kernels.jit import at, inlined, kernel, prefetch
 from sim.kernels.lists import following, leave
+from sim.kernels.pause_times import next_of_gate, renew, trip, trips_ps, turn, turns_ps
 from sim.kernels.ports import FAR
 from sim.kernels.state import CHUNK, CLOCK, LOST, Int32, Int64
 from sim.kernels.switches import (
