@@ -419,7 +419,7 @@ def test_a_scheduler_and_two_workers_in_other_processes_run_it(
 def test_few_descriptors_are_refused_before_processes_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(cluster.resource, "getrlimit", lambda _: (50, 1024))
+    monkeypatch.setattr("sim.sweeps.cluster.resource.getrlimit", lambda _: (50, 1024))
     with pytest.raises(SweepError, match=r"--jobs 2 needs about 64 file descriptors, .* 50 here"):
         cluster.refuse_few_descriptors(2)
 
