@@ -5,6 +5,7 @@ Dask takes a second to import, which most commands do not need, so functions imp
 
 import asyncio
 import logging
+import resource
 import signal
 import socket
 import sys
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from hostagent.isolation import shut_out_others
-from sim.errors import SweepError
+from sim.errors import FailedRunsError, SweepError
 from sim.kernels.jit import CACHE
 from sim.runs import engine
 from sim.sweeps.main_guard import refuse_unguarded
@@ -30,6 +31,9 @@ CONNECT_SECONDS = 5
 RETRY_SECONDS = 0.2
 WORKER_SECONDS = 2
 FOLDERS = "ofan-workers-"
+# What a scheduler and its client have open, and for each process of theirs.
+DESCRIPTORS = 40
+DESCRIPTORS_A_JOB = 12
 SCHEMES = ("tcp", "tls", "ws", "wss")
 
 
@@ -50,9 +54,21 @@ def connected(jobs: int, scheduler: str | None) -> Iterator["Client"]:
                 yield client
 
 
+def refuse_few_descriptors(jobs: int) -> None:
+    """Raise SweepError where this process may not open what so many others need of it."""
+    least = DESCRIPTORS + jobs * DESCRIPTORS_A_JOB
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < least:
+        raise SweepError(
+            f"--jobs {jobs} needs about {least} file descriptors, and a process may have {soft}"
+            " here (ulimit -n): allow more, or take fewer jobs"
+        )
+
+
 @contextmanager
 def _processes(jobs: int) -> Iterator["Client"]:
     refuse_unguarded()
+    refuse_few_descriptors(jobs)
     import dask  # noqa: PLC0415
     from distributed import Client, LocalCluster
 
@@ -71,8 +87,19 @@ def _processes(jobs: int) -> Iterator["Client"]:
 
         stack.enter_context(cluster)
         client = stack.enter_context(Client(cluster, set_as_default=False))
-        client.run(say_nothing_of_the_cache)
+        _quieten(client, jobs)
         yield client
+
+
+def _quieten(client: "Client", jobs: int) -> None:
+    try:
+        client.run(say_nothing_of_the_cache)
+    # That of a connection which the other end has closed.
+    except OSError:
+        raise FailedRunsError(
+            f"one of {jobs} processes ended as it started (out of memory?):"
+            " the same command goes on"
+        ) from None
 
 
 def _own_configuration(folder: str) -> dict[str, Any]:

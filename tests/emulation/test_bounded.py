@@ -139,3 +139,20 @@ def test_no_memory_to_draw_is_one_line(tmp_path: Path, words: tuple[str, ...]) -
     assert done.returncode == 1, done.stderr
     assert "Traceback" not in done.stderr
     assert done.stderr.strip().splitlines()[-1].startswith("ofan: out of memory: a process may")
+
+
+@pytest.mark.parametrize("most", [8, 16])
+def test_too_few_descriptors_are_one_line(most: int, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "ofan", "sim", "run", "--k", "2"]
+    script = f'ulimit -n {most} && exec "$@"'
+    done = subprocess.run(
+        ["sh", "-c", script, "sh", *command],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
+    assert done.returncode == 1
+    assert done.stderr.strip().splitlines() == [
+        f"ofan: out of file descriptors: a process may have {most} here (ulimit -n); allow more"
+    ]

@@ -16,6 +16,8 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
+from typing import Any
 
 import dask
 import distributed  # noqa: F401
@@ -25,7 +27,7 @@ import ofan
 from fattree.errors import TrafficError
 from fattree.experiment.model import Collective, Experiment, Fabric, Scenario
 from fattree.records.record import Record
-from sim.errors import SweepError
+from sim.errors import FailedRunsError, SweepError
 from sim.runs import engine
 from sim.sweeps import cluster, own_folder
 from sim.sweeps.cluster import connected
@@ -412,3 +414,22 @@ def test_a_scheduler_and_two_workers_in_other_processes_run_it(
     alone = sweep(scenarios(10))
     assert [record.cct_ps for record in records] == [record.cct_ps for record in alone]
     assert len(list(signed_in.iterdir())) == WORKERS
+
+
+def test_few_descriptors_are_refused_before_processes_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sim.sweeps.cluster.resource.getrlimit", lambda _: (50, 1024))
+    with pytest.raises(SweepError, match=r"--jobs 2 needs about 64 file descriptors, .* 50 here"):
+        cluster.refuse_few_descriptors(2)
+
+    cluster.refuse_few_descriptors(0)
+
+
+def test_a_process_that_ends_as_it_starts_is_one_line() -> None:
+    def broken(_function: object) -> None:
+        raise OSError("Stream is closed")
+
+    client: Any = SimpleNamespace(run=broken)
+    with pytest.raises(FailedRunsError, match="one of 2 processes ended as it started"):
+        cluster._quieten(client, 2)

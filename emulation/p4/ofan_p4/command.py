@@ -3,6 +3,7 @@ line for whatever ends them.
 """
 
 import difflib
+import errno
 import importlib
 import resource
 import sys
@@ -110,16 +111,17 @@ def run(group: click.Group, name: str, arguments: Sequence[str] | None = None) -
         words = ": ".join(["interrupted", *map(str, interrupt.args)])
         click.echo(f"{name}: {words}", err=True)
         code = INTERRUPTED
-    # Whatever asks for memory next fails, wherever that is: libraries that draw are large.
-    except (MemoryError, ImportError) as error:
-        if not _is_out_of_memory(error):
-            raise
-
-        click.echo(f"{name}: {_out_of_memory()}", err=True)
-        code = FAILED
     # `... | head` is no error.
     except BrokenPipeError:
         code = 0
+    # Whatever asks for memory or a file next fails, wherever that is: libraries are large.
+    except (MemoryError, ImportError, SystemError, OSError) as error:
+        words = _exhausted(error)
+        if not words:
+            raise
+
+        click.echo(f"{name}: {words}", err=True)
+        code = FAILED
 
     sys.exit(code if isinstance(code, int) else 0)
 
@@ -133,10 +135,24 @@ def _called(group: click.Group, name: str, arguments: Sequence[str] | None) -> A
         return 0
 
 
+def _exhausted(error: BaseException) -> str:
+    """Return a line on what there is no more of, empty for any other error."""
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        return f"out of file descriptors: a process may have {most} here (ulimit -n); allow more"
+
+    return _out_of_memory() if _is_out_of_memory(error) else ""
+
+
 def _is_out_of_memory(error: BaseException) -> bool:
     """Return whether an error means that there is no memory, not even to load a library."""
-    # The loader's own words, of which Python knows nothing further.
-    words = ("failed to map segment", "cannot allocate memory")
+    # The loader's own words, of which Python knows nothing further, and what C code of libraries
+    # leaves that does not look at what it is given.
+    words = (
+        "failed to map segment",
+        "cannot allocate memory",
+        "error return without exception set",
+    )
     return isinstance(error, MemoryError) or any(each in str(error).lower() for each in words)
 
 

@@ -53,10 +53,14 @@ def guarded_stdout() -> Iterator[None]:
                 yield
             # Also where the program ends by SystemExit: what is not flushed here is lost.
             finally:
-                sys.stdout.flush()
+                _flush()
         except (StdoutError, BrokenPipeError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), STDOUT)
             raise
+
+
+def _flush() -> None:
+    sys.stdout.flush()
 
 
 @contextmanager
