@@ -17,12 +17,13 @@ import pytest
 from ofan_p4.softswitch.native import kept, machine
 from tests.language.comparing import compare
 from tests.language.drawing_pieces import WIDE
-from tests.language.faults import FAULTS, Fault, applied
+from tests.language.faults import CALLS, FAULTS, Fault, applied
 
 PACKETS = 20
 FAST = range(10)
 SLOW = range(20_000, 20_800)
 MOST_PROGRAMS = 1000
+MOST_CALLS = 500
 SHIFT = re.compile(r"= (?:shl|lshr|ashr) i(\d+) [^,]+, (\d+)$", re.MULTILINE)
 
 
@@ -92,6 +93,13 @@ def test_faults_of_the_compiler_are_noticed(fault: Fault) -> None:
 @pytest.mark.parametrize("fault", (FAULTS[0], *FAULTS[3:]), ids=lambda fault: fault.name)
 def test_rarer_faults_of_the_compiler_are_noticed(fault: Fault) -> None:
     assert found_within(fault, MOST_PROGRAMS)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("fault", CALLS, ids=lambda fault: fault.name)
+def test_faults_of_calls_are_noticed(fault: Fault) -> None:
+    assert found_within(fault, MOST_CALLS)
 
 
 def found_within(fault: Fault, programs: int) -> bool:

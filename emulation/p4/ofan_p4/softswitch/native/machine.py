@@ -19,6 +19,12 @@ LONG_LINES = 8_000
 # Beyond so many lines LLVM's own way to share registers takes the square of their number: 20 s of
 # processor time for 30,000, which its simple way does in one.
 MOST_LINES = 20_000
+# A shift by a number that is not known, or a product, becomes about as many instructions as the
+# square of its 64-bit words, which LLVM's own way orders for long: 20 shifts of 2,048 bits took it
+# 20 s, and 0.2 s in the simple way. Beyond so many, that is taken.
+MOST_WIDE = 5_000
+WIDE = re.compile(r"= (?:(?:shl|lshr|ashr) i(\d{3,}) [^,]+, %|mul i(\d{3,}) )")
+WORD_BITS = 64
 # What a compiler's library has begins so (`__udivti3`): no process need have it, and a call of what
 # is not there goes to address 0.
 LIBRARY_NAME = re.compile(rb"\0(__[a-z]\w{5,})\0")
@@ -71,10 +77,11 @@ class Code:
 
 def object_code(text: str) -> bytes:
     """Return the object file of a module given as text; raises RuntimeError where LLVM fails."""
-    # The optimiser always runs, with fewer passes for long programs; for the longest ones the
-    # allocation of registers is the simple one, too.
+    # The optimiser always runs, with fewer passes for long programs; for the longest and widest
+    # ones the allocation of registers is the simple one, too.
     lines = text.count("\n")
-    machine = _machine(SPEED if lines <= MOST_LINES else 0)
+    is_simple = lines > MOST_LINES or _wide_instructions(text) > MOST_WIDE
+    machine = _machine(0 if is_simple else SPEED)
     module = llvm.parse_assembly(text)
     module.triple = llvm.get_process_triple()
     module.data_layout = str(machine.target_data)
@@ -91,6 +98,12 @@ def object_code(text: str) -> bytes:
         raise RuntimeError(f"LLVM calls {missing[1].decode()}, which is not there")
 
     return code
+
+
+def _wide_instructions(text: str) -> int:
+    """Return how many instructions the wide shifts and products of a module become, about."""
+    widths = (int(shift or product) for shift, product in WIDE.findall(text))
+    return sum((width // WORD_BITS) ** 2 for width in widths)
 
 
 def _few_passes() -> Any:
