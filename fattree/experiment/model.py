@@ -172,12 +172,10 @@ class Settings(Section):
         if not self.is_shared_actively:
             return False
 
-        told = self.transport.receiver_share
-        if told is not None:
-            return told
-
         # Pauses do what no NIC's receiver does.
-        return self.transport.congestion == "fixed" and self.fabric.flow_control == "none"
+        told = self.transport.receiver_share
+        is_free = self.transport.congestion == "fixed" and self.fabric.flow_control == "none"
+        return is_free if told is None else told
 
     @property
     def files(self) -> tuple[str, ...]:

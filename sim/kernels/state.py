@@ -420,10 +420,9 @@ class OwnRule(NamedTuple):
 class World(NamedTuple):
     """Everything that a run changes, and what it needs to.
 
-    `paces` has rows of (until, control frame, with its gap, data, with its gap, ACK, with its gap,
-    the next size, ...), `nics` one row for each size of data and ACKs. `gates` and `rooms` (one for
-    each port) are empty where nothing is paused. `features` is None where the run has none of those
-    that plain kernels leave out (`sim.kernels.plain`).
+    `paces` has rows of (until, control frame, with its gap, data, with its gap, ACK, ...), `nics` a
+    row for each size, `gates` and `rooms` one for each port, where anything is paused. `features`
+    is None where the run has none that plain kernels leave out (`sim.kernels.plain`).
     """
 
     # One tuple, so that kernels have one argument; it is unpacked once a call from Python.
