@@ -63,7 +63,7 @@ def test_paths_that_overflow_take_as_long_and_as_many_packets(row: dict[str, Any
 
 
 def test_flowlets_take_longer_than_subflows() -> None:
-    """In theirs by 8 to 20 us, on each of ten permutations; in the paper as well."""
+    """In theirs by 9 to 21 us, on each of ten permutations; in the paper as well."""
     flowlets, subflows = coarse("host_flowlet_ar"), coarse("subflow")
     longer = [
         one.sending_cct_ps - other.sending_cct_ps
