@@ -77,6 +77,16 @@ class StatementMaker(TypeMaker):
 
         return f"{kind} {name}(inout {kind} p0) {{ p0 = {changed}; return {result}; }}\n"
 
+    def blending_function(self) -> str:
+        """Return a function whose results depend on all of its arguments."""
+        name = self.name("f")
+        kind = show(self.common)
+        params = tuple((way, self.common) for way in ("in", "inout", "in"))
+        self.functions.append(Callable_(name, params, self.common, ("p0", "p1", "p2")))
+        head = f"{kind} {name}(in {kind} p0, inout {kind} p1, in {kind} p2)"
+
+        return f"{head} {{ p1 = p1 ^ p0; return p0 + p2; }}\n"
+
     def parameter(self, source: str, direction: str, type_: Type, names: Names) -> None:
         """Make the name of a parameter known."""
         if not isinstance(type_, n.Struct):

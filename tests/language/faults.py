@@ -80,12 +80,6 @@ CALLS = (
         "if True:",
     ),
     Fault(
-        "the index of an argument is read when the call ends",
-        "ofan_p4.compiler.midend.arguments",
-        "left = left_value(arg, frame)",
-        "left = left_value(arg, frame, is_kept=False)",
-    ),
-    Fault(
         "results go back in the reverse order",
         "ofan_p4.compiler.midend.arguments",
         "for copy in copies:",

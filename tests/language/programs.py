@@ -280,7 +280,7 @@ class Maker(TableMaker):
         self.types()
         parts = [self.type_source()]
         if self.chance(0.7):
-            parts.append(self.touching_function())
+            parts += [self.touching_function(), self.blending_function()]
         parts += [self.function() for _ in range(self.draw.randrange(4))]
         parts.append(self.inner_block())
         parts.append(self.parser())
