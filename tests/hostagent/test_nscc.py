@@ -178,6 +178,40 @@ def test_quick_adapt_comes_after_its_period_with_less_than_an_eighth(
     assert ack(sender, 5 * TARGET_PS, True, packets=acked, now_ps=now_ps) == window
 
 
+@pytest.mark.parametrize(
+    ("delay_ps", "marked", "sample_ps"),
+    [
+        (TARGET_PS - 1, False, TARGET_PS - 1),
+        (TARGET_PS, False, TARGET_PS),
+        # A quarter of the base RTT: that queue is draining.
+        (TARGET_PS + 1, False, BASE_PS // 4),
+        (TARGET_PS + 1, True, TARGET_PS + 1),
+    ],
+)
+def test_the_mean_takes_unmarked_delays_up_to_the_target(
+    sender: Sender, delay_ps: int, marked: bool, sample_ps: int
+) -> None:
+    ack(sender, delay_ps, marked)
+    assert sender.state.mean_delay_ps == sample_ps // 80
+
+
+def test_the_first_period_of_quick_adapt_only_begins(sender: Sender) -> None:
+    sender.state.quick_ps = 0
+    assert ack(sender, 5 * TARGET_PS, True) == 40
+    assert sender.state.quick_ps == NOW_PS + BASE_PS + TARGET_PS
+    assert ack(sender, 5 * TARGET_PS, True, now_ps=sender.state.quick_ps + 1) == 1
+
+
+@pytest.mark.parametrize(("late_ps", "window"), [(1, 40), (0, 40.15)])
+def test_the_first_round_trip_of_increases_begins_with_the_first_packet(
+    sender: Sender, late_ps: int, window: float
+) -> None:
+    sender.state.adjusted_ps = 0
+    sender.state.first_ps = NOW_PS - BASE_PS + late_ps
+    nscc.adjust(sender.state, sender.rules, NOW_PS)
+    assert sender.state.window / ONE == pytest.approx(window, abs=1e-4)
+
+
 @pytest.mark.parametrize(("packets", "is_clear"), [(40, False), (41, True)])
 def test_more_than_a_window_must_have_met_no_queue(
     sender: Sender, packets: int, is_clear: bool
