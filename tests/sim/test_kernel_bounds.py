@@ -72,6 +72,20 @@ def test_bins_begin_at_5_10_and_20_per_cent(waiting: int, reached: int) -> None:
     assert lb.adaptive.queue_bin(constants, waiting) == reached
 
 
+def test_bins_begin_at_the_first_whole_byte_of_their_share() -> None:
+    # 4,158.45 and 8,316.9 and 16,633.8 bytes; marks begin above the second.
+    constants = network("switch_pkt_ar", fabric=Fabric(k=4, queue_bytes=83_169)).world.constants
+    assert (constants.threshold_1, constants.threshold_2, constants.threshold_3) == (
+        4_159,
+        8_317,
+        16_634,
+    )
+    assert (
+        network("host_pkt_ar", fabric=Fabric(k=4, queue_bytes=83_169)).world.constants.ecn_bytes
+        == 8_316
+    )
+
+
 @pytest.mark.parametrize(
     ("policy", "weights", "waiting", "equals"),
     [
