@@ -22,9 +22,9 @@ from fattree.experiment.model import (
     Transport,
 )
 from sim.arrays.network import Network, build
-from sim.kernels import lb, ready
+from sim.kernels import heaps, lb, ready
 from sim.kernels.lists import append
-from sim.kernels.ports import is_gone
+from sim.kernels.ports import FAR, is_gone
 from sim.kernels.state import ACK, DATA, LOST, MARKED
 from sim.kernels.switches import (
     FEW,
@@ -37,6 +37,7 @@ from sim.kernels.switches import (
     is_marked,
     most_held,
 )
+from sim.programs import switches as programs
 from tests.naive.draws import Purpose, number
 
 # Its uplinks are its links 4 to 7, of group 1 for one.
@@ -283,6 +284,36 @@ def test_flows_due_at_one_time_go_in_the_order_of_their_numbers(
             ready.sift_down(heap[: size - 1], place, ready_ps, last)
 
     assert order == sorted(range(len(times)), key=lambda flow: (times[flow], flow))
+
+
+def test_of_ports_whose_packets_leave_at_once_the_first_comes_first() -> None:
+    tree = np.full(8, FAR, dtype=np.int64)
+    for port, departure_ps in ((3, 700), (2, 900), (1, 700), (0, 899)):
+        programs.put(tree, port, programs.entry(port, departure_ps, 500, 900))
+
+    order = []
+    while tree[programs.TOP] != FAR:
+        port = int(tree[programs.TOP]) & PORT_MASK
+        order.append((int(tree[programs.TOP]) >> programs.PORT_BITS, port))
+        programs.put(tree, port, FAR)
+
+    # What leaves at the end of the window is the next one's.
+    assert order == [(200, 1), (200, 3), (399, 0)]
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=12))
+def test_a_heap_gives_what_it_has_in_order(entries: list[int]) -> None:
+    heap = np.array(entries, dtype=np.int64)
+    for place in range(len(heap)):
+        heaps.sift_up(heap, place)
+
+    order = []
+    for size in range(len(heap) - 1, -1, -1):
+        order.append(int(heap[0]))
+        heap[0] = heap[size]
+        heaps.sift_down(heap, size)
+
+    assert order == sorted(entries)
 
 
 @pytest.mark.parametrize(("cell", "position"), [(0, 2), (1, 0), (4, 3), (5, 0)])
