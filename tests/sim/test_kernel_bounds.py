@@ -28,6 +28,7 @@ from sim.kernels.ports import FAR, is_gone
 from sim.kernels.state import ACK, DATA, LOST, MARKED
 from sim.kernels.switches import (
     FEW,
+    PORT_BITS,
     PORT_MASK,
     SLOT_BITS,
     TIME_BITS,
@@ -294,7 +295,7 @@ def test_of_ports_whose_packets_leave_at_once_the_first_comes_first() -> None:
     order = []
     while tree[programs.TOP] != FAR:
         port = int(tree[programs.TOP]) & PORT_MASK
-        order.append((int(tree[programs.TOP]) >> programs.PORT_BITS, port))
+        order.append((int(tree[programs.TOP]) >> PORT_BITS, port))
         programs.put(tree, port, FAR)
 
     # What leaves at the end of the window is the next one's.
