@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -22,7 +22,7 @@ from ofan_p4.softswitch.switch import Switch
 from ofan_p4.softswitch.thrift import messages as m
 from ofan_p4.softswitch.thrift.rpc import Client
 from tests.emulation.compiler import bmv2_bench
-from tests.emulation.runtime_cli.conftest import Running, name_of, switch
+from tests.emulation.runtime_cli.conftest import Running, name_of, script, switch
 from tests.emulation.softswitch.division import divided
 
 PROGRAM = Path(__file__).with_name("crcs.p4")
@@ -102,7 +102,7 @@ def test_the_switch_itself_refuses_with_bmv2s_codes(
 
 
 def configured(client: Client, bits: int, name: str) -> None:
-    form = {16: m.Crc16Config, 32: m.Crc32Config}[bits]
+    form = m.Crc16Config if bits == 16 else m.Crc32Config
     config = form(1, 0, 0, data_reflected=True, remainder_reflected=True)
     method = f"standard:bm_set_crc{bits}_custom_parameters"
     client.call(method, calc_name=name, **{f"crc{bits}_config": config})
@@ -125,28 +125,50 @@ def test_packets_are_hashed_with_the_parameters(
         hosts[1].send(frame)
         after = hosts[2].recv(2000)
 
-    small = divided(hashed, 16, Parameters(0x1021, 0xB2AA, 7, True, False))
-    large = divided(hashed, 32, Parameters(0x1EDC6F41, 0xFFFFFFFF, 0xFFFF0000, False, True))
+    other_16 = Parameters(0x1021, 0xB2AA, 7, reflect_data=True, reflect_remainder=False)
+    other_32 = Parameters(
+        0x1EDC6F41, 0xFFFFFFFF, 0xFFFF0000, reflect_data=False, reflect_remainder=True
+    )
+
+    small, large = divided(hashed, 16, other_16), divided(hashed, 32, other_32)
 
     assert status == 0
     assert before[2:6] == zlib.crc32(hashed).to_bytes(4, "big")
     assert after[:6] == small.to_bytes(2, "big") + large.to_bytes(4, "big")
 
 
-def settings() -> list[tuple[str, str]]:
-    """Return lines of the command line, each with the packet that comes behind it."""
+class Setting(NamedTuple):
+    """Parameters for a calculation, and the packet that comes behind them."""
+
+    calculation: int
+    parameters: Parameters
+    frame: bytes
+
+    def command(self) -> str:
+        """Return the line of the command line that sets them."""
+        given = self.parameters
+        return (
+            f"set_crc{16 << self.calculation}_parameters calc_{self.calculation}"
+            f" {given.polynomial:#x} {given.initial} {given.final_xor:#x}"
+            f" {given.reflect_data} {given.reflect_remainder}"
+        )
+
+
+def settings() -> list[Setting]:
+    """Return parameters for both calculations in turn."""
     draw = Random(1)
     found = []
     for number in range(SETTINGS):
-        bits = 32 if number % 2 else 16
-        values = " ".join(f"{draw.randrange(1 << bits):#x}" for _ in range(3))
-        flags = " ".join(draw.choice(("true", "false")) for _ in range(2))
-        found.append(
-            (
-                f"set_crc{bits}_parameters calc_{number % 2} {values} {flags}",
-                draw.randbytes(14),
-            )
+        most = 1 << (16 << number % 2)
+        polynomial, initial, final_xor = (draw.randrange(most) for _ in range(3))
+        parameters = Parameters(
+            polynomial,
+            initial,
+            final_xor,
+            reflect_data=draw.random() < 0.5,
+            reflect_remainder=draw.random() < 0.5,
         )
+        found.append(Setting(number % 2, parameters, draw.randbytes(14)))
 
     return found
 
@@ -157,12 +179,9 @@ def ours(compiled: dict[str, Any], engine: Engine) -> list[bytes]:
     target.load(json.dumps(compiled).encode())
     assert target.pipeline is not None
     sent = []
-    for line, frame in settings():
-        words = line.split()
-        numbers = [int(word, 0) for word in words[2:5]]
-        flags = [word == "true" for word in words[5:]]
-        target.pipeline.custom_crcs[int(words[1][-1])].configure(Parameters(*numbers, *flags))
-        [waiting] = target.ingress(1, frame)
+    for setting in settings():
+        target.pipeline.custom_crcs[setting.calculation].configure(setting.parameters)
+        [waiting] = target.ingress(1, setting.frame)
         sent += [packet.frame for packet in target.egress(waiting)]
 
     return sent
@@ -177,17 +196,14 @@ def test_both_engines_send_the_same(compiled: dict[str, Any]) -> None:
     shutil.which(bmv2_bench.SWITCH) is None, reason=f"{bmv2_bench.SWITCH} is not on the PATH"
 )
 def test_bmv2_sends_the_same(compiled: dict[str, Any], tmp_path: Path) -> None:
-    with bmv2_bench.started(tmp_path, compiled, BMV2_PORT, inputs=[1], ports=[1, 2]) as (
-        process,
-        pipes,
-    ):
+    files = bmv2_bench.started(tmp_path, compiled, BMV2_PORT, inputs=[1], ports=[1, 2])
+    with files as (_, pipes):
         time.sleep(bmv2_bench.QUIET_S)
-        running = Running(process, BMV2_PORT)
-        for number, (line, frame) in enumerate(settings(), 1):
-            assert running.script(line) == (0, [""])
+        for number, setting in enumerate(settings(), 1):
+            assert script(BMV2_PORT, setting.command()) == (0, [""])
 
-            head = struct.pack("<IIII", number, 0, len(frame), len(frame))
-            pipes[1].write(head + frame)
+            head = struct.pack("<IIII", number, 0, len(setting.frame), len(setting.frame))
+            pipes[1].write(head + setting.frame)
             time.sleep(0.05)
 
         bmv2_bench.close(pipes)

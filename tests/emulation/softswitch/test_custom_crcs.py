@@ -121,8 +121,8 @@ def test_a_crc_is_the_remainder_of_a_division(
     assert switch.pipeline is not None
     expected = []
     for crc in switch.pipeline.custom_crcs:
-        values = [number % (1 << crc.bits) for number in numbers]
-        parameters = Parameters(*values, *reflected)
+        polynomial, initial, final_xor = (number % (1 << crc.bits) for number in numbers)
+        parameters = Parameters(polynomial, initial, final_xor, *reflected)
         crc.configure(parameters)
         expected.append(divided(content, crc.bits, parameters))
 
