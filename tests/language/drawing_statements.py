@@ -159,8 +159,11 @@ class StatementMaker(TypeMaker):
         readable = not item.guard or item.guard in names.valid
         if roll > 0.85 and readable and place == item.source:
             op = self.draw.choice(("+", "-", "*", "&", "|", "^", "|+|", "|-|"))
-            value = self.expressions.expression(item.type, names, 2)
-            return f"{place} {op}= {value.source};"
+            right = self.expressions.expression(item.type, names, 2).source
+            # p4c reads the left side behind a call on the right, which may have changed it.
+            if self.for_p4c and any(f"{known.name}(" in right for known in names.functions):
+                return f"{place} = {place} {op} ({right});"
+            return f"{place} {op}= {right};"
 
         value = self.expressions.expression(item.type, names, self.draw.randrange(1, 5))
 

@@ -97,6 +97,12 @@ CALLS = (
         "-1 if (node := nodes[i]) is None else node.span.start",
         "-1 if (node := nodes[i]) is None else i",
     ),
+    Fault(
+        "the index of an argument is read when the call is over",
+        "ofan_p4.compiler.midend.variables",
+        "freeze_index(place, node.span, frame) if is_kept else place",
+        "place",
+    ),
 )
 
 

@@ -106,6 +106,7 @@ Random programs (`tests/language/test_beside_p4c.py`) and the cases of calls sho
 | p4c | the specification, and our compiler |
 |---|---|
 | `exit` in a control or action forgets the results for `out` and `inout` arguments that are slices or overlap (`exits_copy_out`) | they are copied out first |
+| `a += f(a)`, where `f` changes `a`: the left side is read behind the call (`compound_assignments_in_order`) | it is the old value, as in `a = a + f(a)`, which p4c compiles rightly |
 | the index of a sliced left value is read when the call is over: `f(h.s[i].c[7:0], h.s[g(i)].c[7:0])` writes both to one element (`calls_indexes_once`) | it is read before the next argument |
 | a header that is assigned a list of its own fields, `h.a = { h.a.isValid() ? h.a.b : 0, 1 }` in a union or an action, becomes invalid: the temporary header of the list is never made valid | it becomes valid |
 | ranges with a negative bound are refused (`ranges_across_zero`) | they are taken |
