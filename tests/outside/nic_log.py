@@ -19,7 +19,7 @@ FOR_EVER_PS = 1 << 60
 
 
 class Sent(NamedTuple):
-    """A frame that left a host: when, of which flow (-1: an ACK), and how long it is on the wire."""
+    """A frame that left a host: when, of which flow (-1: an ACK), and its bytes on the wire."""
 
     time_ps: int
     flow: int
