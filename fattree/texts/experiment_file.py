@@ -71,18 +71,14 @@ def load_experiment(
     folder; so is `program.file`. A `[program]` is refused unless the caller runs P4.
     """
     text = read_text(path, ExperimentError)
-    if not parse_toml(text, str(path)):
+    values = parse_toml(text, str(path))
+    if not values:
         raise ExperimentError(
             f"{path}: the file sets nothing: ofan experiments show demo is an example"
         )
 
-    return parse_experiment(
-        text,
-        source=str(path),
-        overrides=overrides,
-        folder=Path(path).parent,
-        takes_program=takes_program,
-    )
+    _anchor(values, Path(path).parent)
+    return _experiment(values, text, str(path), overrides, takes_program)
 
 
 def parse_experiment(
@@ -98,6 +94,17 @@ def parse_experiment(
     """
     values = parse_toml(text, source)
     _anchor(values, folder)
+    return _experiment(values, text, source, overrides, takes_program)
+
+
+def _experiment(
+    values: dict[str, Any],
+    text: str,
+    source: str,
+    overrides: Iterable[str],
+    takes_program: bool,
+) -> Experiment:
+    """Check the values of a TOML text, which overrides replace, and make an experiment of them."""
     overridden = [_override(values, override) for override in overrides]
     place = Where(text, source, overridden, job_names(values))
 

@@ -67,7 +67,8 @@ class Where:
         """Return a message behind the place of the key that it begins with, if this has the key."""
         found = FULL_KEY.match(message)
         path = tuple(found[0].split(".")) if found else ()
-        while path and path not in lines_of(self.text) and path not in self.overridden:
+        places = lines_of(self.text) if path else {}
+        while path and path not in places and path not in self.overridden:
             path = path[:-1]
 
         # An override's name would be there twice.

@@ -20,8 +20,8 @@ TOKEN = re.compile(
     r'''(?P<string>"""(?:\\.|[^\\])*?"{3,5} | \'\'\'.*?'{3,5} | "(?:\\.|[^"\\])*" | '[^']*')
     | (?P<comment>\#[^\n]*)
     | (?P<line>\n)
-    | (?P<mark>[\[\]{}=,.])
-    | (?P<bare>[^\s\[\]{}=,."'\#]+)''',
+    | (?P<mark>[\[\]{}=,])
+    | (?P<bare>[^\s\[\]{}=,"'\#]+)''',
     re.VERBOSE | re.DOTALL,
 )
 
@@ -98,10 +98,10 @@ class _Reader:
         return path
 
     def _key(self) -> KeyPath:
-        parts = [_name(self._take())]
-        while self._peek() == ".":
-            self._next += 1
-            parts.append(_name(self._take()))
+        """Read `a.b`, `a . "b"` and so on: words and text until a mark."""
+        parts: list[str] = []
+        while self._peek() not in ("=", "]"):
+            parts += _names(self._take())
 
         return tuple(parts)
 
@@ -122,7 +122,7 @@ class _Reader:
             self._collection(path, is_list=self._take().text == "[")
             return
 
-        # A number with a point is three tokens.
+        # A date and its time are two tokens.
         while self._next < len(self._tokens) and self._peek() not in ("\n", ",", "]", "}"):
             self._next += 1
 
@@ -154,7 +154,9 @@ def _tokens(text: str) -> Iterator[Token]:
         line += found[0].count("\n")
 
 
-def _name(token: Token) -> str:
-    return (
-        str(tomllib.loads(f"key = {token.text}")["key"]) if token.kind == "string" else token.text
-    )
+def _names(token: Token) -> list[str]:
+    """Return the parts of a key in a token: a text is one, a word has them between its points."""
+    if token.kind == "string":
+        return [str(tomllib.loads(f"key = {token.text}")["key"])]
+
+    return [part for part in token.text.split(".") if part]

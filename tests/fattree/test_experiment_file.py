@@ -14,7 +14,13 @@ from fattree.errors import ExperimentError
 from fattree.experiment.collective import MATRIX_KEYS, Matrix
 from fattree.experiment.model import Collective, Experiment, OwnProgram, Settings
 from fattree.policies import POLICIES
-from fattree.texts.experiment_file import load_experiment, parse_experiment, size_in_bytes
+from fattree.texts import experiment_file
+from fattree.texts.experiment_file import (
+    load_experiment,
+    parse_experiment,
+    parse_toml,
+    size_in_bytes,
+)
 from fattree.texts.experiment_writer import experiment_toml
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
@@ -287,6 +293,19 @@ def test_matrix_files_are_sought_beside_the_experiment(tmp_path: Path) -> None:
         ExperimentError, match=r"x\.toml:5: .*u\.cm'?: cannot be read: No such file"
     ):
         load_experiment(path)
+
+
+def test_a_file_is_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[str] = []
+
+    def noted(text: str, source: str) -> dict[str, object]:
+        parsed.append(source)
+        return parse_toml(text, source)
+
+    monkeypatch.setattr(experiment_file, "parse_toml", noted)
+    (tmp_path / "x.toml").write_text("fabric.k = 8")
+    assert load_experiment(tmp_path / "x.toml").fabric.k == 8
+    assert parsed == [str(tmp_path / "x.toml")]
 
 
 def test_a_file_that_sets_nothing_is_refused(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -32,6 +33,36 @@ def test_the_papers_worked_example() -> None:
     assert weights.tolist() == [[2, 2, 2, 1]]
     assert (slots + 1).tolist() == [3, 2, 4, 1, 3, 2, 1]
     assert lengths.tolist() == [7]
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ([4, 6, 0], [2, 3, 0]),
+        ([2, 4, 8], [1, 2, 4]),
+        ([6, 10, 15], [6, 10, 15]),
+        ([0, 7, 0], [0, 1, 0]),
+        ([0, 0], [0, 0]),
+    ],
+)
+def test_weights_are_divided_by_all_that_they_share(row: list[int], expected: list[int]) -> None:
+    assert simplify(np.array([row])).tolist() == [expected]
+
+
+@pytest.mark.parametrize(
+    ("row", "order", "expected"),
+    [
+        # Of equal weights the order decides, in every cycle.
+        ([2, 1, 2], [2, 0, 1], [2, 0, 1, 2, 0]),
+        ([2, 1, 2], [0, 1, 2], [0, 1, 2, 0, 2]),
+        ([1, 3], [0, 1], [0, 1, 1, 1]),
+        ([0, 1], [0, 1], [1]),
+    ],
+)
+def test_a_cycle_visits_what_weighs_as_much_as_its_number(
+    row: list[int], order: list[int], expected: list[int]
+) -> None:
+    assert interleave(np.array([row]), np.array([order]))[0].tolist() == expected
 
 
 @given(weighted_rows())

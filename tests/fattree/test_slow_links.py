@@ -99,10 +99,68 @@ def test_after_a_change_only_slow_links_are_left() -> None:
 
 
 @pytest.mark.parametrize(
-    ("share", "units"), [(0.25, 2), (0.3, 2), (0.32, 3), (0.001, 1), (0.93, 7), (0.95, 8)]
+    ("share", "units"),
+    [
+        (0.25, 2),
+        (0.3, 2),
+        (0.32, 3),
+        (0.001, 1),
+        # Halves are rounded up: of 3/16 and 15/16 exactly, and not of a little less.
+        (0.1874, 1),
+        (0.1875, 2),
+        (0.9374, 7),
+        (0.9375, 8),
+    ],
 )
 def test_shares_are_eighths_rounded_and_never_nothing(share: float, units: int) -> None:
     assert eighths(share) == units
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ([64, 63], [64, 63]),
+        ([65, 64], [33, 32]),
+        ([65, 1], [33, 1]),
+        # Divided first: 64 and 1; then 65 and 1, halved.
+        ([128, 2], [64, 1]),
+        ([130, 2], [33, 1]),
+        ([129, 128], [33, 32]),
+        ([65, 0], [1, 0]),
+        ([65, 64, 0], [33, 32, 0]),
+        ([0, 0], [0, 0]),
+    ],
+)
+def test_weights_above_64_are_halved_rounding_up(row: list[int], expected: list[int]) -> None:
+    assert small(np.array([row])).tolist() == [expected]
+
+
+@pytest.mark.parametrize(
+    ("down", "rates", "both"),
+    [
+        ((), (1, 0.1), 1),
+        ((), (0.1, 0.5), 1),
+        ((), (0.5, 0.25), 2),
+        ((0,), (1, 0.5), 4),
+        ((1,), (0.5, 1), 4),
+        ((0, 1), (0.5, 0.5), 0),
+    ],
+)
+def test_of_parallel_links_each_counts_as_the_slowest_that_is_up(
+    down: tuple[int, ...], rates: tuple[float, float], both: int
+) -> None:
+    tree = Fabric(
+        pods=2,
+        edges_per_pod=2,
+        hosts_per_edge=2,
+        aggs_per_pod=2,
+        cores_per_agg=2,
+        agg_core_links=2,
+    ).tree
+    first = tree.edge_links
+    slow = frozenset(SlowLink(first + number, 1, rate) for number, rate in enumerate(rates))
+    links = LinkState.without(tree, frozenset(first + number for number in down), slow)
+    assert links.descents(tree)[1].ravel()[:4].tolist() == [both, both, 8, 8]
 
 
 def test_what_loses_next_to_nothing_is_no_news() -> None:

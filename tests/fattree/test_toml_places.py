@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fattree.texts.toml_places import KeyPath, lines_of
+from fattree.texts.toml_places import KeyPath, _tokens, lines_of
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -67,3 +67,16 @@ def test_every_key_has_a_line_and_nothing_else_has(text: str) -> None:
 )
 def test_a_key_has_its_line(path: KeyPath, line: int) -> None:
     assert lines_of(ODD)[path] == line
+
+
+@pytest.mark.parametrize("key", ["a.b.c", "a . b\t.c", '"a".b.c', "a.b . 'c'", 'a."b".c'])
+def test_points_part_a_key_with_and_without_spaces(key: str) -> None:
+    text = f"\n{key} = -0.5 # d.e\nf = 1979-05-27 07:32:00.5\n[z.{key}]\nx.y = 1"
+
+    assert set(lines_of(text)) == set(paths(tomllib.loads(text)))
+    assert lines_of(text)["a", "b", "c"] == 2
+
+
+def test_a_long_key_is_one_word() -> None:
+    # A file may have a hundred thousand of them, and its error waits for all of them.
+    assert len(list(_tokens("a.b.c.d.e.f.g.h = 1.5"))) == 3

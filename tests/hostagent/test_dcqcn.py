@@ -94,6 +94,40 @@ def test_with_timer_and_counter_far_enough_the_target_grows_ten_times_as_much(
     assert flow.state.target_rate == ONE // 2 + ONE // 100
 
 
+@pytest.mark.parametrize(
+    ("ticks", "counts", "step"),
+    [
+        (4, 4, 0),
+        (5, 0, ONE // 1000),
+        (0, 5, ONE // 1000),
+        # Hyper increase needs more than five of both.
+        (5, 6, ONE // 1000),
+        (6, 5, ONE // 1000),
+        (6, 6, ONE // 100),
+    ],
+)
+def test_targets_grow_from_the_fifth_stage_on(
+    flow: Sender, ticks: int, counts: int, step: int
+) -> None:
+    state = flow.state
+    state.rate = state.target_rate = ONE // 2
+    state.ticks = ticks
+    state.transmissions = state.cut_at + (counts + 1) * flow.rules.counter_packets - 1
+    dcqcn.recover(state, flow.rules)
+    assert state.target_rate == ONE // 2 + step
+
+
+@pytest.mark.parametrize(
+    ("rate", "target", "after"),
+    [(ONE - 3, ONE, ONE - 1), (ONE - 1, ONE, ONE), (ONE, ONE - 1, ONE), (7, 8, 8)],
+)
+def test_half_of_the_way_is_rounded_up(flow: Sender, rate: int, target: int, after: int) -> None:
+    flow.state.rate, flow.state.target_rate = rate, target
+    assert dcqcn.is_limited(flow.state)
+    dcqcn.recover(flow.state, flow.rules)
+    assert flow.state.rate == after
+
+
 def test_a_rate_comes_back_to_the_full_one_and_never_falls_below_a_thousandth(
     flow: Sender,
 ) -> None:

@@ -165,6 +165,15 @@ def test_a_computation_ends_after_its_time_and_starts_what_waits_for_it() -> Non
     assert endpoint.started_ps(1) == 5000
 
 
+def test_computations_end_at_their_instant_those_of_one_instant_in_order() -> None:
+    wanted = flows(*[(HERE, HERE, 0)] * 4)
+    wanted.compute_ps[:] = [5_000, 3_000, 5_000, 5_001]
+    endpoint = host(wanted)
+    assert endpoint.elapse(2_999) == []
+    assert endpoint.elapse(5_000) == [1, 0, 2]
+    assert endpoint.timer_ps() == 5_001
+
+
 def test_an_ack_stands_for_those_before_it_that_were_lost() -> None:
     endpoint = host(flows((HERE, THERE, 5)), SACK)
     for slot in range(4):

@@ -70,6 +70,10 @@ def test_a_timeout_waits_for_the_packets_that_an_ack_waits_for(sack: Sender) -> 
     sender = Sender(Scenario(transport=FOUR))
     assert timers.timeout_ps(sender.state, sender.rules) == 3 * RTT + 3 * GAP_PS
     assert timers.timeout_ps(sack.state, sack.rules) == 3 * RTT
+    # The packets are as far apart as they leave, or as at the flow's full rate.
+    for pace_ps, apart_ps in ((0, GAP_PS), (GAP_PS + 1, GAP_PS + 1)):
+        sender.state.pace_ps = pace_ps
+        assert timers.timeout_ps(sender.state, sender.rules) == 3 * RTT + 3 * apart_ps
 
 
 @pytest.mark.parametrize(

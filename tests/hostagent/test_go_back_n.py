@@ -50,6 +50,13 @@ def test_what_has_arrived_meanwhile_is_not_sent_again(flow: Sender) -> None:
     assert [flow.send()[0] for _ in range(2)] == [4, 5]
 
 
+def test_what_has_just_been_sent_again_is_not_sent_once_more(flow: Sender) -> None:
+    ack(flow, psn=3, total=1)
+    assert [flow.send()[0] for _ in range(4)] == [1, 2, 3, 4]
+    ack(flow, psn=2, total=3)
+    assert [flow.send()[0] for _ in range(2)] == [5, 6]
+
+
 def test_after_a_timeout_that_doubles_all_is_sent_again() -> None:
     short = Sender(Scenario(transport=Transport(recovery="go_back_n")), packets=3)
     for _ in range(3):

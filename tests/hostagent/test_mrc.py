@@ -124,6 +124,21 @@ def test_a_sender_that_has_lost_all_probes_the_value_that_rests_longest(sender: 
     assert all(state_of(sender, value) >= PROBED for value in sent)
 
 
+def test_a_loss_retires_good_and_skipped_values_and_lets_retired_ones_rest(
+    sender: Sender,
+) -> None:
+    for before, after in (
+        (GOOD, RETIRED),
+        (SKIPPED, RETIRED),
+        (SKIPPED + 1, SKIPPED + 1),
+        (RETIRED - 1, RETIRED - 1),
+        (PROBED + SKIPPED + 1, PROBED + SKIPPED + 1),
+    ):
+        sender.state.path_states[3] = before
+        lose(sender, 3)
+        assert state_of(sender, 3) == after
+
+
 def test_a_trimmed_packet_retires_nothing(sack: Sender) -> None:
     value = sack.send(0)[1] % VALUES
     sack.nack(0, RTT)

@@ -165,6 +165,71 @@ def test_quick_adapt_needs_four_targets_and_little_that_arrives(
     assert ack(sender, delay_ps, True, packets=packets) == 40
 
 
+@pytest.mark.parametrize(
+    ("acked", "late_ps", "window"), [(5, 0, 40), (5, 1, 5), (6, 1, 40), (0, 1, 1), (1, 1, 1)]
+)
+def test_quick_adapt_comes_after_its_period_with_less_than_an_eighth(
+    sender: Sender, acked: int, late_ps: int, window: int
+) -> None:
+    # The largest window is 1.5 * 12 us / 375 ns = 48 packets, an eighth of it 6.
+    sender.state.gap_ps = 375 * PS_PER_NS
+    sender.state.quick_ps = NOW_PS
+    now_ps = NOW_PS + late_ps
+    assert ack(sender, 5 * TARGET_PS, True, packets=acked, now_ps=now_ps) == window
+
+
+@pytest.mark.parametrize(
+    ("delay_ps", "marked", "sample_ps"),
+    [
+        (TARGET_PS - 1, False, TARGET_PS - 1),
+        (TARGET_PS, False, TARGET_PS),
+        # A quarter of the base RTT: that queue is draining.
+        (TARGET_PS + 1, False, BASE_PS // 4),
+        (TARGET_PS + 1, True, TARGET_PS + 1),
+    ],
+)
+def test_the_mean_takes_unmarked_delays_up_to_the_target(
+    sender: Sender, delay_ps: int, marked: bool, sample_ps: int
+) -> None:
+    ack(sender, delay_ps, marked)
+    assert sender.state.mean_delay_ps == sample_ps // 80
+
+
+def test_the_first_period_of_quick_adapt_only_begins(sender: Sender) -> None:
+    sender.state.quick_ps = 0
+    assert ack(sender, 5 * TARGET_PS, True) == 40
+    assert sender.state.quick_ps == NOW_PS + BASE_PS + TARGET_PS
+    assert ack(sender, 5 * TARGET_PS, True, now_ps=sender.state.quick_ps + 1) == 1
+
+
+@pytest.mark.parametrize(("late_ps", "window"), [(1, 40), (0, 40.15)])
+def test_the_first_round_trip_of_increases_begins_with_the_first_packet(
+    sender: Sender, late_ps: int, window: float
+) -> None:
+    sender.state.adjusted_ps = 0
+    sender.state.first_ps = NOW_PS - BASE_PS + late_ps
+    nscc.adjust(sender.state, sender.rules, NOW_PS)
+    assert sender.state.window / ONE == pytest.approx(window, abs=1e-4)
+
+
+@pytest.mark.parametrize(("packets", "is_clear"), [(40, False), (41, True)])
+def test_more_than_a_window_must_have_met_no_queue(
+    sender: Sender, packets: int, is_clear: bool
+) -> None:
+    ack(sender, PS_PER_US - 1, False, packets=packets)
+    assert bool(sender.state.is_clear) == is_clear
+
+
+@pytest.mark.parametrize(("excess_ps", "is_cut"), [(-1, False), (0, False), (1, True)])
+def test_a_mean_at_the_target_is_no_cut_and_lets_the_next_one_cut(
+    sender: Sender, excess_ps: int, is_cut: bool
+) -> None:
+    # The sample is as the mean is, which so stays.
+    sender.state.mean_delay_ps = TARGET_PS + excess_ps
+    nscc.shrink(sender.state, sender.rules, NOW_PS)
+    assert (sender.state.decreased_ps == NOW_PS) == is_cut
+
+
 def test_a_packet_that_has_timed_out_costs_one_of_the_window() -> None:
     flow = Sender(Scenario(transport=Transport(recovery="sack", congestion="nscc")), packets=60)
     for _ in range(60):

@@ -11,6 +11,7 @@ from fattree.experiment.hosts import Congestion
 from fattree.experiment.model import Scenario, Transport
 from hostagent.rules import rules
 from hostagent.transports import swift, timers, transport
+from hostagent.transports.packet_states import ACKED
 from hostagent.transports.sack import has_new
 from hostagent.transports.state import NEVER
 from tests.hostagent.conftest import GAP_PS, Sender
@@ -127,6 +128,20 @@ def test_erasure_a_lost_ack_costs_nothing(erasure: Sender) -> None:
     assert not erasure.ack(1, RTT + 1, total=2)
     assert erasure.state.acked == 5
     assert erasure.ack(15, 2 * RTT, total=16)
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_erasure_a_number_is_remembered_until_its_entry_is_anothers(
+    erasure: Sender, more: int
+) -> None:
+    ring = len(erasure.packets)
+    for _ in range(ring + more):
+        erasure.send(0)
+
+    # With one more, the entry of 0 is that of the last one, of which nothing has come.
+    erasure.ack(0, RTT)
+    assert erasure.state.srtt_ps == (-1 if more else RTT)
+    assert erasure.packets[0].state == (0 if more else ACKED)
 
 
 def test_timeout_follows_the_mean_and_the_deviation(erasure: Sender) -> None:

@@ -30,6 +30,16 @@ def test_what_was_cut_goes_again_before_new_packets_the_lowest_first(trimming: S
     assert sent(trimming, 5) == [1, 3, 4, 6, 7]
 
 
+@pytest.mark.parametrize("cut", [(1, 3), (3, 1), (1, 3, 5), (3, 5, 1)])
+def test_the_lowest_goes_first_in_whatever_order_nacks_come(
+    trimming: Sender, cut: tuple[int, ...]
+) -> None:
+    sent(trimming, 6)
+    for psn in cut:
+        trimming.nack(psn, RTT)
+    assert sent(trimming, len(cut)) == sorted(cut)
+
+
 def test_what_arrived_all_the_same_is_not_sent_again(trimming: Sender) -> None:
     sent(trimming, 6)
     trimming.nack(1, RTT)

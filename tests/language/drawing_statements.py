@@ -77,6 +77,16 @@ class StatementMaker(TypeMaker):
 
         return f"{kind} {name}(inout {kind} p0) {{ p0 = {changed}; return {result}; }}\n"
 
+    def blending_function(self) -> str:
+        """Return a function whose results depend on all of its arguments."""
+        name = self.name("f")
+        kind = show(self.common)
+        params = tuple((way, self.common) for way in ("in", "inout", "in"))
+        self.functions.append(Callable_(name, params, self.common, ("p0", "p1", "p2")))
+        head = f"{kind} {name}(in {kind} p0, inout {kind} p1, in {kind} p2)"
+
+        return f"{head} {{ p1 = p1 ^ p0; return p0 + p2; }}\n"
+
     def parameter(self, source: str, direction: str, type_: Type, names: Names) -> None:
         """Make the name of a parameter known."""
         if not isinstance(type_, n.Struct):
@@ -149,8 +159,11 @@ class StatementMaker(TypeMaker):
         readable = not item.guard or item.guard in names.valid
         if roll > 0.85 and readable and place == item.source:
             op = self.draw.choice(("+", "-", "*", "&", "|", "^", "|+|", "|-|"))
-            value = self.expressions.expression(item.type, names, 2)
-            return f"{place} {op}= {value.source};"
+            right = self.expressions.expression(item.type, names, 2).source
+            # p4c reads the left side behind a call on the right, which may have changed it.
+            if self.for_p4c and any(f"{known.name}(" in right for known in names.functions):
+                return f"{place} = {place} {op} ({right});"
+            return f"{place} {op}= {right};"
 
         value = self.expressions.expression(item.type, names, self.draw.randrange(1, 5))
 

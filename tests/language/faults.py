@@ -80,12 +80,6 @@ CALLS = (
         "if True:",
     ),
     Fault(
-        "the index of an argument is read when the call ends",
-        "ofan_p4.compiler.midend.arguments",
-        "left = left_value(arg, frame)",
-        "left = left_value(arg, frame, is_kept=False)",
-    ),
-    Fault(
         "results go back in the reverse order",
         "ofan_p4.compiler.midend.arguments",
         "for copy in copies:",
@@ -102,6 +96,12 @@ CALLS = (
         "ofan_p4.compiler.midend.expressions",
         "-1 if (node := nodes[i]) is None else node.span.start",
         "-1 if (node := nodes[i]) is None else i",
+    ),
+    Fault(
+        "the index of an argument is read when the call is over",
+        "ofan_p4.compiler.midend.variables",
+        "freeze_index(place, node.span, frame) if is_kept else place",
+        "place",
     ),
 )
 

@@ -25,11 +25,24 @@ def drawn(seed: int, widths: Sequence[int] = WIDTHS, for_p4c: bool = False) -> D
 
     With `for_p4c`, without what p4c's back end for BMv2 does not take.
     """
-    return Maker(Random(seed), widths, for_p4c).program()
+    maker = Maker(Random(seed), widths, for_p4c)
+    # Not drawn, so that the other programs stay as they were.
+    maker.has_indexes = seed % 4 == 3
+    return maker.program()
+
+
+# A call whose second argument changes the index of the first.
+INDEX_FUNCTIONS = """bit<1> turned(inout bit<1> p0) { p0 = ~p0; return p0; }
+void stepped(inout bit<7> p0, in bit<1> p1) { p0 = p0 + 5 + (bit<7>) p1; }
+"""
+INDEX_CALL = """if (h.items[0].isValid() && h.items[1].isValid()) {
+bit<1> index = h.main.low[0:0]; stepped(h.items[index].tag, turned(index)); }"""
 
 
 class Maker(TableMaker):
     """Draws the parser and the controls, and puts a program together."""
+
+    has_indexes = False
 
     def control(self, name: str, is_ingress: bool, count: int) -> str:
         """Return the ingress or the egress control."""
@@ -72,6 +85,8 @@ class Maker(TableMaker):
         body = self.statements(names.inner(), count, where)
         for application in applications:
             body.insert(self.draw.randrange(len(body) + 1), application)
+        if is_ingress and self.has_indexes:
+            body.insert(0, INDEX_CALL)
         if instance:
             body.insert(self.draw.randrange(len(body) + 1), instance)
         return (
@@ -280,8 +295,10 @@ class Maker(TableMaker):
         self.types()
         parts = [self.type_source()]
         if self.chance(0.7):
-            parts.append(self.touching_function())
+            parts += [self.touching_function(), self.blending_function()]
         parts += [self.function() for _ in range(self.draw.randrange(4))]
+        if self.has_indexes:
+            parts.append(INDEX_FUNCTIONS)
         parts.append(self.inner_block())
         parts.append(self.parser())
         ingress = self.control("In", is_ingress=True, count=self.draw.choice((2, 4, 7)))

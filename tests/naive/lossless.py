@@ -12,7 +12,8 @@ from typing import Any
 
 from fattree.experiment.model import Scenario
 from tests.naive import draws
-from tests.naive.network import Kind, Network
+from tests.naive.events import Kind
+from tests.naive.network import Network
 from tests.naive.packet import DATA, Packet
 from tests.naive.tree import Place
 from tests.naive.wire import NEVER, PS_PER_NS, PS_PER_SECOND, PS_PER_US, Wire

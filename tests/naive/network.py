@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from dataclasses import replace
-from enum import IntEnum
 from functools import cache, partial
 from heapq import heapify, heappop, heappush
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from fattree.experiment.model import Scenario
 from tests.naive import draws, failures, traffic
 from tests.naive.balancers import Balancer, HostPointers
+from tests.naive.events import Kind
 from tests.naive.host import Flow, Host
 from tests.naive.label_rules import label_rule
 from tests.naive.packet import DATA, Packet
@@ -18,23 +18,11 @@ from tests.naive.port import Passage, Port
 from tests.naive.schemes import SCHEMES
 from tests.naive.senders import recovery
 from tests.naive.sharing import Memory
+from tests.naive.standstill import Standstill, moved_ps
 from tests.naive.tree import Down, Links, Place, Tree
 from tests.naive.wire import NEVER, PS_PER_NS, Wire
 
 NOTHING: Down = frozenset()
-# So many packets of each flow, and so much time between two looks, without anything new: more than
-# needed.
-IN_VAIN = 100
-IN_VAIN_RTTS = 3
-
-
-class Kind(IntEnum):
-    """The kinds of events, in their order at equal times; departures come before all of these."""
-
-    LINKS = 0
-    ROUTES = 1
-    ARRIVE = 2
-    SEND = 3
 
 
 class Network:
@@ -81,11 +69,8 @@ class Network:
         self.sent = self.received = self.unrouted = 0
         self.events: list[tuple[int, int, int, int, int, Any]] = []
         self.pushed = 0
-        self.now_ps = self.learnt_ps = self.next_look_ps = 0
-        self.looked_ps = -1
-        self.was_changing = False
-        self.sent_then: dict[int, int] = {}
-        self.looks = 0
+        self.now_ps = self.learnt_ps = 0
+        self.standstill = Standstill()
         self.failed = NOTHING
         self.routed = failures.Change(0, NOTHING)
         self.route()
@@ -176,50 +161,14 @@ class Network:
         while self.events and self.events[0][0] <= min(self.end_ps, horizon_ps):
             self.happen(*heappop(self.events))
             if self.stands_still(self.now_ps):
-                raise TimeoutError(f"no progress since {self.moved_ps} ps")
+                raise TimeoutError(f"no progress since {moved_ps(self)} ps")
         if self.end_ps > horizon_ps or self.end_ps == NEVER:
             raise TimeoutError(f"{len(self.unfinished)} flows are not done")
         return self
 
     def stands_still(self, now_ps: int) -> bool:
-        """Return whether flows have sent without success for so long that the run is stuck."""
-        if now_ps < self.next_look_ps:
-            return False
-
-        # A packet may wait long at any link of its way, there and back: each look is after all that
-        # was on a link, or waited for it, at the one before.
-        arrivals = [event[0] for event in self.events if event[1] is Kind.ARRIVE]
-        self.next_look_ps = max([now_ps + IN_VAIN_RTTS * self.scenario.zero_load_rtt_ps, *arrivals])
-        began = [flow for flow in self.flows if flow.started_ps != NEVER]
-        still = [flow for flow in began if flow.done_ps == NEVER]
-        sent = {flow.number: flow.tries for flow in began}
-        is_changing = any(event[1] in (Kind.LINKS, Kind.ROUTES) for event in self.events)
-        is_changing |= any(now_ps < until_ps < NEVER for _, _, until_ps in self.host_outages)
-        slow = [*self.slow.values(), *self.slow_hosts.values()]
-        is_changing |= any(now_ps < since_ps for steps in slow for since_ps, _ in steps)
-        # Also after the last change one begins anew.
-        was_changing, self.was_changing = self.was_changing, is_changing
-        has_moved = self.moved_ps > self.looked_ps or not all(flow.packets for flow in still)
-        if has_moved or is_changing or was_changing:
-            self.looked_ps = now_ps
-            self.looks = 0
-            self.sent_then = sent
-            return False
-
-        self.looks += 1
-        return self.looks > 2 * self.wire.longest_path and all(
-            sent[flow] >= self.sent_then.get(flow, 0) + IN_VAIN
-            for flow in sent
-            if flow in self.unfinished
-        )
-
-    @property
-    def moved_ps(self) -> int:
-        """Return the time of the last progress: an ACK with news, a start, an end."""
-        now_ps = self.now_ps
-        starts = [flow.started_ps for flow in self.flows if flow.started_ps <= now_ps]
-        ends = [flow.done_ps for flow in self.flows if flow.done_ps <= now_ps]
-        return max([self.learnt_ps, *starts, *ends])
+        """Return whether the run is stuck for good."""
+        return self.standstill.is_there(self, now_ps)
 
     def at(self, time_ps: int, kind: int, node: int, port: int = 0, subject: Any = None) -> None:
         """Schedule an event; events at equal times happen in the order of kind, node and port."""

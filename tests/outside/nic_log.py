@@ -19,10 +19,11 @@ FOR_EVER_PS = 1 << 60
 
 
 class Sent(NamedTuple):
-    """A frame that left a host: when, and of which flow (-1: an ACK)."""
+    """A frame that left a host: when, of which flow (-1: an ACK), and its bytes on the wire."""
 
     time_ps: int
     flow: int
+    size: int
 
     @property
     def is_ack(self) -> bool:
@@ -50,23 +51,37 @@ def is_ack(frame: bytes) -> bool:
     return frame[14 + 20 + 8] == 17
 
 
+def payload_of(frame: bytes) -> int:
+    """Return the bytes that a data frame carries, by its IPv4 length: behind IPv4, UDP, BTH."""
+    # Before the four bytes of the invariant CRC.
+    return int.from_bytes(frame[14 + 2 : 14 + 4], "big") - 20 - 8 - 12 - 4
+
+
+def size_of(scenario: Scenario, frame: bytes) -> int:
+    """Return what the experiment says that a frame is on the wire."""
+    if is_ack(frame):
+        return scenario.ack_bytes
+
+    return scenario.packets.header_bytes + payload_of(frame)
+
+
 def logged(scenario: Scenario) -> Log:
     """Run an experiment to its end, and on until nothing is under way any more."""
     fabric = VirtualFabric(scenario)
     network, log = fabric.network, Log()
-    sizes = {False: scenario.data_bytes, True: scenario.ack_bytes}
     receive, arrive = network.hosts.receive, network.hosts._arrive
 
     def received(host: int, time_ps: int, frame: bytes) -> None:
-        log.bytes_out += sizes[is_ack(frame)]
+        log.bytes_out += size_of(scenario, frame)
         if not is_ack(frame):
             log.data_ps[host].append(time_ps)
         receive(host, time_ps, frame)
 
     def departed(host: int, time_ps: int, departure: object) -> None:
         frame = departure.frame  # type: ignore[attr-defined]
-        log.bytes_in += sizes[is_ack(frame)]
-        log.sent[host].append(Sent(time_ps, -1 if is_ack(frame) else flow_of(frame)))
+        size = size_of(scenario, frame)
+        log.bytes_in += size
+        log.sent[host].append(Sent(time_ps, -1 if is_ack(frame) else flow_of(frame), size))
         arrive(host, time_ps, departure)  # type: ignore[arg-type]
 
     def dropped(switch: int, port: int, size: int) -> None:
@@ -91,10 +106,8 @@ def slot_ps(scenario: Scenario, size: int) -> int:
 
 def faults(scenario: Scenario, flows: Flows, log: Log) -> list[str]:
     """Return what links cannot have done: too early, or idle while something could go."""
-    slots = {
-        False: slot_ps(scenario, scenario.data_bytes),
-        True: slot_ps(scenario, scenario.ack_bytes),
-    }
+    # A flow's packets are as far apart as full ones, its last one, too.
+    apart_ps = slot_ps(scenario, scenario.data_bytes)
     found = []
     for host, sent in log.sent.items():
         free_ps, acks = 0, 0
@@ -103,7 +116,7 @@ def faults(scenario: Scenario, flows: Flows, log: Log) -> list[str]:
         for packet in sent:
             # What could have gone from when on: the next ACK, or the next new packet of a flow.
             could = [
-                max(int(flows.start_ps[flow]), left[flow][-1] + slots[False] if left[flow] else 0)
+                max(int(flows.start_ps[flow]), left[flow][-1] + apart_ps if left[flow] else 0)
                 for flow in own
                 if len(left[flow]) < flows.packets[flow]
             ]
@@ -113,7 +126,7 @@ def faults(scenario: Scenario, flows: Flows, log: Log) -> list[str]:
             if could and packet.time_ps > max(free_ps, min(could)):
                 found.append(f"host {host}: idle from {max(free_ps, min(could))} to {packet}")
 
-            free_ps = packet.time_ps + slots[packet.is_ack]
+            free_ps = packet.time_ps + slot_ps(scenario, packet.size)
             acks += packet.is_ack
             if not packet.is_ack:
                 left[packet.flow].append(packet.time_ps)

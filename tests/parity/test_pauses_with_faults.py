@@ -226,6 +226,6 @@ def test_the_threshold_of_pauses_to_the_byte(off: int, sharing: dict[str, Any]) 
     }
     chosen = incast("flow", fabric=fabric | sharing)
     network = LosslessNetwork(chosen)
-    network.run(HORIZON_PS)
+    network.run(10 * HORIZON_PS)
     assert_simulator_same(chosen, network)
-    assert of_virtual(VirtualFabric(chosen).run(HORIZON_PS)) == of_naive(network)
+    assert of_virtual(VirtualFabric(chosen).run(10 * HORIZON_PS)) == of_naive(network)

@@ -185,6 +185,81 @@ def test_a_lane_at_a_slow_link_in_numbers_by_hand(
     assert body(slow, offers).departures_ps == departures_ps
 
 
+DATA_BYTES, CUT_BYTES = 4_158, 64
+# As many as have room in a lane as long as the queue.
+LANE = 65 * [(0, NACK)]
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+@pytest.mark.parametrize(
+    ("capacity", "trims", "offers", "accepted", "dropped", "trimmed"),
+    [
+        # Room for all of a packet, and not for a byte less.
+        (2 * DATA_BYTES - 1, False, BURST, 1, 2, 0),
+        (2 * DATA_BYTES, False, BURST, 2, 1, 0),
+        (2 * DATA_BYTES + 1, False, BURST, 2, 1, 0),
+        (3 * DATA_BYTES - 1, False, BURST, 2, 1, 0),
+        (3 * DATA_BYTES, False, BURST, 3, 0, 0),
+        # ACKs fit where data do not.
+        (DATA_BYTES + CUT_BYTES - 1, False, [(0, WHOLE), (0, SHORT)], 1, 1, 0),
+        (DATA_BYTES + CUT_BYTES, False, [(0, WHOLE), (0, SHORT), (0, WHOLE)], 2, 1, 0),
+        # There is room from the instant on at which a packet's last bit is out.
+        (DATA_BYTES, False, [(0, WHOLE), (41_579, WHOLE)], 1, 1, 0),
+        (DATA_BYTES, False, [(0, WHOLE), (41_580, WHOLE)], 2, 0, 0),
+        # What is cut needs no room in the queue; what is as short as that cannot be cut.
+        (DATA_BYTES, True, [(0, WHOLE), (0, WHOLE), (0, SHORT)], 2, 1, 1),
+        (DATA_BYTES, True, [(0, WHOLE), (0, LAST)], 2, 0, 1),
+        # A lane as long as the queue: 64 packets of 64 bytes are 4,096, 65 are 4,160.
+        (DATA_BYTES + 1, True, [(0, WHOLE), *LANE], 65, 1, 0),
+        (DATA_BYTES + 2, True, [(0, WHOLE), *LANE], 66, 0, 0),
+        (DATA_BYTES + 3, True, [(0, WHOLE), *LANE, (0, NACK)], 66, 1, 0),
+        (DATA_BYTES + 2, True, [(0, WHOLE), *LANE, (0, WHOLE)], 66, 1, 0),
+        # The first of the lane leaves from 41,780 to 42,420.
+        (DATA_BYTES + 2, True, [(0, WHOLE), *LANE, (42_419, NACK)], 66, 1, 0),
+        (DATA_BYTES + 2, True, [(0, WHOLE), *LANE, (42_420, NACK)], 67, 0, 0),
+    ],
+)
+def test_a_port_has_room_to_the_byte_and_to_the_picosecond(
+    body: Body,
+    capacity: int,
+    trims: bool,
+    offers: Offers,
+    accepted: int,
+    dropped: int,
+    trimmed: int,
+) -> None:
+    found = body(scenario(capacity=capacity, trimming=trims), offers)
+    assert (len(found.departures_ps), found.dropped, found.trimmed) == (accepted, dropped, trimmed)
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+@pytest.mark.parametrize(
+    ("now_ps", "departures_ps"),
+    [
+        # The second packet has not begun: it gives way.
+        (41_779, [41_580, 84_200, 42_420]),
+        # It begins at this very instant, as the gap of the first ends: it goes first.
+        (41_780, [41_580, 83_360, 84_200]),
+        (41_781, [41_580, 83_360, 84_200]),
+    ],
+)
+def test_what_begins_at_an_instant_is_ahead_of_what_comes_then(
+    body: Body, now_ps: int, departures_ps: list[int]
+) -> None:
+    chosen = scenario(capacity=3 * DATA_BYTES, trimming=True)
+    assert body(chosen, [*BURST[:2], (now_ps, NACK)]).departures_ps == departures_ps
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+@pytest.mark.parametrize(
+    ("start_ps", "sending_ps"),
+    [(41_999, 41_580), (42_000, 83_160), (149_999, 83_160), (150_000, 41_580)],
+)
+def test_a_rate_holds_from_its_instant_on(body: Body, start_ps: int, sending_ps: int) -> None:
+    found = body(scenario(HALF), [(start_ps, WHOLE)])
+    assert found.departures_ps == [start_ps + sending_ps]
+
+
 @st.composite
 def rates(draw: Any) -> list[Degraded]:
     from_ns = st.integers(0, 2_000)

@@ -46,7 +46,7 @@ def scenario(*settings: str) -> Scenario:
 
 def outcome(of: Scenario) -> dict[str, Any]:
     record = run(of).record.model_dump()
-    mine = ("cpu_s", "max_rss_bytes", "convergence_rtt")
+    mine = ("cpu_s", "max_rss_bytes", "convergence_rtt", "scenario_hash")
     return {key: value for key, value in record.items() if key not in mine}
 
 

@@ -35,6 +35,16 @@ class TestLowerBounds:
             179,
         )
 
+    @pytest.mark.parametrize(
+        ("packets", "slots", "acks"),
+        [(1, 0, 0), (77, 76, 0), (78, 77, 0), (79, 78, 1), (256, 255, 178)],
+    )
+    def test_an_ack_goes_between_packets_from_the_79th_on(
+        self, packets: int, slots: int, acks: int
+    ) -> None:
+        # 41,780 ps a packet with its gap, 840 an ACK; the last bit is out a gap earlier.
+        assert theory.sent_ps(Timing.of(DEFAULT), packets) == 41_580 + slots * 41_780 + acks * 840
+
     def test_all_to_all_recursion_and_plain_sum(self) -> None:
         """One message to everybody: a host sends m' = (n - 1) m packets."""
         packets = (ALL_TO_ALL.tree.hosts - 1) * theory.packets_of(ALL_TO_ALL)
@@ -78,6 +88,10 @@ class TestPacketSize:
         least = theory.modelled_send_bytes(best, message, header, queueing)
         for factor in (0.5, 0.9, 1.1, 2):
             assert theory.modelled_send_bytes(best * factor, message, header, queueing) > least
+
+    def test_bytes_in_numbers_by_hand(self) -> None:
+        # Ten packets of 1,100 bytes, and five that wait.
+        assert theory.modelled_send_bytes(1_000, 10_000, header=100, queueing=5) == 16_500
 
     def test_it_grows_with_the_root_and_with_random_spraying_with_the_cube_root(self) -> None:
         """Section 7.1: "optimal packet size only grows as D^(1/3) rather than sqrt(D)"."""

@@ -71,8 +71,11 @@ class TestPeriodicFlows:
         work = 0.001 * np.exp(-2 * steps * (steps / model.flows + 1 - model.load)).sum()
         assert model.bridge_mean_packets() == pytest.approx(work + model.load / 2, rel=1e-6)
 
-    def test_parts_of_flows_lie_between_whole_ones(self) -> None:
-        below, between, above = (theory.PeriodicFlows(n, 8).mean_packets() for n in (7, 7.5, 8))
+    @pytest.mark.parametrize("period", [8, 8.5, 20])
+    def test_parts_of_flows_lie_between_whole_ones(self, period: float) -> None:
+        below, between, above = (
+            theory.PeriodicFlows(count, period).mean_packets() for count in (7, 7.5, 8)
+        )
         assert between == pytest.approx((below + above) / 2)
 
     def test_overload_is_refused(self) -> None:

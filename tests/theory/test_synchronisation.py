@@ -62,6 +62,19 @@ class TestCollisions:
         safe = (np.minimum(distance, 1 - distance) > gap).all(axis=1).mean()
         assert theory.safe_probability(k, gap) == pytest.approx(safe, abs=0.012)
 
+    @pytest.mark.parametrize(
+        ("k", "gap_share", "expected"),
+        [
+            # Red edges: 13/15 - 1/15 of them. One agg of two, one host of 13.
+            (4, None, (12 / 15) ** 2 / 2 / 13),
+            (4, 0.1, (12 / 15) ** 2 * 0.8**2 / 2 / 13),
+        ],
+    )
+    def test_a_collision_in_numbers_by_hand(
+        self, k: int, gap_share: float | None, expected: float
+    ) -> None:
+        assert theory.collision_probability(k, gap_share) == pytest.approx(expected)
+
     def test_jsq_has_fewer_and_the_probability_of_one_tends_to_1(self) -> None:
         gap = 20 / 4178
         sizes = (4, 8, 16, 32, 64)

@@ -104,7 +104,10 @@ def test_what_is_no_results_folder_is_one_line(tmp_path: Path, folders: list[Pat
 
 HOSTILE: dict[str, Callable[[pl.DataFrame], pl.DataFrame]] = {
     "no finite number": lambda rows: rows.with_columns(increase=pl.lit(float("nan"))),
-    "more than 100,000": lambda rows: pl.concat([rows] * 60_000),
+    # Numbers that differ, as equal ones would be refused for how well they pack.
+    "more than 100,000": lambda rows: pl.concat([rows] * 60_000).with_columns(
+        seed=pl.int_range(pl.len()), cct_ps=pl.int_range(pl.len()).shuffle(seed=1)
+    ),
     "no valid name": lambda rows: rows.with_columns(policy=pl.lit("\x1b[2J")),
     "Input should be a valid integer": lambda rows: rows.with_columns(k=pl.lit("x")),
     "Field required": lambda rows: rows.drop("cct_ps"),

@@ -159,7 +159,7 @@ def bmv2(
     """
     with ExitStack() as stack:
         switch, pipes = stack.enter_context(
-            _started(folder, program, thrift_port, inputs=inputs, ports=ports)
+            started(folder, program, thrift_port, inputs=inputs, ports=ports)
         )
         said = stack.enter_context((folder / "said").open("w"))
         time.sleep(QUIET_S)
@@ -175,13 +175,13 @@ def bmv2(
         )
         stack.callback(commands.kill)
         yield Bmv2Bench(folder, pipes, commands)
-        _close(pipes)
+        close(pipes)
         time.sleep(QUIET_S)
         _alive(folder, switch)
 
 
 @contextmanager
-def _started(
+def started(
     folder: Path,
     program: dict[str, Any],
     thrift_port: int,
@@ -220,7 +220,7 @@ def _started(
             try:
                 yield switch, pipes
             finally:
-                _close(pipes)
+                close(pipes)
         finally:
             _end(switch)
 
@@ -252,7 +252,7 @@ def _opened(
     return pipes
 
 
-def _close(pipes: dict[int, IO[bytes]]) -> None:
+def close(pipes: dict[int, IO[bytes]]) -> None:
     for pipe in pipes.values():
         pipe.close()
 
@@ -310,7 +310,7 @@ def forwarded(
     """Send packets through BMv2 without any command; return what left through each port."""
     inputs = sorted({port for port, _ in arrivals})
     every = sorted({*inputs, *ports})
-    with _started(folder, program, thrift_port, inputs=inputs, ports=every) as (switch, pipes):
+    with started(folder, program, thrift_port, inputs=inputs, ports=every) as (switch, pipes):
         time.sleep(QUIET_S)
         for number, (port, frame) in enumerate(arrivals, 1):
             head = struct.pack("<IIII", number, 0, len(frame), len(frame))
@@ -318,7 +318,7 @@ def forwarded(
             # One packet after the other, as ingress of the next would overtake egress.
             time.sleep(0.02)
 
-        _close(pipes)
+        close(pipes)
         time.sleep(QUIET_S)
         _alive(folder, switch)
 

@@ -54,6 +54,7 @@ BEYOND_P4C = {
     "old_calls": "calls that p4c has removed",
     "registers": "p4c loses what an extern writes into a slice",
     "calls_indexes_once": "p4c takes no slice for what an extern writes, and forgets indexes",
+    "compound_assignments_in_order": "p4c reads the left side of += behind the right one",
     "ranges_across_zero": "p4c takes no negative bounds of ranges",
     "exits_copy_out": "p4c's exit forgets the results of the controls that it ends",
     "field_lists_nested": "p4c leaves a header's fields out of field lists, annotated or not",

@@ -20,6 +20,27 @@ WAIT_S = 60
 HERE = Path(__file__).parent
 
 
+def script(port: int, *lines: str) -> tuple[int, list[str]]:
+    """Run commands as from a file; the exit status, and what each command has said."""
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "ofan_p4.runtime_cli.cli",
+            "--thrift-ip",
+            "127.0.0.1",
+            "--thrift-port",
+            str(port),
+        ],
+        input="\n".join(lines) + "\n",
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S,
+    )
+    assert done.stderr == ""
+    return done.returncode, [text.strip() for text in done.stdout.split("RuntimeCmd: ")[1:-1]]
+
+
 class Running:
     """A switch process with its runtime API's port."""
 
@@ -29,23 +50,7 @@ class Running:
 
     def script(self, *lines: str) -> tuple[int, list[str]]:
         """Run commands as from a file; the exit status, and what each command has said."""
-        done = subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "ofan_p4.runtime_cli.cli",
-                "--thrift-ip",
-                "127.0.0.1",
-                "--thrift-port",
-                str(self.port),
-            ],
-            input="\n".join(lines) + "\n",
-            capture_output=True,
-            text=True,
-            timeout=WAIT_S,
-        )
-        assert done.stderr == ""
-        return done.returncode, [text.strip() for text in done.stdout.split("RuntimeCmd: ")[1:-1]]
+        return script(self.port, *lines)
 
     def client(self) -> Client:
         """A connection of one's own."""

@@ -25,6 +25,7 @@ TELLING_CASES = (
     "arithmetic_saturating",
     "checksum_payload",
     "digests",
+    "hash_custom",
     "dropping_and_copies",
     "log_messages",
     "old_calls",

@@ -64,6 +64,7 @@ def parts_program(p: Any, inputs: list[str], algorithm: str = "crc32") -> Any:
 FIELDS = [f"{name}.f{i}" for name, widths in WIDTHS.items() for i in range(len(widths))]
 
 
+@pytest.mark.parametrize("algorithm", ("crc32", "crc32_custom"))
 @SETTINGS
 @given(
     inputs=st.lists(st.sampled_from(FIELDS), min_size=1, max_size=8),
@@ -71,9 +72,9 @@ FIELDS = [f"{name}.f{i}" for name, widths in WIDTHS.items() for i in range(len(w
     content=st.binary(min_size=8, max_size=8),
 )
 def test_a_hash_is_that_of_its_present_fields_side_by_side(
-    new_program: Any, bench: Any, inputs: list[str], missing: int, content: bytes
+    new_program: Any, bench: Any, algorithm: str, inputs: list[str], missing: int, content: bytes
 ) -> None:
-    run = bench(parts_program(new_program(), inputs))
+    run = bench(parts_program(new_program(), inputs, algorithm))
     all_bits = bits_of(int.from_bytes(content, "big"), 64)
     fields, start = {}, 0
     for number, (name, widths) in enumerate(WIDTHS.items()):

@@ -2,7 +2,9 @@
 
 import random
 
-from ofan_p4.softswitch.shared import SharedBuffer, SharedMemory
+import pytest
+
+from ofan_p4.softswitch.shared import SharedBuffer, SharedMemory, SharedQueue
 
 SIZE = 20_000
 HEADROOM = 5_000
@@ -42,3 +44,32 @@ def test_what_has_come_in_and_gone_out_leaves_nothing() -> None:
 
     assert memory.held == 0
     assert [(each.held, each.over) for each in buffers] == [(0, 0)] * 3
+
+
+@pytest.mark.parametrize(
+    ("alpha", "held", "beside", "size", "is_taken"),
+    [
+        # Half of what is free: 3,334 of 6,668, of which the queue has 3,332.
+        (0.5, 3_332, 0, 2, True),
+        (0.5, 3_332, 0, 3, False),
+        (0.5, 3_333, 0, 1, False),
+        (0.5, 0, 3_333, 3_333, True),
+        (0.5, 0, 3_333, 3_334, False),
+        (1, 2_000, 3_000, 3_000, True),
+        (1, 2_000, 3_000, 3_001, False),
+        # Eight times what is free is more than there is: all of that.
+        (8, 7_000, 0, 3_000, True),
+        (8, 7_000, 0, 3_001, False),
+        (8, 4_000, 3_000, 3_000, True),
+        (8, 4_000, 3_000, 3_001, False),
+    ],
+)
+def test_a_queue_takes_alpha_times_what_is_free_to_the_byte(
+    alpha: float, held: int, beside: int, size: int, is_taken: bool
+) -> None:
+    memory = SharedMemory(10_000, alpha=round(alpha * 2**16))
+    queue, other = (SharedQueue(10**9, memory) for _ in range(2))
+    for each, before in ((queue, held), (other, beside)):
+        assert before == 0 or each.offer(0, before)
+
+    assert bool(queue.offer(0, size)) == is_taken

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 from pathlib import Path
 
-from ofan_p4.runtime_cli import arrays, profiles, tables, target
+from ofan_p4.runtime_cli import arrays, crcs, profiles, tables, target
 from ofan_p4.runtime_cli.names import InputError, Names
 from ofan_p4.runtime_cli.session import COMMANDS, Session
 from ofan_p4.softswitch.errors import PipelineError
@@ -24,7 +24,7 @@ from ofan_p4.softswitch.thrift.wire import WireError
 from ofan_p4.standard_output import StdoutError, guarded_stdout
 
 # They register their commands.
-MODULES = (arrays, profiles, tables, target)
+MODULES = (arrays, crcs, profiles, tables, target)
 # What BMv2's own tool knows beside these.
 REFUSED = {
     "load_new_config_file",
@@ -36,8 +36,6 @@ REFUSED = {
     "pvs_get",
     "pvs_remove",
     "serialize_state",
-    "set_crc16_parameters",
-    "set_crc32_parameters",
     "set_toeplitz_hash_key",
     "show_pvs",
     "swap_configs",
@@ -50,6 +48,7 @@ KINDS: dict[type[IntEnum], str] = {
     m.CounterError: "counter",
     m.MeterError: "meter",
     m.RegisterError: "register",
+    m.CrcError: "crc",
     m.MulticastError: "PRE",
     m.MirroringError: "mirroring",
 }

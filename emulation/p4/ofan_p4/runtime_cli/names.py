@@ -27,6 +27,7 @@ class Names:
         self.counters = _named(program.counters)
         self.meters = _named(program.meters)
         self.registers = _named(program.registers)
+        self.calculations = program.calculations
         # A direct counter or meter is addressed by its table.
         self.table_of_meter = {
             table.direct_meter: table.name for table in program.tables() if table.direct_meter

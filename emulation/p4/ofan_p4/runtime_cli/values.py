@@ -41,6 +41,21 @@ def i32(text: str, what: str) -> int:
     return number
 
 
+def bits_of(text: str, bits: int, what: str) -> int:
+    """Return a number of so many bits as the signed one that the API carries it in."""
+    number = whole(text, what)
+    if not 0 <= number < 1 << bits:
+        raise InputError(f"{what} has {bits} bits, and {text} does not fit")
+
+    return number - (1 << bits) if number >> bits - 1 else number
+
+
+def truth(text: str, what: str) -> bool:
+    """Return a truth: true, false, or a number."""
+    named = {"true": True, "True": True, "false": False, "False": False}
+    return named[text] if text in named else bool(whole(text, what))
+
+
 def value(text: str, bits: int, what: str) -> bytes:
     """Return a number or an IPv4, IPv6 or MAC address in whole bytes."""
     number = _address(text, bits)

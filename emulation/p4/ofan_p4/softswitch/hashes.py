@@ -78,7 +78,7 @@ def identity(data: bytes) -> int:
     return int.from_bytes(data[:8], "big")
 
 
-# Their parameters can only be set through Thrift; until then BMv2's custom ones are the plain ones.
+# BMv2's custom ones are the plain ones where their parameters cannot be set (`crcs`): in selectors.
 ALGORITHMS: dict[str, tuple[Hash, int]] = {
     "csum16": (csum16, 16),
     "cksum16": (csum16, 16),

@@ -13,6 +13,7 @@ from ofan_p4.softswitch.codegen.assembly import Assembly, assemble
 from ofan_p4.softswitch.codegen.loading import load
 from ofan_p4.softswitch.codegen.program import Program
 from ofan_p4.softswitch.constentries import install_constants
+from ofan_p4.softswitch.crcs import CustomCrc
 from ofan_p4.softswitch.errors import PipelineError, corruption_is_reported
 from ofan_p4.softswitch.meters import Meter
 from ofan_p4.softswitch.native.engine import NativeFunctions, NativeProgram, native_program
@@ -108,6 +109,7 @@ class Pipeline:
             self.registers: Sequence[Any] = self.memory.registers
             self.counters: Sequence[Any] = self.memory.counters
             self.meters: Sequence[Sequence[Meter]] = self.memory.meters
+            self.custom_crcs: Sequence[CustomCrc] = self.memory.custom_crcs
             self.profiles: Sequence[ActionProfile] = self.memory.profiles
             self.value_sets: Sequence[ValueSetState] = self.memory.value_sets
             self.tables = [
@@ -126,6 +128,7 @@ class Pipeline:
                 for profile in self.program.profiles()
             ]
 
+            self.custom_crcs = [CustomCrc(item.algorithm) for item in self.program.custom_crcs()]
             self.value_sets = [ValueSetState() for _ in self.program.value_sets]
             self.tables = [Table(spec, PythonIndex(spec)) for spec in specs]
 
@@ -182,6 +185,7 @@ class Pipeline:
             (names.meter, self.meters),
             (names.profile, self.profiles),
             (names.value_set, self.value_sets),
+            (names.custom_crc, self.custom_crcs),
         )
         for name_of, objects in arrays:
             named.update({name_of(i): item for i, item in enumerate(objects)})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ofan_p4.softswitch.codegen.constants import Constants
 from ofan_p4.softswitch.codegen.expressions import ONE, ZERO, Expressions, cut
 from ofan_p4.softswitch.codegen.flow import Code, when
-from ofan_p4.softswitch.codegen.hashing import hash_value, parts_of
+from ofan_p4.softswitch.codegen.hashing import calculated, parts_of
 from ofan_p4.softswitch.codegen.liveness import Liveness
 from ofan_p4.softswitch.codegen.nodes import Compare, Expression, Logic, Truth
 from ofan_p4.softswitch.codegen.program import Checksum, Program
@@ -73,7 +73,7 @@ class ChecksumCode:
             known=self._program.headers[checksum.target.header].valid,
         )
 
-        return hash_value(self._constants, calculation.algorithm, parts)
+        return calculated(self._program, self._constants, calculation, parts)
 
     def _condition(self, checksum: Checksum) -> Expression:
         """Return when a checksum counts: its header is there, and the program's condition holds."""

@@ -9,9 +9,10 @@ number modulo 2^16 - 1.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import TypeAlias
 
 from ofan_p4.softswitch.codegen import names
 from ofan_p4.softswitch.codegen.constants import Constants
@@ -29,6 +30,7 @@ from ofan_p4.softswitch.codegen.nodes import (
     Sum,
 )
 from ofan_p4.softswitch.codegen.packet_nodes import (
+    CustomHash,
     Hash,
     JoinedBits,
     JoinedBytes,
@@ -36,9 +38,19 @@ from ofan_p4.softswitch.codegen.packet_nodes import (
     Payload,
     ToBytes,
 )
-from ofan_p4.softswitch.codegen.program import VALID, Field, Json, Program, hex_int
+from ofan_p4.softswitch.codegen.program import (
+    VALID,
+    Calculation,
+    Field,
+    Json,
+    Program,
+    hex_int,
+)
+from ofan_p4.softswitch.crcs import PARAMETERS
 from ofan_p4.softswitch.errors import PipelineError
 from ofan_p4.softswitch.hashes import algorithm, plain_name
+
+Source: TypeAlias = Pack | JoinedBits | JoinedBytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +98,19 @@ def _field_part(program: Program, field: Field) -> Part:
     return Part(unsigned(field), 0 if field.is_varbit else field.bits, guard)
 
 
+def calculated(
+    program: Program, constants: Constants, calculation: Calculation, parts: Sequence[Part]
+) -> Expression:
+    """Return the hash of a calculation's parts, with parameters where its algorithm has some."""
+    crcs = program.custom_crcs()
+    if calculation not in crcs:
+        return hash_value(constants, calculation.algorithm, parts)
+
+    number = crcs.index(calculation)
+    bits, _ = PARAMETERS[calculation.algorithm]
+    return _of_bytes(constants, parts, lambda source: CustomHash(number, source, bits))
+
+
 def hash_value(constants: Constants, name: str, parts: Sequence[Part]) -> Expression:
     """Return the hash `name` of the parts."""
     function, bits = algorithm(name)
@@ -95,19 +120,26 @@ def hash_value(constants: Constants, name: str, parts: Sequence[Part]) -> Expres
         return Call(names.FOLD, (_sum(parts),), bits)
 
     call = constants.add(function)
+    plain = plain_name(name)
+    return _of_bytes(constants, parts, lambda source: Hash(call, plain, source, bits))
+
+
+def _of_bytes(
+    constants: Constants, parts: Sequence[Part], hashed: Callable[[Source], Expression]
+) -> Expression:
+    """Return what `hashed` makes of the bytes of the parts."""
     # The general form: what is present, bit by bit. It is correct for any inputs, and slow.
-    name = plain_name(name)
     listed = tuple((part.guard or ONE, part.value, part.bits) for part in parts)
     if any(part.bits == 0 for part in parts):
-        return Hash(call, name, JoinedBytes(listed), bits)
+        return hashed(JoinedBytes(listed))
 
-    slow = Hash(call, name, JoinedBits(listed), bits)
+    slow = hashed(JoinedBits(listed))
     if not parts:
         return slow
 
     # Only one side of the condition is computed: the slow form is there for packets without one of
     # the headers.
-    fast = Hash(call, name, _packed(constants, parts), bits)
+    fast = hashed(_packed(constants, parts))
     guards = {part.guard.name: part.guard for part in parts if part.guard}
     ordered = [guards[key] for key in sorted(guards)]
     return Choice(all_of(ordered), fast, slow) if ordered else fast

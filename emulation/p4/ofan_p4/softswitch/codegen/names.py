@@ -175,6 +175,11 @@ def value_set(number: int) -> str:
     return f"V{number}"
 
 
+def custom_crc(number: int) -> str:
+    """Return the name of a CRC with parameters."""
+    return f"H{number}"
+
+
 def entries(table: int) -> str:
     """Return the name of the object in which a table's entries are searched."""
     return f"T{table}"
@@ -226,6 +231,7 @@ OBJECTS = (
     Term("M<N>", "the cells of meter array N"),
     Term("P<N>", "action profile N"),
     Term("V<N>", "parser value set N"),
+    Term("H<N>", "CRC N of those whose parameters the control plane sets"),
     Term("T<N>", "table N: a lookup (exact), (mask, dict) per prefix length (lpm), or its rows"),
     Term("L<N>", "table N by mask: (best rank, mask, lookup); empty where rows are tried in order"),
     Term("D<N>", "a list whose only item is the default entry of table N"),

@@ -108,6 +108,20 @@ class Hash(Expression):
 
 
 @dataclass(frozen=True, slots=True)
+class CustomHash(Expression):
+    """A hash of bytes by the CRC `number` of those whose parameters the control plane sets."""
+
+    number: int
+    source: Pack | JoinedBits | JoinedBytes
+    width: int
+
+    @property
+    def bits(self) -> int:
+        """Those of the CRC."""
+        return self.width
+
+
+@dataclass(frozen=True, slots=True)
 class Cell(Expression):
     """A cell of a register array, whose index is inside."""
 

@@ -42,6 +42,7 @@ _LATE = (
     packet_nodes.DirectMeter,
     packet_nodes.Draw,
     packet_nodes.InSet,
+    packet_nodes.CustomHash,
     packet_nodes.Entry,
     packet_nodes.EntryAction,
 )

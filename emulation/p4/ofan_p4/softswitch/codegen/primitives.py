@@ -16,7 +16,7 @@ from ofan_p4.softswitch.codegen.expressions import (
     inner,
 )
 from ofan_p4.softswitch.codegen.flow import Block, Branch, Code, by_index, emit, guarded, when
-from ofan_p4.softswitch.codegen.hashing import hash_value, modulo, parts_of
+from ofan_p4.softswitch.codegen.hashing import calculated, modulo, parts_of
 from ofan_p4.softswitch.codegen.headers import HeaderCode
 from ofan_p4.softswitch.codegen.layout import masked
 from ofan_p4.softswitch.codegen.liveness import Liveness
@@ -247,7 +247,8 @@ class Primitives:
         if named is None:
             raise PipelineError(f"no calculation is called {inner(calculation)['value']!r}")
 
-        value = hash_value(self._constants, named.algorithm, parts_of(self._program, named.inputs))
+        parts = parts_of(self._program, named.inputs)
+        value = calculated(self._program, self._constants, named, parts)
         # hash() of v1model: base + hash mod max.
         value = modulo(value, self.expressions.data(size))
         start = self.expressions.data(base)

@@ -175,6 +175,7 @@ RULES: Mapping[type, Callable[[Any], str]] = {
     packet_nodes.JoinedBits: _joined_bits,
     packet_nodes.JoinedBytes: _joined_bits,
     packet_nodes.Hash: lambda node: f"{node.name}({text(node.source)})",
+    packet_nodes.CustomHash: lambda node: f"{names.custom_crc(node.number)}({text(node.source)})",
     packet_nodes.Cell: lambda node: f"{names.register(node.array)}[{text(node.index)}]",
     packet_nodes.Metered: lambda node: (
         f"{names.meter(node.array)}[{text(node.index)}].execute{_METER_ARGUMENTS}"

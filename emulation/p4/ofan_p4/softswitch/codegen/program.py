@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from ofan_p4.softswitch.codegen import names
 from ofan_p4.softswitch.codegen.nodes import Bytes, Local
+from ofan_p4.softswitch.crcs import PARAMETERS
 from ofan_p4.softswitch.errors import PipelineError
 
 T = TypeVar("T")
@@ -330,6 +331,10 @@ class Program:
     def union_of(self, header: int) -> Union | None:
         """Return the union that a header belongs to."""
         return next((union for union in self.unions if header in union.members), None)
+
+    def custom_crcs(self) -> tuple[Calculation, ...]:
+        """Return the calculations by CRCs whose parameters the control plane sets."""
+        return tuple(item for item in self.calculations.values() if item.algorithm in PARAMETERS)
 
     def profiles(self) -> tuple[Profile, ...]:
         """Return the action profiles of both pipelines."""

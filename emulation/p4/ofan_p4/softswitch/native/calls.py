@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 from llvmlite import ir
 
 from ofan_p4.softswitch.codegen import names, nodes, packet_nodes
+from ofan_p4.softswitch.codegen.nodes import Expression
 from ofan_p4.softswitch.codegen.variables import POSITION
-from ofan_p4.softswitch.native.build import folded, word
+from ofan_p4.softswitch.native.build import folded, load_word, word, words_at
 from ofan_p4.softswitch.native.context import words_for
 from ofan_p4.softswitch.native.division_code import LIBRARY_BITS
 from ofan_p4.softswitch.native.frames import Frames
@@ -255,15 +256,27 @@ class Calls(Frames):
         match node.source:
             case packet_nodes.JoinedBytes() if node.algorithm == "csum16":
                 return Number(folded(self._b, self._joined_sum(node.source)), 16)
-            case packet_nodes.JoinedBits():
-                room, size = self._joined_bits(node.source)
-            case packet_nodes.Pack():
-                room, size = self._packed_apart(node.source)
             case source:
-                raise no_rule(source)
+                room, size = self._hashed_bytes(source)
 
         value = self._b.call(self._shared.helpers.hash_of(node.algorithm), [room, size])
         return Number(value, node.bits)
+
+    def _custom_hash(self, node: packet_nodes.CustomHash, _demand: int | None) -> Number:
+        room, size = self._hashed_bytes(node.source)
+        address = load_word(self._b, self._context, self._places.custom_crcs + node.number)
+        function = self._shared.helpers.custom_crc(node.width)
+        value = self._b.call(function, [room, size, words_at(self._b, address)])
+        return Number(value, node.bits)
+
+    def _hashed_bytes(self, source: Expression) -> tuple[Any, Any]:
+        match source:
+            case packet_nodes.JoinedBits():
+                return self._joined_bits(source)
+            case packet_nodes.Pack():
+                return self._packed_apart(source)
+            case _:
+                raise no_rule(source)
 
     def _packed_apart(self, node: packet_nodes.Pack) -> tuple[Any, Any]:
         size = sum(size for _, size, _ in struct_parts(node.format))
@@ -317,4 +330,5 @@ class Calls(Frames):
         nodes.Cut: _cut,
         packet_nodes.Length: _length,
         packet_nodes.Hash: _hash,
+        packet_nodes.CustomHash: _custom_hash,
     }

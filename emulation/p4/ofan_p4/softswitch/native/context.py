@@ -47,6 +47,12 @@ METER_PEAK = METER_COMMITTED + BUCKET_WORDS
 METER_COLORS = METER_PEAK + BUCKET_WORDS
 METER_WORDS = METER_COLORS + 6
 
+# The words of a CRC with parameters: the remainder to begin with, lowest bit first; the number that
+# the result is combined with; whether bytes, and whether the remainder, are reflected. Its table of
+# 256 words follows.
+CRC_START, CRC_FINAL_XOR, CRC_REFLECTS_DATA, CRC_REFLECTS_REMAINDER, CRC_TABLE = range(5)
+CRC_WORDS = CRC_TABLE + 256
+
 # The words of an action profile's descriptor: slots of members by number, and the entries of their
 # actions, the first of which does nothing; the same for groups, whose words are where their choices
 # are, entries too, and how many.
@@ -125,6 +131,7 @@ class Places:
     registers: int
     counters: int
     meters: int
+    custom_crcs: int
     profiles: int
     value_sets: int
     tables: int
@@ -149,7 +156,8 @@ def places(program: Program) -> Places:
     """Return the context of a program."""
     counters = FIRST_ARRAY + len(program.registers)
     meters = counters + len(program.counters)
-    profiles = meters + len(program.meters)
+    custom_crcs = meters + len(program.meters)
+    profiles = custom_crcs + len(program.custom_crcs())
     value_sets = profiles + len(program.profiles()) * PROFILE_WORDS
     tables = value_sets + len(program.value_sets) * SET_WORDS
     specs = program.tables()
@@ -158,6 +166,7 @@ def places(program: Program) -> Places:
         registers=FIRST_ARRAY,
         counters=counters,
         meters=meters,
+        custom_crcs=custom_crcs,
         profiles=profiles,
         value_sets=value_sets,
         tables=tables,

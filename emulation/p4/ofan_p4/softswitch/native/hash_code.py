@@ -8,11 +8,8 @@ from typing import Any
 from llvmlite import ir
 
 from ofan_p4.softswitch.hashes import crc_table
-from ofan_p4.softswitch.native.build import (
-    counted,
-    folded,
-    word,
-)
+from ofan_p4.softswitch.native import context
+from ofan_p4.softswitch.native.build import counted, folded, load_word, word
 from ofan_p4.softswitch.native.made_once import MadeOnce
 from ofan_p4.softswitch.native.values import I32, I64, POINTER, Builder
 
@@ -87,6 +84,39 @@ class HashCode(MadeOnce):
             )
 
         return self._crc(builder, data, size, start, I32, step)
+
+    def custom_crc(self, bits: int) -> ir.Function:
+        """Return `i64 crc(bytes, size, words)`, a CRC of so many bits with parameters (`crcs`)."""
+
+        def body(builder: Builder, data: Any, size: Any, words: Any) -> None:
+            builder.ret(self._with_parameters(builder, data, size, words, bits))
+
+        function = self._function(f"custom_crc{bits}", I64, [POINTER, I64, I64.as_pointer()], body)
+        # As with `hash_of`.
+        function.attributes.add("noinline")
+        return function
+
+    @staticmethod
+    def _with_parameters(builder: Builder, data: Any, size: Any, words: Any, bits: int) -> Any:
+        def is_set(place: int) -> Any:
+            return builder.icmp_unsigned("!=", load_word(builder, words, place), word(0))
+
+        data_is_reflected = is_set(context.CRC_REFLECTS_DATA)
+        crc = builder.alloca(I64)
+        builder.store(load_word(builder, words, context.CRC_START), crc)
+        with counted(builder, size) as (index, _):
+            came = builder.load(builder.gep(data, [index]))
+            byte = builder.select(data_is_reflected, came, builder.bitreverse(came))
+            before = builder.load(crc)
+            entry = builder.xor(builder.and_(before, word(0xFF)), builder.zext(byte, I64))
+            added = load_word(builder, words, builder.add(entry, word(context.CRC_TABLE)))
+            builder.store(builder.xor(builder.lshr(before, word(8)), added), crc)
+
+        # The remainder has its lowest bit first, which is how a reflected one is given.
+        remainder = builder.load(crc)
+        turned = builder.lshr(builder.bitreverse(remainder), word(64 - bits))
+        result = builder.select(is_set(context.CRC_REFLECTS_REMAINDER), remainder, turned)
+        return builder.xor(result, load_word(builder, words, context.CRC_FINAL_XOR))
 
     def _crc_ccitt(self, builder: Builder, data: Any, size: Any) -> None:
         values = [_forward(i, 0x1021) for i in range(256)]

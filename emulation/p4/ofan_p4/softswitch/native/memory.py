@@ -18,6 +18,7 @@ from ofan_p4.softswitch.native.indexes import NativeIndex
 from ofan_p4.softswitch.native.resources import (
     Cells,
     Counts,
+    NativeCrc,
     NativeMeter,
     NativeProfile,
     NativeValueSet,
@@ -57,8 +58,11 @@ class Memory:
             for array, rows in zip(program.meters, meters, strict=True)
         ]
 
+        self.custom_crcs = [NativeCrc(item.algorithm) for item in program.custom_crcs()]
+
         # Referenced here so that they stay alive: the context only has their addresses.
-        self._arrays = [*(cells.memory for cells in self.registers), *counts, *meters]
+        crcs = (crc.words for crc in self.custom_crcs)
+        self._arrays = [*(cells.memory for cells in self.registers), *counts, *meters, *crcs]
         first = places.registers
         self.context[first : first + len(self._arrays)] = [*map(address, self._arrays)]
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ofan_p4.softswitch.codegen.program import Array, Program
+from ofan_p4.softswitch.crcs import CustomCrc, Parameters
 from ofan_p4.softswitch.meters import Meter, Rates
 from ofan_p4.softswitch.native import context
 from ofan_p4.softswitch.native.context import WORD, words_for
@@ -156,6 +157,23 @@ class NativeMeter(Meter):
             # Tokens are counted in units of 1/PS_PER_SECOND, so that a refill needs no division.
             tokens = words_of(burst * PS_PER_SECOND, 2)
             self.words[place : place + context.BUCKET_WORDS] = [rate, *tokens, *tokens, WORD]
+
+
+class NativeCrc(CustomCrc):
+    """A CRC with parameters, in memory that machine code reads."""
+
+    def __init__(self, algorithm: str) -> None:
+        self.words: Words = np.zeros(context.CRC_WORDS, dtype=np.uint64)
+        super().__init__(algorithm)
+
+    def configure(self, parameters: Parameters) -> None:
+        """Compute with these parameters from now on."""
+        super().configure(parameters)
+        self.words[context.CRC_START] = self.start
+        self.words[context.CRC_FINAL_XOR] = parameters.final_xor
+        self.words[context.CRC_REFLECTS_DATA] = parameters.reflect_data
+        self.words[context.CRC_REFLECTS_REMAINDER] = parameters.reflect_remainder
+        self.words[context.CRC_TABLE :] = self.table
 
 
 class NativeValueSet(ValueSetState):

@@ -196,6 +196,20 @@ class Registers(Part, Protocol):
     def bm_register_reset(self, register_array_name: str) -> None: ...
 
 
+class Crcs(Part, Protocol):
+    """Calculations by a CRC with parameters."""
+
+    codes: ClassVar[type[IntEnum] | None] = m.CrcError
+
+    def bm_set_crc16_custom_parameters(
+        self, calc_name: str, crc16_config: m.Crc16Config
+    ) -> None: ...
+
+    def bm_set_crc32_custom_parameters(
+        self, calc_name: str, crc32_config: m.Crc32Config
+    ) -> None: ...
+
+
 class Management(Part, Protocol):
     """The switch as a whole."""
 
@@ -282,6 +296,7 @@ SERVICES: dict[str, tuple[type[Part], ...]] = {
         Counters,
         Meters,
         Registers,
+        Crcs,
         Management,
     ),
     "simple_pre_lag": (Multicast,),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from ofan_p4.softswitch.thrift.wire import I32, I64
+from ofan_p4.softswitch.thrift.wire import I16, I32, I64
 
 
 class MatchType(IntEnum):
@@ -128,6 +128,28 @@ class TableEntry:
     entry_handle: I32
     action_entry: ActionEntry
     life: EntryLife | None = None
+
+
+@dataclass(slots=True)
+class Crc16Config:
+    """The parameters of a CRC of 16 bits; the first three are their bits as signed numbers."""
+
+    polynomial: I16
+    initial_remainder: I16
+    final_xor_value: I16
+    data_reflected: bool
+    remainder_reflected: bool
+
+
+@dataclass(slots=True)
+class Crc32Config:
+    """The parameters of a CRC of 32 bits, as those of 16."""
+
+    polynomial: I32
+    initial_remainder: I32
+    final_xor_value: I32
+    data_reflected: bool
+    remainder_reflected: bool
 
 
 @dataclass(slots=True)
@@ -257,6 +279,14 @@ class MirroringError(IntEnum):
     """Why a mirroring session is refused."""
 
     SESSION_NOT_FOUND = 1
+
+
+class CrcError(IntEnum):
+    """Why the parameters of a CRC are refused."""
+
+    INVALID_CALCULATION_NAME = 1
+    WRONG_TYPE_CALCULATION = 2
+    INVALID_CONFIG = 3
 
 
 class Refusal(Exception):

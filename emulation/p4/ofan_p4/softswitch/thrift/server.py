@@ -22,6 +22,7 @@ from ofan_p4.softswitch.thrift.array_calls import (
     MeterCalls,
     RegisterCalls,
 )
+from ofan_p4.softswitch.thrift.crc_calls import CrcCalls
 from ofan_p4.softswitch.thrift.interface import Part
 from ofan_p4.softswitch.thrift.messages import Refusal
 from ofan_p4.softswitch.thrift.profile_calls import ProfileCalls
@@ -58,6 +59,7 @@ def calls_of(switch: Switch, dataplane: Dataplane, port: int) -> list[Part]:
         CounterCalls(runtime),
         MeterCalls(runtime),
         RegisterCalls(runtime),
+        CrcCalls(runtime),
         ManagementCalls(runtime, dataplane, port),
         MulticastCalls(engine),
         MirroringCalls(engine),

@@ -105,6 +105,11 @@ class Loaded:
         self.counters = _named(program.counters, pipeline.counters)
         self.meters = _named(program.meters, pipeline.meters)
         self.registers = _named(program.registers, pipeline.registers)
+        self.calculations = program.calculations
+        self.custom_crcs = {
+            item.name: crc
+            for item, crc in zip(program.custom_crcs(), pipeline.custom_crcs, strict=True)
+        }
         # Direct meters are in the list for their names.
         self.direct_meters = {array.name: array for array in program.meters if array.is_direct}
 
