@@ -77,7 +77,7 @@ class Row:
 def measure(scenarios: Sequence[Scenario], threads: int) -> Row:
     """Run scenarios that differ in their seed only, after a first run that loads the kernels."""
     prepare()
-    # What a packet costs: none is left out because the run repeats itself.
+    # Kernels are loaded by the first run, which is not measured.
     run(Scenario(policy=scenarios[0].policy, fabric=Fabric(k=4)), threads=threads)
     began_s = time.perf_counter()
     results = [run(scenario, threads=threads) for scenario in scenarios]

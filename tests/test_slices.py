@@ -45,7 +45,7 @@ def test_a_number_of_commits_is_a_slice_too() -> None:
 
 
 def test_pytest_has_the_option() -> None:
-    file = "tests/fattree/test_iwrr.py"
+    file = "tests/fattree/test_draws.py"
     command = (sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider")
     ended = subprocess.run(
         [*command, "--slice", f"1/{PARTS}", file],

@@ -149,7 +149,7 @@ def _warnings(what: str, cost: Cost) -> Iterator[str]:
     seconds = least_seconds(cost.hops)
     if seconds >= MINUTE:
         least = f"one processor takes at least {duration(seconds)} for {cost.hops:.2g} packet-hops"
-        yield f"{what}: {least}, less where a run repeats itself"
+        yield f"{what}: {least}"
 
     more_seconds = least_seconds(cost.more_hops)
     if more_seconds >= LEAST_MORE_SECONDS:

@@ -129,3 +129,17 @@ def test_long_words_take_no_time_to_look_through() -> None:
         parse_experiment('"a' * (1 << 20), "x.toml")
 
     assert time.process_time() - begun < 8
+
+
+@pytest.mark.parametrize("size", [9, 10, 11])
+def test_a_file_may_have_as_many_bytes_as_its_limit(size: int, tmp_path: Path) -> None:
+    file = tmp_path / "some"
+    file.write_bytes(bytes(size))
+    if size <= 10:
+        assert read_bytes(file, FabricError, most=10) == bounded.read_bytes(file, most=10)
+        return
+
+    with pytest.raises(FabricError, match="has more than"):
+        read_bytes(file, FabricError, most=10)
+    with pytest.raises(bounded.TooLargeError):
+        bounded.read_bytes(file, most=10)

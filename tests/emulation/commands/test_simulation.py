@@ -38,9 +38,8 @@ def copied(folder: Path, name: str) -> Path:
 
 
 def values(row: dict[str, Any]) -> dict[str, Any]:
-    return {
-        key: value for key, value in row.items() if key not in ("policy", "cpu_s", "max_rss_bytes")
-    }
+    others = ("policy", "scenario_hash", "cpu_s", "max_rss_bytes")
+    return {key: value for key, value in row.items() if key not in others}
 
 
 def test_programs_of_ours_equal_kernels() -> None:

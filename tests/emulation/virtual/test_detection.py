@@ -71,7 +71,9 @@ def test_probes_find_a_dead_link_after_as_many_intervals_as_may_miss(
 
 
 def test_probes_find_out_that_a_link_is_back() -> None:
-    fabric, _ = ran(scenario(PROBING, FailureEvent(link=LINK, down_ns=4_000, up_ns=12_000)))
+    fabric, _ = ran(
+        scenario(PROBING, FailureEvent(link=LINK, down_ns=4_000, up_ns=12_000), packets=80)
+    )
     down, up = fabric.installations
     assert down.change.down == up.change.up
     assert 12_000_000 + 3 * PS_PER_US <= up.detected_ps <= 12_000_000 + 5 * PS_PER_US
