@@ -10,6 +10,7 @@ in the same window.
 """
 
 from collections.abc import Iterator
+from threading import Thread
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -71,6 +72,8 @@ SWITCHES_A_BLOCK = 1
 LINKS_A_BLOCK = CHUNKS_A_BLOCK = 128
 # There are twice as many places in a ring as chunks (`sim.kernels.lists.take_spare`).
 ROOM = 2
+# Bytes of a page of memory, or less.
+PAGE = 4096
 
 Arrays = TypeVar("Arrays", bound=tuple[Any, ...])
 
@@ -124,6 +127,8 @@ class Card:
         totals = cuda.to_device(found)
         there = send(world, totals)
         work = _Work(world, there, self._routed(routes), self._room(world), totals, found)
+        ahead = Thread(target=take_pages, args=(world, there))
+        ahead.start()
         status = through_windows(
             work,
             until_ps,
@@ -132,6 +137,7 @@ class Card:
             serve_all_switches=_serve_all_switches,
             next_of_all=_next_of_all,
         )
+        ahead.join()
         bring_back(work)
         return int(status)
 
@@ -198,6 +204,16 @@ def _in_use(pool: Pool, held: int) -> NDArray[np.int64]:
     is_used = np.ones(len(pool.headers), dtype=bool)
     is_used[pool.spare[:held]] = False
     return np.flatnonzero(is_used)
+
+
+def take_pages(world: World, there: Any) -> None:
+    """Write a byte of each page that `bring_back` will write, and change none.
+
+    New arrays have no pages of memory before they are written. The system takes a second for some
+    gigabytes of them, in which the GPU can work.
+    """
+    for here, _ in _moving(world, there):
+        here.reshape(-1).view(np.uint8)[::PAGE] |= 0
 
 
 def bring_back(work: _Work) -> None:

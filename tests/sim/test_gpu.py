@@ -7,6 +7,7 @@ import sys
 from itertools import chain
 from pathlib import Path
 
+import numpy as np
 import pytest
 from numba import cuda
 
@@ -14,9 +15,9 @@ import sim
 from fattree.experiment.model import Collective, Fabric, HostRule, Scenario
 from sim.arrays.network import build
 from sim.errors import SimulationError
-from sim.gpu.engine import rounds
+from sim.gpu.engine import rounds, take_pages
 from sim.gpu.kernels import switch_of
-from tests.sim.gpu_runs import RUNS
+from tests.sim.gpu_runs import RUNS, columns
 
 # Simulated, each takes one or two seconds: load balancers that remember, that look at queues and
 # that choose at the host; windows in which nothing happens, route changes, chunks that run out, and
@@ -101,6 +102,14 @@ def test_a_round_serves_no_neighbours_and_every_switch_has_one(fabric: Fabric) -
 def small(**settings: object) -> Scenario:
     made = {"fabric": Fabric(k=4), "collective": Collective(message_bytes=8192), **settings}
     return Scenario.model_validate(made)
+
+
+def test_what_takes_memory_for_a_run_s_return_changes_nothing() -> None:
+    world = build(small(fabric=Fabric(k=4, planes=2))).world
+    before = {name: array.copy() for name, array in columns(world, "world")}
+    take_pages(world, world)
+    for name, array in columns(world, "world"):
+        np.testing.assert_array_equal(array, before[name], err_msg=name)
 
 
 def test_a_rule_of_ones_own_is_refused_by_name() -> None:
