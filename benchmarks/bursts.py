@@ -34,7 +34,7 @@ from benchmarks.rates.wires import BMV2, OURS, WAIT_S, cpu_s, enter_namespace, i
 from ofan_p4.softswitch.daemon.bursts import Bursts, compiled_bursts
 from ofan_p4.softswitch.daemon.ports import Port
 from ofan_p4.softswitch.daemon.sockets import open_interface
-from ofan_p4.softswitch.native import burst_code
+from ofan_p4.softswitch.native import burst_code, turn_code
 from ofan_p4.softswitch.native.slots import address
 from ofan_p4.softswitch.pipeline import DROP_PORT
 from ofan_p4.softswitch.switch import Counts
@@ -155,9 +155,9 @@ def forward(stop: Any) -> None:
     functions: Any = Nothing()
     while not stop.is_set():
         soon_ns = time.monotonic_ns() + 100_000_000
-        bursts.take_turns(functions, deadline_ns=soon_ns, start_ns=0, counts=counts)
-        for port in bursts.pending():
-            port.push()
+        end = bursts.take_turns(functions, deadline_ns=soon_ns, start_ns=0, counts=counts)
+        if end == turn_code.UNSENT:
+            bursts.port().push()
 
 
 def send_all_the_time(size: int, stop: Any) -> None:

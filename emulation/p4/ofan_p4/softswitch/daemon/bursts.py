@@ -66,20 +66,21 @@ class Bursts:
 
         self._turns = turns_function()
         self._calls = turn_code.library_calls()
-        self._others: Sequence[socket.socket] = ()
         self._polled = _polled(2 * len(self._ports))
-        # Which of them are not served by machine code.
-        self._of_python = 0
         self._first = 0
+        self._is_readable = False
         self._index = {port.number: i for i, port in enumerate(self._ports)}
         for port in self._ports:
             self.renew(port)
 
+        self.wait_for(())
+
     def renew(self, port: Port) -> None:
         """Wait for a port's present socket, with a ring where it may have one; or for none."""
         i = self._index[port.number]
-        places = self._polled["fd"][: 2 * len(self._ports)].reshape(2, -1)
-        places[:, i] = -1
+        sockets = self._polled["fd"]
+        with_ring, without = i, len(self._ports) + i
+        sockets[[with_ring, without]] = -1
         if not port.index:
             self.hold(port, held=True)
             return
@@ -89,8 +90,8 @@ class Bursts:
             if self._wanted and port.is_plain:
                 port.ring = Ring(port.socket, port.name, port.number, self.words[i])
 
-        places[int(port.ring is None), i] = port.socket.fileno()
-        self.hold(port, held=port.ring is None)
+        sockets[without if port.ring is None else with_ring] = port.socket.fileno()
+        self.hold(port, held=False)
 
     def hold(self, port: Port, held: bool) -> None:
         """Let frames for a port go through Python while others wait there, and no longer."""
@@ -104,6 +105,11 @@ class Bursts:
         behind = _polled(len(others))
         behind["fd"] = [each.fileno() for each in others]
         self._polled = np.concatenate([self._polled[: 2 * len(self._ports)], behind])
+        # Numpy takes its time to name one.
+        self._addresses = [
+            address(array)
+            for array in (self._polled, self.words, self._of_port, self.report, self._calls)
+        ]
 
     def take_turns(
         self, functions: NativeFunctions | None, *, deadline_ns: int, start_ns: int, counts: Counts
@@ -113,31 +119,19 @@ class Bursts:
         Without functions all frames need Python.
         """
         self.report[:] = 0
-        self._polled["found"] = 0
-        self._of_python = 0 if functions is None else len(self._ports)
         program: tuple[Any, ...] = (0, 0, 0, None)
         if functions is not None:
             functions.settle()
             program = *functions.addresses, functions.burst_state
 
+        polled, words, of_port, report, calls = self._addresses
         end = self._turns(
-            address(self._polled),
-            len(self._polled),
-            address(self.words),
-            self._of_python,
-            self._first,
-            address(self._of_port),
+            *(polled, len(self._polled), words, len(self._ports), self._first, of_port),
             *program,
-            deadline_ns,
-            start_ns,
-            BUDGET,
-            0 if functions is None else functions.growth,
-            address(self.report),
-            address(self._calls),
+            *(deadline_ns, start_ns, BUDGET),
+            *(0 if functions is None else functions.growth, report, calls),
         )
         self._count(counts)
-        # A port whose frames all need Python does not keep others waiting.
-        self._first = (int(self.report[burst_code.PORT]) + 1) % len(self.words)
 
         return end
 
@@ -147,30 +141,31 @@ class Bursts:
 
     def readable(self) -> tuple[list[Port], list[socket.socket]]:
         """Return the ports that have frames for Python, and the other sockets with something."""
-        found = np.flatnonzero(self._polled["found"][self._of_python :]) + self._of_python
+        if not self._is_readable:
+            return [], []
+
         count = len(self._ports)
+        found = np.flatnonzero(self._polled["found"][count:]).tolist()
         return (
-            [self._ports[i % count] for i in found.tolist() if i < 2 * count],
-            [self._others[i - 2 * count] for i in found.tolist() if i >= 2 * count],
+            [self._ports[i] for i in found if i < count],
+            [self._others[i - count] for i in found if i >= count],
         )
 
     def _count(self, counts: Counts) -> None:
-        report = self.report
-        counts.received += int(report[burst_code.TAKEN])
-        counts.dropped_by_ingress += int(report[burst_code.DROPPED_INGRESS])
-        counts.dropped_by_egress += int(report[burst_code.DROPPED_EGRESS])
-        counts.transmitted += int(report[burst_code.TRANSMITTED])
+        report = self.report.tolist()
+        counts.received += report[burst_code.TAKEN]
+        counts.dropped_by_ingress += report[burst_code.DROPPED_INGRESS]
+        counts.dropped_by_egress += report[burst_code.DROPPED_EGRESS]
+        counts.transmitted += report[burst_code.TRANSMITTED]
+        # A port whose frames all need Python does not keep others waiting.
+        self._is_readable = report[burst_code.READABLE] > 0
+        self._first = (report[burst_code.PORT] + 1) % len(self.words)
 
     def frame(self) -> bytes:
         """Return the frame that a burst has handed back."""
         return ctypes.string_at(
             int(self.report[burst_code.FRAME]), int(self.report[burst_code.LENGTH])
         )
-
-    def pending(self) -> list[Port]:
-        """Return the ports that have frames for the kernel to send."""
-        waiting = np.flatnonzero(self.words[:, burst_code.TX_PENDING]).tolist()
-        return [self._ports[i] for i in waiting]
 
 
 def _polled(count: int) -> NDArray[Any]:

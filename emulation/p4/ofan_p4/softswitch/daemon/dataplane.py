@@ -133,8 +133,6 @@ class Dataplane:
             if self._work:
                 self._do(self._work)
 
-            self._flush_rings()
-
     def rates_changed(self, port: Port) -> None:
         """Switch a port between queues with a rate and sending at once, as its queues now say."""
         # Packets that still wait are not overtaken: with them the port goes on having queues.
@@ -173,17 +171,19 @@ class Dataplane:
         )
         if end <= burst_code.ASKED_EGRESS:
             self._go_on(self._bursts.port(), end)
-        elif end == turn_code.OTHERS:
-            self._answer(*self._bursts.readable())
         elif end == turn_code.FAILED:
             self._links.changed()
+        elif end == turn_code.UNSENT:
+            self._push(self._bursts.port())
         elif end == turn_code.DUE:
             # A good moment for the files, which readers may be following.
             for file in self._files:
                 file.flush()
 
+        # However that has ended: sockets that machine code does not read have their turn, too.
+        self._answer(*self._bursts.readable())
+
     def _answer(self, ports: Sequence[Port], others: Sequence[socket.socket]) -> None:
-        """Take what has come where machine code takes nothing."""
         for port in ports:
             self._receive(port)
 
@@ -228,7 +228,10 @@ class Dataplane:
             port.ring.release()
             self._send(sent, None)
         else:
-            self._receive(port, 1)
+            # Without machine code others of the port would need Python just as well.
+            pipeline = self.switch.pipeline
+            is_single = pipeline is not None and pipeline.functions is not None
+            self._receive(port, 1 if is_single else BATCH)
 
     def _receive(self, port: Port, count: int = BATCH) -> None:
         """Take some frames from a port, or what there is."""
@@ -282,9 +285,11 @@ class Dataplane:
 
         line = port.lines[priority]
         queue, waiting = line.queue, line.waiting
+        buffer = None
         if port.gates:
-            # Its buffers say how much may wait, for whatever reason.
-            if not self._pauses.has_room(port, pending):
+            # Buffers say how much may wait, for whatever reason.
+            buffer = self._pauses.room(port, pending)
+            if buffer is None:
                 queue.drops += 1
                 return
         elif line.due_ps == BLOCKED and len(waiting) >= MAX_WAITING:
@@ -300,9 +305,9 @@ class Dataplane:
         # What the packet finds, without itself.
         pending.enq_qdepth = len(waiting)
         pending.enq_timestamp = now // PS_PER_US
-        waiting.append(Waiting(pending, passage))
-        if port.gates:
-            self._pauses.take(port, pending, size)
+        waiting.append(Waiting(pending, passage, buffer))
+        if buffer is not None and buffer.take(size, port.number):
+            self._pauses.full(pending)
 
         self._await(port, line)
 
@@ -314,31 +319,34 @@ class Dataplane:
         departure_ps = line.waiting[0].passage.departure_ps
         if departure_ps < line.due_ps:
             line.due_ps = departure_ps
-            self._at(departure_ps, partial(self._serve_due, port, line))
-
-    def _serve_due(self, port: Port, line: Line, when_ps: int) -> None:
-        # Another time may have been foreseen since.
-        if when_ps == line.due_ps:
-            self._serve(port, line, when_ps)
+            self._at(departure_ps, partial(self._serve, port, line))
 
     def _serve(self, port: Port, line: Line, when_ps: int) -> None:
         """Let the copies leave that may at a time, even if the loop comes to it later."""
+        # Another time has been foreseen since.
+        if when_ps != line.due_ps:
+            return
+
         waiting = line.waiting
         while waiting and waiting[0].passage.departure_ps <= when_ps:
-            if not port.takes:
+            if port.is_blocked and not port.takes:
                 line.due_ps = BLOCKED
                 self._retry_later(port)
                 return
 
-            pending, passage = waiting.popleft()
+            pending, passage, buffer = waiting.popleft()
             # Both ends in whole microseconds, as v1model has them.
             waited_us = when_ps // PS_PER_US - pending.enq_timestamp
             self._leave(pending, len(waiting), waited_us, when_ps)
-            if port.gates:
-                self._pauses.give_back(port, pending, passage.size)
+            if buffer is not None and buffer.give_back(passage.size, port.number):
+                self._pauses.drained(pending)
 
         line.due_ps = NEVER
         self._await(port, line)
+
+    def _push(self, port: Port) -> None:
+        if not port.push():
+            self._retry_later(port)
 
     def _retry_later(self, port: Port) -> None:
         # Polling for room would find it at once in a ring whose frames the kernel does not take.
@@ -355,17 +363,13 @@ class Dataplane:
         is_free = port.push()
         for line in port.lines:
             if line.due_ps == BLOCKED:
-                self._serve(port, line, self._clock())
+                line.due_ps = self._clock()
+                self._serve(port, line, line.due_ps)
 
         if port.is_blocked or not (is_free or port.push()):
             self._retry_later(port)
         elif not port.is_retrying:
             self._bursts.hold(port, held=False)
-
-    def _flush_rings(self) -> None:
-        for port in self._bursts.pending():
-            if not port.push():
-                self._retry_later(port)
 
     def _run_due(self) -> None:
         events = self._events

@@ -79,22 +79,24 @@ class Pauses:
 
         return True
 
-    def has_room(self, port: Port, pending: Pending) -> bool:
-        """Return whether a port, and the buffer of the port that a copy came by, take it."""
-        is_dropping = port.gates[pending.priority].is_dropping
-        return not is_dropping and self._buffer(pending).has_room(pending.length)
-
-    def take(self, port: Port, pending: Pending, size: int) -> None:
-        """Put a copy that waits at a port into the buffer of the link by which it came."""
+    def room(self, port: Port, pending: Pending) -> Buffer | None:
+        """Return the buffer of the port that a copy came by, if both ports take the copy."""
         source = self._ports.get(pending.ingress_port)
-        if self._buffer(pending).take(size, port.number) and source is not None:
+        buffer = self._of_controller if source is None else source.gates[pending.priority].buffer
+        is_dropping = port.gates[pending.priority].is_dropping
+        return None if is_dropping or not buffer.has_room(pending.length) else buffer
+
+    def full(self, pending: Pending) -> None:
+        """Pause the link by which a copy came, as its buffer asks for that."""
+        source = self._ports.get(pending.ingress_port)
+        if source is not None:
             source.counts.pauses += 1
             self._pause(source, pending.priority, self._clock())
 
-    def give_back(self, port: Port, pending: Pending, size: int) -> None:
-        """Take a copy off the buffer of the link by which it came, which may go on then."""
+    def drained(self, pending: Pending) -> None:
+        """Let the link by which a copy came go on, as its buffer has room again."""
         source = self._ports.get(pending.ingress_port)
-        if self._buffer(pending).give_back(size, port.number) and source is not None:
+        if source is not None:
             self._tell(source, pending.priority, quanta=0)
 
     def link_changed(self, port: Port) -> None:
@@ -104,10 +106,6 @@ class Pauses:
             self._go_on(gate, port, port.lines[priority], now_ps)
             if port.is_up and gate.buffer.is_pausing:
                 self._pause(port, priority, now_ps)
-
-    def _buffer(self, pending: Pending) -> Buffer:
-        source = self._ports.get(pending.ingress_port)
-        return self._of_controller if source is None else source.gates[pending.priority].buffer
 
     def end_due(self, now_ps: int) -> None:
         """End the pauses that nobody has renewed, and those that are storms."""
@@ -125,9 +123,10 @@ class Pauses:
     def _take_for_storm(self, gate: Gate, port: Port, line: Line, now_ps: int) -> None:
         """Drop what a pause holds for too long, or send it."""
         dropped = [line.waiting.pop() for _ in range(gate.take_for_storm(now_ps))]
-        for pending, passage in reversed(dropped):
+        for pending, passage, buffer in reversed(dropped):
             gate.queue.drops += 1
-            self.give_back(port, pending, passage.size)
+            if buffer is not None and buffer.give_back(passage.size, port.number):
+                self.drained(pending)
 
         self._moved(port, line)
 

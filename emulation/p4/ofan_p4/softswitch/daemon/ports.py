@@ -70,10 +70,11 @@ class PortCounts:
 
 
 class Waiting(NamedTuple):
-    """A copy in a queue, and its way through that."""
+    """A copy in a queue, its way through that, and the buffer in which its bytes are, if any."""
 
     pending: Pending
     passage: Passage
+    buffer: Buffer | None
 
 
 @dataclass(slots=True, eq=False)
@@ -136,8 +137,11 @@ class Port:
     @property
     def takes(self) -> bool:
         """Whether the interface takes a frame now."""
+        if not self.is_blocked:
+            return True
+
         # A ring may be full of frames that the kernel has not been asked to send yet.
-        if self.is_blocked and not self.is_retrying:
+        if not self.is_retrying:
             self.push()
 
         return not self.is_blocked
@@ -163,7 +167,7 @@ class Port:
             self.transmit(frame)
 
         with suppress(OSError):
-            return not self.stuck and (self.ring is None or self.ring.flush())
+            return (self.ring is None or self.ring.flush()) and not self.stuck
 
         # The interface is down: what it was given is lost, and counted.
         return True
