@@ -10,9 +10,9 @@ Through veths simple_switch_grpc has its turn on the same wires, too, where it i
 Rates are per second of the switch's CPU time. In process the best of many runs counts.
 """
 
+import ctypes
 import json
 import multiprocessing
-import select
 import shutil
 import socket
 import subprocess
@@ -31,10 +31,10 @@ from numpy.typing import NDArray
 from benchmarks.rates.programs import PROGRAMS, SIZES, frame, inserts, pipeline, programmed
 from benchmarks.rates.rows import Row, table_of
 from benchmarks.rates.wires import BMV2, OURS, WAIT_S, cpu_s, enter_namespace, ip, running, veths
-from ofan_p4.softswitch.daemon.bursts import Bursts, burst_function
+from ofan_p4.softswitch.daemon.bursts import Bursts, compiled_bursts
 from ofan_p4.softswitch.daemon.ports import Port
 from ofan_p4.softswitch.daemon.sockets import open_interface
-from ofan_p4.softswitch.native import burst_code
+from ofan_p4.softswitch.native import burst_code, turn_code
 from ofan_p4.softswitch.native.slots import address
 from ofan_p4.softswitch.pipeline import DROP_PORT
 from ofan_p4.softswitch.switch import Counts
@@ -44,6 +44,7 @@ FRAME_BYTES = 2048
 # Where the kernel puts a frame behind its header, with some room.
 MAC = 80
 PLAIN = "plain forwarder"
+BURST = ctypes.CFUNCTYPE(*[ctypes.c_int64] * 7, ctypes.c_void_p, *[ctypes.c_int64] * 4)
 i64 = numba.int64
 pointer = numba.types.CPointer(numba.uint8)
 
@@ -75,6 +76,7 @@ class Nothing:
     """The functions of the plain forwarder, as `Bursts` asks for them."""
 
     growth = 0
+    settle = staticmethod(lambda: None)
     burst_state = bytes(16)
     # Bursts compare egress_spec with the first word, the port that means drop.
     context = np.full(1, DROP_PORT, np.uint64)
@@ -114,7 +116,7 @@ def in_process(name: str, size: str, runs: int) -> Row:
     of_port = np.zeros(burst_code.PORT_NUMBERS, np.int64)
     of_port[1:3] = (1, 2)
     report = np.zeros(burst_code.REPORT_WORDS, np.int64)
-    burst = burst_function()
+    burst = BURST(compiled_bursts().addresses[0])
     best = float("inf")
     for _ in range(runs):
         received[:, burst_code.STATUS] = burst_code.TP_STATUS_USER
@@ -152,10 +154,10 @@ def forward(stop: Any) -> None:
     counts = Counts()
     functions: Any = Nothing()
     while not stop.is_set():
-        select.select([ports[1].socket], [], [], 0.1)
-        bursts.run(ports[1], functions, 0, counts)
-        for port in bursts.pending():
-            port.push()
+        soon_ns = time.monotonic_ns() + 100_000_000
+        end = bursts.take_turns(functions, deadline_ns=soon_ns, start_ns=0, counts=counts)
+        if end == turn_code.UNSENT:
+            bursts.port().push()
 
 
 def send_all_the_time(size: int, stop: Any) -> None:

@@ -233,7 +233,7 @@ def test_a_watchdog_acts_on_a_longer_pause(
     chain.run()
     dropped = sum(counts(chain.second, "queue_drops"))
     assert len(chain.receiver.received) + dropped == 600
-    assert not gate.is_storm and not gate.waiting
+    assert not gate.is_storm and not chain.second.ports[3].lines[0].waiting
     assert chain.second.ports[3].statistics(clock())["paused_ps"] == longest
 
 
@@ -320,7 +320,7 @@ def test_a_link_that_comes_back_begins_without_pauses(
     chain.hold(0, MOST_QUANTA)
     chain.run(80 * SLOT + 2 * LATENCY)
     above = chain.first.ports[3]
-    assert above.gates[0].queue.is_paused and above.gates[0].held
+    assert above.gates[0].queue.is_paused and above.lines[0].waiting
 
     # At both ends, as the kernel tells both.
     below = chain.second.ports[1]

@@ -54,12 +54,18 @@ class Ports:
         self.received[port][:count, burst_code.STATUS] = burst_code.TP_STATUS_USER
         self.far[port].send(b"\0")
 
-    def take_turns(self, *, deadline_ns: int = turn_code.NEVER, first: int = 0) -> int:
+    def take_turns(
+        self,
+        *,
+        deadline_ns: int = turn_code.NEVER,
+        first: int = 0,
+        program: tuple[int, int, int] = Nothing.addresses,
+    ) -> int:
         """Return how turns end; the last of three sockets is no port's."""
         self.polled["found"] = 0
         return turns_function()(
             *(address(self.polled), 3, address(self.words), 2, first, address(self.of_port)),
-            *(*Nothing.addresses, Nothing.burst_state),
+            *(*program, Nothing.burst_state),
             *(deadline_ns, 0, BUDGET, Nothing.growth, address(self.report), address(self.calls)),
         )
 
@@ -145,3 +151,29 @@ def test_a_port_without_a_ring_is_left_out(ports: Ports) -> None:
     ports.arrive(0, count=1)
 
     assert ports.take_turns(deadline_ns=1) == turn_code.DUE
+
+
+def test_what_python_has_put_into_a_ring_goes_before_the_waiting(ports: Ports) -> None:
+    ports.sent[0, burst_code.STATUS] = burst_code.TP_STATUS_SEND_REQUEST
+    ports.words[1, [burst_code.TX_NEXT, burst_code.TX_PENDING]] = 1
+
+    # With nothing else to do this would wait for ever.
+    assert ports.take_turns() == turn_code.UNSENT
+    assert ports.report[burst_code.PORT] == 1
+
+
+def test_without_a_program_frames_are_left_to_python(ports: Ports) -> None:
+    ports.of_port[2] = 2
+    ports.arrive(1, count=3)
+
+    assert ports.take_turns(program=(0, 0, 0)) == burst_code.ODD
+    assert ports.report[[burst_code.PORT, burst_code.TAKEN]].tolist() == [1, 0]
+
+
+def test_a_frame_for_python_hides_no_other_socket(ports: Ports) -> None:
+    # Port 2 cannot be sent to from here.
+    ports.arrive(0, count=1)
+    ports.far[2].send(b"\0")
+
+    assert ports.take_turns() == burst_code.PASSED
+    assert ports.report[burst_code.READABLE] == 1

@@ -7,9 +7,11 @@ import socket
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import cache
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
+from numpy.typing import NDArray
 
 from ofan_p4.softswitch.daemon.ports import Port
 from ofan_p4.softswitch.daemon.rings import Ring
@@ -21,9 +23,6 @@ from ofan_p4.softswitch.switch import Counts
 # Frames of one port before others have their turn.
 BUDGET = 256
 _I64 = ctypes.c_int64
-_BURST = ctypes.CFUNCTYPE(
-    _I64, _I64, _I64, _I64, _I64, _I64, _I64, ctypes.c_void_p, _I64, _I64, _I64, _I64
-)
 _TURNS = ctypes.CFUNCTYPE(_I64, *[_I64] * 9, ctypes.c_void_p, *[_I64] * 6)
 
 
@@ -46,129 +45,93 @@ def burst_key() -> str:
     return machine.identity(burst_code.BURST.encode())
 
 
-def burst_function() -> Callable[..., int]:
-    """Return `native.burst_code`'s loop; arrays are given by their addresses."""
-    return _BURST(compiled_bursts().addresses[0])
-
-
 def turns_function() -> Callable[..., int]:
     """Return `native.turn_code`'s loop; arrays are given by their addresses."""
     return _TURNS(compiled_bursts().addresses[1])
 
 
 class Bursts:
-    """The rings of a switch's ports; without any there is nothing to run."""
+    """The sockets of a switch, and the rings of its ports: those that send at once and unseen.
+
+    Each port has two of the `polled`, one with a ring and one without, of which at most one has its
+    socket; behind them are the sockets of `wait_for`.
+    """
 
     def __init__(self, ports: Iterable[Port], wanted: bool) -> None:
-        every = list(ports)
-        self._ports = [port for port in every if wanted and port.is_plain]
-        # Whoever waits for a port without a ring waits in Python.
-        self._are_all_plain = len(self._ports) == len(every)
+        self._ports = list(ports)
+        self._wanted = wanted
         self.words = np.zeros((max(1, len(self._ports)), burst_code.PORT_WORDS), dtype=np.uint64)
         self._of_port = np.zeros(burst_code.PORT_NUMBERS, dtype=np.int64)
         self.report = np.zeros(burst_code.REPORT_WORDS, dtype=np.int64)
 
-        self._function: Callable[..., int] | None = None
-        self._turns: Callable[..., int] | None = None
+        self._turns = turns_function()
         self._calls = turn_code.library_calls()
-        self._others: Sequence[socket.socket] = ()
-        self._polled = np.zeros(len(self._ports), dtype=turn_code.POLLED)
-        self._polled["fd"] = -1
+        self._polled = _polled(2 * len(self._ports))
         self._first = 0
+        self._is_readable = False
         self._index = {port.number: i for i, port in enumerate(self._ports)}
         for port in self._ports:
             self.renew(port)
 
+        self.wait_for(())
+
     def renew(self, port: Port) -> None:
-        """Give a port that may have one a ring for its present socket, or none where it is gone."""
-        i = self._index.get(port.number)
-        if i is None:
-            return
-
-        self._of_port[port.number] = 0
-        self._polled[i] = (-1, 0, 0)
+        """Wait for a port's present socket, with a ring where it may have one; or for none."""
+        i = self._index[port.number]
+        sockets = self._polled["fd"]
+        with_ring, without = i, len(self._ports) + i
+        sockets[[with_ring, without]] = -1
         if not port.index:
+            self.hold(port, held=True)
             return
 
-        # Where the kernel has none to give, sockets do.
+        # Where the kernel has no ring to give, sockets do.
         with suppress(OSError, ValueError):
-            port.ring = Ring(port.socket, port.name, port.number, self.words[i])
-            self._polled[i] = (port.socket.fileno(), turn_code.POLLIN, 0)
-            self.hold(port, held=False)
+            if self._wanted and port.is_plain:
+                port.ring = Ring(port.socket, port.name, port.number, self.words[i])
+
+        sockets[without if port.ring is None else with_ring] = port.socket.fileno()
+        self.hold(port, held=False)
 
     def hold(self, port: Port, held: bool) -> None:
         """Let frames for a port go through Python while others wait there, and no longer."""
-        if port.ring is not None:
-            is_held = held or not port.is_immediate
+        if port.number < burst_code.PORT_NUMBERS:
+            is_held = held or port.ring is None or not port.is_immediate
             self._of_port[port.number] = 0 if is_held else self._index[port.number] + 1
-            # A port whose rate goes later may be the first that needs it.
-            if not is_held and self._function is None:
-                self._function = burst_function()
-                self._turns = turns_function()
-
-    def run(self, port: Port, functions: NativeFunctions, now_ps: int, counts: Counts) -> int:
-        """Take frames from a port's ring; return how that ended (`native.burst_code`)."""
-        assert self._function is not None
-        report = self.report
-        report[:] = 0
-        end: int = self._function(
-            address(self.words),
-            self._index[port.number],
-            address(self._of_port),
-            *functions.addresses,
-            functions.burst_state,
-            now_ps,
-            BUDGET,
-            functions.growth,
-            address(report),
-        )
-        self._count(counts)
-
-        return end
-
-    def can_wait(self) -> bool:
-        """Return whether machine code may wait for all ports: each has a ring, or is gone."""
-        return (
-            self._are_all_plain
-            and self._turns is not None
-            and all(port.ring is not None or not port.index for port in self._ports)
-        )
 
     def wait_for(self, others: Sequence[socket.socket]) -> None:
         """Let turns end when one of these sockets has something."""
         self._others = others
-        ports = self._polled[: len(self._ports)]
-        behind = np.zeros(len(others), dtype=turn_code.POLLED)
+        behind = _polled(len(others))
         behind["fd"] = [each.fileno() for each in others]
-        behind["events"] = turn_code.POLLIN
-        self._polled = np.concatenate([ports, behind])
+        self._polled = np.concatenate([self._polled[: 2 * len(self._ports)], behind])
+        # Numpy takes its time to name one.
+        self._addresses = [
+            address(array)
+            for array in (self._polled, self.words, self._of_port, self.report, self._calls)
+        ]
 
     def take_turns(
-        self, functions: NativeFunctions, *, deadline_ns: int, start_ns: int, counts: Counts
+        self, functions: NativeFunctions | None, *, deadline_ns: int, start_ns: int, counts: Counts
     ) -> int:
-        """Wait and move frames until Python is needed; return why (`native.turn_code`)."""
-        assert self._turns is not None
+        """Wait and move frames until Python is needed; return why (`native.turn_code`).
+
+        Without functions all frames need Python.
+        """
         self.report[:] = 0
-        self._polled["found"] = 0
+        program: tuple[Any, ...] = (0, 0, 0, None)
+        if functions is not None:
+            functions.settle()
+            program = *functions.addresses, functions.burst_state
+
+        polled, words, of_port, report, calls = self._addresses
         end = self._turns(
-            address(self._polled),
-            len(self._polled),
-            address(self.words),
-            len(self._ports),
-            self._first,
-            address(self._of_port),
-            *functions.addresses,
-            functions.burst_state,
-            deadline_ns,
-            start_ns,
-            BUDGET,
-            functions.growth,
-            address(self.report),
-            address(self._calls),
+            *(polled, len(self._polled), words, len(self._ports), self._first, of_port),
+            *program,
+            *(deadline_ns, start_ns, BUDGET),
+            *(0 if functions is None else functions.growth, report, calls),
         )
         self._count(counts)
-        # A port whose frames all need Python does not keep others waiting.
-        self._first = (int(self.report[burst_code.PORT]) + 1) % len(self._ports)
 
         return end
 
@@ -176,17 +139,27 @@ class Bursts:
         """Return the port at which turns have ended."""
         return self._ports[int(self.report[burst_code.PORT])]
 
-    def readable(self) -> list[socket.socket]:
-        """Return which of the other sockets have something."""
-        found = self._polled["found"][len(self._ports) :]
-        return [self._others[i] for i in np.flatnonzero(found).tolist()]
+    def readable(self) -> tuple[list[Port], list[socket.socket]]:
+        """Return the ports that have frames for Python, and the other sockets with something."""
+        if not self._is_readable:
+            return [], []
+
+        count = len(self._ports)
+        found = np.flatnonzero(self._polled["found"][count:]).tolist()
+        return (
+            [self._ports[i] for i in found if i < count],
+            [self._others[i - count] for i in found if i >= count],
+        )
 
     def _count(self, counts: Counts) -> None:
-        report = self.report
-        counts.received += int(report[burst_code.TAKEN])
-        counts.dropped_by_ingress += int(report[burst_code.DROPPED_INGRESS])
-        counts.dropped_by_egress += int(report[burst_code.DROPPED_EGRESS])
-        counts.transmitted += int(report[burst_code.TRANSMITTED])
+        report = self.report.tolist()
+        counts.received += report[burst_code.TAKEN]
+        counts.dropped_by_ingress += report[burst_code.DROPPED_INGRESS]
+        counts.dropped_by_egress += report[burst_code.DROPPED_EGRESS]
+        counts.transmitted += report[burst_code.TRANSMITTED]
+        # A port whose frames all need Python does not keep others waiting.
+        self._is_readable = report[burst_code.READABLE] > 0
+        self._first = (report[burst_code.PORT] + 1) % len(self.words)
 
     def frame(self) -> bytes:
         """Return the frame that a burst has handed back."""
@@ -194,7 +167,10 @@ class Bursts:
             int(self.report[burst_code.FRAME]), int(self.report[burst_code.LENGTH])
         )
 
-    def pending(self) -> list[Port]:
-        """Return the ports that have frames for the kernel to send."""
-        waiting = np.flatnonzero(self.words[:, burst_code.TX_PENDING]).tolist()
-        return [self._ports[i] for i in waiting]
+
+def _polled(count: int) -> NDArray[Any]:
+    """Return that many structs pollfd, of no socket yet, to wait until something has come."""
+    made = np.zeros(count, dtype=turn_code.POLLED)
+    made["fd"] = -1
+    made["events"] = turn_code.POLLIN
+    return made

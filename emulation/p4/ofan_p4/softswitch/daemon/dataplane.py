@@ -9,7 +9,6 @@ wait for it, as readers and writers of P4Runtime do for each other.
 from __future__ import annotations
 
 import heapq
-import select
 import signal
 import socket
 import time
@@ -26,13 +25,13 @@ from ofan_p4.softswitch.daemon.links import Links
 from ofan_p4.softswitch.daemon.log import Log
 from ofan_p4.softswitch.daemon.options import DEFAULT_DEPTH
 from ofan_p4.softswitch.daemon.pausing import RETRY_PS, Action, Pauses
-from ofan_p4.softswitch.daemon.ports import Port
+from ofan_p4.softswitch.daemon.ports import BLOCKED, Line, Port, Waiting
 from ofan_p4.softswitch.daemon.sockets import drain
 from ofan_p4.softswitch.native import burst_code, turn_code
-from ofan_p4.softswitch.native.engine import NativeFunctions
 from ofan_p4.softswitch.pausable import NEVER
+from ofan_p4.softswitch.queue import Passage
 from ofan_p4.softswitch.switch import Pending, Switch, Transmit
-from ofan_p4.softswitch.units import PS_PER_SECOND, PS_PER_US
+from ofan_p4.softswitch.units import PS_PER_US
 
 # Frames from one port before another has its turn.
 BATCH = 64
@@ -72,12 +71,13 @@ class Dataplane:
         self._log = log
         wants_rings = switch.engine != "python" and not log.wants("debug")
         self._bursts = Bursts(ports.values(), wants_rings)
-        self._by_socket = {port.socket: port for port in ports.values()}
-        self._pauses = Pauses(ports, clock=clock, at=self._at, depart=self._depart)
+        self._files = [
+            file for port in ports.values() for file in (port.pcap_in, port.pcap_out) if file
+        ]
+        self._pauses = Pauses(ports, clock=clock, at=self._at, moved=self._await)
         self._links = Links(
             switch,
             ports,
-            self._by_socket,
             bursts=self._bursts,
             events=link_events,
             on_change=self._pauses.link_changed,
@@ -125,12 +125,7 @@ class Dataplane:
         self._bursts.wait_for([*self.others, self._wakened])
         while not self._stopping:
             # One pass: what has arrived, what is due, what the controller wants.
-            functions = self._turning()
-            if functions is None:
-                self._pass()
-            else:
-                self._take_turns(functions)
-
+            self._take_turns()
             self._run_due()
             if self._short:
                 self._do(self._short)
@@ -138,14 +133,13 @@ class Dataplane:
             if self._work:
                 self._do(self._work)
 
-            self._flush_rings()
-
     def rates_changed(self, port: Port) -> None:
         """Switch a port between queues with a rate and sending at once, as its queues now say."""
-        now = self._clock()
         # Packets that still wait are not overtaken: with them the port goes on having queues.
-        port.is_immediate = not any(q.has_rate or q.depth_packets(now) for q in port.queues)
+        port.is_immediate = not any(line.queue.has_rate or line.waiting for line in port.lines)
         self._bursts.hold(port, held=not port.is_immediate)
+        for line in port.lines:
+            self._await(port, line)
 
     def close(self) -> None:
         """Close the sockets of the loop and of the ports."""
@@ -160,69 +154,50 @@ class Dataplane:
         for pending in copies:
             port = self.ports.get(pending.egress_port)
             # The CPU port has no interface, and a port without rate no queue that could fill.
-            if port is None or (port.is_immediate and port.takes):
+            if port is None or (port.is_immediate and not port.lines[0].waiting and port.takes):
                 pending.enq_timestamp = self._clock() // PS_PER_US
-                self._leave(port, pending, 0, 0)
-            elif port.is_immediate:
-                self._wait_at(port, pending)
+                self._leave(pending, 0, 0)
             else:
                 self._offer(port, pending)
 
-    def _turning(self) -> NativeFunctions | None:
-        """Return the functions that may wait and move frames by themselves, if all is simple."""
-        if self._work or self._short or not self._bursts.can_wait():
-            return None
-
+    def _take_turns(self) -> None:
+        """Wait, and move frames until something else is due; machine code does what it can."""
         pipeline = self.switch.pipeline
-        return None if pipeline is None else pipeline.functions
-
-    def _take_turns(self, functions: NativeFunctions) -> None:
-        """Let machine code wait and move frames until there is something for Python."""
-        functions.settle()
         end = self._bursts.take_turns(
-            functions,
+            None if pipeline is None else pipeline.functions,
             deadline_ns=self._deadline_ns(),
             start_ns=self._clock.start_ns,
             counts=self.switch.counts,
         )
-        if end == turn_code.OTHERS:
-            for sock in self._bursts.readable():
-                self._answer(sock)
+        if end <= burst_code.ASKED_EGRESS:
+            self._go_on(self._bursts.port(), end)
         elif end == turn_code.FAILED:
             self._links.changed()
-        elif end in (burst_code.ODD, burst_code.PASSED, burst_code.ASKED_EGRESS):
-            self._go_on(self._bursts.port(), end)
+        elif end == turn_code.UNSENT:
+            self._push(self._bursts.port())
+        elif end == turn_code.DUE:
+            # A good moment for the files, which readers may be following.
+            for file in self._files:
+                file.flush()
 
-    def _pass(self) -> None:
-        for sock in self._wait():
-            port = self._by_socket.get(sock)
-            if port is not None:
-                self._receive(port)
+        # However that has ended: sockets that machine code does not read have their turn, too.
+        self._answer(*self._bursts.readable())
+
+    def _answer(self, ports: Sequence[Port], others: Sequence[socket.socket]) -> None:
+        for port in ports:
+            self._receive(port)
+
+        for sock in others:
+            if sock is self._wakened:
+                drain(sock)
             else:
-                self._answer(sock)
-
-    def _answer(self, sock: socket.socket) -> None:
-        if sock is self._wakened:
-            drain(self._wakened)
-        else:
-            self.others[sock]()
-
-    def _wait(self) -> list[socket.socket]:
-        sockets = [*self._by_socket, *self.others, self._wakened]
-        is_busy = self._work or self._short
-        # With work waiting the loop only looks; otherwise it sleeps until the next event.
-        readable, _, _ = select.select(sockets, [], [], 0 if is_busy else self._timeout())
-        if not readable:
-            # Idle: a good moment for the files, which readers may be following.
-            self._flush()
-
-        return readable
-
-    def _timeout(self) -> float | None:
-        due_ps = self._due_ps()
-        return None if due_ps is None else max(0, due_ps - self._clock()) / PS_PER_SECOND
+                self.others[sock]()
 
     def _deadline_ns(self) -> int:
+        # With work waiting the loop only looks; otherwise it sleeps until the next event.
+        if self._work or self._short:
+            return 0
+
         due_ps = self._due_ps()
         # Not before it is due.
         return turn_code.NEVER if due_ps is None else self._clock.start_ns - -due_ps // PS_PER_NS
@@ -233,31 +208,6 @@ class Dataplane:
         tick = self.next_tick_ps()
         due_ps = min(first, self._pauses.next_end_ps, NEVER if tick is None else tick)
         return due_ps if due_ps < NEVER else None
-
-    def _flush(self) -> None:
-        for port in self.ports.values():
-            for file in (port.pcap_in, port.pcap_out):
-                if file is not None:
-                    file.flush()
-
-    def _receive(self, port: Port) -> None:
-        pipeline = self.switch.pipeline
-        if port.ring is not None and pipeline is not None and pipeline.functions is not None:
-            self._burst(port, pipeline.functions)
-        else:
-            self._receive_some(port, BATCH)
-
-    def _burst(self, port: Port, functions: NativeFunctions) -> None:
-        """Run machine code on the frames of a port, and handle here the ones that it hands back."""
-        assert port.ring is not None
-        functions.settle()
-        for _ in range(BATCH):
-            end = self._bursts.run(port, functions, self._clock(), self.switch.counts)
-            # The ring is empty, or others have their turn.
-            if end in (burst_code.EMPTY, burst_code.MORE):
-                return
-
-            self._go_on(port, end)
 
     def _go_on(self, port: Port, end: int) -> None:
         """Go on with a frame where a burst has handed it back."""
@@ -278,9 +228,13 @@ class Dataplane:
             port.ring.release()
             self._send(sent, None)
         else:
-            self._receive_some(port, 1)
+            # Without machine code others of the port would need Python just as well.
+            pipeline = self.switch.pipeline
+            is_single = pipeline is not None and pipeline.functions is not None
+            self._receive(port, 1 if is_single else BATCH)
 
-    def _receive_some(self, port: Port, count: int) -> None:
+    def _receive(self, port: Port, count: int = BATCH) -> None:
+        """Take some frames from a port, or what there is."""
         for _ in range(count):
             try:
                 frames = port.receive()
@@ -321,36 +275,78 @@ class Dataplane:
         self._log.write("error", f"internal error: {error!r}")
 
     def _offer(self, port: Port, pending: Pending) -> None:
+        """Queue a copy, or drop it."""
+        # Without rates frames wait for the interface alone, as they came.
+        priority = 0 if port.is_immediate else pending.priority
         # There is no such queue: dropped and counted.
-        if pending.priority >= len(port.queues):
+        if priority >= len(port.lines):
             port.counts.priority_drops += 1
             return
 
+        line = port.lines[priority]
+        queue, waiting = line.queue, line.waiting
+        buffer = None
         if port.gates:
-            self._pauses.offer(port, pending)
-            return
-
-        now = self._clock()
-        queue = port.queues[pending.priority]
-        # enq_qdepth is what the packet finds, without itself.
-        depth = queue.depth_packets(now)
-        passage = queue.offer(now, pending.length)
-
-        if passage is not None:
-            pending.enq_qdepth = depth
-            pending.enq_timestamp = now // PS_PER_US
-            self._at(passage.departure_ps, partial(self._depart, port, pending))
-
-    def _wait_at(self, port: Port, pending: Pending) -> None:
-        """Queue a copy for an interface that takes no more frames, as a queue with a rate would."""
-        if len(port.waiting) >= MAX_WAITING:
+            # Buffers say how much may wait, for whatever reason.
+            buffer = self._pauses.room(port, pending)
+            if buffer is None:
+                queue.drops += 1
+                return
+        elif line.due_ps == BLOCKED and len(waiting) >= MAX_WAITING:
             port.counts.waiting_drops += 1
             return
 
-        pending.enq_qdepth = len(port.waiting)
-        pending.enq_timestamp = self._clock() // PS_PER_US
-        port.waiting.append(pending)
-        self._retry_later(port)
+        now = self._clock()
+        size = pending.length
+        passage = Passage(size, now, now) if port.is_immediate else queue.offer(now, size)
+        if passage is None:
+            return
+
+        # What the packet finds, without itself.
+        pending.enq_qdepth = len(waiting)
+        pending.enq_timestamp = now // PS_PER_US
+        waiting.append(Waiting(pending, passage, buffer))
+        if buffer is not None and buffer.take(size, port.number):
+            self._pauses.full(pending)
+
+        self._await(port, line)
+
+    def _await(self, port: Port, line: Line) -> None:
+        """Look at a line when its first copy may leave, as far as that is known."""
+        if not line.waiting:
+            return
+
+        departure_ps = line.waiting[0].passage.departure_ps
+        if departure_ps < line.due_ps:
+            line.due_ps = departure_ps
+            self._at(departure_ps, partial(self._serve, port, line))
+
+    def _serve(self, port: Port, line: Line, when_ps: int) -> None:
+        """Let the copies leave that may at a time, even if the loop comes to it later."""
+        # Another time has been foreseen since.
+        if when_ps != line.due_ps:
+            return
+
+        waiting = line.waiting
+        while waiting and waiting[0].passage.departure_ps <= when_ps:
+            if port.is_blocked and not port.takes:
+                line.due_ps = BLOCKED
+                self._retry_later(port)
+                return
+
+            pending, passage, buffer = waiting.popleft()
+            # Both ends in whole microseconds, as v1model has them.
+            waited_us = when_ps // PS_PER_US - pending.enq_timestamp
+            self._leave(pending, len(waiting), waited_us, when_ps)
+            if buffer is not None and buffer.give_back(passage.size, port.number):
+                self._pauses.drained(pending)
+
+        line.due_ps = NEVER
+        self._await(port, line)
+
+    def _push(self, port: Port) -> None:
+        if not port.push():
+            self._retry_later(port)
 
     def _retry_later(self, port: Port) -> None:
         # Polling for room would find it at once in a ring whose frames the kernel does not take.
@@ -365,20 +361,15 @@ class Dataplane:
         """Send what waits for an interface, as far as it takes it now."""
         port.is_retrying = False
         is_free = port.push()
-        while port.waiting and not port.is_blocked:
-            pending = port.waiting.popleft()
-            waited_us = self._clock() // PS_PER_US - pending.enq_timestamp
-            self._leave(port, pending, len(port.waiting), waited_us)
+        for line in port.lines:
+            if line.due_ps == BLOCKED:
+                line.due_ps = self._clock()
+                self._serve(port, line, line.due_ps)
 
-        if port.waiting or port.is_blocked or not (is_free or port.push()):
+        if port.is_blocked or not (is_free or port.push()):
             self._retry_later(port)
         elif not port.is_retrying:
             self._bursts.hold(port, held=False)
-
-    def _flush_rings(self) -> None:
-        for port in self._bursts.pending():
-            if not port.push():
-                self._retry_later(port)
 
     def _run_due(self) -> None:
         events = self._events
@@ -395,21 +386,8 @@ class Dataplane:
         if tick is not None and tick <= now:
             self.tick()
 
-    def _depart(self, port: Port, pending: Pending, when: int) -> None:
-        """Let a copy leave its queue at a time, even if the loop comes to it later."""
-        depth = port.queues[pending.priority].depth_packets(when)
-        # Both ends in whole microseconds, as v1model has them.
-        self._leave(port, pending, depth, when // PS_PER_US - pending.enq_timestamp, when)
-
-    def _leave(
-        self,
-        port: Port | None,
-        pending: Pending,
-        depth: int,
-        waited_us: int,
-        when: int | None = None,
-    ) -> None:
-        """Send a copy that has left its queue; a port without interface is the CPU port."""
+    def _leave(self, pending: Pending, depth: int, waited_us: int, when: int | None = None) -> None:
+        """Send a copy that has left its queue."""
         self._send(self._guarded(self.switch.egress, pending, depth, waited_us), when)
 
     def _send(self, frames: Sequence[Transmit], when: int | None) -> None:

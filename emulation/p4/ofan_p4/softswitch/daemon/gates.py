@@ -1,13 +1,11 @@
-"""A priority of a port that pauses: what a pause holds there, and what comes in by it."""
+"""A priority of a port that pauses: whether its queue waits, and what comes in by it."""
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from ofan_p4.softswitch.pausable import NEVER, Buffer, Held, PausableQueue
-from ofan_p4.softswitch.switch import Pending
+from ofan_p4.softswitch.pausable import NEVER, Buffer, PausableQueue
 
 
 class Thresholds(NamedTuple):
@@ -28,30 +26,19 @@ class Watchdog(NamedTuple):
 NO_WATCHDOG = Watchdog()
 
 
-class Waiting(NamedTuple):
-    """A copy in a queue, its way through that, and the buffer in which its bytes are."""
-
-    pending: Pending
-    passage: Held
-    buffer: Buffer
-
-
 @dataclass(slots=True, eq=False)
 class Gate:
     """The traffic of one priority at a port, out and in.
 
-    `queue` leaves by the port, unless the far end has paused it, `until_ps` at most; then `held`
-    are the copies that wait for no event, of all that are `waiting`. `buffer` has what has come in
-    by the port; `told_ps` is when its link was paused. The watchdog has taken a pause for a storm
-    that `is_storm`.
+    `queue` leaves by the port, unless the far end has paused it, `until_ps` at most. `buffer` has
+    what has come in by the port; `told_ps` is when its link was paused. The watchdog has taken a
+    pause for a storm that `is_storm`.
     """
 
     rate_bps: int
     queue: PausableQueue
     buffer: Buffer
     watchdog: Watchdog = NO_WATCHDOG
-    waiting: deque[Waiting] = field(default_factory=deque)
-    held: list[Waiting] = field(default_factory=list)
     is_storm: bool = False
     until_ps: int = 0
     told_ps: int = 0
@@ -83,34 +70,21 @@ class Gate:
         """Whether what is for the port is dropped."""
         return self.is_storm and self.watchdog.drops
 
-    def take_for_storm(self, now_ps: int) -> list[Waiting]:
-        """Give a pause up; return the copies that are dropped for it."""
-        dropped: list[Waiting] = []
-        if self.watchdog.drops:
-            self.queue.clear(now_ps)
-            dropped = [each for each in self.waiting if each.passage.is_dropped]
-            self.waiting = deque(each for each in self.waiting if not each.passage.is_dropped)
-            self.held = []
-
+    def take_for_storm(self, now_ps: int) -> int:
+        """Give a pause up; return how many packets, the last ones, the queue drops for it."""
+        dropped = len(self.queue.clear(now_ps)) if self.watchdog.drops else 0
         self._paused_ps = self.paused_ps(now_ps)
         self._since_ps = now_ps
         self.is_storm = True
+        self.queue.resume(now_ps)
         return dropped
 
-    def go_on(self, now_ps: int) -> list[Waiting]:
-        """End a pause; return the copies that have a departure again."""
-        if not self.is_told:
-            return []
-
-        self._paused_ps = self.paused_ps(now_ps)
-        self.is_storm = False
-        return self.release(now_ps)
-
-    def release(self, now_ps: int) -> list[Waiting]:
-        """Let copies begin again; return those that have a departure again."""
-        self.queue.resume(now_ps)
-        held, self.held = self.held, []
-        return held
+    def go_on(self, now_ps: int) -> None:
+        """End a pause."""
+        if self.is_told:
+            self._paused_ps = self.paused_ps(now_ps)
+            self.is_storm = False
+            self.queue.resume(now_ps)
 
     def paused_ps(self, now_ps: int) -> int:
         """Return how long the queue has been paused until now."""

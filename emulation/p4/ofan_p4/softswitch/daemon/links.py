@@ -21,15 +21,13 @@ from ofan_p4.softswitch.switch import Switch
 class Links:
     """Follows the interfaces of a switch's ports; `events` is where the kernel tells of changes.
 
-    `by_socket` is kept right: whose sockets can be read. `on_change` is told of ports that have
-    gone up or down.
+    `on_change` is told of ports that have gone up or down.
     """
 
     def __init__(
         self,
         switch: Switch,
         ports: Mapping[int, Port],
-        by_socket: dict[socket.socket, Port],
         *,
         bursts: Bursts,
         events: socket.socket,
@@ -38,7 +36,6 @@ class Links:
         self.events = events
         self._switch = switch
         self._ports = ports
-        self._by_socket = by_socket
         self._bursts = bursts
         self._on_change = on_change
 
@@ -61,9 +58,8 @@ class Links:
 
     def _follow(self, port: Port, index: int) -> None:
         """Take another interface of a port's name for it; the old one has been deleted."""
-        # A socket of an interface that is gone is readable for ever, and never has anything.
-        self._by_socket.pop(port.socket, None)
         port.forsake()
+        # A socket of an interface that is gone is readable for ever, and never has anything.
         self._bursts.renew(port)
 
         # Not before it is up: kernels forget a socket whose ring is made while its interface comes
@@ -71,5 +67,4 @@ class Links:
         with suppress(InterfaceError):
             if index and is_running(port.socket, port.name):
                 port.follow(open_interface(port.name), index)
-                self._by_socket[port.socket] = port
                 self._bursts.renew(port)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from ofan_p4.softswitch.daemon.gates import Gate, Waiting
-from ofan_p4.softswitch.daemon.ports import Port
+from ofan_p4.softswitch.daemon.gates import Gate
+from ofan_p4.softswitch.daemon.ports import Line, Port
 from ofan_p4.softswitch.pausable import NEVER, Buffer
 from ofan_p4.softswitch.pause_frames import (
     MOST_QUANTA,
@@ -30,10 +30,10 @@ RETRY_PS = 200 * PS_PER_US
 
 
 class Pauses:
-    """The queues and buffers of a switch's ports where these pause, which all do or none.
+    """The gates and buffers of a switch's ports where these pause, which all do or none.
 
-    `at` has something done at a time, which it is told; `depart` takes a copy that leaves its
-    queue: port, copy, and when that is.
+    `at` has something done at a time, which it is told; `moved` is told of a port's line whose
+    departures have changed.
     """
 
     def __init__(
@@ -42,15 +42,15 @@ class Pauses:
         *,
         clock: Callable[[], int],
         at: Callable[[int, Action], None],
-        depart: Callable[[Port, Pending, int], None],
+        moved: Callable[[Port, Line], None],
     ) -> None:
         self._ports = ports
         self._clock = clock
         self._at = at
-        self._depart = depart
+        self._moved = moved
         # The priorities of ports that are paused, and a time before which no pause ends: no events,
         # as each frame may name another time, earlier or later.
-        self._paused: dict[Gate, Port] = {}
+        self._paused: dict[Gate, tuple[Port, Line]] = {}
         self.next_end_ps = NEVER
         # What the controller sends has come in by no link, and finds as much room as others.
         most = max((gate.buffer.most for port in ports.values() for gate in port.gates), default=0)
@@ -72,99 +72,68 @@ class Pauses:
             told = quanta.get(priority)
             if told:
                 gate.pause(now_ps, now_ps + pause_ps(told, gate.rate_bps))
-                self._paused[gate] = port
+                self._paused[gate] = port, port.lines[priority]
                 self.next_end_ps = min(self.next_end_ps, gate.due_ps)
             elif told == 0:
-                self._go_on(port, gate, now_ps)
+                self._go_on(gate, port, port.lines[priority], now_ps)
 
         return True
 
-    def offer(self, port: Port, pending: Pending) -> None:
-        """Queue a copy, or drop it where the buffer of the port that it came by has no room."""
-        now_ps = self._clock()
+    def room(self, port: Port, pending: Pending) -> Buffer | None:
+        """Return the buffer of the port that a copy came by, if both ports take the copy."""
         source = self._ports.get(pending.ingress_port)
-        buffer = (
-            source.gates[pending.priority].buffer if source is not None else self._of_controller
-        )
-        gate = port.gates[pending.priority]
-        queue = gate.queue
-        if gate.is_dropping or not buffer.has_room(pending.length):
-            queue.drops += 1
-            return
+        buffer = self._of_controller if source is None else source.gates[pending.priority].buffer
+        is_dropping = port.gates[pending.priority].is_dropping
+        return None if is_dropping or not buffer.has_room(pending.length) else buffer
 
-        pending.enq_qdepth = queue.depth_packets(now_ps)
-        pending.enq_timestamp = now_ps // PS_PER_US
-        waiting = Waiting(pending, queue.offer(now_ps, pending.length), buffer)
-        gate.waiting.append(waiting)
-        if buffer.take(pending.length, port.number) and source is not None:
+    def full(self, pending: Pending) -> None:
+        """Pause the link by which a copy came, as its buffer asks for that."""
+        source = self._ports.get(pending.ingress_port)
+        if source is not None:
             source.counts.pauses += 1
-            self._pause(source, pending.priority, now_ps)
+            self._pause(source, pending.priority, self._clock())
 
-        self._await(port, waiting)
+    def drained(self, pending: Pending) -> None:
+        """Let the link by which a copy came go on, as its buffer has room again."""
+        source = self._ports.get(pending.ingress_port)
+        if source is not None:
+            self._tell(source, pending.priority, quanta=0)
 
     def link_changed(self, port: Port) -> None:
         """Forget what the far end has said, as it may be another one by now, and tell it anew."""
         now_ps = self._clock()
         for priority, gate in enumerate(port.gates):
-            self._go_on(port, gate, now_ps)
+            self._go_on(gate, port, port.lines[priority], now_ps)
             if port.is_up and gate.buffer.is_pausing:
                 self._pause(port, priority, now_ps)
-
-    def _await(self, port: Port, waiting: Waiting) -> None:
-        """Let a copy leave when it may, as far as that is known."""
-        departure_ps = waiting.passage.departure_ps
-        if departure_ps < NEVER:
-            self._at(departure_ps, partial(self._let_go, port, waiting))
-        else:
-            port.gates[waiting.pending.priority].held.append(waiting)
-
-    def _let_go(self, port: Port, waiting: Waiting, when_ps: int) -> None:
-        pending, passage, _ = waiting
-        if passage.is_dropped:
-            return
-
-        # A pause, or a frame of the port's own, has come between.
-        if passage.departure_ps != when_ps:
-            self._await(port, waiting)
-            return
-
-        self._depart(port, pending, when_ps)
-        port.gates[pending.priority].waiting.popleft()
-        self._give_back(port, waiting)
-
-    def _give_back(self, port: Port, waiting: Waiting) -> None:
-        """Take a copy off the buffer of the link by which it came, which may go on then."""
-        source = self._ports.get(waiting.pending.ingress_port)
-        is_over = waiting.buffer.give_back(waiting.passage.size, port.number)
-        if is_over and source is not None:
-            self._tell(source, waiting.pending.priority, quanta=0)
 
     def end_due(self, now_ps: int) -> None:
         """End the pauses that nobody has renewed, and those that are storms."""
         if now_ps < self.next_end_ps:
             return
 
-        for gate, port in list(self._paused.items()):
+        for gate, (port, line) in list(self._paused.items()):
             if gate.until_ps <= now_ps:
-                self._go_on(port, gate, gate.until_ps)
+                self._go_on(gate, port, line, gate.until_ps)
             elif gate.due_ps <= now_ps:
-                self._take_for_storm(port, gate, gate.due_ps)
+                self._take_for_storm(gate, port, line, gate.due_ps)
 
         self.next_end_ps = min((gate.due_ps for gate in self._paused), default=NEVER)
 
-    def _take_for_storm(self, port: Port, gate: Gate, now_ps: int) -> None:
+    def _take_for_storm(self, gate: Gate, port: Port, line: Line, now_ps: int) -> None:
         """Drop what a pause holds for too long, or send it."""
-        for waiting in gate.take_for_storm(now_ps):
+        dropped = [line.waiting.pop() for _ in range(gate.take_for_storm(now_ps))]
+        for pending, passage, buffer in reversed(dropped):
             gate.queue.drops += 1
-            self._give_back(port, waiting)
+            if buffer is not None and buffer.give_back(passage.size, port.number):
+                self.drained(pending)
 
-        for waiting in gate.release(now_ps):
-            self._await(port, waiting)
+        self._moved(port, line)
 
-    def _go_on(self, port: Port, gate: Gate, now_ps: int) -> None:
+    def _go_on(self, gate: Gate, port: Port, line: Line, now_ps: int) -> None:
         self._paused.pop(gate, None)
-        for waiting in gate.go_on(now_ps):
-            self._await(port, waiting)
+        gate.go_on(now_ps)
+        self._moved(port, line)
 
     def _pause(self, port: Port, priority: int, now_ps: int) -> None:
         """Pause a link for the longest time, and again when half of that is over."""

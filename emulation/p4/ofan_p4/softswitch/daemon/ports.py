@@ -8,6 +8,7 @@ from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from ofan_p4.softswitch.daemon.gates import Gate
 from ofan_p4.softswitch.daemon.options import DEFAULT_DEPTH, Options
@@ -22,8 +23,8 @@ from ofan_p4.softswitch.daemon.sockets import (
     send,
 )
 from ofan_p4.softswitch.native import burst_code
-from ofan_p4.softswitch.pausable import Buffer, PausableQueue
-from ofan_p4.softswitch.queue import OutputQueue
+from ofan_p4.softswitch.pausable import NEVER, Buffer, PausableQueue
+from ofan_p4.softswitch.queue import OutputQueue, Passage
 from ofan_p4.softswitch.switch import Pending
 from ofan_p4.softswitch.units import PS_PER_US
 
@@ -68,11 +69,36 @@ class PortCounts:
     control_refused: int = 0
 
 
+class Waiting(NamedTuple):
+    """A copy in a queue, its way through that, and the buffer in which its bytes are, if any."""
+
+    pending: Pending
+    passage: Passage
+    buffer: Buffer | None
+
+
+@dataclass(slots=True, eq=False)
+class Line:
+    """The copies of a priority that wait at a port, in the order in which they leave.
+
+    `queue` has the times at which they may leave; `due_ps` is when the first one is looked at:
+    `BLOCKED` where all wait for the interface, `NEVER` where nothing is foreseen.
+    """
+
+    queue: OutputQueue
+    waiting: deque[Waiting] = field(default_factory=deque)
+    due_ps: int = NEVER
+
+
+BLOCKED = -1
+
+
 @dataclass(slots=True, eq=False)
 class Port:
-    """One port. A queue without rate sends at once, so that it never holds a packet.
+    """One port. A queue without rate sends at once, so that it holds what the interface refuses.
 
-    Where ports pause, `gates` have the queues, and the buffers of what comes in.
+    Each queue has its line. Where ports pause, `gates` have the queues too, and the buffers of what
+    comes in.
     """
 
     number: int
@@ -88,12 +114,15 @@ class Port:
     pcap_in: PcapFile | None = None
     pcap_out: PcapFile | None = None
     ring: Ring | None = None
-    # Copies that wait because the interface takes no more, and frames that it has refused.
-    waiting: deque[Pending] = field(default_factory=deque)
+    # Frames that the interface has refused.
     stuck: deque[bytes] = field(default_factory=deque)
     is_retrying: bool = False
     # The kernel's number of the interface that the socket is bound to, 0 when it is gone.
     index: int = 0
+    lines: tuple[Line, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.lines = tuple(map(Line, self.queues))
 
     @property
     def is_plain(self) -> bool:
@@ -107,12 +136,12 @@ class Port:
 
     @property
     def takes(self) -> bool:
-        """Whether the interface takes a frame now, with nothing waiting in front of it."""
-        if self.waiting:
-            return False
+        """Whether the interface takes a frame now."""
+        if not self.is_blocked:
+            return True
 
         # A ring may be full of frames that the kernel has not been asked to send yet.
-        if self.is_blocked and not self.is_retrying:
+        if not self.is_retrying:
             self.push()
 
         return not self.is_blocked
@@ -138,7 +167,7 @@ class Port:
             self.transmit(frame)
 
         with suppress(OSError):
-            return not self.stuck and (self.ring is None or self.ring.flush())
+            return (self.ring is None or self.ring.flush()) and not self.stuck
 
         # The interface is down: what it was given is lost, and counted.
         return True

@@ -162,10 +162,9 @@ class Ring:
                 self._discard()
                 raise
 
-        is_waiting = self._status(self._last()) == burst_code.TP_STATUS_SEND_REQUEST
-        self.words[burst_code.TX_PENDING] = is_waiting
-
-        return not is_waiting
+        # What it has left is sent again with what comes next, or when somebody asks again.
+        self.words[burst_code.TX_PENDING] = 0
+        return self._status(self._last()) != burst_code.TP_STATUS_SEND_REQUEST
 
     def _last(self) -> int:
         """Return where the frame is that was put last."""

@@ -10,7 +10,8 @@ drops of the interface too, so whoever adds up both leaves them out. kernel_drop
 the kernel dropped before the switch saw them. Control frames (`--pfc`) are in none of these sums.
 
 On the socket for rates it is the client that speaks first: one line, {"rates_bps": {PORT: rate}},
-answered by {} or {"error": TEXT}. What waits in a queue already leaves as it would have.
+answered by {} or {"error": TEXT}. A frame that is being sent is sent to its end as it was; those
+that wait behind it take the new rate, in their order.
 """
 
 from __future__ import annotations

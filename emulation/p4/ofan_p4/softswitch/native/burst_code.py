@@ -51,9 +51,11 @@ PORT_WORDS = 16
 
 # What bursts report, one after the other: frames taken, and what became of them; then of a frame
 # that is handed back its address and length, and, after egress, the result and the address of the
-# frame that leaves; and, of turns, at which port they have ended.
-TAKEN, DROPPED_INGRESS, DROPPED_EGRESS, TRANSMITTED, FRAME, LENGTH, RESULT, OUT, PORT = range(9)
-REPORT_WORDS = 9
+# frame that leaves; and, of turns, at which port they have ended, and whether other sockets have
+# something.
+TAKEN, DROPPED_INGRESS, DROPPED_EGRESS, TRANSMITTED, FRAME, LENGTH, RESULT, OUT = range(8)
+PORT, READABLE = 8, 9
+REPORT_WORDS = 10
 
 PORT_NUMBERS = 512
 US = 10**6

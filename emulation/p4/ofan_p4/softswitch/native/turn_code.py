@@ -12,7 +12,8 @@ timer is due, a frame needs more than a burst can do, an interface has failed or
 socket stands for a port without a ring. `first` is the port that has its turn first. The clocks are
 in nanoseconds: `deadline_ns` of the monotonic clock (`NEVER` for none), packets see the time since
 `start_ns`. `calls` has the addresses of `ppoll`, `clock_gettime` and `send`. The result is an end
-of a burst, or one of those below; the word `PORT` of the report says at which port.
+of a burst, or one of those below; the word `PORT` of the report says at which port. Without a
+program (`ingress` is 0) every frame is one that Python must take out of its ring.
 """
 
 from __future__ import annotations
@@ -101,7 +102,10 @@ class _Turns:
         b.branch(head)
         b.position_at_end(head)
 
+        # What Python has put into rings goes before the next frames come.
+        self._send_all()
         self._wait()
+        self._look_at_others()
         now_ns = self._clock()
         since_ps = b.mul(b.sub(now_ns, self._start), word(PS_PER_NS))
 
@@ -111,14 +115,10 @@ class _Turns:
             self._serve(b.select(is_past, b.sub(turned, self._rings), turned), since_ps)
 
         b.store(word(0), first)
-        with counted(b, self._rings) as (index, _):
-            self._send(index)
-
-        others = b.sub(self._count, self._rings)
-        with counted(b, others) as (index, _):
-            found = self._found(b.add(self._rings, index))
-            with b.if_then(b.icmp_unsigned("!=", found, I16(0))):
-                b.ret(word(OTHERS))
+        self._send_all()
+        readable = load_word(b, self._report, burst_code.READABLE)
+        with b.if_then(b.icmp_unsigned("!=", readable, word(0))):
+            b.ret(word(OTHERS))
 
         with b.if_then(self._is_over(now_ns)):
             b.ret(word(DUE))
@@ -141,6 +141,15 @@ class _Turns:
         found = b.call(self._library(0, kind), [self._polled, self._count, timeout, POINTER(None)])
         with b.if_then(b.icmp_signed("<", found, I32(0))):
             b.ret(word(OTHERS))
+
+    def _look_at_others(self) -> None:
+        """Note whether another socket has something: Python answers it however the turn ends."""
+        b = self._b
+        readable = b.gep(self._report, [word(burst_code.READABLE)])
+        with counted(b, b.sub(self._count, self._rings)) as (index, _):
+            found = self._found(b.add(self._rings, index))
+            with b.if_then(b.icmp_unsigned("!=", found, I16(0))):
+                b.store(word(1), readable)
 
     def _clock(self) -> Any:
         """Return the monotonic clock in nanoseconds."""
@@ -166,6 +175,10 @@ class _Turns:
             with b.if_then(b.icmp_unsigned("!=", failed, I16(0))):
                 b.ret(word(FAILED))
 
+            _, ingress, *_ = self._program
+            with b.if_then(b.icmp_unsigned("==", ingress, word(0))):
+                b.ret(word(burst_code.ODD))
+
             end = b.call(
                 self._burst,
                 [
@@ -176,6 +189,10 @@ class _Turns:
             )
             with b.if_then(b.icmp_unsigned(">", end, word(burst_code.MORE))):
                 b.ret(end)
+
+    def _send_all(self) -> None:
+        with counted(self._b, self._rings) as (index, _):
+            self._send(index)
 
     def _send(self, index: Any) -> None:
         """Have the kernel send what a ring holds; Python tries again what it has not taken."""
@@ -200,6 +217,7 @@ class _Turns:
             )
             is_refused = b.icmp_signed("<", sent, word(0))
             with b.if_then(b.or_(is_left, is_refused)):
+                b.store(index, b.gep(self._report, [word(burst_code.PORT)]))
                 b.ret(word(UNSENT))
 
             b.store(word(0), pending)
