@@ -8,7 +8,7 @@ SUM := $(shell cat pyproject.toml emulation/p4/pyproject.toml setup.sh requireme
 # What runs Ofan is installed, and all else, too.
 READY := .venv/.ready-$(SUM)
 STAMP := .venv/.installed-$(SUM)
-TYPED := ofan.py fattree controller emulation hostagent sim reproduction p4src tests benchmarks
+TYPED := ofan.py fattree controller emulation hostagent sim reproduction p4src tests benchmarks pages
 export PYTHONPATH :=
 # Containers often set it; then each process compiles all modules and tests again.
 export PYTHONDONTWRITEBYTECODE :=
@@ -84,10 +84,10 @@ support: setup  ## write docs/p4-support.md again after a change of the language
 	@$(BIN)/python tests/emulation/compiler/support.py
 
 reference: setup  ## write docs/experiments.md, columns.md, the sentences in load-balancers.md and the fields in workloads.md again
-	@$(BIN)/python -m fattree.texts.reference docs/experiments.md
-	@$(BIN)/python -m fattree.records.columns docs/columns.md
-	@$(BIN)/python -m fattree.texts.balancers docs/load-balancers.md
-	@$(BIN)/python -m fattree.texts.readers docs/workloads.md
+	@$(BIN)/python -m pages.reference docs/experiments.md
+	@$(BIN)/python -m pages.columns docs/columns.md
+	@$(BIN)/python -m pages.balancers docs/load-balancers.md
+	@$(BIN)/python -m pages.readers docs/workloads.md
 
 site: export NO_MKDOCS_2_WARNING := 1
 site: setup  ## the documentation as a site: build/site/index.html
@@ -107,7 +107,7 @@ beyond: setup  ## what the paper does not have: build/beyond/index.html (twenty 
 	@$(BIN)/ofan report --beyond
 
 fresh: setup  ## are the committed reports what the model gives today? (ARGS="--runs 100 --seed 2")
-	@$(BIN)/python -m reproduction.report.fresh docs/report/data docs/beyond/data $(ARGS)
+	@$(BIN)/python -m pages.fresh docs/report/data docs/beyond/data $(ARGS)
 
 # What a quiet machine, root or a browser is needed for is not among them (docs say how each is made).
 pictures: setup  ## the pictures of README and pages that come from simulated runs, from these runs and the kept reports

@@ -16,8 +16,8 @@ from benchmarks.pictures import PICTURES, demo, kept, model_of
 from benchmarks.tables import TABLES
 from benchmarks.tables import kept as kept_table
 from fattree.experiment.model import Scenario
+from pages.fresh import COSTS, Kept, again, drawn, kept_runs, stale
 from reproduction.report.figure import Measured
-from reproduction.report.fresh import COSTS, Kept, again, drawn, kept_runs, stale
 from reproduction.report.looks import LOOKS
 from reproduction.report.stored import MadeWith
 from sim.sweeps.store import model_version

@@ -17,7 +17,7 @@ PROGRAMS = {
     "ofan-p4": ("ofan_p4.cli", "--help"),
     "softswitch": ("ofan_p4.softswitch.process", "--no-p4", "--grpc-server-addr", "127.0.0.1:0"),
     "simple_switch_CLI": ("ofan_p4.runtime_cli.cli", "--help"),
-    "fresh": ("reproduction.report.fresh", "--help"),
+    "fresh": ("pages.fresh", "--help"),
 }
 WORDS = {"/dev/full": "No space left on device", "&-": "it is closed"}
 

@@ -16,7 +16,7 @@ from emulation.command_line import one_line_errors
 from fattree.errors import ExperimentError
 from fattree.files.text_file import read_text
 from fattree.records.tables import width_of_stdout
-from fattree.texts.reference import schema
+from fattree.texts.schema import schema
 from fattree.texts.shipped import FOLDERS, PAPER, PROGRAMS, SUFFIX, names, ours, title
 
 if sys.version_info >= (3, 11):

@@ -49,8 +49,6 @@ SMALLER = {"fabric__k": 6, "collective__message_bytes": 613 * 4096}
 # Section 4.2's probability of an edge-aggregation or aggregation-core link.
 FAILED_LINKS = 0.01
 NEVER = float("inf")
-# What reads queues, with readings that are up to 100 ns old.
-STALE = ("jsq_stale", "switch_pkt_ar_stale")
 
 
 def of_policy(frame: pl.DataFrame, policy: str, column: str = "sending_increase") -> NDArray[Any]:
@@ -167,12 +165,6 @@ def listed(
         f"{label(policy)} {percent(mean_of(frame, policy, column), digits)}" for policy in policies
     ]
     return f"{', '.join(parts)} ({seeds_of(frame)} seeds)"
-
-
-def sentence(parts: Sequence[str]) -> str:
-    """Return parts as one sentence, nothing for none."""
-    text = "; ".join(parts)
-    return f"{text[0].upper()}{text[1:]}." if text else ""
 
 
 def not_so(checks: Mapping[str, bool | None], reason: str = "") -> str:

@@ -18,7 +18,7 @@ from controller.pipeline import Pipeline
 from controller.session import InProcess, Session
 from emulation.virtual.nodes import SwitchDraws
 from fattree.experiment.model import Fabric, Scenario
-from fattree.shape.addressing import host_ip, host_mac, host_of_ip, switch_name
+from fattree.shape.addressing import host_ip, host_mac, switch_name
 from fattree.shape.topology import FatTree
 from hostagent.packets import AckFrames, DataFrames, Ends
 from ofan_p4.compiler import compile_file
@@ -229,8 +229,3 @@ class FabricRig:
         """Return the host behind the last hop."""
         edge, port = hops[-1]
         return self.tree.host_at(edge, port)
-
-
-def destination_of(tree: FatTree, frame: bytes) -> int | None:
-    """Return the host that a frame is addressed to."""
-    return host_of_ip(tree, int.from_bytes(frame[30:34], "big"))

@@ -11,8 +11,6 @@ from controller.fabric_controller import LinkChange
 from fattree.experiment.model import Scenario
 from tests.dataplane.rig import Rig, ack, controller_of, data, rig, scenario
 
-BUFFER = 800_000
-
 
 def loaded(
     chosen: Scenario,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import ofan
 from fattree.policies import PAPER_POLICIES, POLICIES
-from fattree.texts.balancers import table, written
+from pages.balancers import table, written
 
 PAGE = Path(ofan.__file__).parent / "docs" / "load-balancers.md"
 

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import ofan
-from fattree.records.columns import page
 from fattree.records.record import Record
 from fattree.sentences import sentences
 from fattree.shape.topology import SWITCH_LAYERS
+from pages.columns import page
 
 
 def test_every_field_of_a_record_has_a_meaning_and_no_other() -> None:

@@ -12,7 +12,7 @@ from fattree.generators.chakra_file import NODE
 from fattree.generators.goal_schedule import TABLE as GOAL
 from fattree.generators.goal_text import OPERATION
 from fattree.generators.model_config import READ, WITHOUT_SIZE
-from fattree.texts.readers import TABLES, text, written
+from pages.readers import TABLES, text, written
 
 PAGE = Path(ofan.__file__).parent / "docs" / "workloads.md"
 

@@ -17,8 +17,9 @@ from fattree.errors import ExperimentError
 from fattree.experiment.model import Scenario
 from fattree.policies import POLICIES
 from fattree.texts.experiment_file import parse_experiment
-from fattree.texts.reference import UNITS, page, rows, schema, unit
+from fattree.texts.schema import schema
 from fattree.texts.shipped import EXPERIMENTS
+from pages.reference import UNITS, dotted, meaning, networks, page, rows, unit
 from sim.arrays.network import build
 
 if sys.version_info >= (3, 11):
@@ -31,7 +32,7 @@ PAGE = Path(ofan.__file__).parent / "docs" / "experiments.md"
 
 
 def test_every_key_has_a_sentence_below_it() -> None:
-    assert [row.path for row in rows() if not row.meaning.endswith(".")] == []
+    assert [dotted(row) for row in rows() if not meaning(row).endswith(".")] == []
 
 
 def test_the_page_is_that_of_the_schema() -> None:
@@ -63,7 +64,7 @@ def test_networks_refuse_what_they_do_not_heed(key: str) -> None:
         "mininet": lambda: limits.refuse_unsupported(scenario),
         "sim": lambda: build(scenario),
     }
-    (heeding,) = (row.networks for row in rows() if row.path == key)
+    (heeding,) = (networks(row) for row in rows() if dotted(row) == key)
     assert heeding
     for network in refusing:
         if network in heeding:

@@ -4,8 +4,8 @@ import pytest
 
 from fattree.experiment.model import Scenario
 from fattree.texts.sweep_file import load_sweep
+from pages.experiment_files import FOLDER, PRESET, _axes, _blocks, files
 from reproduction.report.contents import FIGURES, figure
-from reproduction.report.experiment_files import FOLDER, PRESET, _axes, _blocks, files
 
 COMMITTED = sorted(FOLDER.glob("*.toml"))
 
@@ -19,7 +19,7 @@ def test_a_figures_files_have_its_runs(name: str) -> None:
     own = [path for path in COMMITTED if path.stem.split("-")[0] == name]
     runs = [scenario for path in own for scenario in load_sweep(path)]
     assert keys(runs) == keys(list(figure(name).scenarios(PRESET))), (
-        "run python -m reproduction.report.experiment_files"
+        "run python -m pages.experiment_files"
     )
 
 
@@ -27,7 +27,7 @@ def test_a_figures_files_have_its_runs(name: str) -> None:
 def test_files_are_as_they_would_be_written() -> None:
     wanted = {file: text for name in FIGURES for file, text in files(figure(name)).items()}
     assert {path.name: path.read_text() for path in COMMITTED} == wanted, (
-        "run python -m reproduction.report.experiment_files"
+        "run python -m pages.experiment_files"
     )
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from reproduction.report import fresh
-from reproduction.report.fresh import again, drawn, kept_runs, stale
+from pages import fresh
+from pages.fresh import again, drawn, kept_runs, stale
 from tests.reproduction.report.conftest import FIGURES, Report
 
 MOST_HOPS = 10_000_000

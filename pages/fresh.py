@@ -1,6 +1,6 @@
 """Whether a report that is kept is what the model gives today: some of its runs, run again.
 
-    python -m reproduction.report.fresh docs/report/data docs/beyond/data --runs 20
+    python -m pages.fresh docs/report/data docs/beyond/data --runs 20
 
 A report's data name the model that made them. Another model makes them stale, whatever it gives;
 and the same model must give every number again, to the last digit. Which runs are drawn is said by

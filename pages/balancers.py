@@ -1,6 +1,6 @@
 """What each load balancer does, as a table: the sentences of `fattree.policies`.
 
-`python -m fattree.texts.balancers PAGE` writes it into the documentation's page, between its marks.
+`python -m pages.balancers PAGE` writes it into the documentation's page, between its marks.
 """
 
 import re
@@ -9,8 +9,8 @@ from pathlib import Path
 
 from fattree.policies import POLICIES, Policy
 
-BEGIN = "<!-- begin: fattree/texts/balancers.py -->"
-END = "<!-- end: fattree/texts/balancers.py -->"
+BEGIN = "<!-- begin: pages/balancers.py -->"
+END = "<!-- end: pages/balancers.py -->"
 HEAD = """| load balancer | `--policies` | decides | what it does | program |
 |---|---|---|---|---|
 """

@@ -1,6 +1,6 @@
 """What each reader of other people's files uses, leaves out and refuses, as tables of a page.
 
-`python -m fattree.texts.readers PAGE` writes them into docs/workloads.md, between two marks.
+`python -m pages.readers PAGE` writes them into docs/workloads.md, between two marks.
 """
 
 import sys
@@ -14,8 +14,8 @@ from fattree.generators.chakra_fields import ATTRIBUTES, NODE_FIELDS
 from fattree.generators.goal_schedule import TABLE as GOAL
 from fattree.generators.model_config import TABLE as MODEL
 
-BEGIN = "<!-- begin: fattree/texts/readers.py -->"
-END = "<!-- end: fattree/texts/readers.py -->"
+BEGIN = "<!-- begin: pages/readers.py -->"
+END = "<!-- end: pages/readers.py -->"
 TABLES: dict[str, Sequence[Fields]] = {
     "GOAL (the text's words; the binary form has the same)": GOAL,
     "Chakra, a node": NODE_FIELDS,

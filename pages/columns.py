@@ -1,6 +1,6 @@
 """The meaning of every column of results, for JSON, CSV and Parquet: the sentences of `Record`.
 
-`python -m fattree.records.columns PAGE` writes the documentation's page.
+`python -m pages.columns PAGE` writes the documentation's page.
 """
 
 import sys
@@ -19,7 +19,7 @@ run. `_ps` is picoseconds. A sweep's rows also have a column for each swept key 
 in this table (`fabric.latency_ns`, `jobs.NAME.start_ns`), and rows of several jobs a \
 column for each job (`jobs_ps.NAME`).
 CSV has a column for each layer, as in `max_queue_layers.E>A`. This page is made from \
-`fattree/records/columns.py` (`make reference`).
+`pages/columns.py` (`make reference`).
 
 | column | |
 |---|---|

@@ -1,7 +1,7 @@
 """Write experiments/paper: the scenarios of every figure as files for `ofan sim run` and `sweep`.
 
 A figure's runs become as few files as its parts allow: one where they are all combinations of a few
-keys' values, load balancers and seeds. `python -m reproduction.report.experiment_files` writes them
+keys' values, load balancers and seeds. `python -m pages.experiment_files` writes them
 again after a figure has changed; a test compares.
 """
 
@@ -15,7 +15,7 @@ from fattree.experiment.model import Experiment, Scenario
 from reproduction.report.contents import FIGURES, figure
 from reproduction.report.figure import Figure, Preset, dotted
 
-FOLDER = Path(__file__).resolve().parent.parent.parent / "experiments" / "paper"
+FOLDER = Path(__file__).resolve().parents[1] / "experiments" / "paper"
 PRESET = Preset("default")
 # What a figure's measure does beyond its scenarios, which the files cannot say.
 NOTES = {"timeline": "The report takes the best of 100 seeds from each of these on."}

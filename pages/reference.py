@@ -1,23 +1,16 @@
-"""The meaning of every key of an experiment: a JSON Schema for editors, and a page of docs/.
+"""The meaning of every key of an experiment, as a page: types, bounds, defaults and sentences.
 
-Types, bounds, defaults and sentences are those of `fattree.experiment`.
-`python -m fattree.texts.reference PAGE` writes the page; `ofan experiments schema` the schema.
+`python -m pages.reference PAGE` writes it.
 """
 
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
 
-from fattree.experiment.base import Section
 from fattree.experiment.collective import MATRIX_KEYS
-from fattree.experiment.model import Experiment
-from fattree.experiment.own import LIKE
-from fattree.policies import POLICIES
-from fattree.sentences import sentences
+from fattree.texts import schema
+from fattree.texts.schema import Node, Row
 
-Node = dict[str, Any]
 # The ends of keys' names; the first that fits.
 UNITS = {
     "_bytes": "bytes",
@@ -30,13 +23,8 @@ UNITS = {
     "_acks": "ACKs",
     "_gaps": "gaps between packets",
 }
-# As `fattree.texts.experiment_file` reads them.
-SIZE = {"type": "string", "pattern": r"^\s*\d+(\.\d+)?\s*([kKMGT]i?)?B\s*$"}
-# A table whose keys are those of another one.
-REPEATED = "jobs.collective"
 # Required by the schema, but optional in a file.
 READ_FROM_FILE = ("host_rule.text", "agent_packet.text")
-BOUNDS = {"type", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
 HEAD = """# Every key of an experiment
 
 An experiment is a file in [TOML](https://toml.io) (`ofan experiments show demo` prints an example).
@@ -53,101 +41,25 @@ Keys of `[[jobs]]` contain the job's name: `--set jobs.NAME.start_ns=500`, `"job
 """
 
 
-class Row(NamedTuple):
-    """A key: its table (empty: none), its name there, and its part of the schema."""
-
-    table: str
-    key: str
-    node: Node
-
-    @property
-    def path(self) -> str:
-        """Return the dotted key."""
-        return f"{self.table}.{self.key}" if self.table else self.key
-
-    @property
-    def meaning(self) -> str:
-        """Return its sentence."""
-        return str(self.node.get("description", ""))
-
-    @property
-    def networks(self) -> list[str]:
-        """Return the networks that support the key; empty if all do."""
-        only: list[str] = self.node.get("networks", [])
-        return only
-
-
-def described() -> Node:
-    """Return the schema of experiments, each key with the sentence that stands below it."""
-    whole = Experiment.model_json_schema()
-    nodes = {Experiment.__name__: whole, **whole["$defs"]}
-    for table in _below(Section):
-        keys = nodes.get(table.__name__, {}).get("properties", {})
-        for key, sentence in sentences(table).items() if keys else ():
-            if key in keys:
-                keys[key]["description"] = sentence
-
-    return whole
-
-
-def _below(table: type[Section]) -> Iterator[type[Section]]:
-    yield table
-    for inner in table.__subclasses__():
-        yield from _below(inner)
-
-
 def rows() -> list[Row]:
     """Return all keys, those without a table first, in the order of the schema."""
-    whole = described()
-    return sorted(_rows(whole, whole["$defs"], ""), key=lambda row: bool(row.table))
+    return sorted(schema.rows(schema.described()), key=lambda row: bool(row.table))
 
 
-def _rows(model: Node, definitions: Node, table: str) -> Iterator[Row]:
-    for key, node in model["properties"].items():
-        inner = _definition(node, definitions)
-        path = f"{table}.{key}" if table else key
-        if inner is None or path == REPEATED:
-            yield Row(table, key, node)
-        else:
-            yield from _rows(inner, definitions, path)
+def dotted(row: Row) -> str:
+    """Return the dotted key."""
+    return f"{row.table}.{row.key}" if row.table else row.key
 
 
-def _definition(node: Node, definitions: Node) -> Node | None:
-    """Return the table that a key is, or of which it is a list or perhaps nothing."""
-    for part in (node, node.get("items", {}), *node.get("anyOf", ())):
-        if "$ref" in part:
-            definition: Node = definitions[part["$ref"].rpartition("/")[2]]
-            return definition
-
-    return None
+def meaning(row: Row) -> str:
+    """Return the sentence of a key."""
+    return str(row.node.get("description", ""))
 
 
-def schema() -> Node:
-    """Return the JSON Schema of experiment and sweep files."""
-    whole = described()
-    whole["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-    whole["title"] = "An experiment of Ofan"
-    for row in _rows(whole, whole["$defs"], ""):
-        row.node.pop("title", None)
-        if row.key.endswith("_bytes"):
-            bounds = {key: row.node.pop(key) for key in tuple(row.node) if key in BOUNDS}
-            row.node["anyOf"] = [*row.node.pop("anyOf", [bounds]), SIZE]
-
-    names = whole["properties"]["policies"]["items"]
-    names["enum"] = list(POLICIES)
-    for table in ("OwnProgram", "OwnHostRule"):
-        whole["$defs"][table]["properties"]["like"]["enum"] = list(LIKE)
-
-    # Without the text, a rule or packets are read from their file.
-    for table in ("OwnHostRule", "AgentPacket"):
-        whole["$defs"][table]["required"] = ["file"]
-
-    whole["properties"]["sweep"] = {
-        "type": "object",
-        "description": "The last table: lists of values of keys; every combination runs.",
-        "additionalProperties": {"anyOf": [{"type": "array", "minItems": 1}, {"type": "object"}]},
-    }
-    return whole
+def networks(row: Row) -> list[str]:
+    """Return the networks that support the key; empty if all do."""
+    only: list[str] = row.node.get("networks", [])
+    return only
 
 
 def page() -> str:
@@ -175,14 +87,14 @@ def _line(row: Row) -> str:
         _kind(row),
         unit(row.key),
         f"`{default}`" if default else "required" if _is_required(row) else "",
-        ", ".join(row.networks) or "all",
-        row.meaning,
+        ", ".join(networks(row)) or "all",
+        meaning(row),
     )
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
 def _is_required(row: Row) -> bool:
-    return "default" not in row.node and row.path not in READ_FROM_FILE
+    return "default" not in row.node and dotted(row) not in READ_FROM_FILE
 
 
 def unit(key: str) -> str:
