@@ -30,12 +30,18 @@ PACKETS = 20
 # Programs that a process judges at once: it collects garbage behind them only.
 CHUNK = 50
 REPORTED = 1000
+# Every so many programs, LLVM allocates registers as for short programs, else in its simple way, as
+# for the longest: a sixth of the time goes there.
+ALLOCATED = 4
 SHIFT = re.compile(r"= (?:shl|lshr|ashr) i(\d+) [^,]+, (\d+)$", re.MULTILINE)
 
 
 @contextmanager
-def quick_machine_code() -> Iterator[None]:
-    """Make machine code with little effort of LLVM (with none at all it fails on wide numbers)."""
+def quick_machine_code(is_simple: bool = False) -> Iterator[None]:
+    """Make machine code with little effort of LLVM (with none at all it fails on wide numbers).
+
+    With `is_simple`, registers are allocated in the simple way, too.
+    """
     make = machine.object_code
 
     def checked(text: str) -> bytes:
@@ -49,6 +55,8 @@ def quick_machine_code() -> Iterator[None]:
         patch.setattr(machine, "object_code", checked)
         # As long programs are.
         patch.setattr(machine, "LONG_LINES", 0)
+        if is_simple:
+            patch.setattr(machine, "MOST_LINES", 0)
         patch.setattr(kept, "read", lambda key: None)
         patch.setattr(kept, "write", lambda *parts: None)
         yield
@@ -88,17 +96,17 @@ class Tally:
 def judge(numbers: Sequence[int], is_wide: bool) -> list[Verdict]:
     """Judge the programs of these numbers; an exception is a difference, too."""
     verdicts = []
-    with quick_machine_code():
-        for number in numbers:
-            try:
+    for number in numbers:
+        try:
+            with quick_machine_code(is_simple=number % ALLOCATED > 0):
                 verdict = compare(
                     number, PACKETS, ("python", "native"), WIDE if is_wide else WIDTHS
                 )
-            except Exception as error:
-                verdict = Verdict(number, difference=f"{type(error).__name__}: {error}")
-            verdicts.append(verdict)
+        except Exception as error:
+            verdict = Verdict(number, difference=f"{type(error).__name__}: {error}")
+        verdicts.append(verdict)
 
-    # A program leaves many objects, and a collection by their number takes a third of the time.
+    # A program leaves many objects: collecting whenever they are many takes a third of the time.
     gc.collect()
     return verdicts
 
