@@ -1,12 +1,12 @@
 """Random programs: our compiler and both engines do what the judge reads out of the specification.
 
-`comparing.compare(seed, ...)` makes a failure again; nothing but the seed decides it.
+`comparing.compare(seed, ...)` makes a failure again; nothing but the seed decides it. More:
+`python -m tests.language.many --count 20000`.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,37 +14,21 @@ from pathlib import Path
 
 import pytest
 
-from ofan_p4.softswitch.native import kept, machine
 from tests.language.comparing import compare
 from tests.language.drawing_pieces import WIDE
 from tests.language.faults import CALLS, FAULTS, Fault, applied
+from tests.language.many import PACKETS, quick_machine_code
 
-PACKETS = 20
 FAST = range(10)
 SLOW = range(20_000, 20_800)
 MOST_PROGRAMS = 1000
 MOST_CALLS = 500
-SHIFT = re.compile(r"= (?:shl|lshr|ashr) i(\d+) [^,]+, (\d+)$", re.MULTILINE)
 
 
 @pytest.fixture
-def quickly_made(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Make machine code with little effort of LLVM (with none at all it fails on wide numbers)."""
-    make = machine.object_code
-
-    def checked(text: str) -> bytes:
-        # LLVM takes code behind a shift by all of a number's bits for code that is never reached:
-        # a packet that comes there ends the process. Few packets do come there.
-        assert [by for width, by in SHIFT.findall(text) if int(by) >= int(width)] == []
-
-        return make(text)
-
-    monkeypatch.setattr(machine, "object_code", checked)
-    # As long programs are.
-    monkeypatch.setattr(machine, "LONG_LINES", 0)
-    monkeypatch.setattr(kept, "read", lambda key: None)
-    monkeypatch.setattr(kept, "write", lambda *parts: None)
-    yield
+def quickly_made() -> Iterator[None]:
+    with quick_machine_code():
+        yield
 
 
 @pytest.mark.usefixtures("quickly_made")
