@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -35,6 +36,8 @@ QUEUES = "queues.parquet"
 REGISTERS = "registers.json"
 EXPERIMENT = "experiment.toml"
 LOG = "run.log"
+# The beginning of the name of a folder in which a run writes its results.
+FRESH = ".ofan-new-"
 
 
 def record(outcome: Outcome, network: str) -> Record:
@@ -153,7 +156,7 @@ def new_folder(chosen: Path | None, default: Path, force: bool = False) -> Itera
         try:
             # Whether it can be written shows only when it is: rights are not all.
             with writing(folder), tempfile.TemporaryFile(dir=folder):
-                pass
+                _remove_leftovers(folder)
 
             yield folder
         finally:
@@ -214,6 +217,17 @@ def _has_claim(folder: Path, claims: ExitStack, may_exist: bool) -> bool:
         return is_new or may_exist
 
 
+def _remove_leftovers(folder: Path) -> None:
+    """Remove the results that killed runs were writing into a claimed folder."""
+    # The demo has a folder for each of its experiments.
+    for pattern in (f"{FRESH}*", f"*/{FRESH}*"):
+        for leftover in folder.glob(pattern):
+            # One that is locked is another run's, which has claimed a folder in this one.
+            with suppress(OSError), locked(leftover) as is_nobodys:
+                if is_nobodys:
+                    shutil.rmtree(leftover, ignore_errors=True)
+
+
 def _numbered(default: Path) -> Iterator[Path]:
     """Yield a folder, then with numbers from 2 on."""
     yield default
@@ -221,8 +235,12 @@ def _numbered(default: Path) -> Iterator[Path]:
 
 
 def _has_results(folder: Path) -> bool:
-    # The demo has a folder for each of its experiments.
-    return any(next(folder.glob(name), None) for name in (RESULTS, f"*/{RESULTS}"))
+    # The demo has a folder for each of its experiments. A part that a killed run has left is none.
+    return any(
+        not path.parent.name.startswith(FRESH)
+        for name in (RESULTS, f"*/{RESULTS}")
+        for path in folder.glob(name)
+    )
 
 
 @contextmanager
@@ -241,11 +259,16 @@ def complete(folder: Path) -> Iterator[Path]:
     """Yield a folder for files that appear in the results folder together, or not at all."""
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".new-", dir=folder) as fresh:
+        with tempfile.TemporaryDirectory(prefix=FRESH, dir=folder) as fresh, ExitStack() as lock:
+            # A file system without locks keeps what killed runs leave.
+            with suppress(OSError):
+                lock.enter_context(locked(fresh))
+
             yield Path(fresh)
 
             # Written first, renamed then, in the same file system: a rename is all or nothing.
-            for path in sorted(Path(fresh).iterdir()):
+            # The file that says that there are results comes last.
+            for path in sorted(Path(fresh).iterdir(), key=lambda path: path.name == RESULTS):
                 path.replace(folder / path.name)
 
 

@@ -3,6 +3,7 @@
 A figure with runs missing shows what it can and says the rest.
 """
 
+import io
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ import polars as pl
 from reproduction.report.claims import Claim, sure
 from reproduction.report.figure import Data, Figure, Verdict, slug
 from reproduction.report.style import STYLE
+from reproduction.report.whole_file import replace_file
 
 # SVG goes into the page, PNG is for whoever wants one picture in another text.
 FORMATS = ("png", "svg")
@@ -86,7 +88,9 @@ def _saved(picture: Any, folder: Path, name: str, panel: str) -> Path:
     for kind in FORMATS:
         # No date inside: the same runs give the same file, and a diff shows what has changed.
         settings = {"metadata": {"Date": None}} if kind == "svg" else {}
-        picture.savefig(folder / f"{stem}.{kind}", **settings)
+        content = io.BytesIO()
+        picture.savefig(content, format=kind, **settings)
+        replace_file(folder / f"{stem}.{kind}", content.getvalue())
         picture.set_layout_engine("none")  # laid out once is enough
 
     return folder / f"{stem}.svg"

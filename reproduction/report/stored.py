@@ -13,6 +13,7 @@ from fattree.files.parquet import ParquetError, Table, read_parquet
 from fattree.files.text_file import read_bytes
 from fattree.records.record import Record
 from reproduction.report.figure import Data, Figure, Measured, Preset, dotted, nested, settings_of
+from reproduction.report.whole_file import replace_file
 from sim.errors import StoreError
 from sim.sweeps.store import plain
 
@@ -38,7 +39,7 @@ class MadeWith:
 
     def write(self, folder: Path) -> None:
         """Keep it beside the data."""
-        (folder / MADE_WITH).write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
+        replace_file(folder / MADE_WITH, f"{json.dumps(asdict(self), indent=1)}\n".encode())
 
     @classmethod
     def read(cls, folder: Path) -> "MadeWith":

@@ -1,5 +1,7 @@
 """Results folders: earlier results and those of runs at the same time stay."""
 
+import os
+import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -9,7 +11,7 @@ from threading import Barrier
 import pytest
 
 from emulation.errors import EmulationError
-from emulation.outcomes.folder import RESULTS, new_folder
+from emulation.outcomes.folder import LOG, RESULTS, complete, new_folder
 
 
 @pytest.fixture
@@ -102,3 +104,44 @@ def test_runs_that_begin_together_lose_no_results(tmp_path: Path) -> None:
         names = set(pool.map(racer, range(8)))
 
     assert names == {"demo", *(f"demo_{number}" for number in range(2, 9))}
+
+
+def write_and_be_killed(folder: Path) -> None:
+    """Write results in a process that is killed before they are complete."""
+    if pid := os.fork():
+        assert os.waitpid(pid, 0)[1] == signal.SIGKILL
+        return
+
+    with complete(folder) as fresh:
+        (fresh / RESULTS).write_text("a part")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("place", [".", "demo_failure"])
+def test_results_that_a_killed_run_was_writing_are_removed(tmp_path: Path, place: str) -> None:
+    write_and_be_killed(tmp_path / place)
+    assert list(tmp_path.rglob(RESULTS))
+    with new_folder(tmp_path, tmp_path / "demo"):
+        assert not list(tmp_path.rglob(RESULTS))
+
+
+def test_results_that_another_run_is_writing_in_a_folder_of_ours_stay(tmp_path: Path) -> None:
+    with complete(tmp_path / "theirs") as fresh:
+        (fresh / RESULTS).write_text("theirs")
+        with new_folder(tmp_path, tmp_path / "demo"):
+            pass
+
+    assert (tmp_path / "theirs" / RESULTS).read_text() == "theirs"
+
+
+def test_a_folder_has_results_only_with_all_other_files(tmp_path: Path) -> None:
+    # A folder in the place of the log: it can only be refused.
+    (tmp_path / LOG / "full").mkdir(parents=True)
+    with (
+        pytest.raises(EmulationError, match="cannot write results"),
+        complete(tmp_path) as fresh,
+    ):
+        for name in (RESULTS, LOG):
+            (fresh / name).write_text("new")
+
+    assert not (tmp_path / RESULTS).exists()
