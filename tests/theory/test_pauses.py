@@ -20,7 +20,7 @@ from fattree.routes.cycles import cycle
 from fattree.shape.topology import Level
 from sim.arrays.network import build, build_for_program
 from sim.errors import UnfinishedError
-from sim.kernels.gates import CLOSED
+from sim.kernels.events.upcoming import CLOSED
 from sim.kernels.ports import FAR
 from sim.kernels.switches import PORT_BITS
 from sim.runs.deadlock import deadlock, waits
