@@ -70,9 +70,14 @@ def fill(world, gates, tree, node, window):
 
 @inlined
 def update(world, gates, tree, node, port, window):
-    """Set a port's entry to its next event, and update the minima above it."""
+    """Set a port's entry to its next event."""
+    put(tree, port, entry_of(world, gates, node, port, window))
+
+
+@inlined
+def put(tree, port, least):
+    """Set a port's entry, and update the minima above it."""
     # A branch that compares times is right half of the time: this has none.
-    least = entry_of(world, gates, node, port, window)
     index = (len(tree) >> 1) + port
     tree[at(index)] = least
     while index > TOP:
