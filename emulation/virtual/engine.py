@@ -14,8 +14,6 @@ from emulation.virtual.machine import NativeMachine, headers_of, why_not
 from emulation.virtual.native import NativeFabric
 from fattree.demand import traffic
 from fattree.experiment.model import Scenario
-from fattree.experiment.pauses import is_paused
-from fattree.experiment.sharing import is_shared
 from fattree.routes.failures import timeline
 from fattree.routes.standstill import patience
 from ofan_p4.softswitch.native.engine import native_program
@@ -101,10 +99,6 @@ def only_python(scenario: Scenario, program: SwitchProgram) -> str:
     """Return in a line why only the Python network can run a scenario; nothing where both can."""
     if scenario.controller.detection == "probe":
         return "the controller's probes are packets of the switches' own"
-    if is_paused(scenario):
-        return "machine code foresees when packets leave, and pauses change that"
-    if is_shared(scenario):
-        return "machine code has a buffer for each port, and none that ports share"
     if min(scenario.latencies_ps) == 0:
         return "links without latency leave no time in which switches are independent"
 

@@ -17,7 +17,7 @@ from hostagent.own_packet import OwnFrames, scenario_packets
 from hostagent.packets import AckFrames, DataFrames
 from hostagent.transports.roce import PSN_MASK, SHARE_BITS
 from hostagent.transports.state import Recovery
-from sim.kernels.desk import KIND_SHIFT, LEAVE_KIND, LOG_FRAME, NODE_SHIFT
+from sim.kernels.desk import HEED_KIND, KIND_SHIFT, LEAVE_KIND, LOG_FRAME, NODE_SHIFT
 from sim.kernels.frames import LOWEST_MASK
 from sim.kernels.receiving import share_in
 from sim.kernels.state import ACK, ASKS, MARKED, TRIMMED
@@ -26,6 +26,8 @@ from sim.programs.programmed import Programmed
 LOW_32 = (1 << 32) - 1
 # What of a row's LOG_LENGTH a host has written: class, mark, label.
 WRITTEN = (ACK | ASKS | MARKED | TRIMMED) << 16 | 0xFFFF
+# A control frame by a row's LOG_PACKET.
+CONTROL_FRAMES = (b"resume", b"pause")
 # A row's LOG_PACKET and LOG_ACK, and as much of its LOG_LENGTH.
 Key = tuple[int, int, int]
 # A packet is seen at six places in a row, so its end need not be remembered for long.
@@ -72,7 +74,9 @@ class EventLog:
             kind = place >> KIND_SHIFT
             node = place >> NODE_SHIFT & LOW_32
             pieces.append(b"%d %d %d %d " % (time_ps, kind, node, place & (1 << NODE_SHIFT) - 1))
-            if kind == LEAVE_KIND:
+            if kind == HEED_KIND:
+                pieces.append(CONTROL_FRAMES[packet])
+            elif kind == LEAVE_KIND:
                 pieces.append(beginnings[at : at + self._ecn_at])
             else:
                 key = (packet, acknowledged, size & WRITTEN)

@@ -92,6 +92,7 @@ class NativeFabric(Control):
             end_ps=result.end_ps,
             hops=counts.hops,
             cpu_seconds=cpu_seconds,
+            host_paused_ps=result.host_paused_ps,
         )
 
 

@@ -25,6 +25,7 @@ from sim.kernels.state import HIGHEST_PORT, MISDELIVERED, MISDIRECTED, UNROUTABL
 from sim.kernels.windows import BROKEN, FINISHED, STUCK
 from sim.programs.layout import Layout, kept_bytes
 from sim.programs.programmed import Observe, Programmed
+from sim.runs.deadlock import deadlock, storm
 
 # How often progress is told, in zero-load round trips.
 RTTS_A_LEG = 4
@@ -156,8 +157,9 @@ class TimedRun:
         packets = self.packets
         flows = packets.network.flows
         counters = packets.world.counters
+        tree = self.scenario.tree
         names = complaint(
-            self.scenario.tree,
+            tree,
             [
                 (int(flows.source[flow]), int(flows.destination[flow]))
                 for flow in packets.unfinished.tolist()
@@ -166,7 +168,8 @@ class TimedRun:
             misdirected=int(counters[MISDIRECTED]),
             highest_port=int(counters[HIGHEST_PORT]),
         )
-        return f"at {now_ps / PS_PER_US:.3f} µs, {names}"
+        why = storm(tree, packets.world) + deadlock(tree, packets.world)
+        return f"at {now_ps / PS_PER_US:.3f} µs, {names}{why}"
 
     def _broken(self) -> EmulationError:
         now_us = self.packets.now_ps / PS_PER_US

@@ -13,7 +13,7 @@ from fattree.demand.flows import Flows as Traffic
 from fattree.errors import ExperimentError
 from fattree.experiment.model import Scenario
 from fattree.experiment.pauses import PAUSE_BYTES, is_paused
-from fattree.experiment.sharing import alpha, is_shared
+from fattree.experiment.sharing import alpha
 from fattree.routes.buffers import refuse_unable_pauses, refuse_unable_sharing
 from fattree.routes.failures import Timeline, timeline
 from fattree.routes.rates import rho_max
@@ -124,18 +124,6 @@ def build_for_program(scenario: Scenario) -> Network:
     Only Host DR's hosts have routes (`waypoint_routes`): the switches' are in their tables. Raises
     FabricError.
     """
-    if is_paused(scenario):
-        raise ExperimentError(
-            'fabric.flow_control = "pfc": the kernels around P4 programs foresee when packets leave'
-            " (without --program, or ofan emulate)"
-        )
-
-    if is_shared(scenario):
-        raise ExperimentError(
-            'fabric.buffer = "shared": the kernels around P4 programs have a buffer for each port'
-            " (without --program, or ofan emulate)"
-        )
-
     flows = traffic.flows(scenario)
     events = timeline(scenario, flows)
     pairs = Pairs.of(scenario.tree, flows)

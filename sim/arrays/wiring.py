@@ -21,7 +21,8 @@ from fattree.routes.slow_links import FULL, paces
 from fattree.shape.topology import FatTree, Level, Tier
 from hostagent.transports.state import NEVER
 from sim.errors import SimulationError
-from sim.kernels.gates import GATE, ROOM
+from sim.kernels.events.gates import ROOM
+from sim.kernels.events.upcoming import GATE
 from sim.kernels.ports import FAR
 from sim.kernels.state import (
     ACK,
@@ -87,7 +88,7 @@ def gates_of(scenario: Scenario) -> Records:
     """Return what each port has beside its link where switches pause, without them nothing."""
     tree = scenario.tree
     gates = records(tree.first_port(tree.switches) if is_paused(scenario) else 0, GATE)
-    gates.leaves_ps = gates.renew_ps = gates.storm_ps = FAR
+    gates.leaves_ps = gates.renew_ps = gates.storm_ps = gates.tells_ps = FAR
     gates.since_ps = NEVER
     gates.opened_ps = -1
     for storm in storms(scenario) if len(gates) else ():

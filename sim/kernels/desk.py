@@ -1,4 +1,4 @@
-"""Where a program is, a thread's desk at which it runs, and what the thread notes there of the run.
+"""Where a program is, the desk of a thread that serves switches with events, and its notes there.
 
 Events are for digests (`emulation.virtual.event_log`), receipts for runs that have ended meanwhile.
 """
@@ -21,6 +21,7 @@ LOG_TIME, LOG_PLACE, LOG_PACKET, LOG_ACK, LOG_LENGTH = range(5)
 LOG_FRAME = 5
 LEAVE_KIND = 0
 ARRIVE_KIND = 6
+HEED_KIND = 8
 KIND_SHIFT = 40
 NODE_SHIFT = 8
 
@@ -52,18 +53,20 @@ class Program(NamedTuple):
 
 
 class Desk(NamedTuple):
-    """A thread's room for a switch that runs a program, and what it notes for whoever asks.
+    """A thread's room for a switch that has events, and its notes of the run.
 
-    As `sim.kernels.state.Buffers`; then the ports' next departures (a tree), a state and a frame
-    under way (and their addresses), blocks that are `free` (`blocks.give_back`), `longest` queue by
-    (sample, layer), when hosts received something within the window, and events for a digest.
-    `marks` says how far it has got with them.
+    As `sim.kernels.state.Buffers`, and keys of control frames; then the ports' next events (a
+    tree), a state and a frame under way (and their addresses), blocks that are `free`
+    (`blocks.give_back`), `longest` queue by (sample, layer), when hosts received something within
+    the window, and events for a digest. `marks` says how far it has got with them.
     """
 
     keys: Int64
     sorted_keys: Int64
     buckets: Int32
     ends: Int64
+    control: Int64
+    sorted_control: Int64
     soonest: Int64
     state: Int64
     state_address: int
@@ -91,6 +94,17 @@ def note_arrival(world, frames, desk, node, port, slot):
     if frames is not None:
         packet = world.pool.packets[at(slot)]
         note(frames, desk, packet.time_ps, ARRIVE_KIND, node, port, slot, packet)
+
+
+@inlined
+def note_control(desk, time_ps, node, port, is_pause):
+    """Write into the log, if there is one, that a pause or its end is heeded."""
+    if desk is not None and len(desk.log) > 0:
+        row = desk.log[desk.marks[EVENTS]]
+        desk.marks[EVENTS] += 1
+        row[LOG_TIME] = time_ps
+        row[LOG_PLACE] = (HEED_KIND << KIND_SHIFT) | (node << NODE_SHIFT) | port
+        row[LOG_PACKET] = is_pause
 
 
 @inlined

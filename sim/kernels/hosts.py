@@ -10,7 +10,7 @@ import numpy as np
 
 from hostagent.transports.state import NEVER
 from sim.kernels.blocks import foresee_block, give_back
-from sim.kernels.desk import note_arrival, note_receipt
+from sim.kernels.desk import note_arrival, note_control, note_receipt
 from sim.kernels.frames import is_own
 from sim.kernels.jit import at, inlined, prefetch
 from sim.kernels.lists import following, foresee_chunk, leave
@@ -62,16 +62,16 @@ def serve_machine(world, routes, frames, desk, number, start_ps, end_ps):
         elif first == ARRIVES:
             take_arrival(world, frames, desk, host, start_ps)
         else:
-            end_or_heed(world, host, first, now_ps)
+            end_or_heed(world, desk, host, first, now_ps)
 
 
 @inlined
-def end_or_heed(world, number, what, now_ps):
+def end_or_heed(world, desk, number, what, now_ps):
     """End a computation of a host, or pause the host, or let it continue."""
     if what == ENDS:
         end_computation(world, number, now_ps)
     else:
-        heed(world, number)
+        heed(world, desk, number)
 
 
 @inlined
@@ -159,7 +159,7 @@ def lane_towards(world, host):
 
 
 @inlined
-def heed(world, number):
+def heed(world, desk, number):
     """Pause a host, or let it continue."""
     host = world.hosts[at(number)]
     lane = lane_towards(world, host)
@@ -167,6 +167,8 @@ def heed(world, number):
     frame = world.pool.packets[at(slot)]
     world.counters[LIVE] -= 1
     if not frame.status & LOST:
+        node = world.constants.switches + number
+        note_control(desk, frame.time_ps, node, 0, np.int64(frame.status))
         if frame.status and frame.time_ps >= host.until_ps:
             host.closed_ps = frame.time_ps
 

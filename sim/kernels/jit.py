@@ -37,6 +37,7 @@ KERNEL_ROOMS = (
     "fattree/shape",
     "hostagent/transports",
     "sim/kernels",
+    "sim/kernels/events",
     "sim/kernels/lb",
     "sim/programs",
 )

@@ -48,7 +48,12 @@ def take_in(packets, slot, packet):
 
     Where packets have bytes, the two slots exchange their blocks.
     """
-    packets[slot] = packet
+    if "held" in packets.dtype.names:
+        held = packets[slot].held
+        packets[slot] = packet
+        packet.held = held
+    else:
+        packets[slot] = packet
 
 
 @overload(take_in, jit_options=INLINED)

@@ -37,7 +37,7 @@ class Form(Enum):
     """Which kernels a run has: plain ones, ones that do all but pause, or those of pauses.
 
     The last have hosts' kernels from the second form, and switches of their own
-    (`sim.kernels.pausing`).
+    (`sim.kernels.events`).
     """
 
     PLAIN = auto()

@@ -12,7 +12,7 @@ The rules are the same (`docs/decisions/two-ports.md`), and a test feeds all bod
     next_departure   readings, beside a link's `occupancy`, `max_bytes`, `byte_ps` and its ledger
 
 What kernels that forward by themselves add is in `sim.kernels.switches` (they settle late, and
-mark), what those around P4 programs add in `sim.programs.ports` (frames, and egress at the
+mark), what those around P4 programs add in `sim.kernels.events.programs` (frames, and egress at the
 departure).
 """
 

@@ -11,7 +11,7 @@ ps from the start of the run, sizes in bytes of whole packets without gaps.
 Where switches trim, every link has a second list, its lane, for what ports have cut and for NACKs:
 they overtake all that is not being sent yet, which leaves later by that
 (`sim.kernels.ports.give_way`). Where they pause, the lane is for pauses and resumes, and `cursor`
-is the first packet whose transmission has not begun (`sim.kernels.gates`).
+is the first packet whose transmission has not begun (`sim.kernels.events.gates`).
 """
 
 from typing import Any, NamedTuple
@@ -47,7 +47,7 @@ NOWHERE = 255
 
 # Counters of a run: the height of the stack of spare chunks; packets that are neither delivered nor
 # dropped, waiting ACKs included; flows that are not done; when the last one was; packets without a
-# path; the time up to which everything has been served. Of programs alone (`sim.programs.windows`):
+# path; the time up to which everything has been served. Of programs alone (`sim.kernels.events`):
 # packets that switches have taken in, that hosts have received, that hosts could not take for their
 # own, what programs asked for that nobody serves here, and the packets that they have sent to ports
 # that do not exist (UNROUTABLE counts them, too), with the highest of these ports, 0 for none.

@@ -23,6 +23,18 @@ from sim.arrays.routing import waypoint_routes
 from sim.arrays.wiring import grown
 from sim.kernels.blocks import MOST_FREE
 from sim.kernels.desk import EVENTS, LOG_FRAME, RECEIPTS, WINDOW, Desk, Program
+from sim.kernels.events.windows import (
+    advance_program,
+    depart_now,
+    drain,
+    end_pauses,
+    has_samples,
+    in_flight,
+    next_programmed_event,
+    next_to_serve,
+    serve_event_switches,
+    serve_programmed_hosts,
+)
 from sim.kernels.jit import CACHE
 from sim.kernels.state import (
     CLOCK,
@@ -36,18 +48,7 @@ from sim.kernels.state import (
 )
 from sim.kernels.windows import FINISHED, STARVED, start_flows, truncate
 from sim.programs.layout import Layout, frames_of, with_blocks
-from sim.programs.windows import (
-    advance_program,
-    depart_now,
-    drain,
-    has_samples,
-    in_flight,
-    next_programmed_event,
-    next_to_serve,
-    serve_programmed_hosts,
-    serve_programmed_switches,
-)
-from sim.runs.engine import buffers_of, progress, result_of, standing
+from sim.runs.engine import desk_of, progress, result_of, standing
 from sim.runs.results import Result
 from sim.runs.threads import Crew, Nodes, Span, advance_side_by_side
 
@@ -111,6 +112,8 @@ class Programmed:
         self.routes = self.network.routes[0].routes
         # A lane cuts frames that wait, and lets them go in another order.
         self.program = program if self.world.constants.lanes == 0 else program.by_parts()
+        # None where departures are foreseen.
+        self.gates = self.world.gates if self.world.constants.is_pausing else None
         self.frames = frames_of(
             self.world,
             scenario,
@@ -167,7 +170,7 @@ class Programmed:
 
     def leave_now(self) -> None:
         """Let packets leave that are due at this instant: departures come first at equal times."""
-        depart_now(self.world, self.frames, self.program, self.desks[0], self.now_ps)
+        depart_now(self.world, self.frames, self.program, self.desks[0], self.gates, self.now_ps)
 
     def close(self) -> None:
         """Let the threads end."""
@@ -179,6 +182,7 @@ class Programmed:
         end_ps = self.end_ps
         world = self.world
         truncate(world, end_ps)
+        end_pauses(world, end_ps)
         late = sum(
             int((desk.receipts[: desk.marks[RECEIPTS]] + desk.marks[WINDOW] > end_ps).sum())
             for desk in self.desks
@@ -211,7 +215,7 @@ class Programmed:
         counters = self.world.counters
         before = counters.copy()
         quiet = self.desks[0]._replace(log=self.desks[0].log[:0])
-        drain(self.world, self.frames, self.program, quiet, self.end_ps)
+        drain(self.world, self.frames, self.program, quiet, self.gates, self.end_ps)
         counters[:] = before
 
     def _advance(self, until_ps: int) -> int:
@@ -223,7 +227,7 @@ class Programmed:
         while status == 0 and self.now_ps < until_ps:
             self._make_room_for_events()
             # Up to the next event there is none to put in order, however many windows that takes.
-            next_ps = int(next_programmed_event(self.world))
+            next_ps = int(next_programmed_event(self.world, self.gates))
             window_end_ps = self.now_ps + self.world.constants.window_ps
             status = self._leg(min(max(next_ps, window_end_ps), until_ps))
             self._tell_events(self.end_ps if status == FINISHED else self.now_ps)
@@ -242,7 +246,13 @@ class Programmed:
     def _once(self, until_ps: int) -> int:
         if self._crew is None:
             status = advance_program(
-                self.world, self.routes, until_ps, self.frames, self.program, self.desks[0]
+                self.world,
+                self.routes,
+                until_ps,
+                self.frames,
+                self.program,
+                self.desks[0],
+                self.gates,
             )
             return int(status)
 
@@ -253,14 +263,15 @@ class Programmed:
             return int(serve_programmed_hosts(part, self.routes, self.frames, desk, *span, end_ps))
 
         def switches(part: World, desk: Desk, span: Span, end_ps: int) -> int:
-            return int(
-                serve_programmed_switches(part, self.frames, self.program, desk, *span, end_ps)
+            served = serve_event_switches(
+                part, self.routes, self.frames, self.program, desk, self.gates, *span, end_ps
             )
+            return int(served)
 
         return Nodes(
             hosts,
             switches,
-            next_event=lambda world: int(next_to_serve(world, self.frames)),
+            next_event=lambda world: int(next_to_serve(world, self.frames, self.gates)),
             has_room=lambda world: bool(has_samples(world, self.frames, self.desks[0])),
         )
 
@@ -280,6 +291,7 @@ class Programmed:
         constants = self.world.constants
         slot_ps = constants.least_slot_ps
         new = constants.hosts * (constants.window_ps // slot_ps + 2)
+        # What ports by themselves do, and control frames: at most one of each that is live.
         most = 4 * (int(self.world.counters[LIVE]) + new) + constants.ports
         if len(desk.log) < most:
             log = np.zeros((2 * most, desk.log.shape[1]), dtype=np.int64)
@@ -297,7 +309,6 @@ class Programmed:
 
     def _desk(self, layout: Layout, is_logging: bool) -> Desk:
         constants = self.world.constants
-        buffers = buffers_of(self.world, self.scenario.tree.most_ports)
         kept = self.frames.kept
         # Egress writes at most what is kept, and by how much the frame grows.
         out = np.zeros((kept + layout.growth + 15) // 8, dtype=np.int64)
@@ -309,12 +320,7 @@ class Programmed:
         rows = int(is_logging)
         samples = 1024 if self.frames.sample_ps else 0
 
-        return Desk(
-            keys=buffers.keys,
-            sorted_keys=buffers.sorted_keys,
-            buckets=buffers.buckets,
-            ends=buffers.ends,
-            soonest=np.zeros(2 * _leaves(self.scenario.tree.most_ports), dtype=np.int64),
+        return desk_of(self.world, self.scenario.tree.most_ports)._replace(
             state=state,
             state_address=state.ctypes.data,
             out=out,
@@ -324,13 +330,7 @@ class Programmed:
             longest=np.zeros((samples, len(SWITCH_LAYERS)), dtype=np.int64),
             receipts=np.empty(receipts, dtype=np.int64),
             log=np.zeros((rows, LOG_FRAME + kept // 8), dtype=np.int64),
-            marks=np.array([0, 0, 0, -1, -1], dtype=np.int64),
         )
-
-
-def _leaves(ports: int) -> int:
-    """Return the number of leaves of a tree with a leaf per port: a power of two."""
-    return 1 << max(0, ports - 1).bit_length()
 
 
 # Takes in the events of a window.

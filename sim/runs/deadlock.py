@@ -8,7 +8,7 @@ from fattree.routes.cycles import cycle
 from fattree.shape.addressing import switch_name
 from fattree.shape.topology import FatTree
 from fattree.texts.storms import storm_words
-from sim.kernels.gates import CLOSED, OPEN
+from sim.kernels.events.upcoming import CLOSED, OPEN
 from sim.kernels.lists import following
 from sim.kernels.state import CLOCK, World
 from sim.kernels.switches import PORT_MASK

@@ -25,9 +25,9 @@ from hostagent.transports.state import NEVER
 from sim.arrays.network import Network, build
 from sim.arrays.wiring import grown
 from sim.errors import UnfinishedError
-from sim.kernels.gates import MOMENTS_A_PORT
+from sim.kernels.desk import LOG_FRAME, Desk
+from sim.kernels.events.windows import advance_pausing, end_pauses
 from sim.kernels.jit import CACHE
-from sim.kernels.pausing import Places, advance_pausing, end_pauses
 from sim.kernels.plain import Form, form_needed
 from sim.kernels.state import CLOCK, LAST_DONE, UNROUTABLE, Buffers, Routes, World
 from sim.kernels.switches import BUCKETS_A_KEY
@@ -279,7 +279,8 @@ def _advancing(network: Network, threads: int, device: Device = "cpu") -> Iterat
 
     is_pausing = bool(world.constants.is_pausing)
     rooms = [
-        places_of(network) if is_pausing else buffers_of(world, most_ports) for _ in range(threads)
+        desk_of(world, most_ports) if is_pausing else buffers_of(world, most_ports)
+        for _ in range(threads)
     ]
     if threads == 1:
         kernel = advance_pausing if is_pausing else advance
@@ -319,23 +320,41 @@ def buffers_of(world: World, most_ports: int) -> Buffers:
     )
 
 
-def places_of(network: Network) -> Places:
-    """Return room for what happens at a switch that pauses in one window."""
-    world = network.world
-    most_ports = network.scenario.tree.most_ports
-    packets = buffers_of(world, most_ports)
-    # Of control frames as of packets; a port does few things by itself.
-    most = most_ports * (world.constants.window_ps // int(world.rooms.slot_ps.min()) + 2)
+def desk_of(world: World, most_ports: int) -> Desk:
+    """Return a thread's room for a switch with events, with so many ports at most.
 
-    return Places(
+    It has none for a program, samples or a log.
+    """
+    packets = buffers_of(world, most_ports)
+    # Of control frames as of packets.
+    shortest_ps = int(world.rooms.slot_ps.min(initial=world.passages.slot_ps.min()))
+    most = most_ports * (world.constants.window_ps // shortest_ps + 2)
+    nothing = np.zeros(0, dtype=np.int64)
+
+    return Desk(
         keys=packets.keys,
         sorted_keys=packets.sorted_keys,
-        buckets=packets.buckets,
+        buckets=np.empty(BUCKETS_A_KEY * max(most, len(packets.keys)) + 2, dtype=np.int32),
         ends=packets.ends,
-        frames=np.empty(most, dtype=np.int64),
-        sorted_frames=np.empty(most, dtype=np.int64),
-        heap=np.empty(MOMENTS_A_PORT * most_ports, dtype=np.int64),
+        control=np.empty(most, dtype=np.int64),
+        sorted_control=np.empty(most, dtype=np.int64),
+        soonest=np.zeros(2 * _leaves(most_ports), dtype=np.int64),
+        state=nothing,
+        state_address=0,
+        out=nothing,
+        out_octets=nothing.view(np.uint8),
+        out_address=0,
+        free=np.zeros(1, dtype=np.int64),
+        longest=np.zeros((0, len(SWITCH_LAYERS)), dtype=np.int64),
+        receipts=nothing,
+        log=np.zeros((0, LOG_FRAME), dtype=np.int64),
+        marks=np.array([0, 0, 0, -1, -1], dtype=np.int64),
     )
+
+
+def _leaves(ports: int) -> int:
+    """Return the number of leaves of a tree with a leaf per port: a power of two."""
+    return 1 << max(0, ports - 1).bit_length()
 
 
 def _series(network: Network, samples: list[tuple[int, Int64]]) -> Series:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from sim.kernels.pausing import next_pausing_event, serve_pausing_switches
+from sim.kernels.events.windows import next_to_serve, serve_event_switches
 from sim.kernels.state import (
     CLOCK,
     COUNTERS,
@@ -78,13 +78,25 @@ def kernels(routes: Routes) -> Nodes:
 def pausing_kernels(routes: Routes) -> Nodes:
     """Return those of switches that pause links."""
 
-    def switches(part: World, places: Any, span: Span, end_ps: int) -> int:
-        served = serve_pausing_switches(
-            part, routes, first=span[0], last=span[1], end_ps=end_ps, places=places
+    def switches(part: World, desk: Any, span: Span, end_ps: int) -> int:
+        served = serve_event_switches(
+            part,
+            routes,
+            None,
+            None,
+            desk,
+            part.gates,
+            first=span[0],
+            last=span[1],
+            end_ps=end_ps,
         )
         return int(served)
 
-    return Nodes(kernels(routes).hosts, switches, next_pausing_event)
+    return Nodes(
+        kernels(routes).hosts,
+        switches,
+        next_event=lambda world: int(next_to_serve(world, None, world.gates)),
+    )
 
 
 class Crew:

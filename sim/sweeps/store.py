@@ -44,6 +44,7 @@ MODEL_FOLDERS = (
     "hostagent",
     "hostagent/transports",
     "sim/kernels",
+    "sim/kernels/events",
     "sim/kernels/lb",
     "sim/arrays",
     "sim/programs",

@@ -4,7 +4,6 @@ Programs are machine code; a few runs have the switches' Python pipelines behind
 """
 
 from collections.abc import Callable
-from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -27,6 +26,7 @@ from fattree.experiment.model import (
 from fattree.policies import POLICIES
 from tests.emulation.virtual.python_machine import PythonMachine
 from tests.parity.drawing import pairs
+from tests.parity.engines import assert_same, native, outcome_of
 from tests.parity.scenarios import (
     HOSTS_TOO,
     IN_ORDER,
@@ -58,18 +58,6 @@ def scenario(policy: str = "ofan", **settings: Any) -> Scenario:
     )
 
 
-def native(wanted: Scenario, threads: int = 1) -> Outcome:
-    return NativeFabric(
-        wanted, compile_for=lambda pipelines: NativeMachine(wanted, pipelines), threads=threads
-    ).run()
-
-
-def assert_same(ours: Outcome, theirs: Outcome) -> None:
-    for field in fields(Outcome):
-        if field.name != "cpu_seconds":
-            assert getattr(ours, field.name) == getattr(theirs, field.name), field.name
-
-
 def ended(run: Callable[[], Outcome]) -> Outcome | str:
     """Return an outcome, or which flows a run that cannot end says are not complete."""
     try:
@@ -82,7 +70,7 @@ def ended(run: Callable[[], Outcome]) -> Outcome | str:
 def test_every_load_balancer_has_the_same_events(policy: str, failing: str) -> None:
     wanted = scenario(policy, failures=FAILURES[failing])
     theirs = ended(VirtualFabric(wanted).run)
-    ours = ended(lambda: native(wanted))
+    ours = ended(native(wanted).run)
     if isinstance(theirs, str) or isinstance(ours, str):
         assert ours == theirs
     else:
@@ -210,7 +198,7 @@ def test_every_load_balancer_has_the_same_events(policy: str, failing: str) -> N
 )
 def test_other_settings_have_the_same_events(settings: dict[str, Any]) -> None:
     wanted = scenario(**settings)
-    assert_same(native(wanted), VirtualFabric(wanted).run())
+    outcome_of(wanted)
 
 
 @pytest.mark.parametrize("policy", ["ofan", "host_dr", "jsq"])

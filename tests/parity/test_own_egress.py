@@ -9,7 +9,8 @@ from emulation.programs.switch_program import load_program, size_of
 from emulation.virtual.fabric import VirtualFabric
 from emulation.virtual.machine import NativeMachine
 from emulation.virtual.native import NativeFabric
-from tests.parity.test_native_equals_virtual import assert_same, scenario
+from tests.parity.engines import assert_same
+from tests.parity.test_native_equals_virtual import scenario
 
 DROPPING = """
 #include "fabric.p4"

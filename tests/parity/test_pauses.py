@@ -1,4 +1,4 @@
-"""Pauses on the virtual network, in the simulator and in the plain model: alike to the ps."""
+"""Pauses of programs, on the virtual network, of kernels, of the plain model: alike to the ps."""
 
 from itertools import permutations
 from typing import Any
@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 import sim
 from emulation.outcomes.outcome import Outcome
-from emulation.virtual.fabric import VirtualFabric
 from fattree.errors import FabricError
 from fattree.experiment.model import Fabric, LoadBalancer, Scenario
 from fattree.policies import POLICIES
 from sim.arrays.network import build
 from sim.runs.engine import advanced
 from tests.naive.lossless import LosslessNetwork
+from tests.parity.engines import outcome_of
 from tests.parity.pausing import (
     COUNTS,
     HORIZON_PS,
@@ -47,7 +47,7 @@ def of_virtual(outcome: Outcome) -> dict[str, Any]:
 
 
 def assert_same(chosen: Scenario) -> Outcome:
-    outcome = VirtualFabric(chosen).run(HORIZON_PS)
+    outcome = outcome_of(chosen, HORIZON_PS)
     network = LosslessNetwork(chosen)
     network.run(HORIZON_PS)
     assert of_virtual(outcome) == of_naive(network)

@@ -1,4 +1,4 @@
-"""Pauses beside faults: three bodies, alike to the ps; and no drop on links that lose nothing."""
+"""Pauses beside faults: four bodies, alike to the ps; and no drop on links that lose nothing."""
 
 from typing import Any
 
@@ -10,12 +10,12 @@ from pydantic import ValidationError
 import sim
 from emulation.errors import EmulationError
 from emulation.outcomes.outcome import Outcome
-from emulation.virtual.fabric import VirtualFabric
 from fattree.errors import FabricError
 from fattree.experiment.model import Fabric, Scenario
 from fattree.policies import POLICIES
 from fattree.shape.addressing import host_name
 from tests.naive.lossless import LosslessNetwork
+from tests.parity.engines import outcome_of
 from tests.parity.pausing import (
     HORIZON_PS,
     LENIENT,
@@ -84,7 +84,7 @@ def valid(drawn: dict[str, Any]) -> Scenario:
 
 
 def assert_all_alike(chosen: Scenario) -> Outcome | None:
-    """Run a scenario on three bodies; return the virtual outcome, None where it is not run."""
+    """Run a scenario on four bodies; return the virtual outcome, None where it is not run."""
     try:
         result = sim.run(chosen, horizon_ps=HORIZON_PS)
     except FabricError:
@@ -93,7 +93,7 @@ def assert_all_alike(chosen: Scenario) -> Outcome | None:
         with pytest.raises(TimeoutError):
             LosslessNetwork(chosen).run(HORIZON_PS)
         with pytest.raises(EmulationError):
-            VirtualFabric(chosen).run(HORIZON_PS)
+            outcome_of(chosen, HORIZON_PS)
         return None
 
     if result.transmissions.sum() >= MOST_TRANSMISSIONS:
@@ -102,7 +102,7 @@ def assert_all_alike(chosen: Scenario) -> Outcome | None:
     network = LosslessNetwork(chosen)
     network.run(HORIZON_PS)
     assert all_of_sim(result) == all_of_naive(network)
-    outcome = VirtualFabric(chosen).run(HORIZON_PS)
+    outcome = outcome_of(chosen, HORIZON_PS)
     assert of_virtual(outcome) == of_naive(network)
     assert sum(port.lost_to_failure for port in outcome.ports) == sum(
         server.lost for server in network.servers.values()
@@ -228,4 +228,4 @@ def test_the_threshold_of_pauses_to_the_byte(off: int, sharing: dict[str, Any]) 
     network = LosslessNetwork(chosen)
     network.run(10 * HORIZON_PS)
     assert_simulator_same(chosen, network)
-    assert of_virtual(VirtualFabric(chosen).run(10 * HORIZON_PS)) == of_naive(network)
+    assert of_virtual(outcome_of(chosen, 10 * HORIZON_PS)) == of_naive(network)

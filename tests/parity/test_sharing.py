@@ -7,12 +7,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from emulation.virtual.fabric import VirtualFabric
 from fattree.experiment.model import Scenario
 from fattree.policies import POLICIES
 from sim import run
 from tests import naive
 from tests.parity import pausing, test_naive_against_sim, test_pauses, test_virtual_equals_simulator
+from tests.parity.engines import outcome_of
 from tests.parity.pausing import LENIENT
 from tests.parity.scenarios import HORIZON_PS, scenarios
 
@@ -71,7 +71,7 @@ def incast(policy: str, **fabric: Any) -> Scenario:
 def test_what_overflows_a_shared_memory_is_dropped_alike(policy: str, alpha: float) -> None:
     chosen = incast(policy, buffer_alpha=alpha)
     result = run(chosen)
-    test_virtual_equals_simulator.assert_same(VirtualFabric(chosen).run(), result)
+    test_virtual_equals_simulator.assert_same(outcome_of(chosen), result)
     assert result.ports.dropped.sum() > 100
     network = naive.run(chosen, HORIZON_PS)
     assert test_naive_against_sim.of_sim(result) == test_naive_against_sim.of_naive(network)

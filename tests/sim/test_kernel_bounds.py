@@ -22,7 +22,8 @@ from fattree.experiment.model import (
     Transport,
 )
 from sim.arrays.network import Network, build
-from sim.kernels import heaps, lb, ready
+from sim.kernels import lb, ready
+from sim.kernels.events import upcoming
 from sim.kernels.lists import append
 from sim.kernels.ports import FAR, is_gone
 from sim.kernels.state import ACK, DATA, LOST, MARKED
@@ -38,7 +39,6 @@ from sim.kernels.switches import (
     is_marked,
     most_held,
 )
-from sim.programs import switches as programs
 from tests.naive.draws import Purpose, number
 
 # Its uplinks are its links 4 to 7, of group 1 for one.
@@ -287,34 +287,27 @@ def test_flows_due_at_one_time_go_in_the_order_of_their_numbers(
     assert order == sorted(range(len(times)), key=lambda flow: (times[flow], flow))
 
 
-def test_of_ports_whose_packets_leave_at_once_the_first_comes_first() -> None:
+def test_events_of_ports_come_by_time_then_kind_then_port() -> None:
+    window = (500, 900)
     tree = np.full(8, FAR, dtype=np.int64)
-    for port, departure_ps in ((3, 700), (2, 900), (1, 700), (0, 899)):
-        programs.put(tree, port, programs.entry(port, departure_ps, 500, 900))
+    for kind, port, time_ps in (
+        (upcoming.LEAVES, 3, 700),
+        (upcoming.LEAVES, 2, 900),
+        (upcoming.BEGINS, 0, 700),
+        (upcoming.LEAVES, 1, 700),
+    ):
+        upcoming.put(tree, port, upcoming.entry(kind, port, time_ps, window))
 
     order = []
-    while tree[programs.TOP] != FAR:
-        port = int(tree[programs.TOP]) & PORT_MASK
-        order.append((int(tree[programs.TOP]) >> PORT_BITS, port))
-        programs.put(tree, port, FAR)
+    while tree[upcoming.TOP] != FAR:
+        event = int(tree[upcoming.TOP])
+        kind = event >> PORT_BITS & upcoming.KIND_MASK
+        order.append((event >> upcoming.EVENT_BITS, kind, event & PORT_MASK))
+        upcoming.put(tree, event & PORT_MASK, FAR)
 
-    # What leaves at the end of the window is the next one's.
-    assert order == [(200, 1), (200, 3), (399, 0)]
-
-
-@given(st.lists(st.integers(0, 4), min_size=1, max_size=12))
-def test_a_heap_gives_what_it_has_in_order(entries: list[int]) -> None:
-    heap = np.array(entries, dtype=np.int64)
-    for place in range(len(heap)):
-        heaps.sift_up(heap, place)
-
-    order = []
-    for size in range(len(heap) - 1, -1, -1):
-        order.append(int(heap[0]))
-        heap[0] = heap[size]
-        heaps.sift_down(heap, size)
-
-    assert order == sorted(entries)
+    # What happens at the end of the window is the next one's.
+    leaves, begins = upcoming.LEAVES, upcoming.BEGINS
+    assert order == [(200, leaves, 1), (200, leaves, 3), (200, begins, 0)]
 
 
 @pytest.mark.parametrize(("cell", "position"), [(0, 2), (1, 0), (4, 3), (5, 0)])

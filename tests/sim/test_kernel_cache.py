@@ -11,9 +11,9 @@ from pathlib import Path
 import numba
 import pytest
 
+from sim.kernels.events.windows import advance_program
 from sim.kernels.jit import KERNEL_MODULES, KERNEL_ROOMS, ROOT
 from sim.programs.programmed import COMPILED
-from sim.programs.windows import advance_program
 from tests.sim.imports import import_closure
 
 SHOW = "from sim.kernels.jit import CACHE; print(CACHE.folder); print(CACHE.note)"
@@ -130,7 +130,7 @@ def test_numbas_own_cache_stays_where_it_is() -> None:
 
 
 def test_every_module_of_kernels_names_the_cache() -> None:
-    needed = import_closure("sim/programs/windows.py")
+    needed = import_closure("sim/kernels/events/windows.py")
     assert needed <= set(KERNEL_MODULES)
     # Beside them only what shares a room with them.
     assert {Path(path).parent.as_posix() for path in set(KERNEL_MODULES) - needed} <= {

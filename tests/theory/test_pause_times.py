@@ -18,6 +18,7 @@ from ofan_p4.softswitch.pausable import Buffer, PausableQueue
 from ofan_p4.softswitch.shared import SharedBuffer, SharedMemory
 from sim.errors import UnfinishedError
 from sim.runs.engine import run
+from tests.parity.engines import outcome_of
 
 PACKET = 4096 + 62
 # At 800 Gbit/s: 65,535 quanta of 512 bits, and 32,767 of them; a packet, with its gap, a link.
@@ -53,8 +54,8 @@ def storm(at_ps: int, until_ps: int | None, host: str = "h0_0_2") -> dict[str, A
 
 
 def both(chosen: Scenario) -> Outcome:
-    """Run on both networks, which must agree; return the virtual outcome."""
-    outcome = VirtualFabric(chosen).run()
+    """Run programs and kernels, which must agree; return the outcome of programs."""
+    outcome = outcome_of(chosen)
     result = run(chosen)
     assert [flow.done_ps for flow in outcome.flows] == result.done_ps.tolist()
     assert [port.paused_ps for port in outcome.ports] == result.ports.paused_ps.tolist()

@@ -9,7 +9,6 @@ from emulation.mininet.building import refuse_what_target_lacks
 from emulation.mininet.limits import PAUSED_LATE_PS
 from emulation.mininet.limits import refuse_unsupported as refuse_on_mininet
 from emulation.mininet.targets import BMV2
-from emulation.virtual.engine import fabric as fabric_of
 from emulation.virtual.events import HEED
 from emulation.virtual.fabric import VirtualFabric
 from emulation.virtual.lossless import Frame, LosslessNetwork, Pause
@@ -18,9 +17,9 @@ from fattree.experiment.model import Fabric, Scenario
 from fattree.experiment.pauses import headroom_bytes
 from fattree.routes.cycles import cycle
 from fattree.shape.topology import Level
-from sim.arrays.network import build, build_for_program
+from sim.arrays.network import build
 from sim.errors import UnfinishedError
-from sim.kernels.gates import CLOSED
+from sim.kernels.events.upcoming import CLOSED
 from sim.kernels.ports import FAR
 from sim.kernels.switches import PORT_BITS
 from sim.runs.deadlock import deadlock, waits
@@ -313,10 +312,6 @@ def test_settings_of_pauses_without_pauses_are_refused(settings: dict[str, Any])
 
 def test_networks_that_cannot_pause_say_so() -> None:
     chosen = scenario(((0, 2),))
-    with pytest.raises(ExperimentError, match="the kernels around P4 programs foresee"):
-        build_for_program(chosen)
-    with pytest.raises(UnsupportedError, match="machine code foresees"):
-        fabric_of(chosen, engine="native")
     with pytest.raises(UnsupportedError, match="BMv2 neither sends nor heeds pauses"):
         refuse_what_target_lacks(chosen, BMV2)
 

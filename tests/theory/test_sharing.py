@@ -6,11 +6,10 @@ import pytest
 
 from emulation.errors import EmulationError, UnsupportedError
 from emulation.mininet.limits import refuse_unsupported as refuse_on_mininet
-from emulation.virtual.engine import fabric as fabric_of
 from emulation.virtual.fabric import VirtualFabric
 from fattree.errors import ExperimentError
 from fattree.experiment.model import Scenario
-from sim.arrays.network import build, build_for_program
+from sim.arrays.network import build
 from sim.runs.engine import run
 
 PACKET = 4096 + 62
@@ -75,9 +74,5 @@ def test_what_does_not_go_with_sharing_is_refused(settings: dict[str, Any], reas
 
 def test_networks_whose_ports_cannot_share_say_so() -> None:
     chosen = scenario()
-    with pytest.raises(ExperimentError, match="a buffer for each port"):
-        build_for_program(chosen)
-    with pytest.raises(UnsupportedError, match="machine code has a buffer for each port"):
-        fabric_of(chosen, engine="native")
     with pytest.raises(UnsupportedError, match="a limit of its own"):
         refuse_on_mininet(chosen)

@@ -1,4 +1,4 @@
-"""A program's work on one packet: ingress and queue at its arrival, egress at its departure."""
+"""A packet in a P4 program: ingress and queue at its arrival, egress at its departure."""
 
 import numpy as np
 
@@ -15,17 +15,7 @@ from sim.kernels.desk import FRAME_TO, LEAVE_KIND, STATE_TO, note, note_arrival
 from sim.kernels.frames import shown
 from sim.kernels.jit import at, call, inlined
 from sim.kernels.octets import is_marked_at
-from sim.kernels.ports import (
-    FAR,
-    HOST_LEVEL,
-    NO_SLOT,
-    first_way,
-    let_go,
-    next_departure,
-    offer,
-    passage,
-    size_of,
-)
+from sim.kernels.ports import HOST_LEVEL, NO_SLOT, first_way, let_go, offer, passage, size_of
 from sim.kernels.state import (
     HIGHEST_PORT,
     HOPS,
@@ -37,30 +27,36 @@ from sim.kernels.state import (
     UNROUTABLE,
     UNSERVED,
 )
+from sim.kernels.switches import level_at, shared_room
 
 # The egress_spec that drops a packet, as BMv2 has it.
 DROP_PORT = 511
 LOW_32 = (1 << 32) - 1
 DROPPED = -1
-
-
-@inlined
-def level(node, port):
-    """Return the level of the link behind a port (from 0) of a switch."""
-    return np.int64(node.tier) + (1 if port >= node.south else 0)
+# In place of the port of a packet that goes nowhere.
+NO_PORT = -1
 
 
 @inlined
 def arrive(world, frames, program, desk, switch, came_by, now_ps, slot):
     """Let a program handle a packet that arrives, and queue it.
 
-    Return its port, and its departure if it is the first there, else FAR.
+    Return its port if that has something else to send first now, else NO_PORT.
     """
-    world.counters[HOPS] += 1
-    note_arrival(world, frames, desk, switch, came_by + 1, slot)
     if program.passes != 0:
         return arrive_at_once(world, frames, program, desk, switch, came_by, now_ps, slot)
 
+    port = ingress(world, frames, program, desk, switch, came_by, now_ps, slot)
+    if port == NO_PORT:
+        return port
+
+    return enqueue(world, frames, program, desk, switch, port, now_ps, slot)
+
+
+@inlined
+def ingress(world, frames, program, desk, switch, came_by, now_ps, slot):
+    """Return the port (from 0) to which a program sends a packet that arrives, or NO_PORT."""
+    note_hop(world, frames, desk, switch, came_by, slot)
     packet = world.pool.packets[at(slot)]
     put_state(frames, desk)
     first = block(frames, slot)
@@ -83,9 +79,16 @@ def arrive(world, frames, program, desk, switch, came_by, now_ps, slot):
     port = (desk.state[0] & LOW_32) - 1
     is_one = desk.state[0] >> 32 == 0 and port + 1 != DROP_PORT
     if not is_one or not has_port(world, switch, port):
-        return turn_away(world, port, is_misdirected=is_one), FAR
+        return turn_away(world, port, is_misdirected=is_one)
 
-    return port, enqueue(world, frames, program, desk, switch, port, now_ps, slot)
+    return port
+
+
+@inlined
+def note_hop(world, frames, desk, switch, came_by, slot):
+    """Count and log a packet that arrives at a switch."""
+    world.counters[HOPS] += 1
+    note_arrival(world, frames, desk, switch, came_by + 1, slot)
 
 
 @inlined
@@ -102,10 +105,7 @@ def has_port(world, switch, port):
 
 @inlined
 def turn_away(world, port, is_misdirected):
-    """Count a packet that a program drops, or sends to a port that does not exist.
-
-    Return that port.
-    """
+    """Count a packet that is dropped, or sent to a port that does not exist; return NO_PORT."""
     counters = world.counters
     counters[UNROUTABLE] += 1
     counters[LIVE] -= 1
@@ -113,12 +113,13 @@ def turn_away(world, port, is_misdirected):
         counters[MISDIRECTED] += 1
         counters[HIGHEST_PORT] = max(counters[HIGHEST_PORT], port + 1)
 
-    return port
+    return NO_PORT
 
 
 @inlined
 def arrive_at_once(world, frames, program, desk, switch, came_by, now_ps, slot):
     """Let a packet arrive, for a program that makes the outgoing frame at once."""
+    note_hop(world, frames, desk, switch, came_by, slot)
     packet = world.pool.packets[at(slot)]
     first = block(frames, slot)
     length = length_of(frames, slot)
@@ -136,27 +137,26 @@ def arrive_at_once(world, frames, program, desk, switch, came_by, now_ps, slot):
         desk.out_address,
     )
     if passed < 0:
-        return turn_away(world, np.int64(-1), is_misdirected=False), FAR
+        return turn_away(world, NO_PORT, is_misdirected=False)
 
     port = (passed & LOW_32) - 1
     if not has_port(world, switch, port):
-        return turn_away(world, port, is_misdirected=True), FAR
+        return turn_away(world, port, is_misdirected=True)
 
     if passed >> 32 != 0:
         take_over(frames, desk, slot, length, passed >> 32)
         put_frame(frames, desk)
 
-    number = np.int64(world.switches[at(switch)].first_port) + port
+    node = world.switches[at(switch)]
+    number = np.int64(node.first_port) + port
     link = world.links[at(number)]
-    there = level(world.switches[at(switch)], port)
     is_first = link.cursor == link.tail
-    room = world.constants.capacity
-    queued_at = offer(world, number, there, packet, int(packet.status), now_ps, room)
+    room = room_at(world, switch, number, now_ps)
+    status = int(packet.status)
+    queued_at = offer(world, number, level_at(node, port), packet, status, now_ps, room)
     if queued_at == NO_SLOT:
-        if program.forget != 0:
-            call(program.forget, program.queues[at(switch)], port + 1, bytes_of(world, packet))
-
-        return port, FAR
+        forget(program, switch, port, bytes_of(world, packet))
+        return NO_PORT
 
     if not was_marked and is_marked_at(frames.octets, first + frames.ip_at):
         world.ledgers[at(number)].marked += 1
@@ -165,14 +165,30 @@ def arrive_at_once(world, frames, program, desk, switch, came_by, now_ps, slot):
         frames.late[at(queued_at * frames.late_words + word)] = desk.state[at(word)]
 
     link.depth += 1
-    return port, next_departure(world, number, there) if is_first else FAR
+    return port if is_first else NO_PORT
+
+
+@inlined
+def room_at(world, switch, number, now_ps):
+    """Return how many bytes may wait at a port that drops what finds no room."""
+    if world.constants.alpha > 0:
+        return shared_room(world, switch, number, now_ps)
+
+    return np.int64(world.constants.capacity)
+
+
+@inlined
+def forget(program, switch, port, size):
+    """Take bytes that ingress has sent to a port out of a program's queue length."""
+    if program is not None and program.forget != 0:
+        call(program.forget, program.queues[at(switch)], port + 1, size)
 
 
 @inlined
 def enqueue(world, frames, program, desk, switch, port, now_ps, slot):
     """Offer a packet and its frame to the port that ingress has chosen.
 
-    Return its departure if no packet is before it, else FAR.
+    Return that port if it has something else to send first now, else NO_PORT.
     """
     node = world.switches[at(switch)]
     number = np.int64(node.first_port) + port
@@ -180,44 +196,36 @@ def enqueue(world, frames, program, desk, switch, port, now_ps, slot):
     packet = world.pool.packets[at(slot)]
     status = int(packet.status)
     is_first = link.cursor == link.tail
-    room = world.constants.capacity
-    queued_at = offer(world, number, level(node, port), packet, status, now_ps, room)
-    is_urgent = queued_at != NO_SLOT and is_cut(world, queued_at)
-
-    # What is dropped, or overtakes the queue, is not in it.
+    room = room_at(world, switch, number, now_ps)
     size = bytes_of(world, packet)
-    if program.forget != 0 and (queued_at == NO_SLOT or is_urgent):
-        call(program.forget, program.queues[at(switch)], port + 1, size)
-
+    queued_at = offer(world, number, level_at(node, port), packet, status, now_ps, room)
     if queued_at == NO_SLOT:
-        return FAR
+        forget(program, switch, port, size)
+        return NO_PORT
 
-    if is_urgent:
-        # What ingress has put into the queue stands above its depth, for egress to take out again.
+    if world.pool.packets[at(queued_at)].status & TRIMMED:
+        # What overtakes the queue is not in it. What ingress has put into the queue stands above
+        # its depth, for egress to take out again.
+        forget(program, switch, port, size)
         behind = (size << 32) | np.int64(link.depth)
         cut = np.int64(0)
         if not status & SMALL:
             # As `hostagent.forms.Forms.trimmed`.
             cut = max(np.int64(1), frames.cut - (world.constants.data_bytes - size))
 
-        move_frame(frames, desk, slot, queued_at, cut=cut, now_ps=now_ps, behind=behind)
-        return FAR
+        move_frame(frames, desk, queued_at, cut=cut, now_ps=now_ps, behind=behind)
+        # What is first in the queue may be behind this one, for which the port waits.
+        return port
 
     behind = np.int64(link.depth)
-    move_frame(frames, desk, slot, queued_at, cut=np.int64(0), now_ps=now_ps, behind=behind)
+    move_frame(frames, desk, queued_at, cut=np.int64(0), now_ps=now_ps, behind=behind)
     link.depth += 1
-    return next_departure(world, number, level(node, port)) if is_first else FAR
+    return port if is_first else NO_PORT
 
 
 @inlined
-def is_cut(world, slot):
-    """Return whether a waiting packet was cut to its headers, or is a NACK."""
-    return world.pool.packets[at(slot)].status & TRIMMED > 0
-
-
-@inlined
-def move_frame(frames, desk, slot, queued_at, cut, now_ps, behind):
-    """Move a frame without its last `cut` bytes, and egress's data, to the place where it waits."""
+def move_frame(frames, desk, queued_at, cut, now_ps, behind):
+    """Note when and behind what a frame waits, without its last `cut` bytes, and egress's data."""
     if cut > 0:
         set_length(frames, queued_at, length_of(frames, queued_at) - cut, dirty=DIRTY)
 
@@ -225,12 +233,6 @@ def move_frame(frames, desk, slot, queued_at, cut, now_ps, behind):
     frames.words[at(queued + QUEUED_AT)] = now_ps
     frames.words[at(queued + QUEUED_BEHIND)] = behind
     desk.marks[STATE_TO] = (block(frames, queued_at) + frames.state_at) >> 3
-
-
-@inlined
-def next_of_port(world, node, port):
-    """Return when the next packet leaves a port (from 0) of a switch, FAR if none waits."""
-    return next_departure(world, np.int64(node.first_port) + port, level(node, port))
 
 
 @inlined
@@ -259,20 +261,28 @@ def put_frame(frames, desk):
 
 @inlined
 def depart(world, frames, program, desk, switch, port, now_ps, clock_ps):
-    """Run egress for the packet that leaves a port at `now_ps`; programs see the time `clock_ps`.
-
-    Return when the next one will leave, FAR if there is none.
-    """
-    if program.passes != 0:
-        return depart_at_once(world, frames, program, desk, switch, port, now_ps, clock_ps)
-
-    pool = world.pool
+    """Let the packet leave whose last bit leaves a port at `now_ps`; programs see `clock_ps`."""
     node = world.switches[at(switch)]
     number = np.int64(node.first_port) + port
-    link = world.links[at(number)]
+    if program.passes != 0:
+        leave_at_once(world, frames, program, desk, switch, port, now_ps, clock_ps)
+        let_go(world, world.links[at(number)], level_at(node, port))
+        return
+
     leaving = world.links[at(first_way(world, number))]
     slot = np.int64(leaving.cursor)
-    packet = pool.packets[at(slot)]
+    if egress_of(world, frames, program, desk, switch, port, slot, now_ps, clock_ps):
+        note_leave(world, frames, desk, switch, port, slot, now_ps)
+
+    let_go(world, leaving, level_at(node, port))
+
+
+@inlined
+def egress_of(world, frames, program, desk, switch, port, slot, now_ps, clock_ps):
+    """Run egress for a packet that leaves a port; return whether it has a frame, or is lost."""
+    number = np.int64(world.switches[at(switch)].first_port) + port
+    link = world.links[at(number)]
+    packet = world.pool.packets[at(slot)]
     is_urgent = packet.status & TRIMMED > 0
     link.depth -= 0 if is_urgent else 1
 
@@ -288,8 +298,8 @@ def depart(world, frames, program, desk, switch, port, now_ps, clock_ps):
     urgency = words[at(here + (frames.state_at >> 3) + 1)]
     queued_ps = words[at(queued + QUEUED_AT)]
     behind = words[at(queued + QUEUED_BEHIND)]
-    if is_urgent and program.forget != 0:
-        call(program.forget, program.queues[at(switch)], port + 1, -(behind >> 32))
+    if is_urgent:
+        forget(program, switch, port, -(behind >> 32))
 
     grown = call(
         program.egress,
@@ -318,23 +328,28 @@ def depart(world, frames, program, desk, switch, port, now_ps, clock_ps):
         if not packet.status & LOST:
             world.counters[UNROUTABLE] += 1
             packet.status |= LOST
-    else:
-        was_marked = is_marked_at(frames.octets, first + frames.ip_at)
-        if not was_marked and is_marked_at(desk.out_octets, frames.ip_at):
-            world.ledgers[at(number)].marked += 1
 
-        take_over(frames, desk, slot, length, grown)
-        note(frames, desk, now_ps, LEAVE_KIND, switch, port + 1, slot, packet)
+        return False
 
-    let_go(world, leaving, level(node, port))
-    return next_departure(world, number, level(node, port))
+    was_marked = is_marked_at(frames.octets, first + frames.ip_at)
+    if not was_marked and is_marked_at(desk.out_octets, frames.ip_at):
+        world.ledgers[at(number)].marked += 1
+
+    take_over(frames, desk, slot, length, grown)
+    return True
 
 
 @inlined
-def depart_at_once(world, frames, program, desk, switch, port, now_ps, clock_ps):
-    """Let a packet leave whose frame has been ready since its arrival."""
-    node = world.switches[at(switch)]
-    number = np.int64(node.first_port) + port
+def note_leave(world, frames, desk, switch, port, slot, now_ps):
+    """Log that a packet leaves a port (from 0)."""
+    packet = world.pool.packets[at(slot)]
+    note(frames, desk, now_ps, LEAVE_KIND, switch, port + 1, slot, packet)
+
+
+@inlined
+def leave_at_once(world, frames, program, desk, switch, port, now_ps, clock_ps):
+    """Run what is left of a program for a packet whose frame has been ready since its arrival."""
+    number = np.int64(world.switches[at(switch)].first_port) + port
     link = world.links[at(number)]
     link.depth -= 1
     slot = np.int64(link.cursor)
@@ -348,10 +363,7 @@ def depart_at_once(world, frames, program, desk, switch, port, now_ps, clock_ps)
             link.depth,
         )
 
-    packet = world.pool.packets[at(slot)]
-    note(frames, desk, now_ps, LEAVE_KIND, switch, port + 1, slot, packet)
-    let_go(world, link, level(node, port))
-    return next_departure(world, number, level(node, port))
+    note_leave(world, frames, desk, switch, port, slot, now_ps)
 
 
 @inlined

@@ -1,9 +1,9 @@
 """A port that the far end of its link may pause (IEEE 802.1Qbb), and that sends pauses itself.
 
 With pauses nothing is foreseen: a packet's arrival is known when its transmission begins, and what
-leaves is an event at its switch (`sim.kernels.pausing`), as it gives room back to the buffer of the
-link by which it came. Until it begins, a packet is in its link's list all the same, later than any
-time (`waiting_since`), so that the far end does not see it yet. The rules are those of
+leaves is an event at its switch (`sim.kernels.events.loop`), as it gives room back to the buffer of
+the link by which it came. Until it begins, a packet is in its link's list all the same, later than
+any time (`waiting_since`), so that the far end does not see it yet. The rules are those of
 `docs/lossless.md`.
 
     come_in      a packet comes: it waits, or finds no room in its buffer
@@ -11,15 +11,17 @@ time (`waiting_since`), so that the far end does not see it yet. The rules are t
     let_leave    the last bit is out
     tell, heed   pauses and resumes, at who sends them and at who gets them
 
-What happens to pauses by themselves is in `sim.kernels.pause_times`.
+What happens to pauses by themselves is in `sim.kernels.events.pause_times`.
 """
 
 import numpy as np
 
 from fattree.draws import Stream, component, mix
-from sim.kernels.heaps import sift_up
+from sim.kernels.desk import note_control
+from sim.kernels.events.programs import egress_of, forget, ingress, move_frame, note_leave
+from sim.kernels.events.upcoming import CLOSED, NOBODY, OPEN, TRIPPED, update
 from sim.kernels.jit import at, inlined
-from sim.kernels.lists import append, following, foresee_chunk, leave
+from sim.kernels.lists import append, following, foresee_chunk, leave, take_in
 from sim.kernels.ports import (
     FAR,
     class_of,
@@ -41,29 +43,6 @@ from sim.kernels.switches import (
     port_of,
 )
 
-# What a port has beside its link, two cache lines. What is being sent leaves at `leaves_ps` (FAR:
-# nothing is): `bytes` that have come in by `came_by`, NOBODY for a control frame; it will not
-# arrive where the port `is_losing` it. `state` says whether the port is paused: since `closed_ps`,
-# until `until_ps` at most; it was last until `opened_ps`. Its host's storm begins at `storm_ps`.
-# A control frame waits here where one `is_owed`, and `is_told`: 1 for a pause, 0 for its end. So
-# many packets and control frames have `begun` and been `framed`. The buffer of what comes in beside
-# the port holds `held` bytes, of which `over` are in its headroom where memory is shared (0
-# elsewhere), and `is_pausing` its link, which is told again at `renew_ps`. A host at the far end is
-# paused from `since_ps` until `far_until_ps` at most.
-GATE = np.dtype(
-    [
-        (name, np.int64)
-        for name in (
-            *("leaves_ps", "opened_ps", "held", "over", "renew_ps", "closed_ps", "until_ps"),
-            *("storm_ps", "since_ps", "far_until_ps", "begun", "framed"),
-        )
-    ]
-    + [
-        (name, np.int32)
-        for name in ("bytes", "came_by", "state", "is_pausing", "is_owed", "is_told", "is_losing")
-    ],
-    align=True,
-)
 # A port's buffer (`fattree.experiment.pauses.Room`); how long a control frame is being sent there
 # and holds the link; how long a pause lasts, and after how long it is renewed; after how long a
 # pause is a storm (NEVER without a watchdog), and whether the port then `drops` (else it sends).
@@ -77,29 +56,21 @@ ROOM = np.dtype(
     ],
     align=True,
 )
-NOBODY = -1
 LOSS = int(Stream.LOSS)
-# Whether a port is paused; TRIPPED: it is told to be, for so long that the watchdog has acted.
-OPEN, CLOSED, TRIPPED = range(3)
 # Columns of `World.paces` that are of control frames.
 FRAME_SENDING, FRAME_SLOT = 1, 2
-# What ports do by themselves at an instant, in this order; then others arrive, and last pauses are
-# heeded. In a heap: the time within the window, above what it is, above the port.
-LEAVES, BEGINS, TELLS, RENEWS, TURNS, TRIPS = range(6)
-MOMENTS_A_PORT = 5
-MOMENT_BITS = PORT_BITS + 3
 
 
 @inlined
-def come_in(world, routes, heap, waiting, switch, came_by, slot, now_ps, start_ps, end_ps):
-    """Let a packet come in by a port (from 0); return how many events wait in the heap."""
+def come_in(world, routes, frames, program, desk, window, switch, came_by, slot, now_ps):
+    """Let a packet come in by a port (from 0): it waits for the port that it is sent to."""
+    port = chosen(world, routes, frames, program, desk, switch, came_by, slot, now_ps)
+    if port < 0:
+        return
+
     node = world.switches[at(switch)]
     first = np.int64(node.first_port)
     packet = world.pool.packets[at(slot)]
-    port = port_of(world, routes, switch, packet, now_ps)
-    if port < 0:
-        return waiting
-
     level = level_at(node, port)
     number = first + port
     gate = world.gates[at(number)]
@@ -108,16 +79,35 @@ def come_in(world, routes, heap, waiting, switch, came_by, slot, now_ps, start_p
     kind = size_of(world, packet, status)
     size = passage(world, level, kind).bytes
 
-    # Who draws for a mark has drawn, whatever becomes of the packet.
-    is_long = is_marked(world, switch, link.occupancy, status | class_of(world, packet, status))
+    # The draw for a mark is drawn even for a packet that is dropped. Programs mark by themselves.
+    is_long = program is None and is_marked(
+        world, switch, link.occupancy, status | class_of(world, packet, status)
+    )
     buffer = world.gates[at(first + came_by)]
     room = world.rooms[at(first + came_by)]
     is_above = is_above_room(world, node, buffer, room, size)
     is_dropping = gate.state == TRIPPED and world.rooms[at(number)].drops != 0
     if is_dropping or not has_room(world, buffer, room, size, is_above):
         drop(world, number)
-        return waiting
+        forget(program, switch, port, size)
+        return
 
+    status = noted(world, number, status, is_long)
+    count_packet(world, number, kind, 1)
+    queued_at = queue(world, link, packet, status, size, waiting_since(now_ps, came_by), now_ps)
+    if program is not None:
+        behind = np.int64(link.depth)
+        move_frame(frames, desk, queued_at, cut=np.int64(0), now_ps=now_ps, behind=behind)
+        link.depth += 1
+
+    begin(world, node, port, now_ps)
+    update(world, world.gates, desk.soonest, node, port, window)
+    hold(world, desk, window, node, came_by, size, is_above, now_ps)
+
+
+@inlined
+def noted(world, number, status, is_long):
+    """Return the status of a packet that is queued at a port; count its mark and its last pause."""
     ledger = world.ledgers[at(number)]
     if is_long:
         status |= MARKED
@@ -126,13 +116,17 @@ def come_in(world, routes, heap, waiting, switch, came_by, slot, now_ps, start_p
     # It was held for what others have waiting, not here.
     if status & HELD:
         status ^= HELD
-        if link.occupancy == 0 and gate.state != CLOSED:
-            ledger.victims += 1
+        is_free = world.links[at(number)].occupancy == 0 and world.gates[at(number)].state != CLOSED
+        ledger.victims += 1 if is_free else 0
 
-    count_packet(world, number, kind, 1)
-    queue(world, link, packet, status, size, waiting_since(now_ps, came_by), now_ps)
-    waiting = begin(world, heap, waiting, node, port, now_ps, start_ps, end_ps)
+    return status
 
+
+@inlined
+def hold(world, desk, window, node, came_by, size, is_above, now_ps):
+    """Add a packet to the buffer of the port by which it came, which may pause its link."""
+    number = np.int64(node.first_port) + came_by
+    buffer = world.gates[at(number)]
     buffer.held += size
     if world.constants.alpha > 0:
         buffer.over += size if is_above else 0
@@ -141,10 +135,18 @@ def come_in(world, routes, heap, waiting, switch, came_by, slot, now_ps, start_p
 
     if is_above and buffer.is_pausing == 0:
         buffer.is_pausing = 1
-        buffer.renew_ps = now_ps + room.again_ps
-        waiting = tell(world, heap, waiting, node, came_by, 1, now_ps, start_ps, end_ps)
+        buffer.renew_ps = now_ps + world.rooms[at(number)].again_ps
+        tell(world, node, came_by, 1, now_ps)
+        update(world, world.gates, desk.soonest, node, came_by, window)
 
-    return waiting
+
+@inlined
+def chosen(world, routes, frames, program, desk, switch, came_by, slot, now_ps):
+    """Return the port (from 0) for a packet, by a rule or a program, -1 where there is none."""
+    if program is None:
+        return port_of(world, routes, switch, world.pool.packets[at(slot)], now_ps)
+
+    return ingress(world, frames, program, desk, switch, came_by, now_ps, slot)
 
 
 @inlined
@@ -200,9 +202,9 @@ def waiting_since(now_ps, came_by):
 
 @inlined
 def queue(world, link, packet, status, size, time_ps, now_ps):
-    """Put a copy of a packet at the end of a port's queue."""
+    """Put a copy of a packet at the end of a port's queue; return its slot."""
     slot = append(world.pool, link, 2, world.counters)
-    world.pool.packets[at(slot)] = packet
+    take_in(world.pool.packets, slot, packet)
     queued = world.pool.packets[at(slot)]
     queued.time_ps = time_ps
     queued.status = status
@@ -210,26 +212,23 @@ def queue(world, link, packet, status, size, time_ps, now_ps):
     link.max_bytes = max(link.max_bytes, link.occupancy)
     # The queue's integral over time: what has left, and of each that waits all but the end.
     link.byte_ps -= size * now_ps
+    return slot
 
 
 @inlined
-def begin(world, heap, waiting, node, port, now_ps, start_ps, end_ps):
-    """Let a port take what is next, if it is free; return how many events wait in the heap."""
+def begin(world, node, port, now_ps):
+    """Let a port take what is next, if it is free."""
     number = np.int64(node.first_port) + port
     gate = world.gates[at(number)]
     link = world.links[at(number)]
     if gate.leaves_ps != FAR or link.free_ps > now_ps:
-        return waiting
+        return
 
     level = level_at(node, port)
     if gate.is_owed:
         send_frame(world, number, level, now_ps)
     elif gate.state != CLOSED and link.cursor != link.tail:
         send_packet(world, number, level, now_ps)
-    else:
-        return waiting
-
-    return put(heap, waiting, LEAVES, port, gate.leaves_ps, start_ps, end_ps)
 
 
 @inlined
@@ -296,6 +295,7 @@ def send_packet(world, number, level, now_ps):
     gate.is_losing = 1 if is_lost else 0
     gate.came_by = packet.time_ps & PORT_MASK
     gate.bytes = own.bytes
+    gate.sent = slot
     gate.leaves_ps = now_ps + sending_ps
     link.free_ps = now_ps + slot_ps
     packet.status |= LOST if is_lost else 0
@@ -319,29 +319,30 @@ def pass_by(world, link):
 
 
 @inlined
-def let_leave(world, heap, waiting, node, port, now_ps, start_ps, end_ps):
-    """Let a port's last bit be out; return how many events wait in the heap."""
-    first = np.int64(node.first_port)
-    gate = world.gates[at(first + port)]
-    link = world.links[at(first + port)]
+def let_leave(world, frames, program, desk, window, switch, port, now_ps, clock_ps):
+    """Let a port's last bit be out; programs see the time `clock_ps`."""
+    node = world.switches[at(switch)]
+    number = np.int64(node.first_port) + port
+    gate = world.gates[at(number)]
     came_by = np.int64(gate.came_by)
     gate.leaves_ps = FAR
-    waiting = put(heap, waiting, BEGINS, port, link.free_ps, start_ps, end_ps)
     if came_by == NOBODY:
-        return waiting
+        return
 
-    world.ledgers[at(first + port)].lost_to_failure += gate.is_losing
+    if program is not None:
+        slot = np.int64(gate.sent)
+        if egress_of(world, frames, program, desk, switch, port, slot, now_ps, clock_ps):
+            note_leave(world, frames, desk, switch, port, slot, now_ps)
+
+    world.ledgers[at(number)].lost_to_failure += gate.is_losing
     gate.is_losing = 0
     size = np.int64(gate.bytes)
-    return give_back(world, heap, waiting, node, port, came_by, size, now_ps, start_ps, end_ps)
+    give_back(world, desk, window, node, port, came_by, size, now_ps)
 
 
 @inlined
-def give_back(world, heap, waiting, node, port, came_by, size, now_ps, start_ps, end_ps):
-    """Take a packet that came in by a port off its queue and buffer, which may end a pause.
-
-    Return how many events wait in the heap.
-    """
+def give_back(world, desk, window, node, port, came_by, size, now_ps):
+    """Take a packet that came in by a port off its queue and buffer, which may end a pause."""
     first = np.int64(node.first_port)
     link = world.links[at(first + port)]
     link.occupancy -= size
@@ -354,40 +355,38 @@ def give_back(world, heap, waiting, node, port, came_by, size, now_ps, start_ps,
     if buffer.is_pausing != 0 and may_go_on(world, node, buffer, room):
         buffer.is_pausing = 0
         buffer.renew_ps = FAR
-        waiting = put(heap, waiting, TELLS, came_by, now_ps, start_ps, end_ps)
-
-    return waiting
+        buffer.tells_ps = now_ps
+        update(world, world.gates, desk.soonest, node, came_by, window)
 
 
 @inlined
-def tell(world, heap, waiting, node, port, is_pause, now_ps, start_ps, end_ps):
-    """Send a pause or its end back by a port; return how many events wait in the heap.
+def tell(world, node, port, is_pause, now_ps):
+    """Send a pause or its end back by a port.
 
     A control frame that still waits says this in place of what it was to say.
     """
     number = np.int64(node.first_port) + port
     gate = world.gates[at(number)]
+    gate.tells_ps = FAR
     gate.is_owed = 1
     gate.is_told = is_pause
     world.ledgers[at(number)].pauses += is_pause
-    return begin(world, heap, waiting, node, port, now_ps, start_ps, end_ps)
+    begin(world, node, port, now_ps)
 
 
 @inlined
-def heed(world, heap, waiting, node, port, is_pause, now_ps, start_ps, end_ps):
-    """Pause a port or let it go on; return how many events wait in the heap."""
+def heed(world, desk, switch, port, is_pause, now_ps):
+    """Pause a port or let it go on."""
+    node = world.switches[at(switch)]
     number = np.int64(node.first_port) + port
     gate = world.gates[at(number)]
     world.counters[LIVE] -= 1
+    note_control(desk, now_ps, switch, port + 1, is_pause)
     if is_pause:
         close(gate, now_ps, now_ps + world.rooms[at(number)].lasts_ps)
-        return waiting
-
-    if gate.state == OPEN:
-        return waiting
-
-    reopen(world, number, now_ps, now_ps)
-    return begin(world, heap, waiting, node, port, now_ps, start_ps, end_ps)
+    elif gate.state != OPEN:
+        reopen(world, number, now_ps, now_ps)
+        begin(world, node, port, now_ps)
 
 
 @inlined
@@ -408,14 +407,3 @@ def reopen(world, number, now_ps, opened_ps):
 
     gate.state = OPEN
     world.ledgers[at(number)].paused_ps += now_ps - gate.closed_ps
-
-
-@inlined
-def put(heap, waiting, moment, port, time_ps, start_ps, end_ps):
-    """Put what a port does by itself before `end_ps` on the heap; return how many wait there."""
-    if time_ps >= end_ps:
-        return waiting
-
-    heap[at(waiting)] = ((time_ps - start_ps) << MOMENT_BITS) | (moment << PORT_BITS) | port
-    sift_up(heap, waiting)
-    return waiting + 1

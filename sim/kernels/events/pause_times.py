@@ -1,0 +1,83 @@
+"""What time does to a port's pauses: they are renewed, run out, or are taken for storms.
+
+renew        a pause is told again while its cause lasts
+turn         a pause that has not been renewed ends, or a host's storm begins
+trip         a pause has lasted for so long that it is a storm
+"""
+
+import numpy as np
+
+from sim.kernels.events.gates import begin, close, give_back, pass_by, reopen
+from sim.kernels.events.programs import egress_of
+from sim.kernels.events.upcoming import OPEN, TRIPPED
+from sim.kernels.jit import at, inlined
+from sim.kernels.ports import FAR, passage, size_of
+from sim.kernels.state import DATA, LOST
+from sim.kernels.switches import PORT_MASK, level_at
+
+
+@inlined
+def renew(world, node, port, now_ps):
+    """Tell a pause again if it is time."""
+    number = np.int64(node.first_port) + port
+    gate = world.gates[at(number)]
+    gate.renew_ps = now_ps + world.rooms[at(number)].again_ps
+    gate.is_owed = 1
+    gate.is_told = 1
+    begin(world, node, port, now_ps)
+
+
+@inlined
+def turn(world, node, port, now_ps):
+    """End a pause that has not been renewed, or begin a storm."""
+    number = np.int64(node.first_port) + port
+    gate = world.gates[at(number)]
+    if gate.state == OPEN:
+        gate.storm_ps = FAR
+        close(gate, now_ps, gate.until_ps)
+    else:
+        # What comes at this instant comes to an open port.
+        reopen(world, number, now_ps, now_ps - 1)
+        begin(world, node, port, now_ps)
+
+
+@inlined
+def trip(world, frames, program, desk, window, switch, port, now_ps):
+    """Take a pause for a storm, and drop what waits or send it."""
+    node = world.switches[at(switch)]
+    number = np.int64(node.first_port) + port
+    gate = world.gates[at(number)]
+    gate.state = TRIPPED
+    gate.opened_ps = now_ps - 1
+    if world.rooms[at(number)].drops:
+        drop_all(world, frames, program, desk, window, switch, port, now_ps)
+    else:
+        begin(world, node, port, now_ps)
+
+
+@inlined
+def drop_all(world, frames, program, desk, window, switch, port, now_ps):
+    """Drop all packets that wait at a port."""
+    node = world.switches[at(switch)]
+    number = np.int64(node.first_port) + port
+    level = level_at(node, port)
+    gate = world.gates[at(number)]
+    link = world.links[at(number)]
+    # The list is the far end's, too, which takes nothing of it that has not arrived.
+    data = passage(world, level, DATA)
+    gone_ps = data.sending_ps + data.latency_ps
+    gone_ps += now_ps if gate.leaves_ps == FAR else max(now_ps, gate.leaves_ps)
+    while link.cursor != link.tail:
+        slot = np.int64(link.cursor)
+        packet = world.pool.packets[at(slot)]
+        came_by = np.int64(packet.time_ps & PORT_MASK)
+        size = passage(world, level, size_of(world, packet, int(packet.status))).bytes
+        packet.status |= LOST
+        packet.time_ps = gone_ps
+        world.ledgers[at(number)].dropped += 1
+        # Programs take it out of their queue's length, and mark it, at egress.
+        if program is not None:
+            egress_of(world, frames, program, desk, switch, port, slot, now_ps, now_ps)
+
+        pass_by(world, link)
+        give_back(world, desk, window, node, port, came_by, size, now_ps)

@@ -1,0 +1,40 @@
+"""A scenario in windows of machine code and on the virtual network: alike in every field."""
+
+from dataclasses import fields
+
+from emulation.errors import EmulationError
+from emulation.outcomes.outcome import Outcome
+from emulation.virtual.fabric import VirtualFabric
+from emulation.virtual.machine import NativeMachine
+from emulation.virtual.native import NativeFabric
+from fattree.experiment.model import Scenario
+
+
+def native(wanted: Scenario, threads: int = 1) -> NativeFabric:
+    return NativeFabric(
+        wanted, compile_for=lambda pipelines: NativeMachine(wanted, pipelines), threads=threads
+    )
+
+
+def assert_same(ours: Outcome, theirs: Outcome) -> None:
+    for field in fields(Outcome):
+        if field.name != "cpu_seconds":
+            assert getattr(ours, field.name) == getattr(theirs, field.name), field.name
+
+
+def outcome_of(wanted: Scenario, horizon_ps: int | None = None) -> Outcome:
+    """Return what both make of a scenario, their events included; raises what both raise."""
+    try:
+        theirs = VirtualFabric(wanted).run(horizon_ps)
+    except EmulationError as error:
+        complaint = str(error).partition(" µs, ")[2]
+        try:
+            native(wanted).run(horizon_ps)
+        except EmulationError as own:
+            assert str(own).partition(" µs, ")[2] == complaint
+            raise
+
+        raise AssertionError(f"machine code ends where the network does not: {complaint}") from None
+
+    assert_same(native(wanted).run(horizon_ps), theirs)
+    return theirs
