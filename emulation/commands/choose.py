@@ -64,7 +64,7 @@ FABRIC = {
 
 @dataclass(slots=True)
 class Sign:
-    """A sign of life on stderr: the first table, a line for each look, and one every ten seconds."""
+    """A sign of life on stderr: the first table, a line for each look and each ten seconds."""
 
     minutes: float
     clock: Callable[[], float] = time.monotonic
@@ -89,7 +89,7 @@ class Sign:
         self._say(f"{len(answer.progress.runs):,} runs; at worst: {shown}")
         if self.is_first:
             self.is_first = False
-            Console(stderr=True, highlight=False, markup=False).print(answer.table())
+            Console(stderr=True, highlight=False, markup=False).print(answer.short_table())
 
     def _say(self, text: str) -> None:
         self.printed = self.clock()
@@ -218,6 +218,7 @@ def weighed(_: click.Context, option: click.Parameter, given: tuple[str, ...]) -
 @click.pass_context
 def choose_command(
     context: click.Context,
+    /,
     file: Path | None,
     policies: tuple[str, ...],
     programs: tuple[Path, ...],
@@ -308,7 +309,7 @@ def _own(programs: Sequence[Path], rule: Path | None, like: str | None) -> list[
 def _settings(
     file: Path | None, settings: Sequence[str], given: Sequence[str], options: Mapping[str, Any]
 ) -> Settings:
-    """Return the settings of the file, or of the options; raises UsageError where both are given."""
+    """Return the settings of the file or of the options; raises UsageError for both."""
     if file:
         if given:
             raise click.UsageError(

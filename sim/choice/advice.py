@@ -80,13 +80,13 @@ def _choice(ground: Ground) -> str:
         ground.among([top.name, other]).places()[0].verdict is Verdict.LEVEL for other in others
     )
     known = (
-        f"no difference above {ground.margin:g} points"
+        f"level with it, no difference above {ground.margin:g} points: {shown}{more}"
         if is_known
-        else f"the seeds so far show no difference above {ground.margin:g} points"
+        else f"the seeds so far do not tell it apart from {shown}{more}"
     )
     return (
-        f"No load balancer is better than all others by the margin: {label} is first"
-        f" ({at_worst}), and level with it: {shown}{more}; {known}."
+        f"No load balancer is shown to be better than all others by {ground.margin:g} points:"
+        f" {label} is first, {at_worst}; {known}."
     )
 
 

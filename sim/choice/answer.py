@@ -38,6 +38,7 @@ HEADINGS = (
     "headers",
     "NICs",
 )
+SHORT = 5
 JSON, PARQUET, PICTURE, TEXT = "answer.json", "runs.parquet", "answer.png", "answer.txt"
 
 
@@ -102,13 +103,24 @@ class Answer:
         """Return the table for people."""
         return table(self.ground)
 
+    def short_table(self) -> Folding:
+        """Return the first columns of the table, which any terminal has room for."""
+        whole = self.table()
+        found = Folding(*HEADINGS[:SHORT], keys=2, texts=(1, 3))
+        for row in whole.rows:
+            found.add_row(*row[:SHORT])
+
+        return found
+
     def text(self) -> str:
         """Return advice and changes in lines."""
         plan = self.progress.plan
         conditions = "; ".join(one.sentence for one in plan.conditions.values())
+        counted = self.progress.counted
         carried = "; ".join(
-            f"{name}: {SENTENCES[name]}" if name in SENTENCES else name for name in plan.workloads
+            f"{name}: {SENTENCES[name]}" if name in SENTENCES else name for name in counted
         )
+        late = [name for name in plan.workloads if name not in counted]
         lines = [
             self.advice,
             "",
@@ -118,6 +130,7 @@ class Answer:
             self.decided,
             *(f"Without an end: {line}" for line in sorted(self._endless())),
             *self.left_out,
+            *([f"No time for {', '.join(late)}: give more --minutes."] if late else []),
             f"Conditions: {conditions}.",
             f"Workloads, whose mean a condition counts: {carried}.",
         ]
@@ -140,7 +153,7 @@ class Answer:
             "runs": len(self.progress.runs),
             "model": model_version(),
             "fabric": self.settings.fabric.model_dump(mode="json", exclude_none=True),
-            "workloads": list(plan.workloads),
+            "workloads": self.progress.counted,
             "conditions": {
                 name: {
                     "sentence": one.sentence,

@@ -91,26 +91,23 @@ class Progress:
 
         Of the seeds that all workloads have run with so far, from the first one on.
         """
-        workloads = [
-            name for name in self.plan.workloads if any(cell[2] == name for cell in self.found)
-        ]
-        whole = workloads if self.looks else self._complete(workloads)
         return {
             candidate: {
                 condition: values
                 for condition in self.plan.conditions
-                if (values := self._values(candidate, condition, whole))
+                if (values := self._values(candidate, condition, self.counted))
             }
             for candidate in self.plan.candidates
             if any(cell[0] == candidate for cell in self.found)
         }
 
-    def _complete(self, workloads: Sequence[str]) -> list[str]:
+    @property
+    def counted(self) -> list[str]:
         """Return the workloads with which the first seed has run everywhere."""
         cells = len(self.plan.candidates) * len(self.plan.conditions)
         return [
             name
-            for name in workloads
+            for name in self.plan.workloads
             if sum(0 in seeds for cell, seeds in self.found.items() if cell[2] == name) == cells
         ]
 
