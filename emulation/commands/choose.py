@@ -35,6 +35,7 @@ from sim.choice.rounds import Plan
 from sim.choice.workloads import OWN as OWN_WORKLOAD
 from sim.choice.workloads import WORKLOADS
 from sim.cli import one_line_errors, processors, read_experiment
+from sim.sweeps.estimates import LOOKS
 from sim.sweeps.sweeping import Run
 
 EXAMPLES = """
@@ -199,6 +200,13 @@ def weighed(_: click.Context, option: click.Parameter, given: tuple[str, ...]) -
     help="Differences below so many points of the bound are none.",
 )
 @click.option(
+    "--looks",
+    type=click.IntRange(1, LOOKS),
+    default=LOOKS,
+    show_default=True,
+    help="How often the seeds of what is not decided are doubled at most.",
+)
+@click.option(
     "--minutes",
     type=click.FloatRange(0.01, 10_000),
     default=MINUTES,
@@ -259,6 +267,7 @@ def choose_command(
             weights=weights,
             workloads=workloads or ((OWN_WORKLOAD,) if file else ()),
             margin=options["margin"],
+            looks=options["looks"],
             minutes=options["minutes"],
             seed=options["seed"],
             jobs=jobs or processors(),

@@ -156,6 +156,7 @@ class Answer:
             "workloads": self.progress.counted,
             "conditions": {
                 name: {
+                    "heading": one.heading.replace("\n", " "),
                     "sentence": one.sentence,
                     "weight": plan.weights.get(name, 1.0),
                     **as_keys(one, self.settings),

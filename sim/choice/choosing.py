@@ -16,6 +16,7 @@ from sim.choice.ranking import MARGIN
 from sim.choice.rounds import Looked, Plan, Progress, Runner, decide
 from sim.choice.workloads import OWN, WORKLOADS, workloads_of
 from sim.runs.engine import prepare
+from sim.sweeps.estimates import LOOKS
 from sim.sweeps.sweeping import Run, simulate
 
 STORE = "runs.sqlite"
@@ -36,6 +37,7 @@ def choose(
     weights: Mapping[str, float] | None = None,
     workloads: Sequence[str] = (),
     margin: float = MARGIN,
+    looks: int = LOOKS,
     minutes: float = MINUTES,
     jobs: int = 1,
     seed: int = 1,
@@ -73,6 +75,7 @@ def choose(
             {name: float(weight) for name, weight in (weights or {}).items()},
             margin,
             seed,
+            looks,
         )
         runner = Runner(
             (ready or prepared)(plan),

@@ -135,16 +135,16 @@ def open_pairs(
 ) -> list[tuple[str, str]]:
     """Return the pairs that the order of the first three still needs.
 
-    Each of the first three against the next one, and the third against all others but those that
-    are `far`.
+    Each of the first three against all rows behind it, but those that are `far`.
     """
     left_out = set(far)
     places = [one.name for one in ranked(times, weights, margin) if one.name not in left_out]
     weighed = {name: _weighed(found, weights) for name, found in times.items()}
-    pairs = list(pairwise(places[: DECIDED + 1]))
-    if len(places) > DECIDED:
-        pairs += [(places[DECIDED - 1], other) for other in places[DECIDED + 1 :]]
-
+    pairs = [
+        (first, second)
+        for place, first in enumerate(places[:DECIDED])
+        for second in places[place + 1 :]
+    ]
     return [
         (first, second)
         for first, second in pairs

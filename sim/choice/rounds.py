@@ -2,7 +2,7 @@
 
 The first seed runs all candidates, workload by workload, so that there is a table early. Then the
 candidates that are not far behind get FIRST_SEEDS, and each pair that is still open twice the seeds
-of the look before, LOOKS looks at most, within a time budget. Finished runs are kept at once.
+of the look before, `looks` times at most, within a time budget. Finished runs are kept at once.
 """
 
 import time
@@ -42,7 +42,7 @@ Looked: TypeAlias = Callable[["Progress"], None]
 class Plan:
     """What runs: candidates in conditions under workloads, with weights and a margin.
 
-    `seed` is the first one.
+    `seed` is the first one, and `looks` is the most looks that an open pair gets.
     """
 
     candidates: Mapping[str, Candidate]
@@ -51,6 +51,7 @@ class Plan:
     weights: Mapping[str, float]
     margin: float
     seed: int = 1
+    looks: int = LOOKS
 
     def scenario(self, cell: Cell, number: int) -> Scenario:
         """Return the run of a cell with the seed of this number, from 0 on."""
@@ -254,7 +255,7 @@ def _more_seeds(progress: Progress, runner: Runner, looked: Looked) -> None:
         looked(progress)
         pairs = open_pairs(progress.times(), plan.weights, plan.margin, progress.far)
         progress.is_decided = not pairs
-        if progress.is_decided or progress.looks >= LOOKS:
+        if progress.is_decided or progress.looks >= plan.looks:
             return
 
         progress.looks += 1
