@@ -38,6 +38,11 @@ class Ground:
         """Return the first candidate, and all that it is not shown to be ahead of."""
         return leaders(self.times, self.weights, self.margin, self.far)
 
+    def beside_first(self, name: str) -> Verdict | None:
+        """Return how the first stands beside another candidate."""
+        pair = self.among([self.places()[0].name, name]).places()
+        return pair[0].verdict
+
     def within(self, conditions: Sequence[str]) -> "Ground":
         """Return the same with these conditions only, for all candidates that have more seeds."""
         times = {
@@ -76,9 +81,7 @@ def _choice(ground: Ground) -> str:
 
     shown = ", ".join(ground.label(name) for name in others[:MOST_NAMED])
     more = f" and {len(others) - MOST_NAMED} more" if len(others) > MOST_NAMED else ""
-    is_known = all(
-        ground.among([top.name, other]).places()[0].verdict is Verdict.LEVEL for other in others
-    )
+    is_known = all(ground.beside_first(other) is Verdict.LEVEL for other in others)
     known = (
         f"level with it, no difference above {ground.margin:g} points: {shown}{more}"
         if is_known
@@ -94,7 +97,9 @@ def _reason(ground: Ground) -> str:
     top = ground.places()[0]
     row = ground.candidates[top.name]
     found = needs(row)
-    if found.switch_state != NO_STATE:
+    if row.is_own:
+        kept = "it is yours"
+    elif found.switch_state != NO_STATE:
         kept = f"its switches keep {found.switch_state}"
     elif found.host_state != NO_STATE:
         kept = f"its hosts keep {found.host_state}"

@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
@@ -200,11 +200,11 @@ class Answer:
 def table(ground: Ground) -> Folding:
     """Return the table of a ranking: rows by their worst condition, and what each needs."""
     found = Folding(*HEADINGS, keys=2, texts=(1, 3, 7, 8, 9, 10))
-    level = set(ground.first())
+    first = ground.first()
     for place, one in enumerate(ground.places(), start=1):
         switch, host, headers, nics = needs(ground.candidates[one.name]).cells()
         found.add_row(
-            "1 =" if one.name in level and len(level) > 1 else str(place),
+            _place(place, one, first, ground),
             ground.label(one.name),
             _interval(one.worst),
             ground.conditions[one.condition].heading.replace("\n", " "),
@@ -218,6 +218,14 @@ def table(ground: Ground) -> Folding:
         )
 
     return found
+
+
+def _place(place: int, one: Standing, first: Sequence[str], ground: Ground) -> str:
+    """Return a row's number; `=`: level with the first; `?`: not told apart from it so far."""
+    if one.name not in first[1:]:
+        return str(place)
+
+    return f"{place} {'=' if ground.beside_first(one.name) is Verdict.LEVEL else '?'}"
 
 
 def _interval(found: Estimate) -> str:

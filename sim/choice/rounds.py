@@ -224,8 +224,8 @@ def decide(plan: Plan, runner: Runner, looked: Looked = lambda _: None) -> Progr
 
     if not progress.times() or any(not found for found in progress.times().values()):
         raise FailedRunsError(
-            f"the time is over after {len(progress.runs)} runs, before each candidate had one:"
-            f" --minutes needs more{_where(runner.store)}"
+            "the time is over before each candidate had a run in each condition: give more"
+            f" --minutes; {len(progress.runs)} runs are{_where(runner.store)}"
         )
 
     return progress
