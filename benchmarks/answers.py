@@ -57,7 +57,8 @@ def row(fabric: str) -> Sequence[str]:
     best = by_name[first[0]]
     behind = [each for each in found["rows"] if each["name"] not in first]
     up = min(found["rows"], key=lambda each: float(each["percent"]["up"]["mean"]))
-    level = f", not told apart from {_listed([by_name[name] for name in first[1:]])}" if first[1:] else ""
+    others = _listed([by_name[name] for name in first[1:]])
+    level = f", not told apart from {others}" if others else ""
     return (
         fabric,
         f"**{best['label']}**{level}",
