@@ -36,6 +36,11 @@ with _without_last_words():
     from ofan_p4.command import SETTINGS, Lazy, LazyGroup, run
 
 COMMANDS = {
+    "choose": Lazy(
+        "emulation.commands.choose",
+        "choose_command",
+        "Say which load balancer a fabric should run, and why.",
+    ),
     "emulate": Lazy(
         "emulation.commands.emulate", "emulate", "Run an experiment file, packet by packet."
     ),
@@ -135,6 +140,7 @@ P4_COMMANDS = {
 EXAMPLES = """
 \b
 Examples:
+  ofan choose --hosts 512 --oversubscription 4   which one to run
   ofan demo                            a first look, under a minute
   ofan experiments list                the experiments of Ofan
   ofan emulate demo                    run an experiment, or your own file

@@ -20,7 +20,7 @@ import click
 from click.testing import CliRunner
 from PIL import Image, PngImagePlugin
 
-from benchmarks import slow_link
+from benchmarks import answers, slow_link
 from emulation.commands.demo import PARTS, draw, run_parts
 from emulation.commands.experiment_run import reporting
 from ofan import cli
@@ -106,6 +106,15 @@ def slow(path: Path) -> Numbers:
     return {cost.policy: [cost.before.tolist(), cost.planned.tolist()] for cost in found}
 
 
+def choice(path: Path) -> Numbers:
+    """Draw the heat map of docs/choose.md, as `ofan choose` does."""
+    found = answers.answer(answers.SHOWN)
+    shutil.copy(answers.folder(answers.SHOWN) / "answer.png", path)
+    return {
+        row["name"]: [values["mean"] for values in row["percent"].values()] for row in found["rows"]
+    }
+
+
 def of_report(folder: str, name: str, panel: str = "") -> Maker:
     """Return what draws a picture of a kept report from the report's data."""
 
@@ -126,6 +135,7 @@ def of_report(folder: str, name: str, panel: str = "") -> Maker:
 
 
 PICTURES: Mapping[str, Maker] = {
+    "docs/choose.png": choice,
     "docs/demo.png": demo,
     "docs/queues.png": queues,
     "docs/your-own-load-balancer.png": your_own,

@@ -20,7 +20,7 @@ import click
 import numpy as np
 from click.testing import CliRunner
 
-from benchmarks import pausing, reordering
+from benchmarks import answers, pausing, reordering
 from fattree.policies import PAPER_POLICIES, POLICIES
 from fattree.records.record import Record
 from ofan import cli
@@ -326,6 +326,7 @@ def incast(name: str) -> Sequence[str]:
 
 
 TABLES = {
+    "answers": Table("README.md", answers.COLUMNS, answers.ROWS),
     "headline": Table(
         "README.md",
         (

@@ -8,6 +8,8 @@ print(result.increase, result.record)
 """
 
 from fattree.experiment.model import Scenario
+from sim.choice.choosing import choose
+from sim.choice.questions import Question
 from sim.errors import SimulationError, UnfinishedError
 from sim.runs.engine import prepare, run
 from sim.runs.results import Result
@@ -15,10 +17,12 @@ from sim.sweeps.run_frames import flow_frame, port_frame
 from sim.sweeps.sweeping import sweep
 
 __all__ = [
+    "Question",
     "Result",
     "Scenario",
     "SimulationError",
     "UnfinishedError",
+    "choose",
     "flow_frame",
     "port_frame",
     "prepare",

@@ -23,7 +23,16 @@ FIGURE = ("--k", "4", "--seeds", "1")
 # A step of a training, and a served model, say for themselves how much hosts send, and to how many.
 STEP = "file=step.parquet"
 SERVED = "file=serve.parquet"
-SHORTER = {"emulate": FEW, "compare": FEW, "run": FEW, "sweep": FEW, "watch": ("--once",)}
+# One load balancer, which all fabrics take, and one workload.
+ONE = ("--policies", "flow", "--workload", "permutation", "--margin", "1000", "--jobs", "1")
+SHORTER = {
+    "choose": ONE,
+    "emulate": FEW,
+    "compare": FEW,
+    "run": FEW,
+    "sweep": FEW,
+    "watch": ("--once",),
+}
 
 
 def commands(group: click.Group) -> Iterator[click.Command]:

@@ -15,48 +15,23 @@ margin decides always.
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
-from math import atan, cos, pi, sin, sqrt
 
 from fattree.experiment.model import Scenario
+from sim.sweeps.estimates import ERROR, LEVEL, LOOKS, MOST_DEGREES, probability, quantile
 
-# From 10 seeds to 640, or from 20 to 1,280.
-LOOKS = 7
-# Of all looks at one comparison together.
-ERROR = 0.05
-LEVEL = 1 - ERROR / LOOKS
-# Beyond, Student's t is taken as with so many: wider by less than a thousandth.
-MOST_DEGREES = 2000
+# The rule's numbers are those of every comparison over seeds, also of `ofan choose`.
+__all__ = [
+    "ERROR",
+    "LEVEL",
+    "LOOKS",
+    "MOST_DEGREES",
+    "Needs",
+    "more_seeds",
+    "probability",
+    "quantile",
+]
 
 Needs = Callable[[Scenario], bool]
-
-
-@cache
-def quantile(degrees: int, level: float = LEVEL) -> float:
-    """Return the t inside of which Student's t lies, on either side of 0, with this probability."""
-    # Bisection: the probability rises with t. 100 halvings leave less than a float can tell.
-    low, high = 0.0, 1e6
-    for _ in range(100):
-        middle = (low + high) / 2
-        if probability(middle, min(degrees, MOST_DEGREES)) < level:
-            low = middle
-        else:
-            high = middle
-
-    return high
-
-
-def probability(t: float, degrees: int) -> float:
-    """Return how likely Student's t lies between -t and t (Abramowitz and Stegun, 26.7.3 and 4)."""
-    angle = atan(t / sqrt(degrees))
-    is_odd = degrees % 2
-    term = cos(angle) if is_odd else 1.0
-    total = 0.0
-    for power in range(is_odd, degrees - 1, 2):
-        total += term
-        term *= cos(angle) ** 2 * (power + 1) / (power + 2)
-
-    return 2 / pi * (angle + sin(angle) * total) if is_odd else sin(angle) * total
 
 
 def more_seeds(

@@ -250,10 +250,11 @@ def _outcomes(
     elif pending:
         with connected(min(jobs, len(pending)), scheduler) as client:
             share.begin()
-            yield from _distributed(client, pending, run)
+            yield from distributed(client, pending, run)
 
 
-def _distributed(client: "Client", pending: Mapping[str, Scenario], run: Run) -> Outcomes:
+def distributed(client: "Client", pending: Mapping[str, Scenario], run: Run) -> Outcomes:
+    """Yield the outcomes of scenarios, by key, that a cluster's workers run, as they come."""
     from distributed import as_completed
 
     # Not pure: Dask must not take a result that it remembers from another sweep for this one.

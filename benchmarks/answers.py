@@ -1,0 +1,81 @@
+"""Which load balancer to run on four fabrics: README's table, and the picture of its page.
+
+    python -m benchmarks.tables answers          (some ten CPU minutes)
+    python -m benchmarks.pictures docs/choose.png
+
+Both are made by `ofan choose`, and share its runs (build/choose).
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+from click.testing import CliRunner
+
+from ofan import cli
+
+FOLDER = Path("build") / "choose"
+# The order depends on no clock: as many looks as there are, and time for them.
+SETTINGS = ("--looks", "2", "--minutes", "600", "--json")
+COLUMNS = ("fabric of 128 GPUs", "run", "at worst", "next", "if all links are up", "`ofan choose`")
+FABRICS: Mapping[str, str] = {
+    "fat-tree of three tiers": "--hosts 128 --tiers 3",
+    "leaf-spine, 4:1": "--hosts 128 --oversubscription 4",
+    "eight rails": "--hosts 128 --rails 8",
+    "leaf-spine, 4:1, RoCE with PFC, NICs in order": (
+        "--hosts 128 --oversubscription 4 --lossless --nics in-order"
+    ),
+}
+# The one of the picture.
+SHOWN = "leaf-spine, 4:1"
+
+
+def folder(fabric: str) -> Path:
+    """Return where the runs of a fabric are kept."""
+    return FOLDER / "-".join(FABRICS[fabric].replace("--", "").split())
+
+
+def answer(fabric: str) -> dict[str, Any]:
+    """Return what `ofan choose` says of a fabric."""
+    arguments = ["choose", *FABRICS[fabric].split(), *SETTINGS, "--output", str(folder(fabric))]
+    done = CliRunner().invoke(cli, arguments)
+    if done.exit_code:
+        raise click.ClickException(done.output)
+
+    found: dict[str, Any] = json.loads(done.stdout[done.stdout.index("{") :])
+    return found
+
+
+def row(fabric: str) -> Sequence[str]:
+    """Return the row of a fabric."""
+    found = answer(fabric)
+    by_name = {each["name"]: each for each in found["rows"]}
+    first = found["first"]
+    best = by_name[first[0]]
+    behind = [each for each in found["rows"] if each["name"] not in first]
+    up = min(found["rows"], key=lambda each: float(each["percent"]["up"]["mean"]))
+    others = _listed([by_name[name] for name in first[1:]])
+    level = f", not told apart from {others}" if others else ""
+    return (
+        fabric,
+        f"**{best['label']}**{level}",
+        f"{best['worst_percent']:.1f} % ({_words(found, best['worst_condition'])})",
+        f"{behind[0]['label']}, {behind[0]['worst_percent']:.1f} %" if behind else "",
+        f"{up['label']}, {up['percent']['up']['mean']:.1f} %",
+        f"`{FABRICS[fabric]}`",
+    )
+
+
+def _listed(rows: Sequence[Mapping[str, Any]], most: int = 3) -> str:
+    names = ", ".join(each["label"] for each in rows[:most])
+    return names + (f" and {len(rows) - most} more" if len(rows) > most else "")
+
+
+def _words(found: Mapping[str, Any], condition: str) -> str:
+    return " ".join(found["conditions"][condition]["heading"].split())
+
+
+ROWS = {fabric: partial(row, fabric) for fabric in FABRICS}

@@ -1,0 +1,162 @@
+"""The ranking in two sentences, and what would change it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isinf
+from statistics import fmean
+
+from sim.choice.candidates import BASE, NO_STATE, Candidate, needs
+from sim.choice.conditions import Condition
+from sim.choice.ranking import Standing, Times, Verdict, leaders, ranked
+
+MOST_NAMED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What advice is drawn from: candidates, conditions, times, weights and the margin.
+
+    `far` are the candidates that have one seed only, far behind the third.
+    """
+
+    candidates: Mapping[str, Candidate]
+    conditions: Mapping[str, Condition]
+    times: Times
+    weights: Mapping[str, float]
+    margin: float
+    far: frozenset[str] = frozenset()
+
+    def label(self, name: str) -> str:
+        """Return a candidate's name for people."""
+        return self.candidates[name].label
+
+    def places(self) -> list[Standing]:
+        """Return the ranking."""
+        return ranked(self.times, self.weights, self.margin)
+
+    def first(self) -> list[str]:
+        """Return the first candidate, and all that it is not shown to be ahead of."""
+        return leaders(self.times, self.weights, self.margin, self.far)
+
+    def beside_first(self, name: str) -> Verdict | None:
+        """Return how the first stands beside another candidate."""
+        pair = self.among([self.places()[0].name, name]).places()
+        return pair[0].verdict
+
+    def within(self, conditions: Sequence[str]) -> "Ground":
+        """Return the same with these conditions only, for all candidates that have more seeds."""
+        times = {
+            name: {each: found[each] for each in conditions if each in found}
+            for name, found in self.times.items()
+        }
+        return replace(self, times=times)
+
+    def among(self, names: Sequence[str]) -> "Ground":
+        """Return the same with these candidates only."""
+        return replace(self, times={name: self.times[name] for name in names})
+
+
+def advice(ground: Ground) -> str:
+    """Return two sentences: the load balancer to run, and the reason."""
+    return f"{_choice(ground)} {_reason(ground)}"
+
+
+def _choice(ground: Ground) -> str:
+    top, *behind = ground.places()
+    label = ground.label(top.name)
+    at_worst = (
+        f"at worst it ends {over(top.worst.mean)} over the bound"
+        f" ({ground.conditions[top.condition].sentence})"
+    )
+    if not behind:
+        return f"{label} is the only load balancer that fits: {at_worst}."
+
+    others = ground.first()[1:]
+    if not others:
+        after = behind[0]
+        return (
+            f"Run {label}: {at_worst}, {ground.label(after.name)} as the next one"
+            f" {over(after.worst.mean)}."
+        )
+
+    shown = ", ".join(ground.label(name) for name in others[:MOST_NAMED])
+    more = f" and {len(others) - MOST_NAMED} more" if len(others) > MOST_NAMED else ""
+    is_known = all(ground.beside_first(other) is Verdict.LEVEL for other in others)
+    known = (
+        f"level with it, no difference above {ground.margin:g} points: {shown}{more}"
+        if is_known
+        else f"the seeds so far do not tell it apart from {shown}{more}"
+    )
+    return (
+        f"No load balancer is shown to be better than all others by {ground.margin:g} points:"
+        f" {label} is first, {at_worst}; {known}."
+    )
+
+
+def _reason(ground: Ground) -> str:
+    top = ground.places()[0]
+    row = ground.candidates[top.name]
+    found = needs(row)
+    if row.is_own:
+        kept = "it is yours"
+    elif found.switch_state != NO_STATE:
+        kept = f"its switches keep {found.switch_state}"
+    elif found.host_state != NO_STATE:
+        kept = f"its hosts keep {found.host_state}"
+    else:
+        kept = "no switch or host keeps state for it"
+
+    rule = "" if row.is_own else f" {row.row.rule.rstrip('.')}, and"
+    times = ground.times[top.name]
+    best = min(times, key=lambda condition: fmean(times[condition]))
+    best_time = f"{over(fmean(times[best]))} if {ground.conditions[best].sentence}"
+    return f"The reason:{rule} it ends {best_time}; {kept}."
+
+
+def over(percent: float) -> str:
+    """Return a share over the bound for people."""
+    return "never" if isinf(percent) else f"{percent:.1f} %"
+
+
+def changes(ground: Ground) -> list[str]:
+    """Return a line for each condition left out, or alone, and each limit that turns the order."""
+    before = frozenset(ground.first())
+    lines = [*_without(ground, before), *_alone(ground, before), *_limited(ground, before)]
+    top = ground.label(ground.places()[0].name)
+    return lines or [f"Nothing that was tried: {top} stays first, or level with the first."]
+
+
+def _without(ground: Ground, before: frozenset[str]) -> Iterator[str]:
+    names = list(ground.conditions)
+    for name in names if len(names) > 1 else ():
+        rest = [each for each in names if each != name]
+        when = f"without this condition: {ground.conditions[name].sentence}"
+        yield from _turned(ground.within(rest), before, when)
+
+
+def _alone(ground: Ground, before: frozenset[str]) -> Iterator[str]:
+    for name, condition in ground.conditions.items():
+        yield from _turned(ground.within([name]), before, f"only where {condition.sentence}")
+
+
+def _limited(ground: Ground, before: frozenset[str]) -> Iterator[str]:
+    for what, place in (("switches", "switch"), ("hosts", "host")):
+        fitting = [
+            name
+            for name in ground.times
+            if ground.candidates[name].row.where == place or ground.candidates[name].policy == BASE
+        ]
+        if 1 < len(fitting) < len(ground.times):
+            when = f"where only {what} may be changed"
+            yield from _turned(ground.among(fitting), before, when)
+
+
+def _turned(other: Ground, before: frozenset[str], when: str) -> Iterator[str]:
+    """Yield a line if none of those that were first is first, or level with the first."""
+    after = other.first()
+    if before.intersection(after):
+        return
+
+    first = other.places()[0]
+    level = f", level with {len(after) - 1} more" if len(after) > 1 else ""
+    yield f"{when}: {other.label(first.name)} ({over(first.worst.mean)}{level})"

@@ -1,0 +1,272 @@
+"""An answer: the ranking with what it rests on, as a table, as text, as JSON and as files."""
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from fattree.experiment.model import Settings
+from fattree.files.whole_file import write_whole
+from fattree.records.tables import Folding
+from sim.choice.advice import Ground, advice, changes, over
+from sim.choice.candidates import as_json, needs
+from sim.choice.conditions import as_keys
+from sim.choice.ranking import DECIDED, Standing, Verdict
+from sim.choice.rounds import Progress
+from sim.choice.workloads import SENTENCES
+from sim.sweeps.estimates import Estimate
+from sim.sweeps.store import model_version
+from sim.sweeps.tables import write_parquet
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+HEADINGS = (
+    "",
+    "load balancer",
+    "worst (%)",
+    "in which condition",
+    "mean (%)",
+    "lead (points)",
+    "seeds",
+    "state in a switch",
+    "in a host",
+    "headers",
+    "NICs",
+)
+SHORT = 5
+JSON, PARQUET, PICTURE, TEXT = "answer.json", "runs.parquet", "answer.png", "answer.txt"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The load balancers of a fabric from the best worst condition to the worst.
+
+    `left_out` has a line for each workload that does not fit; `seconds` are those of this call.
+    """
+
+    settings: Settings
+    progress: Progress
+    left_out: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def ground(self) -> Ground:
+        """Return what the advice is drawn from."""
+        plan = self.progress.plan
+        return Ground(
+            plan.candidates,
+            plan.conditions,
+            self.progress.times(),
+            plan.weights,
+            plan.margin,
+            self.progress.far,
+        )
+
+    @property
+    def places(self) -> list[Standing]:
+        """Return the ranking."""
+        return self.ground.places()
+
+    @property
+    def first(self) -> list[str]:
+        """Return the names of the first and of those that are level with it."""
+        return self.ground.first()
+
+    @property
+    def advice(self) -> str:
+        """Return two sentences: the load balancer to run, and the reason."""
+        return advice(self.ground)
+
+    @property
+    def changes(self) -> list[str]:
+        """Return a line for each change of conditions that changes the first."""
+        return changes(self.ground)
+
+    @property
+    def decided(self) -> str:
+        """Return how far the order of the first three is known, in a sentence."""
+        plan, looks = self.progress.plan, self.progress.looks
+        what = f"the first {min(DECIDED, len(plan.candidates))}"
+        margin = f"a margin of {plan.margin:g} points (95 % over all looks)"
+        if self.progress.is_decided:
+            return f"The order of {what} is decided with {margin}, at look {looks}."
+
+        why = "the time is over" if self.progress.is_out_of_time else "all looks are used up"
+        return f"The order of {what} is not decided with {margin}: {why} at look {looks}."
+
+    def table(self) -> Folding:
+        """Return the table for people."""
+        return table(self.ground)
+
+    def short_table(self) -> Folding:
+        """Return the first columns of the table, which any terminal has room for."""
+        whole = self.table()
+        found = Folding(*HEADINGS[:SHORT], keys=2, texts=(1, 3))
+        for row in whole.rows:
+            found.add_row(*row[:SHORT])
+
+        return found
+
+    def text(self) -> str:
+        """Return advice and changes in lines."""
+        plan = self.progress.plan
+        conditions = "; ".join(one.sentence for one in plan.conditions.values())
+        counted = self.progress.counted
+        carried = "; ".join(
+            f"{name}: {SENTENCES[name]}" if name in SENTENCES else name for name in counted
+        )
+        late = [name for name in plan.workloads if name not in counted]
+        lines = [
+            self.advice,
+            "",
+            "What would change it:",
+            *(f"  {line}" for line in self.changes),
+            "",
+            self.decided,
+            *(f"Without an end: {line}" for line in sorted(self._endless())),
+            *self.left_out,
+            *([f"No time for {', '.join(late)}: give more --minutes."] if late else []),
+            f"Conditions: {conditions}.",
+            f"Workloads, whose mean a condition counts: {carried}.",
+        ]
+        return "\n".join(lines)
+
+    def _endless(self) -> set[str]:
+        return {f"{cell} ({message})" for cell, message in self.progress.failures.items()}
+
+    def json(self) -> dict[str, Any]:
+        """Return the answer as JSON values."""
+        plan, times = self.progress.plan, self.progress.times()
+        return {
+            "advice": self.advice,
+            "first": self.first,
+            "changes": self.changes,
+            "decided": self.progress.is_decided,
+            "looks": self.progress.looks,
+            "margin_points": plan.margin,
+            "seconds": round(self.seconds, 1),
+            "runs": len(self.progress.runs),
+            "model": model_version(),
+            "fabric": self.settings.fabric.model_dump(mode="json", exclude_none=True),
+            "workloads": self.progress.counted,
+            "conditions": {
+                name: {
+                    "heading": one.heading.replace("\n", " "),
+                    "sentence": one.sentence,
+                    "weight": plan.weights.get(name, 1.0),
+                    **as_keys(one, self.settings),
+                }
+                for name, one in plan.conditions.items()
+            },
+            "rows": [
+                {
+                    **as_json(plan.candidates[one.name]),
+                    **_numbers(one),
+                    "percent": {name: _plain(values) for name, values in times[one.name].items()},
+                }
+                for one in self.places
+            ],
+        }
+
+    def picture(self) -> "Figure":
+        """Return the heat map of candidates and conditions."""
+        # Matplotlib takes half a second to import.
+        from sim.choice.pictures import heat_map
+
+        return heat_map(self.ground)
+
+    def write(self, folder: Path) -> None:
+        """Write the answer, its picture and its runs to a folder."""
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(folder / JSON, (json.dumps(self.json(), indent=1) + "\n").encode())
+        write_whole(folder / TEXT, f"{self}\n".encode())
+        write_parquet(list(self.progress.runs.values()), folder / PARQUET)
+        save(self.picture(), folder / PICTURE)
+
+    def __str__(self) -> str:
+        """Return the ranking and the advice as text."""
+        rows = [
+            f"{place}. {self.ground.label(one.name)}: {over(one.worst.mean)}"
+            for place, one in enumerate(self.places, start=1)
+        ]
+        return "\n".join([*rows, "", self.text()])
+
+
+def table(ground: Ground) -> Folding:
+    """Return the table of a ranking: rows by their worst condition, and what each needs."""
+    found = Folding(*HEADINGS, keys=2, texts=(1, 3, 7, 8, 9, 10))
+    first = ground.first()
+    for place, one in enumerate(ground.places(), start=1):
+        switch, host, headers, nics = needs(ground.candidates[one.name]).cells()
+        found.add_row(
+            _place(place, one, first, ground),
+            ground.label(one.name),
+            _interval(one.worst),
+            ground.conditions[one.condition].heading.replace("\n", " "),
+            over(one.mean).removesuffix(" %"),
+            _lead(one),
+            str(one.seeds),
+            switch,
+            host,
+            headers,
+            nics,
+        )
+
+    return found
+
+
+def _place(place: int, one: Standing, first: Sequence[str], ground: Ground) -> str:
+    """Return a row's number; `=`: level with the first; `?`: not told apart from it so far."""
+    if one.name not in first[1:]:
+        return str(place)
+
+    return f"{place} {'=' if ground.beside_first(one.name) is Verdict.LEVEL else '?'}"
+
+
+def _interval(found: Estimate) -> str:
+    if not isfinite(found.mean):
+        return "never ends"
+
+    return f"{found.mean:.1f} ± {found.half:.1f}" if isfinite(found.half) else f"{found.mean:.1f}"
+
+
+def _lead(one: Standing) -> str:
+    """Return how far the next one is behind: a number, or that both are level or undecided."""
+    if one.lead is None or one.verdict is None:
+        return ""
+
+    lead = f"{-one.lead.mean:.1f}" if isfinite(one.lead.mean) else "all"
+    return {Verdict.AHEAD: lead, Verdict.LEVEL: "level", Verdict.OPEN: f"{lead}?"}[one.verdict]
+
+
+def _numbers(one: Standing) -> dict[str, Any]:
+    return {
+        "worst_percent": _finite(one.worst.mean),
+        "worst_half": _finite(one.worst.half),
+        "worst_condition": one.condition,
+        "mean_percent": _finite(one.mean),
+        "seeds": one.seeds,
+        "lead_points": _finite(-one.lead.mean) if one.lead else None,
+        "lead_half": _finite(one.lead.half) if one.lead else None,
+        "beside_next": one.verdict.value if one.verdict else None,
+    }
+
+
+def _plain(values: Any) -> dict[str, Any]:
+    return {"mean": _finite(fmean(values)), "seeds": [_finite(value) for value in values]}
+
+
+def _finite(value: float) -> float | None:
+    return round(value, 3) if isfinite(value) else None
+
+
+def save(figure: "Figure", path: Path, info: Mapping[str, str] | None = None) -> None:
+    """Write a picture to a PNG file."""
+    data = io.BytesIO()
+    figure.savefig(data, format="png", dpi=150, metadata=dict(info or {}))
+    write_whole(path, data.getvalue())

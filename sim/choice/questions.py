@@ -1,0 +1,134 @@
+"""A fabric in a few numbers, as `[fabric]` and `[transport]` of an experiment.
+
+A user knows the number of GPUs, the tiers and the oversubscription of leaves. The counts of
+switches follow: those of a fabric whose leaves and spines are about equally large.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import log
+from typing import Any, Literal
+
+from fattree.errors import ExperimentError
+
+Nics = Literal["in-order", "any"]
+# RoCE: the buffer of each incoming link, with room for packets that come after a pause.
+LOSSLESS_BYTES = 400_000
+# Pauses make packets late, so a short timer would take them for lost (docs/lossless.md).
+PATIENT_RTT = 30
+# No sender is as far ahead of a missing packet, so no gap counts as a loss.
+NO_LOSS_BY_GAP = 1000
+MOST_HOSTS_PER_EDGE = 253
+# Programs that compare queues have no more (docs/fabrics.md).
+MOST_UPLINKS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A fabric in numbers. `hosts` counts NICs; with rails, the NICs of all rails together."""
+
+    hosts: int = 512
+    tiers: int = 2
+    oversubscription: int = 1
+    rails: int = 1
+    rate_gbps: float = 400
+    is_lossless: bool = False
+    nics: Nics = "any"
+
+    def tables(self) -> dict[str, Any]:
+        """Return the tables of an experiment; raises ExperimentError if no fabric fits."""
+        return {"fabric": self._fabric(), "transport": transport(self.nics, self.is_lossless)}
+
+    def _fabric(self) -> dict[str, Any]:
+        if self.hosts % self.rails:
+            raise ExperimentError(f"--hosts {self.hosts} is no multiple of --rails {self.rails}")
+
+        counts = two_tiers if self.tiers == 2 else three_tiers
+        fabric: dict[str, Any] = {
+            **counts(self.hosts // self.rails, self.oversubscription),
+            "rate_gbps": self.rate_gbps,
+        }
+        if self.rails > 1:
+            fabric["planes"] = self.rails
+        if self.is_lossless:
+            fabric |= {"flow_control": "pfc", "queue_bytes": LOSSLESS_BYTES}
+
+        return fabric
+
+
+def transport(nics: Nics, is_lossless: bool) -> dict[str, Any]:
+    """Return the loss recovery of NICs: go-back-N if they take packets in order only, else SACK."""
+    if nics == "in-order":
+        patience = {"timer_floor_rtt": PATIENT_RTT} if is_lossless else {}
+        return {"recovery": "go_back_n", **patience}
+
+    patience = (
+        {"sack_threshold": NO_LOSS_BY_GAP, "timer_floor_rtt": PATIENT_RTT} if is_lossless else {}
+    )
+    return {"recovery": "sack", **patience}
+
+
+def two_tiers(hosts: int, oversubscription: int) -> dict[str, int]:
+    """Return the counts of a leaf-spine; raises ExperimentError."""
+    # Leaves have about as many hosts as there are leaves.
+    fitting = [
+        size
+        for size in range(2, min(hosts // 2, MOST_HOSTS_PER_EDGE) + 1)
+        if hosts % size == 0
+        and size % oversubscription == 0
+        and 2 <= size // oversubscription <= MOST_UPLINKS
+    ]
+    if not fitting:
+        raise _no_fabric(hosts, oversubscription, 2)
+
+    per_edge = min(fitting, key=lambda size: (_distance(size * size, hosts), -size))
+    return {
+        "edges_per_pod": hosts // per_edge,
+        "hosts_per_edge": per_edge,
+        "aggs_per_pod": per_edge // oversubscription,
+    }
+
+
+def three_tiers(hosts: int, oversubscription: int) -> dict[str, int]:
+    """Return the counts of a fabric with pods, or a fat-tree's `k`; raises ExperimentError."""
+    # A pod has as many edge switches as uplinks of each, and there are about twice as many pods.
+    fitting = [
+        (pods, uplinks)
+        for pods, uplinks in _pods(hosts, oversubscription)
+        if oversubscription * uplinks <= MOST_HOSTS_PER_EDGE and uplinks <= MOST_UPLINKS
+    ]
+    if not fitting:
+        raise _no_fabric(hosts, oversubscription, 3)
+
+    pods, uplinks = min(fitting, key=lambda each: _distance(each[0], 2 * each[1]))
+    if oversubscription == 1 and pods == 2 * uplinks:
+        return {"k": pods}
+
+    return {
+        "pods": pods,
+        "edges_per_pod": uplinks,
+        "hosts_per_edge": oversubscription * uplinks,
+        "aggs_per_pod": uplinks,
+        "cores_per_agg": uplinks,
+    }
+
+
+def _pods(hosts: int, oversubscription: int) -> Iterator[tuple[int, int]]:
+    uplinks = 2
+    while (of_pod := oversubscription * uplinks * uplinks) * 2 <= hosts:
+        if hosts % of_pod == 0:
+            yield hosts // of_pod, uplinks
+
+        uplinks += 1
+
+
+def _distance(first: int, second: int) -> float:
+    return abs(log(first / second))
+
+
+def _no_fabric(hosts: int, oversubscription: int, tiers: int) -> ExperimentError:
+    return ExperimentError(
+        f"no fabric of {tiers} tiers, {oversubscription}:1, has {hosts} hosts below equal switches"
+        " with two uplinks or more: choose another number (powers of two always fit), or give an"
+        " experiment file"
+    )

@@ -1,0 +1,185 @@
+"""The order of candidates by their worst condition, with a margin and intervals over seeds.
+
+A candidate's time in a condition is the mean of its workloads' CCTs over the bound, in percent; of
+each seed, so that two candidates are compared in pairs: a seed gives both the same traffic. One is
+ahead of another if its time in every condition is below the other's in the other's worst one. All
+of these must be shown, so several comparisons need no wider intervals (an intersection of tests).
+Two are level if the difference of their worst conditions is shown to be less than the margin.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from itertools import pairwise
+from math import inf, isinf
+from statistics import fmean
+
+from sim.sweeps.estimates import Estimate, estimate, every, paired
+
+# In points of the bound, unless the user sets another.
+MARGIN = 2.0
+# The order of so many rows must be decided.
+DECIDED = 3
+# After the first seed, a row that is more than so many times as far over the bound as the third,
+# and more than so many points beyond it, gets no more seeds.
+FAR_TIMES = 2.0
+FAR_POINTS = 5.0
+
+# By candidate and condition: the time of each seed, over the bound in percent.
+Times = Mapping[str, Mapping[str, Sequence[float]]]
+
+
+class Verdict(Enum):
+    """How a row stands beside the next."""
+
+    AHEAD = "ahead"
+    LEVEL = "level"
+    OPEN = "open"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A candidate's place: its worst condition, its mean over all, and its lead over the next."""
+
+    name: str
+    worst: Estimate
+    condition: str
+    mean: float
+    seeds: int
+    lead: Estimate | None = None
+    verdict: Verdict | None = None
+
+
+def ranked(times: Times, weights: Mapping[str, float], margin: float) -> list[Standing]:
+    """Return the candidates from the best worst condition to the worst."""
+    weighed = {name: _weighed(found, weights) for name, found in times.items()}
+    places = sorted(
+        (_standing(name, found, weights) for name, found in weighed.items()),
+        key=lambda one: (one.worst.mean, one.mean),
+    )
+    return [_beside(one, after, weighed, margin) for one, after in pairwise(places)] + places[-1:]
+
+
+def _weighed(
+    found: Mapping[str, Sequence[float]], weights: Mapping[str, float]
+) -> dict[str, list[float]]:
+    return {
+        condition: [weights.get(condition, 1.0) * value for value in values]
+        for condition, values in found.items()
+        if values and weights.get(condition, 1.0) > 0
+    }
+
+
+def _standing(
+    name: str, found: Mapping[str, Sequence[float]], weights: Mapping[str, float]
+) -> Standing:
+    condition = worst_of(found)
+    total = sum(weights.get(each, 1.0) for each in found)
+    return Standing(
+        name,
+        safe(found[condition]),
+        condition,
+        sum(fmean(values) for values in found.values()) / total,
+        min(len(values) for values in found.values()),
+    )
+
+
+def worst_of(found: Mapping[str, Sequence[float]]) -> str:
+    """Return the condition with the longest mean time."""
+    return max(found, key=lambda condition: fmean(found[condition]))
+
+
+def safe(values: Sequence[float]) -> Estimate:
+    """Return the mean with its interval; a run that does not end makes it infinite."""
+    return Estimate(inf, 0.0, len(values)) if any(map(isinf, values)) else estimate(values)
+
+
+def _beside(one: Standing, after: Standing, weighed: Times, margin: float) -> Standing:
+    return Standing(
+        one.name,
+        one.worst,
+        one.condition,
+        one.mean,
+        one.seeds,
+        difference(weighed[one.name], weighed[after.name], one.condition),
+        compared(weighed[one.name], weighed[after.name], margin),
+    )
+
+
+def difference(
+    first: Mapping[str, Sequence[float]], second: Mapping[str, Sequence[float]], condition: str
+) -> Estimate:
+    """Return the first's time in a condition less the second's in the second's worst, paired."""
+    given, other = first[condition], second[worst_of(second)]
+    if any(map(isinf, given)) or any(map(isinf, other)):
+        ends = all(not isinf(value) for value in given)
+        return Estimate(-inf if ends else 0.0, 0.0, min(len(given), len(other)))
+
+    return paired(given, other)
+
+
+def compared(
+    first: Mapping[str, Sequence[float]], second: Mapping[str, Sequence[float]], margin: float
+) -> Verdict:
+    """Return whether the first is ahead of the second, level with it, or neither so far."""
+    # The lead is shown to be less than the margin.
+    if difference(first, second, worst_of(first)).low > -margin:
+        return Verdict.LEVEL
+
+    is_ahead = every(difference(first, second, each).high < 0 or None for each in first)
+    return Verdict.AHEAD if is_ahead else Verdict.OPEN
+
+
+def open_pairs(
+    times: Times, weights: Mapping[str, float], margin: float, far: Iterable[str] = ()
+) -> list[tuple[str, str]]:
+    """Return the pairs that the order of the first three still needs.
+
+    Each of the first three against all rows behind it, but those that are `far`.
+    """
+    left_out = set(far)
+    places = [one.name for one in ranked(times, weights, margin) if one.name not in left_out]
+    weighed = {name: _weighed(found, weights) for name, found in times.items()}
+    pairs = [
+        (first, second)
+        for place, first in enumerate(places[:DECIDED])
+        for second in places[place + 1 :]
+    ]
+    return [
+        (first, second)
+        for first, second in pairs
+        if compared(weighed[first], weighed[second], margin) is Verdict.OPEN
+    ]
+
+
+def far(times: Times, weights: Mapping[str, float]) -> set[str]:
+    """Return the candidates that are far behind the third after the first seed."""
+    first = {
+        name: {condition: values[:1] for condition, values in found.items()}
+        for name, found in times.items()
+    }
+    places = ranked(first, weights, 0)
+    if len(places) <= DECIDED:
+        return set()
+
+    third = places[DECIDED - 1].worst.mean
+    limit = max(FAR_TIMES * third, third + FAR_POINTS)
+    return {one.name for one in places[DECIDED:] if one.worst.mean > limit}
+
+
+def leaders(
+    times: Times, weights: Mapping[str, float], margin: float, far: Iterable[str] = ()
+) -> list[str]:
+    """Return the first candidate, and those that it is not shown to be ahead of.
+
+    Those that are `far` behind are not among them.
+    """
+    weighed = {name: _weighed(found, weights) for name, found in times.items()}
+    first, *others = (one.name for one in ranked(times, weights, margin))
+    left_out = set(far)
+    return [first] + [
+        name
+        for name in others
+        if name not in left_out
+        and compared(weighed[first], weighed[name], margin) is not Verdict.AHEAD
+    ]

@@ -1,0 +1,131 @@
+"""From numbers to a fabric, to candidates that fit it, and to conditions that it can be in."""
+
+from pathlib import Path
+
+import pytest
+
+from fattree.errors import ExperimentError
+from fattree.experiment.model import Scenario, Settings
+from fattree.policies import POLICIES
+from sim.choice.candidates import fitting, needs, own_program
+from sim.choice.conditions import CONDITIONS, conditions_of
+from sim.choice.questions import Question, three_tiers, two_tiers
+from sim.choice.workloads import OWN, STEP, WORKLOADS, workloads_of
+from sim.sweeps.cost import packet_hops
+
+
+@pytest.mark.parametrize(
+    ("hosts", "tiers", "oversubscription", "rails"),
+    [
+        (16, 2, 1, 1),
+        (512, 2, 4, 1),
+        (512, 2, 1, 8),
+        (128, 3, 1, 1),
+        (128, 3, 2, 1),
+        (1024, 3, 1, 1),
+    ],
+)
+def test_a_fabric_has_the_hosts_and_the_oversubscription(
+    hosts: int, tiers: int, oversubscription: int, rails: int
+) -> None:
+    question = Question(hosts, tiers, oversubscription, rails)
+    tree = Settings.model_validate(question.tables()).fabric.tree
+    assert tree.hosts == hosts
+    assert tree.hosts_per_edge == oversubscription * tree.uplinks(0)
+    assert (tree.cores > 0) == (tiers == 3)
+
+
+def test_known_fabrics_come_out() -> None:
+    assert two_tiers(512, 4) == {"edges_per_pod": 16, "hosts_per_edge": 32, "aggs_per_pod": 8}
+    assert three_tiers(128, 1) == {"k": 8}
+    assert three_tiers(128, 2)["pods"] == 4
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        (Question(hosts=509), "no fabric of 2 tiers, 1:1, has 509 hosts"),
+        (Question(hosts=30, tiers=3, oversubscription=4), "no fabric of 3 tiers, 4:1"),
+        (Question(hosts=100, rails=8), "no multiple of --rails 8"),
+    ],
+)
+def test_a_number_that_does_not_fit_is_refused(question: Question, words: str) -> None:
+    with pytest.raises(ExperimentError, match=words):
+        question.tables()
+
+
+def test_all_rows_fit_where_all_may_be_changed() -> None:
+    assert [one.name for one in fitting("both", "any")] == list(POLICIES)
+
+
+def test_what_may_not_be_changed_is_left_out() -> None:
+    switches = {one.name for one in fitting("switches", "any")}
+    hosts = {one.name for one in fitting("hosts", "any")}
+    assert {"flow", "ofan"} <= switches and "host_pkt_ar" not in switches
+    assert {"flow", "host_pkt_ar"} <= hosts and "ofan" not in hosts
+    assert switches | hosts == set(POLICIES)
+    assert switches & hosts == {"flow"}
+
+
+def test_nics_that_take_packets_in_order_have_nothing_that_reorders() -> None:
+    assert [one.name for one in fitting("both", "in-order")] == [
+        "flow",
+        "subflow",
+        "host_flowlet_ar",
+    ]
+    assert [one.name for one in fitting("switches", "in-order")] == ["flow"]
+
+
+def test_needs_are_of_the_place_that_decides() -> None:
+    rows = {one.name: needs(one) for one in fitting("both", "any")}
+    assert rows["ofan"].cells() == (
+        "pointer per destination edge or pod",
+        "none",
+        "none",
+        "take any order",
+    )
+    assert rows["host_pkt_ar"].cells()[:3] == ("none", "8-entry ring", "UDP source port varies")
+    assert rows["host_dr"].headers == "20 bytes in front"
+    assert needs(own_program("mine.p4", "jsq", "mine.p4")).reorders is None
+
+
+def test_every_condition_is_one_that_the_fabric_can_be_in() -> None:
+    settings = Settings.model_validate(Question(hosts=16).tables())
+    for name, condition in CONDITIONS.items():
+        applied = condition.apply(settings)
+        assert (applied != settings) == (name != "up"), name
+        scenario = Scenario.model_validate(applied.model_dump())
+        assert scenario.fabric == settings.fabric
+
+
+def test_failures_of_a_file_are_a_condition_of_their_own() -> None:
+    settings = Settings.model_validate({"fabric": {"k": 4}, "failures": {"rate": 0.01}})
+    assert list(conditions_of(settings)) == ["file", *CONDITIONS]
+    assert CONDITIONS["up"].apply(settings).failures.rate == 0
+    assert list(conditions_of(settings, ["file", "jitter"])) == [*CONDITIONS][:-1]
+
+
+@pytest.mark.parametrize(
+    "question", [Question(512, 2, 4), Question(128, 3), Question(512, rails=8)]
+)
+def test_every_host_sends_about_as_much_in_every_workload(
+    question: Question, tmp_path: Path
+) -> None:
+    settings = Settings.model_validate(question.tables())
+    found, left_out = workloads_of(settings, tmp_path)
+    assert left_out == [] and tuple(found) == WORKLOADS
+    hops = {
+        name: packet_hops(Scenario.model_validate(one.model_dump())) for name, one in found.items()
+    }
+    permutation = hops.pop("permutation")
+    # A quarter of it, in packets of which some are not full.
+    assert all(permutation / 8 < each < permutation for each in hops.values()), hops
+
+
+def test_a_step_that_does_not_fit_is_left_out_with_its_reason(tmp_path: Path) -> None:
+    settings = Settings.model_validate(Question(hosts=16).tables())
+    found, left_out = workloads_of(settings, tmp_path)
+    assert STEP not in found and OWN not in found
+    assert left_out == [
+        "step is left out: 16 hosts are no two or more replicas of 8 GPUs in 4 stages"
+    ]
