@@ -29,7 +29,7 @@ from reproduction.report.contents import figure
 from reproduction.report.drawing import draw as draw_figure
 from reproduction.report.statements import STATEMENTS
 from reproduction.report.stored import MadeWith, stored
-from sim.sweeps.store import model_version
+from sim.sweeps.model_version import model_version
 
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "docs" / "pictures.json"

@@ -27,7 +27,7 @@ from ofan import cli
 from reproduction.report.figure import grid
 from reproduction.report.schemes import KIB, MIB, PERMUTATION
 from sim.runs.engine import run
-from sim.sweeps.store import model_version
+from sim.sweeps.model_version import model_version
 from sim.sweeps.sweeping import simulate
 
 ROOT = Path(__file__).resolve().parent.parent

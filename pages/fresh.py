@@ -2,9 +2,14 @@
 
     python -m pages.fresh docs/report/data docs/beyond/data --runs 20
 
-A report's data name the model that made them. Another model makes them stale, whatever it gives;
-and the same model must give every number again, to the last digit. Which runs are drawn is said by
-a seed, so that a test may take others for every commit.
+A report's data name the model that made them. Another model makes them stale, and the same model
+must give every number again, to the last digit. The seed chooses the runs, so that a test may take
+others for every commit.
+
+    python -m pages.fresh docs/report/data docs/beyond/data --runs 150 --keep
+
+After a change of the model's code that alters no result: where all drawn runs are equal, the code
+keeps the model's name (`sim.sweeps.model_version`).
 """
 
 import sys
@@ -24,7 +29,7 @@ from reproduction.report.contents import EDITIONS, figure
 from reproduction.report.figure import Figure, Measured
 from reproduction.report.stored import MadeWith, stored
 from sim.sweeps.cost import packet_hops
-from sim.sweeps.store import model_version
+from sim.sweeps.model_version import keep_model, model_version
 from sim.sweeps.sweeping import simulate
 
 # What a run costs is no result of it.
@@ -47,9 +52,14 @@ class Kept:
         )
 
 
+def model_of(folder: Path) -> str:
+    """Return the model that a report's data name."""
+    return MadeWith.read(folder).environment.get("model", "none")
+
+
 def stale(folder: Path) -> str | None:
     """Return how a report's data name another model than today's, None where they name it."""
-    made = MadeWith.read(folder).environment.get("model", "none")
+    made = model_of(folder)
     now = model_version()[: len(made)]
     return None if made == now else f"{folder}: made with model {made}, which is {now} by now"
 
@@ -131,19 +141,38 @@ def again(run: Kept) -> Iterator[str]:
 )
 @click.option("--runs", default=20, show_default=True, help="How many, of each report.")
 @click.option("--seed", default=1, show_default=True, help="Which are drawn.")
-def main(folders: Sequence[Path], runs: int, seed: int) -> None:
+@click.option("--keep", is_flag=True, help="Where all are equal, today's code keeps the model.")
+def main(folders: Sequence[Path], runs: int, seed: int, keep: bool) -> None:
     """Compare some runs of kept reports with the same runs of today."""
-    wrong = []
-    for folder in folders:
-        name = stale(folder)
-        wrong += [name] if name else []
-        for run in drawn(kept_runs(folder), runs, seed):
-            wrong += list(again(run))
+    wrong = [line for line in map(stale, folders) if line and not keep]
+    chosen = [run for folder in folders for run in drawn(kept_runs(folder), runs, seed)]
+    for run in chosen:
+        wrong += list(again(run))
+
+    click.echo(f"{len(chosen)} runs again, {len(wrong)} differences", err=True)
+    if keep and not wrong:
+        wrong += _kept_name(folders, len(chosen))
 
     for line in wrong:
         click.echo(line)
 
     sys.exit(1 if wrong else 0)
+
+
+def _kept_name(folders: Sequence[Path], runs: int) -> list[str]:
+    """Let today's code keep the model of reports; return why it cannot."""
+    model, *others = sorted({model_of(folder) for folder in folders})
+    if others:
+        return [f"the reports name several models: {', '.join((model, *others))}"]
+    if not runs:
+        return ["no run to compare"]
+
+    try:
+        keep_model(model, runs)
+    except ValueError as error:
+        return [str(error)]
+
+    return []
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from pages.fresh import COSTS, Kept, again, drawn, kept_runs, stale
 from reproduction.report.figure import Measured
 from reproduction.report.looks import LOOKS
 from reproduction.report.stored import MadeWith
-from sim.sweeps.store import model_version
+from sim.sweeps.model_version import model_version
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = [ROOT / "docs" / name / "data" for name in ("report", "beyond")]

@@ -21,7 +21,7 @@ from reproduction.report.drawing import Drawn
 from reproduction.report.figure import FAILS, FEW, HOLDS, OPEN, PARTLY, Outcome, Verdict
 from reproduction.report.looks import ERROR, LEVEL, LOOKS
 from reproduction.report.stored import MadeWith
-from sim.sweeps.store import model_version
+from sim.sweeps.model_version import model_version
 
 LIBRARIES = ("numba", "numpy", "polars", "matplotlib")
 MIME = "data:image/svg+xml,"

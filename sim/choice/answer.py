@@ -19,7 +19,7 @@ from sim.choice.ranking import DECIDED, Standing, Verdict
 from sim.choice.rounds import Progress
 from sim.choice.workloads import SENTENCES
 from sim.sweeps.estimates import Estimate
-from sim.sweeps.store import model_version
+from sim.sweeps.model_version import model_version
 from sim.sweeps.tables import write_parquet
 
 if TYPE_CHECKING:

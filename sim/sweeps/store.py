@@ -1,18 +1,14 @@
 """Finished runs in SQLite, one row each, so that a killed sweep goes on where it stopped.
 
 A run's key is the hash of its scenario (all but name and label), of the traffic file that it
-reads, of its P4 program and what runs it, and of the model: the code of every module that a result
-depends on, without comments and docstrings. The view `results` has the record's fields as columns.
-WAL lets others read meanwhile.
+reads, of its P4 program and what runs it, and of the model (`model_version`). The view `results`
+has the record's fields as columns. WAL lets others read meanwhile.
 """
 
-import ast
 import hashlib
-import io
 import json
 import math
 import sqlite3
-import tokenize
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -28,74 +24,14 @@ from fattree.files.text_file import read_bytes
 from fattree.records.naming import named
 from fattree.records.record import Record
 from sim.errors import StoreError
+from sim.sweeps.model_version import ROOT, model_version
 from sim.sweeps.store_file import FORMAT, REMEDY, opened, sum_of, version_of
 
-ROOT = Path(__file__).resolve().parents[2]
-# The rooms that a result depends on. All that lies in them counts, needed or not, so that nobody
-# has to add a new module here; a test follows the imports.
-MODEL_FOLDERS = (
-    "fattree",
-    "fattree/files",
-    "fattree/shape",
-    "fattree/experiment",
-    "fattree/demand",
-    "fattree/demand/workloads",
-    "fattree/routes",
-    "hostagent",
-    "hostagent/transports",
-    "sim/kernels",
-    "sim/kernels/events",
-    "sim/kernels/lb",
-    "sim/arrays",
-    "sim/programs",
-    "sim/runs",
-)
 # What a result depends on beside the model where switches run a program: of Ofan, and of the P4
 # tools, which are installed by themselves.
 P4_FOLDERS = ("p4src", "controller", "emulation/programs", "emulation/virtual", "hostagent/agents")
 P4_TOOLS = "ofan_p4"
 P4_TOOL_FOLDERS = ("compiler", "softswitch")
-
-
-def model_files() -> list[Path]:
-    """Return every module of ours that a result depends on."""
-    return [path for folder in MODEL_FOLDERS for path in sorted((ROOT / folder).glob("*.py"))]
-
-
-# Once a process: what has been imported does not change with the files.
-@cache
-def model_version() -> str:
-    """Return the hash of the model, module by module."""
-    texts = (path.name + code(path.read_text(encoding="utf-8")) for path in model_files())
-    return hashlib.sha256("".join(texts).encode()).hexdigest()
-
-
-def code(text: str) -> str:
-    """Return a module's text without comments, docstrings and blank lines."""
-    # By places in the text, not by what `ast` makes of it: that differs between versions of Python,
-    # and a result does not.
-    lines = text.splitlines()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.COMMENT:
-            row, column = token.start
-            lines[row - 1] = lines[row - 1][:column]
-
-    for node in ast.walk(ast.parse(text)):
-        for line in _docstrings(node):
-            lines[line - 1] = ""
-
-    return "\n".join(line.rstrip() for line in lines if line.strip())
-
-
-def _docstrings(node: ast.AST) -> Iterator[int]:
-    """Yield the lines of docstrings, and of sentences below attributes."""
-    if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-        return
-
-    for statement in node.body:
-        match statement:
-            case ast.Expr(value=ast.Constant(value=str())):
-                yield from range(statement.lineno, (statement.end_lineno or 0) + 1)
 
 
 def run_key(scenario: Scenario) -> str:

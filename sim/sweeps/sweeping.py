@@ -22,8 +22,9 @@ from sim.runs.results import Result
 from sim.sweeps.accounts import refuse_impossible
 from sim.sweeps.cluster import connected
 from sim.sweeps.cost import Cost, cost, packet_hops
+from sim.sweeps.model_version import model_version
 from sim.sweeps.run_frames import flow_frame
-from sim.sweeps.store import Store, model_version, run_key
+from sim.sweeps.store import Store, run_key
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -2,6 +2,7 @@
 
 import math
 import shutil
+from collections.abc import Iterator
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 import ofan_p4
 from fattree.experiment.model import Collective, Failures, Scenario
+from sim.sweeps import model_version as model
 from sim.sweeps import store as module
 from sim.sweeps.store import run_key
 from tests.sim.imports import import_closure
@@ -70,12 +72,55 @@ class Table:
 )
 def test_the_model_is_its_code(old: str, new: str, is_same: bool) -> None:
     assert old in MODULE
-    assert (module.code(MODULE.replace(old, new)) == module.code(MODULE)) is is_same
-    assert "x + 1" in module.code(MODULE)
+    assert (model.code(MODULE.replace(old, new)) == model.code(MODULE)) is is_same
+    assert "x + 1" in model.code(MODULE)
+
+
+@pytest.fixture
+def same_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A file of our own for codes with equal results, with a model of before."""
+    path = tmp_path / "same.csv"
+    path.write_text(f"code,model,runs\n{'a' * 64},{'a' * 64},0\n")
+    monkeypatch.setattr(model, "SAME_RESULTS", path)
+    _forget()
+    yield path
+    _forget()
+
+
+def _forget() -> None:
+    model.same_results.cache_clear()
+    model.model_version.cache_clear()
+
+
+def test_a_code_that_nobody_compared_is_a_model_of_its_own(same_results: Path) -> None:
+    assert model.model_version() == model.code_version()
+
+
+def test_a_code_with_equal_results_keeps_the_name(same_results: Path) -> None:
+    model.keep_model("a" * 16, runs=3)
+    _forget()
+
+    assert model.model_version() == "a" * 64
+    assert same_results.read_text().splitlines()[-1] == f"{model.code_version()},{'a' * 64},3"
+
+
+def test_the_code_that_made_the_reports_is_named_after_itself(same_results: Path) -> None:
+    model.keep_model(model.code_version()[:16], runs=3)
+    _forget()
+
+    assert model.model_version() == model.code_version()
+
+
+def test_no_code_keeps_the_name_of_a_model_that_is_not_known(same_results: Path) -> None:
+    before = same_results.read_text()
+    with pytest.raises(ValueError, match="no model bbbb"):
+        model.keep_model("bbbb", runs=3)
+
+    assert same_results.read_text() == before
 
 
 def test_the_model_is_all_that_a_run_imports() -> None:
-    kept = {str(path.relative_to(module.ROOT)) for path in module.model_files()}
+    kept = {str(path.relative_to(model.ROOT)) for path in model.model_files()}
     # How a result is kept, and what is said where there is none.
     others = {"fattree/records/naming.py", "fattree/records/record.py", "sim/errors.py"}
     others.add("fattree/texts/storms.py")

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from click.testing import CliRunner
 
 from pages import fresh
 from pages.fresh import again, drawn, kept_runs, stale
+from sim.sweeps import model_version
 from tests.reproduction.report.conftest import FIGURES, Report
 
 MOST_HOPS = 10_000_000
@@ -56,3 +58,21 @@ def test_seeds_draw_other_runs(made: Path) -> None:
     runs = kept_runs(made)
     chosen = {tuple(map(str, drawn(runs, 3, seed, MOST_HOPS))) for seed in range(20)}
     assert len(chosen) > 5
+
+
+@pytest.mark.parametrize("change", [0, 1])
+def test_a_code_keeps_the_model_where_all_drawn_runs_are_equal(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: int
+) -> None:
+    (tmp_path / "made_with.json").write_text((made / "made_with.json").read_text())
+    frame = pl.read_parquet(made / "invariant.parquet").with_columns(pl.col("cct_ps") + change)
+    frame.write_parquet(tmp_path / "invariant.parquet")
+    same = tmp_path / "same.csv"
+    same.write_text("code,model,runs\n")
+    monkeypatch.setattr(model_version, "SAME_RESULTS", same)
+    model_version.same_results.cache_clear()
+    done = CliRunner().invoke(fresh.main, [str(tmp_path), "--runs", "1", "--keep"])
+    model_version.same_results.cache_clear()
+
+    assert done.exit_code == change
+    assert len(same.read_text().splitlines()) == (1 if change else 2)
