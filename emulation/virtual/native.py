@@ -1,7 +1,7 @@
 """The virtual network at native speed: compiled programs in the windows of the simulator.
 
 The same switches' tables, controller, hosts' rules and bytes as `fabric`, and the same outcome, its
-digest included; what differs is who moves the packets (`sim.programs.windows`, instead of
+digest included; what differs is who moves the packets (`sim.kernels.events`, instead of
 `network`).
 """
 

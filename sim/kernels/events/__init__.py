@@ -5,7 +5,7 @@ departure. Where a departure is an event of its own, a switch merges it with arr
 of time; this package is that one loop, for built-in rules and for P4 programs:
 
     loop         a switch in one window: packets, control frames, events of its ports, samples
-    tree         the next event of each port, and the first of all
+    upcoming     the next event of each port, and the first of all
     programs     a packet in a P4 program: ingress and queue at its arrival, egress at its departure
     gates        a port that its far end may pause, and that pauses the links into its switch
     pause_times  renewals, ends and watchdogs of pauses
