@@ -6,6 +6,8 @@ python -m benchmarks.fuzz_switch programs --count 20000
     damaged BMv2 JSON: one clear error, or a program that runs
 python -m benchmarks.fuzz_switch server --count 20000
     hostile messages over real gRPC: a status, and it serves on
+python -m benchmarks.fuzz_switch thrift --count 20000
+    hostile calls of BMv2's runtime API over TCP: an answer or an end, and it serves on
 """
 
 import json
@@ -19,6 +21,7 @@ from benchmarks.fuzz.failure import FuzzFailure
 from benchmarks.fuzz.packets import PROGRAMS, fuzz_packets
 from benchmarks.fuzz.programs import fuzz_programs
 from benchmarks.fuzz.server import fuzz_server
+from benchmarks.fuzz.thrift import fuzz_thrift
 from ofan_p4.compiler import compile_file
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -68,6 +71,14 @@ def programs(seed: int, count: int) -> None:
 def server_command(seed: int, count: int) -> None:
     """Hostile P4Runtime messages over gRPC on a Unix socket."""
     print(json.dumps(fuzz_server(count, seed)))
+
+
+@main.command("thrift")
+@click.option("--count", type=int, default=1000, show_default=True)
+@click.pass_obj
+def thrift_command(seed: int, count: int) -> None:
+    """Hostile calls of BMv2's runtime API over TCP on this machine."""
+    print(json.dumps(fuzz_thrift(count, seed)))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import random
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from queue import Queue
@@ -23,37 +23,47 @@ from p4.v1 import p4runtime_pb2, p4runtime_pb2_grpc
 
 ROOT = Path(__file__).resolve().parents[2]
 WAIT_S = 30
+MOST_BYTES = 1 << 30
 
 
 @contextmanager
-def server(folder: Path) -> Iterator[str]:
-    """Run a switch process without ports; yield its address."""
-    address = f"unix:{folder / 'grpc'}"
-    options = [
-        "--no-p4",
-        "--device-id",
-        "1",
-        "--",
-        "--grpc-server-addr",
-        address,
-        "--cpu-port",
-        str(CPU_PORT),
-    ]
+def switch_process(folder: Path, options: Sequence[str]) -> Iterator[str]:
+    """Run a switch process without ports; yield the address of its gRPC server.
 
-    command = [sys.executable, "-m", "ofan_p4.softswitch.process", *options]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
-    ) as process:
+    At the end it must be alive, have said nothing of a traceback, and hold less than 1 GiB.
+    """
+    address = f"unix:{folder / 'grpc'}"
+    own = ["--", "--grpc-server-addr", address, "--cpu-port", str(CPU_PORT)]
+    log = folder / "stderr"
+    with (
+        log.open("w") as said,
+        subprocess.Popen(
+            [sys.executable, "-m", "ofan_p4.softswitch.process", *options, *own],
+            stdout=subprocess.PIPE,
+            stderr=said,
+            text=True,
+            cwd=ROOT,
+        ) as process,
+    ):
         try:
             assert process.stdout is not None
             if "ready" not in process.stdout.readline():
-                raise FuzzFailure("the switch did not start")
+                raise FuzzFailure(f"the switch did not start: {log.read_text()}")
 
             yield address
             if process.poll() is not None:
                 raise FuzzFailure(f"the switch ended with status {process.returncode}")
+            if "Traceback" in log.read_text():
+                raise FuzzFailure(log.read_text())
+            if (peak := _peak_bytes(process.pid)) > MOST_BYTES:
+                raise FuzzFailure(f"the switch took {peak >> 20} MiB")
         finally:
             process.terminate()
+
+
+def _peak_bytes(pid: int) -> int:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) << 10
 
 
 class Hostile:
@@ -280,7 +290,10 @@ def _class_of(message: Any, item: Any) -> Any:
 
 def fuzz_server(count: int, seed: int = 1) -> dict[str, Any]:
     """Make `count` hostile calls to a switch process; return the codes that they ended with."""
-    with tempfile.TemporaryDirectory() as folder, server(Path(folder)) as address:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        switch_process(Path(folder), ["--no-p4", "--device-id", "1"]) as address,
+    ):
         peer = Hostile(address, random.Random(seed))
         stay = p4runtime_pb2.StreamMessageRequest()
         stay.arbitration.device_id = 1

@@ -10,6 +10,7 @@ import pytest
 from benchmarks.fuzz.packets import PROGRAMS, fuzz_packets
 from benchmarks.fuzz.programs import fuzz_programs
 from benchmarks.fuzz.server import fuzz_server
+from benchmarks.fuzz.thrift import fuzz_thrift
 from ofan_p4.compiler import compile_file
 
 HERE = Path(__file__).parent
@@ -45,3 +46,10 @@ def test_a_server_answers_hostile_messages_with_a_status() -> None:
 @pytest.mark.timeout(600)
 def test_a_server_answers_many_hostile_messages_with_a_status() -> None:
     assert sum(fuzz_server(3000, seed=5)["codes"].values()) > 2500
+
+
+@pytest.mark.timeout(120)
+def test_a_runtime_api_answers_hostile_calls_or_ends_the_connection() -> None:
+    outcomes = fuzz_thrift(400, seed=6)["outcomes"]
+    assert {"reply", "exception", "connection ended"} <= outcomes.keys()
+    assert "no message" not in outcomes
