@@ -93,10 +93,13 @@ class Caller:
         if get_origin(hint) is dict:
             return {}
         if is_dataclass(hint):
-            inside = get_type_hints(hint, include_extras=True)
-            return hint(**{item.name: self.value(inside[item.name]) for item in fields(hint)})
+            return self._struct(hint)
 
         return self._plain(hint)
+
+    def _struct(self, form: Any) -> Any:
+        inside = get_type_hints(form, include_extras=True)
+        return form(**{item.name: self.value(inside[item.name]) for item in fields(form)})
 
     def _number(self, bits: int) -> int:
         top = 1 << bits - 1
