@@ -81,6 +81,14 @@ def test_entries_have_handles_and_are_dumped(running: Any) -> None:
         ("register_write memory 0 65536", "Invalid register operation (ERROR)"),
         ("counter_read seen 4", "Invalid counter operation (INVALID_INDEX)"),
         ("meter_set_rates speed 0 2:1 1:2", "Invalid meter operation (INVALID_INFO_RATE_VALUE)"),
+        (
+            "meter_set_rates speed 0 inf:1 inf:2",
+            "Invalid meter operation (INVALID_INFO_RATE_VALUE)",
+        ),
+        (
+            "meter_array_set_rates speed 1:1 nan:2",
+            "Invalid meter operation (INVALID_INFO_RATE_VALUE)",
+        ),
         ("mc_node_associate 1 0", "Invalid PRE operation (INVALID_MGRP_HANDLE)"),
         ("mc_node_create 0 1 | 2", "Error: link aggregation groups are not supported"),
         ("mirroring_get 3", "Invalid mirroring operation (SESSION_NOT_FOUND)"),

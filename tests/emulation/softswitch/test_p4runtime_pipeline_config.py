@@ -162,6 +162,18 @@ def test_a_p4info_of_another_program_is_refused(program: Any, control: Any) -> N
         c.set_pipeline(program.source())
 
 
+def test_a_match_type_that_p4info_does_not_have_is_refused_by_number(
+    program: Any, control: Any
+) -> None:
+    c = control(program)
+    c.p4info.tables[0].match_fields[0].match_type = 8
+
+    with pytest.raises(StatusError, match=r"the key of table .* no match type 8") as caught:
+        c.set_pipeline(program.source())
+
+    assert caught.value.code == Code.INVALID_ARGUMENT
+
+
 def test_writes_need_a_pipeline(program: Any, control: Any) -> None:
     c = control(program)
     c.service._loaded = None

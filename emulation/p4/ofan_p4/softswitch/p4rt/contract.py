@@ -146,7 +146,12 @@ class Contract:
     def _match_field(
         self, declared: p4info_pb2.MatchField, bits: int, where: str = "a value set"
     ) -> MatchSpec:
-        kind = p4info_pb2.MatchField.MatchType.Name(declared.match_type).lower()
+        # A number that this version of P4Info does not name is no error of the protobuf.
+        kinds = {number: name.lower() for name, number in p4info_pb2.MatchField.MatchType.items()}
+        kind = kinds.get(declared.match_type)
+        if kind is None:
+            raise PipelineError(f"{where}: P4Info has no match type {declared.match_type}")
+
         # Value sets have no types by name.
         names = self._names(declared, bits, where) if declared.HasField("type_name") else None
         # 18.1: strings have no order and no bits.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import Any
@@ -178,7 +179,11 @@ def decode_rates(rates: Sequence[m.MeterRate], bad: IntEnum | None = None) -> Ra
     if len(rates) != 2:
         raise Refusal(bad or MeterError.BAD_RATES_LIST)
 
-    committed, peak = (round(rate.units_per_micros * MICROS) for rate in rates)
+    per_second = [rate.units_per_micros * MICROS for rate in rates]
+    if not all(map(math.isfinite, per_second)):
+        raise Refusal(bad or MeterError.INVALID_INFO_RATE_VALUE)
+
+    committed, peak = map(round, per_second)
     if not 0 <= committed <= peak:
         raise Refusal(bad or MeterError.INVALID_INFO_RATE_VALUE)
     if min(rate.burst_size for rate in rates) < 0:
