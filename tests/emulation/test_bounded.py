@@ -156,3 +156,23 @@ def test_too_few_descriptors_are_one_line(most: int, tmp_path: Path) -> None:
     assert done.stderr.strip().splitlines() == [
         f"ofan: out of file descriptors: a process may have {most} here (ulimit -n); allow more"
     ]
+
+
+# LLVM's library has 150 MB: here it does not fit, with which llvmlite hides the loader's words.
+@pytest.mark.parametrize("mebibytes", [300, 500, 700])
+def test_no_memory_to_load_libraries_is_one_line(mebibytes: int) -> None:
+    script = f'ulimit -v {mebibytes << 10} && exec "$@"'
+    command = [sys.executable, "-P", "-m", "ofan", "sim", "run", "--k", "2", "--policies", "ofan"]
+    done = subprocess.run(
+        ["sh", "-c", script, "sh", *command],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        cwd=ROOT,
+    )
+    assert done.returncode == 1
+    # Where numpy's own library finds no memory it ends the process with a line of its own.
+    ours = f"ofan: out of memory: a process may have {mebibytes} MiB here (ulimit -v); give it more"
+    assert done.stderr.strip().startswith((ours, "OpenBLAS error: Memory allocation"))
+    assert len(done.stderr.strip().splitlines()) == 1

@@ -7,7 +7,7 @@ import errno
 import importlib
 import resource
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import click
@@ -137,11 +137,25 @@ def _called(group: click.Group, name: str, arguments: Sequence[str] | None) -> A
 
 def _exhausted(error: BaseException) -> str:
     """Return a line on what there is no more of, empty for any other error."""
-    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
-        most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        return f"out of file descriptors: a process may have {most} here (ulimit -n); allow more"
+    # Libraries raise an error of their own while they handle the loader's.
+    for cause in _causes(error):
+        if isinstance(cause, OSError) and cause.errno in (errno.EMFILE, errno.ENFILE):
+            most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+            return (
+                f"out of file descriptors: a process may have {most} here (ulimit -n); allow more"
+            )
 
-    return _out_of_memory() if _is_out_of_memory(error) else ""
+        if _is_out_of_memory(cause):
+            return _out_of_memory()
+
+    return ""
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error, and those that it was raised from or while handling."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 def _is_out_of_memory(error: BaseException) -> bool:
