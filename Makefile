@@ -65,9 +65,10 @@ test-bmv2: setup  ## the dataplane and Mininet tests on BMv2 (simple_switch_grpc
 
 test-all: test test-slow test-root  ## every test
 
-check: setup  ## format, lint, types, import directions
+check: setup  ## format, lint, words, types, import directions
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
+	@$(BIN)/python -m tests.words
 	@$(BIN)/lint-imports
 	@$(BIN)/mypy $(TYPED)
 
