@@ -10,6 +10,9 @@ def wrap(value: int, bits: int) -> int:
     """Return the two's complement value of the low `bits` bits."""
     if bits <= 0:
         return 0
+    # A program may name a width of gigabytes.
+    if value.bit_length() < bits:
+        return value
 
     sign = 1 << bits - 1
     return ((value & (2 * sign - 1)) ^ sign) - sign
@@ -17,11 +20,17 @@ def wrap(value: int, bits: int) -> int:
 
 def saturate(value: int, bits: int) -> int:
     """Return the value limited to what `bits` unsigned bits can hold."""
+    if value.bit_length() <= bits:
+        return max(0, value)
+
     return max(0, min(value, (1 << bits) - 1))
 
 
 def saturate_signed(value: int, bits: int) -> int:
     """Return the value limited to what `bits` signed bits can hold."""
+    if value.bit_length() < bits:
+        return value
+
     limit = 1 << bits - 1
     return max(-limit, min(value, limit - 1))
 
