@@ -163,7 +163,7 @@ def _traces(folder: Path) -> dict[str, Path]:
         "GOAL schedule": f"from-goal {traces / 'ring.goal'} FILE",
         "Chakra trace": f"from-chakra {traces / 'step'} FILE",
         "training step": f"from-model {model} FILE --gpus 8 --tp 1 --pp 2 --batch 8 --sequence 64",
-        "serving": f"serve-model {model} FILE --prefill 1 --decode 1 --requests 2 --prompt 64 --tokens 2 --kv-parts 2",
+        "serving": f"serve-model {model} FILE --requests 2 --prompt 64 --tokens 2 --kv-parts 2",
     }
     return {
         name: _converted(folder / f"{name.replace(' ', '_')}.parquet", command)
