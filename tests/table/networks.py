@@ -4,6 +4,7 @@ Kernels, P4 programs over the simulator's windows and the virtual network must a
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -27,16 +28,35 @@ from tests.table.rows import BASE, Settings, merged
 RUNS = "yes"
 ACCEPTED = "accepted"
 REFUSALS = (FabricError, UnsupportedError, ControllerError)
-# What software switches carry: times and rates of packets that Mininet's links have.
-REAL_TIME: Settings = {"fabric": {"rate_gbps": 0.01, "latency_ns": 5e6}}
+# So much slower are the links of real processes, which carry a packet in a millisecond or so; buffers
+# that pause have room for what comes in until processes heed a pause.
+SLOWER = 80_000
+USUAL: Settings = {"rate_gbps": 800, "latency_ns": 500}
+PAUSED_BYTES = 2_000_000
 
 
-def scenario_of(settings: Settings) -> Scenario:
+def at_real_rates(settings: Settings) -> Settings:
+    """Return the content of an experiment with links that software switches can fill."""
+    fabric = {**({} if "topology" in settings.get("fabric", {}) else USUAL), **settings["fabric"]}
+    for key in fabric:
+        if key.endswith("_gbps"):
+            fabric[key] /= SLOWER
+        elif key.endswith("latency_ns"):
+            fabric[key] *= SLOWER
+
+    if fabric.get("flow_control") == "pfc":
+        fabric["queue_bytes"] = PAUSED_BYTES
+
+    return {**settings, "fabric": fabric}
+
+
+def scenario_of(settings: Settings, change: Callable[[Settings], Settings] = dict) -> Scenario:
     """Return the first scenario of an experiment's content, with its program if it has one.
 
+    `change` makes another content of all of it.
     Raises ValidationError for what the schema refuses.
     """
-    experiment = Experiment.model_validate(merged(BASE, settings))
+    experiment = Experiment.model_validate(change(merged(BASE, settings)))
     own = experiment.program
     if own is None:
         return next(experiment.scenarios())
@@ -53,7 +73,7 @@ def cells(settings: Settings, on_mininet: bool = False) -> dict[str, str]:
     """
     try:
         scenario = scenario_of(settings)
-        real = scenario_of(merged(REAL_TIME, settings))
+        real = scenario_of(settings, at_real_rates)
     except ValidationError as error:
         return dict.fromkeys(NETWORKS, f"refused: {error.errors()[0]['msg']}")
 
@@ -87,7 +107,8 @@ def _on_virtual(scenario: Scenario) -> Outcome:
     network = engine.fabric(
         scenario.model_copy(update={"program": None}), simulated.program_of(scenario)
     )
-    return network.run()
+    # The user's program has its name in results, which nothing else of the scenario tells.
+    return replace(network.run(), own_program=scenario.own_name)
 
 
 def _assert_same(results: Mapping[str, object]) -> None:
