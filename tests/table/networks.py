@@ -28,8 +28,8 @@ from tests.table.rows import BASE, Settings, merged
 RUNS = "yes"
 ACCEPTED = "accepted"
 REFUSALS = (FabricError, UnsupportedError, ControllerError)
-# So much slower are the links of real processes, which carry a packet in a millisecond or so; buffers
-# that pause have room for what comes in until processes heed a pause.
+# Links of real processes are so much slower, so that a packet takes some milliseconds. Buffers that
+# pause have room for what comes in until processes heed a pause.
 SLOWER = 80_000
 USUAL: Settings = {"rate_gbps": 800, "latency_ns": 500}
 PAUSED_BYTES = 2_000_000
