@@ -7,14 +7,14 @@ from pydantic import Field, field_validator, model_validator
 from fattree.experiment.base import LATEST_NS, MOST_RTTS, Section, only_on
 
 # In recent flaps: above the first a link is left out, below the second it is used again
-# (`controller.damping`).
+# (`routes.damping`).
 DAMPING_SUPPRESS = 3.0
 DAMPING_REUSE = 1.0
 
 # What a slow link carries of its rate at least; less is as good as dead.
 LEAST_SHARE = 0.001
 
-# The simulator's controller is told of changes, and has no damping.
+# Probes are packets of a controller that the simulator does not have.
 EMULATED = only_on("virtual", "mininet")
 
 Detection = Literal["announced", "netlink", "probe"]
@@ -179,11 +179,11 @@ class Controller(Section):
     """The time between two probes of a link; by default the fabric's round trip."""
     probe_misses: Annotated[int | None, Field(ge=1, le=1_000), EMULATED] = None
     """The number of missing probes in a row after which a link counts as failed."""
-    damping_half_life_us: Annotated[float | None, Field(ge=0.001, le=10**12), EMULATED] = None
+    damping_half_life_us: Annotated[float | None, Field(ge=0.001, le=10**12)] = None
     """Flap damping: the time in which a link's penalty for flaps halves; by default no damping."""
-    damping_suppress: Annotated[float | None, Field(gt=0, le=1_000), EMULATED] = None
+    damping_suppress: Annotated[float | None, Field(gt=0, le=1_000)] = None
     """Flap damping: a link with a higher penalty is not used (3)."""
-    damping_reuse: Annotated[float | None, Field(gt=0, le=1_000), EMULATED] = None
+    damping_reuse: Annotated[float | None, Field(gt=0, le=1_000)] = None
     """Flap damping: a link with a lower penalty is used again (1)."""
 
     @model_validator(mode="after")

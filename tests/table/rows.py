@@ -308,7 +308,8 @@ def _failures() -> Iterator[tuple[str, Settings]]:
     yield "failures found by probes", merged(FAILING, {"controller": probes})
     yield "failures found by the kernel", merged(FAILING, {"controller": {"detection": "netlink"}})
     damping = {"damping_half_life_us": 20, "damping_suppress": 3, "damping_reuse": 1}
-    yield "damped flaps", {"failures": {"events": [flaps]}, "controller": damping}
+    often = {**LINK, "down_ns": 500, "up_ns": 900, "times": 8, "every_ns": 1_000}
+    yield "damped flaps", {"failures": {"events": [often]}, "controller": damping}
     yield (
         "names, seeds, horizon",
         {
