@@ -16,6 +16,7 @@ LEAST_SHARE = 0.001
 
 # Probes are packets of a controller that the simulator does not have.
 EMULATED = only_on("virtual", "mininet")
+ON_VIRTUAL_LINKS = only_on("virtual", "sim")
 
 Detection = Literal["announced", "netlink", "probe"]
 
@@ -115,11 +116,11 @@ class Degraded(Place):
 class Storm(Section):
     """A host whose NIC pauses its link all the time, from one time on, perhaps until a second."""
 
-    host: str
+    host: Annotated[str, ON_VIRTUAL_LINKS]
     """The host, `h0_1_0`."""
-    at_ns: Annotated[float, Field(ge=0, le=LATEST_NS)] = 0
+    at_ns: Annotated[float, Field(ge=0, le=LATEST_NS), ON_VIRTUAL_LINKS] = 0
     """The time from which the switch's port to the host is paused; by default from the start."""
-    until_ns: Annotated[float, Field(ge=0, le=LATEST_NS)] | None = None
+    until_ns: Annotated[float | None, Field(ge=0, le=LATEST_NS), ON_VIRTUAL_LINKS] = None
     """The time until which it is paused; by default to the end."""
 
     @model_validator(mode="after")
@@ -146,7 +147,7 @@ class Failures(Section):
     events: tuple[FailureEvent, ...] = ()
     losses: tuple[Loss, ...] = ()
     degraded: tuple[Degraded, ...] = ()
-    storms: Annotated[tuple[Storm, ...], only_on("virtual", "sim")] = ()
+    storms: tuple[Storm, ...] = ()
     """Hosts that pause their links without an end, as broken NICs do (with
     `fabric.flow_control = "pfc"`).
     """

@@ -110,9 +110,10 @@ def drawn(
         "queue_bytes": random.choice((4, 8, 20)) * whole,
     }
     if pauses:
+        # Little headroom loses packets, as it does where pauses come too late.
         headroom = random.choice((2, 40)) * whole
         fabric |= {"flow_control": "pfc", "headroom_bytes": headroom}
-        fabric["queue_bytes"] += headroom
+        fabric["queue_bytes"] = headroom + random.choice((2, 3, 8)) * whole
     if shares:
         fabric |= {"buffer": "shared", "buffer_alpha": random.choice((0.5, 1, 4))}
 
@@ -136,7 +137,8 @@ def drawn(
         "load_balancer": {"ecn_percent": random.choice((None, 20))},
     }
     tree = Scenario.model_validate(settings).tree
-    size = random.randint(2, 12) * payload + random.choice((0, 1, 100))
+    packets = random.randint(8, 24) if pauses else random.randint(2, 12)
+    size = packets * payload + random.choice((0, 1, 100))
     pairs = [(host, host % 2) for host in range(2, tree.hosts)]
     return settings | {
         "collective": {"matrix": "pairs", "message_bytes": size, "pairs": pairs},
