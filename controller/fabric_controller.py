@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from controller.damping import damping
 from controller.entries import Change, Entries
 from controller.errors import PlanError
 from controller.parts import Part, Phase
@@ -16,6 +15,7 @@ from controller.pipeline import Pipeline
 from controller.plan import Planner
 from controller.reconcile import Installed, adopted, reconcile
 from fattree.experiment.model import Scenario
+from fattree.routes.damping import damping
 from fattree.routes.failures import Timeline
 from fattree.routes.forwarding import Drawn, Forwarding, scenario_forwarding
 from fattree.routes.slow_links import NOT_SLOW, Slow, after

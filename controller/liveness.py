@@ -15,11 +15,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from controller.damping import damping
 from controller.fabric_controller import LinkChange
 from controller.plan import PROBE_ETHERTYPE
 from fattree.errors import ExperimentError
 from fattree.experiment.model import Scenario
+from fattree.routes.damping import damping
 from fattree.shape.addressing import switch_mac
 from fattree.shape.topology import FatTree, Level, LinkEnd
 from fattree.units import PS_PER_SECOND, PS_PER_US

@@ -326,7 +326,11 @@ class Planner:
             counts["uplinks_of"] += len(lengths)
 
         self._pipeline.check_counts(name, counts)
+        self.check_pointers(plan.switch, groups)
 
+    def check_pointers(self, switch: int, groups: NDArray[np.int32]) -> None:
+        """Raise PlanError if the program has too few pointers for a switch's groups."""
+        name = switch_name(self.tree, switch)
         # A cell is group ++ class (pointer.p4), so two cells belong to each group.
         cells = self._pipeline.registers.get("pointers")
         highest = int(groups.max(initial=0))

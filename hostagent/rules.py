@@ -79,7 +79,9 @@ def refuse_unable_hosts(scenario: Scenario) -> None:
     has_window = transport.congestion not in ("fixed", "dcqcn")
     if has_window and transport.recovery != "sack":
         raise ExperimentError(
-            f'transport.congestion = "{transport.congestion}" needs transport.recovery = "sack"'
+            f'transport.congestion = "{transport.congestion}" needs transport.recovery = "sack":'
+            " a window counts packets that are on their way, of which erasure coding never hears"
+            " again if they are lost, and go-back-N sends many twice"
         )
 
     if transport.trimming and transport.recovery == "go_back_n":

@@ -55,6 +55,7 @@ from emulation.programs.own_program import (
     refuse_unread,
     runs_alone,
 )
+from emulation.programs.switch_program import has_host_pointers
 from emulation.shipped_file import ShippedFile
 from emulation.virtual import fabric as virtual_fabric
 from emulation.virtual.size import refuse_too_large
@@ -302,6 +303,7 @@ def compare(
                 OwnProgram(file=str(program), like=like or DEFAULT_LIKE),
                 experiment.fabric.tree,
                 experiment.defines,
+                has_host_pointers(experiment),
             )
             for program in programs
         ]

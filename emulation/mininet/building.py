@@ -19,7 +19,7 @@ from emulation.mininet.losses import lose_packets
 from emulation.mininet.run_folder import RUN_FOLDER, run_folder
 from emulation.mininet.switch_processes import switches
 from emulation.mininet.targets import SOFTSWITCH, Target
-from emulation.programs.switch_program import Compiler, SwitchProgram, built_in, size_of
+from emulation.programs.switch_program import Compiler, SwitchProgram, built_in, program_size
 from fattree.experiment.model import Scenario
 from fattree.experiment.pauses import is_paused
 from hostagent.isolation import clean
@@ -60,7 +60,7 @@ def mininet_fabric(scenario: Scenario, setup: Setup = Setup()) -> Iterator[Minin
 
     program = setup.program or built_in(
         scenario.scheme.program,
-        size_of(scenario.tree),
+        program_size(scenario),
         target.priorities(scenario),
         setup.compiler,
     )

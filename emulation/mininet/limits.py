@@ -88,6 +88,12 @@ def _refuse_failures(failures: Failures) -> None:
             " networks only (--network virtual or sim)"
         )
 
+    if failures.storms:
+        raise UnsupportedError(
+            f"failures.storms: {failures.storms[0].host} has no NIC of its own that could go on"
+            " pausing its link (--network virtual or sim)"
+        )
+
 
 def switch_packets_per_second(scenario: Scenario) -> float:
     """Return how often a packet passes a switch while all hosts send across the fabric."""

@@ -13,7 +13,12 @@ from pathlib import Path
 
 from controller.pipeline import Pipeline
 from emulation.errors import ProgramError
-from emulation.programs.switch_program import SwitchProgram, load_program, size_of
+from emulation.programs.switch_program import (
+    SwitchProgram,
+    has_host_pointers,
+    load_program,
+    size_of,
+)
 from fattree.experiment.model import Experiment, OwnProgram, Scenario
 from fattree.shape.topology import FatTree
 from ofan_p4.bounded import TooLargeError, read_bytes
@@ -48,7 +53,10 @@ class Loaded:
 
 
 def own_program(
-    wanted: OwnProgram, tree: FatTree, macros: tuple[tuple[str, str], ...] = ()
+    wanted: OwnProgram,
+    tree: FatTree,
+    macros: tuple[tuple[str, str], ...] = (),
+    has_pointers_of_hosts: bool = False,
 ) -> Loaded:
     """Compile (or read) a program for the switches of a fabric, with macros of the user's.
 
@@ -57,7 +65,7 @@ def own_program(
     """
     path = Path(wanted.file)
     try:
-        program = load_program(path, size_of(tree), macros=macros)
+        program = load_program(path, size_of(tree, has_pointers_of_hosts), macros=macros)
     except CompileError as error:
         if lacking := _lacking(path):
             raise ProgramError(f"{error}\n{path.name} {lacking}") from None
@@ -101,7 +109,12 @@ def program_of(experiment: Experiment) -> Loaded | None:
     if experiment.program is None:
         return None
 
-    own = own_program(experiment.program, experiment.fabric.tree, experiment.defines)
+    own = own_program(
+        experiment.program,
+        experiment.fabric.tree,
+        experiment.defines,
+        has_host_pointers(experiment),
+    )
     refuse_unread([own], experiment.defines)
 
     return own

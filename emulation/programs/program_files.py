@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
 
-from emulation.programs.switch_program import INCLUDE_FOLDERS, defines_for, size_of
+from emulation.programs.switch_program import INCLUDE_FOLDERS, defines_for, program_size
 from fattree.experiment.model import Scenario
 from ofan_p4.bounded import TooLargeError, read_bytes
 from ofan_p4.compiler.preprocessor import MOST_BYTES, probed_files
@@ -37,7 +37,7 @@ def program_digest(scenario: Scenario) -> str:
     A program that cannot be read or has an error gets one too: its run says what is wrong.
     """
     path = Path(str(scenario.program)).absolute()
-    macros = defines_for(size_of(scenario.tree), macros=scenario.defines)
+    macros = defines_for(program_size(scenario), macros=scenario.defines)
     key = (path, tuple(sorted(macros.items())))
     known = _known.get(key, {})
     hashes = {file: _hash(file) for file in known}

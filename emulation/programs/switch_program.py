@@ -11,6 +11,7 @@ import p4src
 from controller.pipeline import Pipeline
 from emulation.errors import EmulationError, ProgramError
 from emulation.programs.p4c import p4c
+from fattree.experiment.model import Settings
 from fattree.shape.topology import FatTree
 from ofan_p4.bounded import TooLargeError, read_bytes
 from ofan_p4.compiler import compile_file
@@ -53,8 +54,8 @@ class Size(NamedTuple):
     routes: int = 0
 
 
-def size_of(tree: FatTree) -> Size:
-    """Return the size of the programs of a fabric's switches."""
+def size_of(tree: FatTree, has_host_pointers: bool = False) -> Size:
+    """Return the size of the programs of a fabric's switches (`has_host_pointers`)."""
     # An edge has its hosts, all other edges, and twice its uplinks for Host DR; there are as many
     # pointers, two for each other edge. Parallel links lead down to hosts one by one.
     routes = tree.edges + max(tree.edges, tree.hosts_per_edge + 2 * tree.edge_uplinks)
@@ -65,11 +66,22 @@ def size_of(tree: FatTree) -> Size:
     if tree.agg_core_links > 1:
         routes = max(routes, tree.machines)
     # Rotations have two pointers for each host then.
-    if tree.has_parallel_links:
+    if tree.has_parallel_links or has_host_pointers:
         routes = max(routes, 2 * tree.hosts)
 
     uplinks = size_for(tree.most_uplinks)
     return Size(uplinks, routes if routes > 4 * uplinks**2 else 0)
+
+
+def has_host_pointers(settings: Settings) -> bool:
+    """Return whether settings ask for a pointer per destination host."""
+    options = settings.load_balancer
+    return "host" in (options.edge_pointers, options.agg_pointers)
+
+
+def program_size(settings: Settings) -> Size:
+    """Return the size of the programs of an experiment's or a scenario's switches."""
+    return size_of(settings.fabric.tree, has_host_pointers(settings))
 
 
 # All scenarios of an experiment want the same few programs.

@@ -104,7 +104,10 @@ class Loader:
         )
         yield self._weights(schedule, uplinks, last - first, first_uplink)
 
-        number, block, *starts = plan.group_rows().astype(np.int64)
+        rows = plan.group_rows()
+        # Machine code would use the cells of other groups.
+        self._planner.check_pointers(plan.switch, rows[0])
+        number, block, *starts = rows.astype(np.int64)
         there = number != NONE
         own = block[there] * state.orders
         yield Piece(

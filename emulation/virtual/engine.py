@@ -8,7 +8,7 @@ from functools import partial
 from typing import get_args
 
 from emulation.errors import UnsupportedError
-from emulation.programs.switch_program import SwitchProgram, built_in, size_of
+from emulation.programs.switch_program import SwitchProgram, built_in, program_size
 from emulation.virtual.fabric import VirtualFabric
 from emulation.virtual.machine import NativeMachine, headers_of, why_not
 from emulation.virtual.native import NativeFabric
@@ -47,7 +47,7 @@ def fabric(
     code have no digest of their events (`NativeFabric` makes one of any run). Raises what both
     fabrics raise, and UnsupportedError where machine code is asked for and impossible.
     """
-    loaded = program or built_in(scenario.scheme.program, size_of(scenario.tree))
+    loaded = program or built_in(scenario.scheme.program, program_size(scenario))
     if engine == "python":
         return VirtualFabric(scenario, loaded, engine)
 

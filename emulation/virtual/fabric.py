@@ -7,7 +7,7 @@ from controller.fabric_controller import LinkChange
 from controller.liveness import liveness
 from emulation.errors import UnsupportedError
 from emulation.outcomes.outcome import Outcome
-from emulation.programs.switch_program import SwitchProgram, built_in, size_of
+from emulation.programs.switch_program import SwitchProgram, built_in, program_size
 from emulation.virtual.control import Control
 from emulation.virtual.events import Clock
 from emulation.virtual.lossless import LosslessNetwork
@@ -37,7 +37,7 @@ class VirtualFabric(Control):
         refuse_unsupported(scenario)
         super().__init__(
             scenario,
-            program or built_in(scenario.scheme.program, size_of(scenario.tree)),
+            program or built_in(scenario.scheme.program, program_size(scenario)),
             Clock(),
             engine,
         )

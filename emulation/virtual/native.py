@@ -12,7 +12,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from emulation.outcomes.outcome import Accounts, FlowResult, Outcome, PortResult, QueueSamples
-from emulation.programs.switch_program import SwitchProgram, built_in, size_of
+from emulation.programs.switch_program import SwitchProgram, built_in, program_size
 from emulation.virtual.control import Control
 from emulation.virtual.event_log import EventLog
 from emulation.virtual.events import Clock
@@ -45,7 +45,7 @@ class NativeFabric(Control):
         refuse_unsupported(scenario)
         super().__init__(
             scenario,
-            program or built_in(scenario.scheme.program, size_of(scenario.tree)),
+            program or built_in(scenario.scheme.program, program_size(scenario)),
             Clock(),
         )
         self._log = EventLog(scenario) if has_digest else None

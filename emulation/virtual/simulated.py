@@ -19,7 +19,12 @@ from controller.plan import Planner, SwitchPlan
 from emulation.errors import EmulationError, UnsupportedError
 from emulation.programs.own_program import Loaded, own_program
 from emulation.programs.program_files import Files, unpacked
-from emulation.programs.switch_program import SwitchProgram, built_in, size_of
+from emulation.programs.switch_program import (
+    SwitchProgram,
+    built_in,
+    has_host_pointers,
+    program_size,
+)
 from emulation.virtual.bulk import Loader
 from emulation.virtual.engine import only_python
 from emulation.virtual.events import Clock, Kind
@@ -114,7 +119,7 @@ def run(scenario: Scenario, *, threads: int = 1, horizon_ps: int | None = None) 
 def program_of(scenario: Scenario) -> SwitchProgram:
     """Return the program that a scenario's switches run; raises as `run`."""
     if scenario.program in (None, BUILT_IN):
-        return built_in(scenario.scheme.program, size_of(scenario.tree))
+        return built_in(scenario.scheme.program, program_size(scenario))
 
     return own_of(scenario).program
 
@@ -125,6 +130,7 @@ def own_of(scenario: Scenario) -> Loaded:
         OwnProgram(file=str(scenario.program), like=scenario.policy),
         scenario.tree,
         scenario.defines,
+        has_host_pointers(scenario),
     )
 
 

@@ -7,15 +7,16 @@ from pydantic import Field, field_validator, model_validator
 from fattree.experiment.base import LATEST_NS, MOST_RTTS, Section, only_on
 
 # In recent flaps: above the first a link is left out, below the second it is used again
-# (`controller.damping`).
+# (`routes.damping`).
 DAMPING_SUPPRESS = 3.0
 DAMPING_REUSE = 1.0
 
 # What a slow link carries of its rate at least; less is as good as dead.
 LEAST_SHARE = 0.001
 
-# The simulator's controller is told of changes, and has no damping.
+# Probes are packets of a controller that the simulator does not have.
 EMULATED = only_on("virtual", "mininet")
+ON_VIRTUAL_LINKS = only_on("virtual", "sim")
 
 Detection = Literal["announced", "netlink", "probe"]
 
@@ -115,11 +116,11 @@ class Degraded(Place):
 class Storm(Section):
     """A host whose NIC pauses its link all the time, from one time on, perhaps until a second."""
 
-    host: str
+    host: Annotated[str, ON_VIRTUAL_LINKS]
     """The host, `h0_1_0`."""
-    at_ns: Annotated[float, Field(ge=0, le=LATEST_NS)] = 0
+    at_ns: Annotated[float, Field(ge=0, le=LATEST_NS), ON_VIRTUAL_LINKS] = 0
     """The time from which the switch's port to the host is paused; by default from the start."""
-    until_ns: Annotated[float, Field(ge=0, le=LATEST_NS)] | None = None
+    until_ns: Annotated[float | None, Field(ge=0, le=LATEST_NS), ON_VIRTUAL_LINKS] = None
     """The time until which it is paused; by default to the end."""
 
     @model_validator(mode="after")
@@ -146,7 +147,7 @@ class Failures(Section):
     events: tuple[FailureEvent, ...] = ()
     losses: tuple[Loss, ...] = ()
     degraded: tuple[Degraded, ...] = ()
-    storms: Annotated[tuple[Storm, ...], only_on("virtual", "sim")] = ()
+    storms: tuple[Storm, ...] = ()
     """Hosts that pause their links without an end, as broken NICs do (with
     `fabric.flow_control = "pfc"`).
     """
@@ -179,11 +180,11 @@ class Controller(Section):
     """The time between two probes of a link; by default the fabric's round trip."""
     probe_misses: Annotated[int | None, Field(ge=1, le=1_000), EMULATED] = None
     """The number of missing probes in a row after which a link counts as failed."""
-    damping_half_life_us: Annotated[float | None, Field(ge=0.001, le=10**12), EMULATED] = None
+    damping_half_life_us: Annotated[float | None, Field(ge=0.001, le=10**12)] = None
     """Flap damping: the time in which a link's penalty for flaps halves; by default no damping."""
-    damping_suppress: Annotated[float | None, Field(gt=0, le=1_000), EMULATED] = None
+    damping_suppress: Annotated[float | None, Field(gt=0, le=1_000)] = None
     """Flap damping: a link with a higher penalty is not used (3)."""
-    damping_reuse: Annotated[float | None, Field(gt=0, le=1_000), EMULATED] = None
+    damping_reuse: Annotated[float | None, Field(gt=0, le=1_000)] = None
     """Flap damping: a link with a lower penalty is used again (1)."""
 
     @model_validator(mode="after")

@@ -88,7 +88,6 @@ def refuse_unable_pauses(scenario: Scenario) -> None:
 
     reasons = (
         (scenario.transport.trimming, "transport.trimming: no queue is full that could trim"),
-        (fabric.planes, "fabric.planes: only links of one plane are paused"),
         (
             scenario.controller.detection != "announced",
             "controller.detection: probes would be paused and taken for lost",

@@ -5,6 +5,7 @@ flow off from its destination for good is drawn again and counted; named failure
 error.
 """
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from fattree.demand.flows import Flows
 from fattree.draws import MASK, Stream, component, mix
 from fattree.errors import FailureError
 from fattree.experiment.model import Scenario
+from fattree.routes.damping import Damping, damping
 from fattree.routes.places import places
 from fattree.routes.slow_links import NOT_SLOW, RateChange, Slow, after, rate_changes
 from fattree.routes.wecmp import LinkState, agg_weights, reach
@@ -126,7 +128,7 @@ def timeline(scenario: Scenario, flows: Flows) -> Timeline:
             )
 
     rates = rate_changes(scenario)
-    first, routes = _routes(changes, rates, scenario.convergence_ps)
+    first, routes = _routes(_damped(scenario, changes), rates, scenario.convergence_ps)
     return Timeline(
         changes,
         first.failed,
@@ -239,6 +241,31 @@ def _states(changes: tuple[LinkChange, ...]) -> Iterator[Links]:
         known += len(failed)
         _refuse_more(known)
         yield failed
+
+
+def _damped(scenario: Scenario, changes: tuple[LinkChange, ...]) -> tuple[LinkChange, ...]:
+    """Return the changes of the links that count as failed: those that flap do so for longer."""
+    # What fails at time 0 is known before where G is 0, and costs nothing.
+    is_known = scenario.convergence_ps == 0 and bool(changes) and changes[0].time_ps == 0
+    flaps = damping(scenario.controller, changes[0].down if is_known else ())
+    return changes if flaps is None else tuple(_counted(flaps, changes))
+
+
+def _counted(flaps: Damping, changes: tuple[LinkChange, ...]) -> Iterator[LinkChange]:
+    """Yield the changes of what a damping counts as failed, its releases among them."""
+    failed: Links = frozenset()
+    ahead = deque(changes)
+    while ahead or flaps.next_release_ps is not None:
+        release_ps = flaps.next_release_ps
+        if release_ps is not None and (not ahead or release_ps < ahead[0].time_ps):
+            time_ps, counted = release_ps, flaps.release(release_ps)
+        else:
+            change = ahead.popleft()
+            time_ps = change.time_ps
+            counted = flaps.on_change(time_ps, change.down, change.up)
+
+        yield LinkChange(time_ps, counted - failed, failed - counted)
+        failed = counted
 
 
 def _routes(

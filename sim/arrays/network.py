@@ -182,12 +182,6 @@ def refuse_unsupported(scenario: Scenario) -> None:
             f'controller.detection = "{controller.detection}": the simulator knows "announced" only'
         )
 
-    if controller.damping_half_life_us is not None:
-        raise ExperimentError(
-            "controller.damping_half_life_us: the simulator damps no flaps "
-            "(--network virtual or mininet)"
-        )
-
 
 def _world(
     scenario: Scenario,

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import p4src
-from controller.damping import CEILING, Damping, damping
+from fattree.routes.damping import CEILING, Damping, damping
 from controller.fabric_controller import FabricController, LinkChange
 from controller.pipeline import Pipeline
 from fattree.experiment.model import Controller, Fabric, Scenario

@@ -44,13 +44,19 @@ def test_what_a_name_ends_in_is_a_unit() -> None:
     assert {unit(row.key) for row in numbers} >= set(UNITS.values())
 
 
+# Room for what comes until processes heed a pause.
+PFC: dict[str, Any] = {"fabric": {"flow_control": "pfc", "queue_bytes": 2_000_000}}
 # What makes each key that some networks refuse say something.
 REFUSED: dict[str, dict[str, Any]] = {
     "load_balancer.queue_staleness_ns": {"load_balancer": {"queue_staleness_ns": 100}},
     "transport.trimming": {"transport": {"trimming": True}},
     "failures.local_repair": {"failures": {"local_repair": True}},
     "controller.probe_interval_us": {"controller": {"detection": "probe", "probe_interval_us": 10}},
-    "controller.damping_half_life_us": {"controller": {"damping_half_life_us": 10}},
+    "failures.storms.host": {"failures": {"storms": [{"host": "h0_0_0"}]}, **PFC},
+    "fabric.buffer": {"fabric": {"buffer": "shared"}},
+    "failures.events.host": {
+        "failures": {"events": [{"host": "h0_0_0", "down_ns": 0, "up_ns": 9}]}
+    },
 }
 
 
@@ -58,7 +64,8 @@ REFUSED: dict[str, dict[str, Any]] = {
 def test_networks_refuse_what_they_do_not_heed(key: str) -> None:
     # Slow enough for Mininet.
     slow = {"k": 2, "rate_gbps": 0.01, "latency_ns": 1e6}
-    scenario = Scenario.model_validate({"fabric": slow, **REFUSED[key]})
+    content = {"fabric": {}, **REFUSED[key]}
+    scenario = Scenario.model_validate({**content, "fabric": {**slow, **content["fabric"]}})
     refusing: dict[str, Callable[[], object]] = {
         "virtual": lambda: fabric.refuse_unsupported(scenario),
         "mininet": lambda: limits.refuse_unsupported(scenario),

@@ -1,6 +1,7 @@
 """When links go down and come up, and when the routes follow."""
 
 from dataclasses import dataclass
+from math import ceil, log2
 
 from fattree.experiment.model import FailureEvent, Place, Scenario
 from tests.naive.draws import WORD, Purpose, number
@@ -49,6 +50,7 @@ def routes(scenario: Scenario, links: list[Change]) -> list[Change]:
     if rtts == float("inf"):
         return []
     delay_ps = round(rtts * Wire(scenario).zero_load_rtt_ps)
+    links = counted(scenario, links, is_known_at_start=delay_ps == 0)
     shares, _ = slow(scenario)
     times = {change.time_ps for change in links} | {
         time for steps in shares.values() for time, _ in steps
@@ -61,6 +63,43 @@ def routes(scenario: Scenario, links: list[Change]) -> list[Change]:
                 (place, [1.0, *(share for since, share in steps if since <= time)][-1])
                 for place, steps in shares.items()
             ),
+        )
+        for time in sorted(times)
+    ]
+
+
+def counted(scenario: Scenario, links: list[Change], is_known_at_start: bool) -> list[Change]:
+    """Return the links that count as failed: what is down, and what flaps or flapped just now."""
+    half_life_us = scenario.controller.damping_half_life_us
+    if half_life_us is None:
+        return links
+    half_life_ps = max(1, round(half_life_us * 1_000_000))
+    suppress = scenario.controller.damping_suppress or 3
+    reuse = scenario.controller.damping_reuse or 1
+
+    # Of each link the times between which it is left out, from the failure that was too many on.
+    left_out: list[tuple[int, int, int]] = []
+    for link in {link for change in links for link in change.down}:
+        penalty, before_ps, until_ps = 0.0, 0, -1
+        was_down = False
+        for change in links:
+            is_down = link in change.down
+            if is_down and not was_down and not (is_known_at_start and change.time_ps == 0):
+                halvings = (change.time_ps - before_ps) / half_life_ps
+                penalty = min(1 + penalty * 0.5**halvings, 4 * suppress)
+                before_ps = change.time_ps
+                if penalty > suppress or before_ps <= until_ps:
+                    wait_ps = max(0, ceil(half_life_ps * log2(penalty / reuse)))
+                    until_ps = before_ps + wait_ps
+                    left_out.append((link, before_ps, until_ps))
+            was_down = is_down
+
+    times = {change.time_ps for change in links} | {until_ps for *_, until_ps in left_out}
+    return [
+        Change(
+            time,
+            [frozenset[int](), *(change.down for change in links if change.time_ps <= time)][-1]
+            | {link for link, since, until in left_out if since <= time < until},
         )
         for time in sorted(times)
     ]

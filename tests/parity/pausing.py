@@ -175,8 +175,11 @@ def paused(draw: Any, policy: str) -> Scenario:
 
 
 @st.composite
-def crowded(draw: Any, policy: str, has_faults: bool = False) -> Scenario:
-    """Draw any scenario whose buffers hold few packets; half the time all happens at once."""
+def crowded(draw: Any, policy: str, has_faults: bool = False, planes: int = 1) -> Scenario:
+    """Draw any scenario whose buffers hold few packets; half the time all happens at once.
+
+    More `planes` than one are separate fabrics of the drawn counts.
+    """
     drawn = draw(scenarios(policy)).model_dump(exclude_unset=True)
     if not has_faults:
         drawn["failures"] = {}
@@ -199,14 +202,14 @@ def crowded(draw: Any, policy: str, has_faults: bool = False) -> Scenario:
     headroom = draw(st.sampled_from((0, whole, 3 * whole)))
     drawn["transport"]["trimming"] = False
     drawn["fabric"] |= {
-        "planes": None,
-        "plane_use": None,
+        "planes": planes if planes > 1 else None,
+        "plane_use": draw(st.sampled_from(("spray", "keep"))) if planes > 1 else None,
         "flow_control": "pfc",
         "headroom_bytes": headroom,
         "queue_bytes": headroom + draw(st.integers(2, 6)) * whole,
         **draw(SHARING),
     }
-    hosts = Fabric.model_validate(drawn["fabric"]).tree.hosts
+    hosts = Fabric.model_validate(drawn["fabric"]).tree.machines
     if draw(st.booleans()):
         pairs = [(host, host % 2) for host in range(2, hosts)] or [(0, 1)]
         drawn["collective"] = {

@@ -174,10 +174,8 @@ def fabrics(draw: Any, shape: dict[str, Any], payload: int) -> Fabric:
 
 def virtual(drawn: Scenario) -> Scenario:
     """Return a scenario as virtual networks have it."""
-    # Neither do they age queues, nor are programs built for finer pointers than needed.
-    fresh = drawn.load_balancer.model_copy(
-        update={"queue_staleness_ns": 0, "edge_pointers": None, "agg_pointers": None}
-    )
+    # Their programs see queues as they are.
+    fresh = drawn.load_balancer.model_copy(update={"queue_staleness_ns": 0})
     return drawn.model_copy(update={"load_balancer": LoadBalancer(**fresh.model_dump())})
 
 

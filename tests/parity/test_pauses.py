@@ -114,6 +114,32 @@ def test_samples_see_what_waits_before_what_leaves_now() -> None:
     ]
 
 
+@pytest.mark.parametrize("use", ["spray", "keep"])
+@pytest.mark.parametrize("policy", ["flow", "ofan", "host_dr"])
+def test_links_of_planes_are_paused_alike(policy: str, use: str) -> None:
+    fabric = {"k": 4, "planes": 2, "plane_use": use, "queue_bytes": 150_000, "flow_control": "pfc"}
+    pairs = [(host, 0) for host in range(1, 16) for _ in range(2)]
+    collective = {"matrix": "pairs", "message_bytes": 40 * 4096, "pairs": pairs}
+    outcome = assert_same(incast(policy, fabric=fabric, collective=collective))
+    # Of both planes: switches of the second follow those of the first, tier by tier.
+    edges = {port.switch for port in outcome.ports if port.pauses and port.switch < 16}
+    assert min(edges) < 8 <= max(edges)
+    assert outcome.accounts.dropped == 0
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        pytest.param(policy, marks=() if at % 6 == 1 else pytest.mark.slow)
+        for at, policy in enumerate(POLICIES)
+    ],
+)
+@given(st.data())
+@settings(LENIENT, max_examples=6)
+def test_crowded_buffers_of_planes_pause_alike(policy: str, data: st.DataObject) -> None:
+    assert_crowd_same(data.draw(crowded(policy, planes=data.draw(st.integers(2, 3)))))
+
+
 # The link between aggs and cores is as slow as hosts' are.
 SLOW_ENDS = {"rate_gbps": 100, "edge_agg_gbps": 800, "agg_core_gbps": 100, "latency_ns": 1}
 

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import sim
+from controller.errors import PlanError
 from emulation.errors import EmulationError, UnsupportedError
 from emulation.programs.switch_program import built_in, size_of
 from emulation.virtual.control import Control
@@ -162,6 +163,23 @@ def test_slow_links_are_the_same_with_threads_too(policy: str, trims: bool) -> N
     theirs = sim.run(wanted)
     assert_same(run(wanted, threads=2), theirs)
     assert_same(sim.run(wanted, threads=2), theirs)
+
+
+@pytest.mark.parametrize("level", ["edge_pointers", "agg_pointers"])
+def test_programs_have_room_for_a_pointer_per_host(level: str) -> None:
+    for k in (4, 8):
+        fine = LoadBalancer.model_validate({level: "host"})
+        wanted = scenario(k=k, load_balancer=fine)
+        assert_same(run(wanted), sim.run(wanted))
+        assert sim.run(wanted).end_ps != sim.run(scenario(k=k)).end_ps
+
+
+def test_too_few_pointers_are_an_error_not_another_result() -> None:
+    # The program of another setting of the same fabric.
+    wanted = scenario(load_balancer=LoadBalancer(edge_pointers="host"))
+    program = built_in(wanted.scheme.program, size_of(wanted.tree))
+    with pytest.raises(PlanError, match="register pointers has 16 cells, group 15"):
+        SimulatedFabric(wanted, program).run()
 
 
 def test_what_the_simulator_cannot_run_is_refused_in_a_line() -> None:

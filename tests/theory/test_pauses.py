@@ -279,7 +279,6 @@ DEAD = {"host": "h0_0_0", "down_ns": 0, "up_ns": 9}
         ({"failures": {"storms": [STORM, STORM]}}, "h0_0_0 is named twice"),
         ({"failures": {"storms": [STORM], "events": [DEAD]}}, "both name h0_0_0"),
         ({"fabric": {"pause_watchdog": "drop"}}, r"needs fabric\.pause_watchdog_us"),
-        ({"fabric": {"planes": 2}}, "fabric.planes"),
         ({"fabric": {"queue_bytes": 0}}, "without a limit"),
         ({"fabric": {"queue_bytes": 100_000}}, "no room for a headroom of 112662 bytes"),
         ({"controller": {"detection": "probe"}}, "probes would be paused"),

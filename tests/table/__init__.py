@@ -1,0 +1,1 @@
+"""The table of features and networks, made by running small experiments."""
