@@ -7,7 +7,9 @@ from typing import Any, get_args
 import pytest
 from pydantic import BaseModel
 
+from emulation.virtual.simulated import run
 from fattree.experiment.model import Experiment
+from tests.table import networks
 from tests.table.networks import NETWORKS, RUNS, cells, scenario_of
 from tests.table.page import BEGIN, END, PAGE, text_of
 from tests.table.rows import BASE, Settings, merged, rows
@@ -83,10 +85,8 @@ def test_a_row_is_as_printed(name: str, tmp_path: Path) -> None:
 
 
 def test_networks_that_disagree_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tests.table import networks
-
     def other(scenario: Any) -> Any:
-        return networks.simulated.run(scenario.model_copy(update={"seed": 6}))
+        return run(scenario.model_copy(update={"seed": 6}))
 
     exact = {**networks.EXACT, "sim, P4 program": other}
     monkeypatch.setattr(networks, "EXACT", exact)

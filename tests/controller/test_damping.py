@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import p4src
-from fattree.routes.damping import CEILING, Damping, damping
 from controller.fabric_controller import FabricController, LinkChange
 from controller.pipeline import Pipeline
 from fattree.experiment.model import Controller, Fabric, Scenario
+from fattree.routes.damping import CEILING, Damping, damping
 
 MS = 10**9
 NONE = frozenset[int]()

@@ -165,14 +165,15 @@ def broken(random: Random, tree: FatTree, faults: str) -> dict[str, Any]:
     rtts = random.choice((0, 1.5, float("inf")))
     repairs = random.random() < 0.3
     how = {"convergence_rtt": rtts, "local_repair": repairs}
-    return {
+    of_kinds: dict[str, dict[str, Any]] = {
         "": {},
         "links": {"events": kinds["events"]} | how,
         "slow": {"degraded": kinds["degraded"]} | how,
         "losses": {"losses": kinds["losses"]},
         "hosts": {"events": hosts} | how,
         "all": kinds | {"events": [*kinds["events"], *hosts]} | how,
-    }[faults]
+    }
+    return of_kinds[faults]
 
 
 def judge(drawn_case: Case) -> Counter[str]:

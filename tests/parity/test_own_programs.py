@@ -8,6 +8,7 @@ import pytest
 
 from tests.parity import own_programs
 from tests.parity.own_programs import COUNT, FAULTS, SWITCHES, case, judge
+from tests.table.rows import EXPERIMENTS
 
 # Every kind of switch with every kind of fault once is 30 of them.
 SLICE = len(SWITCHES) * len(FAULTS)
@@ -40,7 +41,7 @@ def test_draws_are_of_all_kinds() -> None:
 def test_another_rule_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # A program that says that it is a copy, and takes another way.
     def other(policy: str, folder: Path) -> Any:
-        return own_programs.EXPERIMENTS / "two_choices.p4"
+        return EXPERIMENTS / "two_choices.p4"
 
     monkeypatch.setattr(own_programs, "copy_of", other)
     wrong = next(

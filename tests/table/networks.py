@@ -15,11 +15,14 @@ from controller.errors import ControllerError
 from emulation.errors import FailedRunError, UnsupportedError
 from emulation.mininet import limits
 from emulation.mininet.building import Setup, mininet_fabric, refuse_what_target_lacks
+from emulation.mininet.run import run_on
 from emulation.mininet.targets.bmv2 import BMV2
 from emulation.mininet.targets.softswitch import SOFTSWITCH
 from emulation.mininet.targets.target import Target
 from emulation.outcomes.outcome import Outcome
-from emulation.virtual import engine, simulated
+from emulation.virtual import engine
+from emulation.virtual.simulated import program_of
+from emulation.virtual.simulated import run as run_programs
 from fattree.errors import FabricError
 from fattree.experiment.model import Experiment, Scenario
 from tests.parity import test_programs_equal_kernels, test_virtual_equals_simulator
@@ -104,9 +107,7 @@ def _on_kernels(scenario: Scenario) -> sim.Result:
 
 
 def _on_virtual(scenario: Scenario) -> Outcome:
-    network = engine.fabric(
-        scenario.model_copy(update={"program": None}), simulated.program_of(scenario)
-    )
+    network = engine.fabric(scenario.model_copy(update={"program": None}), program_of(scenario))
     # The user's program has its name in results, which nothing else of the scenario tells.
     return replace(network.run(), own_program=scenario.own_name)
 
@@ -139,15 +140,15 @@ def _real_cell(scenario: Scenario, target: Target, is_run: bool) -> str:
 
 
 def _run_processes(scenario: Scenario, target: Target, folder: Path) -> None:
-    own = None if scenario.program is None else simulated.program_of(scenario)
+    own = None if scenario.program is None else program_of(scenario)
     setup = Setup(target=target, program=own, folder=folder / "run")
     with mininet_fabric(scenario.model_copy(update={"program": None}), setup) as fabric:
-        fabric.run()
+        run_on(fabric)
 
 
 EXACT: Mapping[str, Callable[[Scenario], object]] = {
     "sim, kernel": _on_kernels,
-    "sim, P4 program": simulated.run,
+    "sim, P4 program": run_programs,
     "virtual": _on_virtual,
 }
 TARGETS: Mapping[str, Target] = {"Mininet": SOFTSWITCH, "Mininet, BMv2": BMV2}

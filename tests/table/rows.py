@@ -59,8 +59,10 @@ HOST_LINK = {"failures": {"events": [{"host": "h0_0_1", "down_ns": 500, "up_ns":
 SLOW = {"failures": {"degraded": [{"link": "agg0_0-core0_0", "rate": 0.25, "at_ns": 1_000}]}}
 PLANES = {"fabric": {"planes": 2, "plane_use": "spray"}}
 OWN_PROGRAM = {"program": {"file": str(EXPERIMENTS / "two_choices.p4"), "like": "simple_rr"}}
-OWN_RULE = {"host_rule": {"file": str(EXPERIMENTS / "fast_labels.py"), "like": "host_pkt_ar"}}
-OWN_PACKET = {
+OWN_RULE: dict[str, dict[str, Any]] = {
+    "host_rule": {"file": str(EXPERIMENTS / "fast_labels.py"), "like": "host_pkt_ar"}
+}
+OWN_PACKET: dict[str, dict[str, Any]] = {
     "agent_packet": {"file": str(EXPERIMENTS / "my_packet.py")},
     "packets": {"header_bytes": 66},
 }
