@@ -253,7 +253,7 @@ def _fabrics(folder: Path) -> Iterator[tuple[str, Settings]]:
     topology.write_text(
         "Nodes 16\nTiers 3\nPodsize 4\n"
         + "".join(
-            f"Tier {tier}\nDownlink_speed_Gbps 0.01\nDownlink_Latency_ns 40000000\n"
+            f"Tier {tier}\nDownlink_speed_Gbps 800\nDownlink_Latency_ns 500\n"
             f"Radix_Down {down}\n" + (f"Radix_Up {down}\n" if tier < 2 else "")
             for tier, down in enumerate((2, 2, 4))
         ),
