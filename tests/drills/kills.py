@@ -5,7 +5,8 @@
 A run has a folder and a place for temporary files of its own, and a mark in the environment of all
 its processes. Ctrl-C, SIGTERM and SIGKILL take turns. Nothing may be left but results: no process,
 no interface, no named network namespace, no temporary file; SIGKILL, which no process can answer,
-may leave temporary files. The run after it must end well and leave nothing either.
+may leave temporary files and the run folder of Mininet's switches. The run after it must end well,
+and leave nothing either.
 """
 
 import argparse
@@ -31,6 +32,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 END_SECONDS = 30.0
 RUN_SECONDS = 600.0
 POLL_SECONDS = 0.05
+RUN = "run folder"
+LEFT_FOLDER = f"{RUN} True"
 # The page of `ofan serve` is open for so long before it is closed.
 SERVED_SECONDS = 8.0
 # What a run may say when it is told to end (a shell's numbers for signals among them).
@@ -84,7 +87,7 @@ class Seen:
 
     moments: int = 0
     complaints: list[str] = field(default_factory=list)
-    # Temporary files that SIGKILL left.
+    # Temporary files, and run folders, that SIGKILL left.
     files: int = 0
 
 
@@ -143,7 +146,7 @@ def around() -> dict[str, object]:
     said = subprocess.run(["ip", "-o", "link"], capture_output=True, text=True, check=False)
     return {
         "interfaces": {line.split(": ")[1].partition("@")[0] for line in said.stdout.splitlines()},
-        "run folder": RUN_FOLDER.exists(),
+        RUN: RUN_FOLDER.exists(),
         "namespaces": {path.name for path in Path("/run/netns").glob("*")},
     }
 
@@ -193,11 +196,13 @@ def killed(subject: Subject, number: signal.Signals, seconds: float, folder: Pat
     running.kill(number)
     status = running.end(END_SECONDS)
     said = running.log.read_text(errors="replace")
-    seen.complaints += left(running, before)
+    remains = left(running, before)
     files = temporary_files(running)
     if number == signal.SIGKILL:
-        seen.files = len(files)
+        seen.files = len(files) + remains.count(LEFT_FOLDER)
+        seen.complaints += [line for line in remains if line != LEFT_FOLDER]
     else:
+        seen.complaints += remains
         seen.complaints += [f"temporary {name}" for name in files]
         if status not in QUIET or "Traceback" in said:
             seen.complaints.append(f"ended with {status}: {said[-400:]}")
