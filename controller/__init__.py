@@ -1,4 +1,4 @@
-"""The P4Runtime controller: what every switch should hold, what must change, and how it is sent.
+"""The P4Runtime controller: plans of all switches, the updates between two plans, and sessions.
 
 Messages are made by protobuf's compiled back end (`p4messages`), which must be seen to before any
 is imported.

@@ -1,4 +1,4 @@
-"""What becomes of one change of links, from its failure to its installation on the last switch.
+"""The times of one change of links, from its failure to its installation on the last switch.
 
 The driver of a `FabricController`, which knows the time, keeps one `Convergence` per change;
 commands and views show them.
@@ -35,8 +35,8 @@ class Convergence:
 
     @property
     def at_ps(self) -> int:
-        """Return when it happened, or else when it was noticed."""
-        # Nobody knows it of a link that broke by itself, or that probes suspect wrongly.
+        """Return the time of the change, or else of its detection."""
+        # The time is unknown where a link broke by itself, or probes suspect it wrongly.
         return self.detected_ps if self.failed_ps is None else self.failed_ps
 
     @property
@@ -52,7 +52,7 @@ class Convergence:
             setattr(self, name, None if at_ps is None else at_ps + by_ps)
 
     def planned(self, now_ps: int, steps: Sequence[Step]) -> None:
-        """Note what the plan asks for."""
+        """Note the steps of the plan."""
         self.planned_ps = now_ps
         self.updates = sum(len(step.changes) for step in steps)
         self.switches = len({step.switch for step in steps})

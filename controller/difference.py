@@ -1,4 +1,4 @@
-"""The difference of two plans of a switch, found on arrays: what both have in common costs nothing.
+"""The difference of two plans of a switch, found on arrays: equal entries cost nothing.
 
 `reconcile.updates` finds it among any entries, one by one; the order of both is `parts.Turn`. There
 are two ways because at k = 64 the arrays of a failed core link are compared in 2 s, while only to
@@ -39,12 +39,12 @@ class Placed:
             return np.full((5, rows.shape[1]), NONE, dtype=np.int32)
 
         lengths = np.array([len(block[0]) for block in self.blocks], dtype=np.int32)
-        found = np.stack(
+        arguments = np.stack(
             [number, np.array(self.ids, dtype=np.int32)[block], lengths[block], *starts]
         )
-        found[:, number == NONE] = NONE
+        arguments[:, number == NONE] = NONE
 
-        return found
+        return arguments
 
     def checked_calls(self) -> Int32:
         """Return `calls`; raises PlanError where the program has too little room for the plan."""
@@ -58,17 +58,17 @@ class Placed:
 def difference(old: Placed | None, new: Placed) -> list[Part]:
     """Return the messages that bring a switch from one plan to another; an empty switch is None.
 
-    A schedule is never changed in place: an id that both have stands for the same one in both.
+    A schedule is never changed in place: an id in both plans stands for the same schedule.
     Raises PlanError where the program has too little room for the new plan.
     """
-    wanted = new.checked_calls()
-    held = np.full_like(wanted, NONE) if old is None else old.calls()
+    new_calls = new.checked_calls()
+    old_calls = np.full_like(new_calls, NONE) if old is None else old.calls()
 
     # A row is (number, schedule, length, starts) of one destination's route. A schedule's id stands
     # for its content, so that rows that are equal lead to equal schedules.
-    changed = (wanted != held).any(axis=0)
-    was = held[0] != NONE
-    will_be = wanted[0] != NONE
+    changed = (new_calls != old_calls).any(axis=0)
+    was = old_calls[0] != NONE
+    will_be = new_calls[0] != NONE
 
     pieces = [
         *_schedules(Kind.INSERT, new, old),

@@ -1,7 +1,7 @@
-"""What drives a `FabricController` through a run, in virtual time and in real time alike.
+"""The driver of a `FabricController` through a run, in virtual time and in real time alike.
 
-Updates are installed when they are due, hosts told, damped links released, and every change is
-recorded. A network lends its clock, its timer and its hands.
+It installs updates when they are due, informs hosts, releases damped links, and records every
+change. The network gives it a clock, a timer and a way to write to switches.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -17,7 +17,7 @@ OnInstalled: TypeAlias = Callable[[Convergence], object]
 
 
 class Driver:
-    """Tells a controller what happens, and does what it says when it says so.
+    """Reports changes to a controller, and carries out its steps at their times.
 
     `clock` is the controller's time in picoseconds, which never goes back; `at` calls an action at
     such a time; `write` sends steps to switches; `tell_hosts` lets hosts know which links the
@@ -50,7 +50,7 @@ class Driver:
         return self._clock() - self.origin_ps
 
     def set_origin(self, origin_ps: int) -> None:
-        """Make an instant of the clock the run's time 0, for what has been recorded, too."""
+        """Make an instant of the clock the run's time 0, also in recorded changes."""
         for seen in self.installations:
             seen.shift(self.origin_ps - origin_ps)
 
@@ -65,11 +65,11 @@ class Driver:
         self._changed_ps.update(dict.fromkeys(links, self._clock()))
 
     def when_followed(self, change: LinkChange, call: OnInstalled) -> None:
-        """Call back when the routes follow a change, whoever finds it out and how."""
+        """Call back when the routes follow a change, however it is detected."""
         self._waiting.append((change, call))
 
     def learn(self, change: LinkChange) -> Convergence:
-        """Tell the controller of changed links; what it decides takes effect when it is due."""
+        """Report changed links to the controller; its steps take effect when they are due."""
         at_ps = self._clock()
         return self._plan(change, self.controller.on_event(at_ps, change), at_ps)
 
@@ -92,18 +92,18 @@ class Driver:
             due_ps = at_ps + controller.convergence_ps
             self._at(due_ps, partial(self._install, convergence, steps))
 
-        # A timer for every event: one that comes when the link has flapped again releases nothing.
+        # Each event starts a timer. If the link has flapped again, its timer releases nothing.
         if controller.next_release_ps is not None:
             self._at(max(at_ps, controller.next_release_ps), self._release)
 
         return convergence
 
     def _failed_ps(self, change: LinkChange) -> int | None:
-        """Return when the last of the links changed; None where nobody has said so."""
+        """Return when the last of the links changed; None where that was not announced."""
         links = change.down | change.up | {slow.link for slow in change.paced}
-        known = [self._changed_ps[link] for link in links if link in self._changed_ps]
+        changed_ps = [self._changed_ps[link] for link in links if link in self._changed_ps]
 
-        return max(known) - self.origin_ps if known else None
+        return max(changed_ps) - self.origin_ps if changed_ps else None
 
     def _release(self) -> None:
         """Use the links again that have been quiet for long enough."""

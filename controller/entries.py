@@ -18,7 +18,7 @@ Entries: TypeAlias = Mapping[tuple[str, Key], Call]
 
 
 class Kind(IntEnum):
-    """What an update does; the numbers of p4.v1.Update.Type."""
+    """The kinds of updates, by the numbers of p4.v1.Update.Type."""
 
     INSERT = 1
     MODIFY = 2

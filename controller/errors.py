@@ -1,7 +1,7 @@
-"""What can go wrong between the controller and a switch.
+"""Errors between the controller and a switch.
 
 ControllerError
-    PlanError             a program that cannot hold what the fabric needs
+    PlanError             a program with too little room for the fabric's entries
     SwitchError           one switch: its name comes first in the message
         UnreachableError      no answer
         NotPrimaryError       another controller is in charge of the switch
@@ -10,7 +10,7 @@ ControllerError
 
 A refused Write is a status of three levels: the call's code, a google.rpc.Status, and in its
 details one p4.v1.Error per update of the batch, in the order of the batch (P4Runtime specification,
-"Error reporting"). `WriteError.failures` pairs what failed with what was asked.
+"Error reporting"). `WriteError.failures` has each refused update with its error.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ class ControllerError(Exception):
 
 
 class PlanError(ControllerError):
-    """A program that cannot hold what the fabric needs."""
+    """A program with too little room for the fabric's entries."""
 
 
 class SwitchError(ControllerError):
@@ -57,7 +57,7 @@ class CallError(SwitchError):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One refused update: its place in the batch, what it asked for, and the switch's answer."""
+    """One refused update: its index in the batch, the update, and the switch's answer."""
 
     index: int
     change: Change
@@ -80,7 +80,7 @@ class WriteError(CallError):
 
 @dataclass(slots=True)
 class RpcFailure(Exception):
-    """How a transport reports a failed call: its code, one line, and the errors of its updates."""
+    """A failed call of a transport: its code, a line, and the errors of its updates."""
 
     code: int
     message: str

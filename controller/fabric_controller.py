@@ -1,7 +1,7 @@
 """The controller of a whole fabric, without I/O: link events in, timed updates of switches out.
 
-Virtual time and gRPC drive the same object: it is told what happened and when, and says what each
-switch must be sent, and when. It never waits, sends or looks at a clock.
+Virtual time and gRPC drive the same object: it takes changes with their times, and returns the
+updates of each switch with theirs. It never waits, sends or looks at a clock.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,7 +26,7 @@ from fattree.routes.wecmp import LinkState
 class LinkChange:
     """Inter-switch links (indices) that go down and come up at one instant.
 
-    Or run at other rates: `paced` says at which shares of their own.
+    `paced` has links that run at another share of their rate.
     """
 
     down: frozenset[int] = frozenset()
@@ -102,15 +102,12 @@ class FabricController:
         self._epochs = [0] * scenario.tree.switches
 
     def start(self, now_ps: int = 0) -> list[Step]:
-        """Return what brings all switches to the plan of the present state of the links."""
+        """Return the steps that bring all switches to the plan for the present links."""
         return self._steps(now_ps)
 
     def on_event(self, now_ps: int, event: LinkChange) -> list[Step]:
-        """Take note of a change and return the updates that follow, due after G.
-
-        Only what changes.
-        """
-        # Damping is for links that come and go: a slow one is weighed, not left out.
+        """Take note of a change and return the updates of changed entries, due after G."""
+        # Damping is for links that come and go: a slow link gets less weight, and stays in use.
         self.slow = after(self.slow, event.paced)
         if self._damping is None:
             return self._move(now_ps, self.failed - event.up | event.down)
@@ -123,17 +120,17 @@ class FabricController:
         return None if self._damping is None else self._damping.next_release_ps
 
     def release(self, now_ps: int) -> list[Step]:
-        """Use the links again that have been quiet for long enough; return what follows from it."""
+        """Use links again that have been quiet for long enough; return the steps that follow."""
         return self._move(now_ps, self._damping.release(now_ps)) if self._damping else []
 
     def adopt(self, switch: int, entries: Entries) -> None:
-        """Take what a switch holds, as read back from it, for what is installed there."""
+        """Take the entries that were read back from a switch as the installed ones."""
         plan, home = (
             self._planner.plan(state, switch) for state in (self.forwarding(), self._whole())
         )
         self._installed[switch] = adopted(self._planner, entries, home, plan)
 
-        # What is still under way to the switch was computed against what it was thought to hold.
+        # Updates on their way were computed against other entries than the switch has.
         self._epochs[switch] += 1
 
     def epoch(self, switch: int) -> int:
@@ -141,11 +138,11 @@ class FabricController:
         return self._epochs[switch]
 
     def restore(self, now_ps: int, switch: int) -> list[Step]:
-        """Return what brings one switch alone to the plan of the present state of the links."""
+        """Return the steps that bring one switch to the plan for the present links."""
         return self._bring(now_ps, (switch,), self.forwarding())
 
     def entries(self, switch: int) -> Entries:
-        """Return what a switch holds once all steps so far have been sent."""
+        """Return the entries of a switch after all steps so far."""
         return self._installed[switch].entries
 
     def forwarding(self) -> Forwarding:
@@ -158,7 +155,7 @@ class FabricController:
 
     def _whole(self) -> Forwarding:
         """Return the forwarding of a fabric whose links are whole."""
-        # Only a switch that is read back asks for it, so it is not made before.
+        # Made when it is first needed: only a switch that is read back needs it.
         if self._home is None:
             self._home = scenario_forwarding(
                 self.scenario, LinkState.without(self.scenario.tree), self._drawn

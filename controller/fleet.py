@@ -1,9 +1,9 @@
 """The controller's sessions with all switches of a fabric: opened, written to, and brought back.
 
-A switch that runs our program already is read back and gets only what is missing; any other gets
-the program first. A switch that stops to answer, or that another controller takes over, is left
-out, and holds up nobody; when it is back it is read back again. So nothing that a switch has
-acknowledged is ever sent twice, and nobody is touched because of somebody else.
+A switch that already runs our program is read back, and gets missing entries only; any other switch
+gets the program first. A switch that stops answering, or that another controller takes over, is
+left out and does not delay the others; when it answers again it is read back again. So no update
+that a switch has acknowledged is sent twice, and no switch is touched because of another switch.
 
 Threads talk to switches side by side, and they alone wait. The controller, which is not made for
 threads, and `lost` belong to the caller's thread.
@@ -37,7 +37,7 @@ COOKIE_BYTES = 8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Access:
-    """How to get at the switches: their program, a transport to each, whether it is worth a try."""
+    """Access to the switches: their program, a transport to each, and whether a try makes sense."""
 
     device_config: bytes
     pipeline: Pipeline
@@ -47,8 +47,8 @@ class Access:
 
     @property
     def cookie(self) -> int:
-        """Return the number by which a switch tells that it runs this very program."""
-        # Both halves: the same program with other ids in its P4Info is another contract.
+        """Return the number that identifies this program on a switch."""
+        # Program and P4Info: the same program with other ids in its P4Info is another contract.
         digest = hashlib.sha256(
             self.device_config + self.pipeline.p4info.SerializeToString(deterministic=True)
         ).digest()
@@ -57,7 +57,7 @@ class Access:
 
 @dataclass(slots=True, eq=False)
 class _Mending:
-    """A lost switch on its way back: it is read back, then it is sent what it lacks."""
+    """A lost switch on its way back: it is read back, then gets its missing entries."""
 
     reading: "Future[Entries | SwitchError | None]"
     writing: "Future[SwitchError | None] | None" = None
@@ -93,7 +93,7 @@ class Fleet:
         self._skipped: set[int] = set()
 
     def open(self) -> None:
-        """Open a session with every switch, and see what it runs and holds.
+        """Open a session with every switch, and read its program and entries.
 
         A switch that cannot be had is `lost`.
         """
@@ -109,7 +109,7 @@ class Fleet:
 
     def close(self) -> None:
         """End all sessions; the switches go on forwarding."""
-        # Whoever still waits for an answer is told that there is none: then the threads end.
+        # Calls that still wait for an answer fail now, so that their threads end.
         for session, transport in zip(self.sessions, self._transports, strict=True):
             session.close()
             transport.close()
@@ -123,7 +123,7 @@ class Fleet:
             transport.close()
 
     def ask(self, call: Callable[[int], T], switches: Iterable[int]) -> dict[int, T]:
-        """Call for many switches side by side; return what those have answered that did.
+        """Call for many switches side by side; return the answers that came.
 
         The others are `lost`: those that refuse, and those that are late beside the others.
         """
@@ -154,7 +154,7 @@ class Fleet:
         A switch that cannot be written to is `lost`, and the others go on.
         """
         # A switch may have been read back since its steps were planned. Then `poll` has brought it
-        # to a plan that includes what they were for.
+        # to a plan that includes them.
         current = [step for step in steps if step.epoch == self._controller.epoch(step.switch)]
         for phase in sorted({step.phase for step in current}):
             per_switch: dict[int, list[Step]] = {}
@@ -162,7 +162,7 @@ class Fleet:
                 if step.phase is phase:
                     per_switch.setdefault(step.switch, []).append(step)
 
-            # What a lost switch is not sent now it must get when it is back.
+            # A lost switch gets these steps when it is back.
             self._skipped |= per_switch.keys() & self.lost.keys()
             reached = per_switch.keys() - self.lost.keys()
 
@@ -174,9 +174,9 @@ class Fleet:
 
         Return those that are back, with the number of updates that they needed.
 
-        Raises CallError where a switch refuses what it needs even after it has been read back.
+        Raises CallError where a switch refuses its missing entries even after it was read back.
         """
-        # Not overwritten: why a switch was lost says more than that it is still gone.
+        # The first reason stays: it explains more than that the switch is still lost.
         for switch, session in enumerate(self.sessions):
             if not session.is_open:
                 self.lost.setdefault(
@@ -211,11 +211,11 @@ class Fleet:
         return None
 
     def _read_back(self, switch: int) -> Entries | None:
-        """Return what a switch holds, None while it is not ours; waits for it."""
+        """Return the entries of a switch, None while it is not ours; waits for them."""
         return self._take_over(switch) if self._is_ours_again(switch) else None
 
     def _plan(self, now_ps: int, switch: int, mending: _Mending) -> None:
-        """Send a switch that has been read back what it lacks."""
+        """Send missing entries to a switch that was read back."""
         entries = mending.reading.result()
         if entries is None or isinstance(entries, UnreachableError | NotPrimaryError):
             del self._mending[switch]
@@ -224,7 +224,7 @@ class Fleet:
         if isinstance(entries, SwitchError):
             raise entries
 
-        # What it holds is anybody's guess: some of a batch may be in force, or all is gone.
+        # Its entries are unknown: a part of a batch may be in force, or all may be gone.
         self._controller.adopt(switch, entries)
         steps = self._controller.restore(now_ps, switch)
         self._skipped.discard(switch)
@@ -258,7 +258,7 @@ class Fleet:
                 return False
 
             self._reopen(switch)
-        # Only where nobody is in charge: two controllers would outbid each other for ever.
+        # Only without a primary controller: two controllers would outbid each other for ever.
         elif session.is_without_primary:
             session.reclaim(REOPEN_DEADLINE_S)
 
@@ -272,8 +272,8 @@ class Fleet:
         self._transports[switch].close()
         self._transports[switch] = self.access.connect(switch)
 
-        # What a frozen switch has not read yet, it would obey when it wakes, after it has been read
-        # back. With a higher id it obeys nothing older any more (P4Runtime, "Client Arbitration").
+        # A frozen switch would obey unread messages when it wakes, after it was read back. With a
+        # higher election id it refuses all older messages (P4Runtime, "Client Arbitration").
         self.sessions[switch] = self._session(switch, election_id=old.election_id + 1)
         self.sessions[switch].open(REOPEN_DEADLINE_S)
 
@@ -293,8 +293,7 @@ class Fleet:
         return session
 
     def _take_over(self, switch: int) -> Entries:
-        """Return what a switch holds.
-
+        """Return the entries of a switch.
         One that does not run our program gets it, and holds nothing.
         """
         session = self.sessions[switch]

@@ -95,7 +95,7 @@ class GrpcStream:
         try:
             for message in self._call:
                 send(message)
-        # Cancelled by `close`, or the switch is gone: `is_open` says what there is to say.
+        # `close` cancelled the call, or the switch is gone: `is_open` is false then.
         except grpc.RpcError:
             pass
         finally:

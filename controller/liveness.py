@@ -1,13 +1,13 @@
 """Liveness of links in the dataplane: probes that the controller sends and catches.
 
 A probe is a packet-out through one port; the switch at the other end punts it. Both directions of a
-link must be heard. A link is dead when what was sent over it for `misses` intervals has not
-arrived, so that after a failure `misses` to `misses` + 1 intervals pass, and the latency of a link.
+link must be heard. A link is dead when the probes of `misses` intervals have not arrived, so that
+after a failure `misses` to `misses` + 1 intervals pass, and the latency of a link.
 It is alive again when it was heard in `misses` intervals since. Where most links fall silent at
 once, the controller rather suspects itself, and waits PATIENCE times as long.
 
-No I/O and no clock: the driver calls `tick` at `next_tick_ps`, sends what it returns, and hands in
-what arrives.
+There is no I/O and no clock: the driver calls `tick` at `next_tick_ps`, sends the probes that it
+returns, and passes arriving probes to it.
 """
 
 import struct
@@ -82,15 +82,14 @@ class Liveness:
     def tick(self, now_ps: int) -> tuple[list[Probe], LinkChange]:
         """Return the probes to send now, and the links that have turned out to be dead or alive.
 
-        A tick that comes late judges nobody: then the controller itself has been away, not the
-        links.
+        A late tick judges no link: then the controller itself was stopped.
         """
         # The next tick counts from now then: those that were missed are not made up for.
         is_late = now_ps >= self.next_tick_ps + self.interval_ps
         self.next_tick_ps = (now_ps if is_late else self.next_tick_ps) + self.interval_ps
         change = LinkChange() if is_late else self._judge(now_ps)
 
-        # Silence begins with the first probe after the last one that was heard.
+        # Silence begins with the first probe after the last probe that was heard.
         for direction in self._directions.values():
             if is_late or direction.waiting_since_ps is None:
                 direction.waiting_since_ps = now_ps
@@ -103,7 +102,7 @@ class Liveness:
 
         Return whether it is a probe of ours, from the port that is wired there.
         """
-        # A probe that comes in elsewhere than the link leads says nothing of the link.
+        # A probe at a port that its link does not lead to is no evidence about the link.
         source = _source(frame)
         direction = self._directions.get(source) if source else None
         if source is None or direction is None or self._tree.neighbour(*source) != (switch, port):
@@ -173,7 +172,7 @@ def _source(frame: bytes) -> LinkEnd | None:
 
 
 def liveness(scenario: Scenario, now_ps: int = 0, down: Iterable[int] = ()) -> Liveness | None:
-    """Return what follows a scenario's links, None where its controller does not probe.
+    """Return the liveness of a scenario's links, None where its controller does not probe.
 
     By default every zero-load RTT.
 

@@ -1,13 +1,12 @@
 """Local repair at a switch: its own agent leaves dead uplinks before the controller's routes come.
 
-The agent stands between the session and the switch. It knows what the controller has written, and
-shows the switch those entries without the dead uplinks (the rule of `routes.local_repair`, here on
-table entries). It knows nothing of the fabric. A switch that has this built in changes a schedule
-in one step; through tables it takes several, which virtual time makes one.
+The agent is between the session and the switch. It keeps the entries that the controller has
+written, and writes them to the switch without the dead uplinks (the rule of `routes.local_repair`,
+here on table entries). It knows its own switch alone. A switch with built-in repair changes a
+schedule in one step; through tables it takes several, which virtual time makes one.
 
-The rule is there twice because its two forms share no step: the simulator filters the arrays of the
-whole fabric at once and never sees weights or ids, an agent filters the rows of one switch, whoever
-wrote them. A parity test holds them equal.
+The rule has two forms that share no step: the simulator filters the arrays of the whole fabric at
+once, without weights and ids; an agent filters the rows of one switch. A parity test compares them.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,7 +19,7 @@ Place = tuple[str, Key]
 
 
 class LocalAgent:
-    """Writes to one switch what its controller wants, as far as its own uplinks allow."""
+    """Writes the controller's entries to one switch, without its dead uplinks."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -29,14 +28,14 @@ class LocalAgent:
         self._dead: frozenset[int] = frozenset()
 
     def write(self, changes: Iterable[Change]) -> None:
-        """Take a batch of the controller's; raises what `Session.write` raises."""
+        """Take a batch of the controller; raises the errors of `Session.write`."""
         for kind, entry in changes:
-            # A switch would refuse what is not there; the controller keeps exact books of it.
-            place = entry.table, entry.key
+            # The switch would refuse a change of an entry that is not there.
+            key = entry.table, entry.key
             if kind is Kind.DELETE:
-                del self._wanted[place]
+                del self._wanted[key]
             else:
-                self._wanted[place] = entry.action, entry.arguments
+                self._wanted[key] = entry.action, entry.arguments
 
         self._show()
 
@@ -79,7 +78,7 @@ def repaired(entries: Entries, dead: frozenset[int]) -> dict[Place, Call]:
             case _:
                 found[table, key] = call
 
-    # Slots are numbered anew, without gaps: pointers count them one by one.
+    # Slots get new numbers without gaps, as pointers count them.
     for schedule, ports in slots.items():
         found.update(
             {
@@ -103,7 +102,7 @@ def _slots(entries: Entries, dead: frozenset[int]) -> Iterator[tuple[int, list[i
 
 
 def _weights(entries: Entries, dead: frozenset[int]) -> Iterator[tuple[int, Call]]:
-    """Yield what every schedule says of its uplinks, with no weight for dead ones."""
+    """Yield the weights of every schedule's uplinks, 0 for dead uplinks."""
     for (table, key), (action, (first, *weights)) in (
         (place, call) for place, call in entries.items() if place[0] == "uplinks_of"
     ):
@@ -114,7 +113,7 @@ def _weights(entries: Entries, dead: frozenset[int]) -> Iterator[tuple[int, Call
 
 
 def _shortened(route: Call, length: int) -> Call | None:
-    """Return a route whose schedule has `length` slots left; a start beyond its end is 0.
+    """Return a route to a schedule of `length` slots; a start beyond its end is 0.
 
     None where nothing is left.
     """

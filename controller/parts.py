@@ -1,7 +1,7 @@
 """The updates of a switch as messages: make before break, and made only when they are sent.
 
 At k = 64 a first plan has 13 million entries, and one failed core link changes 4 million. So a
-message knows what it will hold and how much, and makes the changes when somebody looks at them.
+message knows the number of its changes, and makes them when they are read.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,8 +20,8 @@ MOST_UPDATES = 1_000
 class Phase(IntEnum):
     """The three parts of a change; over the whole fabric each is complete before the next begins.
 
-    So a switch that others start to use has its routes before, and loses old ones only when nobody
-    comes any more.
+    So a switch has its new routes before traffic is moved to it, and loses old routes after traffic
+    has left.
     """
 
     ADD = 0
@@ -30,10 +30,10 @@ class Phase(IntEnum):
 
 
 class Turn(IntEnum):
-    """When a switch gets an update: the one rule of make before break.
+    """The order of a switch's updates: make before break.
 
-    P4Runtime promises a packet the tables as they are between two updates, never within one. So a
-    schedule is whole while anybody walks it, if all its slots are there before the first route
+    P4Runtime promises a packet the tables between two updates, never within an update. So a
+    schedule in use is whole, if all its slots are there before the first route
     leads to it, and until the last route has left it.
     """
 
@@ -63,7 +63,7 @@ class Turn(IntEnum):
 
 # A server may reorder the updates of one Write (p4runtime.proto, WriteRequest), though BMv2 and our
 # switch keep their order. So a route moves only when the messages with its schedule have been
-# acknowledged, which is what phases are. Routes that are added and removed may share messages with
+# acknowledged: that ends a phase. Routes that are added and removed may share messages with
 # their schedules: a packet without a whole path has none before an addition, or after a removal.
 PHASES = {
     Turn.MAKE: Phase.ADD,
@@ -75,7 +75,7 @@ PHASES = {
 
 
 class Piece(NamedTuple):
-    """So many changes of one turn, and what makes them."""
+    """A number of changes of one turn, and the function that makes them."""
 
     turn: Turn
     size: int
@@ -124,26 +124,26 @@ def in_order(pieces: Iterable[Piece]) -> Iterator[Part]:
     """Yield a switch's changes as messages in the order of their turns, however they come."""
     # Sorting is stable, so that pieces of one turn keep their order.
     by_turn = sorted(pieces, key=lambda piece: piece.turn)
-    for phase, own in groupby(by_turn, key=lambda piece: piece.turn.phase):
-        yield from packed(phase, own)
+    for phase, phase_pieces in groupby(by_turn, key=lambda piece: piece.turn.phase):
+        yield from packed(phase, phase_pieces)
 
 
 def packed(phase: Phase, pieces: Iterable[Piece]) -> Iterator[Part]:
     """Pack pieces, in order, into messages that a switch takes in well within a deadline."""
     waiting: list[Piece] = []
-    room = MOST_UPDATES
+    free = MOST_UPDATES
     for piece in pieces:
         start = 0
         while start < piece.size:
-            taken = min(room, piece.size - start)
+            taken = min(free, piece.size - start)
             waiting.append(_slice(piece, start, taken))
             start = start + taken
-            room = room - taken
+            free = free - taken
 
-            if room == 0:
+            if free == 0:
                 yield Part(phase, Changes(waiting))
                 waiting = []
-                room = MOST_UPDATES
+                free = MOST_UPDATES
 
     if waiting:
         yield Part(phase, Changes(waiting))

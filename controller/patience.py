@@ -1,7 +1,7 @@
-"""Who is late among many that have been asked side by side: a frozen one must not hold up the rest.
+"""Timeouts for requests sent to many switches at once: a frozen switch must not delay the others.
 
-How long an answer takes depends on the machine and on what else it does; so others who were asked
-at the same time are the measure, and no clock alone.
+The time of an answer depends on the machine and its load; so the answers of the other switches are
+the measure, and no clock alone.
 """
 
 import time
@@ -9,7 +9,7 @@ from collections.abc import Collection
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Any
 
-# How many times as long as half of all have needed one may take.
+# A switch may take so many times as long as half of all switches have taken.
 FACTOR = 4
 # From how many on half of them say anything.
 COMPARABLE = 3

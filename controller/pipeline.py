@@ -63,8 +63,8 @@ class Pipeline:
     def __init__(self, p4info: p4info_pb2.P4Info) -> None:
         self.p4info = p4info
 
-        # A control that is instantiated inside others has their names before its own; the last part
-        # is what the programs and the user call a table.
+        # A control that is instantiated inside others has their names before its own; programs and
+        # users call a table by the last part.
         actions = {a.preamble.id: _action_spec(a) for a in p4info.actions}
         self.tables = {
             name: _table_spec(table, name, actions) for name, table in _by_name(p4info.tables)
@@ -104,8 +104,8 @@ class Pipeline:
         self, message: p4runtime_pb2.TableEntry, entry: Entry, with_action: bool = True
     ) -> None:
         """Write an entry into an empty message."""
-        # A default entry is marked and has no match ("Default entry" in P4Runtime's section on
-        # tables); that is what an empty key stands for.
+        # An empty key stands for the default entry, which is marked and has no match ("Default
+        # entry" in P4Runtime's section on tables).
         table = self._table(entry.table)
         message.table_id = table.id
         message.is_default_action = not entry.key
@@ -159,7 +159,7 @@ class Pipeline:
 
     def packet_out(self, port: int) -> list[tuple[int, bytes]]:
         """Return the (id, value) metadata of a packet-out through a port."""
-        # All fields of the header are given, padding too, whose value nobody reads.
+        # All fields of the header need a value, padding too.
         fields = self._headers.get("packet_out", {})
         return [
             (number, _bytes(port if name == "egress_port" else 0))
@@ -168,8 +168,8 @@ class Pipeline:
 
     def ingress_port(self, message: p4runtime_pb2.PacketIn) -> int:
         """Return where a packet-in came from, 0 where the program does not say."""
-        wanted = self._headers.get("packet_in", {}).get("ingress_port")
-        values = [item.value for item in message.metadata if item.metadata_id == wanted]
+        number = self._headers.get("packet_in", {}).get("ingress_port")
+        values = [item.value for item in message.metadata if item.metadata_id == number]
         return int.from_bytes(values[0], "big") if values else 0
 
     def register(self, name: str) -> RegisterSpec:

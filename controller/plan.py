@@ -34,7 +34,7 @@ from fattree.shape.addressing import switch_name, waypoint_addresses
 from fattree.shape.segments import BLOCK, DECAPSULATION, adjacency
 from fattree.shape.topology import Tier
 
-# IEEE 802's local experimental EtherType 1: what probes of links carry (`controller.liveness`).
+# IEEE 802's local experimental EtherType 1, of probes of links (`controller.liveness`).
 PROBE_ETHERTYPE = 0x88B5
 # The `scheme` of adaptive.p4's set_quanta; the other programs have no table for it.
 SCHEMES = {Chooser.RANDOM: 0, Chooser.SHORTEST: 1, Chooser.BINNED: 2}
@@ -83,8 +83,8 @@ class SwitchPlan:
     @property
     def is_balancing(self) -> bool:
         """Return whether the switch has a choice to make."""
-        # A core or a spine has one way to everybody, and where hosts put a header in front, that
-        # says which way to go.
+        # A core or a spine has one way to each host, and a header that hosts put in front names the
+        # way.
         return (
             self.planner.tree.uplinks(self.switch) > 0
             and not self.planner.scenario.scheme.outer_bytes
@@ -165,12 +165,12 @@ class SwitchPlan:
             else state.agg_group[self.switch - edges]
         )
 
-        # A switch that reaches nobody through its uplinks has no groups, and `take` no row.
+        # A switch that reaches no host through its uplinks has no groups, and `take` no row.
         first, last = state.first_group[self.switch : self.switch + 2].tolist()
         if first == last:
             return np.full((4, len(local)), NONE, dtype=np.int32)
 
-        # A block's schedules are consecutive, so the number of the first one tells the block.
+        # A block's schedules are consecutive, so the number of the first schedule gives the block.
         block = state.group_schedule[first:last] // state.orders
         own = np.stack(
             [np.arange(last - first, dtype=np.int32), block, *state.group_start[first:last].T]
@@ -218,14 +218,14 @@ class Planner:
         self.max_uplinks = pipeline.max_uplinks
         self._prefixes: dict[PointerLevel, tuple[Prefix, ...]] = {}
         self._shared_settings = dict(_shared_settings(scenario))
-        most = self.tree.most_uplinks
+        most_uplinks = self.tree.most_uplinks
 
         # P4 has no loops: a program that compares queues is written out for so many uplinks.
-        if self.max_uplinks is not None and self.max_uplinks < most:
+        if self.max_uplinks is not None and self.max_uplinks < most_uplinks:
             raise PlanError(
                 f"the program compares {self.max_uplinks} uplinks, "
-                f"{self.tree.label} has {most}:"
-                f" compile it with -D MAX_UPLINKS={1 << (most - 1).bit_length()}"
+                f"{self.tree.label} has {most_uplinks}:"
+                f" compile it with -D MAX_UPLINKS={1 << (most_uplinks - 1).bit_length()}"
             )
 
     def plan(self, forwarding: Forwarding, switch: int) -> SwitchPlan:
@@ -290,22 +290,22 @@ class Planner:
 
     def settings(self, switch: int) -> dict[tuple[str, Key], Call]:
         """Return the entries that no failure changes."""
-        wanted = dict(self._shared_settings)
-        wanted["hashing", ()] = "multiply_by", (hash_multiplier(self.scenario.seed, switch),)
-        wanted["digits", ()] = "divide_by", (_reciprocal(self._divisor(switch)),)
+        calls = dict(self._shared_settings)
+        calls["hashing", ()] = "multiply_by", (hash_multiplier(self.scenario.seed, switch),)
+        calls["digits", ()] = "divide_by", (_reciprocal(self._divisor(switch)),)
         if (
             self.scenario.scheme.chooser is Chooser.WAYPOINT
             and self.tree.tier(switch) is not Tier.EDGE
         ):
             for address in waypoint_addresses(self.tree, switch):
-                wanted["waypoint", (address,)] = "unwrap", ()
+                calls["waypoint", (address,)] = "unwrap", ()
 
         for port in self.tree.ports(switch):
-            wanted["segments", (BLOCK, adjacency(port))] = "cross", (port,)
+            calls["segments", (BLOCK, adjacency(port))] = "cross", (port,)
 
-        wanted["segments", (BLOCK, DECAPSULATION)] = "decapsulate", ()
+        calls["segments", (BLOCK, DECAPSULATION)] = "decapsulate", ()
         # A program of the user's has the tables that it needs, and gets entries for no others.
-        return {place: call for place, call in wanted.items() if place[0] in self._tables}
+        return {place: call for place, call in calls.items() if place[0] in self._tables}
 
     def _divisor(self, switch: int) -> int:
         """Return how many of Themis's paths the tiers below a switch tell apart."""
@@ -361,7 +361,7 @@ def _round_robin(scenario: Scenario) -> Call:
     """Return which classes share a pointer of round_robin.p4, and after how many rounds orders
     change.
 
-    `rr_pointer` is Simple RR's option: Switch Pkt's classes always share one.
+    `rr_pointer` is Simple RR's option: Switch Pkt's classes always share a pointer.
     """
     match scenario.scheme.chooser:
         case Chooser.RESHUFFLED:
@@ -383,12 +383,12 @@ def _marks(scenario: Scenario) -> Call:
 
 def bin_thresholds(scenario: Scenario) -> tuple[int, ...]:
     """Return the bytes at which the second, third and fourth bin begin."""
-    # Queues are whole bytes: what is from a share on is from its ceiling on.
+    # Queues are whole bytes: a bin begins at the ceiling of its share.
     return tuple(ceil(_share(scenario, percent)) for percent in scenario.load_balancer.bins_percent)
 
 
 def _share(scenario: Scenario, percent: float) -> Fraction:
-    # As decimal fractions: 0.1 % is what the user wrote, not the nearest binary number.
+    # As decimal fractions: the user wrote 0.1 %, not the nearest binary number.
     return scenario.threshold_bytes * Fraction(str(percent)) / 100
 
 

@@ -68,16 +68,16 @@ def adopted(planner: Planner, entries: Entries, home: SwitchPlan, plan: SwitchPl
     """
     orders = len(home.blocks[0]) if home.blocks else 1
     reserved = len(home.blocks) * orders
-    there = _schedules(entries)
+    contents = _schedules(entries)
 
-    # Ids come in blocks of `orders`: one that is in use takes its block.
+    # Ids come in blocks of `orders`: an id in use takes its block.
     held = {
-        first: tuple(there.get(first + order, NOTHING) for order in range(orders))
-        for first in sorted({schedule - schedule % orders for schedule in there})
+        first: tuple(contents.get(first + order, NOTHING) for order in range(orders))
+        for first in sorted({schedule - schedule % orders for schedule in contents})
     }
 
-    # A part of a block of the first plan is one that a controller was about to make or remove when
-    # it died: no route leads there, so it can be completed. Anything else is somebody else's.
+    # A controller that died may have left a part of a block of the first plan: no route leads
+    # there, so it can be completed. Other entries are not ours.
     at_home = {first: held.pop(first) for first in list(held) if first < reserved}
     foreign = [
         first
@@ -92,39 +92,41 @@ def adopted(planner: Planner, entries: Entries, home: SwitchPlan, plan: SwitchPl
     routed = _routed(entries, plan)
     ids: dict[tuple[int, Block], int] = {}
     for index, block in enumerate(plan.blocks):
-        wanted = tuple(_content(planner.schedule(plan.switch, 0, uplinks)) for uplinks in block)
+        block_content = tuple(
+            _content(planner.schedule(plan.switch, 0, uplinks)) for uplinks in block
+        )
         candidates = [*routed.get(index, ()), *held]
-        first = next((first for first in candidates if held.get(first) == wanted), None)
+        first = next((first for first in candidates if held.get(first) == block_content), None)
 
         if first is not None:
             ids[index, block] = first
             del held[first]
 
-    # No plan has a block in a place below 0: these ids count as taken, and what they stand for goes
-    # with the next `reconcile`, after the routes that still lead to it.
+    # No plan has a block at an index below 0: these ids count as taken, and their schedules go with
+    # the next `reconcile`, after the routes that still lead to them.
     strangers = {(-1 - first, ()): first for first in [*foreign, *held]}
     return Installed(home.blocks, ids | strangers, entries)
 
 
 def _routed(entries: Entries, plan: SwitchPlan) -> dict[int, list[int]]:
     """Return where the switch's routes lead now, for each block of the plan."""
-    found: dict[int, list[int]] = {}
+    schedules: dict[int, list[int]] = {}
     for prefix, group in plan.groups.items():
         action, arguments = entries.get(("routes", (prefix,)), ("", ()))
         if action == "to_group":
-            found.setdefault(group.block, []).append(arguments[1])
+            schedules.setdefault(group.block, []).append(arguments[1])
 
-    return found
+    return schedules
 
 
 def _schedules(entries: Entries) -> dict[int, Content]:
     """Return the content of every schedule on the switch, by id."""
-    found: dict[int, list[tuple[Place, Call]]] = {}
+    rows_by_schedule: dict[int, list[tuple[Place, Call]]] = {}
     for (table, key), call in entries.items():
         if table in SCHEDULE_TABLES and isinstance(key[0], int):
-            found.setdefault(key[0], []).append(((table, key), call))
+            rows_by_schedule.setdefault(key[0], []).append(((table, key), call))
 
-    return {schedule: _content(rows) for schedule, rows in found.items()}
+    return {schedule: _content(rows) for schedule, rows in rows_by_schedule.items()}
 
 
 def _content(rows: Iterable[tuple[Place, Call]]) -> Content:

@@ -23,7 +23,7 @@ from controller.errors import (
 from controller.pipeline import Pipeline
 
 DEADLINE_S = 20.0
-# How often one who waits for an answer looks whether anybody is still there.
+# The interval at which a waiting call checks that the stream is alive.
 LOOK_S = 0.1
 
 # google.rpc codes. An arbitration update has NOT_FOUND where no controller is primary, and
@@ -69,7 +69,7 @@ class Transport(Protocol):
         """Return the forwarding pipeline."""
 
     def open_stream(self, send: Send) -> Stream:
-        """Open a stream; what the switch says is given to `send`, possibly from another thread."""
+        """Open a stream; `send` gets the switch's messages, possibly from another thread."""
 
     def close(self) -> None:
         """Close the connection."""
@@ -133,8 +133,8 @@ class _InProcessStream:
 class Session:
     """A controller's session with one switch; `open` makes it the primary controller.
 
-    Methods raise a `SwitchError`. Packet-ins are given to `on_packet_in(ingress port, frame)`, what
-    the switch says about a refused packet-out to `on_refused`, both on the transport's thread.
+    Methods raise a `SwitchError`. `on_packet_in(ingress port, frame)` gets packet-ins, `on_refused`
+    the errors of refused packet-outs, both on the transport's thread.
     """
 
     def __init__(
@@ -171,7 +171,7 @@ class Session:
 
     @property
     def is_without_primary(self) -> bool:
-        """Return whether no controller is in charge: the one that took the switch over has left."""
+        """Return whether no controller is primary: the one that took the switch over has left."""
         return self._arbitration is not None and self._arbitration.status.code == NO_PRIMARY
 
     def open(self, deadline_s: float = DEADLINE_S) -> None:
@@ -183,9 +183,9 @@ class Session:
         self._arbitrate(deadline_s)
 
     def reclaim(self, deadline_s: float = DEADLINE_S) -> None:
-        """Become primary again where nobody is; raises NotPrimaryError if somebody was quicker."""
-        # A switch tells the highest id that it has ever seen, and obeys nobody who has a lower one,
-        # even when the owner of that id is gone.
+        """Become primary again if no controller is; NotPrimaryError if another was quicker."""
+        # A switch reports the highest id that it has ever seen, and refuses controllers with a
+        # lower id, even when the owner of the highest id is gone.
         self.election_id = max(self.election_id, _number(self._arbitration.election_id))
 
         # The answer to the first arbitration must not pass for the answer to this one.
@@ -251,9 +251,9 @@ class Session:
         return int(config.cookie.cookie) if config.HasField("cookie") else None
 
     def write(self, changes: Sequence[Change]) -> None:
-        """Apply a batch; raises WriteError with what was refused.
+        """Apply a batch; raises WriteError with the refused updates.
 
-        Nothing is sent for an empty one.
+        Nothing is sent for an empty batch.
         """
         if not changes:
             return
@@ -263,7 +263,7 @@ class Session:
         request = p4runtime_pb2.WriteRequest(device_id=self.device_id)
         self._elect(request.election_id)
         for change in changes:
-            # What is deleted is known by its key alone.
+            # A deletion has the key alone.
             update = request.updates.add(type=int(change.kind))
             self.pipeline.fill(
                 update.entity.table_entry, change.entry, change.kind is not Kind.DELETE
@@ -355,7 +355,7 @@ class Session:
     def _received(self, message: p4runtime_pb2.StreamMessageResponse) -> None:
         match message.WhichOneof("update"):
             # First the answer, then the signal: another thread may wait for it. A switch also sends
-            # one whenever somebody else becomes primary, which `is_primary` then tells.
+            # an arbitration when another controller becomes primary (`is_primary`).
             case "arbitration":
                 self._arbitration = message.arbitration
                 self._answered.set()
@@ -375,7 +375,7 @@ class Session:
             raise self._error(failure, changes) from None
 
     def _error(self, failure: RpcFailure, changes: Sequence[Change]) -> SwitchError:
-        # What gRPC says when nobody answers, or when the connection was closed meanwhile.
+        # The codes of gRPC without an answer, or after the connection was closed.
         if failure.code in (UNAVAILABLE, DEADLINE_EXCEEDED, CANCELLED):
             return UnreachableError(self.name, failure.message)
 

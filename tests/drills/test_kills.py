@@ -1,4 +1,4 @@
-"""A command that is killed leaves nothing, and what is left is noticed."""
+"""A command that is killed leaves nothing, and remains are noticed."""
 
 import os
 import signal
