@@ -1,4 +1,4 @@
-"""Looking at a running fabric: what is known of it, where that comes from, how it is shown.
+"""Views of a running fabric: its counters, their sources, and the terminal and page that show them.
 
     VirtualSource (a run in virtual time, paced)  \\
                                                    Reading -> Observer -> Snapshot -> terminal, page

@@ -42,13 +42,13 @@ from fattree.texts.explanations import located
 from fattree.units import PS_PER_US
 from ofan_p4.finite import Finite
 
-# What is watched is one run of each load balancer, whatever the file says.
+# One run of each load balancer is watched, with one seed.
 one_seed_options = partial(experiment_options, without=(SEEDS,))
 WATCH_SECONDS = 15.0
 SERVE_SECONDS = 40.0
 FRAMES_A_SECOND = 8
 LINGER_SECONDS = 2.0
-# Without a terminal nobody says how wide the view may be: room for two panels side by side.
+# Without a terminal the width is unknown: two panels fit side by side.
 WIDTH_OF_PIPES = 120
 
 WATCH_EXAMPLES = """
@@ -82,7 +82,7 @@ def _scenarios(experiment: Experiment, own: Loaded | None) -> list[Scenario]:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the command line names: an experiment, or nothing (the held network)."""
+    """The subject of the command line: an experiment, or None for the held network."""
 
     file: Path | None
     settings: tuple[str, ...]
@@ -97,7 +97,7 @@ class Wanted:
         return self.file or (DEMO if self.program else None)
 
     def sources(self, seconds: float) -> Iterator[Source]:
-        """Yield what to look at: the held network, or one run after the other."""
+        """Yield the sources: the held network, or one run after the other."""
         if self.experiment is None:
             if self.settings or self.policies or self.like or self.speed:
                 raise click.UsageError(
@@ -114,19 +114,19 @@ class Wanted:
         settings = (*chosen(self.policies), *self.settings)
         read = load_experiment(self.experiment, settings, takes_program=True)
         experiment = with_own(read, self.program, self.like, self.policies)
-        own = program_of(experiment)
-        say_warnings(own.program.warnings if own else ())
-        scenarios = _scenarios(experiment, own)
+        program = program_of(experiment)
+        say_warnings(program.program.warnings if program else ())
+        scenarios = _scenarios(experiment, program)
         refuse_too_large(scenarios[0], advice="")
 
         for scenario in scenarios:
             speed = self.speed or default_speed(scenario, seconds)
-            yield VirtualSource(scenario, speed, own)
+            yield VirtualSource(scenario, speed, program)
 
 
 @contextmanager
 def _ended_in_one_line(wanted: Wanted) -> Iterator[None]:
-    """Turn what is wrong into a click error, with its place in the experiment's file.
+    """Turn an error into a click error, with its line in the experiment's file.
 
     SIGTERM ends like Ctrl-C, so that the terminal is left as it was.
     """
@@ -245,9 +245,9 @@ def watch(
         raise click.UsageError("--at-us needs --once")
 
     console = Console()
-    wanted = Wanted(file, settings, policies, program, like, speed)
-    with _ended_in_one_line(wanted), suppress(KeyboardInterrupt):
-        for source in wanted.sources(WATCH_SECONDS):
+    subject = Wanted(file, settings, policies, program, like, speed)
+    with _ended_in_one_line(subject), suppress(KeyboardInterrupt):
+        for source in subject.sources(WATCH_SECONDS):
             if once:
                 _print_once(source, at_us, as_json)
             elif as_json or not console.is_terminal:
@@ -257,7 +257,7 @@ def watch(
 
 
 def _write_frames(source: Source, as_json: bool) -> None:
-    """Write snapshots for whoever reads the pipe: all as JSON, or a line a second, and the last."""
+    """Write snapshots into a pipe: all as JSON, or a line a second, and the last snapshot."""
     for number, snapshot in enumerate(_frames(source)):
         if as_json:
             click.echo(json.dumps(snapshot.as_json()))
@@ -298,13 +298,13 @@ def serve(
 
     The address has a random token: only people who have the address can look and break links.
     """
-    # Tornado and its page are needed by nobody who only watches.
+    # `ofan watch` needs no Tornado and no page.
     from emulation.live import web
 
-    wanted = Wanted(file, settings, policies, program, like, speed)
-    with _ended_in_one_line(wanted), suppress(KeyboardInterrupt):
+    subject = Wanted(file, settings, policies, program, like, speed)
+    with _ended_in_one_line(subject), suppress(KeyboardInterrupt):
         # The first load balancer's run; the page can start the others.
-        source = next(wanted.sources(SERVE_SECONDS))
+        source = next(subject.sources(SERVE_SECONDS))
         ended = asyncio.run(web.serve(source, port, _tell))
         raise click.ClickException(ended or "the source has ended")
 

@@ -95,11 +95,11 @@ class HeldSource:
         )
 
     def _flow_reading(self, state: HeldState) -> FlowReading:
-        # What no agent has told of has not begun, as far as is known.
+        # A flow that no agent has reported has not begun.
         flows = np.full((3, len(self._flows)), NEVER, dtype=np.int64)
         flows[0] = 0
         for flow, acked, start_ps, done_ps in state.flows:
-            # Agents tell what they last heard, which may be of a collective with more flows.
+            # An agent's last report may be of a collective with more flows.
             if flow < len(self._flows):
                 flows[:, flow] = acked, start_ps, done_ps
 

@@ -17,10 +17,10 @@ Point = tuple[int, list[float]]
 
 
 class Hub:
-    """Shares a source; it is polled, and told things, by one thread, so that sources need no locks.
+    """Shares a source: a single thread polls and commands it, so that sources need no locks.
 
-    `version` counts snapshots; `ended` is why there will be no more. Virtual time stands while
-    nobody looks.
+    `version` counts snapshots; `ended` is the reason for the last one. Virtual time stands without
+    viewers.
     """
 
     def __init__(self, source: Source) -> None:
@@ -42,7 +42,7 @@ class Hub:
         return list(self._history)
 
     async def call(self, action: Callable[..., Any], *arguments: Any) -> Any:
-        """Have the source's thread call something; raises what it raises."""
+        """Call a function in the source's thread; raises the function's errors."""
         return await asyncio.get_running_loop().run_in_executor(self._worker, action, *arguments)
 
     async def run(self) -> None:
@@ -83,7 +83,7 @@ class Hub:
 
     async def next(self, version: int) -> int:
         """Wait for a snapshot later than `version`; return its own."""
-        # For any later one, not for the next one: a viewer that is slow misses some.
+        # Any later snapshot, not the next: a slow viewer misses some.
         async with self._changed:
             await self._changed.wait_for(lambda: self.version > version)
 

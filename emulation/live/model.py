@@ -1,4 +1,4 @@
-"""What a viewer sees of a running fabric, as plain values made from readings of counters.
+"""Snapshots of a running fabric, as plain values made from readings of counters.
 
 A load is the share of a link's rate that has left its port over a short window; queues are in data
 packets, as everywhere.
@@ -43,7 +43,7 @@ class PortReading:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FlowReading:
-    """How far all flows are, as arrays by flow; NEVER for what has not happened."""
+    """The progress of all flows, as arrays by flow; NEVER for times that have not come."""
 
     acked: Int64
     start_ps: Int64
@@ -117,11 +117,11 @@ class PhaseView:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What runs: `state` is idle, running, paused or complete; `policy` one of those to start.
+    """The run: `state` is idle, running, paused or complete; `policy` a load balancer to start.
 
-    `speed` are virtual seconds a second, `factor` times the first ones; None is real time. What a
-    machine that cannot keep up with it makes instead is `reached`. `converges` tells whether routes
-    follow changes at all.
+    `speed` are virtual seconds a second, `factor` times the first speed; None is real time.
+    `reached` is the speed of a machine that cannot keep up. `converges` is True where routes follow
+    changes at all.
     """
 
     name: str
@@ -190,7 +190,7 @@ class Meter:
     def bytes_per_ps(self, time_ps: int, carried: Int64) -> Float:
         """Take a reading and return the rates.
 
-        Zero after the first, and again after one whose time or counters went back.
+        Rates are zero at the first reading, and where time or counters went back.
         """
         seen = self._seen
         # A run that began anew, or a switch process that was started again.
@@ -234,7 +234,7 @@ class Observer:
         ports = [(switch, port) for switch in range(tree.switches) for port in tree.ports(switch)]
         layers = [tree.layer_of(*end) for end in ports]
         of_layer = [
-            [end for end, own in zip(ports, layers, strict=True) if own == layer]
+            [end for end, end_layer in zip(ports, layers, strict=True) if end_layer == layer]
             for layer in SWITCH_LAYERS
         ]
 
@@ -255,7 +255,7 @@ class Observer:
         self._own_start_ps = flows.start_ps
 
     def snapshot(self, header: Header, reading: Reading) -> Snapshot:
-        """Return what is to be shown of a reading; loads are those since the readings before it."""
+        """Return the snapshot of a reading; loads are those since earlier readings."""
         rates = self._meter.bytes_per_ps(reading.time_ps, reading.ports.carried)
         # Ports are not all read at the same instant, so a short window may show more than a link's
         # rate.
@@ -306,15 +306,15 @@ class Observer:
     def _tiers(self, reading: Reading, loads: Float) -> Iterator[TierView]:
         size = self.scenario.data_bytes
         for layer, ports in zip(SWITCH_LAYERS, self._layers, strict=True):
-            own = loads[ports]
+            layer_loads = loads[ports]
             # A leaf-spine has no cores.
-            if not own.size:
+            if not layer_loads.size:
                 continue
 
             yield TierView(
                 layer=layer,
-                load=_rounded(own.mean()),
-                highest_load=_rounded(own.max()),
+                load=_rounded(layer_loads.mean()),
+                highest_load=_rounded(layer_loads.max()),
                 queue=_rounded(reading.ports.queued[ports].max() / size),
                 longest_queue=_rounded(reading.ports.longest[ports].max() / size),
                 dropped=int(reading.ports.dropped[ports].sum()),

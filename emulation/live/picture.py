@@ -1,4 +1,4 @@
-"""Where the page draws what: the fat-tree in four rows, pods side by side, hosts at the bottom."""
+"""Coordinates on the page: the fat-tree in four rows, pods side by side, hosts at the bottom."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def picture(tree: FatTree) -> dict[str, Any]:
     switches = [switch_at(tree, switch) for switch in range(tree.switches)]
     hosts = [(host_x(tree, host), HOST_Y) for host in range(tree.hosts)]
     return {
-        # As large as a fat-tree of this k, for the sizes of what is drawn.
+        # The k of a fat-tree of the same size, for the sizes of nodes.
         "k": tree.k or max(2, round((0.8 * tree.switches) ** 0.5)),
         "width": WIDTH,
         "height": HEIGHT,
@@ -55,7 +55,7 @@ def _link(tree: FatTree, link: int) -> dict[str, Any]:
         "name": link_name(tree, link),
         "lower": lower.switch,
         "upper": upper.switch,
-        # How many places beside the middle of its bundle a link is.
+        # The distance of a link from the middle of its bundle, in links.
         "aside": (link - tree.first_link(lower.switch)) % parallel - (parallel - 1) / 2,
         "is_parallel": parallel > 1,
     }

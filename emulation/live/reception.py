@@ -1,4 +1,4 @@
-"""How many connections the page of `ofan serve` takes, and whom it turns away."""
+"""The connections that the page of `ofan serve` takes, and those that it turns away."""
 
 import logging
 import resource
@@ -9,10 +9,10 @@ from weakref import WeakSet
 from tornado.httpserver import HTTPServer
 from tornado.iostream import IOStream
 
-# A browser opens six. Whoever has not shown the token goes after `web.HEADER_SECONDS`, and
-# before that where others need the place.
+# A browser opens six. A connection without the token is closed after `web.HEADER_SECONDS`, and
+# earlier where other connections need its place.
 MOST_CONNECTIONS = 128
-# How often it is told that connections are turned away.
+# The least time between two messages about connections that were turned away.
 NEWS_SECONDS = 60
 
 

@@ -17,14 +17,14 @@ class Source(Protocol):
 
     @property
     def scenario(self) -> Scenario:
-        """Return what runs."""
+        """Return the scenario that runs."""
 
     @property
     def policies(self) -> Mapping[str, str]:
         """Return the load balancers that `start` takes, with their names for people."""
 
     def poll(self) -> Snapshot:
-        """Let time pass up to now, and return what there is to see.
+        """Let time pass up to now, and return a snapshot.
 
         Raises EmulationError where nothing runs any more.
         """

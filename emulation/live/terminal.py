@@ -49,7 +49,7 @@ def duration(time_ps: int | None, digits: str = ".2f") -> str:
 
 
 def _block(load: float) -> tuple[str, str]:
-    """Return a load as a block and its colour; the height says the same, for want of colours."""
+    """Return a load as a block and its colour; its height shows the load without colours, too."""
     level = min(len(RAMP) - 1, int(load * len(RAMP)))
     return BLOCKS[level], RAMP[level]
 
@@ -115,11 +115,11 @@ class Terminal:
             table.add_column("lately", no_wrap=True)
 
         # At least 4 packets high, so that an idle fabric's curves do not look busy.
-        most = max(4.0, *(tier.longest_queue for tier in snapshot.tiers))
+        highest = max(4.0, *(tier.longest_queue for tier in snapshot.tiers))
         for number, tier in enumerate(snapshot.tiers):
             bar = _bar(tier.load, BAR_WIDTH if has_room else SHORT)
             past = (
-                [Text(curve([queues[number] for queues in self._queues], most), ACCENT)]
+                [Text(curve([queues[number] for queues in self._queues], highest), ACCENT)]
                 if has_room
                 else []
             )
@@ -136,7 +136,7 @@ def _bar(share: float, width: int) -> Text:
 
 
 def header_of(snapshot: Snapshot) -> RenderableType:
-    """Return what runs, how far it is, and the totals."""
+    """Return the run's name, its progress and the totals."""
     header = snapshot.header
     name = Text.assemble(
         ("Ofan live  ", "bold"), (header.label, f"bold {ACCENT}"), (f" on {_what(header)}", "dim")
@@ -171,7 +171,7 @@ def _pace(header: Header) -> str:
 
 
 class Titled(NamedTuple):
-    """What goes into a frame."""
+    """The content of a frame, with its title."""
 
     title: str
     body: Table | Text
@@ -215,9 +215,9 @@ def _width_of_links(tree: FatTree) -> int:
 
 
 def links_of(snapshot: Snapshot) -> Text:
-    """Return every link as two blocks, what goes up and what comes down, pod by pod.
+    """Return every link as two blocks, its load up and its load down, pod by pod.
 
-    A failed one as crosses.
+    A failed link has crosses.
     """
     tree = snapshot.header.tree
     # Links are numbered from their lower ends, edges first.
@@ -277,14 +277,14 @@ def _legend() -> Text:
 
 
 def phases_of(phases: Sequence[PhaseView], width: int) -> Table:
-    """Return the phases that run, or the last one that did, and the completion times."""
+    """Return the phases that run, or the last phase, and the completion times."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in ("phase", "packets", "", "flows", "CCT"):
         table.add_column(
             name, no_wrap=True, justify="left" if name in {"phase", "packets"} else "right"
         )
 
-    # Before anything has been acknowledged the first phase stands for what is to come.
+    # Before the first ACK the first phase is shown.
     begun = [phase for phase in phases if phase.acked] or list(phases[:1])
     for phase in begun[-MOST_PHASES:]:
         bar = _bar(phase.acked / phase.packets, width)
@@ -316,12 +316,12 @@ def changes_of(snapshot: Snapshot, width: int) -> Text:
 
 
 def _change(change: Change, snapshot: Snapshot, width: int) -> Iterator[Text]:
-    what = (change.word, "bold green" if change.up else f"bold {DEAD}")
+    title = (change.word, "bold green" if change.up else f"bold {DEAD}")
     shown = ", ".join(change.links[:2]) + (
         f" and {len(change.links) - 2} more" if len(change.links) > 2 else ""
     )
     when = duration(change.at_ps) if change.at_ps >= 0 else f"{duration(-change.at_ps)} before"
-    yield Text.assemble(f"{when}  {shown} ", what)
+    yield Text.assemble(f"{when}  {shown} ", title)
     steps = _steps(change)
     names = [(f" {step.name} {duration(step.took_ps, SHORT_TIME)}", step.colour) for step in steps]
     yield _bars(steps, snapshot.time_ps, change, width) + Text.assemble(*names)
@@ -339,12 +339,12 @@ class Step(NamedTuple):
 def _steps(change: Change) -> list[Step]:
     """Return the steps that are known."""
     marks = (change.at_ps, change.detected_ps, change.planned_ps, change.installed_ps)
-    found = zip(
+    intervals = zip(
         ("detect", "plan", "install"), marks, marks[1:], (DETECT, PLAN, INSTALL), strict=False
     )
     return [
         Step(name, end - start, colour)
-        for name, start, end, colour in found
+        for name, start, end, colour in intervals
         if start is not None and end is not None
     ]
 
@@ -361,7 +361,7 @@ def _rest(change: Change, header: Header) -> str:
 
 
 def _bars(steps: Sequence[Step], now_ps: int, change: Change, width: int) -> Text:
-    """Return the steps as a bar, each as wide as it took; what has not ended yet is broken."""
+    """Return the steps as a bar, each as wide as its time; a step that goes on is broken."""
     known_ps = sum(step.took_ps for step in steps)
     open_ps = 0 if change.installed_ps is not None else now_ps - change.at_ps - known_ps
     whole_ps = known_ps + open_ps

@@ -1,4 +1,4 @@
-"""A run in virtual time, stepped at a chosen speed, whose links can be broken while it runs.
+"""A run in virtual time at a chosen speed; links can be broken while it runs.
 
 Events that are clicked happen at the virtual time of the click; everything else is the run that
 `ofan emulate` makes.
@@ -39,12 +39,12 @@ DEMO_SECONDS = 15.0
 WINDOW_SECONDS = 0.7
 # A window for loads holds at least so many packets, or loads would jump between 0 and 1.
 SHORTEST_WINDOW_SLOTS = 12
-# What one poll may take: with ten polls a second there is time left for commands.
+# The longest time of a poll: with ten polls a second there is time left for commands.
 BUDGET_SECONDS = 0.06
 EVENTS_AT_ONCE = 200
 SLICES_OF_A_WINDOW = 2
 FACTORS = (0.01, 100.0)
-# How much one poll says of the speed that is reached, and from which share of the asked one on a
+# The weight of one poll in the reached speed, and the share of the asked speed from which on a
 # machine keeps up.
 NEWS = 0.1
 KEPT_UP = 0.85
@@ -93,7 +93,7 @@ class Pace:
 
     @property
     def reached(self) -> float | None:
-        """Return the speed that was lately reached where it is less than what is asked for."""
+        """Return the speed that was lately reached where it is below the asked speed."""
         return self.speed * self._kept if self._kept < KEPT_UP else None
 
 
@@ -111,7 +111,7 @@ def default_speed(scenario: Scenario, seconds: float = DEMO_SECONDS) -> float:
 class VirtualSource:
     """Steps a scenario's run.
 
-    `start` begins it again, with what has been clicked broken or slow from its start.
+    `start` begins it again; links that were clicked broken or slow are so from its start.
     """
 
     def __init__(
@@ -121,7 +121,8 @@ class VirtualSource:
         own: Loaded | None = None,
         clock: Clock = time.monotonic,
     ) -> None:
-        # What is the user's has its files' names, which no load balancer of ours has.
+        # The user's load balancers have the names of their files, which no load balancer of ours
+        # has.
         ours = {slug: policy.label for slug, policy in POLICIES.items()}
         self.policies = {scenario.balancer: scenario.balancer_label} | ours
         self.pace = Pace(speed or default_speed(scenario), clock)
@@ -136,8 +137,8 @@ class VirtualSource:
     def _begin(self, scenario: Scenario) -> None:
         self.scenario = scenario
         self._flows = traffic.flows(scenario)
-        own = self._own if scenario.program else None
-        self._fabric = VirtualFabric(scenario, own.program if own else None)
+        program = self._own if scenario.program else None
+        self._fabric = VirtualFabric(scenario, program.program if program else None)
         self._network = self._fabric.network
         self._failed: frozenset[int] = frozenset()
         self._slow: Slow = NOT_SLOW
@@ -160,8 +161,8 @@ class VirtualSource:
         self.pace.begin(0, self.pace.speed)
 
     def _follow_file(self, change: failures.LinkChange) -> None:
-        """Let an event of the file hold whatever was clicked before: the last word counts."""
-        # Ports know the file's events beforehand, unless a click has changed what they foresaw.
+        """Let an event of the file replace earlier clicks: the last change counts."""
+        # Ports know the file's events beforehand, unless a click has changed their forecast.
         self._network.set_links(change.down, up=False)
         self._network.set_links(change.up, up=True)
         self._failed = self._failed - change.up | change.down
@@ -170,8 +171,8 @@ class VirtualSource:
         self._slow = after(self._slow, change.links)
 
     def _change_from_the_start(self) -> None:
-        # What was clicked in an earlier run is no news to this one: its routes heed it from time 0
-        # on, whatever G is.
+        # Clicks of an earlier run are known to this run: its routes heed them from time 0 on, also
+        # with a long G.
         controller = self._fabric.controller
         usual_ps = controller.convergence_ps
         controller.convergence_ps = None if usual_ps is None else 0
@@ -239,7 +240,7 @@ class VirtualSource:
         return min(target_ps, last_ps)
 
     def _waiting(self, now_ps: int) -> bool:
-        """Return whether packets are queued: after the last one that counts copies may be."""
+        """Return whether packets are queued: copies may follow the last packet of a flow."""
         return any(
             port.queue.occupancy_bytes(now_ps)
             for ports in self._network.ports
@@ -251,7 +252,7 @@ class VirtualSource:
         return self._fabric.controller.convergence_ps is not None
 
     def snapshot(self) -> Snapshot:
-        """Return what there is to see now."""
+        """Return a snapshot of now."""
         return self._observer.snapshot(self._header(), self._reading())
 
     def _header(self) -> Header:
@@ -291,7 +292,7 @@ class VirtualSource:
         counts = np.zeros((5, tree.switches, tree.most_ports + 1), dtype=np.int64)
         for switch, ports in enumerate(self._network.ports):
             for number, port in ports.items():
-                # Ports count bytes when they are enqueued; carried is what has left.
+                # Ports count bytes when they are enqueued; carried bytes have left.
                 waiting = port.queue.occupancy_bytes(now_ps)
                 row = (
                     port.bytes - waiting,
@@ -344,7 +345,7 @@ class VirtualSource:
         self._begin(self._first if is_first else self._first.model_copy(update=ours))
 
     def set_pace(self, factor: float, paused: bool) -> None:
-        """Make the speed a multiple of the first one; stop or go on."""
+        """Make the speed a multiple of the first speed; stop or go on."""
         if not FACTORS[0] <= factor <= FACTORS[1]:
             raise LiveError(
                 f"the speed can be {FACTORS[0]:g} to {FACTORS[1]:g} times the first one, "

@@ -44,7 +44,7 @@ from fattree.routes.slow_links import FULL, at_rate
 LOOPBACK = "127.0.0.1"
 HOST_NAMES = ("127.0.0.1", "localhost")
 TOKEN_BYTES = 24
-# A command is a line of JSON: what is longer, or takes long to come, is none.
+# A command is a line of JSON: longer or slower input is refused.
 MOST_BODY_BYTES = 4096
 MOST_HEADER_BYTES = 16384
 HEADER_SECONDS = 15
@@ -62,7 +62,7 @@ FILES = {
     "icon.svg": ("icon.svg", "image/svg+xml"),
 }
 
-# Nothing is loaded from elsewhere, kept in a cache, put into a frame or told to other pages.
+# The page loads no other site, is in no cache and no frame, and sends no address to other pages.
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self'; connect-src 'self'; "
@@ -99,7 +99,7 @@ class RateOrder(Order):
 class StartOrder(Order):
     """Run the collective with a load balancer."""
 
-    # A file of the user's may be meant, whose name can be longer than those of ours.
+    # The name of a user's file can be longer than our names.
     policy: str = Field(max_length=255)
 
 
@@ -111,7 +111,7 @@ class PaceOrder(Order):
 
 
 def message_of(snapshot: Snapshot) -> dict[str, Any]:
-    """Return what the page needs of a snapshot.
+    """Return a snapshot as the page needs it.
 
     Links as short lists, in the order of the layout.
     """
@@ -145,7 +145,7 @@ def message_of(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def planned(scenario: Scenario) -> list[dict[str, Any]]:
-    """Return what the experiment's file does to links, as the changes of snapshots."""
+    """Return the file's events of links, as the changes of snapshots."""
     line = timeline(scenario, flows(scenario))
     events = [
         *((each.time_ps, LinkChange(down=each.down, up=each.up)) for each in line.changes),
@@ -165,21 +165,21 @@ def _worded(changes: Iterable[Change]) -> list[dict[str, Any]]:
 
 def is_own(request: HTTPServerRequest) -> bool:
     """Return whether a request names this machine as its host, and no other page as its origin."""
-    # A page of another site whose name has been rebound to 127.0.0.1 still sends its own name; one
-    # that just posts here sends its origin.
+    # A page of another site sends its own host name, also if that name was rebound to 127.0.0.1; a
+    # page that just posts here sends its origin.
     host = request.headers.get("Host", "")
     origin = request.headers.get("Origin")
     return host.rpartition(":")[0] in HOST_NAMES and (origin is None or origin == f"http://{host}")
 
 
 class Door(RequestHandler):
-    """Lets in whoever has the token, from this machine's own pages.
+    """Admits requests with the token, from this machine's own pages.
 
     Everything else is refused before it is read.
     """
 
     def initialize(self, hub: Hub, token: str) -> None:
-        """Take what the application has."""
+        """Take the application's hub and token."""
         self.hub = hub
         self._token = token
 
@@ -191,9 +191,9 @@ class Door(RequestHandler):
 
     def prepare(self) -> None:
         """Refuse strangers."""
-        # In constant time: how long a refusal takes must not tell how much of the token was right.
-        given = self.request.path.partition("/")[2].partition("/")[0]
-        if not (is_own(self.request) and hmac.compare_digest(given.encode(), self._token.encode())):
+        # In constant time: the time of a refusal must not depend on how much of the token is right.
+        token = self.request.path.partition("/")[2].partition("/")[0]
+        if not (is_own(self.request) and hmac.compare_digest(token.encode(), self._token.encode())):
             raise HTTPError(403, reason="Forbidden")
 
         connection = self.request.connection
@@ -214,7 +214,7 @@ class Files(Door):
     """The page's files, by their fixed names."""
 
     def get(self, name: str) -> None:
-        """Send one."""
+        """Send a file."""
         file, kind = FILES[name]
         self.set_header("Content-Type", kind)
         self.finish((resources.files("emulation.live") / "page" / file).read_bytes())
@@ -229,7 +229,7 @@ class Unknown(Door):
 
 
 class Layout(Door):
-    """What does not change: places of nodes and links, load balancers, the file's events."""
+    """The constants of a page: coordinates of nodes and links, load balancers, events of links."""
 
     def get(self) -> None:
         """Send it."""
@@ -242,7 +242,7 @@ class Layout(Door):
 class Events(Door):
     """The stream of snapshots.
 
-    A viewer that is too slow misses some, and one that takes nothing is let go.
+    A slow viewer misses some, and a viewer that takes none is disconnected.
     """
 
     async def get(self) -> None:
@@ -255,7 +255,7 @@ class Events(Door):
         self.hub.viewers += 1
         try:
             await self._stream()
-        # Gone, or it takes nothing any more: there is nobody to answer. Cancelled: the server goes,
+        # The viewer has gone, or takes no bytes: no answer reaches it. Cancelled: the server ends,
         # and Tornado would try to send an error page into the stream, and complain that it cannot.
         except (StreamClosedError, asyncio.TimeoutError, asyncio.CancelledError):
             self.detach().close()
@@ -352,24 +352,24 @@ class PaceCommand(Command):
 
 
 def application(hub: Hub, token: str) -> Application:
-    """Return the web application; whatever it does not know gets the same refusals."""
-    own: dict[str, Any] = {"hub": hub, "token": token}
+    """Return the web application; unknown paths get the same refusals."""
+    arguments: dict[str, Any] = {"hub": hub, "token": token}
     names = "|".join(name.replace(".", r"\.") for name in FILES)
     routes: list[Any] = [
-        (rf"/[^/]*/({names})", Files, own),
-        (r"/[^/]*/layout", Layout, own),
-        (r"/[^/]*/events", Events, own),
-        (r"/[^/]*/link", LinkCommand, own),
-        (r"/[^/]*/rate", RateCommand, own),
-        (r"/[^/]*/start", StartCommand, own),
-        (r"/[^/]*/pace", PaceCommand, own),
+        (rf"/[^/]*/({names})", Files, arguments),
+        (r"/[^/]*/layout", Layout, arguments),
+        (r"/[^/]*/events", Events, arguments),
+        (r"/[^/]*/link", LinkCommand, arguments),
+        (r"/[^/]*/rate", RateCommand, arguments),
+        (r"/[^/]*/start", StartCommand, arguments),
+        (r"/[^/]*/pace", PaceCommand, arguments),
     ]
 
     # `guests`: the connections that have shown the token.
     return Application(
         routes,
         default_handler_class=Unknown,
-        default_handler_args=own,
+        default_handler_args=arguments,
         log_function=lambda _: None,
         guests=WeakSet(),
     )
