@@ -1,4 +1,4 @@
-"""The host agents of a run, as processes (`agents.agent`, whose messages are said there)."""
+"""The host agents of a run, as processes (`agents.agent` describes the messages)."""
 
 import socket
 import subprocess
@@ -28,7 +28,7 @@ from sim.sweeps.store import plain
 
 @dataclass(slots=True)
 class Agent:
-    """One agent process, whose hosts it serves, and what it has reported of the present run."""
+    """One agent process, its hosts, and its reports of the present run."""
 
     process: subprocess.Popen[bytes]
     channel: Channel
@@ -51,7 +51,7 @@ class Agent:
             return None
 
     def ended(self) -> StartError:
-        """Return the error that says which agent has ended, and how."""
+        """Return the error for an agent that has ended, with its status."""
         return StartError(
             f"the agent of {self.hosts} (process {self.process.pid}) {ending(self.process.wait())}"
         )
@@ -71,7 +71,7 @@ class Report:
 
 
 class Columns(IntEnum):
-    """What agents tell of a flow's sender (`agents.agent`)."""
+    """The columns of an agent's report of a flow's sender (`agents.agent`)."""
 
     FLOW = 0
     ACKED = 1
@@ -87,7 +87,7 @@ class Agents:
     def __init__(self, agents: Sequence[Agent], loop: Loop) -> None:
         self._agents = agents
         self._loop = loop
-        # Each callback has its own agent: a plain closure would see the loop's last one.
+        # Each callback has its own agent: a plain closure would see the loop's last agent.
         for agent in agents:
             loop.watch(agent.channel, lambda agent=agent: self._listen(agent))  # type: ignore[misc]
 
@@ -101,7 +101,7 @@ class Agents:
 
         Raises EmulationError with an agent's complaint.
         """
-        # Agents are nobody, who may not be able to read the user's files.
+        # Agents run as the user `nobody`, who may not read the user's files.
         files = {file: b64encode(read_bytes(file, MatrixError)).decode() for file in scenario.files}
         forms = told(scenario)
         for agent in self._agents:
@@ -145,8 +145,8 @@ class Agents:
     def senders(self) -> list[list[int]]:
         """Return the same with the packets sent and when an ACK last came, and ask again.
 
-        The answers come to the loop. At the end of a run what is not known to be acknowledged is
-        what was sent.
+        The answers come to the loop. At the end of a run all sent packets without a known ACK are
+        unacknowledged.
         """
         rows: list[list[int]] = []
         for agent in self._agents:
@@ -162,12 +162,12 @@ class Agents:
         return sorted(rows)
 
     def ask_again(self) -> None:
-        """Have the agents report once more on the run that has ended, with what has come since."""
+        """Have the agents report once more on the run that has ended, with later packets."""
         for agent in self._agents:
             agent.send({"again": True})
 
         for agent in self._agents:
-            # What was asked for before, while it ran, comes first.
+            # Answers to earlier requests come first.
             while (message := agent.receive()) is not None and "run" not in message:
                 agent.progress = message.get("progress", agent.progress)
 
@@ -192,8 +192,8 @@ class Agents:
         return Report(all(report["finished"] for report in reports), flows, Counts(**counts))
 
     def _listen(self, agent: Agent) -> None:
-        # As long as whole messages lie in the channel's buffer: the descriptor is readable only for
-        # bytes that have not been read, so that nobody would call again for these.
+        # As long as whole messages are in the channel's buffer: the descriptor is readable only for
+        # bytes that have not been read, so that the loop would not call again for these.
         while True:
             message = agent.receive()
             if message is None:
@@ -225,8 +225,8 @@ def agents(
     with ExitStack() as stack:
         started = [stack.enter_context(_agent()) for _ in range(count)]
         for number, agent in enumerate(started):
-            # Neighbours go to different agents: traffic of a pod is not the burden of one. The NICs
-            # of a machine go to one, as what ends at one lets others begin.
+            # Neighbours go to different agents, which share the traffic of a pod. The NICs of a
+            # machine go to the same agent, as the end of a flow at a NIC lets others begin.
             hosts = [host for host in range(tree.hosts) if tree.machine(host) % count == number]
             agent.hosts = _named(tree, hosts)
             rows = [[host, host_processes[host], host_interface_name(tree, host)] for host in hosts]

@@ -31,7 +31,7 @@ from ofan_p4.softswitch.native.engine import native_program
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """How to build a network: of which switches, with which program, which ports to capture where.
+    """The parts of a network: its kind of switches, their program, and the ports to capture.
 
     Without a program the load balancer's own is compiled by `compiler`.
     """
@@ -49,8 +49,8 @@ class Setup:
 def mininet_fabric(scenario: Scenario, setup: Setup = Setup()) -> Iterator[MininetFabric]:
     """Bring a scenario's network up, ready to run, and take it down again.
 
-    Raises UnsupportedError, NetworkError, BusyError and StartError for what cannot be had,
-    ControllerError for what switches refuse.
+    Raises UnsupportedError, NetworkError, BusyError and StartError where a part cannot be built,
+    ControllerError where switches refuse an entry.
     """
     target = setup.target
     refuse_unsupported(scenario)
@@ -100,9 +100,9 @@ def mininet_fabric(scenario: Scenario, setup: Setup = Setup()) -> Iterator[Minin
 def _keep_machine_code(program: SwitchProgram) -> tuple[str, ...]:
     """Make the program's machine code once, and return the keys that it is kept under.
 
-    The switches, who are nobody, could not keep it.
+    The switches run as the user `nobody`, and cannot keep it.
     """
-    # What cannot be run a switch refuses in its own words.
+    # A switch refuses a program that it cannot run with a message of its own.
     with suppress(PipelineError):
         native_program(program.bmv2_json)
         compiled_bursts()

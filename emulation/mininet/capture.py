@@ -27,7 +27,7 @@ SNAP_BYTES = 65_535
 
 @dataclass(frozen=True, slots=True)
 class Tap:
-    """A port to capture: its interface, and in whose namespace it is (None: the switches')."""
+    """A port to capture: its interface, and the host of its namespace (None: the switches')."""
 
     name: str
     interface: str
@@ -67,7 +67,7 @@ class Capture:
         file.write(struct.pack("IHHiIII", NANOSECOND_MAGIC, 2, 4, 0, 0, SNAP_BYTES, ETHERNET_LINK))
 
     def drain(self) -> None:
-        """Write what waits in the socket."""
+        """Write the frames that wait in the socket."""
         for frame, seconds, nanoseconds in self._waiting():
             self._file.write(
                 struct.pack("IIII", seconds, nanoseconds, len(frame), len(frame)) + frame
@@ -81,7 +81,8 @@ class Capture:
             except OSError:
                 return
 
-            # The kernel's time of the frame, a timespec: nobody's wait for the processor is in it.
+            # The kernel's time of the frame, a timespec, without this process's wait for a
+            # processor.
             seconds, nanoseconds = struct.unpack("qq", ancillary[0][2]) if ancillary else (0, 0)
             yield frame, seconds, nanoseconds
 

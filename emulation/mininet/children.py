@@ -3,7 +3,7 @@
 That saves memory and time. It is a process of its own, because a process that uses gRPC must not
 fork; and as everything in it dies with its parent, not even `kill -9` leaves a switch behind. It
 speaks JSON over a socket: {"name", "argv", "log"} starts a process (argv[0] is `softswitch`, or a
-program of the machine), {"name", "pid"} tells that it has, {"name", "exited"} that it has ended.
+program of the machine), {"name", "pid"} reports its start, {"name", "exited"} its end.
 """
 
 import importlib
@@ -30,18 +30,18 @@ from ofan_p4.softswitch.native.kept import preload
 
 SOFTSWITCH_PROGRAM = "softswitch"
 SOFTSWITCH_MODULE = "ofan_p4.softswitch.process"
-# What the switch imports when it runs: imported before the fork, all switches share it.
+# Modules of a running switch: imported before the fork, all switches share them.
 WARM_MODULES = (
     "ofan_p4.softswitch.daemon.dataplane",
     "ofan_p4.softswitch.daemon.grpc_server",
     "ofan_p4.softswitch.daemon.ports",
     "ofan_p4.softswitch.daemon.stats",
 )
-# How many lines of a log say why a process has ended.
+# The number of last lines of a log in the error about a process that has ended.
 LAST_WORDS = 4
-# How long children may take to end by themselves.
+# The time that children have to end by themselves.
 GRACE_SECONDS = 3.0
-# How long the parent may take to tell of an end that others have noticed already.
+# The time that the parent has to report an end that others have noticed already.
 REPORT_SECONDS = 1.0
 MESSAGE_BYTES = 1 << 16
 
@@ -61,13 +61,13 @@ class Children:
     def start(self, name: str, argv: Sequence[str], log: Path) -> None:
         """Start a process; its output goes to `log`.
 
-        Raises StartError where there is nobody left to start it.
+        Raises StartError where the parent has ended.
         """
         self.logs[name] = log
         self.pids.pop(name, None)
         _tell(self.channel, {"name": name, "argv": list(argv), "log": str(log)})
 
-        # Waited for: a process that serves before its number is read would be nobody's.
+        # Waited for: a process that serves before its number is read would have no owner.
         while name not in self.pids:
             message = _receive(self.channel)
             if message is None:
@@ -76,7 +76,7 @@ class Children:
             self._note(message)
 
     def listen(self) -> None:
-        """Take in what has been reported so far, without waiting."""
+        """Take in the reports so far, without waiting."""
         while message := _receive(self.channel, socket.MSG_DONTWAIT):
             self._note(message)
 
@@ -87,7 +87,7 @@ class Children:
             self.exited[message["name"]] = message["exited"]
 
     def refuse_dead(self) -> None:
-        """Raise StartError where a process has ended, with what it said last."""
+        """Raise StartError where a process has ended, with its last lines."""
         self.listen()
         for name, code in self.exited.items():
             raise StartError(f"{name} {ending(code)}: {last_words(self.logs[name])}")
@@ -95,7 +95,7 @@ class Children:
     def refuse_ending(self, seconds: float = REPORT_SECONDS) -> None:
         """Raise StartError if a process turns out to have ended.
 
-        For use when one has stopped to answer.
+        For use when a process has stopped answering.
         """
         select.select([self.channel], [], [], seconds)
         self.refuse_dead()
@@ -103,7 +103,7 @@ class Children:
     def await_all(self, is_ready: Callable[[str], bool], seconds: float) -> None:
         """Wait until every process is ready.
 
-        Raises StartError, naming one that has ended or is late.
+        Raises StartError, naming a process that has ended or is late.
         """
         waiting = set(self.logs)
         deadline = time.monotonic() + seconds
@@ -125,7 +125,7 @@ def ending(code: int) -> str:
 
 
 def last_words(log: Path) -> str:
-    """Return the last lines of a log in one."""
+    """Return the last lines of a log as a single line."""
     lines = (
         [line.strip() for line in log.read_text(errors="replace").splitlines()]
         if log.exists()
@@ -144,8 +144,8 @@ def children(folder: Path | None = None, kept: Sequence[str] = ()) -> Iterator[C
     """
     # Packets keep the bounds of messages; to read none is the end.
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    words = [str(theirs.fileno()), str(folder or ""), *kept]
-    command = python_command("emulation.mininet.children", *words)
+    arguments = [str(theirs.fileno()), str(folder or ""), *kept]
+    command = python_command("emulation.mininet.children", *arguments)
     process = subprocess.Popen(
         command,
         pass_fds=[theirs.fileno()],
@@ -163,7 +163,7 @@ def children(folder: Path | None = None, kept: Sequence[str] = ()) -> Iterator[C
 
 
 def _tell(channel: socket.socket, message: dict[str, Any]) -> None:
-    """Send a message; that nobody is there any more is noticed when the channel is read."""
+    """Send a message; a closed channel is noticed when it is read."""
     with suppress(ConnectionError):
         channel.send(json.dumps(message).encode())
 
@@ -180,7 +180,7 @@ def _receive(channel: socket.socket, flags: int = 0) -> dict[str, Any] | None:
 
 def main() -> None:
     """Serve as the warm parent, until the other end of the socket is closed."""
-    # Also by `kill -9`: the kernel closes what a process had open.
+    # Also by `kill -9`: the kernel closes all descriptors of a process.
     channel = socket.socket(fileno=int(sys.argv[1]))
     selector = selectors.DefaultSelector()
     selector.register(channel, selectors.EVENT_READ)
@@ -219,7 +219,7 @@ def _report(
 def _fork(request: dict[str, Any]) -> int:
     argv = request["argv"]
 
-    # Before the fork, so that the pages of what is imported are shared by all children.
+    # Before the fork, so that all children share the pages of imported modules.
     run = _softswitch_main() if argv[0] == SOFTSWITCH_PROGRAM else None
     pid = os.fork()
 
@@ -234,7 +234,7 @@ def _softswitch_main() -> Callable[[list[str]], Any]:
     for name in WARM_MODULES:
         importlib.import_module(name)
 
-    # The switches become nobody, who may not read what root has kept.
+    # The switches become the user `nobody`, who may not read root's files.
     if is_first:
         preload(sys.argv[3:])
 
@@ -244,7 +244,7 @@ def _softswitch_main() -> Callable[[list[str]], Any]:
 
 def _be_child(argv: list[str], log: str, run: Callable[[list[str]], Any] | None) -> None:
     """Become the process; never returns."""
-    # Whatever goes wrong, this copy of the parent must not go on as a second parent.
+    # Also after an error this copy of the parent must not go on as a second parent.
     code = 1
     try:
         die_with_parent(signal.SIGKILL)
@@ -267,7 +267,7 @@ def _run(run: Callable[[list[str]], Any], arguments: list[str]) -> int:
         code = run(arguments)
     except SystemExit as error:
         code = error.code
-    # What the interpreter does at a program's end; os._exit leaves without it.
+    # As the interpreter does at a program's end; os._exit leaves without it.
     except BaseException:
         sys.excepthook(*sys.exc_info())
         code = 1
@@ -283,7 +283,7 @@ def _run(run: Callable[[list[str]], Any], arguments: list[str]) -> int:
 
 
 def _remove(folder: str) -> None:
-    """Remove the run folder, unless somebody has it: its owner, who lives, or the next one."""
+    """Remove the run folder, unless a process holds it: its living owner, or the next run."""
     if folder:
         with suppress(BusyError, NetworkError, OSError), run_folder(Path(folder)):
             pass
@@ -295,13 +295,13 @@ def _end(children: dict[str, int]) -> None:
         os.kill(pid, signal.SIGTERM)
 
     deadline = time.monotonic() + GRACE_SECONDS
-    left = set(children.values())
-    while left and time.monotonic() < deadline:
+    running = set(children.values())
+    while running and time.monotonic() < deadline:
         # (0, 0): it has not ended yet.
-        left = {pid for pid in left if os.waitpid(pid, os.WNOHANG) == (0, 0)}
+        running = {pid for pid in running if os.waitpid(pid, os.WNOHANG) == (0, 0)}
         time.sleep(0.01)
 
-    for pid in left:
+    for pid in running:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
 

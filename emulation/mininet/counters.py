@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class PortCounters:
-    """What one port of a switch has counted since it started.
+    """The counters of one port since its switch started.
 
     `missed` were not taken from the kernel in time; the switch `failed` to send others, and the
     kernel `refused` some, for links that are down or lose them, which it counts from the network's
-    beginning. What the longest queue was, some switches do not tell.
+    beginning. Some switches do not report their longest queue.
 
     Control frames are in none of these: only the kernel counts them among all others.
     """
@@ -53,7 +53,7 @@ class SwitchCounters:
 
     The kernel counts what has `arrived` at its interfaces and `left` them, also while the process
     is frozen or dead; each time that it is started again begins another `life`. Where it
-    `is_silent`, its own counters are those that it told last.
+    `is_silent`, its own counters are those of its last report.
     """
 
     ports: dict[int, PortCounters]
@@ -66,7 +66,7 @@ class SwitchCounters:
 
     @property
     def gone(self) -> int:
-        """Return how many packets the switch itself says that it has got rid of unsent."""
+        """Return the number of packets that the switch has dropped by its own counters."""
         return self.unrouted + sum(
             port.drops + port.missed + port.failed for port in self.ports.values()
         )

@@ -1,4 +1,4 @@
-"""What a run on a Mininet network amounts to: its switches' counters and its hosts' reports."""
+"""The result of a run on a Mininet network, from switches' counters and hosts' reports."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What switches have counted over a run.
+    """The counters of switches over a run.
 
     `unrouted` packets had no route, `missed` ones were not taken from the kernel in time, `died`
     ones were inside a switch that ended, or an interface that was deleted; `inside` has, for each
@@ -39,9 +39,9 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The counters of all switches at one moment, and what was then inside those without a word.
+    """The counters of all switches at one moment, and the packets then inside silent switches.
 
-    Packets may move while switch after switch is asked; `again` is what a second look has found.
+    Packets may move while switch after switch is read; `again` is a second reading.
     """
 
     switches: Sequence[SwitchCounters]
@@ -56,7 +56,7 @@ class Reading:
 
 
 def counted(tree: FatTree, before: Reading, after: Reading) -> Counted:
-    """Return what switches have counted between two readings of their counters."""
+    """Return the counts between two readings of switches' counters."""
     ports: list[PortResult] = []
     inside = []
     unrouted = missed = died = probes = 0
@@ -70,7 +70,7 @@ def counted(tree: FatTree, before: Reading, after: Reading) -> Counted:
         missed += sum(port.missed - past.ports[number].missed for number, port in now.ports.items())
         ports += _port_results(tree, switch, past, now)
 
-        # What came in and neither left nor was counted as dropped.
+        # Packets that came in and neither left nor were counted as dropped.
         remainder = held + now.arrived - was.arrived - (now.left - was.left)
         remainder -= now.gone - past.gone + now.refused - past.refused
 
@@ -95,8 +95,8 @@ def _lost_on_wires(tree: FatTree, before: Reading, after: Reading) -> int:
     looks = (before.switches, before.again, after.switches, after.again)
     lost = 0
     for link in range(tree.links):
-        one, other = tree.link_ends(link)
-        for near, far in ((one, other), (other, one)):
+        lower, upper = tree.link_ends(link)
+        for near, far in ((lower, upper), (upper, lower)):
             senders = [switches[near.switch] for switches in looks]
             receivers = [switches[far.switch] for switches in looks]
             if all(map(_tells_all, (senders, receivers))):
@@ -110,14 +110,14 @@ def _tells_all(looks: Sequence[SwitchCounters]) -> bool:
 
 
 def _sent(looks: Sequence[SwitchCounters], number: int) -> int:
-    """Return how many packets have left a port for certain: what moved during a look has not."""
+    """Return how many packets have left a port for certain, without those during a reading."""
     first, first_again, last, last_again = (look.ports[number] for look in looks)
-    # What the kernel has refused, the switch believes to be sent: it is lost already.
+    # The switch counts packets that the kernel refused as sent: they are lost already.
     return last.packets - first_again.packets - (last_again.uncarried - first.uncarried)
 
 
 def _arrived(looks: Sequence[SwitchCounters], number: int) -> int:
-    """Return how many packets may have come to a port: what moved during a look has."""
+    """Return how many packets may have come to a port, with those during a reading."""
     first, _, _, last_again = (look.ports[number] for look in looks)
     return last_again.arrived - first.arrived
 
@@ -191,11 +191,11 @@ def accounts(report: Report, found: Counted, lost_probes: int, carried: int) -> 
 
     # Not of this run: probes, and what earlier runs had left and has not arrived meanwhile. Nobody
     # knows in which of the places they are; where one alone is not empty, it is that one.
-    others = max(0, found.probes) + max(0, carried - counts.stale)
-    for place, packets in places.items():
-        taken = min(max(0, packets), others)
-        places[place] -= taken
-        others -= taken
+    foreign = max(0, found.probes) + max(0, carried - counts.stale)
+    for account, packets in places.items():
+        taken = min(max(0, packets), foreign)
+        places[account] -= taken
+        foreign -= taken
 
     return Accounts(counts.data_sent + counts.acks_sent, counts.received, **places)
 

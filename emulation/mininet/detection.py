@@ -1,4 +1,4 @@
-"""How the controller of a Mininet network finds out about failures: from netlink, or by probes."""
+"""Detection of failures by the controller of a Mininet network: from netlink, or by probes."""
 
 import time
 from collections.abc import Callable
@@ -98,13 +98,13 @@ class Listening:
         self._on_change = on_change
         loop.watch(self._monitor, self._read)
 
-        # What was down before there was anybody to hear of it.
+        # Links that were down before the monitor began.
         if self._monitor.down:
             on_change(LinkChange(down=self._monitor.down))
 
     @property
     def sure_ps(self) -> int:
-        """Return after which time the state of all links is known: the kernel tells it at once."""
+        """Return the time after which the state of all links is known: at once by the kernel."""
         return 0
 
     def lost(self) -> int:
@@ -130,9 +130,9 @@ def monotonic_ps() -> int:
 def detector(
     scenario: Scenario, fleet: Fleet, loop: Loop, failed: Links, on_change: OnChange
 ) -> Probing | Listening | None:
-    """Start what finds failures of a running network, of which `failed` are known.
+    """Start the detection of failures in a running network; `failed` are known.
 
-    None where the network tells them.
+    None where the network announces them.
     """
     if scenario.controller.detection == "netlink":
         return Listening(scenario.tree, loop, on_change)

@@ -35,9 +35,9 @@ from fattree.shape.addressing import switch_name
 from fattree.shape.topology import FatTree, LinkEnd
 from fattree.units import PS_PER_NS
 
-# How soon one looks whether a lost switch has been reached.
+# The interval of looks at the calls to lost switches.
 LOOK_AGAIN_NS = 50_000_000
-# Leaves room for a shell that only reads (a lower id) and one that takes over (a higher one).
+# Leaves room for a shell that only reads (a lower id) and a shell that takes over (a higher id).
 ELECTION_ID = 1000
 
 
@@ -106,7 +106,7 @@ class MininetFabric:
 
     @property
     def installations(self) -> list[Convergence]:
-        """Return what has become of the changes that the controller knows of."""
+        """Return the changes that the controller knows of, with their times."""
         return self._driver.installations
 
     @property
@@ -149,11 +149,11 @@ class MininetFabric:
     def restart_controller(self) -> None:
         """Begin again with a controller that remembers nothing, as after a crash.
 
-        It reads back what the switches hold.
+        It reads back the switches' entries.
 
-        One that probes leaves them alone until it has heard from every link.
+        A controller that probes leaves them alone until it has heard from every link.
         """
-        # The higher election id wins, even where a switch has not noticed that the old one is gone.
+        # The higher election id wins, even where a switch has not noticed the old controller's end.
         self.close()
         election_id = max(session.election_id for session in self.sessions) + 1
         self.access = replace(self.access, election_id=election_id)
@@ -197,7 +197,7 @@ class MininetFabric:
         for name in list(processes.exited):
             self.on_news(f"{self.switches.restart(name)}; it is started again")
 
-        # Only what is new is told.
+        # Only new losses are reported.
         lost = set(self.fleet.lost)
         back = self.fleet.poll(monotonic_ps())
         for switch in sorted(set(self.fleet.lost) - lost):
@@ -220,9 +220,9 @@ class MininetFabric:
     ) -> Convergence | None:
         """Break and mend links in the kernel, and let switches send slower or faster.
 
-        Return what becomes of it where the controller is told, else None.
+        Return the change's times where it is announced to the controller, else None.
 
-        `on_installed` is called when the routes follow, whoever finds out how.
+        `on_installed` is called when the routes follow, however the change is detected.
         """
         # Noted one by one, just before it happens: each is a process of its own, which takes time.
         for link in sorted(change.down | change.up):
@@ -230,7 +230,7 @@ class MininetFabric:
             set_link(self.scenario, link, link in change.up, self.switches.target)
 
         self.failed = self.failed - change.up | change.down
-        self._driver.note(one.link for one in change.paced)
+        self._driver.note(slow_link.link for slow_link in change.paced)
         self._set_rates(change.paced)
         self.slow = after(self.slow, change.paced)
         if on_installed:
@@ -239,12 +239,12 @@ class MininetFabric:
         return self.learn(change) if self.is_announced else None
 
     def _set_rates(self, links: Slow) -> None:
-        for one in sorted(links):
-            for end, share in zip(self.tree.link_ends(one.link), one[1:], strict=True):
+        for slow_link in sorted(links):
+            for end, share in zip(self.tree.link_ends(slow_link.link), slow_link[1:], strict=True):
                 self.switches.set_rate(end, share)
 
     def learn(self, change: LinkChange) -> Convergence:
-        """Tell the controller that links have changed; what it decides is installed when due."""
+        """Report changed links to the controller; its steps are installed when they are due."""
         return self._driver.learn(change)
 
     def lost_probes(self) -> int:
@@ -264,12 +264,12 @@ class MininetFabric:
         Raises FailedRunError where one of them does not answer.
         """
         asked = [switch for switch in switches if switch not in self.fleet.lost]
-        found = self.fleet.ask(self._read, asked)
+        entries = self.fleet.ask(self._read, asked)
         for switch in switches:
             if switch in self.fleet.lost:
                 raise FailedRunError(str(self.fleet.lost[switch]))
 
-        return found
+        return entries
 
     def held_entries(self) -> dict[int, Entries]:
         """Return the entries of all switches that can be reached."""
@@ -313,7 +313,7 @@ class MininetFabric:
         self._at(self._driver.origin_ps + time_ps, action)
 
     def _at(self, time_ps: int, action: Action) -> None:
-        # Rounded up: whoever asks to be called at an instant is not called before it.
+        # Rounded up: no action happens before its time.
         self.loop.at(-(-time_ps // PS_PER_NS), action)
 
     def set_origin(self, origin_ns: int) -> None:

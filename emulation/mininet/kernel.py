@@ -1,4 +1,4 @@
-"""What the emulation asks of the Linux kernel: a network namespace of its own, plain interfaces.
+"""Calls of the Linux kernel: a network namespace of the emulation's own, plain interfaces.
 
 The whole network lives in one nameless namespace, with a further one per host. It vanishes with the
 last process in it, so that nothing can be left behind and no name can clash with the machine's.
@@ -36,7 +36,7 @@ WIDE_OPEN = "rate 100gbit burst 100mb limit 100mb"
 
 def refuse_if_unable() -> None:
     """Raise NetworkError, one line with the remedy, where this machine cannot run Mininet."""
-    # Whoever lacks both learns it at once: root alone would not help.
+    # Both problems are named at once: root alone would not help.
     problems = [f"Mininet needs root: `{SUDO} ...`"] if os.geteuid() != 0 else []
     missing = _missing()
     if problems or missing:
@@ -44,7 +44,7 @@ def refuse_if_unable() -> None:
 
 
 def _missing() -> list[str]:
-    """Return what is not installed, each with its remedy."""
+    """Return the missing programs, each with its remedy."""
     missing = [
         f"{program} is missing: install it (Debian/Ubuntu: apt install {package})"
         for program, package in PACKAGES.items()
@@ -59,7 +59,7 @@ def _missing() -> list[str]:
 
 @contextmanager
 def own_namespace() -> Iterator[None]:
-    """Move this thread, and what it starts, into a new network namespace.
+    """Move this thread, and the processes that it starts, into a new network namespace.
 
     Raises NetworkError if refused.
     """
@@ -70,7 +70,7 @@ def own_namespace() -> Iterator[None]:
             raise NetworkError(f"the kernel refuses {error.strerror}") from error
 
         without_ipv6()
-        # BMv2 is told its queues over the loopback.
+        # BMv2 takes its queue limits over the loopback.
         ip_batch(["link set lo up"])
         _try_veth()
         yield
@@ -95,7 +95,7 @@ def tc_batch(commands: Iterable[str]) -> None:
 
 def _batch(program: str, commands: Iterable[str]) -> None:
     script = "".join(f"{command}\n" for command in commands)
-    # It stops at the first command that fails, and says why.
+    # It stops at the first command that fails, with an error.
     done = subprocess.run(
         [program, "-batch", "-"], input=script, capture_output=True, text=True, check=False
     )
@@ -105,10 +105,10 @@ def _batch(program: str, commands: Iterable[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class InterfaceCounts:
-    """What the kernel has counted at an interface.
+    """The kernel's counters of an interface.
 
-    Frames are `refused` because their link was down, or lost them by chance. Its `index` tells it
-    from another interface of the same name.
+    Frames are `refused` because their link was down, or lost them by chance. Its `index` is not
+    that of another interface of the same name.
     """
 
     sent: int = 0
@@ -121,7 +121,7 @@ class InterfaceCounts:
         return self.sent, self.sent_bytes, self.refused, self.received
 
     def since(self, before: "InterfaceCounts") -> "InterfaceCounts":
-        """Return what has been counted since; all of it, where the interface is a new one."""
+        """Return the counts since then; the whole counters, where the interface is new."""
         if before.index != self.index:
             return self
 
@@ -131,7 +131,7 @@ class InterfaceCounts:
     def plus(self, more: "InterfaceCounts") -> "InterfaceCounts":
         """Return the sum of two counts."""
         both = zip(self._columns(), more._columns(), strict=True)
-        return InterfaceCounts(*(one + other for one, other in both))
+        return InterfaceCounts(*(mine + theirs for mine, theirs in both))
 
 
 @dataclass(slots=True)
@@ -160,11 +160,11 @@ def interface_counts(swallows: bool = False) -> dict[str, InterfaceCounts]:
     """
     swallowed = _swallowed() if swallows else {}
     done = subprocess.run(["ip", "-j", "-s", "link"], capture_output=True, text=True, check=True)
-    found = {}
+    counts = {}
     for row in json.loads(done.stdout):
         out = row["stats64"]["tx"]
         into = row["stats64"]["rx"]
-        found[row["ifname"]] = InterfaceCounts(
+        counts[row["ifname"]] = InterfaceCounts(
             out["packets"],
             out["bytes"],
             out["dropped"] + swallowed.get(row["ifname"], 0),
@@ -172,7 +172,7 @@ def interface_counts(swallows: bool = False) -> dict[str, InterfaceCounts]:
             row["ifindex"],
         )
 
-    return found
+    return counts
 
 
 def _swallowed() -> Mapping[str, int]:
@@ -206,9 +206,9 @@ def _try_veth() -> None:
 
 
 def without_offloads(interfaces: Iterable[str]) -> None:
-    """Switch off what would merge, split or leave unchecked frames.
+    """Switch off the offloads that merge frames, split them or leave them unchecked.
 
-    What a kernel lacks is off already.
+    An offload that a kernel lacks is off already.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         for interface in interfaces:
@@ -221,7 +221,7 @@ def without_offloads(interfaces: Iterable[str]) -> None:
 
 
 def add_latency(interfaces: Iterable[str], microseconds: int) -> None:
-    """Delay what leaves through interfaces; raises NetworkError where the kernel has no netem."""
+    """Delay the frames that leave interfaces; NetworkError where the kernel has no netem."""
     # netem's own limit, 1000 packets, could drop some of those under way.
     rule = f"netem delay {microseconds}us limit 100000"
     try:

@@ -1,4 +1,4 @@
-"""What real processes can carry: which scenarios Mininet refuses, and how patient it is."""
+"""Limits of real processes: the scenarios that Mininet refuses, and its patience."""
 
 from controller.liveness import follows_ps
 from emulation.errors import UnsupportedError
@@ -104,11 +104,11 @@ def switch_packets_per_second(scenario: Scenario) -> float:
 
 def largest_payload(scenario: Scenario) -> int:
     """Return the payload bytes of the longest packet that the veth pairs carry."""
-    # What Ethernet adds does not count. Some hosts put a header in front that names the way.
+    # Ethernet's own bytes do not count. Some hosts put a header in front that names the way.
     tunnel = scenario.scheme.outer_bytes
     # Of the user's packets it is known how long they are at most.
-    own = scenario.packets.header_bytes - ETHERNET - FCS if scenario.agent_packet else 0
-    return MTU - tunnel - (own or IPV4 + UDP + BTH + ICRC)
+    user_headers = scenario.packets.header_bytes - ETHERNET - FCS if scenario.agent_packet else 0
+    return MTU - tunnel - (user_headers or IPV4 + UDP + BTH + ICRC)
 
 
 def strain(scenario: Scenario, processors: int) -> str:
@@ -128,14 +128,14 @@ def strain(scenario: Scenario, processors: int) -> str:
 
 def _remedy(scenario: Scenario, offered: float) -> str:
     # Packets are proportional to the rate; where links cannot be slow enough, hosts are.
-    wanted = scenario.fabric.rate_gbps * COMFORTABLE_PACKETS_PER_SECOND / offered
-    rate = max(wanted, LEAST_RATE_GBPS)
-    limit = "" if rate == wanted else f" --set transport.rate_limit={wanted / rate:.1g}"
+    proportional = scenario.fabric.rate_gbps * COMFORTABLE_PACKETS_PER_SECOND / offered
+    rate = max(proportional, LEAST_RATE_GBPS)
+    limit = "" if rate == proportional else f" --set transport.rate_limit={proportional / rate:.1g}"
 
     return f"--set fabric.rate_gbps={rate:.1g}{limit} --set fabric.latency_ns=5e6"
 
 
 def real_patience(scenario: Scenario, events: Timeline) -> Patience:
-    """Return what a run without progress is given in real time (`routes.standstill`)."""
-    given = patience(scenario, events, follows_ps(scenario))
-    return given._replace(wait_ps=given.wait_ps + HELD_UP_PS)
+    """Return the patience with a run without progress in real time (`routes.standstill`)."""
+    virtual = patience(scenario, events, follows_ps(scenario))
+    return virtual._replace(wait_ps=virtual.wait_ps + HELD_UP_PS)

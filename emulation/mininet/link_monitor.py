@@ -1,7 +1,7 @@
-"""What the kernel says about the links between switches: their interfaces' operational state.
+"""The operational state of the links between switches, from the kernel.
 
-Netlink tells it to whoever listens in the network's namespace (RFC 2863's states; a veth is down as
-soon as either end is), so that nobody polls. Where messages were lost the whole state is read
+Netlink sends it to listeners in the network's namespace (RFC 2863's states; a veth is down as soon
+as either end is), so that no polling is needed. Where messages were lost the whole state is read
 again.
 """
 
@@ -48,7 +48,7 @@ class LinkMonitor:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_BYTES)
         self._socket.bind((0, RTMGRP_LINK))
 
-        # In this order: what changes between the two is told once more, and nothing is missed.
+        # In this order: a change between the two is reported twice, and no change is missed.
         self._is_up = dict.fromkeys(self._link_of, True)
         self._is_up.update(self._listed())
         self.down = self._links_down()

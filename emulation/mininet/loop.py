@@ -8,13 +8,13 @@ from typing import Any
 
 from fattree.units import NS_PER_SECOND
 
-# How late the end of a process may be noticed, for which `is_over` looks.
+# The end of a process, which `is_over` checks, is noticed so late at most.
 LONGEST_WAIT_SECONDS = 0.5
 Action = Callable[[], object]
 
 
 class Loop:
-    """Calls what has become due (CLOCK_MONOTONIC, nanoseconds) or readable."""
+    """Calls actions that are due (CLOCK_MONOTONIC, nanoseconds), and readers of descriptors."""
 
     def __init__(self) -> None:
         self.selector = selectors.DefaultSelector()

@@ -26,7 +26,7 @@ DROP = 2
 
 
 def lose_packets(scenario: Scenario, host_processes: Sequence[int]) -> None:
-    """Let links lose packets, both ways, as `failures.losses` says.
+    """Let links lose packets, both ways, by `failures.losses`.
 
     In this thread's network namespace and those of the hosts; raises NetworkError.
     """
@@ -63,10 +63,10 @@ def _attach(thresholds: Mapping[str, int], spares_probes: bool) -> None:
 
 
 def bytecode(lost: int, spares_probes: bool) -> str:
-    """Return what drops a packet where a 32-bit draw is below `lost`, 1 to 2**32, for `tc`."""
+    """Return a filter for `tc` that drops packets with 32-bit draws below `lost`, 1 to 2**32."""
     program = [(LOAD, 0, 0, DRAWN), (IF_GREATER, 1, 0, lost - 1)]
     if spares_probes:
-        # Past the two that draw and the one that drops.
+        # Past the three instructions that draw and drop.
         program = [(LOAD_HALF, 0, 0, ETHERTYPE), (IF_EQUAL, 3, 0, PROBE_ETHERTYPE), *program]
 
     program += [(RETURN, 0, 0, DROP), (RETURN, 0, 0, PASS)]

@@ -1,4 +1,4 @@
-"""One run of traffic on a running Mininet network: its start, when it is over, what it shows."""
+"""One run of traffic on a running Mininet network: its start, its end, its outcome."""
 
 import sys
 import time
@@ -26,7 +26,7 @@ from fattree.units import PS_PER_SECOND
 LEAD_NS = 200_000_000
 # A run is over when its flows are and no packet has come for so long, or for two round trips.
 QUIET_PS = 10**11
-# How long one waits at its end for packets that a switch has held back, and in which steps.
+# The wait at the end of a run for packets that a switch has held back, and its steps.
 SETTLING_SECONDS = 5.0
 SETTLING_STEP_SECONDS = 0.1
 # Agents are asked so long before their answers are needed.
@@ -72,7 +72,7 @@ class Run:
         fabric.agents.converge(fabric.routed, fabric.routed_slow)
         self._before = fabric.reading()
         self._cpu_seconds = fabric.cpu_seconds()
-        # Everything slow is done: what comes now must be over by then.
+        # All slow preparations are done: the rest must be over by then.
         origin_ns = time.monotonic_ns() + LEAD_NS
         fabric.set_origin(origin_ns)
 
@@ -86,9 +86,9 @@ class Run:
 
     @property
     def is_over(self) -> bool:
-        """Return whether the run has ended; raises StartError where a switch has.
+        """Return whether the run has ended; raises StartError where a switch has ended.
 
-        Ends one that stands still for good.
+        Ends a run that stands still for good.
         """
         self._fabric.tend()
         self._look()
@@ -101,13 +101,13 @@ class Run:
         if self._still or now_ps < self._ask_ps:
             return
 
-        # What is looked at are the answers that come a while after one has asked.
+        # These are the answers to earlier requests.
         rows = self._fabric.agents.senders()
         if now_ps < watch.next_ps:
             self._ask_ps = watch.next_ps
             return
 
-        # What somebody does to the network by hand is progress, too.
+        # A change of the network by hand is progress, too.
         changes = len(self._fabric.installations)
         if watch.is_over(now_ps, _standing(now_ps, self._flows, rows, changes)):
             self._still = why_still(self.scenario, self._fabric.timeline, watch.heard_ps)
@@ -123,30 +123,30 @@ class Run:
 
         ports = counted(self._fabric.tree, self._before, self._fabric.look()).ports
         for port in ports:
-            place = port.switch, port.port
-            words = storm_words(self._fabric.tree, {place: port.paused_ps})
-            if words and place not in self._named:
-                self._named.add(place)
-                sys.stderr.write(f"{words} so far\n")
+            end = port.switch, port.port
+            warning = storm_words(self._fabric.tree, {end: port.paused_ps})
+            if warning and end not in self._named:
+                self._named.add(end)
+                sys.stderr.write(f"{warning} so far\n")
 
     def outcome(self) -> Outcome:
-        """Return what the run has shown; raises FailedRunError for flows that are not complete."""
+        """Return the run's outcome; raises FailedRunError for flows that are not complete."""
         fabric = self._fabric
-        report, found, places = self._counted()
+        report, counts, places = self._counted()
 
         # A switch may have woken after the hosts had stopped to listen: then packets still move.
         limit = time.monotonic() + SETTLING_SECONDS
         while places.unaccounted and time.monotonic() < limit:
             time.sleep(SETTLING_STEP_SECONDS)
             fabric.agents.ask_again()
-            report, found, places = self._counted()
+            report, counts, places = self._counted()
 
         storms = storm_words(
-            fabric.tree, {(port.switch, port.port): port.paused_ps for port in found.ports}
+            fabric.tree, {(port.switch, port.port): port.paused_ps for port in counts.ports}
         )
         if not report.is_finished:
             names = complaint(fabric.tree, self._flows, report)
-            still = "".join(f"; {words}" for words in (self._still, storms) if words)
+            still = "".join(f"; {reason}" for reason in (self._still, storms) if reason)
             raise FailedRunError(f"{names}{still}; {places.words()}")
 
         if storms:
@@ -157,44 +157,44 @@ class Run:
         return Outcome(
             scenario=self.scenario,
             flows=tuple(flow_result(self._flows, row) for row in report.flows),
-            ports=found.ports,
+            ports=counts.ports,
             # Real queues are not looked at while they grow, and no two real runs are the same.
             samples=QueueSamples((), ()),
             accounts=places,
             digest="",
             end_ps=end_ps,
-            hops=sum(port.packets for port in found.ports),
+            hops=sum(port.packets for port in counts.ports),
             cpu_seconds=self._fabric.cpu_seconds() - self._cpu_seconds,
             host_paused_ps=report.counts.paused_ps,
         )
 
     def _counted(self) -> tuple[Report, Counted, Accounts]:
-        """Return what hosts and switches have counted up to now."""
+        """Return the counters of hosts and switches up to now."""
         fabric = self._fabric
         report = fabric.agents.report()
         after = fabric.look()
-        found = counted(fabric.tree, self._before, after)
-        fabric.close_books(replace(after, inside=found.inside))
+        counts = counted(fabric.tree, self._before, after)
+        fabric.close_books(replace(after, inside=counts.inside))
 
         # Only a switch that counts nothing itself leaves it to the controller to know.
         lost_probes = after.lost_probes - self._before.lost_probes
         unseen = lost_probes if fabric.switches.target.swallows else 0
-        return report, found, accounts(report, found, unseen, self._before.carried)
+        return report, counts, accounts(report, counts, unseen, self._before.carried)
 
 
 def _standing(now_ps: int, flows: Flows, rows: list[list[int]], changes: int) -> Standing:
-    """Return how far a run is, by what the agents say of their senders."""
-    known = np.array(rows, dtype=np.int64).reshape(-1, len(Columns.__members__))
-    found = standing(
+    """Return the progress of a run from the agents' reports of their senders."""
+    senders = np.array(rows, dtype=np.int64).reshape(-1, len(Columns.__members__))
+    progress = standing(
         now_ps,
         Senders(
-            started_ps=known[:, Columns.START],
-            done_ps=known[:, Columns.DONE],
-            heard_ps=known[:, Columns.HEARD],
-            acked=known[:, Columns.ACKED],
-            tries=known[:, Columns.TRIES],
-            computes=flows.packets[known[:, Columns.FLOW]] == 0,
+            started_ps=senders[:, Columns.START],
+            done_ps=senders[:, Columns.DONE],
+            heard_ps=senders[:, Columns.HEARD],
+            acked=senders[:, Columns.ACKED],
+            tries=senders[:, Columns.TRIES],
+            computes=flows.packets[senders[:, Columns.FLOW]] == 0,
         ),
-        is_changing=len(known) < len(flows),
+        is_changing=len(senders) < len(flows),
     )
-    return found._replace(reached=found.reached + changes)
+    return progress._replace(reached=progress.reached + changes)

@@ -1,7 +1,7 @@
 """The one folder of a running emulation: /run/ofan, locked, so that there is one at a time.
 
-Sockets and logs are made in it and nowhere else. Whoever gets the lock empties the folder first:
-what a killed run left there is gone before the next one starts.
+Sockets and logs are made in it and nowhere else. A run that gets the lock empties the folder first:
+remains of a killed run are gone before the next run starts.
 """
 
 import fcntl
@@ -15,7 +15,7 @@ from emulation.errors import BusyError, NetworkError
 
 # Where root alone makes folders, and which no reboot survives.
 RUN_FOLDER = Path("/run/ofan")
-# The file that says who has the lock; for messages only.
+# The file with the process that has the lock; for messages only.
 OWNER = "pid"
 
 
@@ -32,14 +32,14 @@ def run_folder(path: Path = RUN_FOLDER) -> Iterator[Path]:
         (path / OWNER).write_text(f"{os.getpid()}\n")
         yield path
     finally:
-        # Unlocked last: whoever waits for the lock finds the folder gone, and makes another.
+        # Unlocked last: a run that waits for the lock finds no folder, and makes another.
         _empty(path)
         path.rmdir()
         os.close(lock)
 
 
 def _lock(path: Path) -> int:
-    """Return a descriptor that locks the folder of this name, not one that is being removed."""
+    """Return a descriptor that locks the folder of this name, none that is being removed."""
     while True:
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -59,7 +59,7 @@ def _lock(path: Path) -> int:
             os.close(lock)
             raise BusyError(f"another emulation runs here ({_owner(path)}): end it first") from None
 
-        # A folder that has been removed can still be locked by whoever had it open.
+        # A folder that has been removed can still be locked by a process that had it open.
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(lock), path.stat()):
                 return lock
@@ -72,13 +72,13 @@ def _make_private(path: Path, folder: int) -> None:
 
     Raises NetworkError where it is somebody else's.
     """
-    found = os.fstat(folder)
-    if found.st_uid != os.geteuid():
+    status = os.fstat(folder)
+    if status.st_uid != os.geteuid():
         os.close(folder)
-        raise NetworkError(f"{path} belongs to user {found.st_uid}, not to us: remove it")
+        raise NetworkError(f"{path} belongs to user {status.st_uid}, not to us: remove it")
 
     # mkdir's mode is for new folders only.
-    if found.st_mode & 0o077:
+    if status.st_mode & 0o077:
         os.fchmod(folder, 0o700)
 
 
@@ -91,7 +91,7 @@ def _owner(path: Path) -> str:
 
 def _empty(path: Path) -> None:
     for entry in path.iterdir():
-        # A link is removed, and what it leads to left alone.
+        # A link is removed, and its target stays.
         if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry)
         else:

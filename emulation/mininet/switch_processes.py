@@ -1,6 +1,6 @@
 """The switches of a Mininet network as processes: start, end and restart, and their counters.
 
-What depends on the kind of switch is in its `Target`.
+The differences between kinds of switches are in their `Target`.
 """
 
 import socket
@@ -32,8 +32,8 @@ ASKERS = 32
 class Switches:
     """The running switches of a network.
 
-    Where they `may_restart`, one that is not there has nothing to tell for the moment. `shares` are
-    those of their rates at which slow ports send.
+    Where they `may_restart`, a switch that is away has no counters for the moment. `shares` are the
+    shares of their rates at which slow ports send.
     """
 
     scenario: Scenario
@@ -75,9 +75,9 @@ class Switches:
         return ended
 
     def await_ready(self) -> None:
-        """Wait until every switch listens, to P4Runtime and to whatever else it is called by.
+        """Wait until every switch listens, to P4Runtime and its other interfaces.
 
-        Raises StartError, naming one that has ended or is late.
+        Raises StartError, naming a switch that has ended or is late.
         """
         self.processes.await_all(self._is_ready, START_SECONDS)
 
@@ -98,7 +98,7 @@ class Switches:
     def set_queues(self, switches: Iterable[int]) -> None:
         """Set rates and depths of queues, where the command line could not.
 
-        Raises StartError with what the switch has said.
+        Raises StartError with the switch's own message.
         """
         if set_queues := self.target.set_queues:
             for switch in switches:
@@ -117,15 +117,15 @@ class Switches:
             set_queues(self.scenario, switch)
         except OSError as error:
             name = switch_name(self.scenario.tree, switch)
-            words = last_words(self.processes.logs[name])
+            message = last_words(self.processes.logs[name])
             raise StartError(
-                f"{name}: {self.target.title} does not let its queues be set ({error}): {words}"
+                f"{name}: {self.target.title} does not let its queues be set ({error}): {message}"
             ) from None
 
     def counters(self) -> list[SwitchCounters]:
         """Return the counters of all switches, which are asked side by side.
 
-        One that does not answer while others do holds up nobody: it is silent.
+        A switch that does not answer while others do is silent, and delays no other.
         """
         tree = self.scenario.tree
         has_losses = bool(self.scenario.failures.losses)
@@ -145,22 +145,22 @@ class Switches:
         ]
 
     def _ask(self, kernel: dict[int, dict[int, InterfaceCounts]]) -> set[int]:
-        """Ask all switches; return which have told their counters."""
-        # Who still owes an answer is not asked again.
+        """Ask all switches; return the switches that have sent their counters."""
+        # A switch that still owes an answer is not asked again.
         for switch, ports in kernel.items():
             before = self._asked.get(switch)
             if before is None or before.done():
                 self._asked[switch] = self._askers.submit(self._own_counters, switch, ports)
 
         late(self._asked.values(), PATIENCE_S)
-        found = set()
+        answered = set()
         for switch, asked in self._asked.items():
-            # Once: whoever answers a moment later has told nothing this time.
+            # Once: an answer a moment later does not count this time.
             if asked.done() and (told := self._answer(asked)) is not None:
                 self._told[switch] = told
-                found.add(switch)
+                answered.add(switch)
 
-        return found
+        return answered
 
     def _answer(self, asked: "Future[SwitchCounters]") -> SwitchCounters | None:
         try:
@@ -169,39 +169,42 @@ class Switches:
             if self.may_restart:
                 return None
 
-            # That it has ended says more than that it does not answer.
+            # The end of a process is a better error than a missing answer.
             self.processes.refuse_ending()
             raise
 
     def _own_counters(self, switch: int, kernel: dict[int, InterfaceCounts]) -> SwitchCounters:
-        """Return what a switch has counted itself, or the kernel in its place."""
+        """Return the switch's own counters, or the kernel's in their place."""
         path = stats_socket(self.folder, switch_name(self.scenario.tree, switch))
         return self.target.counters(path, kernel)
 
     def _with_kernel(
         self, switch: int, kernel: dict[int, InterfaceCounts], has_told: bool
     ) -> SwitchCounters:
-        """Return what a switch told last, and what the kernel knows of it now."""
+        """Return the last counters of a switch, with the kernel's counters of now."""
         name = switch_name(self.scenario.tree, switch)
         nothing = SwitchCounters({port: PortCounters() for port in kernel}, 0)
-        own = self._told.get(switch, nothing)
+        counters = self._told.get(switch, nothing)
 
         return replace(
-            own,
+            counters,
             ports={
                 port: replace(count, refused=kernel[port].refused)
-                for port, count in own.ports.items()
+                for port, count in counters.ports.items()
             },
             arrived=sum(
-                count.received - own.ports[port].control_received for port, count in kernel.items()
+                count.received - counters.ports[port].control_received
+                for port, count in kernel.items()
             ),
-            left=sum(count.sent - own.ports[port].control_sent for port, count in kernel.items()),
+            left=sum(
+                count.sent - counters.ports[port].control_sent for port, count in kernel.items()
+            ),
             life=self._lives.get(name, 0),
             is_silent=not has_told,
         )
 
     def close(self) -> None:
-        """Ask nobody any more."""
+        """Stop asking switches."""
         self._askers.shutdown(wait=False, cancel_futures=True)
 
 
@@ -212,7 +215,7 @@ def switches(
     """Start all switches of a scenario in this thread's network namespace.
 
     `kept` are the keys of the machine code that they will ask for.
-    Raises NetworkError where the machine lacks what they need, StartError, naming one that fails.
+    Raises NetworkError where the machine lacks a program, StartError, naming a switch that fails.
     """
     target.prepare(scenario)
 

@@ -2,8 +2,7 @@
 
 Mininet's own defaults are for kernel traffic and OpenFlow; ours is raw frames, so hosts have no IP
 addresses, nothing configures with ifconfig, and there is no controller in Mininet's sense.
-Everything is made in the caller's network namespace (`kernel.own_namespace`), which is why nothing
-is deleted one by one.
+Everything is made in the caller's network namespace (`kernel.own_namespace`), and goes with it.
 """
 
 import resource
@@ -26,7 +25,7 @@ from fattree.shape.addressing import (
 )
 from fattree.shape.topology import FatTree, LinkEnd
 
-# Mininet's modules use what Python has deprecated; the user of this can do nothing about it.
+# Mininet's modules use deprecated functions of Python; users cannot change that.
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from mininet.link import Link
@@ -54,7 +53,7 @@ class VethLink(Link):  # type: ignore[misc]
         **_: Any,
     ) -> None:
         """Make both ends where they belong."""
-        # `ip` says nothing when all is well.
+        # `ip` prints nothing when all is well.
         said = node1.cmd(
             f"ip link add name {intfname1} address {addr1} mtu {MTU} type veth"
             f" peer name {intfname2} address {addr2} mtu {MTU} netns {node2.pid}"
@@ -155,7 +154,7 @@ def fat_tree(tree: FatTree) -> Iterator[Mininet]:
         network.build()
         _bring_up(tree)
         yield network
-    # Mininet exits where something is missing, having said so.
+    # Mininet exits where a program is missing, with a message of its own.
     except SystemExit as error:
         raise NetworkError("Mininet gave up: see its words above") from error
     finally:
