@@ -1,4 +1,4 @@
-"""Many runs: on processes or a cluster, kept in a store, told in tables.
+"""Many runs: on processes or a cluster, kept in a store, shown in tables.
 
 Nothing here changes a result.
 """

@@ -1,4 +1,4 @@
-"""What a finished run must add up to: nothing leaves a switch or a host that could not have."""
+"""Checks of a finished run's sums: no switch or host sends more than it can."""
 
 import numpy as np
 
@@ -47,9 +47,9 @@ def handled(result: Result) -> Int64:
 
 
 def held_ps(result: Result) -> Int64:
-    """Return how long what a host has sent keeps its NIC, but for the last packet."""
-    # Whatever packets they are in, bytes and gaps take their time at the NIC's rate. What a float
-    # rounds off is far less than a packet.
+    """Return how long a host's packets keep its NIC, without the last packet."""
+    # Bytes and gaps take their time at the NIC's rate, in packets of any size. A float's rounding
+    # is far less than a packet.
     scenario = result.scenario
     limit = scenario.transport.rate_limit or 1
     bytes_ps = 8 * PS_PER_SECOND / (scenario.link_bps(Level.HOST) * limit)
@@ -61,5 +61,5 @@ def held_ps(result: Result) -> Int64:
 def _by_switch(result: Result, ports: Int64) -> Int64:
     tree = result.scenario.tree
     firsts = [tree.first_port(switch) for switch in range(tree.switches)]
-    found: Int64 = np.add.reduceat(ports, firsts)
-    return found
+    sums: Int64 = np.add.reduceat(ports, firsts)
+    return sums

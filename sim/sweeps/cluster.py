@@ -26,12 +26,12 @@ from sim.sweeps.own_folder import own_folder
 if TYPE_CHECKING:
     from distributed import Client
 
-# A scheduler that is just starting is waited for; one that is misspelt should not take longer.
+# The wait for a scheduler that is just starting; a misspelt name should not take longer.
 CONNECT_SECONDS = 5
 RETRY_SECONDS = 0.2
 WORKER_SECONDS = 2
 FOLDERS = "ofan-workers-"
-# What a scheduler and its client have open, and for each process of theirs.
+# The descriptors of a scheduler and its client, and those for each of their processes.
 DESCRIPTORS = 40
 DESCRIPTORS_A_JOB = 12
 SCHEMES = ("tcp", "tls", "ws", "wss")
@@ -55,7 +55,7 @@ def connected(jobs: int, scheduler: str | None) -> Iterator["Client"]:
 
 
 def refuse_few_descriptors(jobs: int) -> None:
-    """Raise SweepError where this process may not open what so many others need of it."""
+    """Raise SweepError where this process may not open the descriptors for so many processes."""
     least = DESCRIPTORS + jobs * DESCRIPTORS_A_JOB
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < least:
@@ -79,7 +79,7 @@ def _processes(jobs: int) -> Iterator["Client"]:
     workers = {"n_workers": jobs, "threads_per_worker": 1, "memory_limit": 0}
 
     with ExitStack() as stack:
-        # Dask leaves locks behind where its workers keep what they have no memory for.
+        # Dask leaves locks behind in the folder of its workers' spilled memory.
         folder = stack.enter_context(own_folder(FOLDERS))
         stack.enter_context(dask.config.set(_own_configuration(str(folder))))
         with _deaf_children():
@@ -103,22 +103,22 @@ def _quieten(client: "Client", jobs: int) -> None:
 
 
 def _own_configuration(folder: str) -> dict[str, Any]:
-    """Return Dask's defaults: what a user has set for clusters elsewhere does not touch our own.
+    """Return Dask's defaults: a user's settings for other clusters do not touch our own.
 
-    Above all not what processes are to run as they start.
+    Above all not the code that processes run as they start.
     """
     import dask  # noqa: PLC0415
 
-    own: dict[str, Any] = {}
-    dask.config.refresh(config=own, paths=[], env={})
-    own["temporary-directory"] = folder
-    own["distributed"]["worker"]["preload"] = [shut_out_others.__module__]
-    return own
+    configuration: dict[str, Any] = {}
+    dask.config.refresh(config=configuration, paths=[], env={})
+    configuration["temporary-directory"] = folder
+    configuration["distributed"]["worker"]["preload"] = [shut_out_others.__module__]
+    return configuration
 
 
 def say_nothing_of_the_cache() -> None:
-    """Leave it to the process that started us to say where compiled kernels are kept."""
-    # In the module that says it: the name there is its own.
+    """Leave the message about the folder of compiled kernels to the process that started us."""
+    # In the module with the message: the name there is its own.
     vars(engine)["CACHE"] = CACHE._replace(note="")
 
 
@@ -126,7 +126,7 @@ def say_nothing_of_the_cache() -> None:
 def _deaf_children() -> Iterator[None]:
     """Keep Ctrl-C, which reaches all processes on a terminal, from those that are started here.
 
-    Ours comes at the end. Processes and threads inherit what is blocked.
+    Ours comes at the end. Processes and threads inherit blocked signals.
     """
     # multiprocessing starts its tracker with the first process, and unblocks the signal then.
     resource_tracker.ensure_running()
@@ -180,7 +180,7 @@ def _endpoint(scheduler: str) -> tuple[str, int]:
 
 
 async def _identify(scheduler: str, arguments: dict[str, Any]) -> None:
-    """Raise whatever goes wrong unless a scheduler says that it is one."""
+    """Raise an error unless a Dask scheduler answers."""
     from distributed.core import rpc
 
     async with rpc(scheduler, connection_args=arguments) as peer:
@@ -201,7 +201,7 @@ def _client(scheduler: str) -> "Client":
 
 
 def _say_if_idle(client: "Client", scheduler: str) -> None:
-    """Say on stderr that nobody is there to work, where that is so; workers may come later."""
+    """Warn on stderr about a scheduler without workers; workers may come later."""
     try:
         client.wait_for_workers(1, timeout=WORKER_SECONDS)
     # Python 3.10 has two kinds of TimeoutError, and this is Dask's.
@@ -214,7 +214,7 @@ def _say_if_idle(client: "Client", scheduler: str) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep Dask's log lines from the terminal; what matters is in the errors that it raises."""
+    """Keep Dask's log lines from the terminal; its errors have the same content."""
     logger = logging.getLogger("distributed")
     level = logger.level
     logger.setLevel(logging.CRITICAL)

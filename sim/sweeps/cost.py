@@ -1,4 +1,4 @@
-"""What a run costs, roughly, before it has run: for what goes first, and how much is left."""
+"""The rough cost of a run before it runs: for the order of runs, and the time that is left."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from sim.kernels.state import FRAMED, TRANSIT
 
 # Between pods, as most pairs of hosts are, a packet passes six links and so does its ACK.
 HOPS = 12
-# What a processor of today does at most: 10 to 40 million of the largest fabrics and the smallest.
+# The most of a processor of today: 10 million in the largest fabrics, 40 in the smallest.
 MOST_HOPS_PER_SECOND = 40e6
 # The pool of packets is doubled when it is full.
 POOL_GROWTH = 2
@@ -23,7 +23,7 @@ EVEN = ("permutation", "inter_pod_permutation", "all_to_all", "pairs")
 
 
 class Cost(NamedTuple):
-    """What runs cost: packet-hops, those that may come on top, and the memory of packets.
+    """The cost of runs: packet-hops, possible further packet-hops, and the memory of packets.
 
     `more_hops` are sent where senders go on for a round trip, until they hear that a message is
     complete. `packet_bytes` is the most that the packets under way in one run take.
@@ -38,13 +38,13 @@ def packet_hops(scenario: Scenario) -> int:
     """Return roughly how many packet-hops a run has; 0 for traffic that cannot be built."""
     try:
         return _packets(scenario) * HOPS
-    # The run itself will say what is wrong with it.
+    # The run itself will raise its error.
     except FabricError:
         return 0
 
 
 def cost(scenarios: Iterable[Scenario]) -> Cost:
-    """Return what several runs cost; nothing for traffic that cannot be built."""
+    """Return the cost of several runs; none for traffic that cannot be built."""
     total = Cost()
     for scenario in scenarios:
         hops = packet_hops(scenario)
@@ -82,7 +82,7 @@ def _packets(scenario: Scenario) -> int:
 def _surplus(scenario: Scenario) -> int:
     """Return how many packets senders may send beyond their messages at most.
 
-    With erasure coding, one whose packets are dropped goes on at its rate until it hears that the
+    With erasure coding, a sender with dropped packets goes on at its rate until it hears that the
     message is complete, a round trip later.
     """
     lossless = is_paused(scenario) or not scenario.fabric.queue_bytes
@@ -96,7 +96,7 @@ def _surplus(scenario: Scenario) -> int:
 
 
 def _overrunning(scenario: Scenario, flows: Flows) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
-    """Return the hosts that send to one whose queue does not hold all that is sent to it."""
+    """Return the hosts that send to a host whose queue does not hold all its packets."""
     hosts = scenario.tree.hosts
     arriving = np.bincount(flows.destination, flows.packets, hosts) * scenario.data_bytes
     pairs = np.unique(np.stack([flows.source, flows.destination]), axis=1)
@@ -112,12 +112,12 @@ def _packet_bytes(scenario: Scenario, packets: int) -> int:
     """Return the most memory that so many packets of a run take while they are under way."""
     # A sender has no more under way than it sends in a round trip, and each has an ACK at most;
     # queues without a limit hold all.
-    most = 2 * packets
+    in_flight = 2 * packets
     if scenario.fabric.queue_bytes:
         waiting = scenario.tree.first_port(scenario.tree.switches) * (
             scenario.fabric.queue_bytes // scenario.ack_bytes
         )
-        most = min(most, 2 * scenario.tree.hosts * scenario.bdp_packets + waiting)
+        in_flight = min(in_flight, 2 * scenario.tree.hosts * scenario.bdp_packets + waiting)
 
     record = TRANSIT if scenario.program is None else FRAMED
-    return POOL_GROWTH * most * record.itemsize
+    return POOL_GROWTH * in_flight * record.itemsize

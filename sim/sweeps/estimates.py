@@ -88,7 +88,7 @@ class Estimate:
 
         It is not where it is shown to be above, or below by less than the margin.
         """
-        # With a margin the line itself is not enough: what is equal is not below.
+        # With a margin the line itself is not enough: an equal value is not below.
         if self.high < limit or (self.high == limit and not margin):
             return True
 
@@ -116,24 +116,24 @@ class Estimate:
 
 def every(checks: Iterable[bool | None]) -> bool | None:
     """Return whether all of several checks hold, None where that is not decided."""
-    given = list(checks)
-    if False in given:
+    results = list(checks)
+    if False in results:
         return False
 
-    return None if None in given else True
+    return None if None in results else True
 
 
 def estimate(values: ArrayLike) -> Estimate:
     """Return the mean with its interval (Student's t)."""
-    given = np.asarray(values, dtype=float)
-    if len(given) < 2:
+    samples = np.asarray(values, dtype=float)
+    if len(samples) < 2:
         return Estimate(
-            float(given.mean()) if len(given) else float("nan"), float("nan"), len(given)
+            float(samples.mean()) if len(samples) else float("nan"), float("nan"), len(samples)
         )
 
     # The mean is estimated too, so both the variance and the quantile have one degree less.
-    half = quantile(len(given) - 1) * float(given.std(ddof=1)) / sqrt(len(given))
-    return Estimate(float(given.mean()), half, len(given))
+    half = quantile(len(samples) - 1) * float(samples.std(ddof=1)) / sqrt(len(samples))
+    return Estimate(float(samples.mean()), half, len(samples))
 
 
 def paired(first: ArrayLike, second: ArrayLike) -> Estimate:
@@ -141,8 +141,8 @@ def paired(first: ArrayLike, second: ArrayLike) -> Estimate:
 
     Both are in the order of the same seeds.
     """
-    # One seed gives every scheme the same matrix and failures: what these do to both cancels. One
-    # of them may have been given more seeds for another claim.
+    # One seed gives every scheme the same matrix and failures, whose effect on both cancels. A
+    # scheme may have more seeds for another claim.
     a, b = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     both = min(len(a), len(b))
     return estimate(a[:both] - b[:both])

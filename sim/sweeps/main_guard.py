@@ -18,13 +18,13 @@ or use jobs=1."""
 
 
 def refuse_unguarded() -> None:
-    """End a script that reaches us without a main guard; say what to write, without a traceback.
+    """End a script without a main guard with the lines that it needs, without a traceback.
 
-    Processes are spawned: each imports the script under another name, to find what is defined
-    there. Python's own message for it is three tracebacks, one of each process.
+    Processes are spawned: each imports the script under another name, for its definitions.
+    Python's own message is three tracebacks, one of each process.
     """
     file, frame = getattr(__main__, "__file__", None), _top_frame()
-    # Without a file nothing is imported again, and nor is what `python -m package` has run.
+    # Without a file nothing is imported again, nor is a module of `python -m package`.
     spec = getattr(__main__, "__spec__", None)
     if file is None or frame is None or (spec and spec.name.endswith("__main__")):
         return
@@ -47,7 +47,7 @@ def is_guarded(text: str, line: int) -> bool:
     """Return whether the statement of a script at a line asks for `__name__` first."""
     try:
         statements = ast.parse(text).body
-    # Not Python's text, as a packed program is: nothing can be said of it.
+    # No text of Python, as in a packed program: the guard is unknown.
     except (SyntaxError, ValueError):
         return True
 

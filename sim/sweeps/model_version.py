@@ -18,8 +18,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 # Columns: the code's hash, the model whose results it gives, how many runs were compared.
 SAME_RESULTS = Path(__file__).with_name("same_results.csv")
-# The rooms that a result depends on. All that lies in them counts, needed or not, so that nobody
-# has to add a new module here; a test follows the imports.
+# The rooms that a result depends on. All their modules count, so that a new module needs no entry
+# here; a test follows the imports.
 MODEL_FOLDERS = (
     "fattree",
     "fattree/files",
@@ -86,8 +86,7 @@ def keep_model(model: str, runs: int) -> None:
 
 def code(text: str) -> str:
     """Return a module's text without comments, docstrings and blank lines."""
-    # By places in the text, not by what `ast` makes of it: that differs between versions of Python,
-    # and a result does not.
+    # By places in the text, as the dump of `ast` differs between versions of Python.
     lines = text.splitlines()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:

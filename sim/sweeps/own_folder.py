@@ -1,7 +1,7 @@
-"""A folder for what a process keeps while it runs, which does not outlive it for long.
+"""A folder for the files of a running process, which does not outlive it for long.
 
-Who is killed removes nothing. So whoever makes such a folder locks it as long as it lives, and
-removes those of its kind that nobody holds any more.
+A killed process removes nothing. So a process locks its folder as long as it lives, and removes
+the folders of its kind that no process holds any more.
 """
 
 import fcntl
@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 
-# Whoever has made a folder has locked it long before it is so old.
+# A process has locked its folder long before the folder is so old.
 MADE_SECONDS = 60
 
 
@@ -48,12 +48,12 @@ def _lock(number: int, folder: str | Path) -> bool:
 
 
 def remove_leftovers(prefix: str) -> None:
-    """Remove folders of processes that were killed: nobody else will."""
+    """Remove the folders of killed processes."""
     for folder in Path(gettempdir()).glob(f"{prefix}*"):
-        # Another of ours may be as quick, and what is another user's is no matter of ours.
+        # Another process of ours may be quicker; folders of other users stay.
         with suppress(OSError):
-            found = folder.lstat()
-            if found.st_uid == os.geteuid() and time.time() - found.st_mtime > MADE_SECONDS:
+            status = folder.lstat()
+            if status.st_uid == os.geteuid() and time.time() - status.st_mtime > MADE_SECONDS:
                 with locked(folder) as is_nobodys:
                     if is_nobodys:
                         shutil.rmtree(folder, ignore_errors=True)

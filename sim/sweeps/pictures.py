@@ -20,7 +20,7 @@ from sim.sweeps.tables import Runs, heading, in_words, shown_keys, values_of
 MOST_PANELS = 9
 # Of so many panels in two rows or three, as near to a square as can be.
 COLUMNS = {1: 1, 2: 2, 3: 3, 4: 2}
-# Steps of a key that doubles are as far apart as those of one that grows by the same amount.
+# Steps of a key that doubles are as far apart as steps of a key that grows by the same amount.
 DOUBLING = 1.9
 # Values that are nearer to each other than this share of an axis are written aslant.
 CLOSE = 0.1
@@ -40,11 +40,11 @@ def sweep_figure(runs: Runs) -> Figure:
         )
 
     along = max(keys, key=lambda key: len(_distinct(runs, key)))
-    others = [key for key in keys if key != along]
+    fixed_keys = [key for key in keys if key != along]
     cases = [
         case
-        for case in product(*(_distinct(runs, key) for key in others))
-        if any(_is_of(scenario, others, case) for scenario, _ in runs)
+        for case in product(*(_distinct(runs, key) for key in fixed_keys))
+        if any(_is_of(scenario, fixed_keys, case) for scenario, _ in runs)
     ]
     if len(cases) > MOST_PANELS:
         raise SimulationError(
@@ -61,10 +61,10 @@ def sweep_figure(runs: Runs) -> Figure:
         grid = figure.subplots(rows, columns, sharey=True, squeeze=False)
 
     for axes, case in zip(grid.flat, cases, strict=False):
-        alike = [run for run in runs if _is_of(run[0], others, case)]
+        alike = [run for run in runs if _is_of(run[0], fixed_keys, case)]
         _draw(axes, alike, along, places)
         said = (
-            f"{heading(key)} {in_words(value)}" for key, value in zip(others, case, strict=True)
+            f"{heading(key)} {in_words(value)}" for key, value in zip(fixed_keys, case, strict=True)
         )
         axes.set_title(", ".join(said), fontsize=9)
 
@@ -99,18 +99,18 @@ def _draw(axes: Axes, runs: Runs, along: str, places: dict[Any, float]) -> None:
     labels = {record.policy: scenario.balancer_label for scenario, record in runs}
 
     for policy, (colour, marker, line) in looks.items():
-        found: dict[Any, list[Record]] = {}
+        by_value: dict[Any, list[Record]] = {}
         for scenario, record in runs:
             if record.policy == policy:
-                found.setdefault(_value(scenario, along), []).append(record)
+                by_value.setdefault(_value(scenario, along), []).append(record)
 
         # Runs without the swept macro are the same for all its values: a level line.
-        if None in found and None not in places:
-            found = dict.fromkeys(places, found[None])
+        if None in by_value and None not in places:
+            by_value = dict.fromkeys(places, by_value[None])
 
-        points = sorted((places[value], _percent(records)) for value, records in found.items())
+        points = sorted((places[value], _percent(records)) for value, records in by_value.items())
         axes.errorbar(
-            [place for place, _ in points],
+            [x for x, _ in points],
             [middle for _, (middle, _) in points],
             yerr=[deviation for _, (_, deviation) in points],
             color=colour,
@@ -129,7 +129,7 @@ def _draw(axes: Axes, runs: Runs, along: str, places: dict[Any, float]) -> None:
 
 
 def _percent(records: Sequence[Record]) -> tuple[float, float]:
-    """Return the mean and the standard deviation over seeds of what is above the bound."""
+    """Return the mean and the standard deviation over seeds of the time above the bound."""
     values = [100 * record.increase for record in records]
     return mean(values), stdev(values) if len(values) > 1 else 0.0
 
@@ -154,11 +154,11 @@ def _places(values: Sequence[Any]) -> dict[Any, float]:
         isinstance(value, int | float) and not isinstance(value, bool) for value in values
     )
     if not is_number:
-        return {value: float(place) for place, value in enumerate(values)}
+        return {value: float(x) for x, value in enumerate(values)}
 
     ordered = sorted(values)
     doubles = all(high >= DOUBLING * low > 0 for low, high in pairwise(ordered))
-    return {value: float(place) if doubles else float(value) for place, value in enumerate(ordered)}
+    return {value: float(x) if doubles else float(value) for x, value in enumerate(ordered)}
 
 
 def _distinct(runs: Runs, key: str) -> list[Any]:
@@ -170,8 +170,8 @@ def _distinct(runs: Runs, key: str) -> list[Any]:
 def _is_of(scenario: Scenario, keys: Sequence[str], case: Sequence[Any]) -> bool:
     """Return whether a run belongs into the panel of a case; one without a macro into all."""
     return all(
-        found == wanted or (found is None and key.startswith(MACROS))
-        for key, wanted, found in zip(
+        value == case_value or (value is None and key.startswith(MACROS))
+        for key, case_value, value in zip(
             keys, case, (_value(scenario, key) for key in keys), strict=True
         )
     )

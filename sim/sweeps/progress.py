@@ -1,7 +1,7 @@
-"""What a person sees of many runs: a bar on a terminal, rare lines elsewhere.
+"""The progress of many runs: a bar on a terminal, rare lines elsewhere.
 
-How long the rest may take comes from the share of the work that is done, by what runs cost, not
-from how many runs: those of large fabrics take a thousand times as long.
+The time that is left comes from the done share of the work, by the cost of runs, not by their
+number: runs of large fabrics take a thousand times as long.
 """
 
 import sys
@@ -21,12 +21,12 @@ from sim.sweeps.cost import Cost, least_seconds
 # Lines are read in logs: each comes after twice the time of the last, up to five minutes.
 LINE_SECONDS = 5.0
 MOST_LINE_SECONDS = 300.0
-# Below, the time that is left is not told: the first packets say little about the rest.
+# Below, the time that is left is not shown: the first packets are no measure of the rest.
 LEAST_SHARE = 0.02
 # Unless the work has gone on for so long: then they do.
 LEAST_SECONDS = 60.0
 MINUTE = 60
-# Senders that go on for less are not told of.
+# Senders that go on for less are not mentioned.
 LEAST_MORE_SECONDS = 10
 HOUR = 3600
 Clock: TypeAlias = Callable[[], float]
@@ -36,7 +36,7 @@ Clock: TypeAlias = Callable[[], float]
 def reporting(what: str) -> "Iterator[Lines | Bar]":
     """Show how far the runs of `what` are on stderr, and how long the rest may take.
 
-    First say what was there already.
+    First a line names the runs that were there already.
     """
     # stdout is for results, so that it can be piped while progress is seen.
     if not sys.stderr.isatty():
@@ -63,9 +63,9 @@ class Pace:
     began: float | None = None
 
     def left(self, share: float) -> str:
-        """Return for example `about 40 s left`; nothing while nobody can know."""
+        """Return for example `about 40 s left`; nothing while that is unknown."""
         now = self.clock()
-        # What starts processes and compiles is over when the first share is told.
+        # Processes are started and kernels compiled before the first share is reported.
         if self.began is None:
             self.began = now
 
@@ -88,7 +88,7 @@ class Bar:
     is_told: bool = False
 
     def expect(self, cost: Cost) -> None:
-        """Take in what the work costs; tell at once that it is long or large."""
+        """Take in the cost of the work; warn at once that it is long or large."""
         for line in _warnings(self.what, cost):
             self.progress.console.print(line, highlight=False)
 
@@ -123,7 +123,7 @@ class Lines:
         self.pace = Pace(self.clock)
 
     def expect(self, cost: Cost) -> None:
-        """Take in what the work costs; tell at once that it is long or large."""
+        """Take in the cost of the work; warn at once that it is long or large."""
         for line in _warnings(self.what, cost):
             click.echo(line, err=True)
 
@@ -136,12 +136,14 @@ class Lines:
 
     def watch(self, share: float) -> None:
         """Take in which share of the work is done; print a line, if it is time."""
-        left = self.pace.left(share)
+        time_left = self.pace.left(share)
         now = self.clock()
-        if left and now - self.printed >= self.pause:
+        if time_left and now - self.printed >= self.pause:
             self.printed = now
             self.pause = min(2 * self.pause, MOST_LINE_SECONDS)
-            click.echo(f"{self.what}: {self.runs}, {_percent(share)} of the work, {left}", err=True)
+            click.echo(
+                f"{self.what}: {self.runs}, {_percent(share)} of the work, {time_left}", err=True
+            )
 
 
 def _warnings(what: str, cost: Cost) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Finished runs in SQLite, one row each, so that a killed sweep goes on where it stopped.
 
 A run's key is the hash of its scenario (all but name and label), of the traffic file that it
-reads, of its P4 program and what runs it, and of the model (`model_version`). The view `results`
+reads, of its P4 program with its tools, and of the model (`model_version`). The view `results`
 has the record's fields as columns. WAL lets others read meanwhile.
 """
 
@@ -27,8 +27,8 @@ from sim.errors import StoreError
 from sim.sweeps.model_version import ROOT, model_version
 from sim.sweeps.store_file import FORMAT, REMEDY, opened, sum_of, version_of
 
-# What a result depends on beside the model where switches run a program: of Ofan, and of the P4
-# tools, which are installed by themselves.
+# Folders that a result depends on, beside the model, where switches run a program: of Ofan, and of
+# the P4 tools, which are installed by themselves.
 P4_FOLDERS = ("p4src", "controller", "emulation/programs", "emulation/virtual", "hostagent/agents")
 P4_TOOLS = "ofan_p4"
 P4_TOOL_FOLDERS = ("compiler", "softswitch")
@@ -37,7 +37,7 @@ P4_TOOL_FOLDERS = ("compiler", "softswitch")
 def run_key(scenario: Scenario) -> str:
     """Return the hash that names a run: the same iff results are the same by construction."""
     values = plain(scenario, without={"name", "label"})
-    # What files of the user's say counts, not what they are called.
+    # The content of the user's files counts, not their names.
     for key in ("host_rule", "agent_packet"):
         if values[key]:
             values[key] = values[key]["text"]
@@ -56,7 +56,7 @@ def run_key(scenario: Scenario) -> str:
 
 
 def _traffic_digest(file: str) -> str:
-    # A file that cannot be read gets a key too: the run itself will say what is wrong with it.
+    # A file that cannot be read gets a key too: the run itself will raise its error.
     try:
         return hashlib.sha256(read_bytes(file, FabricError)).hexdigest()
     except FabricError:
@@ -76,7 +76,7 @@ _digests: list[Callable[[Scenario], str]] = []
 
 
 def _program_digest(scenario: Scenario) -> str:
-    """Return the hash of a program with what it includes, and of the compiler and the switch."""
+    """Return the hash of a program with its included files, and of the compiler and the switch."""
     if scenario.program is None:
         return ""
     if scenario.program == BUILT_IN:
@@ -93,9 +93,9 @@ def _program_digest(scenario: Scenario) -> str:
 @cache
 def p4_version() -> str:
     """Return the hash of all that turns a program into results: text by text."""
-    found = find_spec(P4_TOOLS)
-    assert found is not None and found.origin is not None
-    tools = Path(found.origin).parent
+    spec = find_spec(P4_TOOLS)
+    assert spec is not None and spec.origin is not None
+    tools = Path(spec.origin).parent
     folders = [ROOT / name for name in P4_FOLDERS] + [tools / name for name in P4_TOOL_FOLDERS]
     paths = [path for folder in folders for path in sorted(folder.rglob("*.p*"))]
     texts = [path.read_bytes() for path in paths if path.suffix in (".py", ".p4")]
@@ -103,7 +103,7 @@ def p4_version() -> str:
 
 
 def plain(model: BaseModel, without: set[str] | None = None) -> dict[str, Any]:
-    """Return a model as JSON values; what JSON cannot say (inf) is text, which pydantic reads."""
+    """Return a model as JSON values; infinity is text, which pydantic reads."""
     values = _finite(model.model_dump(mode="json", exclude=without))
     assert isinstance(values, dict)
     return values
@@ -154,7 +154,7 @@ class Store:
             return {key: self._run(scenario, record)[1] for key, scenario, record in rows}
 
     def add(self, scenario: Scenario, record: Record) -> None:
-        """Keep a finished run; one that is there already stays as it is."""
+        """Keep a finished run; a run that is there already stays as it is."""
         row = (
             run_key(scenario),
             model_version(),
@@ -181,8 +181,8 @@ class Store:
             self._database.executemany(
                 "INSERT OR REPLACE INTO wanted VALUES (?, ?, ?)",
                 (
-                    (key, place, scenario.balancer_label)
-                    for place, (key, scenario) in enumerate(scenarios.items(), start=first)
+                    (key, index, scenario.balancer_label)
+                    for index, (key, scenario) in enumerate(scenarios.items(), start=first)
                 ),
             )
 
@@ -200,16 +200,18 @@ class Store:
     def _has(self, table: str) -> bool:
         # Stores of earlier versions have neither an order nor sums.
         with self._errors():
-            found = self._database.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,))
-            return found.fetchone() is not None
+            tables = self._database.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,))
+            return tables.fetchone() is not None
 
     def _kept(self, which: str, *values: str) -> list[tuple[str, str, str]]:
         """Return runs' keys, scenarios and records; sqlite3.DatabaseError where they have changed.
 
-        SQLite looks after its pages, and another digit makes as good a page as the right one.
+        SQLite checks its pages, and a page with a wrong digit is a good page.
         """
-        found, joined = ("sum", "LEFT JOIN sums USING (key)") if self._has("sums") else ("NULL", "")
-        query = f"SELECT runs.key, scenario, record, {found} FROM runs {joined} {which}"
+        column, joined = (
+            ("sum", "LEFT JOIN sums USING (key)") if self._has("sums") else ("NULL", "")
+        )
+        query = f"SELECT runs.key, scenario, record, {column} FROM runs {joined} {which}"
         rows = self._database.execute(query, values).fetchall()
         needs_sums = version_of(self._database) == FORMAT
         for *texts, total in rows:
@@ -230,7 +232,7 @@ class Store:
             ]
 
     def _run(self, scenario_text: str, record_text: str) -> tuple[Scenario, Record]:
-        """Return a run; what records of earlier versions do not name, its scenario does."""
+        """Return a run; fields that records of earlier versions lack come from its scenario."""
         scenario = Scenario.model_validate_json(scenario_text)
         record = self.kind.model_validate_json(record_text)
         if not record.scenario_hash:

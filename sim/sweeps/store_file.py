@@ -1,4 +1,4 @@
-"""The SQLite file of a store: its tables, how it is opened, and what is damage."""
+"""The SQLite file of a store: its tables, its opening, and checks for damage."""
 
 import hashlib
 import sqlite3
@@ -10,9 +10,9 @@ from fattree.records.record import Record
 # SQLite's user_version: raise it when the tables change. Before 2, runs need not have sums.
 FORMAT = 2
 READABLE = (1, FORMAT)
-# Others may write: how long to wait for them before it is an error.
+# The wait for other writers before it is an error.
 BUSY_SECONDS = 60
-# Of SQLite's file format, 1.3: what no store of ours has otherwise. UTF-8, no vacuum, no id.
+# SQLite's file format, 1.3: constants of all our stores. UTF-8, no vacuum, no id.
 HEADER_BYTES = 100
 MAGIC = b"SQLite format 3\0"
 FIXED = (
@@ -70,7 +70,7 @@ CREATE VIEW results AS SELECT
 FROM runs;
 PRAGMA user_version = {FORMAT};
 """
-# What runs of an earlier format lack, before its number changes.
+# The columns that runs of an earlier format lack, before its number changes.
 ADDED_SUMS = f"""
 INSERT OR IGNORE INTO sums SELECT key, run_sum(key, scenario, record) FROM runs
 WHERE (SELECT user_version FROM pragma_user_version) < {FORMAT};
@@ -84,21 +84,21 @@ def version_of(database: sqlite3.Connection) -> int:
 
 
 def sum_of(*texts: str) -> str:
-    """Return what tells whether one of a run's texts has changed."""
+    """Return the checksum of a run's texts."""
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
 
 def _damage(path: Path, database: sqlite3.Connection) -> str | None:
-    """Return what is wrong with a store's file, None where nothing is to be seen."""
-    # SQLite believes most of its header, and the quick check looks at pages only. All that is fixed
-    # in ours is compared: what is left are counters that change no row.
+    """Return the damage of a store's file, None without any."""
+    # SQLite believes most of its header, and the quick check looks at pages only. All constants of
+    # our header are compared: the rest are counters that change no row.
     with path.open("rb") as file:
         header = file.read(HEADER_BYTES)
 
     wrong = [
         name
-        for name, at, allowed in FIXED
-        if header and header[at : at + len(next(iter(allowed)))] not in allowed
+        for name, offset, allowed in FIXED
+        if header and header[offset : offset + len(next(iter(allowed)))] not in allowed
     ]
     if wrong and header.startswith(MAGIC):
         return f"header: {wrong[0]}"
@@ -108,7 +108,7 @@ def _damage(path: Path, database: sqlite3.Connection) -> str | None:
     except sqlite3.DatabaseError as error:
         return str(error)
 
-    # Of several lines the last one says what.
+    # Of several lines the last names the damage.
     return None if said == "ok" else str(said).splitlines()[-1]
 
 
@@ -133,13 +133,13 @@ def opened(path: Path, create: bool) -> sqlite3.Connection:
     database = sqlite3.connect(path, timeout=BUSY_SECONDS)
     if damage := _damage(path, database):
         database.close()
-        what = "no store of runs, or damaged" if "not a database" in damage else "damaged"
-        raise sqlite3.DatabaseError(f"{what} ({damage}): {REMEDY}")
+        complaint = "no store of runs, or damaged" if "not a database" in damage else "damaged"
+        raise sqlite3.DatabaseError(f"{complaint} ({damage}): {REMEDY}")
 
     version = version_of(database)
     tables = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
 
-    # A new file has version 0 and no tables; one that was being made has its first tables, perhaps.
+    # A new file has version 0 and no tables; an unfinished file may have its first tables.
     if version not in (0, *READABLE):
         database.close()
         raise sqlite3.DatabaseError("not a store of runs of this version")
@@ -148,7 +148,7 @@ def opened(path: Path, create: bool) -> sqlite3.Connection:
         database.close()
         raise sqlite3.DatabaseError(EMPTY)
 
-    # A view of that name may have rows without end, and triggers do what they like.
+    # A view of that name may have rows without end, and triggers may change anything.
     with closing(sqlite3.connect(":memory:")) as ours:
         is_ours = not tables or _made_as(database) == _made_as(ours, TABLES)
 
@@ -162,7 +162,7 @@ def opened(path: Path, create: bool) -> sqlite3.Connection:
     database.execute("PRAGMA synchronous = NORMAL")
     if create:
         database.create_function("run_sum", 3, sum_of, deterministic=True)
-        # All of it or nothing: whoever is killed on the way leaves an empty file.
+        # All of it or nothing: a killed process leaves an empty file.
         database.executescript(f"BEGIN IMMEDIATE; {TABLES} {ADDED_SUMS} {VIEW} COMMIT;")
 
     return database

@@ -1,6 +1,6 @@
 """Many runs: in this process, in processes on this machine, or on a Dask cluster.
 
-What is finished is kept at once. Only this process writes to the store, so workers need no common
+Finished runs are kept at once. Only this process writes to the store, so workers need no common
 file system.
 """
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from distributed import Client
 
 Run: TypeAlias = Callable[[Scenario], Record]
-# Called with how many runs are finished, and of how many.
+# Called with the number of finished runs, and of all runs.
 Report: TypeAlias = Callable[[int, int], None]
-# Called with what the work costs.
+# Called with the cost of the work.
 Expect: TypeAlias = Callable[[Cost], None]
 
 
@@ -42,7 +42,7 @@ class Failure:
 
     scenario: Scenario
     message: str
-    # By what it asked for, not by what happened.
+    # For its settings, not for an event of the run.
     is_refused: bool = False
 
     def __str__(self) -> str:
@@ -103,19 +103,19 @@ def sweep(
     watch: engine.OnProgress | None = None,
     expect: Expect = unmoved,
 ) -> list[Record]:
-    """Return the record of every scenario, in their order; `store` spares what it holds.
+    """Return the record of every scenario, in their order; runs in `store` are not run again.
 
     `jobs` processes on this machine run them (1: this process), or the workers of a Dask
     `scheduler` ("tcp://host:port"). `report(finished, total)` is called at the start and after
     every run, `watch(share)` with the share of the work that is done, also within a run that this
-    process makes: then `run` takes `on_progress`. `expect(cost)` is told first what the work costs,
-    roughly. Runs that fail do not stop the others: SweepError comes at the end. `run`
+    process makes: then `run` takes `on_progress`. `expect(cost)` first gets the rough cost of the
+    work. Runs that fail do not stop the others: SweepError comes at the end. `run`
     must be importable by name where it runs elsewhere, and return records of `kind`. Raises
     StoreError.
     """
     # Equal but for their names have equal keys: computed once, and named again at the end.
-    wanted = [(run_key(scenario), scenario) for scenario in scenarios]
-    distinct = dict(wanted)
+    keyed = [(run_key(scenario), scenario) for scenario in scenarios]
+    distinct = dict(keyed)
     failures: list[Failure] = []
 
     with Store(store, kind=kind) if store else nullcontext() as kept:
@@ -136,7 +136,7 @@ def sweep(
         ):
             for key, outcome in outcomes:
                 share.finish(key)
-                # Nobody knows which of a file's two contents the run has read.
+                # It is unknown which of a file's two contents the run has read.
                 if run_key(distinct[key]) != key:
                     outcome = Failure(distinct[key], CHANGED)
                 if isinstance(outcome, Failure):
@@ -149,14 +149,14 @@ def sweep(
                 report(len(records) + len(failures), len(distinct))
 
     _refuse(failures, len(distinct))
-    return [records[key].model_copy(update=named(scenario)) for key, scenario in wanted]
+    return [records[key].model_copy(update=named(scenario)) for key, scenario in keyed]
 
 
 @contextmanager
 def _telling_what_is_kept(
     store: str | Path | None, records: Mapping[str, Record], total: int
 ) -> Iterator[None]:
-    """Give a Ctrl-C words: what is finished, and where, or that nothing of it is kept."""
+    """Add a message to a Ctrl-C: the finished runs and their store, or that none is kept."""
     try:
         yield
     except KeyboardInterrupt:
@@ -172,19 +172,21 @@ def _telling_what_is_kept(
 
 
 class _Share:
-    """Tells which share of the pending work is done, by what runs are expected to cost."""
+    """Reports the done share of the pending work, by the expected cost of runs."""
 
     def __init__(
         self, pending: Mapping[str, Scenario], watch: engine.OnProgress | None = None
     ) -> None:
         self._watch = watch
-        # For whom nobody watches, traffic need not be read.
-        self._costs = {key: packet_hops(each) for key, each in pending.items()} if watch else {}
+        # Without a watcher, traffic need not be read.
+        self._costs = (
+            {key: packet_hops(scenario) for key, scenario in pending.items()} if watch else {}
+        )
         self._total = max(1, sum(self._costs.values()))
         self._done = 0
 
     def begin(self) -> None:
-        """Tell that work begins now: what has come before was no work."""
+        """Report that work begins now."""
         if self._watch:
             self._watch(0.0)
 
@@ -195,13 +197,13 @@ class _Share:
             self._watch(self._done / self._total)
 
     def watched(self, run: Run, key: str) -> Run:
-        """Return what runs a scenario and tells how far it is."""
+        """Return a function that runs a scenario and reports its progress."""
         watch = self._watch
         if watch is None:
             return run
 
         cost = self._costs[key]
-        # Whoever watches gives a run that takes it (`sweep`).
+        # A caller with `watch` gives a run that takes it (`sweep`).
         telling: Callable[..., Record] = run
         return partial(
             telling, on_progress=lambda part: watch((self._done + part * cost) / self._total)
@@ -211,16 +213,16 @@ class _Share:
 def _refuse(failures: list[Failure], total: int) -> None:
     if failures and total == 1:
         raise (SweepError if failures[0].is_refused else FailedRunsError)(failures[0].message)
-    if failures and len(failures) == total and all(each.is_refused for each in failures):
+    if failures and len(failures) == total and all(failure.is_refused for failure in failures):
         raise SweepError(f"all {total} runs are refused; {failures[0]}")
     if failures:
         raise FailedRunsError(f"{len(failures)} of {total} runs failed; {failures[0]}")
 
 
 def attempt(run: Run, scenario: Scenario) -> tuple[str, Outcome]:
-    """Run a scenario, here or on a worker: return which model ran, and what came of it.
+    """Run a scenario, here or on a worker: return the model that ran, and the outcome.
 
-    Failures are results too: a sweep tells all of them at its end.
+    Failures are outcomes too: a sweep reports all of them at its end.
     """
     try:
         return model_version(), run(scenario)
@@ -243,7 +245,7 @@ def _place(error: BaseException) -> str:
 def _outcomes(
     pending: Mapping[str, Scenario], run: Run, jobs: int, scheduler: str | None, share: _Share
 ) -> Outcomes:
-    """Yield what comes of every scenario, as it comes."""
+    """Yield the outcomes of scenarios, as they come."""
     if scheduler is None and (jobs == 1 or len(pending) <= 1):
         share.begin()
         for key, scenario in pending.items():
@@ -270,7 +272,7 @@ def distributed(client: "Client", pending: Mapping[str, Scenario], run: Run) -> 
             key = keys.pop(future)
             yield key, _outcome(future, pending[key])
     finally:
-        # What has not begun never will, and what runs is left to end: nobody waits for it.
+        # Runs that have not begun are cancelled, and running ones end without a waiting process.
         if keys and client.status == "running":
             client.cancel(list(keys), force=True)
 

@@ -37,7 +37,7 @@ LEGEND = (
     " ±: standard deviation over seeds."
 )
 
-# What records are averaged over: swept values, and what balanced the load, like which of ours.
+# A group of averaged records: swept values, the load balancer, and the built-in that it is like.
 Group = tuple[tuple[str, ...], str, str]
 # Seeds are what a table averages over, and load balancers have a column of their own.
 NAMING = {"name", "policy", "program", "host_rule", "seed"}
@@ -47,19 +47,19 @@ OF_JOBS = "jobs."
 
 def rows(runs: Runs) -> list[dict[str, Any]]:
     """Return a row per run: its record, and each key that differs between runs and is not in it."""
-    # Most of what people sweep is in the record under the key's last part: k, message_bytes.
+    # Most swept keys are in the record under the key's last part: k, message_bytes.
     keys = [key for key in _differing(runs) if not _is_in_record(key)]
     return [{**row(record), **values_of(scenario, keys)} for scenario, record in runs]
 
 
 def _is_in_record(key: str) -> bool:
-    # Of several jobs a record has only what they have in common.
+    # Of several jobs a record has only their common values.
     return not key.startswith(OF_JOBS) and key.rpartition(".")[2] in Record.model_fields
 
 
 def json_rows(runs: Runs) -> list[dict[str, Any]]:
     """Return the rows as JSON values; an infinite `convergence_rtt` is null."""
-    # JSON has no infinity. pydantic writes null, Python's json would write what others cannot read.
+    # JSON has no infinity. pydantic writes null; the output of Python's json is no JSON.
     return [
         {**row, **json.loads(record.model_dump_json())}
         for row, (_, record) in zip(rows(runs), runs, strict=True)
@@ -72,7 +72,7 @@ def _differing(runs: Runs) -> list[str]:
     return [
         key
         for key in dict.fromkeys(key for scenario in scenarios for key in scenario)
-        # A whole file is no column; its name is one.
+        # A file's name is a column, not its content.
         if key != "agent_packet.text"
         and any(other.get(key) != scenarios[0].get(key) for other in scenarios)
     ]
@@ -164,7 +164,7 @@ def results_table(runs: Runs, balancers: Sequence[str] = (), numbered: bool = Fa
     labels = dict.fromkeys([*balancers, *(label for _, label, _ in groups)])
     rank = {label: number for number, label in enumerate(labels)}
     cases = dict.fromkeys(values for values, _, _ in groups)
-    places = {values: place for place, values in enumerate(cases)}
+    places = {values: index for index, values in enumerate(cases)}
     for group in sorted(groups, key=lambda group: (places[group[0]], rank[group[1]])):
         (values, label, _), records = group, groups[group]
         case = (str(places[values] + 1),) if numbered else values
@@ -190,7 +190,7 @@ def shown_keys(runs: Runs) -> list[str]:
     keys = _differing(runs)
     values = [values_of(scenario, keys) for scenario, _ in runs]
     # Rows are in the order of runs: first the key that changes least often from one to the next.
-    keys.sort(key=lambda key: sum(one[key] != after[key] for one, after in pairwise(values)))
+    keys.sort(key=lambda key: sum(before[key] != after[key] for before, after in pairwise(values)))
     if TOPOLOGY not in keys:
         return keys
 
