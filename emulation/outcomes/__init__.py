@@ -1,1 +1,1 @@
-"""What a run has shown: one type for all networks, its folder, tables, pictures, comparisons."""
+"""Outcomes of runs: one type for all networks, its folder, tables, pictures, comparisons."""

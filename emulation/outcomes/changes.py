@@ -1,4 +1,4 @@
-"""Changes of links as a viewer sees them: when, and what the control plane did about it."""
+"""Changes of links as a viewer sees them: their times, and the steps of the control plane."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from controller.convergence import Convergence
     from controller.fabric_controller import LinkChange
 
-# How many changes are shown: a link that flaps for days must fill neither a status nor a page.
+# The number of shown changes: a link that flaps for days must fill neither a status nor a page.
 RECENT = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change of links, and when the control plane did what about it.
+    """One change of links, and the times of the control plane's steps.
 
-    None for what has not happened (yet).
+    None for a step that has not happened (yet).
 
     `planned_ps`: new tables are known; `installed_ps`: the last switch has them. `updates` were
     written to `switches` of them. `rate` is the share of their rates at which links have begun to
@@ -41,7 +41,7 @@ class Change:
 
     @property
     def word(self) -> str:
-        """Return what happened to the links."""
+        """Return the kind of the change, in a word."""
         if self.rate is None:
             return "mended" if self.up else "failed"
 
@@ -65,13 +65,17 @@ def changes_of(tree: FatTree, convergences: "Sequence[Convergence]") -> tuple[Ch
 
 
 def sides(tree: FatTree, change: "LinkChange", at_ps: int) -> Iterator[Change]:
-    """Yield what a change does to links: which fail, which come up, which run at each rate."""
-    shares = sorted({one.share for one in change.paced})
+    """Yield the parts of a change: links that fail, links that come up, links at each rate."""
+    shares = sorted({slow_link.share for slow_link in change.paced})
     sides: list[tuple[Iterable[int], bool, float | None]] = [
         (change.down, False, None),
         (change.up, True, None),
         *(
-            ([one.link for one in change.paced if one.share == share], share >= 1, share)
+            (
+                [slow_link.link for slow_link in change.paced if slow_link.share == share],
+                share >= 1,
+                share,
+            )
             for share in shares
         ),
     ]

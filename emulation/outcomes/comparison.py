@@ -1,7 +1,7 @@
-"""One experiment on several networks, side by side: what each has measured, and where they differ.
+"""One experiment on several networks, side by side: their measurements, and the differences.
 
 The first network is the reference. Networks are equal for a load balancer where every seed's value
-is, in picoseconds and bytes; means and maxima over the seeds are only what people are shown.
+is, in picoseconds and bytes; means and maxima over the seeds are for people only.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ DIFFERENT = "bold red"
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """What is compared: exactly, for people, and how many seeds make one number of it."""
+    """A compared value: its exact form, its form for people, and its summary over seeds."""
 
     heading: str
     form: str
@@ -106,9 +106,9 @@ def compared(records: Sequence[Record]) -> list[Row]:
 
 
 def _runs(records: Sequence[Record], network: str, policy: str) -> tuple[Record, ...]:
-    wanted = [record for record in records if (record.network, record.policy) == (network, policy)]
+    chosen = [record for record in records if (record.network, record.policy) == (network, policy)]
     # By seed, so that the runs of two networks can be compared one by one.
-    return tuple(sorted(wanted, key=lambda record: record.seed))
+    return tuple(sorted(chosen, key=lambda record: record.seed))
 
 
 def comparison_table(rows: Sequence[Row]) -> Folding:
@@ -154,8 +154,8 @@ def _cells(row: Row, metrics: Sequence[Metric]) -> Iterator[Text]:
 
 def verdicts(rows: Sequence[Row]) -> list[Text]:
     """Return a line for each network but the reference: how often it agrees, or the worst."""
-    reference, *others = rows[0].runs
-    return [_verdict(rows, reference, network) for network in others]
+    reference, *compared = rows[0].runs
+    return [_verdict(rows, reference, network) for network in compared]
 
 
 def _verdict(rows: Sequence[Row], reference: str, network: str) -> Text:
@@ -181,7 +181,7 @@ def _relative(row: Row, network: str) -> float:
 
 
 def differences(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Return what differs, one entry per load balancer, network and seed, as values for JSON."""
+    """Return the differences, an entry per load balancer, network and seed, as values for JSON."""
     return [
         {
             "policy": row.policy,

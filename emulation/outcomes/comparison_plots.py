@@ -20,7 +20,7 @@ from emulation.outcomes.plots import (
 from fattree.records.record import Record
 from fattree.texts.looks import ALERT, GRID, SLATES
 
-# The reference is a ring; what equals it lies inside.
+# The reference is a ring; equal values lie inside.
 REFERENCE_SIZE = 11
 OTHER_SIZE = 6
 OTHERS = tuple(zip("oDs", SLATES[1:4], strict=True))
@@ -37,18 +37,18 @@ def networks_figure(rows: Sequence[Row]) -> Figure:
     matrix = run.matrix.replace("_", " ")
     seeds = [record.seed for record in rows[0].reference]
     fabric = run.fabric or f"k = {run.k}"
-    what = f"{run.hosts} hosts ({fabric}), {matrix}, {run.message_bytes:,} B a flow"
-    what += f"; {seeds_of(seeds, seeds)}"
-    figure.suptitle("\n".join([what, *map(str, verdicts(rows))]), fontsize=10)
-    left, right = figure.subplots(1, 2, sharey=True)
+    title = f"{run.hosts} hosts ({fabric}), {matrix}, {run.message_bytes:,} B a flow"
+    title += f"; {seeds_of(seeds, seeds)}"
+    figure.suptitle("\n".join([title, *map(str, verdicts(rows))]), fontsize=10)
+    times, queues = figure.subplots(1, 2, sharey=True)
 
-    for axes, (metric, label) in zip((left, right), COLUMNS.items(), strict=True):
+    for axes, (metric, label) in zip((times, queues), COLUMNS.items(), strict=True):
         _draw_markers(axes, rows, metric)
         axes.set_xlabel(label, fontsize=9)
 
-    left.set_yticks(range(len(rows)), [label_of(row.policy) for row in rows])
+    times.set_yticks(range(len(rows)), [label_of(row.policy) for row in rows])
     # Downwards, as the table lists them.
-    left.set_ylim(len(rows) - 0.5, -0.5)
+    times.set_ylim(len(rows) - 0.5, -0.5)
     figure.legend(
         handles=_legend(rows), loc="outside lower center", ncols=4, fontsize=8, frameon=False
     )
@@ -57,11 +57,11 @@ def networks_figure(rows: Sequence[Row]) -> Figure:
 
 
 def _draw_markers(axes: Axes, rows: Sequence[Row], metric: Metric) -> None:
-    for place, row in enumerate(rows):
+    for y, row in enumerate(rows):
         reference = metric.of(row.reference)
         axes.plot(
             reference,
-            place,
+            y,
             "o",
             markersize=REFERENCE_SIZE,
             markerfacecolor="white",
@@ -71,13 +71,13 @@ def _draw_markers(axes: Axes, rows: Sequence[Row], metric: Metric) -> None:
         for (network, runs), (marker, colour) in zip(
             list(row.runs.items())[1:], OTHERS, strict=False
         ):
-            # What differs is joined to the reference, however small the difference is.
+            # A different value is joined to the reference, however small the difference is.
             value = metric.of(runs)
             if not row.is_equal(network, [metric]):
                 colour = ALERT
-                axes.plot([reference, value], [place, place], color=colour, linewidth=2, zorder=1)
+                axes.plot([reference, value], [y, y], color=colour, linewidth=2, zorder=1)
 
-            axes.plot(value, place, marker, markersize=OTHER_SIZE, color=colour)
+            axes.plot(value, y, marker, markersize=OTHER_SIZE, color=colour)
 
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(labelsize=9, left=False)
@@ -88,7 +88,7 @@ def _draw_markers(axes: Axes, rows: Sequence[Row], metric: Metric) -> None:
 
 
 def _legend(rows: Sequence[Row]) -> list[Line2D]:
-    reference, *others = rows[0].runs
+    reference, *compared = rows[0].runs
     first = Line2D(
         [],
         [],
@@ -110,7 +110,7 @@ def _legend(rows: Sequence[Row]) -> list[Line2D]:
             linestyle="",
             label=f"{network}, equal",
         )
-        for network, (marker, colour) in zip(others, OTHERS, strict=False)
+        for network, (marker, colour) in zip(compared, OTHERS, strict=False)
     ]
 
     different = Line2D(

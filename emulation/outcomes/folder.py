@@ -55,8 +55,8 @@ def record(outcome: Outcome, network: str) -> Record:
         utilisation=[outcome.utilisation(layer) for layer in SWITCH_LAYERS],
     )
 
-    # Some packets are dropped or lost at no port. Hosts put on their links what they sent, switches
-    # what their ports count: hops of all links.
+    # Some packets are dropped or lost at no port. Packets that hosts sent and that switches' ports
+    # count are the hops of all links.
     counts = Counts(
         **total(SENDER_COUNTERS, outcome.flows)
         | total(PORT_COUNTERS, ports)
@@ -120,7 +120,7 @@ def _columns(rows: Sequence[object], names: Sequence[str]) -> dict[str, list[Any
 
 
 def queues_of(outcome: Outcome) -> pl.DataFrame:
-    """Return the longest queue per layer over time, nothing where nobody looks at queues."""
+    """Return the longest queue per layer over time, nothing without samples."""
     samples = outcome.samples
     run = {**_run(outcome), "scenario_hash": scenario_hash(outcome.scenario, outcome.policy)}
     rows = [
@@ -145,13 +145,13 @@ def new_folder(chosen: Path | None, default: Path, force: bool = False) -> Itera
     stay empty are removed. Raises EmulationError, one line, also where the folder cannot be
     written.
     """
-    wanted = chosen or default
-    missing = [each for each in (wanted, *wanted.parents) if not each.exists()]
+    target = chosen or default
+    missing = [path for path in (target, *target.parents) if not path.exists()]
     with ExitStack() as claims:
         if chosen or force:
-            folder = _claimed(wanted, claims, force)
+            folder = _claimed(target, claims, force)
         else:
-            folder = next(each for each in _numbered(default) if _is_claimed(each, claims))
+            folder = next(path for path in _numbered(default) if _is_claimed(path, claims))
 
         try:
             # Whether it can be written shows only when it is: rights are not all.
@@ -161,9 +161,9 @@ def new_folder(chosen: Path | None, default: Path, force: bool = False) -> Itera
             yield folder
         finally:
             made = [folder] if chosen is None else []
-            for each in (*made, *missing):
+            for path in (*made, *missing):
                 with suppress(OSError):
-                    each.rmdir()
+                    path.rmdir()
 
 
 def _claimed(folder: Path, claims: ExitStack, force: bool) -> Path:
@@ -222,7 +222,7 @@ def _remove_leftovers(folder: Path) -> None:
     # The demo has a folder for each of its experiments.
     for pattern in (f"{FRESH}*", f"*/{FRESH}*"):
         for leftover in folder.glob(pattern):
-            # One that is locked is another run's, which has claimed a folder in this one.
+            # A locked folder is another run's, which has claimed a folder in this folder.
             with suppress(OSError), locked(leftover) as is_nobodys:
                 if is_nobodys:
                     shutil.rmtree(leftover, ignore_errors=True)
@@ -260,14 +260,14 @@ def complete(folder: Path) -> Iterator[Path]:
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=FRESH, dir=folder) as fresh, ExitStack() as lock:
-            # A file system without locks keeps what killed runs leave.
+            # A file system without locks keeps the remains of killed runs.
             with suppress(OSError):
                 lock.enter_context(locked(fresh))
 
             yield Path(fresh)
 
             # Written first, renamed then, in the same file system: a rename is all or nothing.
-            # The file that says that there are results comes last.
+            # The file that marks the results as complete comes last.
             for path in sorted(Path(fresh).iterdir(), key=lambda path: path.name == RESULTS):
                 path.replace(folder / path.name)
 
@@ -294,7 +294,7 @@ def write_folder(
         frames = [frame for frame in map(frame_of, outcomes) if len(frame)]
         # Real queues are not looked at over time: then there is no file, rather than an empty one.
         if frames:
-            # Relaxed: what a switch does not report has no type.
+            # Relaxed: a value that a switch does not report has no type.
             write_parquet(pl.concat(frames, how="vertical_relaxed"), folder / name)
 
     rows = list(state_rows(outcomes))
@@ -303,7 +303,7 @@ def write_folder(
 
 
 def write_parquet(frame: pl.DataFrame, path: Path) -> None:
-    """Write a table; what goes wrong is an OSError, which Polars' own writing hides."""
+    """Write a table; raises OSError, which Polars' own writing hides."""
     data = io.BytesIO()
     frame.write_parquet(data)
     path.write_bytes(data.getvalue())

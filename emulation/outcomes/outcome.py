@@ -1,4 +1,4 @@
-"""What a run on an emulated network has shown, as plain values.
+"""The outcome of a run on an emulated network, as plain values.
 
 Tables, plots and result files are made from it.
 """
@@ -96,7 +96,7 @@ class Outcome:
     is how long hosts were paused, all together.
 
     `own_program` names the program of the user's that its switches ran, with the groups and hosts
-    of `scenario.policy`. `state` is what its registers and counters held, where that is asked for.
+    of `scenario.policy`. `state` has its registers and counters, where that is asked for.
     """
 
     scenario: Scenario
@@ -114,7 +114,7 @@ class Outcome:
 
     @property
     def policy(self) -> str:
-        """Return what balanced the load: a policy's slug, or the names of the user's files."""
+        """Return the load balancer: a policy's slug, or the names of the user's files."""
         return self.own_program or self.scenario.balancer
 
     @property
@@ -129,28 +129,28 @@ class Outcome:
 
     def max_queue_bytes(self, layer: str | None = None) -> int:
         """Return the longest queue of a layer, or of all switch ports; 0 where none is reported."""
-        own = (port.max_queue_bytes or 0 for port in self.ports if layer in (None, port.layer))
-        return max(own, default=0)
+        lengths = (port.max_queue_bytes or 0 for port in self.ports if layer in (None, port.layer))
+        return max(lengths, default=0)
 
     def mean_queue_bytes(self, layer: str | None = None) -> float | None:
         """Return the time average per port of a layer's queues, or of all; None: not reported."""
         # Every port of a layer has the same time, so the mean of the means is that of the layer.
-        own = [port.mean_queue_bytes for port in self.ports if layer in (None, port.layer)]
-        if not own:
+        lengths = [port.mean_queue_bytes for port in self.ports if layer in (None, port.layer)]
+        if not lengths:
             return 0.0
 
-        known = [value for value in own if value is not None]
-        return sum(known) / len(known) if known else None
+        reported = [value for value in lengths if value is not None]
+        return sum(reported) / len(reported) if reported else None
 
     def utilisation(self, layer: str) -> float:
         """Return the share of the run for which a layer's links carried bits, gaps not included."""
-        own = [port.bytes for port in self.ports if port.layer == layer]
+        loads = [port.bytes for port in self.ports if port.layer == layer]
         # A leaf-spine has no cores.
-        if not own:
+        if not loads:
             return 0.0
 
         rate_bps = self.scenario.rates_bps[LEVEL_OF[layer]]
-        return sum(own) * 8 * PS_PER_SECOND / (len(own) * rate_bps * self.end_ps)
+        return sum(loads) * 8 * PS_PER_SECOND / (len(loads) * rate_bps * self.end_ps)
 
     def inter_switch(self) -> dict[str, list[PortResult]]:
         """Return the ports that lead to other switches, per layer, in their switches' order."""

@@ -44,7 +44,7 @@ def save(figure: Figure, folder: Path, stem: str) -> list[Path]:
 
 
 def tidy(axes: Axes) -> None:
-    """Take away what carries no information."""
+    """Remove lines that carry no information."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(labelsize=8)
     axes.grid(axis="y", color=GRID, linewidth=0.6)
@@ -52,7 +52,7 @@ def tidy(axes: Axes) -> None:
 
 
 def draw_loads(axes: Axes, outcome: Outcome, title: str) -> None:
-    """Draw what every directed inter-switch link carried, layer by layer, each layer sorted.
+    """Draw the load of every directed inter-switch link, layer by layer, each layer sorted.
 
     A line marks its mean.
     """
@@ -90,7 +90,7 @@ def draw_loads(axes: Axes, outcome: Outcome, title: str) -> None:
 
 
 def draw_queues(axes: Axes, outcomes: Sequence[Outcome]) -> None:
-    """Draw queues over time, or what of them is known where nobody has looked at them over time."""
+    """Draw queues over time, or their known lengths where there are no samples over time."""
     if all(outcome.samples.times_ps for outcome in outcomes):
         _draw_queues_over_time(axes, outcomes)
         axes.legend(fontsize=8, frameon=False)
@@ -144,7 +144,7 @@ def _draw_queues_over_time(axes: Axes, outcomes: Sequence[Outcome]) -> None:
 
 
 def cdf_figure(times: Mapping[str, Times], what: str) -> Figure:
-    """Return the distribution of flow completion times, ps, by load balancer; `what` says whose.
+    """Return the distribution of flow completion times, ps, by load balancer; of flows `what`.
 
     Dashed lines are at the PERCENTILES that tables have.
     """
@@ -206,12 +206,12 @@ def draw_increases(axes: Axes, records: Sequence[Record]) -> None:
     """Draw every run's increase over the bound as a dot, and each scheme's mean as a line."""
     policies = list(dict.fromkeys(record.policy for record in records))
     looks = looks_of(policies)
-    for place, policy in enumerate(policies):
+    for x, policy in enumerate(policies):
         increases = [100 * record.increase for record in records if record.policy == policy]
         mean = sum(increases) / len(increases)
-        axes.plot([place - 0.3, place + 0.3], [mean, mean], color="black", linewidth=1.5)
-        axes.plot([place] * len(increases), increases, "o", color=looks[policy].colour, alpha=0.6)
-        axes.text(place + 0.08, mean, f"{mean:.1f} %", fontsize=8, va="bottom")
+        axes.plot([x - 0.3, x + 0.3], [mean, mean], color="black", linewidth=1.5)
+        axes.plot([x] * len(increases), increases, "o", color=looks[policy].colour, alpha=0.6)
+        axes.text(x + 0.08, mean, f"{mean:.1f} %", fontsize=8, va="bottom")
 
     axes.set_xticks(
         range(len(policies)), [label_of(policy) for policy in policies], rotation=30, ha="right"
@@ -224,11 +224,11 @@ def draw_increases(axes: Axes, records: Sequence[Record]) -> None:
 
 def seeds_of(seeds: Sequence[int], all_seeds: Sequence[int]) -> str:
     """Return which seeds a picture shows, of how many."""
-    shown, there = sorted(set(seeds)), sorted(set(all_seeds))
-    if len(there) == 1:
-        return f"one seed ({there[0]})"
+    shown, every = sorted(set(seeds)), sorted(set(all_seeds))
+    if len(every) == 1:
+        return f"one seed ({every[0]})"
 
-    return f"{len(there)} seeds" if shown == there else f"seed {shown[0]}, of {len(there)} seeds"
+    return f"{len(every)} seeds" if shown == every else f"seed {shown[0]}, of {len(every)} seeds"
 
 
 def flow_times(outcomes: Sequence[Outcome]) -> dict[str, Times]:
@@ -246,15 +246,15 @@ def experiment_figures(
     """Yield (file stem, figure) of an experiment; loads and queues are those of its first seed."""
     first = [outcome for outcome in outcomes if outcome.scenario.seed == outcomes[0].scenario.seed]
     seeds = [record.seed for record in records]
-    one, every = seeds_of(seeds[:1], seeds), seeds_of(seeds, seeds)
+    first_seed, every = seeds_of(seeds[:1], seeds), seeds_of(seeds, seeds)
     increases = Figure(figsize=(3.2 + 1.1 * len(first), 4), layout="constrained")
     draw_increases(increases.subplots(), records)
     increases.axes[0].set_title(f"dots: {every}; line: their mean", fontsize=9)
     yield "cct", increases
-    yield "link_load", _loads_figure(first, one)
+    yield "link_load", _loads_figure(first, first_seed)
     queues = Figure(figsize=(8, 4), layout="constrained")
     draw_queues(queues.subplots(), first)
-    queues.axes[0].set_title(one, fontsize=9, pad=16)
+    queues.axes[0].set_title(first_seed, fontsize=9, pad=16)
     yield "queues", queues
     yield "flow_times", cdf_figure(flow_times(outcomes), f"all flows, {every}")
 

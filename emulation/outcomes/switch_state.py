@@ -1,4 +1,4 @@
-"""What registers and counters of switches held when a run ended (`--show-registers`)."""
+"""Registers and counters of switches at the end of a run (`--show-registers`)."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -28,13 +28,13 @@ class ArrayState:
 def state_rows(outcomes: Iterable["Outcome"]) -> Iterator[dict[str, Any]]:
     """Yield a row for each array of each run, for a file."""
     for outcome in outcomes:
-        for each in outcome.state:
+        for array in outcome.state:
             yield {
                 "policy": outcome.policy,
                 "seed": outcome.scenario.seed,
-                "switch": each.switch,
-                "array": each.array,
-                "cells": {str(number): list(values) for number, values in each.cells},
+                "switch": array.switch,
+                "array": array.array,
+                "cells": {str(number): list(values) for number, values in array.cells},
             }
 
 
@@ -42,13 +42,13 @@ def state_table(outcomes: Sequence["Outcome"]) -> Folding:
     """Return a table of all arrays that hold something."""
     table = Folding("load balancer", "seed", "switch", "register or counter", "cells, by number")
     for outcome in outcomes:
-        for each in outcome.state:
+        for array in outcome.state:
             table.add_row(
                 outcome.policy,
                 str(outcome.scenario.seed),
-                each.switch,
-                short_name(each.array),
-                in_words(each.cells),
+                array.switch,
+                short_name(array.array),
+                in_words(array.cells),
             )
 
     return table
@@ -61,10 +61,10 @@ def short_name(array: str) -> str:
 
 def in_words(cells: Iterable[tuple[int, Sequence[int]]]) -> str:
     """Return the first cells in one line, and how many more there are."""
-    known = list(cells)
-    shown = [f"{number}: {_value(values)}" for number, values in known[:MOST_CELLS]]
-    left = len(known) - len(shown)
-    return "; ".join([*shown, *([f"and {left:,} more"] if left else [])])
+    values_of_cells = list(cells)
+    shown = [f"{number}: {_value(values)}" for number, values in values_of_cells[:MOST_CELLS]]
+    hidden = len(values_of_cells) - len(shown)
+    return "; ".join([*shown, *([f"and {hidden:,} more"] if hidden else [])])
 
 
 def _value(values: Sequence[int]) -> str:

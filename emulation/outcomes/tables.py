@@ -11,7 +11,7 @@ from fattree.records.tables import Folding
 from fattree.shape.topology import SWITCH_LAYERS
 from fattree.units import time_unit
 
-# What stands for a queue's length where the switch does not tell it (BMv2).
+# In place of a queue's length where the switch does not report it (BMv2).
 NOT_REPORTED = "n. r."
 # So that the tables of a group have common columns.
 WIDEST = 20
@@ -72,7 +72,7 @@ def _row(runs: Sequence[Record], unit_ps: int) -> list[str]:
 
 
 def _mark(runs: Sequence[Record]) -> str:
-    """Return what marks a row of which a run took less time than the bound."""
+    """Return the mark of a row in which a run took less time than the bound."""
     return f" {BELOW}" if any(run.increase < 0 for run in runs) else ""
 
 
