@@ -28,7 +28,7 @@ def test_programs_of_ones_own_are_the_same_everywhere(seed: int, tmp_path: Path)
 
     # The comparison proves something: all of it happens.
     assert seen["judged"] > SLICE // 2
-    assert min(seen[name] for name in ("dropped", "trimmed", "pauses", "lost_to_failure")) > 2
+    assert min(seen[name] for name in ("dropped", "trimmed", "pauses", "lost_to_failure")) > 0
 
 
 def test_draws_are_of_all_kinds() -> None:
