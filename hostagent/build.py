@@ -1,4 +1,4 @@
-"""From a scenario to its hosts: what every flow is, and the endpoints that run the rules."""
+"""Hosts of a scenario: the plan of every flow, and the endpoints that run the rules."""
 
 from collections.abc import Collection
 from fractions import Fraction
@@ -31,8 +31,8 @@ def rate(scenario: Scenario, flows: Flows) -> Fraction:
 
     Links that are down at the start make it smaller (load balancers, "Pacing").
     """
-    # The paper's rho_max is of one state of the links. Here it is that of time 0: what fails or
-    # comes back later does not change a pace (a choice).
+    # The paper's rho_max is of one state of the links. Here it is the state of time 0: links that
+    # fail or come back later do not change a pace (a choice).
     links = LinkState.without(scenario.tree, timeline(scenario, flows).down_at_start)
     return rho_max(scenario.tree, links, flows, scenario.speeds)
 
@@ -43,7 +43,7 @@ def paced_gaps(scenario: Scenario, flows: Flows) -> NDArray[np.int64]:
 
 
 def plans(scenario: Scenario, flows: Flows) -> list[FlowPlan]:
-    """Return what the hosts must know of every flow."""
+    """Return the plan of every flow, for its hosts."""
     gaps = paced_gaps(scenario, flows)
     phases = traffic.phases(scenario, flows, gaps)
     hops = np.array(
@@ -82,7 +82,7 @@ def endpoints(
     """Return the endpoints of some hosts in a run of this number."""
     tree = scenario.tree
     shared = rules(scenario)
-    own = scenario_rule(scenario)
+    own_rule = scenario_rule(scenario)
     packets = scenario_packets(scenario)
     payload = scenario.packets.payload_bytes
     of_host: dict[int, list[FlowPlan]] = {host: [] for host in hosts}
@@ -116,7 +116,7 @@ def endpoints(
             payload_bytes=payload,
             routes=routes,
             run=run,
-            own_rule=own,
+            own_rule=own_rule,
             packets=packets,
             waits=waits[tree.machine(host)],
             nics=nics,

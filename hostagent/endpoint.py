@@ -1,7 +1,7 @@
-"""A host without its sockets: which packet its link takes next, and what an arriving one changes.
+"""A host without its sockets: the choice of its link's next packet, and the effect of arrivals.
 
-The virtual network and the Mininet agent drive the same object: they say what time it is, put on
-the wire what `send` returns, and hand over what arrives. The rules themselves are `labels` and
+The virtual network and the Mininet agent drive the same object: they give it the time, put the
+frames of `send` on the wire, and hand over arriving frames. The rules themselves are `labels` and
 `transport`.
 """
 
@@ -35,7 +35,7 @@ from hostagent.transports.state import NEVER, PACKET, SENDER, Recovery, Rules, b
 class Departure(NamedTuple):
     """A frame that the link takes now, its class, and whether switches hurry it on: a NACK.
 
-    Of data, by how many bytes it is shorter than a full packet.
+    A frame of data is `less` bytes shorter than a full packet.
     """
 
     frame: bytes
@@ -45,7 +45,7 @@ class Departure(NamedTuple):
 
 
 class MisdeliveryError(Exception):
-    """A frame that this host must never see: corrupt, or meant for somebody else."""
+    """A frame that this host must never see: corrupt, or meant for another host."""
 
 
 class StalePacketError(MisdeliveryError):
@@ -53,9 +53,9 @@ class StalePacketError(MisdeliveryError):
 
 
 class _Sending:
-    """One flow that begins here; `key_ps` is its valid place in the heap of ready times.
+    """One flow that begins here; `key_ps` is its valid key in the heap of ready times.
 
-    `own` is what a host rule of the user's remembers of it.
+    `own` is the flow's state in a host rule of the user's.
     """
 
     __slots__ = ("frames", "key_ps", "own", "packets", "plan", "sender", "started_ps")
@@ -76,8 +76,8 @@ class _Sending:
 class Endpoint:
     """The flows of a run that begin or end at one host, and its ACKs.
 
-    `waits` is shared by the hosts (NICs) of a machine, `nics` is what paces this one, by how many
-    bytes a data packet is shorter than a full one. Times in ps never run backwards.
+    The hosts (NICs) of a machine share `waits`; `nics` paces this host, by how many bytes a data
+    packet is shorter than a full packet. Times in ps never run backwards.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Endpoint:
         self._sending: dict[int, _Sending] = {}
         self._receiving: dict[int, Receiving] = {}
         self._arriving: set[int] = set()
-        # What receivers have told, and when.
+        # The latest shares from receivers, and their times.
         self._told: dict[int, tuple[int, int]] = {}
         self._nics = nics
         self._data_free_ps = 0
@@ -119,17 +119,17 @@ class Endpoint:
 
         # Scapy builds the frames of all flows here, before the run.
         for plan in flows:
-            there = plan.destination if plan.source == host else plan.source
+            peer = plan.destination if plan.source == host else plan.source
             if plan.source == host:
                 is_sent = plan.packets > 0
-                frames = written.data(ends(host, there), plan.flow, run) if is_sent else None
+                frames = written.data(ends(host, peer), plan.flow, run) if is_sent else None
                 ring = transport.ring_length(rules, plan.packets, plan.gap_ps) if is_sent else 0
-                own = own_rule.fresh() if own_rule else None
-                self._sending[plan.flow] = _Sending(plan, frames, ring, own)
+                state = own_rule.fresh() if own_rule else None
+                self._sending[plan.flow] = _Sending(plan, frames, ring, state)
                 self._waits.add(plan, self._start)
             else:
                 self._receiving[plan.flow] = Receiving(
-                    plan, written.ack(ends(host, there), plan.flow, run), rules, self._arriving
+                    plan, written.ack(ends(host, peer), plan.flow, run), rules, self._arriving
                 )
 
         for flow, sending in self._sending.items():
@@ -141,12 +141,12 @@ class Endpoint:
         return 0 if self._acks else self._data_wake_ps()
 
     def kept_ps(self, is_ack: bool, less: int = 0) -> int:
-        """Return how long a packet of a class keeps the NIC from sending the next one."""
+        """Return for how long a packet of a class blocks the NIC."""
         nic = self._nics[less]
         return nic.ack_ps if is_ack else nic.data_ps
 
     def timer_ps(self) -> int:
-        """Return when `elapse` has something to do, NEVER if not before a packet arrives."""
+        """Return when `elapse` is next due, NEVER if not before a packet arrives."""
         return self._timers[0][0] if self._timers else NEVER
 
     def elapse(self, now_ps: int) -> list[int]:
@@ -163,7 +163,9 @@ class Endpoint:
     @property
     def has_received_all(self) -> bool:
         """Return whether every flow that ends here is complete here."""
-        return all(one.received >= one.packets for one in self._receiving.values())
+        return all(
+            receiving.received >= receiving.packets for receiving in self._receiving.values()
+        )
 
     def send(self, now_ps: int) -> Departure | None:
         """Return the frame for a link that is free now.
@@ -192,8 +194,8 @@ class Endpoint:
 
         Return the flow that it completes here (as its sender or its receiver), if any.
 
-        Raises MisdeliveryError for a frame that is not this host's, StalePacketError for one of
-        another run.
+        Raises MisdeliveryError for a frame that is not this host's, StalePacketError for a frame
+        of another run.
         """
         packet = self._parse(frame)
         if packet is None and self._rules.trimming:
@@ -202,7 +204,7 @@ class Endpoint:
         if packet is None or packet.destination_ip != self._ip:
             raise MisdeliveryError(f"a host got a frame that is not its own: {frame[:58].hex()}")
 
-        # Flows have the same numbers in every run: it would be taken for one of this run's.
+        # Flows have the same numbers in every run: the packet would count for this run's flow.
         if packet.run != self._run:
             raise StalePacketError(f"a host got a packet of run {packet.run} in run {self._run}")
 
@@ -212,15 +214,15 @@ class Endpoint:
         if not is_complete:
             return None
 
-        # What waits for this flow begins or ends at this machine as well (design, decision 9), so
-        # each end starts its own and nobody needs to be told.
+        # Flows that wait for this flow begin or end at this machine as well (design, decision 9):
+        # each end starts its own flows without a message.
         if self._rules.awaits_acks or not packet.is_ack:
             self._waits.complete(packet.flow, now_ps)
 
         return packet.flow
 
     def tries(self, flow: int) -> int:
-        """Return how often the sender of a flow has tried to bring over what is missing."""
+        """Return how often the sender of a flow has tried to deliver missing packets."""
         return int(tries(self.sender(flow), self._rules.recovery))
 
     def sender(self, flow: int) -> SimpleNamespace:
@@ -242,7 +244,7 @@ class Endpoint:
 
     def _data_ready_ps(self) -> int:
         """Return when the first flow is ready to send, and leave it on top of the heap."""
-        # A flow may have several entries in the heap: the one with its key is valid.
+        # A flow may have several entries in the heap: the entry with its key is valid.
         ready = self._ready
         while ready and self._sending[ready[0][1]].key_ps != ready[0][0]:
             heappop(ready)
@@ -250,7 +252,7 @@ class Endpoint:
         return ready[0][0] if ready else NEVER
 
     def _data_wake_ps(self) -> int:
-        """Return when data may leave: the NIC keeps its rate, whatever flows are ready."""
+        """Return when data may leave: the NIC keeps its rate, however many flows are ready."""
         return max(self._data_ready_ps(), self._data_free_ps)
 
     def _start(self, flow: int, now_ps: int) -> None:
@@ -258,7 +260,7 @@ class Endpoint:
         plan = sending.plan
         sending.started_ps = now_ps
         due_ps = now_ps + plan.phase_ps
-        told, told_ps = self._told.get(plan.destination, (1, NEVER))
+        share, share_ps = self._told.get(plan.destination, (1, NEVER))
         transport.start(
             sending.sender,
             rules=self._rules,
@@ -269,7 +271,7 @@ class Endpoint:
             hops=plan.hops,
             in_turn=plan.in_turn,
             share=transport.share_at_start(
-                self._rules, told=told, told_ps=told_ps, in_turn=plan.in_turn, now_ps=now_ps
+                self._rules, told=share, told_ps=share_ps, in_turn=plan.in_turn, now_ps=now_ps
             ),
         )
 
@@ -282,9 +284,9 @@ class Endpoint:
         self._requeue(sending)
 
     def _requeue(self, sending: _Sending) -> None:
-        """Put a flow at its new place among the ready times.
+        """Put a flow's new time among the ready times.
 
-        The old entry is recognised as stale by its key.
+        The old entry's key shows that it is stale.
         """
         ready_ps = transport.ready_ps(sending.sender, self._rules, sending.packets)
         if ready_ps != sending.key_ps:
@@ -293,7 +295,7 @@ class Endpoint:
                 heappush(self._ready, (ready_ps, sending.plan.flow))
 
     def _next_data(self, flow: int, now_ps: int) -> tuple[bytes, int]:
-        """Return a flow's next frame, and by how many bytes it is shorter than a full one."""
+        """Return a flow's next frame, and by how many bytes it is shorter than a full packet."""
         sending = self._sending[flow]
         sender = sending.sender
         packets = sending.packets
@@ -312,7 +314,7 @@ class Endpoint:
 
         assert sending.frames is not None
         asks = transport.asks(sender, self._rules, packets, psn)
-        # With erasure coding what is sent beyond the message is as long as its longest packet.
+        # With erasure coding packets beyond the message are as long as its longest packet.
         less = sending.plan.less if psn + 1 == sending.plan.packets else 0
         return sending.frames.frame(label, psn, asks=asks, less=less), less
 
@@ -360,7 +362,7 @@ class Endpoint:
         if self._is_sack:
             self._acknowledge(sender, packets, ack)
 
-        # With SACK the bitmap has told; with erasure coding MSN is the receiver's total.
+        # SACK has counted the bitmap; with erasure coding MSN is the receiver's total.
         total = 0 if self._is_sack else unwrapped_psn(ack.msn, sender.acked)
         is_done: bool
         if ack.trimmed:
@@ -384,7 +386,7 @@ class Endpoint:
     def _acknowledge(
         self, sender: SimpleNamespace, packets: list[SimpleNamespace], ack: Packet
     ) -> None:
-        # All below the receiver's lowest missing number has arrived, whatever became of its ACKs.
+        # All below the receiver's lowest missing number has arrived, even if ACKs were lost.
         lowest = unwrapped_psn(ack.msn, sender.lowest)
         for psn in range(sender.lowest, lowest):
             sack.acknowledge(sender, packets, psn)

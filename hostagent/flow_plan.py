@@ -1,4 +1,4 @@
-"""What a run has planned for a host: its flows, and who waits for whom."""
+"""Plans of a run for a host: its flows, and the flows that they wait for."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -9,8 +9,8 @@ class FlowPlan(NamedTuple):
 
     It starts at `start_ps`, or when all of `after` are complete here (`Rules.awaits_acks`), and is
     due a phase later. Its last packet carries `less` bytes less than others. Without packets it is
-    a computation that takes `compute_ps`. `in_turn` says that it leaves as a whole, before what its
-    host begins later.
+    a computation that takes `compute_ps`. With `in_turn` it leaves as a whole, before flows that
+    its host begins later.
     """
 
     flow: int
@@ -28,7 +28,7 @@ class FlowPlan(NamedTuple):
 
 
 class Waits:
-    """Who waits for whom at a machine: what ends at one of its hosts lets flows of others begin."""
+    """Waiting flows of a machine: a flow's end at one host may start flows of all its hosts."""
 
     def __init__(self) -> None:
         self._blocked: dict[int, int] = {}
@@ -36,7 +36,7 @@ class Waits:
         self._start: dict[int, Callable[[int, int], None]] = {}
 
     def add(self, plan: FlowPlan, start: Callable[[int, int], None]) -> None:
-        """Let a flow `start` (flow, time) when all that it waits for is complete."""
+        """Let a flow `start` (flow, time) when all flows that it waits for are complete."""
         self._blocked[plan.flow] = len(plan.after)
         self._start[plan.flow] = start
         for awaited in plan.after:

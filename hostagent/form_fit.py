@@ -1,8 +1,8 @@
-"""Whether frames of the user's have what P4 programs of ours balance by.
+"""Checks that the user's frames have the fields by which our P4 programs balance.
 
-A program reads bytes, whatever they mean: ECMP hashes the five-tuple, Themis takes the bytes of a
+A program reads bytes without their meaning: ECMP hashes the five-tuple, Themis takes the bytes of a
 BTH behind UDP for a number. Where the user's packets have the label or the number elsewhere, such a
-load balancer runs, and is not the one of its name.
+load balancer runs, but not as its name promises.
 """
 
 from collections.abc import Iterable
@@ -31,9 +31,9 @@ BEFORE_IPV4 = "its switches know no header between Ethernet and IPv4, and {file}
 
 
 def misfits(scenarios: Iterable[Scenario]) -> list[str]:
-    """Return a line for load balancers that programs of ours cannot run with the user's packets.
+    """Return lines on load balancers that our programs cannot run with the user's packets.
 
-    All scenarios are ones whose switches run these programs. Raises ExperimentError.
+    Switches of all scenarios run these programs. Raises ExperimentError.
     """
     first: dict[str, Scenario] = {}
     for scenario in scenarios:
@@ -52,21 +52,21 @@ def misfits(scenarios: Iterable[Scenario]) -> list[str]:
 
 
 def _misfit(scenario: Scenario) -> str:
-    own = scenario.agent_packet
-    assert own is not None
-    both = own_forms(own.text, own.file, scenario.packets.payload_bytes)
+    packet = scenario.agent_packet
+    assert packet is not None
+    both = own_forms(packet.text, packet.file, scenario.packets.payload_bytes)
     chooser = scenario.scheme.chooser
     if both.data.ip_at != ETHERNET:
-        return BEFORE_IPV4.format(file=own.file)
+        return BEFORE_IPV4.format(file=packet.file)
 
     if chooser is Chooser.NUMBERED and not all(map(_has_psn, both)):
-        return NUMBERED.format(file=own.file)
+        return NUMBERED.format(file=packet.file)
 
     bits = hashed_label_bits(both)
     if chooser is not Chooser.HASH or bits == BITS["label"] or not _has_labels(scenario):
         return ""
 
-    return HASHED.format(file=own.file, bits=bits or "none", all=BITS["label"])
+    return HASHED.format(file=packet.file, bits=bits or "none", all=BITS["label"])
 
 
 def hashed_label_bits(both: Forms) -> int:
@@ -75,12 +75,12 @@ def hashed_label_bits(both: Forms) -> int:
 
 
 def _hashed(form: Form) -> set[int]:
-    places = {form.ip_at + at for at in (*ADDRESSES, *(PORTS if form.is_udp else ()))}
+    hashed = {form.ip_at + offset for offset in (*ADDRESSES, *(PORTS if form.is_udp else ()))}
     return {
         run.of + bit
         for run in form.runs["label"]
         for bit in range(run.mask.bit_length())
-        if run.at + run.size - 1 - (run.low + bit) // 8 in places
+        if run.at + run.size - 1 - (run.low + bit) // 8 in hashed
     }
 
 
@@ -99,7 +99,7 @@ def _stands_at(form: Form, field: str, at: int) -> bool:
 
 
 def _has_labels(scenario: Scenario) -> bool:
-    """Return whether labels tell packets apart that have equal addresses."""
+    """Return whether packets with equal addresses may differ in their labels."""
     scheme = scenario.scheme
     if scenario.host_rule or scheme.label_rule is not LabelRule.FIXED or scheme.subflows > 1:
         return True

@@ -1,9 +1,9 @@
 """The form of a packet, found by comparing frames.
 
-Whoever builds frames (`hostagent.packets`, or a function of the user's) is asked for some that
-differ in one field. A bit that changes with bit i of the field, and only with it, is a copy of that
-bit; lengths are the words that grow with a bitmap, or shrink with a payload. Frames of random
-values then show whether all has been understood.
+The builder of frames (`hostagent.packets`, or a function of the user's) builds some that differ in
+one field. A bit that changes with bit i of the field, and only with it, is a copy of that bit;
+lengths are the words that grow with a bitmap, or shrink with a payload. Frames of random values
+then show whether the form is right.
 """
 
 import random
@@ -38,14 +38,14 @@ CHECKS = 6
 # So many bytes less than a full payload, of which there are 256 at least.
 SHORTER = (0, 1, 2, 255)
 VERSION_4_NO_OPTIONS = 0x45
-# All of IPv4's second word of 32 bits but "do not fragment".
+# "More fragments" and the fragment's offset, in IPv4's bytes 6 and 7.
 FRAGMENT = (0x3F, 0xFF)
 _PORT = ROCE_PORT.to_bytes(2, "big")
 
 
 def requests() -> list[Request]:
-    """Return what frames `found` compares, in its order."""
-    # Bitmaps end with ones, as one that ended with a word of zeros would be shorter.
+    """Return requests for the frames that `found` compares, in its order."""
+    # Bitmaps end with ones, as a last word of zeros would be left out.
     asked: list[Request] = []
     for kind in (DATA, ACK):
         asked.append(Request(kind, {}))
@@ -61,7 +61,7 @@ def requests() -> list[Request]:
 
 
 def _codes(bits: int) -> list[int]:
-    """Return values that tell a copied bit's number, counted from 1: its bit j is in code j."""
+    """Return values that encode a copied bit's number, counted from 1: its bit j is in code j."""
     return [
         sum(1 << bit for bit in range(bits) if (bit + 1) >> j & 1) for j in range(bits.bit_length())
     ]
@@ -83,7 +83,7 @@ def _checks(kind: int) -> list[Request]:
 def found(built: Sequence[Built], name: str) -> Forms:
     """Return the forms of frames that were built as `requests` asks.
 
-    `name` is what errors call who has built them. Raises ExperimentError.
+    Errors call the frames' builder `name`. Raises ExperimentError.
     """
     asked = requests()
     half = next(i for i, request in enumerate(asked) if request.kind == ACK)
@@ -119,16 +119,19 @@ def _form(asked: Sequence[Request], built: Sequence[Built], who: str) -> Form:
     bth_at = built[0].bth_at
     hidden = ICRC if bth_at else 0
     if any(
-        len(each.frame) - len(request.bitmap) + request.less != len(base) or each.bth_at != bth_at
-        for request, each in zip(asked, built, strict=True)
+        len(answer.frame) - len(request.bitmap) + request.less != len(base)
+        or answer.bth_at != bth_at
+        for request, answer in zip(asked, built, strict=True)
     ):
         raise ExperimentError(
             f"{who}: frames differ in length or layers: a frame must be as long as its"
             f" flow.{'payload' if asked[0].kind == DATA else 'bitmap'} and what all have"
         )
 
-    plain = [each for each, request in zip(built, asked, strict=True) if len(request.values) == 1]
-    copies = _copies(base, [each.frame for each in plain], hidden)
+    plain = [
+        answer for answer, request in zip(built, asked, strict=True) if len(request.values) == 1
+    ]
+    copies = _copies(base, [answer.frame for answer in plain], hidden)
     ip_at = _ipv4_at(base, copies, who)
     runs = {field: _runs(numbers, ip_at) for field, numbers in copies.items()}
     for field in NEEDED[DATA if asked[0].kind == DATA else ACK]:
@@ -138,17 +141,17 @@ def _form(asked: Sequence[Request], built: Sequence[Built], who: str) -> Form:
                 " hosts read it from what arrives"
             )
 
-    others = [
-        each.frame
-        for each, request in zip(built, asked, strict=True)
+    resized = [
+        answer.frame
+        for answer, request in zip(built, asked, strict=True)
         if (request.bitmap or request.less) and not request.values
     ]
-    lengths = _lengths(base, others, ip_at, hidden)
+    lengths = _lengths(base, resized, ip_at, hidden)
     return Form(base, runs, (), lengths, ip_at, bth_at, hidden)
 
 
 def _copies(base: bytes, frames: Sequence[bytes], hidden: int) -> dict[str, NDArray[np.int64]]:
-    """Return for each field and each bit of a frame which bit of the field it copies, -1: none."""
+    """Return for each field the number of its bit that each bit of a frame copies, -1: none."""
     end = len(base) - hidden
     bits = np.unpackbits(np.frombuffer(base[:end], dtype=np.uint8))
     numbers: dict[str, NDArray[np.int64]] = {}
@@ -156,10 +159,10 @@ def _copies(base: bytes, frames: Sequence[bytes], hidden: int) -> dict[str, NDAr
     for field, width in BITS.items():
         number = np.full(len(bits), -1, dtype=np.int64)
         for j in range(width.bit_length()):
-            other = np.unpackbits(np.frombuffer(next(rest)[:end], dtype=np.uint8))
-            number += (other ^ bits).astype(np.int64) << j
+            changed = np.unpackbits(np.frombuffer(next(rest)[:end], dtype=np.uint8))
+            number += (changed ^ bits).astype(np.int64) << j
 
-        # What is not a bit's number is no copy: it shows in the frames of random values.
+        # A number beyond the field's bits is no copy: frames of random values show it.
         numbers[field] = np.where(number < width, number, -1)
 
     return numbers
@@ -168,13 +171,13 @@ def _copies(base: bytes, frames: Sequence[bytes], hidden: int) -> dict[str, NDAr
 def _ipv4_at(base: bytes, copies: Mapping[str, NDArray[np.int64]], who: str) -> int:
     """Return where the first IPv4 header begins, by its addresses."""
     descending = list(range(31, -1, -1))
-    for at in range(len(base) - IPV4 + 1):
+    for ip_at in range(len(base) - IPV4 + 1):
         source, destination = (
-            copies[field][8 * (at + where) : 8 * (at + where) + 32].tolist()
-            for field, where in (("source_ip", 12), ("destination_ip", 16))
+            copies[field][8 * (ip_at + offset) : 8 * (ip_at + offset) + 32].tolist()
+            for field, offset in (("source_ip", 12), ("destination_ip", 16))
         )
-        if base[at] == VERSION_4_NO_OPTIONS and source == destination == descending:
-            return at
+        if base[ip_at] == VERSION_4_NO_OPTIONS and source == destination == descending:
+            return ip_at
 
     raise ExperimentError(
         f"{who}: there is no IPv4 header without options and with flow.source_ip and"
@@ -183,49 +186,49 @@ def _ipv4_at(base: bytes, copies: Mapping[str, NDArray[np.int64]], who: str) -> 
 
 
 def _runs(number: NDArray[np.int64], ip_at: int) -> tuple[Run, ...]:
-    """Return the runs of a field, given which of its bits each bit of a frame copies."""
-    found_runs: list[Run] = []
+    """Return the runs of a field, from the number of its bit that each bit of a frame copies."""
+    runs: list[Run] = []
     checksum = range(8 * (ip_at + 10), 8 * (ip_at + 12))
-    there = [place for place in np.flatnonzero(number >= 0).tolist() if place not in checksum]
+    bits = [bit for bit in np.flatnonzero(number >= 0).tolist() if bit not in checksum]
     first = 0
-    for i in range(len(there)):
-        is_last = i + 1 == len(there)
-        if is_last or there[i + 1] != there[i] + 1 or number[there[i + 1]] != number[there[i]] - 1:
-            begin, end = there[first], there[i] + 1
-            at, last = begin // 8, -(-end // 8)
+    for i in range(len(bits)):
+        is_last = i + 1 == len(bits)
+        if is_last or bits[i + 1] != bits[i] + 1 or number[bits[i + 1]] != number[bits[i]] - 1:
+            begin, end = bits[first], bits[i] + 1
+            start, stop = begin // 8, -(-end // 8)
             mask = (1 << end - begin) - 1
-            found_runs.append(Run(at, last - at, 8 * last - end, mask, int(number[end - 1])))
+            runs.append(Run(start, stop - start, 8 * stop - end, mask, int(number[end - 1])))
             first = i + 1
 
-    return tuple(found_runs)
+    return tuple(runs)
 
 
 def _lengths(base: bytes, others: Sequence[bytes], ip_at: int, hidden: int) -> tuple[int, ...]:
-    """Return where the words begin that tell how long frames are, IPv4's total length first."""
-    known = ip_at + 2
-    ignored = {known, known + 1, ip_at + 10, ip_at + 11}
+    """Return the offsets of the words with the frame's length, IPv4's total length first."""
+    total_at = ip_at + 2
+    ignored = {total_at, total_at + 1, ip_at + 10, ip_at + 11}
     # The low byte of a length changes by a little first, and both by 128.
     ends = {
-        place
+        index
         for frame in others[:2]
-        for place in range(min(len(base), len(frame)) - hidden)
-        if frame[place] != base[place] and place not in ignored
+        for index in range(min(len(base), len(frame)) - hidden)
+        if frame[index] != base[index] and index not in ignored
     }
-    return (known, *(place - 1 for place in sorted(ends) if place + 1 not in ends))
+    return (total_at, *(index - 1 for index in sorted(ends) if index + 1 not in ends))
 
 
 def _signed(form: Form, other: Form, name: str) -> Form:
-    """Return a form with its signature: what of IPv4 is fixed, and what the other has not."""
+    """Return a form with its signature: IPv4's fixed bits, and bits that differ in `other`."""
     ip_at = form.ip_at
     base = form.template
     rows = [(ip_at, 0xFF, base[ip_at])]
     rows += [(ip_at + 6 + i, mask, base[ip_at + 6 + i] & mask) for i, mask in enumerate(FRAGMENT)]
     rows.append((ip_at + 9, 0xFF, base[ip_at + 9]))
 
-    # What says that IPv4 follows, and RoCEv2's port.
-    lengths = {at + i for at in form.lengths for i in range(2)}
-    before = [at for at in (ip_at - 2, ip_at - 1) if at not in lengths]
-    rows += [(at, _constant(form, at), base[at]) for at in before]
+    # The two bytes in front of IPv4, which announce it, and RoCEv2's port.
+    lengths = {index + i for index in form.lengths for i in range(2)}
+    before = [index for index in (ip_at - 2, ip_at - 1) if index not in lengths]
+    rows += [(index, _constant(form, index), base[index]) for index in before]
     if form.is_udp and base[ip_at + 22 : ip_at + 24] == _PORT:
         rows += [(ip_at + 22 + i, 0xFF, _PORT[i]) for i in range(2)]
 
@@ -238,24 +241,26 @@ def _signed(form: Form, other: Form, name: str) -> Form:
 
     mask = _constant(form, differing) & _constant(other, differing)
     rows.append((differing, mask, base[differing] & mask))
-    return form._replace(signature=tuple((at, mask, value & mask) for at, mask, value in rows))
+    return form._replace(
+        signature=tuple((index, mask, value & mask) for index, mask, value in rows)
+    )
 
 
 def _differing(form: Form, other: Form) -> int | None:
     """Return the first byte in which frames of two forms always differ."""
     ip_at = form.ip_at
-    lengths = {at + i for each in (form, other) for at in each.lengths for i in range(2)}
+    lengths = {index + i for side in (form, other) for index in side.lengths for i in range(2)}
     hidden = {*lengths, *range(ip_at, ip_at + IPV4)}
-    for at in range(min(len(each.template) - each.hidden for each in (form, other))):
-        mask = _constant(form, at) & _constant(other, at)
-        if at not in hidden and (form.template[at] ^ other.template[at]) & mask:
-            return at
+    for index in range(min(len(side.template) - side.hidden for side in (form, other))):
+        mask = _constant(form, index) & _constant(other, index)
+        if index not in hidden and (form.template[index] ^ other.template[index]) & mask:
+            return index
 
     return None
 
 
 def _constant(form: Form, at: int) -> int:
-    """Return which bits of a byte no field has a copy in."""
+    """Return the mask of a byte's bits that are no copies of fields."""
     mask = 0xFF
     for runs in form.runs.values():
         for run in runs:

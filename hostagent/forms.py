@@ -1,7 +1,7 @@
-"""The form of a packet: where in a frame its fields stand (`form_search` finds out).
+"""The form of a packet: the positions of its fields in a frame (`form_search` finds them).
 
-So nothing here knows a header but IPv4's, which switches read and change. Imports no Scapy, which
-`sim` may not load.
+So no function here knows a header but IPv4's, which switches read and change. Imports no Scapy,
+which `sim` may not load.
 """
 
 import json
@@ -20,7 +20,7 @@ from hostagent.transports.roce import (
     UDP_PROTOCOL,
 )
 
-# What a frame may say, and in how many bits: the same at all networks.
+# The fields of a frame, and their bits: the same in all networks.
 BITS: Mapping[str, int] = {
     "destination_mac": 48,
     "source_mac": 48,
@@ -36,7 +36,7 @@ BITS: Mapping[str, int] = {
 FIELDS = tuple(BITS)
 KINDS = ("data", "ack")
 DATA, ACK = range(2)
-# What a host must find in what arrives; ECN and the length are IPv4's.
+# Fields that a host must find in an arriving frame; ECN and the length are IPv4's.
 NEEDED = (
     ("source_ip", "destination_ip", "number", "partition_key", "label", "psn"),
     ("source_ip", "destination_ip", "number", "partition_key", "label", "psn", "msn", "marked"),
@@ -48,9 +48,9 @@ Values = dict[str, int]
 
 
 class Request(NamedTuple):
-    """A frame to be built: of which kind, with which fields, and what follows an ACK's header.
+    """A frame to be built: its kind, its fields, and the bitmap behind an ACK's header.
 
-    A data packet's payload is `less` bytes shorter than a full one.
+    A data packet's payload is `less` bytes shorter than a full packet's.
     """
 
     kind: int
@@ -80,11 +80,11 @@ class Run(NamedTuple):
 
 
 class Form(NamedTuple):
-    """Frames of one kind: the one whose fields are all 0, and what becomes of others.
+    """Frames of one kind: a template with all fields 0, and the positions of fields and lengths.
 
-    `runs` are a field's copies, the first whole one of which hosts read. A frame is of this kind if
-    `signature` says so: (byte, mask, value). `lengths` are 16-bit words that grow with a bitmap, or
-    shrink with a payload, IPv4's total length the first. The last `hidden` bytes are the ICRC.
+    `runs` are a field's copies; hosts read the first whole copy. A frame is of this kind if it fits
+    `signature`: (byte, mask, value). `lengths` are 16-bit words that grow with a bitmap, or shrink
+    with a payload, IPv4's total length the first. The last `hidden` bytes are the ICRC.
     """
 
     template: bytes
@@ -106,7 +106,7 @@ class Form(NamedTuple):
 
     @property
     def shortest(self) -> int:
-        """Return how long a frame is at least: its fields, and its ICRC."""
+        """Return the least length of a frame: its fields, and its ICRC."""
         ends = [run.at + run.size for runs in self.runs.values() for run in runs]
         return max(self.ip_at + IPV4, *ends) + self.hidden
 
@@ -117,15 +117,15 @@ class Form(NamedTuple):
 
     @property
     def is_tunnel(self) -> bool:
-        """Return whether the first IPv4 header has another one behind it."""
+        """Return whether a second IPv4 header follows the first."""
         return self.template[self.ip_at + 9] == IPIP_PROTOCOL
 
 
 class Forms(NamedTuple):
     """The forms of data packets and ACKs.
 
-    `headers` are bytes that all frames have in front of payloads and bitmaps; `ends` what of each
-    kind is not the same for many packets.
+    `headers` are bytes that all frames have in front of payloads and bitmaps; packets of a kind
+    differ from others of their flow before `end` alone.
     """
 
     data: Form
@@ -140,19 +140,19 @@ class Forms(NamedTuple):
     def payload(self) -> int:
         """Return how many bytes of full data packets trimming leaves out.
 
-        An ICRC's length of the payload stays behind the headers, in its place.
+        An ICRC's length of the payload stays behind the headers, in the ICRC's place.
         """
         return len(self.data.template) - self.data.hidden - self.end(DATA)
 
     def trimmed(self, less: int) -> int:
-        """Return the same of a data packet whose payload is `less` bytes shorter.
+        """Return the same of a data packet with a payload of `less` bytes less.
 
-        One at least: it is by its length that a host knows a packet that was cut.
+        At least 1: a host knows a cut packet by its length.
         """
         return max(1, self.payload - less)
 
     def end(self, kind: int) -> int:
-        """Return up to where packets of a kind differ from others of their flow, and more."""
+        """Return an offset behind all bytes in which a flow's packets of a kind differ."""
         return max(self.headers, self[kind].shortest - self[kind].hidden)
 
 
@@ -167,7 +167,7 @@ def from_text(text: str) -> Forms:
 
 
 def _form_of(values: dict[str, Any]) -> Form:
-    runs = {field: tuple(Run(*run) for run in found) for field, found in values["runs"].items()}
+    runs = {field: tuple(Run(*run) for run in rows) for field, rows in values["runs"].items()}
     return Form(
         **{
             **values,
@@ -192,59 +192,59 @@ def write(form: Form, values: Mapping[str, int], bitmap: bytes = b"", less: int 
 def put(form: Form, frame: bytearray, values: Mapping[str, int]) -> None:
     """Write fields into a frame in which they are 0."""
     for field, value in values.items():
-        for at, size, low, mask, of in form.runs[field]:
-            old = int.from_bytes(frame[at : at + size], "big")
+        for start, size, low, mask, of in form.runs[field]:
+            old = int.from_bytes(frame[start : start + size], "big")
             new = old | (value >> of & mask) << low
-            frame[at : at + size] = new.to_bytes(size, "big")
+            frame[start : start + size] = new.to_bytes(size, "big")
 
 
 def change_length(form: Form, frame: bytearray, bitmap: bytes, less: int) -> None:
     """Put a bitmap in front of a frame's ICRC, or take `less` bytes away there.
 
-    What says how long the frame is follows.
+    The frame's lengths follow.
     """
     end = len(frame) - form.hidden
     frame[end - less : end] = bitmap
-    for at in form.lengths:
-        (length,) = struct.unpack_from(">H", frame, at)
-        struct.pack_into(">H", frame, at, length + len(bitmap) - less & 0xFFFF)
+    for length_at in form.lengths:
+        (length,) = struct.unpack_from(">H", frame, length_at)
+        struct.pack_into(">H", frame, length_at, length + len(bitmap) - less & 0xFFFF)
 
 
 def put_checksum(form: Form, frame: bytearray) -> None:
     """Write IPv4's checksum (RFC 791)."""
-    at = form.ip_at
-    frame[at + 10 : at + 12] = b"\0\0"
-    total = sum(struct.unpack_from(">10H", frame, at))
+    ip_at = form.ip_at
+    frame[ip_at + 10 : ip_at + 12] = b"\0\0"
+    total = sum(struct.unpack_from(">10H", frame, ip_at))
     total = (total & 0xFFFF) + (total >> 16)
     total = (total & 0xFFFF) + (total >> 16)
-    struct.pack_into(">H", frame, at + 10, total ^ 0xFFFF)
+    struct.pack_into(">H", frame, ip_at + 10, total ^ 0xFFFF)
 
 
 def read(form: Form, field: str, frame: bytes) -> int:
     """Return a field of a frame of this form."""
-    at, size, low, _, _ = whole(form, field)
-    return int.from_bytes(frame[at : at + size], "big") >> low & (1 << BITS[field]) - 1
+    start, size, low, _, _ = whole(form, field)
+    return int.from_bytes(frame[start : start + size], "big") >> low & (1 << BITS[field]) - 1
 
 
 def whole(form: Form, field: str) -> Run:
-    """Return where hosts read a field: its first copy in one piece."""
+    """Return the run that hosts read: the field's first copy in one piece."""
     return next(run for run in form.runs[field] if run.mask == (1 << BITS[field]) - 1)
 
 
 def is_of(form: Form, frame: bytes) -> bool:
-    """Return whether a frame is of this form, and as long as its headers say."""
-    at = form.ip_at
+    """Return whether a frame is of this form, and its lengths fit."""
+    ip_at = form.ip_at
     if len(frame) < form.shortest or not all(
-        frame[place] & mask == value for place, mask, value in form.signature
+        frame[index] & mask == value for index, mask, value in form.signature
     ):
         return False
 
-    total = int.from_bytes(frame[at + 2 : at + 4], "big")
-    if form.is_udp and total != IPV4 + int.from_bytes(frame[at + 24 : at + 26], "big"):
+    total = int.from_bytes(frame[ip_at + 2 : ip_at + 4], "big")
+    if form.is_udp and total != IPV4 + int.from_bytes(frame[ip_at + 24 : ip_at + 26], "big"):
         return False
 
     # A frame may be longer than its packet (Ethernet pads to 60 bytes), never shorter.
-    return form.shortest - at <= total <= len(frame) - at
+    return form.shortest - ip_at <= total <= len(frame) - ip_at
 
 
 class Beginnings(NamedTuple):
@@ -267,13 +267,13 @@ def beginnings(ends: Sequence[NDArray[np.int64]], forms: Forms, size: int) -> Be
     for kind, columns in ((DATA, ends), (ACK, [ends[i] for i in back])):
         form = forms[kind]
         rows = frames[:, kind]
-        known = np.frombuffer(form.template[: len(form.template) - form.hidden], dtype=np.uint8)
-        rows[:, : min(size, len(known))] = known[:size]
+        template = np.frombuffer(form.template[: len(form.template) - form.hidden], dtype=np.uint8)
+        rows[:, : min(size, len(template))] = template[:size]
         numbers = np.arange(len(rows))
         keys = np.full(len(rows), DEFAULT_PARTITION)
         fields = ("source_mac", "destination_mac", "source_ip", "destination_ip")
-        given = dict(zip(fields, columns, strict=True))
-        for field, values in {**given, "number": numbers, "partition_key": keys}.items():
+        addresses = dict(zip(fields, columns, strict=True))
+        for field, values in {**addresses, "number": numbers, "partition_key": keys}.items():
             for run in form.runs[field]:
                 _place(rows, run, values)
 
@@ -284,16 +284,16 @@ def beginnings(ends: Sequence[NDArray[np.int64]], forms: Forms, size: int) -> Be
 
 def _place(rows: NDArray[np.uint8], run: Run, values: NDArray[np.int64]) -> None:
     """Write a field's bits into all rows."""
-    words = (values >> run.of & run.mask) << run.low
+    shifted = (values >> run.of & run.mask) << run.low
     for byte in range(run.size):
-        rows[:, run.at + byte] |= (words >> 8 * (run.size - 1 - byte) & 0xFF).astype(np.uint8)
+        rows[:, run.at + byte] |= (shifted >> 8 * (run.size - 1 - byte) & 0xFF).astype(np.uint8)
 
 
 def _place_checksum(headers: NDArray[np.uint8]) -> None:
     """Write IPv4 headers' checksum (RFC 791): the complement of their ones' complement sum."""
     headers[:, 10:12] = 0
-    words = headers.astype(np.int64).reshape(len(headers), -1, 2)
-    total = (words[:, :, 0] << 8 | words[:, :, 1]).sum(axis=1)
+    pairs = headers.astype(np.int64).reshape(len(headers), -1, 2)
+    total = (pairs[:, :, 0] << 8 | pairs[:, :, 1]).sum(axis=1)
     total = (total & 0xFFFF) + (total >> 16)
     total = (total & 0xFFFF) + (total >> 16)
     headers[:, 10] = (total ^ 0xFFFF) >> 8

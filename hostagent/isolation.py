@@ -1,9 +1,9 @@
-"""How our processes start others of ours, so that no file of anybody else's is ever run.
+"""Isolation of our processes: the processes that they start run no foreign file.
 
-Most of them run as root, in whatever folder their user stands: Python would look there for modules
-first, then in what PYTHONPATH names, and in the home that the environment names; and libraries look
-there for their settings. Imports nothing but the standard library, as `ofan doctor` needs it where
-nothing else can be imported.
+Most of them run as root, in the user's current folder: Python would look there for modules first,
+then in the folders of PYTHONPATH, and in the environment's home; and libraries look there for their
+settings. Imports nothing but the standard library, as `ofan doctor` needs it where nothing else can
+be imported.
 """
 
 import os
@@ -18,15 +18,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-# The folder that our packages are in: a checkout, or where `pip` has put them.
+# The folder of our packages: a checkout, or `pip`'s.
 ROOT = Path(__file__).resolve().parents[1]
 
-# Of an installation, beside its Python: which interpreter has p4runtime-shell (setup.sh).
+# A file beside an installation's Python: the interpreter with p4runtime-shell (setup.sh).
 SHELL_RECORD = "ofan-shell"
 
-# What a process of ours needs to know of its surroundings; OFAN_ are names of our own.
+# The variables that our processes need; names of our own begin with OFAN_.
 KEPT = frozenset({"LANG", "LC_ALL", "LC_CTYPE", "TERM", "TZ", "SUDO_UID", "SUDO_GID"})
-# What a terminal can show, and what shells ask to complete a word.
+# The abilities of a terminal, and shells' requests for completion.
 TERMINAL = frozenset({"COLUMNS", "LINES", "COLORTERM", "NO_COLOR", "FORCE_COLOR"})
 COMPLETION = frozenset({"_OFAN_COMPLETE", "COMP_WORDS", "COMP_CWORD"})
 OURS = "OFAN_"
@@ -34,8 +34,8 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # The folders of the caller's PATH in which root's process does not look for programs.
 UNSEARCHED = "OFAN_UNSEARCHED"
 
-# `-I` leaves out the current folder, PYTHON* variables and the user's own packages. What is left is
-# the installation, and, for a checkout that another one is installed over, the root.
+# `-I` leaves out the current folder, PYTHON* variables and the user's own packages. The
+# installation stays, and the root, for a checkout beside an installation of another checkout.
 _START = (
     "import runpy, sys; root, module = sys.argv[1:3]; del sys.argv[1:3];"
     "root in sys.path or sys.path.insert(0, root);"
@@ -60,33 +60,33 @@ def clean_environment() -> dict[str, str]:
         if name in KEPT | TERMINAL | COMPLETION or name.startswith(OURS)
     }
 
-    # An empty or relative entry stands for a folder that depends on where one is.
+    # The folder of an empty or relative entry depends on the current folder.
     folders = [name for name in os.environ.get("PATH", PATH).split(":") if os.path.isabs(name)]
     if os.geteuid() == 0:
-        others = [name for name in folders if os.path.isdir(name) and not is_roots(name)]
+        unsafe = [name for name in folders if os.path.isdir(name) and not is_roots(name)]
         folders = [os.path.realpath(name) for name in folders if is_roots(name)]
         folders = folders or list(filter(is_roots, PATH.split(":")))
-        # A process that has been given a clean environment sees none of them any more.
-        kept |= {UNSEARCHED: ":".join(others)} if others else {}
+        # A process with a clean environment does not see these folders.
+        kept |= {UNSEARCHED: ":".join(unsafe)} if unsafe else {}
 
     return {**kept, "PATH": ":".join(folders) or PATH, "HOME": _home()}
 
 
 def is_roots(folder: str) -> bool:
-    """Return whether root alone can put files into a folder, or another one in its place."""
+    """Return whether root alone can put files into a folder, or replace the folder."""
     path = Path(os.path.realpath(folder))
     try:
-        places = [(each.stat(), each) for each in (path, *path.parents)]
+        parts = [(ancestor.stat(), ancestor) for ancestor in (path, *path.parents)]
     except OSError:
         return False
 
-    for found, place in places:
-        is_writable = found.st_mode & stat.S_IWOTH or (
-            found.st_mode & stat.S_IWGRP and found.st_gid != 0
+    for status, part in parts:
+        is_writable = status.st_mode & stat.S_IWOTH or (
+            status.st_mode & stat.S_IWGRP and status.st_gid != 0
         )
-        # In a folder as /tmp nobody can replace what is root's.
-        is_safe = not is_writable or (place != path and found.st_mode & stat.S_ISVTX)
-        if found.st_uid != 0 or not is_safe:
+        # In a folder as /tmp only root can replace root's files.
+        is_safe = not is_writable or (part != path and status.st_mode & stat.S_ISVTX)
+        if status.st_uid != 0 or not is_safe:
             return False
 
     return True
@@ -98,7 +98,7 @@ def unsearched_folders() -> list[str]:
 
 
 def _home() -> str:
-    # Of who we are, not of who called: `sudo` may keep the caller's.
+    # The home of this process's user, not the caller's, which `sudo` may keep.
     try:
         return pwd.getpwuid(os.geteuid()).pw_dir
     except KeyError:
@@ -107,7 +107,7 @@ def _home() -> str:
 
 @contextmanager
 def clean() -> Iterator[None]:
-    """Give this process the clean environment for a while, for what libraries start."""
+    """Give this process the clean environment for a while, for programs that libraries start."""
     before = dict(os.environ)
     cleaned = clean_environment()
     os.environ.clear()
@@ -133,7 +133,7 @@ def elsewhere() -> Iterator[None]:
 
 
 class Elsewhere(MetaPathFinder):
-    """Imports some libraries from the root folder: they read settings from the current one."""
+    """A finder that imports some libraries from the root folder: they read the current folder."""
 
     # numba: .numba_config.yaml. Matplotlib: matplotlibrc. Both can name modules to import. Mininet
     # imports distutils, and setuptools asks for pybuilddir.txt.
@@ -142,13 +142,13 @@ class Elsewhere(MetaPathFinder):
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return how to load a module of theirs, None for any other."""
+        """Return the spec of a module of these libraries, None for any other."""
         if name.partition(".")[0] not in self.LIBRARIES:
             return None
 
         spec = PathFinder.find_spec(name, path)
         if spec is not None and spec.loader is not None:
-            # Of this one loader, which is made for this module.
+            # Only of this loader, which is made for this module.
             loader: Any = spec.loader
             loader.exec_module = _elsewhere(loader.exec_module)
 
@@ -160,7 +160,7 @@ def _elsewhere(load: Any) -> Any:
         with elsewhere():
             load(module)
 
-        # numba looks again whenever it compiles: there is never anything in this file.
+        # numba reads this file whenever it compiles: the file is always empty.
         if settings := sys.modules.get("numba.core.config"):
             vars(settings)["_config_fname"] = os.devnull
 
@@ -168,7 +168,7 @@ def _elsewhere(load: Any) -> Any:
 
 
 def shut_out_others() -> None:
-    """Let root's process heed nothing that the caller's variables or current folder say."""
+    """Free root's process from the caller's variables and current folder."""
     if os.geteuid() != 0:
         return
 
@@ -180,18 +180,18 @@ def shut_out_others() -> None:
 
 
 def dask_setup(_worker: object) -> None:
-    """Do the same in a process of Dask's, before it imports what it runs: Dask calls this."""
+    """Do the same in a process of Dask's, before it imports its tasks: Dask calls this."""
     shut_out_others()
 
 
 def shell_python() -> Path | None:
     """Return the interpreter that has p4runtime-shell, as setup recorded it.
 
-    None where there is none.
+    None without a record.
     """
     try:
-        found = Path(Path(sys.prefix, SHELL_RECORD).read_text(encoding="utf-8").strip())
+        python = Path(Path(sys.prefix, SHELL_RECORD).read_text(encoding="utf-8").strip())
     except (OSError, UnicodeDecodeError):
         return None
 
-    return found if found.is_absolute() and found.exists() else None
+    return python if python.is_absolute() and python.exists() else None

@@ -32,7 +32,7 @@ WAIT_SECONDS = 60
 MOST_CHARACTERS = 500
 # The user's functions might write without end.
 MOST_ANSWER = 1 << 27
-# What has been found, by a file's text and the payload: also by others, who tell agents.
+# Known forms, by a file's text and the payload: found here, or by another process (`take`).
 KNOWN: dict[tuple[str, int], Forms] = {}
 # Ethernet's frame check sequence, which frames here do without.
 FCS = 4
@@ -62,10 +62,10 @@ class OwnFrames:
     ) -> bytes:
         """Return the packet with this label and number; the rest is an ACK's.
 
-        A data packet's payload is `less` bytes shorter than a full one.
+        A data packet's payload is `less` bytes shorter than a full packet's.
 
-        There is no NACK, and nothing that does not ask for an ACK: where there are to be, packets
-        are ours.
+        There is no NACK, and no packet that does not ask for an ACK: where these are needed,
+        packets are ours.
         """
         assert asks and not trimmed
         frame = bytearray(self._frame)
@@ -82,17 +82,17 @@ class OwnFrames:
 
 
 class OwnPackets:
-    """How hosts write and read packets of the user's form; as `hostagent.packets.Packets`."""
+    """Writer and reader of packets of the user's form; as `hostagent.packets.Packets`."""
 
     def __init__(self, both: Forms) -> None:
         self.forms = both
 
     def data(self, ends: Ends, flow: int, run: int = 0) -> OwnFrames:
-        """Return what writes a flow's data packets."""
+        """Return the writer of a flow's data packets."""
         return OwnFrames(self.forms.data, ends, flow, run)
 
     def ack(self, ends: Ends, flow: int, run: int = 0) -> OwnFrames:
-        """Return what writes a flow's ACKs."""
+        """Return the writer of a flow's ACKs."""
         return OwnFrames(self.forms.ack, ends, flow, run)
 
     def wrap(self, frame: bytes, source_ip: int, destination_ip: int) -> bytes:
@@ -100,12 +100,14 @@ class OwnPackets:
         return wrap(frame, source_ip, destination_ip, self.forms.data.ip_at)
 
     def parse(self, frame: bytes) -> roce.Packet | None:
-        """Return what a frame says, or None where it is of neither form."""
-        at = self.forms.data.ip_at
+        """Return the packet of a frame, None where it is of neither form."""
+        ip_at = self.forms.data.ip_at
         # One level of tunnel is all that hosts make.
-        is_wrapped = frame[at : at + 1] == b"\x45" and frame[at + 9 : at + 10] == b"\x04"
+        is_wrapped = (
+            frame[ip_at : ip_at + 1] == b"\x45" and frame[ip_at + 9 : ip_at + 10] == b"\x04"
+        )
         if is_wrapped and not self.forms.data.is_tunnel:
-            frame = frame[:at] + frame[at + IPV4 :]
+            frame = frame[:ip_at] + frame[ip_at + IPV4 :]
 
         for is_ack, form in enumerate(self.forms):
             if forms.is_of(form, frame):
@@ -115,15 +117,15 @@ class OwnPackets:
 
 
 def _read(form: Form, frame: bytes, is_ack: bool) -> roce.Packet | None:
-    """Return what a frame of a form says."""
-    at = form.ip_at
+    """Return the packet of a frame of a form."""
+    ip_at = form.ip_at
     run = roce.DEFAULT_PARTITION - forms.read(form, "partition_key", frame)
-    end = at + int.from_bytes(frame[at + 2 : at + 4], "big") - form.hidden
+    end = ip_at + int.from_bytes(frame[ip_at + 2 : ip_at + 4], "big") - form.hidden
     bitmap = frame[len(form.template) - form.hidden : end] if is_ack else b""
     if run >= roce.RUNS or len(bitmap) > MAX_TOLD_BYTES:
         return None
 
-    is_marked = forms.read(form, "marked", frame) if is_ack else frame[at + 1] & CE == CE
+    is_marked = forms.read(form, "marked", frame) if is_ack else frame[ip_at + 1] & CE == CE
     return roce.Packet(
         is_ack,
         forms.read(form, "number", frame),
@@ -139,47 +141,47 @@ def _read(form: Form, frame: bytes, is_ack: bool) -> roce.Packet | None:
 
 
 def told(scenario: Scenario) -> str | None:
-    """Return what `take` needs where nobody may start processes; raises ExperimentError."""
-    own = scenario.agent_packet
-    if own is None:
+    """Return the text for `take` in a process that may start none; raises ExperimentError."""
+    source = scenario.agent_packet
+    if source is None:
         return None
 
-    return forms.as_text(own_forms(own.text, own.file, scenario.packets.payload_bytes))
+    return forms.as_text(own_forms(source.text, source.file, scenario.packets.payload_bytes))
 
 
 def take(scenario: Scenario, text: str | None) -> None:
-    """Know the forms of a scenario's packets from what `told` has returned elsewhere."""
+    """Keep the forms of a scenario's packets, from the text that `told` has returned elsewhere."""
     if scenario.agent_packet and text is not None:
         key = (scenario.agent_packet.text, scenario.packets.payload_bytes)
         KNOWN[key] = forms.from_text(text)
 
 
 def scenario_packets(scenario: Scenario) -> Packets | OwnPackets:
-    """Return how a scenario's hosts write and read packets; raises ExperimentError.
+    """Return the writer and reader of a scenario's packets; raises ExperimentError.
 
-    Frames of the user's must not be longer than what the scenario sends.
+    Frames of the user's must not be longer than the scenario's packets.
     """
-    own = scenario.agent_packet
+    source = scenario.agent_packet
     sizes = scenario.packets
-    if own is None:
+    if source is None:
         return Packets(sizes.payload_bytes)
 
-    both = own_forms(own.text, own.file, sizes.payload_bytes)
-    wanted = len(both.data.template) + FCS - sizes.payload_bytes
-    if wanted > sizes.header_bytes:
+    both = own_forms(source.text, source.file, sizes.payload_bytes)
+    header_bytes = len(both.data.template) + FCS - sizes.payload_bytes
+    if header_bytes > sizes.header_bytes:
         raise ExperimentError(
-            f"{own.file}: data_packet puts {wanted} bytes of headers around a payload (Ethernet's"
-            f" FCS among them), and packets.header_bytes is {sizes.header_bytes}:"
-            f" set packets.header_bytes={wanted}"
+            f"{source.file}: data_packet puts {header_bytes} bytes of headers around a payload"
+            f" (Ethernet's FCS among them), and packets.header_bytes is {sizes.header_bytes}:"
+            f" set packets.header_bytes={header_bytes}"
         )
 
     return OwnPackets(both)
 
 
 def own_forms(text: str, name: str, payload_bytes: int) -> Forms:
-    """Return the forms of a file's packets; `name` is what errors call it.
+    """Return the forms of a file's packets; errors call the file `name`.
 
-    Raises ExperimentError with the line of what is wrong.
+    Raises ExperimentError with the line of the error.
     """
     key = (text, payload_bytes)
     if key not in KNOWN:
@@ -200,8 +202,8 @@ def _found(text: str, name: str, payload_bytes: int) -> Forms:
     }
     answer = _answer(json.dumps(order).encode(), name)
     try:
-        return form_search.found([Built(*each) for each in unpacked(answer)], name)
-    # What a process says that the user's code has had in its hands may be anything.
+        return form_search.found([Built(*pair) for pair in unpacked(answer)], name)
+    # The user's code may make its process answer anything.
     except (struct.error, IndexError, StopIteration, ValueError) as error:
         if isinstance(error, ExperimentError):
             raise
@@ -210,18 +212,18 @@ def _found(text: str, name: str, payload_bytes: int) -> Forms:
 
 
 def _given(values: dict[str, int]) -> dict[str, int | str]:
-    """Return what a function is given: addresses as Scapy takes them, numbers."""
-    given: dict[str, int | str] = {**dict.fromkeys(BITS, 0), **values}
+    """Return a function's values: addresses as Scapy takes them, numbers."""
+    fields: dict[str, int | str] = {**dict.fromkeys(BITS, 0), **values}
     for end in ("source", "destination"):
-        given[f"{end}_mac"] = colons(values.get(f"{end}_mac", 0))
-        given[f"{end}_ip"] = dotted(values.get(f"{end}_ip", 0))
+        fields[f"{end}_mac"] = colons(values.get(f"{end}_mac", 0))
+        fields[f"{end}_ip"] = dotted(values.get(f"{end}_ip", 0))
 
-    return given
+    return fields
 
 
 def _answer(order: bytes, name: str) -> bytes:
-    """Let the user's functions build what is asked for; raises ExperimentError."""
-    # A session of its own, so that whatever it has started ends with it.
+    """Let the user's functions build an order's frames; raises ExperimentError."""
+    # A session of its own, so that processes that it has started end with it.
     with tempfile.TemporaryFile() as asked:
         asked.write(order)
         asked.seek(0)
@@ -249,15 +251,15 @@ def _answer(order: bytes, name: str) -> bytes:
     if answer[:1] == GOOD:
         return answer[1:]
 
-    said = answer[1 : MOST_CHARACTERS + 1].decode(errors="replace")
-    if answer[:1] != BAD or not said.isprintable():
-        said = (
+    message = answer[1 : MOST_CHARACTERS + 1].decode(errors="replace")
+    if answer[:1] != BAD or not message.isprintable():
+        message = (
             f"{name}: its functions take longer than 5 s"
             if process.returncode in (-signal.SIGKILL, -signal.SIGXCPU)
             else f"{name}: its process ended without an answer"
         )
 
-    raise ExperimentError(said)
+    raise ExperimentError(message)
 
 
 def _said(process: subprocess.Popen[bytes], name: str) -> bytes:
@@ -267,16 +269,16 @@ def _said(process: subprocess.Popen[bytes], name: str) -> bytes:
     stream = process.stdout.fileno()
     waiting = select.poll()
     waiting.register(stream, select.POLLIN)
-    found = bytearray()
+    output = bytearray()
 
     while waiting.poll(max(end - time.monotonic(), 0) * 1000):
         part = os.read(stream, 1 << 20)
         if not part:
             break
 
-        found += part
-        if len(found) > MOST_ANSWER:
+        output += part
+        if len(output) > MOST_ANSWER:
             raise ExperimentError(f"{name}: its process writes more than {MOST_ANSWER >> 20} MiB")
 
     process.wait(max(end - time.monotonic(), 0))
-    return bytes(found)
+    return bytes(output)

@@ -1,7 +1,7 @@
-"""A host rule of the user's own: which label the next packet carries, and what an ACK teaches.
+"""A host rule of the user's own: the choice of the next packet's label, and the effect of ACKs.
 
 A Python file with the two functions that `hostagent.transports.labels` has for a scheme, and a
-dataclass of integers that every flow has one of. `hostagent.rule_reader` says what may stand in it.
+dataclass of integers, an instance for each flow. `hostagent.rule_reader` has the file's language.
 Here it is plain Python, for agents and the virtual network; `sim.arrays.host_rule_code` compiles
 the same functions.
 """
@@ -34,8 +34,8 @@ def _shr(number: int, bits: int) -> int:
     return number >> min(bits, 63) if bits >= 0 else 0
 
 
-# What the arithmetic of a rule means. A number divided by zero is zero, as there is no error that
-# packets could wait for.
+# The arithmetic of a rule. A number divided by zero is zero, as there is no error that packets
+# could wait for.
 PLAIN: dict[str, Callable[..., int]] = {
     "_add": lambda a, b: _wrapped(a + b),
     "_sub": lambda a, b: _wrapped(a - b),
@@ -55,10 +55,10 @@ PLAIN: dict[str, Callable[..., int]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OwnRule:
-    """A rule in plain Python, and what it is made of.
+    """A rule in plain Python, and its parts.
 
     `definitions` are all its functions, with helpers (`PLAIN`) in place of arithmetic; `constants`
-    are what they know besides.
+    are the constants that they use.
     """
 
     name: str
@@ -96,12 +96,10 @@ def scenario_rule(scenario: Scenario) -> OwnRule | None:
 
 @cache
 def own_rule(text: str, name: str) -> OwnRule:
-    """Read a rule; `name` is what errors call its file.
+    """Read a rule; errors call its file `name`.
 
-    Raises ExperimentError with the line of what is wrong.
+    Raises ExperimentError with the line of the error.
     """
-    found = read_rule(text, name, PLAIN)
-    functions = evaluated(
-        found.module, name, {**PLAIN, **found.constants}, lambda function: function
-    )
-    return OwnRule(name, found.state, found.constants, found.module, functions)
+    rule = read_rule(text, name, PLAIN)
+    functions = evaluated(rule.module, name, {**PLAIN, **rule.constants}, lambda function: function)
+    return OwnRule(name, rule.state, rule.constants, rule.module, functions)

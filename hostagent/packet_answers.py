@@ -1,4 +1,4 @@
-"""What the process of a user's packet functions answers with: frames, or a line of what is wrong.
+"""Answers of the process of a user's packet functions: frames, or a line on the error.
 
 Imports nothing that takes memory, of which that process has little.
 """
@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterator
 
 GOOD, BAD = b"+", b"-"
-# How a frame begins: its length, and where Scapy's BTH begins in it, 0 for nowhere.
+# The head of a frame: its length, and the offset of Scapy's BTH in it, 0 without a BTH.
 HEAD = struct.Struct(">II")
 
 
@@ -17,10 +17,10 @@ def packed(frame: bytes, bth_at: int) -> bytes:
 
 
 def unpacked(answer: bytes) -> Iterator[tuple[bytes, int]]:
-    """Yield the frames of an answer; raises struct.error where it is none."""
-    at = 0
-    while at < len(answer):
-        length, bth_at = HEAD.unpack_from(answer, at)
-        at += HEAD.size
-        yield answer[at : at + length], bth_at
-        at += length
+    """Yield the frames of an answer; raises struct.error for a wrong answer."""
+    offset = 0
+    while offset < len(answer):
+        length, bth_at = HEAD.unpack_from(answer, offset)
+        offset += HEAD.size
+        yield answer[offset : offset + length], bth_at
+        offset += length

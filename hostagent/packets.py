@@ -1,8 +1,7 @@
-"""The packets that hosts send: Scapy builds a flow's first frame, all others are patches of it.
+"""Packets of hosts: Scapy builds a flow's first frame, all later frames are patches of it.
 
-The same holds for its ACKs. What is patched: label, packet number, mark, MSN and bitmap, the
-lengths and the checksum that the bitmap changes, and the ICRC. `hostagent.transports.roce` says
-what the bytes mean.
+ACKs likewise. Patches change label, packet number, mark, MSN and bitmap, the lengths and the
+checksum that the bitmap changes, and the ICRC. `hostagent.transports.roce` has the bytes' meaning.
 """
 
 import struct
@@ -51,7 +50,7 @@ _AETH_AT = _BTH_AT + roce.BTH
 
 
 class Ends(NamedTuple):
-    """Where a packet comes from and goes to.
+    """The addresses of a packet's source and destination.
 
     MAC and IPv4 addresses are integers (`shape.addressing`).
     """
@@ -69,8 +68,8 @@ class _Layers:
     """
 
     # Made once and filled anew: 80 us a flow. New layers for each, joined by `/`, take 800 us: 26 s
-    # for the 16,256 flows of an all-to-all of k = 8 and their ACKs. It happens before a run begins,
-    # as on Mininet it would delay the first packets.
+    # for the 16,256 flows of an all-to-all of k = 8 and their ACKs. Layers are filled before a run
+    # begins, as on Mininet that would delay the first packets.
 
     def __init__(self, opcode: int, ecn: int, ack_request: int, body: Packet) -> None:
         self._ethernet = Ether(type=ETHERTYPE_IPV4)
@@ -141,7 +140,7 @@ class DataFrames:
     def frame(self, label: int, psn: int, asks: bool = True, less: int = 0) -> bytes:
         """Return the frame of a packet number (taken modulo 2**24) that may ask for an ACK.
 
-        Its payload is `less` bytes shorter than a full one.
+        Its payload is `less` bytes shorter than a full packet's.
         """
         frame = _with_length(self._frame, b"", less) if less else self._frame
         struct.pack_into(">H", frame, _LABEL_AT, label)
@@ -151,7 +150,7 @@ class DataFrames:
 
 
 class AckFrames:
-    """The ACKs of one flow in one run; `ends` are the receiver's point of view."""
+    """The ACKs of one flow in one run; in `ends` the receiver is the source."""
 
     __slots__ = ("_flow", "_frame")
 
@@ -164,7 +163,7 @@ class AckFrames:
     ) -> bytes:
         """Return the ACK of a data packet: echoes its label, number and mark.
 
-        Of one that was `trimmed`, the NACK. See `roce.Packet` for `msn` and `sacked`.
+        A `trimmed` packet has a NACK. See `roce.Packet` for `msn` and `sacked`.
         """
         frame = self._frame
         if sacked:
@@ -179,22 +178,22 @@ class AckFrames:
 
 
 class Packets:
-    """How hosts write and read packets: RoCEv2's."""
+    """Writer and reader of RoCEv2 packets."""
 
     def __init__(self, payload_bytes: int) -> None:
         self._payload_bytes = payload_bytes
 
     @property
     def forms(self) -> Forms:
-        """Return where fields stand in frames."""
+        """Return the forms of the frames."""
         return _forms(self._payload_bytes)
 
     def data(self, ends: Ends, flow: int, run: int = 0) -> DataFrames:
-        """Return what writes a flow's data packets."""
+        """Return the writer of a flow's data packets."""
         return DataFrames(ends, flow, self._payload_bytes, run)
 
     def ack(self, ends: Ends, flow: int, run: int = 0) -> AckFrames:
-        """Return what writes a flow's ACKs."""
+        """Return the writer of a flow's ACKs."""
         return AckFrames(ends, flow, run)
 
     def wrap(self, frame: bytes, source_ip: int, destination_ip: int) -> bytes:
@@ -202,7 +201,7 @@ class Packets:
         return wrap(frame, source_ip, destination_ip)
 
     def parse(self, frame: bytes) -> roce.Packet | None:
-        """Return what a frame says, or None where it is no data packet or ACK of ours."""
+        """Return the packet of a frame, None where it is no data packet or ACK of ours."""
         return roce.parse(frame)
 
 
@@ -222,7 +221,7 @@ def _forms(payload_bytes: int) -> Forms:
             writer = AckFrames(ends, values["number"])
             frame = writer.frame(label, psn, bool(marked), msn, sacked)
 
-        # Not every key is one of a run's.
+        # Not every key belongs to a run.
         keyed = bytearray(frame)
         struct.pack_into(">H", keyed, _PARTITION_AT, values["partition_key"])
         return Built(bytes(keyed), _BTH_AT)
@@ -239,7 +238,7 @@ def _sealed(frame: bytearray) -> bytes:
 
 
 def _with_length(plain: bytearray, bitmap: bytes, less: int) -> bytearray:
-    """Return a frame with a bitmap in front of its ICRC, or without the last bytes before that."""
+    """Return a frame with a bitmap in front of its ICRC, or with `less` bytes less there."""
     frame = plain[: len(plain) - ICRC - less] + bitmap + bytes(ICRC)
     more_bytes = len(bitmap) - less
     (udp_bytes,) = struct.unpack_from(">H", frame, _UDP_LENGTH_AT)
@@ -250,10 +249,10 @@ def _with_length(plain: bytearray, bitmap: bytes, less: int) -> bytearray:
 
 
 def _change_ipv4(frame: bytearray, at: int, more_bytes: int, ecn: int = 0) -> None:
-    """Lengthen or shorten an IPv4 packet, and give it an ECN codepoint where it has had none.
+    """Change an IPv4 packet's length, and give the packet an ECN codepoint if it had none.
 
     The checksum follows by RFC 1624: its complement is the header's ones' complement sum, which
-    grows by what the words have grown by. Such a sum of what is not all 0 is from 1 to 2**16 - 1.
+    grows as much as the words do. The sum of a header that is not all 0 is from 1 to 2**16 - 1.
     """
     total, checksum = struct.unpack_from(">H6xH", frame, at + 2)
     grown = ((checksum ^ 0xFFFF) + more_bytes + ecn - 1) % 0xFFFF + 1
@@ -266,19 +265,19 @@ def _change_ipv4(frame: bytearray, at: int, more_bytes: int, ecn: int = 0) -> No
 def bitmap_bytes(sacked: int) -> bytes:
     """Return a bitmap, least significant bit first, in as few 32-bit words as hold it.
 
-    With the share in front of it, where receivers tell one.
+    With the share in front of the bitmap, where receivers send shares.
     """
-    words = -(-sacked.bit_length() // 32)
-    if words * 4 > MAX_TOLD_BYTES:
+    word_count = -(-sacked.bit_length() // 32)
+    if word_count * 4 > MAX_TOLD_BYTES:
         raise ValueError(
             f"an ACK tells at most {MAX_TOLD_BYTES * 8} bits, not {sacked.bit_length()}"
         )
 
-    return sacked.to_bytes(words * 4, "little")
+    return sacked.to_bytes(word_count * 4, "little")
 
 
 def wrap(frame: bytes, source_ip: int, destination_ip: int, ip_at: int = _IP_AT) -> bytes:
-    """Return the frame, whose IPv4 begins at `ip_at`, inside IP-in-IP to a waypoint (RFC 2003).
+    """Return a frame, with IPv4 from `ip_at` on, inside IP-in-IP to a waypoint (RFC 2003).
 
     ECN is copied to the outer header (RFC 6040, normal mode).
     """

@@ -1,14 +1,14 @@
 """Pauses that a switch sends a host (IEEE 802.1Qbb), as Scapy reads them.
 
-The switch writes them by code of its own, so that each is read by somebody else.
+The switch writes them with code of its own, so that writer and reader check each other.
 """
 
 from scapy.contrib.mac_control import MACControl, MACControlClassBasedFlowControl
 from scapy.layers.l2 import Ether
 
 MAC_CONTROL = bytes.fromhex("8808")
-# The headers and the eight times behind them. Scapy takes what is shorter, too, and stumbles over a
-# single byte more; what is behind is padding.
+# The headers and the eight times behind them. Scapy takes shorter frames, too, and stumbles over
+# a single byte more; later bytes are padding.
 PAUSE_BYTES = 34
 
 
@@ -20,7 +20,7 @@ def is_control(frame: bytes) -> bool:
 def quanta_of(frame: bytes) -> int | None:
     """Return for how many quanta a control frame pauses a host, 0 where it may go on.
 
-    None is a frame that is malformed or says nothing of priority 0, which untagged packets have.
+    None is a frame that is malformed or lacks priority 0, which untagged packets have.
     """
     if len(frame) < PAUSE_BYTES:
         return None

@@ -1,4 +1,4 @@
-"""The receiving end of a flow: what has arrived of it, and what its ACKs say."""
+"""The receiving end of a flow: its arrived packets, and its ACKs."""
 
 from hostagent.flow_plan import FlowPlan
 from hostagent.own_packet import OwnFrames
@@ -12,8 +12,8 @@ class Receiving:
     """One flow that ends here.
 
     With SACK, `window` has a bit for every packet number from the lowest missing one on. With
-    go-back-N it takes packets in order alone; `state` and `kept` are what it knows of those beyond.
-    `arriving` are the flows that share its host's link: something of them has arrived, and not all.
+    go-back-N it takes packets in order alone; `state` and `kept` describe the packets beyond.
+    `arriving` are the flows that share its host's link: some of their packets, not all, are here.
     """
 
     __slots__ = (
@@ -52,7 +52,7 @@ class Receiving:
         self.window = 0
 
     def accept(self, packet: Packet, now_ps: int) -> bytes | None:
-        """Note a packet and return its ACK, None where that waits for more packets.
+        """Note a packet and return its ACK, None where the ACK waits for more packets.
 
         With erasure coding every packet is a new symbol.
         """
@@ -82,14 +82,14 @@ class Receiving:
         )
 
     def _told(self) -> int:
-        """Return what an ACK has behind its fixed fields: a share, if any, and the bitmap."""
+        """Return the bits behind an ACK's fixed fields: a share, if any, and the bitmap."""
         if not self.rules.tells_share:
             return self.window
 
         return self.window << SHARE_BITS | min(max(len(self.arriving), 1), MOST_SHARE)
 
     def _out_of_order(self, packet: Packet, psn: int, now_ps: int) -> bytes | None:
-        """Keep go-back-N's packet or throw it away; return what it is answered with."""
+        """Keep go-back-N's packet or throw it away; return its answer, if any."""
         if go_back_n.is_asking(self.state, self.rules, self.kept, psn, self.received, now_ps):
             return self._ack(self._with_kept(packet))
 
@@ -99,16 +99,16 @@ class Receiving:
         return None
 
     def _with_kept(self, packet: Packet) -> Packet:
-        """Return a packet that is answered for those that were kept before it, too."""
-        known = packet._replace(
+        """Return a packet with the mark and the request of packets that were kept before it."""
+        merged = packet._replace(
             marked=packet.marked or self.state.is_marked > 0,
             asks=packet.asks or self.state.asks > 0,
         )
         self.state.is_marked = self.state.asks = 0
-        return known
+        return merged
 
     def _note(self, packet: Packet, arrived: int) -> bool:
-        """Count a packet that is whole, and what it completes; return whether it is answered."""
+        """Count a whole packet, and kept packets behind it; return whether it is answered."""
         # A duplicate is acknowledged, too: the ACK of its first copy may have been lost.
         before = self.received
         if self.is_sack:
@@ -140,7 +140,7 @@ class Receiving:
 
         # Bit 0, the lowest missing number, is never set when this returns: the ones at the window's
         # end have arrived in sequence. No bitmap outgrows an ACK, as the sender's ring starts at
-        # its own lowest hole, which is not above this one.
+        # its own lowest hole, which is not above this hole.
         self.received += 1
         self.window |= 1 << (psn - self.lowest)
         arrived = (~self.window & (self.window + 1)).bit_length() - 1

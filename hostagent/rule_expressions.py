@@ -1,4 +1,4 @@
-"""Numbers in host rules: what every expression becomes, or the line of what it may not be."""
+"""Numbers in host rules: the new form of each expression, or an error with its line."""
 
 import ast
 import difflib
@@ -22,9 +22,9 @@ from hostagent.rule_words import (
 
 @dataclass(slots=True)
 class Function:
-    """The function that is being read, or has been: its parameters, and the names of its numbers.
+    """A function of a rule: its parameters, and the names of its numbers.
 
-    `returns` says whether it returns one, `rounds` how many of loops and calls it takes at most.
+    `returns` is whether it returns a number, `rounds` the most rounds of its loops and calls.
     """
 
     parameters: tuple[str, ...] = ()
@@ -35,9 +35,9 @@ class Function:
 
 @dataclass(slots=True)
 class Expressions(ast.NodeVisitor):
-    """Reads numbers; `constants`, `functions` and `state` are what has been met so far.
+    """A reader of numbers; `constants`, `functions` and `state` are those read so far.
 
-    `visit` returns what an expression becomes; `here` is the function that is being read.
+    `visit` returns an expression's new form; `here` is the function that is being read.
     """
 
     name: str
@@ -51,16 +51,16 @@ class Expressions(ast.NodeVisitor):
     here: Function = field(default_factory=Function)
 
     def error(self, node: ast.AST, problem: str) -> ExperimentError:
-        """Return the error that names a place."""
+        """Return an error with a node's line."""
         return ExperimentError(f"{self.name}:{getattr(node, 'lineno', 1)}: {problem}")
 
     def visit(self, node: ast.AST) -> Any:
-        """Return what becomes of a node; new expressions stand where the old ones stood."""
+        """Return a node's new form; new expressions have the old positions."""
         made = ast.NodeVisitor.visit(self, node)
         return ast.copy_location(made, node) if isinstance(made, ast.expr) else made
 
     def _integer(self, node: ast.expr) -> ast.expr:
-        """Return an expression that is no truth value, where those would not do."""
+        """Return an expression with an integer value, never a truth value."""
         if isinstance(node, ast.Constant) and type(node.value) is int:
             return self.visit(node)  # type: ignore[no-any-return]
 
@@ -80,9 +80,9 @@ class Expressions(ast.NodeVisitor):
         if node.id in RECORDS:
             raise self.error(node, f"{node.id} is not a number: use its fields")
 
-        known = {*self.constants, *self.here.numbers}
-        if node.id not in known:
-            raise self.error(node, f"nothing is called {node.id}{nearest(node.id, known)}")
+        names = {*self.constants, *self.here.numbers}
+        if node.id not in names:
+            raise self.error(node, f"nothing is called {node.id}{nearest(node.id, names)}")
 
         return node
 
@@ -100,15 +100,15 @@ class Expressions(ast.NodeVisitor):
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
         """Take `and` and `or`."""
-        return ast.BoolOp(node.op, [self.visit(each) for each in node.values])
+        return ast.BoolOp(node.op, [self.visit(operand) for operand in node.values])
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         """Take comparisons of numbers."""
-        if not all(isinstance(each, COMPARISONS) for each in node.ops):
+        if not all(isinstance(item, COMPARISONS) for item in node.ops):
             self.generic_visit(node)
 
-        others = [self.visit(each) for each in node.comparators]
-        return ast.Compare(self.visit(node.left), node.ops, others)
+        comparators = [self.visit(item) for item in node.comparators]
+        return ast.Compare(self.visit(node.left), node.ops, comparators)
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
         """Take a choice of two numbers."""
@@ -120,8 +120,8 @@ class Expressions(ast.NodeVisitor):
         if record not in ("state", *READABLE):
             raise self.error(node, f"{shown(node)}: only state, sender and rules have fields")
 
-        known = self.state if record == "state" else READABLE[record]
-        self._check_field(node, record, known)
+        fields = self.state if record == "state" else READABLE[record]
+        self._check_field(node, record, fields)
         if record == "state" and isinstance(self.state[node.attr], tuple):
             raise self.error(node, f"{shown(node)} is a list: a number of it has [...] behind it")
 
@@ -179,8 +179,8 @@ class Expressions(ast.NodeVisitor):
 
         if name not in self.functions and name not in self.imported & TOOLS.keys():
             hint = f": from hostagent.transports.labels import {name}" if name in TOOLS else ""
-            known = sorted({*BUILTINS, *self.functions, *(self.imported & TOOLS.keys())})
-            raise self.error(node, f"{name} is not among {', '.join(known)}{hint}")
+            names = sorted({*BUILTINS, *self.functions, *(self.imported & TOOLS.keys())})
+            raise self.error(node, f"{name} is not among {', '.join(names)}{hint}")
 
         if name in self.functions and not is_statement and not self.functions[name].returns:
             raise self.error(node, f"{name} returns nothing")
@@ -189,8 +189,8 @@ class Expressions(ast.NodeVisitor):
         if len(parameters) != len(node.args):
             raise self.error(node, f"`{shown(node)}`: it takes ({', '.join(parameters)})")
 
-        given = [self._argument(*each) for each in zip(parameters, node.args, strict=True)]
-        return ast.Call(node.func, given, [])
+        arguments = [self._argument(*pair) for pair in zip(parameters, node.args, strict=True)]
+        return ast.Call(node.func, arguments, [])
 
     def _wanted(self, name: str) -> tuple[str, ...]:
         if name in self.functions:
@@ -223,8 +223,8 @@ class Expressions(ast.NodeVisitor):
                 return ast.Compare(self._integer(number), [ast.NotEq()], [ast.Constant(0)])
             case (("min" | "max"), [first, _, *_]):
                 made = self._integer(first)
-                for each in node.args[1:]:
-                    made = helper_call(f"_{name}", made, self._integer(each))
+                for argument in node.args[1:]:
+                    made = helper_call(f"_{name}", made, self._integer(argument))
 
                 return made
 
@@ -232,17 +232,17 @@ class Expressions(ast.NodeVisitor):
 
 
 def helper_call(name: str, *arguments: ast.expr) -> ast.expr:
-    """Return the call that an operator becomes."""
+    """Return the call in place of an operator."""
     return ast.Call(ast.Name(name, ast.Load()), list(arguments), [])
 
 
 def shown(node: ast.AST) -> str:
-    """Return how a message quotes a node."""
+    """Return a node's text for messages."""
     text = ast.unparse(node).splitlines()[0]
     return text if len(text) <= 50 else f"{text[:47]}..."
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Return a question about a word that is nearly one of those known, if there is one."""
+    """Return a question with the known word that is nearest to a word, if any is near."""
     close = difflib.get_close_matches(word, list(known), n=1)
     return f" (did you mean {close[0]}?)" if close else ""

@@ -1,9 +1,9 @@
-"""The language of host rules: as much Python as means the same everywhere, read line by line.
+"""The language of host rules: the Python that means the same everywhere, read line by line.
 
-Integers of 64 bits that wrap around, lists of fixed length whose indices do, too, loops over
-ranges, functions that call those above them; nothing that is not named here. So a rule can do
-nothing but compute, whoever runs it, and whatever is refused is refused with its line before
-anything runs. A number that a way through a function leaves out is 0 there.
+It has integers of 64 bits that wrap around, lists of fixed length with indices that do, too, loops
+over ranges, functions that call functions above them; nothing else. So a rule can only compute,
+with any user's rights, and a wrong rule is refused with the error's line before it runs. A number
+that a way through a function leaves out is 0 there.
 """
 
 import ast
@@ -33,7 +33,7 @@ from hostagent.rule_words import (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Found:
-    """What a rule's file says: its state, its constants, and a module of its functions."""
+    """The contents of a rule's file: its state, its constants, and a module of its functions."""
 
     state: State
     constants: dict[str, int]
@@ -41,24 +41,24 @@ class Found:
 
 
 def read_rule(text: str, name: str, helpers: Mapping[str, Callable[..., int]]) -> Found:
-    """Read a rule; `helpers` are what operators mean in constants.
+    """Read a rule; `helpers` compute the operators in constants.
 
-    Raises ExperimentError with the line of what is wrong.
+    Raises ExperimentError with the line of the error.
     """
-    # Versions of Python differ in the error, and most say no line.
+    # Versions of Python differ in the error, and most give no line.
     if zero_at := line_of_zero_byte(text):
         raise ExperimentError(f"{name}:{zero_at}: not Python: there is a zero byte")
 
     reader = _Reader(name, helpers)
     try:
-        # What `ast` alone lets pass: `break` outside of a loop.
+        # `ast` alone lets `break` pass outside of a loop.
         compile(text, name, "exec", dont_inherit=True)
         reader.read(ast.parse(text))
     except SyntaxError as error:
         raise ExperimentError(f"{name}:{error.lineno or 1}: not Python: {error.msg}") from None
     except (RecursionError, MemoryError):
         raise ExperimentError(f"{name}: nested too deeply") from None
-    # What `compile` cannot take for a text; what the reader raises is of this kind, too.
+    # `compile` does not take the text; the reader's errors are of this kind, too.
     except ValueError as error:
         raise (
             error
@@ -92,13 +92,13 @@ def evaluated(
 
 @dataclass(slots=True)
 class _Reader(Expressions):
-    """Reads a module from top to bottom; what it has met so far may be used further down.
+    """A reader of modules, from top to bottom: a name may be used below its definition.
 
-    `visit` returns what an expression becomes, or a list of what a statement does.
+    `visit` returns an expression's new form, or a list of a statement's new statements.
     """
 
     def generic_visit(self, node: ast.AST) -> NoReturn:
-        """Refuse what has no method of its own."""
+        """Refuse a node without a method of its own."""
         operator = getattr(node, "op", node)
         raise self.error(node, f"`{shown(node)}`: {ADVICE.get(type(operator), WORDS)}")
 
@@ -141,8 +141,8 @@ class _Reader(Expressions):
 
     def _import(self, node: ast.Import | ast.ImportFrom) -> None:
         module = node.module if isinstance(node, ast.ImportFrom) and not node.level else None
-        known = IMPORTS.get(module or "", ())
-        if any(alias.name not in known or alias.asname for alias in node.names):
+        importable = IMPORTS.get(module or "", ())
+        if any(alias.name not in importable or alias.asname for alias in node.names):
             raise self.error(node, f"`{shown(node)}`: {IMPORTABLE}")
 
         self.imported |= {alias.name for alias in node.names}
@@ -167,8 +167,15 @@ class _Reader(Expressions):
         if self.state_class:
             raise self.error(node, f"{node.name}: the state is {self.state_class} already")
 
-        decorators = [one.func if isinstance(one, ast.Call) else one for one in node.decorator_list]
-        if [ast.unparse(one) for one in decorators] != ["dataclass"] or node.bases or node.keywords:
+        decorators = [
+            decorator.func if isinstance(decorator, ast.Call) else decorator
+            for decorator in node.decorator_list
+        ]
+        if (
+            [ast.unparse(decorator) for decorator in decorators] != ["dataclass"]
+            or node.bases
+            or node.keywords
+        ):
             raise self.error(node, f"{node.name}: the state is a class with @dataclass alone")
 
         self.state_class = node.name
@@ -228,23 +235,23 @@ class _Reader(Expressions):
         self._claim(node, node.name)
         parameters = self._parameters(node)
         assigned = [
-            one.id
-            for one in _walk(node.body)
-            if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
+            part.id
+            for part in _walk(node.body)
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
         ]
         numbers = frozenset({*assigned, *parameters} - set(RECORDS))
-        values = [one.value for one in _walk(node.body) if isinstance(one, ast.Return)]
+        values = [part.value for part in _walk(node.body) if isinstance(part, ast.Return)]
         returns = any(values) or node.name == NEXT_LABEL
         self.here = Function(parameters, numbers, returns=returns)
 
-        # Set at the beginning, so that no way through the function can leave one out.
+        # Set at the beginning, so that no way through the function leaves a number out.
         zeros = [
             ast.Assign([ast.Name(name, ast.Store())], ast.Constant(0))
             for name in dict.fromkeys(assigned)
             if name not in parameters
         ]
         body = [*zeros, *self._body(node.body)]
-        # After the statements, one of which may be why none is reached that returns.
+        # After the statements, as a refused statement may be why no return is reached.
         if returns and not (all(values) and _always_returns(node.body)):
             raise self.error(node, f"{node.name}: it must return a number on every way through it")
 
@@ -254,32 +261,38 @@ class _Reader(Expressions):
         self.here = Function()
 
     def _parameters(self, node: ast.FunctionDef) -> tuple[str, ...]:
-        given = node.args
-        more = (given.vararg, given.kwarg, given.kwonlyargs, given.posonlyargs, given.defaults)
+        arguments = node.args
+        more = (
+            arguments.vararg,
+            arguments.kwarg,
+            arguments.kwonlyargs,
+            arguments.posonlyargs,
+            arguments.defaults,
+        )
         if node.decorator_list or any(more):
             raise self.error(node, f"{node.name}: a function has plain parameters, no decorators")
 
-        parameters = tuple(each.arg for each in given.args)
-        wanted = SIGNATURES.get(node.name, parameters)
-        if parameters != wanted:
+        parameters = tuple(argument.arg for argument in arguments.args)
+        expected = SIGNATURES.get(node.name, parameters)
+        if parameters != expected:
             raise self.error(
                 node,
                 f"{node.name}({', '.join(parameters)}): it must be"
-                f" {node.name}({', '.join(wanted)})",
+                f" {node.name}({', '.join(expected)})",
             )
 
-        for each in given.args:
-            if each.arg not in RECORDS:
-                self._claim(each, each.arg)
+        for argument in arguments.args:
+            if argument.arg not in RECORDS:
+                self._claim(argument, argument.arg)
 
         return parameters
 
     def _rounds(self, node: ast.FunctionDef) -> int:
-        """Return how many rounds a function takes at most; refuse what may be too many."""
+        """Return the most rounds of a function; refuse a function that may take too many."""
         lists = {name: len(cells) for name, cells in self.state.items() if isinstance(cells, tuple)}
-        known = {name: function.rounds for name, function in self.functions.items()}
+        callees = {name: function.rounds for name, function in self.functions.items()}
         try:
-            return Rounds(self.constants, lists, known).of(node.body)
+            return Rounds(self.constants, lists, callees).of(node.body)
         except EndlessError as error:
             raise self.error(
                 error.statement,
@@ -299,7 +312,7 @@ class _Reader(Expressions):
     # Statements.
 
     def visit_Pass(self, node: ast.stmt) -> list[ast.stmt]:
-        """Keep it."""
+        """Keep the statement."""
         return [node]
 
     visit_Break = visit_Continue = visit_Pass
@@ -319,8 +332,8 @@ class _Reader(Expressions):
 
     def visit_If(self, node: ast.If) -> list[ast.stmt]:
         """Take both branches."""
-        other = self._body(node.orelse) if node.orelse else []
-        return [ast.If(self.visit(node.test), self._body(node.body), other)]
+        otherwise = self._body(node.orelse) if node.orelse else []
+        return [ast.If(self.visit(node.test), self._body(node.body), otherwise)]
 
     def visit_For(self, node: ast.For) -> list[ast.stmt]:
         """Take a loop over a range."""
@@ -330,7 +343,7 @@ class _Reader(Expressions):
                 iter=ast.Call(func=ast.Name(id="range"), args=[_] | [_, _] as bounds, keywords=[]),
                 orelse=[],
             ):
-                numbers = [self._integer(each) for each in bounds]
+                numbers = [self._integer(bound) for bound in bounds]
             case _:
                 raise self.error(
                     node, f"`{shown(node)}`: loops are `for name in range(...)`, with no step"
@@ -348,7 +361,7 @@ class _Reader(Expressions):
         return [ast.Assign([self._target(node.targets[0])], number)]
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> list[ast.stmt]:
-        """Take a number for one name, whose type is known anyway."""
+        """Take a number for one name, without its type."""
         if node.value is None:
             return []
 
@@ -356,7 +369,7 @@ class _Reader(Expressions):
         return [ast.Assign([self._target(node.target)], number)]
 
     def visit_AugAssign(self, node: ast.AugAssign) -> list[ast.stmt]:
-        """Write `a op= b` as `a = a op b`, an index of `a` being looked at once."""
+        """Write `a op= b` as `a = a op b`, an index of `a` being computed once."""
         target = self._target(node.target)
         first: list[ast.stmt] = []
         if isinstance(target, ast.Subscript):
@@ -389,7 +402,7 @@ def _definition(
     node: ast.FunctionDef, parameters: Sequence[str], body: list[ast.stmt]
 ) -> ast.FunctionDef:
     """Return a function that `_ready` makes ready: without types, as they are all the same."""
-    # Parsed, not made: which fields a definition has depends on Python's version.
+    # Parsed, not made: the fields of a definition depend on Python's version.
     made = ast.parse("@_ready\ndef rule(): ...").body[0]
     assert isinstance(made, ast.FunctionDef)
     made.name = node.name
@@ -406,7 +419,11 @@ def _walk(body: Iterable[ast.stmt]) -> Iterator[ast.AST]:
 def _always_returns(body: Sequence[ast.stmt]) -> bool:
     """Return whether no way through the statements leads past their end."""
     return any(
-        isinstance(one, ast.Return)
-        or (isinstance(one, ast.If) and _always_returns(one.body) and _always_returns(one.orelse))
-        for one in body
+        isinstance(statement, ast.Return)
+        or (
+            isinstance(statement, ast.If)
+            and _always_returns(statement.body)
+            and _always_returns(statement.orelse)
+        )
+        for statement in body
     )

@@ -1,7 +1,7 @@
-"""How many rounds of loops and calls a host rule takes at most: no packet must wait for ever.
+"""Bounds of a host rule's rounds of loops and calls: no packet must wait for ever.
 
-What a number can be follows from how it is written: `n % 8` is below 8, `min(n, 64)` is at most 64.
-Numbers of which nothing is known may be anything that 64 bits hold.
+The range of a number follows from its expression: `n % 8` is below 8, `min(n, 64)` is at most 64.
+A number without a known range may be any number of 64 bits.
 """
 
 import ast
@@ -13,7 +13,7 @@ MOST_ROUNDS = 100_000
 
 
 class Span(NamedTuple):
-    """The least and the largest that a number can be."""
+    """The least and the largest value of a number."""
 
     low: int
     high: int
@@ -24,7 +24,7 @@ ANY = Span(-(2**63), 2**63 - 1)
 
 
 class EndlessError(Exception):
-    """A statement with which it may become too many rounds, and how many."""
+    """A statement with which there may be too many rounds, and their number."""
 
     def __init__(self, statement: ast.stmt, rounds: int) -> None:
         super().__init__(rounds)
@@ -34,7 +34,7 @@ class EndlessError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """Counts the rounds of a function; `functions` has those of what stands above it.
+    """A counter of a function's rounds; `functions` has the rounds of functions above it.
 
     `constants` are the rule's, `lists` the lengths of its state's lists.
     """
@@ -44,7 +44,7 @@ class Rounds:
     functions: Mapping[str, int]
 
     def of(self, body: Iterable[ast.stmt]) -> int:
-        """Return how many rounds statements take; raises EndlessError beyond MOST_ROUNDS."""
+        """Return the most rounds of statements; raises EndlessError beyond MOST_ROUNDS."""
         rounds = 0
         for statement in body:
             rounds += self._of_statement(statement)
@@ -55,8 +55,8 @@ class Rounds:
 
     def _of_statement(self, node: ast.stmt) -> int:
         match node:
-            case ast.If(test=test, body=body, orelse=other):
-                return self._called(test) + max(self.of(body), self.of(other))
+            case ast.If(test=test, body=body, orelse=otherwise):
+                return self._called(test) + max(self.of(body), self.of(otherwise))
             case ast.For(iter=ast.Call(args=bounds), body=body):
                 first, end = [Span(0, 0), *map(self.span, bounds)][-2:]
                 times = max(end.high - first.low, 0)
@@ -66,22 +66,22 @@ class Rounds:
 
     def _called(self, node: ast.AST) -> int:
         return sum(
-            1 + self.functions[each.func.id]
-            for each in ast.walk(node)
-            if isinstance(each, ast.Call)
-            and isinstance(each.func, ast.Name)
-            and each.func.id in self.functions
+            1 + self.functions[part.func.id]
+            for part in ast.walk(node)
+            if isinstance(part, ast.Call)
+            and isinstance(part.func, ast.Name)
+            and part.func.id in self.functions
         )
 
     def span(self, node: ast.expr) -> Span:
-        """Return what an expression can be."""
+        """Return the range of an expression."""
         match node:
             case ast.Constant(value=int(number)):
                 return Span(number, number)
             case ast.Name(id=name) if name in self.constants:
                 return Span(self.constants[name], self.constants[name])
-            case ast.BinOp(left=left, op=operator, right=right):
-                return _kept(_operation(operator, self.span(left), self.span(right)))
+            case ast.BinOp(left=first, op=operator, right=second):
+                return _kept(_operation(operator, self.span(first), self.span(second)))
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 low, high = self.span(operand)
                 return _kept(Span(-high, -low))
@@ -92,10 +92,10 @@ class Rounds:
 
     def _choice(self, node: ast.expr) -> Span:
         match node:
-            case ast.IfExp(body=one, orelse=other):
-                return _either([self.span(one), self.span(other)])
+            case ast.IfExp(body=chosen, orelse=otherwise):
+                return _either([self.span(chosen), self.span(otherwise)])
             case ast.BoolOp(values=values):
-                return _either([self.span(each) for each in values])
+                return _either([self.span(value) for value in values])
             case ast.Compare() | ast.UnaryOp(op=ast.Not()):
                 return TRUTH
 
@@ -124,24 +124,24 @@ def _operation(operator: ast.operator, left: Span, right: Span) -> Span:
         case ast.Sub():
             return Span(left.low - right.high, left.high - right.low)
         case ast.Mult():
-            products = [one * other for one in left for other in right]
+            products = [first * second for first in left for second in right]
             return Span(min(products), max(products))
         case ast.FloorDiv() if right.low > 0:
-            quotients = [one // other for one in left for other in right]
+            quotients = [first // second for first in left for second in right]
             return Span(min(quotients), max(quotients))
         # A remainder has the divisor's sign; of zero it is zero.
         case ast.Mod():
             return Span(min(right.low + 1, 0), max(right.high - 1, 0))
         case ast.BitAnd() if left.low >= 0 or right.low >= 0:
-            return Span(0, min(each.high for each in (left, right) if each.low >= 0))
+            return Span(0, min(side.high for side in (left, right) if side.low >= 0))
 
     return ANY
 
 
 def _either(spans: list[Span]) -> Span:
-    return Span(min(each.low for each in spans), max(each.high for each in spans))
+    return Span(min(span.low for span in spans), max(span.high for span in spans))
 
 
 def _kept(span: Span) -> Span:
-    """Return the span, or any number where it leaves 64 bits: those wrap around."""
+    """Return the span, or ANY where it leaves 64 bits: such numbers wrap around."""
     return span if ANY.low <= span.low and span.high <= ANY.high else ANY

@@ -1,4 +1,4 @@
-"""What a host rule may name: the words of its language, and what they become."""
+"""The vocabulary of host rules: names, operators, and the helpers that replace operators."""
 
 import ast
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ SIGNATURES = {
     NEXT_LABEL: ("state", "sender", "rules", "packets", "now_ps"),
     ON_ACK: ("state", "sender", "rules", "label", "marked", "now_ps"),
 }
-# What is not a number goes by one name everywhere, so that a name says what a thing is.
+# A record has the same name everywhere, so that its name shows its kind.
 RECORDS = ("state", "sender", "rules", "packets")
 READABLE: Mapping[str, tuple[str, ...]] = {
     "sender": tuple(name for name, kind in (SENDER.fields or {}).items() if not kind[0].shape),
@@ -23,7 +23,7 @@ IMPORTS: Mapping[str, tuple[str, ...]] = {
     "dataclasses": ("dataclass", "field"),
     "hostagent.transports.labels": ("expire", "random_label"),
 }
-# What of ours a rule may call: with which records, and how many numbers behind them.
+# Our functions that a rule may call: the records that they take, and the count of numbers behind.
 TOOLS: Mapping[str, tuple[Callable[..., int], tuple[str, ...], int]] = {
     "expire": (labels.expire, ("sender", "rules", "packets"), 1),
     "random_label": (labels.random_label, ("sender", "rules"), 0),
@@ -46,7 +46,7 @@ HELPERS: Mapping[type[ast.AST], str] = {
     ast.UAdd: "_int",
     ast.Invert: "_inv",
 }
-# These lead from 64 bits to 64 bits in both.
+# These map 64 bits to 64 bits in both.
 SAFE = (ast.BitAnd, ast.BitOr, ast.BitXor)
 COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 ADVICE: Mapping[type[ast.AST], str] = {

@@ -1,4 +1,4 @@
-"""What a scenario says to every flow."""
+"""The rules of a scenario, for all flows."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ REFERENCE_BIT_PS = 100 * 10**9 * 12 * PS_PER_US
 # DCQCN's counter of bytes, as published (Zhu et al., SIGCOMM 2015).
 DCQCN_COUNTER_BYTES = 10_000_000
 
-# Load balancers that take a packet for lost of which no ACK has told.
+# Load balancers that take a packet for lost if no ACK names it.
 UNNAMED_IS_LOST = (LabelRule.REPS, LabelRule.BITMAP, LabelRule.MRC)
 
 # The paper's for a permutation ("Sensitivity Analysis", loss recovery).
@@ -72,9 +72,9 @@ def rules(scenario: Scenario) -> Rules:
 
 
 def refuse_unable_hosts(scenario: Scenario) -> None:
-    """Raise ExperimentError for a combination that no host implements, on whichever network."""
-    # A window counts what is sent and not acknowledged. Erasure coding resends nothing, so a
-    # lost packet would count for ever; go-back-N sends what a window has let go once again.
+    """Raise ExperimentError for a combination that no host implements, on any network."""
+    # A window counts packets that are sent and not acknowledged. Erasure coding resends nothing, so
+    # a lost packet would count for ever; go-back-N sends packets again that a window let go once.
     transport = scenario.transport
     has_window = transport.congestion not in ("fixed", "dcqcn")
     if has_window and transport.recovery != "sack":
@@ -101,7 +101,7 @@ def refuse_unable_hosts(scenario: Scenario) -> None:
 
 
 def _refuse_few_acks(scenario: Scenario) -> None:
-    """Raise ExperimentError where a label rule needs to hear of every packet, and does not."""
+    """Raise ExperimentError where a label rule needs news of every packet, and has none."""
     few = scenario.transport.packets_per_ack
     if few == 1:
         return
@@ -113,8 +113,8 @@ def _refuse_few_acks(scenario: Scenario) -> None:
             " its ACKs that are marked, and needs one for every packet"
         )
 
-    is_told = scenario.transport.recovery == "sack"
-    if not is_told and (scenario.host_rule or rule in UNNAMED_IS_LOST):
+    names_all = scenario.transport.recovery == "sack"
+    if not names_all and (scenario.host_rule or rule in UNNAMED_IS_LOST):
         raise ExperimentError(
             f"transport.packets_per_ack = {few}: {scenario.balancer} takes packets that no ACK"
             ' names for lost, and only those of transport.recovery = "sack" name all'
@@ -165,7 +165,7 @@ def entropy_values(scenario: Scenario) -> int:
 
 
 def tries(senders: Any, recovery: int) -> Any:
-    """Return how often senders have tried to bring over what is missing, of one or of many.
+    """Return how often senders have tried to deliver missing packets, of one sender or of many.
 
     Of the packets that go-back-N sends in a row the first alone can be news to its receiver.
     """

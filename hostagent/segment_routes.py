@@ -1,6 +1,6 @@
 """MRC over SRv6 at a host: the path that a packet's label names, in an IPv6 header in front.
 
-Paths never change: a value whose packets are lost is retired (`hostagent.transports.mrc`).
+Paths never change: a value with lost packets is retired (`hostagent.transports.mrc`).
 """
 
 import struct
@@ -28,7 +28,7 @@ class SegmentRoutes:
         self._source = BLOCK << 96 | int(host_ip(tree, host))
 
     def converge(self, _failed: Links, _slow: Slow = NOT_SLOW) -> None:
-        """Change nothing: whatever has failed, paths are static."""
+        """Change nothing: paths are static."""
 
     def routed(self, frame: bytes, peer: int, label: int) -> bytes:
         """Return a frame towards a host inside IPv6, or as it is where both share an edge.
@@ -61,7 +61,7 @@ def is_marked(frame: bytes, ecn_at: int) -> bool:
 
 
 def unwrapped(frame: bytes) -> tuple[bytes, str]:
-    """Return a frame without IPv6 in front, and the address that has its way, "" without one."""
+    """Return a frame without IPv6 in front, and the address with its way, "" without IPv6."""
     kind = ETHERTYPE_IPV6.to_bytes(2, "big")
     is_wrapped = frame[12:ETHERNET] == kind and frame[20:21] == bytes([IPIP_PROTOCOL])
     if not is_wrapped or len(frame) < ETHERNET + IPV6:

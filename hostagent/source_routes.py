@@ -1,4 +1,4 @@
-"""Host DR at a host: through which switch each packet goes.
+"""Host DR at a host: the waypoint of each packet.
 
 A pointer per (destination host, class) walks `routes.waypoints`, a step a packet (the paper's
 "Host DR"; DRB).
@@ -36,13 +36,13 @@ class SourceRoutes:
         self._cells: dict[tuple[int, bool], int] = {}
 
     def converge(self, failed: Links, slow: Slow = NOT_SLOW) -> None:
-        """Take note that routes now hold for links being down and slow; pointers stay."""
+        """Take routes for the links that are down and slow now; pointers stay."""
         # "All hosts have full knowledge of the topology" (the paper): each computes its own routes.
         self._links = LinkState.without(self._tree, failed, slow)
         self._addresses.clear()
 
     def next_waypoint(self, peer: int, is_ack: bool) -> int | None:
-        """Return the address through which the next packet to a host goes, None without one."""
+        """Return the address of the next waypoint to a host, None without a route."""
         addresses = self._addresses_to(self._tree.edge_of_host(peer))
         if not addresses:
             return None

@@ -1,1 +1,1 @@
-"""The processes of agents: their sockets, and what confines them."""
+"""The processes of agents: their sockets and their confinement."""

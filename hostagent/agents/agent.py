@@ -1,6 +1,6 @@
 """The host agent: one process that sends and receives for many hosts, through packet sockets.
 
-It speaks JSON lines with whoever started it, over a socket that is its standard input:
+The agent and its parent exchange JSON lines over a socket, the agent's standard input:
 
     {"hosts": [[host, pid, interface], ...]}   opens the sockets, inside namespaces
         -> {"ready": hosts}
@@ -9,18 +9,18 @@ It speaks JSON lines with whoever started it, over a socket that is its standard
         -> {"armed": flows}
     {"start_ns": instant}                      runs it
         -> {"run": n, "finished", "flows", "counts"}, when it has ended; flows are
-           [flow, start_ps, first_ps, done_ps, {counter: what its sender has counted}]
-    {"again": true}                            takes in what has come since the last run's end
+           [flow, start_ps, first_ps, done_ps, {counter: its sender's count}]
+    {"again": true}                            takes in packets since the last run's end
         -> the same report, as it is now
     {"failed": [link, ...], "slow": [[link, up, down], ...]}  routes hold for this from now on
     {"stop": true}                             ends the run early
     {"progress": true}                         asks how far a run is
         -> {"progress": [[flow, acknowledged, start_ps, done_ps, sent, heard_ps], ...]}
 
-What it refuses it answers with {"error": one line}.
+A refusal is answered with {"error": one line}.
 
 `start_ns` is a CLOCK_MONOTONIC instant, the same for all agents: the run's time 0. Between
-deadlines it sleeps.
+deadlines the agent sleeps.
 """
 
 import gc
@@ -55,12 +55,12 @@ from hostagent.transports.state import NEVER
 # A tenth of a second: how late the end of a run may be noticed when no packet comes any more.
 LONGEST_SLEEP_PS = 10**11
 LINE_BYTES = 1 << 16
-# For how long a run that was ended waits for packets that are still under way: 10 s.
+# The longest wait of an ended run for packets that are still under way: 10 s.
 LONGEST_DRAIN_PS = 10**13
 
 
 class Channel:
-    """JSON lines over a stream socket; `fileno` lets it be waited for."""
+    """JSON lines over a stream socket; `fileno` is for `select`."""
 
     def __init__(self, stream: socket.socket) -> None:
         self.stream = stream
@@ -73,14 +73,14 @@ class Channel:
 
     @property
     def is_hung_up(self) -> bool:
-        """Return whether whoever was at the other end is gone."""
-        asked = select.poll()
-        asked.register(self.stream, 0)
-        return any(events & select.POLLHUP for _, events in asked.poll(0))
+        """Return whether the other end is closed."""
+        poll = select.poll()
+        poll.register(self.stream, 0)
+        return any(events & select.POLLHUP for _, events in poll.poll(0))
 
     @property
     def has_message(self) -> bool:
-        """Return whether a whole message has been read already: its descriptor does not tell."""
+        """Return whether a whole message has been read, which the descriptor does not show."""
         return bool(self._lines)
 
     def send(self, message: dict[str, Any]) -> None:
@@ -105,7 +105,7 @@ class Channel:
 class Order:
     """One run, by its number: `limit_ps` ends it unfinished.
 
-    After the last flow, `quiet_ps` without a packet does.
+    After the last flow, `quiet_ps` without a packet ends it.
     """
 
     number: int
@@ -148,27 +148,27 @@ class Run:
         return (time.monotonic_ns() - self._start_ns) * PS_PER_NS
 
     def loop(self, start_ns: int, sockets: select.epoll) -> None:
-        """Run from an instant until all flows are done, the limit, or a stop message; and quiet.
+        """Run from an instant to all flows' end, the limit or a stop message, and on until quiet.
 
-        `sockets` waits for those of all hosts.
+        `sockets` waits for the sockets of all hosts.
         """
         self._start_ns = start_ns
         for host in self.nics:
             self._requeue(host)
 
-        # What is due goes first: a flood of arrivals must not starve the links.
+        # Due hosts go first: a flood of arrivals must not starve the links.
         while not self._is_over():
             self._act()
             self._wait(sockets)
 
     def take_in(self) -> None:
-        """Take in what has arrived since the run has ended."""
+        """Take in packets that have arrived since the run's end."""
         for nic in self.nics.values():
             while nic.receive():
                 pass
 
     def report(self) -> dict[str, Any]:
-        """Return what is known of every flow that begins at these hosts, and the counts of all."""
+        """Return a record of every flow that begins at these hosts, and the counts of all hosts."""
         counts = [asdict(nic.final_counts()) for nic in self.nics.values()]
         return {
             "run": self._order.number,
@@ -203,7 +203,7 @@ class Run:
         ]
 
     def _unfinished(self) -> bool:
-        # What ends here counts too: while its sender computes, nothing may come for long.
+        # Flows that end here count, too: while a sender computes, no packet may come for long.
         return any(
             self.nics[host].endpoint.sender(flow).done_ps == NEVER
             for flow, host in self.senders.items()
@@ -214,8 +214,8 @@ class Run:
         if self._halted_ps is None and now > self._order.limit_ps:
             self._halt()
 
-        # Those that are still under way arrive, so that they are not counted in the next run; what
-        # keeps coming for ever is somebody else's.
+        # Packets under way arrive, so that the next run does not count them; packets that come for
+        # ever are foreign.
         if self._halted_ps is not None and now > self._halted_ps + LONGEST_DRAIN_PS:
             return True
 
@@ -238,14 +238,14 @@ class Run:
         now = self.now_ps()
 
         while heap and heap[0][0] <= now:
-            at, host = heappop(heap)
-            if due[host] == at:
+            due_ps, host = heappop(heap)
+            if due[host] == due_ps:
                 due[host] = NEVER
                 self.nics[host].act()
                 self._requeue_machine(host)
 
     def _requeue_machine(self, host: int) -> None:
-        # What ends at one NIC of a machine lets others begin.
+        # A flow's end at one NIC of a machine may start flows at its other NICs.
         for nic in self._machines[self._tree.machine(host)]:
             self._requeue(nic)
 
@@ -261,9 +261,9 @@ class Run:
         next_ps = self._heap[0][0] - self.now_ps() if self._heap else LONGEST_SLEEP_PS
         seconds = max(0, min(next_ps, LONGEST_SLEEP_PS)) / PS_PER_SECOND
 
-        # Two descriptors, of which the epoll stands for the sockets of all hosts. It is select that
-        # sleeps, because epoll_wait and poll count in milliseconds; it takes no descriptor above
-        # 1023, so both are opened before any host's.
+        # Two descriptors, of which the epoll stands for the sockets of all hosts. `select` sleeps,
+        # because epoll_wait and poll count in milliseconds; it takes no descriptor above 1023, so
+        # both are opened before any host's.
         waited: list[Any] = [sockets, self._channel]
         ready, _, _ = select.select(waited, [], [], 0 if self._channel.has_message else seconds)
 
@@ -287,19 +287,19 @@ class Run:
             case {"stop": _}:
                 self._halt()
             case None:
-                # Whoever would want the report is gone.
+                # The parent is gone: no report is needed.
                 self._halt()
                 self._halted_ps = self.now_ps() - 2 * LONGEST_DRAIN_PS
 
     def converge(self, failed: Links, slow: Slow) -> None:
-        """Tell the hosts that route by themselves for which failed and slow links routes hold."""
+        """Give hosts that route by themselves the failed and slow links for which routes hold."""
         for nic in self.nics.values():
             if nic.endpoint.routes:
                 nic.endpoint.routes.converge(failed, slow)
 
 
 def _known(failed: list[int], slow: list[list[float]]) -> tuple[Links, Slow]:
-    """Return which links are down and which are slow, as a message says it."""
+    """Return the failed and the slow links of a message."""
     return frozenset(failed), frozenset(SlowLink(int(link), *shares) for link, *shares in slow)
 
 
@@ -319,7 +319,7 @@ def serve(channel: Channel) -> None:
                     for link in links.values():
                         sockets.register(link, select.EPOLLIN)
 
-                    # Only the sockets needed it. What comes now is arithmetic, on what others send.
+                    # Only the sockets needed root. The rest is arithmetic on foreign packets.
                     give_up_root()
                     channel.send({"ready": len(links)})
                 case {
@@ -329,7 +329,7 @@ def serve(channel: Channel) -> None:
                     "quiet_ps": quiet_ps,
                     **more,
                 }:
-                    # Nobody waits for packets now: what earlier runs have left goes (`main`).
+                    # No packet waits now: the garbage of earlier runs goes (`main`).
                     run = last = None
                     gc.collect()
                     take(Scenario(**scenario), more.get("forms"))
@@ -337,7 +337,7 @@ def serve(channel: Channel) -> None:
                         run = _armed(Order(number, whole, limit_ps, quiet_ps), links, channel)
                 case {"failed": failed, "slow": slow} if run is not None:
                     run.converge(*_known(failed, slow))
-                # The agents' clocks are one: all run on one machine.
+                # All agents run on one machine and have the same clock.
                 case {"start_ns": start_ns} if run is not None:
                     run.loop(start_ns, sockets)
                     channel.send(run.report())
@@ -349,9 +349,9 @@ def serve(channel: Channel) -> None:
 
 @contextmanager
 def _readable(scenario: Scenario, files: dict[str, str]) -> Iterator[Scenario]:
-    """Yield the scenario with the files of its traffic, if any, where they can be read.
+    """Yield the scenario with readable copies of its traffic's files, if it has any.
 
-    The user's own, which whoever asks has read, may be in a folder that is closed to others.
+    The user's files, which the parent has read, may be in a folder that is closed to the agent.
     """
     with TemporaryDirectory() as folder:
         copies = {file: str(Path(folder) / str(number)) for number, file in enumerate(files)}
@@ -384,8 +384,8 @@ def main() -> None:
     try:
         serve(channel)
     except OSError:
-        # A parent that is killed takes the namespaces of its hosts with it, and nobody is left to
-        # whom an error could be told.
+        # A killed parent takes the namespaces of its hosts with it, and no process is left to take
+        # an error.
         if not channel.is_hung_up:
             raise
 

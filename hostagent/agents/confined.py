@@ -1,14 +1,14 @@
-"""How a process gives up all files for good, as root or not, on any Linux.
+"""Confinement of a process: it gives up all files for good, as root or not, on any Linux.
 
-Of three ways each closes what another leaves open, and what a machine does not offer is left out:
+Each of three ways closes gaps of the others; a way that a machine does not offer is left out:
 
     an empty root     a folder that is deleted already: no path leads anywhere. Root may have it,
-                      and others where the kernel gives them user namespaces.
+                      and other users where the kernel gives them user namespaces.
     Landlock          (Linux 5.13) nothing can be opened, made, moved or deleted; from 6.12 on no
                       process outside is sent signals
     no descriptors    nothing can be opened, no socket made
 
-Without an empty root, what a user owns can still have its rights and times changed.
+Without an empty root, rights and times of the user's own files can still be changed.
 """
 
 import ctypes
@@ -27,8 +27,8 @@ LANDLOCK_CREATE_RULESET = 444
 LANDLOCK_RESTRICT_SELF = 446
 LANDLOCK_VERSION = 1
 CAPABILITY_VERSION = 0x20080522
-# Rights over files that Landlock knows, by its version: what is not named stays allowed. Then
-# those over the network, and whom signals and sockets reach, each a word more.
+# The number of Landlock's rights over files, by its version: a right that is not named stays
+# allowed. Rights over the network, and the scope of signals and sockets, take a word more each.
 RIGHTS = {1: 13, 2: 14, 3: 15, 5: 16}
 NETWORK_SINCE = 4
 SCOPE_SINCE = 6
@@ -36,9 +36,9 @@ TWO_RIGHTS = 3
 
 
 def give_up_files() -> None:
-    """Leave this process no file but those that are open; modules must be imported by now."""
+    """Leave this process its open files only; modules must be imported by now."""
     libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    # Neither is offered everywhere.
+    # Not every machine offers these two.
     with suppress(OSError):
         _enter_nothing()
     with suppress(OSError):
@@ -69,21 +69,21 @@ def _enter_nothing() -> None:
 
 
 def _give_up_capabilities() -> None:
-    """Give up what a new user namespace has given; raises OSError."""
+    """Give up the capabilities of a new user namespace; raises OSError."""
     header = struct.pack("Ii", CAPABILITY_VERSION, 0)
     check("capset", libc.capset(header, bytes(24)))
 
 
 def _landlock() -> None:
-    """Have Landlock forbid all that it knows; raises OSError."""
+    """Let Landlock forbid every right that it knows; raises OSError."""
     version = libc.syscall(LANDLOCK_CREATE_RULESET, None, 0, LANDLOCK_VERSION)
     if version < 1:
         raise OSError(ctypes.get_errno(), "there is no Landlock")
 
     rights = max(count for since, count in RIGHTS.items() if since <= version)
-    words = [(1 << rights) - 1]
-    words += [TWO_RIGHTS for since in (NETWORK_SINCE, SCOPE_SINCE) if since <= version]
-    rules = struct.pack(f"{len(words)}Q", *words)
+    masks = [(1 << rights) - 1]
+    masks += [TWO_RIGHTS for since in (NETWORK_SINCE, SCOPE_SINCE) if since <= version]
+    rules = struct.pack(f"{len(masks)}Q", *masks)
     ruleset = libc.syscall(LANDLOCK_CREATE_RULESET, rules, len(rules), 0)
     check("Landlock", min(ruleset, 0))
     try:

@@ -1,9 +1,8 @@
 """A host's link on a real interface: the model's rate, gap and latency in front of a packet socket.
 
-The software is late by what the scheduler makes it wait. Departures are therefore dated by the
-model (when the link was free and the flow due), and only what is later than a packet's time on the
-wire counts as a new start: lateness does not add up from packet to packet, and nothing is caught up
-with a burst.
+The scheduler makes the software late. Departures are therefore dated by the model (when the link
+was free and the flow due), and only a departure that is late by more than a packet's time on the
+wire counts as a new start: lateness does not add up from packet to packet, and no burst catches up.
 """
 
 import socket
@@ -38,17 +37,17 @@ FRAME_BYTES = 9_200
 # The time of 512 bits (IEEE 802.3, annex 31D).
 QUANTUM_BYTES = 64
 
-# A flood at one host must not keep the agent from the deadlines of the others.
+# A flood at one host must not keep the agent from the deadlines of other hosts.
 BATCH = 64
 
 
 @dataclass(slots=True)
 class Counts:
-    """What has passed a host's link.
+    """Counts of the frames at a host's link.
 
     `refused` were not accepted by the kernel, `missed` not taken from it in time; `stale` are of
-    earlier runs, `foreign` nobody's here. Control frames are in none of these, but in `control`;
-    `paused_ps` is how long they have kept the host from sending.
+    earlier runs, `foreign` not this host's. Control frames count in `control` alone; `paused_ps` is
+    the time for which they have kept the host from sending.
     """
 
     data_sent: int = 0
@@ -66,7 +65,7 @@ class Counts:
 class LinkTimes:
     """The scenario's figures of a host's link: latency and quantum, in which pauses are counted.
 
-    `sizes` are those of full data packets and of ACKs.
+    `sizes` are the sizes of full data packets and of ACKs.
     """
 
     latency_ps: int
@@ -80,7 +79,7 @@ class LinkTimes:
         return self._sending_ps(self.sizes[is_ack] - less)
 
     def slot_ps(self, is_ack: bool, less: int = 0) -> int:
-        """Return how long it holds the link, with its gap."""
+        """Return how long a packet holds the link, with its gap."""
         return self._sending_ps(self.sizes[is_ack] - less + self.gap_bytes)
 
     def _sending_ps(self, size: int) -> int:
@@ -137,16 +136,16 @@ class Nic:
         self._is_halted = False
 
     def due_ps(self) -> int:
-        """Return when `act` has something to do, NEVER if nothing until a packet arrives."""
+        """Return when `act` is next due, NEVER if not before a packet arrives."""
         due = NEVER if self._is_halted else min(self.endpoint.timer_ps(), self._sendable_ps())
         return min(due, self._wire[0][0]) if self._wire else due
 
     def act(self) -> None:
-        """Do what is due: start packets, and hand over those whose last bit has arrived."""
-        # A start that is late by less than a slot is dated when it was due, so that the rate is the
-        # model's. One that is later begins now: the missed slots are not caught up with.
+        """Start packets that are due, and hand over packets after their last bit's arrival."""
+        # A start that is late by at most a slot is dated when it was due, so that the rate is the
+        # model's. A later start begins now: missed slots are not caught up.
         now = self.clock()
-        # Computations end when they should have, too, so that what follows them is not late twice.
+        # Computations end at their due times, too, so that flows after them are not late twice.
         while not self._is_halted and (ended_ps := self.endpoint.timer_ps()) <= now:
             self._now_ps = max(self._now_ps, ended_ps)
             self.endpoint.elapse(self._now_ps)
@@ -162,7 +161,7 @@ class Nic:
         return max(self._free_ps, self._paused_until_ps, self.endpoint.wake_ps())
 
     def halt(self) -> None:
-        """Start no packet any more; those that are on the wire arrive."""
+        """Start no more packets; packets on the wire arrive."""
         self._is_halted = True
 
     def _start(self, start_ps: int) -> None:
@@ -190,7 +189,7 @@ class Nic:
             self.counts.refused += 1
 
     def receive(self) -> bool:
-        """Take in the frames that wait in the socket, a batch at most; return whether more may."""
+        """Take in the socket's frames, a batch at most; return whether more may wait."""
         for _ in range(BATCH):
             try:
                 frame = self.socket.recv(FRAME_BYTES)
@@ -213,7 +212,7 @@ class Nic:
         return True
 
     def _heed(self, frame: bytes) -> None:
-        """Start nothing for as long as a pause says; what is on the wire arrives."""
+        """Start no packet during a pause; packets on the wire arrive."""
         self.counts.control += 1
         quanta = quanta_of(frame)
         if quanta is not None:
@@ -221,13 +220,13 @@ class Nic:
             self._paused_until_ps = self._settled_ps + quanta * self.times.quantum_ps
 
     def _settle(self) -> None:
-        """Count for how long the host has been paused up to now."""
+        """Count the time for which the host was paused up to now."""
         now = self.clock()
         self.counts.paused_ps += max(0, min(now, self._paused_until_ps) - self._settled_ps)
         self._settled_ps = now
 
     def final_counts(self) -> Counts:
-        """Return the counts up to now, with what the kernel has dropped since the last call."""
+        """Return the counts up to now, with the kernel's drops since the last call."""
         self._settle()
         # Reading resets the kernel's two counters, packets and drops (packet(7)).
         dropped = struct.unpack("II", self.socket.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8))[1]

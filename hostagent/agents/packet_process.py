@@ -1,8 +1,8 @@
 """The process in which a packet function of the user's runs: with no rights, and not for long.
 
-It reads one JSON object from standard input: the function's file, and which frames to build. It
-answers with them, or with a line of what is wrong with the file (`packet_answers`). The user's code
-prints to nowhere. What its file names is imported before: from then on there are no files here.
+It reads one JSON object from standard input: the function's file, and the frames to build. It
+answers with these, or with a line on the file's error (`packet_answers`). The user's code prints to
+nowhere. Modules that its file names are imported first: later the process has no files.
 """
 
 import ast
@@ -32,25 +32,25 @@ FUNCTIONS = ("data_packet", "ack_packet")
 CPU_SECONDS = 5
 MEMORY_BYTES = 1 << 30
 FRAME_BYTES = 1 << 17
-# But for what does something when it is imported.
+# Without modules that act when they are imported.
 STANDARD = sys.stdlib_module_names - {"antigravity", "idlelib", "this"}
 # Modules of Scapy's that a file names.
 SCAPY = re.compile(r"\bscapy(?:\.\w+)+")
 
 
 class FunctionError(Exception):
-    """What is wrong with the user's file, in a line."""
+    """An error of the user's file, in a line."""
 
 
 def give_up_rights() -> None:
-    """Leave this process what computing needs: no files, no network."""
+    """Leave this process the means to compute: no files, no network."""
     if os.geteuid() == 0:
         libc.unshare(CLONE_NEWNET)
 
     give_up_files()
     give_up_root()
-    for limit, most in (
-        # What has been used counts, too.
+    for limit, bound in (
+        # Time that is spent already counts, too.
         (resource.RLIMIT_CPU, int(time.process_time()) + CPU_SECONDS),
         (resource.RLIMIT_AS, MEMORY_BYTES),
         (resource.RLIMIT_FSIZE, 0),
@@ -59,7 +59,7 @@ def give_up_rights() -> None:
     ):
         # A limit that is lower already stays.
         with suppress(ValueError):
-            resource.setrlimit(limit, (most, most))
+            resource.setrlimit(limit, (bound, bound))
 
 
 def functions(text: str, name: str) -> list[Callable[[Any], Any]]:
@@ -77,9 +77,9 @@ def functions(text: str, name: str) -> list[Callable[[Any], Any]]:
 
 
 def import_named(text: str) -> None:
-    """Import what a file names of Scapy and of the standard library, while that can be read."""
+    """Import modules of Scapy and the standard library that a file names, while files exist."""
     for name in (*SCAPY.findall(text), *_standard(text)):
-        # Of `scapy.fields.ByteField` the last part is no module; what is none at all shows later.
+        # Of `scapy.fields.ByteField` the last part is no module; a wrong name shows later.
         with suppress(ImportError):
             importlib.import_module(name)
 
@@ -88,7 +88,7 @@ def _standard(text: str) -> Iterator[str]:
     """Yield the modules of the standard library that a file imports."""
     try:
         nodes = list(ast.walk(ast.parse(text)))
-    # Told with its line when the file is run.
+    # Reported with its line when the file is run.
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
 
@@ -101,7 +101,7 @@ def _standard(text: str) -> Iterator[str]:
             case _:
                 continue
 
-        yield from (one for one in named if one.split(".")[0] in STANDARD)
+        yield from (name for name in named if name.split(".")[0] in STANDARD)
 
 
 def built(function: Callable[[Any], Any], flow: SimpleNamespace, where: str) -> bytes:
@@ -111,7 +111,7 @@ def built(function: Callable[[Any], Any], flow: SimpleNamespace, where: str) -> 
     if isinstance(packet, Packet):
         bth = packet.getlayer(BTH)
         if bth is not None:
-            # Whoever sends the frame writes the ICRC.
+            # The frame's sender writes the ICRC.
             bth.icrc = 0
             bth_at = len(bytes(packet)) - len(bytes(bth))
 
@@ -137,7 +137,7 @@ def answers(order: dict[str, Any]) -> Iterator[bytes]:
             yield built(both[kind], flow, f"{name}: {FUNCTIONS[kind]}")
     except FunctionError:
         raise
-    # Whatever the user's code raises, SystemExit too, is told with its line.
+    # An error of the user's code, SystemExit too, is reported with its line.
     except BaseException as error:
         line = _line(error, name)
         text = " ".join(str(getattr(error, "msg", error)).split()) or "no reason given"
@@ -167,7 +167,7 @@ def main() -> None:
             os.dup2(nowhere, descriptor)
 
         give_up_rights()
-        # What is not imported by now is not there.
+        # From here on no more modules can be imported.
         sys.path.clear()
         try:
             frames = b"".join(answers(order))

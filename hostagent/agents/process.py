@@ -1,4 +1,4 @@
-"""What a process asks of the kernel: how to end, to wake, to move namespace, to be nobody."""
+"""Requests of a process to the kernel: to end, to wake, to move namespace, to give up root."""
 
 import ctypes
 import os
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 CLONE_NEWNET = 0x40000000
 PR_SET_PDEATHSIG = 1
 PR_SET_TIMERSLACK = 29
-# Who owns nothing; the number is Linux's own for users that it cannot show (user_namespaces(7)).
+# A user that owns nothing: Linux's number for users that it cannot show (user_namespaces(7)).
 NOBODY = 65534
 THIS_NAMESPACE = "/proc/thread-self/ns/net"
 
@@ -22,7 +22,7 @@ def die_with_parent(number: int) -> None:
     parent = os.getppid()
     libc.prctl(PR_SET_PDEATHSIG, number)
 
-    # A parent that went before the request was made sends nothing any more.
+    # A parent that ended before the request sends no signal.
     if os.getppid() != parent:
         os.kill(os.getpid(), number)
 
@@ -33,7 +33,7 @@ def wake_on_time() -> None:
 
 
 def give_up_root() -> None:
-    """Become nobody, where this is root; what is open stays open.
+    """Become the user `NOBODY`, if this is root; open files stay open.
 
     Raises OSError where the kernel refuses.
     """
@@ -44,7 +44,7 @@ def give_up_root() -> None:
     os.setresgid(NOBODY, NOBODY, NOBODY)
     os.setresuid(NOBODY, NOBODY, NOBODY)
 
-    # With the user the kernel forgets that we want to end with our parent (prctl(2)).
+    # With the user the kernel drops the request to end with our parent (prctl(2)).
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
@@ -57,7 +57,7 @@ def check(what: str, result: int) -> None:
 
 @contextmanager
 def back_in_this_namespace() -> Iterator[None]:
-    """Return this thread to its present network namespace at the end, whatever happens."""
+    """Return this thread to its present network namespace at the end, also after errors."""
     # setns moves the calling thread only; a socket stays in the namespace that it was opened in.
     here = os.open(THIS_NAMESPACE, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -73,11 +73,11 @@ def inside(pid: int) -> Iterator[None]:
 
     Raises OSError.
     """
-    there = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    namespace = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     with back_in_this_namespace():
         try:
-            check(f"network namespace of process {pid}", libc.setns(there, CLONE_NEWNET))
+            check(f"network namespace of process {pid}", libc.setns(namespace, CLONE_NEWNET))
         finally:
-            os.close(there)
+            os.close(namespace)
 
         yield

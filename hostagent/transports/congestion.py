@@ -1,4 +1,4 @@
-"""Which congestion control a flow has: none, Swift's window in three forms, NSCC's, or a rate."""
+"""The congestion control of a flow: none, Swift's window in three forms, NSCC's, or a rate."""
 
 from numba.extending import register_jitable
 
@@ -14,13 +14,13 @@ DCQCN = int(Congestion.DCQCN)
 
 @register_jitable
 def is_swift(rules):
-    """Tell whether flows have Swift's window, in whichever form."""
+    """Return whether flows have Swift's window, in any form."""
     return SWIFT <= rules.congestion <= MSWIFT
 
 
 @register_jitable
 def has_window(rules):
-    """Tell whether flows have a window, not a rate alone."""
+    """Return whether flows have a window, not a rate alone."""
     return SWIFT <= rules.congestion <= NSCC
 
 
@@ -37,8 +37,8 @@ def start(sender, rules, hops):
 
 @register_jitable
 def allows(sender, rules):
-    """Tell whether one more packet may be outstanding."""
-    # What a switch has cut is not under way, and waits to be sent again.
+    """Return whether one more packet may be outstanding."""
+    # A packet that a switch has cut is not under way, and waits to be sent again.
     outstanding = sender.sent - sender.acked - sender.trimmed
     return not has_window(rules) or outstanding < sender.window >> 16
 
@@ -54,16 +54,16 @@ def on_ack(sender, rules, packets, marked, rtt_ps, now_ps):
 
 @register_jitable
 def on_late_hole(sender, rules, now_ps):
-    """Learn that the lowest hole is late. To NSCC that is nothing: it may be reordering."""
+    """Learn that the lowest hole is late. NSCC ignores that: it may be reordering."""
     if is_swift(rules):
         swift.on_late_hole(sender, rules, now_ps)
 
 
 @register_jitable
 def on_nack(sender, rules, now_ps):
-    """Learn that a switch has cut a packet: to Swift and its kin it is a late hole.
+    """Learn that a switch has cut a packet: for Swift's windows, a late hole.
 
-    What else the NACK reports has arrived, and lets no window grow.
+    Other packets that the NACK reports have arrived, and let no window grow.
     """
     sender.counted = sender.acked
     if rules.congestion == NSCC:

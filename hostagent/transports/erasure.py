@@ -1,4 +1,4 @@
-"""Erasure coding: every packet is a new symbol, and any of the right number complete a message."""
+"""Erasure coding: every packet is a new symbol, and enough symbols complete a message."""
 
 from numba.extending import register_jitable
 
@@ -8,9 +8,9 @@ from hostagent.transports.state import NEVER
 
 @register_jitable
 def known_missing(sender):
-    """Return how many symbols left before one that has arrived, and are not there yet.
+    """Return how many symbols left before an arrived symbol, and have not arrived yet.
 
-    They are lost, cut or only late: the sender cannot tell, and makes up for all of them.
+    They are lost, cut or only late: the sender does not know, and makes up for all of them.
     """
     # Cut packets are among them: a NACK has their number, and does not raise the total.
     return max(sender.highest + 1 - sender.acked, 0)
@@ -18,7 +18,7 @@ def known_missing(sender):
 
 @register_jitable
 def covers(sender):
-    """Tell whether the message is complete if all arrives of which nothing is known."""
+    """Return whether the message is complete if all symbols without news arrive."""
     return sender.sent - known_missing(sender) >= sender.packets
 
 
@@ -34,7 +34,7 @@ def note_stop(sender, now_ps):
 def resume_ps(sender, rules):
     """Return from when on the flow sends although it has sent enough: an srtt after its first stop.
 
-    The srtt is that of now, so each ACK moves this time, also after the flow has gone on.
+    The srtt is the present srtt, so each ACK moves this time, also after the flow has gone on.
     """
     # "Stops in the final BDP and only sends more if necessary" (the paper, loss recovery's
     # footnote). Each ACK that shows a gap makes it necessary at once. If ACKs are missing after a
@@ -53,5 +53,5 @@ def count_symbols(sender, packets, psn, total, now_ps):
     # ACKs overtake each other under spraying: the largest count is the newest.
     sender.acked = max(sender.acked, total)
     sender.highest = max(sender.highest, psn)
-    # What was only late has arrived: the flow may have sent enough without sending now.
+    # A late symbol has arrived: the flow may have sent enough without sending now.
     note_stop(sender, now_ps)

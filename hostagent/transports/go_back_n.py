@@ -1,13 +1,13 @@
-"""Go-back-N: receivers take packets in order alone, and senders go back to what is missing.
+"""Go-back-N: receivers take packets in order alone, and senders go back to a missing packet.
 
 As RoCE's reliable connections do it (InfiniBand, volume 1, 9.7.5): a packet out of order is thrown
-away, and the first one after a packet in order is answered with what is missing. Here that answer
-is an ACK of a number beyond those that it reports. The sender then sends all from the missing one
-on again, as it does where the lowest packet that is not acknowledged has timed out.
+away, and the first such packet after a packet in order is answered with the missing number. Here
+that answer is an ACK of a number beyond those that it reports. The sender then sends all packets
+again from the missing packet on, as after a timeout of the lowest packet without an ACK.
 
-A NIC that puts packets in order (`transport.reorder_packets`) keeps those that are so far beyond
-the next one at most, without a word. It asks for what is missing where a packet is beyond that, or
-where one comes after a gap has been there for `reorder_ps`.
+A NIC that puts packets in order (`transport.reorder_packets`) keeps packets up to so far beyond the
+next packet, without an answer. It asks for the missing packet where a packet is beyond that, or
+where a packet comes after a gap has been there for `reorder_ps`.
 """
 
 from numba.extending import register_jitable
@@ -19,7 +19,7 @@ from hostagent.transports.state import Rules
 
 @register_jitable
 def next_again_or_new(sender, rules, packets, now_ps):
-    """Send on from where the sender has gone back to, else a new packet."""
+    """Take the next packet after a return, else a new packet."""
     is_through = sender.round_next >= sender.round_end
     if is_through and sack.deadline_ps(sender, rules, packets) <= now_ps:
         sender.backoff += 1
@@ -36,7 +36,7 @@ def next_again_or_new(sender, rules, packets, now_ps):
 
 @register_jitable
 def go_back(sender):
-    """Send all again that is not acknowledged, from the lowest on."""
+    """Send all again from the lowest packet without an ACK on."""
     sender.returns += 1
     sender.round_next = sender.lowest
     sender.round_end = sender.sent
@@ -44,8 +44,8 @@ def go_back(sender):
 
 @register_jitable
 def count_in_order(sender, packets, psn, total):
-    """Take in that the first `total` packets have arrived, and whether `psn` came out of order."""
-    # ACKs overtake each other under spraying: a smaller total is an older one's.
+    """Note that the first `total` packets have arrived; go back if `psn` came out of order."""
+    # ACKs overtake each other under spraying: a smaller total is an older ACK's.
     if total < sender.lowest:
         return
 
@@ -65,9 +65,9 @@ def count_in_order(sender, packets, psn, total):
 
 @register_jitable
 def take(receiver, kept, psn, now_ps):
-    """Take the next packet in order and those kept behind it; return how many they are.
+    """Take the next packet in order and packets kept behind it; return their number.
 
-    `kept` says of each packet within reach whether it waits here: entry psn & (len(kept) - 1).
+    Entry psn & (len(kept) - 1) of `kept` is 1 for a packet within reach that waits here.
     """
     count = 1
     while receiver.kept > 0 and kept[(psn + count) & (len(kept) - 1)]:
@@ -75,7 +75,7 @@ def take(receiver, kept, psn, now_ps):
         receiver.kept -= 1
         count += 1
 
-    # What is still kept waits for another packet, whose gap is the first only now.
+    # Packets that are still kept wait for another packet, at a gap that is the first only now.
     receiver.gap_ps = now_ps
     receiver.has_asked = 0
     return count
@@ -83,10 +83,10 @@ def take(receiver, kept, psn, now_ps):
 
 @register_jitable
 def is_asking(receiver, rules, kept, psn, received, now_ps):
-    """Keep a packet that is not the next in order, or throw it away; tell whether to answer it.
+    """Keep a packet that is not the next in order, or drop it; return whether to answer it.
 
-    A duplicate is answered: an ACK may have been lost. After a gap one packet alone is, which asks
-    for what is missing.
+    A duplicate is answered: an ACK may have been lost. After a gap a single packet is answered,
+    with a request for the missing packet.
     """
     if psn < received:
         return True
@@ -98,7 +98,7 @@ def is_asking(receiver, rules, kept, psn, received, now_ps):
 
         receiver.kept += 1 - kept[psn & (len(kept) - 1)]
         kept[psn & (len(kept) - 1)] = 1
-        # No timer of its own: a gap behind which nothing more comes is left to the sender's.
+        # No timer of its own: a gap without later packets is left to the sender's timer.
         is_late = now_ps - receiver.gap_ps >= rules.reorder_ps
 
     is_first = is_late and not receiver.has_asked
@@ -108,7 +108,7 @@ def is_asking(receiver, rules, kept, psn, received, now_ps):
 
 @register_jitable
 def remember(receiver, marked, asks):
-    """Note what a packet that waits without a word would have been answered with."""
+    """Note the mark and the request of a packet that waits without an answer."""
     receiver.is_marked |= marked
     receiver.asks |= asks
 

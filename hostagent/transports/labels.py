@@ -1,4 +1,4 @@
-"""Which flow label (UDP source port) a packet carries (load balancers, "Hosts").
+"""The flow label (UDP source port) of a packet (load balancers, "Hosts").
 
 `next_label` runs when a packet leaves, `on_ack` when an acknowledgement has arrived, before
 `transport.on_ack`. Labels have 16 bits.
@@ -106,7 +106,7 @@ def on_nack(sender, rules, label, now_ps):
 
 @register_jitable
 def on_lost(sender, rules, label):
-    """Learn that the transport sends a packet of this label again, as it takes it for lost."""
+    """Learn that the transport sends a packet of this label again, as a lost packet."""
     if rules.label_rule == MRC:
         mrc.retire(sender, rules, label)
 
@@ -142,12 +142,12 @@ def expire(sender, rules, packets, now_ps):
 
 @register_jitable
 def is_unheard(sender, rules, now_ps):
-    """PLB: tell whether no ACK and no NACK has come for a timeout, although packets have left.
+    """PLB: return whether no ACK or NACK has come for a timeout, although packets have left.
 
     Note when the first packet since the last ACK leaves.
     """
     # The timer is the flow's, not a packet's: a few lost packets are no reason to leave a path that
-    # others come through. After a timeout the new path has as long.
+    # other packets come through. After a timeout the new path has the same time.
     if sender.unheard_ps == NEVER:
         sender.unheard_ps = now_ps
 
@@ -160,9 +160,9 @@ def is_unheard(sender, rules, now_ps):
 
 @register_jitable
 def judge_path(sender, rules, marked, now_ps):
-    """PLB: a path is good while under `plb_percent` of the last `plb_acks` ACKs are marked.
+    """PLB: leave a bad path.
 
-    Leave a bad path.
+    A path is good while under `plb_percent` of the last `plb_acks` ACKs are marked.
     """
     sender.unheard_ps = NEVER
     sender.acks_seen = min(sender.acks_seen + 1, rules.plb_acks)
@@ -190,7 +190,7 @@ def change_label(sender, rules, now_ps):
 
 @register_jitable
 def draw_patience(sender, rules):
-    """PLB: `plb_gaps` packet gaps and up to two more, at random."""
+    """PLB: draw a patience of `plb_gaps` packet gaps and up to two more."""
     # Random, so that flows that met on a bad path do not move on together. A label is drawn before
     # every patience, so `draws` numbers patiences as well.
     draw = mix(rules.seed, component(PATIENCE, sender.flow), sender.draws)
@@ -199,7 +199,7 @@ def draw_patience(sender, rules):
 
 @register_jitable
 def recycled_label(sender, rules, packets, now_ps):
-    """REPS: explore; or, frozen, cycle the ring; or reuse the oldest fresh label; or draw one."""
+    """REPS: explore; or, frozen, cycle the ring; or reuse the oldest fresh label; or draw anew."""
     if sender.frozen_until_ps > 0 and now_ps >= sender.frozen_until_ps:
         thaw(sender, rules)
 
@@ -216,8 +216,8 @@ def recycled_label(sender, rules, packets, now_ps):
         sender.explore -= 1
         return random_label(sender, rules)
 
-    # The head is where the next label goes, so the first valid entry from there on is the oldest.
-    # Without one labels are random: that is how a new flow finds its first paths.
+    # The next label goes to the head, so the first valid entry from the head on is the oldest.
+    # Without a valid entry labels are random: so a new flow finds its first paths.
     is_frozen = sender.frozen_until_ps > 0
     first = sender.frozen_head if is_frozen else sender.head
     for step in range(RING if is_frozen or sender.fresh > 0 else 0):
@@ -235,7 +235,7 @@ def recycled_label(sender, rules, packets, now_ps):
 @register_jitable
 def thaw(sender, rules):
     """REPS: leave freezing: empty the ring and explore one bandwidth-delay product."""
-    # What the ring knows is from before the failure; links may have come back since.
+    # The ring's labels are from before the failure; links may have come back since.
     sender.frozen_until_ps = 0
     sender.explore = rules.explore_packets
     sender.fresh = 0
@@ -247,7 +247,7 @@ def thaw(sender, rules):
 
 @register_jitable
 def keep_label(sender, label):
-    """REPS: an unmarked ACK writes its label at the head."""
+    """REPS: write an unmarked ACK's label at the head."""
     sender.fresh += 1 - sender.ring_valid[sender.head]
     sender.ring[sender.head] = label
     sender.ring_valid[sender.head] = 1
@@ -256,7 +256,7 @@ def keep_label(sender, label):
 
 @register_jitable
 def forget_label(sender, label):
-    """REPS: a label that timed out leaves the ring until it is acknowledged again."""
+    """REPS: remove a label that timed out from the ring, until it is acknowledged again."""
     for entry in range(RING):
         if sender.ring[entry] == label:
             sender.ring[entry] = NO_LABEL
@@ -266,14 +266,14 @@ def forget_label(sender, label):
 
 @register_jitable
 def unpenalised_label(sender, rules, packets, now_ps):
-    """UET Bitmap: the next path without a penalty; the first in turn loses one, if it has any."""
+    """UET Bitmap: take the next path without a penalty; lower the penalty of the first in turn."""
     expire(sender, rules, packets, now_ps=now_ps)
     path = next_path(sender, rules)
     if sender.penalties[path] > 0:
         sender.penalties[path] -= 1
         path = next_path(sender, rules)
 
-        # Where all have one, the one that a whole round of turns ends at.
+        # Where all paths have penalties, the path at the end of a whole round of turns.
         for _ in range(PATHS - 1):
             if sender.penalties[path] == 0:
                 break
@@ -286,7 +286,7 @@ def unpenalised_label(sender, rules, packets, now_ps):
 
 @register_jitable
 def next_path(sender, rules):
-    """UET Bitmap: return the path whose turn it is and advance; each round has another order."""
+    """UET Bitmap: return the path in turn and advance; each round has another order."""
     path = sender.turn ^ sender.turn_xor
     sender.turn += 1
     if sender.turn == PATHS:

@@ -1,14 +1,14 @@
-"""MRC: which entropy value a packet carries, and what becomes of a value whose packet is lost.
+"""MRC: the entropy value of a packet, and the retirement of values after losses.
 
 A value is good, is to be skipped once (its path was congested), or is retired (a packet of it was
-lost). The sender takes the good ones in turn. Of a retired one every REST-th turn is a probe: one
-packet, whose echo brings the value back. The states are those of MRC's specification (GOOD, SKIP,
-ASSUMED_BAD), but for those that an administrator denies.
+lost). The sender takes good values in turn. Every REST-th turn of a retired value is a probe: one
+packet, with an echo that brings the value back. The states are those of MRC's specification (GOOD,
+SKIP, ASSUMED_BAD), but for those that an administrator denies.
 """
 
 from numba.extending import register_jitable
 
-# The specification says "periodically" (ours: 16 rounds of 128 packets, some four timeouts).
+# The specification has "periodically" (ours: 16 rounds of 128 packets, some four timeouts).
 REST = 16
 
 # A value's state. Above SKIPPED it is retired, RETIRED at first and one less after each turn that
@@ -22,8 +22,8 @@ PROBED = 128
 @register_jitable
 def next_label(sender, rules):
     """Return the label of the next value in turn that may be used."""
-    # The walk ends: whoever has no good value comes round to the one that was forgiven, or to the
-    # first retired one whose rest is over.
+    # The walk ends: a sender without a good value comes round to the forgiven value, or to the
+    # first retired value at the end of its rest.
     is_forgiven = False
     while True:
         value = next_value(sender, rules)
@@ -46,7 +46,7 @@ def next_label(sender, rules):
 
 @register_jitable
 def next_value(sender, rules):
-    """Return the value whose turn it is and advance; a flow's order is its own, and stays."""
+    """Return the value in turn and advance; a flow has its own order, which stays."""
     value = sender.turn ^ sender.turn_xor
     sender.turn = (sender.turn + 1) % rules.entropy_values
 
@@ -67,7 +67,7 @@ def on_echo(sender, rules, label, is_congested):
 
 @register_jitable
 def retire(sender, rules, label):
-    """Retire the value of a lost packet; a retired one goes on resting."""
+    """Retire the value of a lost packet; a retired value goes on resting."""
     value = label % rules.entropy_values
     if sender.path_states[value] <= SKIPPED:
         sender.path_states[value] = RETIRED

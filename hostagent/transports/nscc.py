@@ -1,8 +1,8 @@
 """NSCC's window: Ultra Ethernet's sender-side congestion control (docs/congestion.md has the rule).
 
 ECN marks and the queueing delay together decide, one ACK at a time: unmarked below the target delay
-grows in proportion to what is left of it, unmarked above grows fairly, marked above shrinks, and
-marked below leaves the window alone, as the load balancer is to move traffic first.
+the window grows in proportion to the difference, unmarked above it grows fairly, marked above it
+shrinks, and marked below it stays, as the load balancer is to move traffic first.
 
 Windows and scales are times 2**16 and divisions round down, so that all networks agree.
 """
@@ -18,18 +18,18 @@ ONE = 1 << 16
 MOST = PSN_WINDOW * ONE
 
 # The constants are for 100 Gb/s and 12 us; `rules.bdp_scale` is the network's bandwidth-delay
-# product over that one's.
+# product over theirs.
 REFERENCE_PS = 12 * PS_PER_US
 FAIR_PACKETS = 5
 PROPORTIONAL_PACKETS = 4
-# A queueing delay below is none at all.
+# A shorter queueing delay counts as none.
 CLEAR_PS = PS_PER_US
 # Increases wait until more packets than this are acknowledged, or a round trip has passed.
 ADJUST_PACKETS = 8
 # QuickAdapt: beyond so many targets, when less than an eighth of the largest window has arrived.
 QUICK_TARGETS = 4
 QUICK_GATE = 3
-# The mean delay moves by the 80th part of what a sample differs from it.
+# The mean delay moves by the 80th part of its difference from a sample.
 MEAN_OF = 80
 
 
@@ -41,13 +41,13 @@ def start(sender):
 
 @register_jitable
 def ceiling(sender):
-    """Return the largest window: one and a half times what leaves in the path's zero-load RTT."""
+    """Return the largest window: 1.5 times the packets of the path's zero-load RTT."""
     return min(max(3 * sender.base_ps * ONE // (2 * sender.gap_ps), ONE), MOST)
 
 
 @register_jitable
 def on_ack(sender, rules, marked, rtt_ps, now_ps):
-    """Move the window for what is newly acknowledged; `rtt_ps` is negative if it is not known."""
+    """Move the window for newly acknowledged packets; `rtt_ps` is negative if it is not known."""
     acked = sender.acked - sender.counted
     sender.counted = sender.acked
 
@@ -75,15 +75,15 @@ def on_ack(sender, rules, marked, rtt_ps, now_ps):
 
 @register_jitable
 def give_up_a_packet(sender):
-    """Give up one packet of the window for one that has timed out, or was cut."""
+    """Give up one packet of the window for a packet that has timed out, or was cut."""
     sender.window = max(sender.window - ONE, ONE)
 
 
 @register_jitable
 def on_nack(sender, rules, now_ps):
-    """Give up one packet of the window for one that was cut, or adapt quickly.
+    """Give up one packet of the window for a cut packet, or adapt quickly.
 
-    The mean learns that a queue was as long as one that trims: the network's zero-load RTT.
+    The mean learns the delay of a queue that trims: the network's zero-load RTT.
     """
     average(sender, rules, marked=True, delay_ps=rules.zero_load_rtt_ps)
     sender.ignored_below -= 1
@@ -107,12 +107,12 @@ def average(sender, rules, marked, delay_ps):
 
 @register_jitable
 def quick_adapt(sender, rules, marked, delay_ps, now_ps):
-    """Take what arrived in the last period as the window if delays are extreme, or packets cut.
+    """Set the window to the last period's arrivals if delays are extreme, or packets cut.
 
     Return whether this ACK has been dealt with.
     """
-    # Marks of what was under way at the last QuickAdapt tell of the queue that it was for. Of this,
-    # what NACKs tell of (`on_nack`) is over as what is acknowledged.
+    # Marks of packets that were under way at the last QuickAdapt are from the queue that caused it.
+    # NACKs (`on_nack`) end the wait for these packets as ACKs do.
     if marked and sender.acked < sender.ignored_below:
         return True
 
@@ -136,7 +136,7 @@ def quick_adapt(sender, rules, marked, delay_ps, now_ps):
 
 @register_jitable
 def grow(sender, rules, acked, delay_ps):
-    """Increase at once if a window's worth has met no queue, else in proportion to what is left."""
+    """Increase at once if a window's worth has met no queue, else by the distance to the target."""
     sender.clear = sender.clear + acked if delay_ps < CLEAR_PS else 0
     if delay_ps < CLEAR_PS and (sender.is_clear or sender.clear * ONE > sender.window):
         sender.is_clear = 1
@@ -167,8 +167,8 @@ def shrink(sender, rules, now_ps):
 @register_jitable
 def adjust(sender, rules, now_ps):
     """Pay out the increases that are owed, and a little more once a round trip."""
-    most = ceiling(sender)
-    sender.window = min(sender.window, most)
+    largest = ceiling(sender)
+    sender.window = min(sender.window, largest)
     # The first round trip begins with the first packet, whenever the flow has started.
     is_due = now_ps - max(sender.adjusted_ps, sender.first_ps) >= rules.zero_load_rtt_ps
     if not is_due and sender.acked - sender.adjusted_acked <= ADJUST_PACKETS:
@@ -182,4 +182,4 @@ def adjust(sender, rules, now_ps):
         sender.window += min(rules.bdp_scale * 3 // 20, MOST)
         sender.adjusted_ps = now_ps
 
-    sender.window = min(sender.window, most)
+    sender.window = min(sender.window, largest)

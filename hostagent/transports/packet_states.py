@@ -1,4 +1,4 @@
-"""What a sender's ring remembers of a packet, and how a number that was never sent is taken."""
+"""The states of packets in a sender's ring, and the next number that was never sent."""
 
 from numba.extending import register_jitable
 
@@ -10,7 +10,7 @@ RESENT = int(PacketState.RESENT)
 ACKED = int(PacketState.ACKED)
 TRIMMED = int(PacketState.TRIMMED)
 AGAIN = int(PacketState.AGAIN)
-# What rounds pass over: what has arrived, and what goes again by itself (`transports.trimmed`).
+# Rounds pass over packets that have arrived or go again by themselves (`transports.trimmed`).
 SETTLED = ACKED | TRIMMED
 
 

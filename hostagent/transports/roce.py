@@ -1,15 +1,15 @@
-"""RoCEv2 on the wire: what the bytes mean, their ICRC, and a parser that never raises.
+"""RoCEv2 on the wire: the bytes' meaning, their ICRC, and a parser that never raises.
 
 Ethernet / IPv4 (ECN) / UDP 4791 (source port = flow label) / BTH (destination QP = flow id, PSN) /
 payload / ICRC
 
-An ACK has the AETH in place of the payload and behind it, where the receiver tells it, among how
-many flows its link is shared (32 bits, least significant byte first), and with SACK a bitmap. A
-NACK is an ACK whose syndrome says so; it answers a data packet that a switch has cut to its
-headers, whose lengths go on telling how long it was.
+An ACK has the AETH in place of the payload and behind it, where receivers send it, the number of
+flows that share their link (32 bits, least significant byte first), and with SACK a bitmap. A NACK
+is an ACK with a NAK's syndrome; it answers a data packet that a switch has cut to its headers, with
+the lengths in them unchanged.
 
-The number of the run, by which a host knows what an earlier one has left in the network, is in the
-BTH's partition key, which costs no byte and which the ICRC covers. Lengths leave out the Ethernet
+The number of the run, by which a host knows packets of an earlier run, is in the BTH's partition
+key, which costs no byte and which the ICRC covers. Lengths leave out the Ethernet
 FCS. Imports no Scapy, which `sim` may not load: `hostagent.packets` builds the frames.
 """
 
@@ -17,8 +17,8 @@ import struct
 from typing import NamedTuple
 from zlib import crc32
 
-# The opcodes are a reliable connection's in the InfiniBand Architecture Specification, volume 1,
-# whose annex A17 is RoCEv2. ECN's codepoints are RFC 3168's.
+# The opcodes are a reliable connection's in the InfiniBand Architecture Specification, volume 1:
+# its annex A17 is RoCEv2. ECN's codepoints are RFC 3168's.
 ROCE_PORT = 4791
 SEND_ONLY = 0x04
 ACKNOWLEDGE = 0x11
@@ -36,16 +36,16 @@ AETH = 4
 ICRC = 4
 OVERHEAD = ETHERNET + IPV4 + UDP + BTH + ICRC
 
-# Switches tell classes apart by IPv4's total length alone (design, decision 2): what has less is of
+# Switches know classes by IPv4's total length alone (design, decision 2): a shorter packet is of
 # the ACKs' class, the last packet of a message, too.
 ACK_BELOW = 256
 # 128 bytes: an ACK with the largest bitmap stays under that.
 MAX_SACK_BITS = 1024
-# In front of the bitmap, where receivers tell it: among how many flows their link is shared. More
-# than the simulator's records hold, which keep it beside numbers of 24 bits, is told as the most.
+# In front of the bitmap, where receivers send it: the number of flows that share their link. The
+# simulator's records keep it beside numbers of 24 bits: a larger number is sent as the most.
 SHARE_BITS = 32
 MOST_SHARE = (1 << 14) - 1
-# What may follow an ACK's AETH: both of these.
+# Both of these may follow an ACK's AETH.
 MAX_TOLD_BYTES = (MAX_SACK_BITS + SHARE_BITS) // 8
 PSN_BITS = 24
 PSN_MASK = (1 << PSN_BITS) - 1
@@ -56,8 +56,8 @@ ACK_REQUEST = 1 << 31
 ACK_SYNDROME = 0x00
 NAK_SYNDROME = 0x60
 
-# The top bit says "full member"; the default partition stands for run 0, lower keys for later runs.
-# The key of nobody, 0, is never reached (InfiniBand, volume 1, 10.9).
+# The top bit is "full member"; the default partition stands for run 0, lower keys for later runs.
+# The invalid key, 0, is never reached (InfiniBand, volume 1, 10.9).
 DEFAULT_PARTITION = 0xFFFF
 RUNS = 0x7FFF
 
@@ -70,12 +70,12 @@ _CRC_OF_ONES = crc32(b"\xff" * 8)
 
 
 class Packet(NamedTuple):
-    """What a host reads from a frame.
+    """The fields that a host reads from a frame.
 
     `marked` is CE on a data packet and BECN on an ACK; `msn` (24 bits) counts the packets received
-    (erasure) or is the lowest missing PSN (SACK); bit i of `sacked` says that PSN msn + i has
-    arrived (where receivers tell shares, behind SHARE_BITS bits of these). `run` is the number of
-    the run, modulo RUNS. `trimmed` is a packet that a switch has cut, or the NACK that answers one;
+    (erasure) or is the lowest missing PSN (SACK); bit i of `sacked` is set if PSN msn + i has
+    arrived (where receivers send shares, behind SHARE_BITS bits of these). `run` is the number of
+    the run, modulo RUNS. `trimmed` is a packet that a switch has cut, or the NACK for it;
     `asks` a data packet that asks for an ACK.
     """
 
@@ -94,22 +94,22 @@ class Packet(NamedTuple):
 
 
 def parse(frame: bytes) -> Packet | None:
-    """Return what a frame says, or None where it is no data packet or ACK of ours.
+    """Return the packet of a frame, None where it is no data packet or ACK of ours.
 
     Looks through IP-in-IP.
     """
-    at = _ip_offset(frame)
-    if at is None or len(frame) < at + OVERHEAD - ETHERNET:
+    ip_at = _ip_offset(frame)
+    if ip_at is None or len(frame) < ip_at + OVERHEAD - ETHERNET:
         return None
 
     first, tos, total, _, fragment, _, protocol, _, source, destination = struct.unpack_from(
-        _IPV4_FORMAT, frame, at
+        _IPV4_FORMAT, frame, ip_at
     )
     label, port, udp_bytes, _, opcode, _, partition, queue_pair, psn = struct.unpack_from(
-        _TRANSPORT_FORMAT, frame, at + IPV4
+        _TRANSPORT_FORMAT, frame, ip_at + IPV4
     )
-    # 0x45: version 4, no options, so all that follows is at fixed places. 0x3FFF: "more fragments"
-    # and the fragment's offset; what is left of the word is "do not fragment", which may be set.
+    # 0x45: version 4, no options, so all that follows is at fixed offsets. 0x3FFF: "more fragments"
+    # and the fragment's offset; the word's other flag, "do not fragment", may be set.
     is_roce = (
         first == 0x45 and protocol == UDP_PROTOCOL and port == ROCE_PORT and not fragment & 0x3FFF
     )
@@ -118,7 +118,7 @@ def parse(frame: bytes) -> Packet | None:
     if (
         not is_roce
         or total != IPV4 + udp_bytes
-        or not OVERHEAD - ETHERNET <= total <= len(frame) - at
+        or not OVERHEAD - ETHERNET <= total <= len(frame) - ip_at
     ):
         return None
 
@@ -142,7 +142,7 @@ def parse(frame: bytes) -> Packet | None:
             asks=asks,
         )
 
-    body = frame[at + IPV4 + UDP + BTH : at + total - ICRC]
+    body = frame[ip_at + IPV4 + UDP + BTH : ip_at + total - ICRC]
     if opcode != ACKNOWLEDGE or not AETH <= len(body) <= AETH + MAX_TOLD_BYTES:
         return None
 
@@ -163,13 +163,15 @@ def parse(frame: bytes) -> Packet | None:
 
 
 def parse_trimmed(frame: bytes) -> Packet | None:
-    """Return what a data packet says that a switch has cut, None for any other frame."""
-    at = _ip_offset(frame)
-    missing = int.from_bytes(frame[at + 2 : at + 4], "big") - (len(frame) - at) if at else 0
+    """Return the data packet that a switch has cut, None for any other frame."""
+    ip_at = _ip_offset(frame)
+    missing = (
+        int.from_bytes(frame[ip_at + 2 : ip_at + 4], "big") - (len(frame) - ip_at) if ip_at else 0
+    )
     if missing <= 0:
         return None
 
-    # With anything in place of what was cut: headers are all that is read.
+    # With zeros in place of the cut payload: only headers are read.
     packet = parse(frame + bytes(missing))
     return None if packet is None or packet.is_ack else packet._replace(trimmed=True)
 
@@ -186,24 +188,24 @@ def _ip_offset(frame: bytes) -> int | None:
 
 def is_intact(frame: bytes) -> bool:
     """Return whether the ICRC of a frame that `parse` accepts fits its bytes."""
-    at = _ip_offset(frame)
-    if at is None:
+    ip_at = _ip_offset(frame)
+    if ip_at is None:
         return False
 
-    end = at + int.from_bytes(frame[at + 2 : at + 4], "big") - ICRC
-    return icrc(frame, at, end) == frame[end : end + ICRC]
+    end = ip_at + int.from_bytes(frame[ip_at + 2 : ip_at + 4], "big") - ICRC
+    return icrc(frame, ip_at, end) == frame[end : end + ICRC]
 
 
 def icrc(frame: bytes | bytearray, ip_at: int, end: int, bth_at: int | None = None) -> bytes:
     """Return the ICRC of the packet from `ip_at`, its IPv4 header, to `end`, its payload's end.
 
-    The BTH follows UDP unless `bth_at` says where it is.
+    The BTH follows UDP unless it begins at `bth_at`.
     """
     bth = IPV4 + UDP if bth_at is None else bth_at - ip_at
     body_at = ip_at + bth + BTH
     headers = bytearray(frame[ip_at:body_at])
 
-    # What routers may change reads as ones, so that the ICRC holds end to end: TOS (with it ECN),
+    # Fields that routers may change are ones, so that the ICRC holds end to end: TOS (with it ECN),
     # TTL and the two checksums, and of the BTH the byte with FECN and BECN (annex A17).
     headers[1] = 0xFF
     headers[8] = 0xFF
@@ -221,10 +223,10 @@ def partition_key(run: int) -> int:
 
 
 def unwrapped_psn(psn: int, near: int) -> int:
-    """Return the full packet number whose low 24 bits are `psn` and that is closest to `near`.
+    """Return the full packet number with low 24 bits `psn` that is closest to `near`.
 
     A flow has at most some thousand numbers in flight, far below half the circle of 2**24, so the
-    closest one is the right one.
+    closest number is the right number.
     """
     half = 1 << (PSN_BITS - 1)
     return max(near + ((psn - near + half) & PSN_MASK) - half, psn)

@@ -1,4 +1,4 @@
-"""Selective ACKs: holes that are late are sent again in rounds, and what times out."""
+"""Selective ACKs: rounds send late holes again, and holes that time out."""
 
 from numba.extending import register_jitable
 
@@ -13,7 +13,7 @@ FEWEST = 5
 
 @register_jitable
 def has_new(sender, rules, packets):
-    """Tell whether a packet that was never sent may go.
+    """Return whether a packet that was never sent may go.
 
     The ring, like the bitmap, starts at the lowest hole.
     """
@@ -35,13 +35,13 @@ def deadline_ps(sender, rules, packets):
     # 2**16 timeouts are longer than any run; more would in the end leave int64.
     wait_ps = timeout_ps(sender, rules) << min(sender.backoff, 16)
     lowest = packets[sender.lowest & (len(packets) - 1)]
-    # What was cut waits for the window, and whether that will open those tell that are under way.
+    # A cut packet waits for the window, which ACKs of packets under way may open.
     return (sender.heard_ps if lowest.state & TRIMMED else lowest.sent_ps) + wait_ps
 
 
 @register_jitable
 def next_hole_or_new(sender, rules, packets, now_ps):
-    """Resend what was cut, the round's holes or what has timed out, else a new packet."""
+    """Take a cut packet, a hole of the round or of a timeout, else a new packet."""
     if trimmed.may_go(sender, rules):
         return trimmed.take_lowest(sender, packets)
 
@@ -49,7 +49,7 @@ def next_hole_or_new(sender, rules, packets, now_ps):
     if sender.round_next >= sender.round_end and deadline_ps(sender, rules, packets) <= now_ps:
         sender.backoff += 1
         congestion.on_timeout(sender, rules, now_ps)
-        # Nothing was heard for so long: the window does not hold it back any more.
+        # No ACK came for so long: the window does not hold a cut packet back any more.
         if packets[sender.lowest & (len(packets) - 1)].state & TRIMMED:
             return trimmed.take_lowest(sender, packets)
 
@@ -116,9 +116,9 @@ def acknowledge(sender, packets, psn):
 
 @register_jitable
 def on_spurious(sender, now_ps):
-    """A hole was resent and closed by itself: late holes get a round trip to do the same."""
+    """Give late holes a round trip to close by themselves, as a resent hole has done."""
     # On paths as uneven as that, most late holes are reordering (RFC 8985 widens its window after a
-    # spurious retransmission, too). Resent packets lengthen the queues that made the others late:
+    # spurious retransmission, too). Resent packets lengthen the queues that made others late:
     # REPS at 8 MiB resends 32 % without this rule and 5 % with it (15 and 2 with MSwift).
     sender.patient_ps = now_ps + sender.srtt_ps
     # Lazy TCP counts late holes in a row.
@@ -130,18 +130,18 @@ def end_of_late(sender, rules):
     """Return the packet number below which all holes are late.
 
     A hole is late when more packets above it have arrived than a given number. Where the number
-    follows the window (NSCC, unless given), holes are late when one and a half windows of packets
-    have arrived above the lowest one: at least FEWEST packets, at most the largest window.
+    follows the window (NSCC, unless given), holes are late when 1.5 windows of packets
+    have arrived above the lowest hole: at least FEWEST packets, at most the largest window.
     """
-    # The paper's: 6 for an all-to-all, 32 for a permutation, between resending what is merely
-    # reordered and leaving all to timeouts ("Sensitivity Analysis", loss recovery). The packets
-    # that leave while one waits in a queue may all pass it, so NSCC's threshold follows its window,
+    # The paper's: 6 for an all-to-all, 32 for a permutation, between resending merely reordered
+    # packets and leaving all to timeouts ("Sensitivity Analysis", loss recovery). The packets that
+    # leave while a packet waits in a queue may all pass it, so NSCC's threshold follows its window,
     # as in Ultra Ethernet's public simulator (SLEEK).
     if rules.sack_threshold > 0:
         return sender.highest - rules.sack_threshold
 
-    most = max(min(3 * sender.window // 2, nscc.ceiling(sender)) >> 16, FEWEST)
-    return sender.highest - most + 1 if sender.acked - sender.lowest >= most else 0
+    threshold = max(min(3 * sender.window // 2, nscc.ceiling(sender)) >> 16, FEWEST)
+    return sender.highest - threshold + 1 if sender.acked - sender.lowest >= threshold else 0
 
 
 @register_jitable
@@ -151,13 +151,13 @@ def repair(sender, rules, packets, marked, rtt_ps, now_ps):
     late_end = end_of_late(sender, rules)
     # A round resends the holes that are late themselves (RFC 6675, IsLost), not those above: under
     # spraying most of these close within the threshold. Each hole is in one round only, those below
-    # `recover` have been: one that is resent and lost again is the timeout's.
+    # `recover` have been: a hole that is resent and lost again is the timeout's.
     first = max(sender.lowest, sender.recover)
     is_free = sender.round_next >= sender.round_end and now_ps >= sender.patient_ps
     if first < late_end and is_free:
         is_lowest = sender.lowest >= sender.recover
         sender.recover = late_end
-        # Where NACKs tell of losses, holes that they have told of are on their way again.
+        # Where NACKs report losses, resent holes are on their way again.
         sender.round_skips = SETTLED | RESENT | AGAIN if rules.trimming else SETTLED
         sender.round_is_timeout = 0
         start_round(sender, packets, first, end=late_end, before_ps=now_ps)

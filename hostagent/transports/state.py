@@ -1,4 +1,4 @@
-"""What a host remembers: a record per sending flow, one per packet of it, and the rules for all.
+"""The memory of a host: records of sending flows and of their packets, and the rules for all.
 
 The rules in `labels` and `transport` read and write attributes only, so they run on these records
 inside numba kernels and on `blank` objects in plain Python.
@@ -20,7 +20,7 @@ NEVER = 2**62
 RING = 8
 
 # How many path labels a flow of UET Bitmap takes in turn (a power of two), a label's most penalty,
-# and what a trimmed packet adds to it: the defaults of Ultra Ethernet's simulator.
+# and the penalty of a trimmed packet: the defaults of Ultra Ethernet's simulator.
 PATHS = 64
 MOST_PENALTY = 15
 TRIMMED_PENALTY = 4
@@ -33,7 +33,7 @@ PSN_WINDOW = 1024
 
 
 class Recovery(IntEnum):
-    """How losses are repaired."""
+    """Ways to repair losses."""
 
     ERASURE = 0
     SACK = 1
@@ -41,7 +41,7 @@ class Recovery(IntEnum):
 
 
 class Congestion(IntEnum):
-    """What sets the rate."""
+    """Controls of a flow's rate."""
 
     FIXED = 0
     SWIFT = 1
@@ -52,29 +52,29 @@ class Congestion(IntEnum):
 
 
 class PacketState(IntFlag):
-    """What the sender knows of a packet number."""
+    """The sender's knowledge of a packet number."""
 
     OUT = 0
     RESENT = 1
     ACKED = 2
-    # A NACK has told that a switch cut it, and it has not been sent again.
+    # A NACK has reported that a switch cut it, and it has not been sent again.
     TRIMMED = 4
-    # Sent again after a NACK: what has become of every earlier copy is known.
+    # Sent again after a NACK: the fate of every earlier copy is known.
     AGAIN = 8
 
 
 class Rules(NamedTuple):
-    """What holds for all flows of a run.
+    """The rules for all flows of a run.
 
     Times in ps: `timer_floor_ps` at least, `target_ps` Swift's delay over the longest path, which
     has `longest_path` links, or NSCC's in queues. Go-back-N's receivers keep `reorder_packets`
     beyond the next in order, and a gap is late from an age of `reorder_ps` on. Swift's window is
     cut at the `late_holes`th late hole in a row, by the median of `most_delays` delays at most.
-    `bdp_scale` is NSCC's, times 2**16. `trimming` says whether switches cut packets in place of
-    dropping them. With `awaits_acks` what waits for a flow at its source waits for its ACKs, else
-    until all of it has been sent once.
-    Receivers acknowledge every `packets_per_ack`th packet, and with `tells_share` each ACK says
-    among how many flows their link is shared. DCQCN's counter of bytes counts `counter_packets`.
+    `bdp_scale` is NSCC's, times 2**16. With `trimming` switches cut packets in place of dropping
+    them. With `awaits_acks` flows that wait for a flow at its source wait for its ACKs, else until
+    all its packets have been sent once.
+    Receivers acknowledge every `packets_per_ack`th packet, and with `tells_share` each ACK has the
+    number of flows that share their link. DCQCN's counter of bytes counts `counter_packets`.
     A flow of MRC has `entropy_values`.
     """
 
@@ -106,17 +106,17 @@ class Rules(NamedTuple):
     entropy_values: int
 
 
-# One sending flow. Packet numbers (PSN) count from 0; `pace_ps` is what lies between its packets at
-# least, its gap times the receiver's `share` of flows, 0 for what goes `in_turn`: its packets are
-# all due `since_ps`, when the first one was. `left_ps` is when the last one left. `stop_ps` is when
+# One sending flow. Packet numbers (PSN) count from 0; `pace_ps` is the least time between its
+# packets, its gap times the receiver's `share` of flows, 0 for a flow `in_turn`: its packets are
+# all due `since_ps`, as the first was. `left_ps` is when the last packet left. `stop_ps` is when
 # an erasure sender stops first, NEVER before; `highest` is the largest number of which an ACK (with
 # erasure codes also a NACK) has come, -1 before; `first_ps` and `done_ps` are NEVER until its first
 # packet leaves, until it is done; `base_ps` is its path's zero-load RTT, before `patient_ps` late
-# holes wait; `window` is in packets times 2**16, as is what NSCC has `owed` it (packets squared).
-# `trimmed` counts packets that NACKs have told of and that SACK is to send again, from
-# `first_trimmed` on; `heard_ps` is when the last ACK or NACK came. What a round sends again has
-# timed out (`round_is_timeout`), or was late. DCQCN's `rate` moves to its `target_rate`, which a
-# timer (`ticks`) and what was sent since transmission `cut_at` let grow; `alpha_ps`, `timer_ps`:
+# holes wait; `window` is in packets times 2**16, as is NSCC's `owed` growth (packets squared).
+# `trimmed` counts packets that NACKs have reported and that SACK is to send again, from
+# `first_trimmed` on; `heard_ps` is when the last ACK or NACK came. Packets of a round have
+# timed out (`round_is_timeout`), or were late. DCQCN's `rate` moves to its `target_rate`, which a
+# timer (`ticks`) and the packets since transmission `cut_at` let grow; `alpha_ps`, `timer_ps`:
 # when alpha and the timer last moved. `unheard_ps` is when a flowlet's first packet since the last
 # ACK or NACK left, NEVER before it.
 SENDER = np.dtype(
@@ -169,8 +169,8 @@ SENDER = np.dtype(
     align=True,
 )
 
-# A receiving flow of go-back-N: whether it has asked for the packet that it misses; how many it
-# keeps behind that, since when (`gap_ps`), and whether one of them is marked, or asks for an ACK.
+# A receiving flow of go-back-N: whether it has asked for the missing packet; the number of packets
+# kept behind it, since when (`gap_ps`), and whether any of these is marked, or asks for an ACK.
 RECEIVER = np.dtype(
     [(name, np.int64) for name in ("has_asked", "kept", "gap_ps", "is_marked", "asks")],
     align=True,

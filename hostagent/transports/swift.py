@@ -30,7 +30,7 @@ def on_ack(sender, rules, packets, delay_ps, now_ps):
     """Grow by a packet a round trip below the target, else cut by 0.8 of the excess's share."""
     acked = sender.acked - sender.counted
     sender.counted = sender.acked
-    # What had left before the last cut says nothing of it. Half a window of samples needs half a
+    # Packets from before the last cut do not show its effect. Half a window of samples needs half a
     # round trip more than the cut's own to show its effect: the median would cut a second time for
     # one cause, and a window that grows by a packet a round trip would not recover.
     if delay_ps >= 0 and now_ps - delay_ps < sender.decreased_ps:
@@ -65,7 +65,7 @@ def cut(sender, amount, now_ps):
 
 @register_jitable
 def on_late_hole(sender, rules, now_ps):
-    """Halve the window at the fifth late hole in a row (Lazy TCP), plain Swift at any."""
+    """Halve the window at the fifth late hole in a row (Lazy TCP), in plain Swift at any."""
     sender.late_holes += 1
     if sender.late_holes >= rules.late_holes:
         sender.late_holes = 0
@@ -74,7 +74,7 @@ def on_late_hole(sender, rules, now_ps):
 
 @register_jitable
 def median_ns(sender, rules, packets):
-    """Return the median of the last max(window / 2, 1) delays, in ns; without MSwift the last one.
+    """Return the median of the last max(window / 2, 1) delays, in ns; without MSwift the last.
 
     Of an even number it is the mean of the middle two. The search starts at the last median and
     moves one value at a time: few steps, as one sample changes few ranks.

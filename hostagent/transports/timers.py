@@ -9,7 +9,7 @@ def timeout_ps(sender, rules):
 
     Its label is then avoided (REPS, PLB); with SACK it is sent again.
     """
-    # The floor is what keeps REPS from freezing without a failure: rttvar shrinks while queues are
+    # The floor keeps REPS from freezing without a failure: rttvar shrinks while queues are
     # steady, and the next packet through a longer queue would look lost.
     # An ACK may wait for the packets that it is to report, as far apart as they leave.
     wait_ps = (rules.packets_per_ack - 1) * max(sender.gap_ps, sender.pace_ps)

@@ -1,4 +1,4 @@
-"""When a flow may send, what it sends, and what an ACK changes (load balancers, "Transport").
+"""The transport of flows: times to send, packets, effects of ACKs (load balancers, "Transport").
 
 Every function takes records (or `state.blank` objects) and integers, changes them in place and
 reads no clock, so that the agents, the virtual network and the simulator's kernels share it. A host
@@ -33,7 +33,7 @@ def ring_length(rules: Rules, packets: int, gap_ps: int) -> int:
     Enough for twice the message or, if that is less, for 16 packets more than a flow of this gap
     sends in 16 zero-load RTTs.
     """
-    # Erasure overwrites what is older than the ring (`on_ack` then takes no RTT sample); with SACK
+    # Erasure overwrites entries older than the ring (`on_ack` then takes no RTT sample); with SACK
     # nothing is sent that would not fit (`sack.has_new`), nor would the ACK's bitmap hold more.
     enough = min(2 * packets, 16 + 16 * rules.zero_load_rtt_ps // gap_ps)
     return min(1 << (enough - 1).bit_length(), PSN_WINDOW)
@@ -97,8 +97,8 @@ def next_psn(sender, rules, packets, label, now_ps):
         psn = go_back_n.next_again_or_new(sender, rules, packets, now_ps)
 
     packet = packets[psn & (len(packets) - 1)]
-    # What goes again after a NACK was cut, not lost: it is AGAIN, too. Go-back-N sends again what
-    # was behind a loss, and most of that had arrived.
+    # A packet that goes again after a NACK was cut, not lost: it is AGAIN, too. Go-back-N sends
+    # packets behind a loss again, and most of these had arrived.
     if rules.recovery == SACK and packet.state == RESENT:
         labels.on_lost(sender, rules, packet.label)
 
@@ -135,13 +135,13 @@ def set_pace(sender, rules):
 
 @register_jitable
 def set_due(sender):
-    """Make the next packet due: a pace after the last one left, or at once for flows in turn."""
+    """Make the next packet due: a pace after the last packet left, or at once for flows in turn."""
     sender.due_ps = sender.left_ps + sender.pace_ps if sender.pace_ps > 0 else sender.since_ps
 
 
 @register_jitable
 def share_at_start(rules, told, told_ps, in_turn, now_ps):
-    """Return the share with which a flow begins: the one that its receiver `told` most recently.
+    """Return the share with which a flow begins: `told`, the latest share from its receiver.
 
     The chunks of a transfer belong together: if each began as if alone, every chunk would overload
     a receiver with several senders. After a round trip without an ACK a flow begins as if alone,
@@ -153,11 +153,11 @@ def share_at_start(rules, told, told_ps, in_turn, now_ps):
 
 @register_jitable
 def heed_share(sender, rules, share):
-    """Set the pace of a flow whose receiver's link `share` flows share.
+    """Set the pace of a flow to a receiver with `share` flows on its link.
 
     Without an ACK from the receiver a flow sends for a round trip as if alone. After that all
-    senders together send what the receiver's link carries, and do not harm flows that only share a
-    part of the path.
+    senders together fill the receiver's link, and do not harm flows that only share a part of the
+    path.
     """
     if share == sender.share:
         return
@@ -189,9 +189,9 @@ def asks(sender, rules, packets, psn):
 
 @register_jitable
 def is_acknowledged(rules, waiting, asked, marked, is_new, is_complete):
-    """Tell whether a receiver acknowledges a packet at once.
+    """Return whether a receiver acknowledges a packet at once.
 
-    `waiting` packets of the flow, including this one, are not acknowledged yet. There is no timer:
+    `waiting` packets of the flow, with this packet, are not acknowledged yet. There is no timer:
     marked packets, duplicates and packets that ask are answered at once, so the last packet never
     waits.
     """
@@ -202,8 +202,8 @@ def is_acknowledged(rules, waiting, asked, marked, is_new, is_complete):
 def on_ack(sender, rules, packets, psn, total, marked, now_ps):
     """Account for an ACK of packet number `psn` that arrives at `now_ps`.
 
-    `total` is how many packets of the flow the receiver has received, `marked` whether this one had
-    ECN's mark. Return whether the flow is done.
+    `total` is how many packets of the flow the receiver has received, `marked` whether the packet
+    had ECN's mark. Return whether the flow is done.
     """
     if sender.done_ps != NEVER:
         return False
@@ -211,13 +211,13 @@ def on_ack(sender, rules, packets, psn, total, marked, now_ps):
     sender.heard_ps = now_ps
     packet = packets[psn & (len(packets) - 1)]
     is_known = psn + len(packets) >= sender.sent
-    # Karn: an ACK of a packet that was sent twice tells no round-trip time (RFC 6298, section 3).
+    # Karn: an ACK of a packet that was sent twice has no round-trip time (RFC 6298, section 3).
     rtt_ps = now_ps - packet.sent_ps if is_known and not packet.state & RESENT else -1
 
     if rtt_ps >= 0:
         sample_rtt(sender, rtt_ps)
 
-    # No packet is back that soon: the ACK is the first one's, not the second's (Eifel, RFC 3522).
+    # No packet is back that soon: the ACK is the first copy's, not the second's (Eifel, RFC 3522).
     if packet.state & RESENT and now_ps - packet.sent_ps < sender.base_ps:
         sack.on_spurious(sender, now_ps)
 
@@ -228,7 +228,7 @@ def on_ack(sender, rules, packets, psn, total, marked, now_ps):
     else:
         go_back_n.count_in_order(sender, packets, psn=psn, total=total)
 
-    # A rate changes from the next packet on: when that leaves is decided.
+    # A new rate holds from the next packet on: that packet's time is decided.
     if rules.congestion == DCQCN and marked:
         dcqcn.on_mark(sender, rules, now_ps)
 

@@ -43,15 +43,15 @@ def forget(sender, packets, psn):
 
 @register_jitable
 def may_go(sender, rules):
-    """Tell whether there is one that the window lets go: before holes, and before new packets."""
+    """Return whether the window lets a cut packet go: before holes, and before new packets."""
     return sender.trimmed > 0 and congestion.allows(sender, rules)
 
 
 @register_jitable
 def take_lowest(sender, packets):
-    """Take the lowest to be sent again; return its number."""
-    # Not RESENT: its ACK can only be this copy's, so it tells a round-trip time. Without that the
-    # flows of an incast, most of whose packets are cut once, would never learn any.
+    """Take the lowest cut packet to be sent again; return its number."""
+    # Not RESENT: its ACK can only be this copy's, so it gives a round-trip time. Without that the
+    # flows of an incast, with most packets cut once, would never learn any.
     psn = sender.first_trimmed
     forget(sender, packets, psn)
     packets[psn & (len(packets) - 1)].state |= AGAIN
