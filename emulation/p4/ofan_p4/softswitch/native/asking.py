@@ -47,7 +47,7 @@ from ofan_p4.softswitch.native.variables import NOTHING, NumberKind
 
 
 class Asking(Lookups):
-    """Translates requests (`ofan_p4.softswitch.requests`)."""
+    """Translator of requests (`ofan_p4.softswitch.requests`)."""
 
     def _forget(self, node: Forget) -> None:
         self._b.store(ir.Constant(I1, 0), self._request_rooms(node.request)[0])
@@ -56,8 +56,8 @@ class Asking(Lookups):
         # Variables of the function until its end, as a later statement may forget or replace the
         # request.
         present, *rooms = self._request_rooms(node.request)
-        for number, room in zip(node.numbers, rooms, strict=False):
-            self._b.store(as_type(self._b, self._number(number), I64), room)
+        for number, variable in zip(node.numbers, rooms, strict=False):
+            self._b.store(as_type(self._b, self._number(number), I64), variable)
 
         self._b.store(ir.Constant(I1, 1), present)
 
@@ -73,7 +73,7 @@ class Asking(Lookups):
             if isinstance(value, Place):
                 raise beyond(Limit.LISTS)
 
-            # Where the switch finds each value: its first word, its width and its sign.
+            # The place of each value: its first word, its width and its sign.
             places.append((layout.size, value.bits, value.is_signed))
             for i, part in enumerate(self._words_of(value, words_for(value.bits))):
                 self._b.store(part, self._b.gep(self._asked(), [word(layout.size + i)]))
@@ -83,7 +83,7 @@ class Asking(Lookups):
         layout.places[node.request, node.number] = tuple(places)
 
     def _keep_state(self, node: KeepState) -> None:
-        # Before the request words, whose number is known only when everything is translated.
+        # Before the request words: their number is known only when everything is translated.
         base = self._b.bitcast(self._asked(), POINTER)
         self._store_state(self._b.gep(base, [word(-self._shared.state.size)]), node.values)
 
@@ -98,20 +98,20 @@ class Asking(Lookups):
         mask: Any = word(0)
         for name in (request for request, is_used, _ in node.requests if is_used):
             present, first, second = self._request_rooms(name)
-            there = self._b.zext(self._b.load(present), I64)
-            # Every request has its own bit, so that the result of the function tells all of them.
-            mask = self._b.or_(mask, self._b.mul(there, word(REQUEST_BITS[name])))
+            bit = self._b.zext(self._b.load(present), I64)
+            # Every request has its own bit, so that the result of the function names all of them.
+            mask = self._b.or_(mask, self._b.mul(bit, word(REQUEST_BITS[name])))
             # Memory that the switch reads is written only where there is a request.
             with self._b.if_then(self._b.load(present)):
-                place = REQUEST_WORDS[name]
-                self._b.store(self._b.load(first), self._b.gep(self._asked(), [word(place)]))
-                self._b.store(self._b.load(second), self._b.gep(self._asked(), [word(place + 1)]))
+                index = REQUEST_WORDS[name]
+                self._b.store(self._b.load(first), self._b.gep(self._asked(), [word(index)]))
+                self._b.store(self._b.load(second), self._b.gep(self._asked(), [word(index + 1)]))
 
         self._b.store(mask, self._wants)
 
     def _restore(self, node: Restore) -> None:
         resumed = words_at(self._b, load_word(self._b, self._context, context.RESUME))
-        place = RESUME_VALUES
+        index = RESUME_VALUES
         numbers = []
         for target in node.targets:
             if isinstance(target, Bytes):
@@ -119,8 +119,8 @@ class Asking(Lookups):
 
             # Values come back in whole words, as they were kept.
             count = words_for(target.width)
-            value = joined(self._b, [load_word(self._b, resumed, place + i) for i in range(count)])
-            place += count
+            value = joined(self._b, [load_word(self._b, resumed, index + i) for i in range(count)])
+            index += count
             number = cut(self._b, Number(value, 64 * count), target.width)
             numbers.append(wrapped(self._b, number, target.width) if target.is_signed else number)
 
@@ -134,10 +134,10 @@ class Asking(Lookups):
             variable.name: self._value(value)
             for variable, value in zip(layout.variables, (POSITION, *values), strict=True)
         }
-        for name, place in layout.places.items():
+        for name, offset in layout.places.items():
             kind = layout.kinds[name]
             value = by_name[name]
-            address = self._b.gep(base, [word(place)])
+            address = self._b.gep(base, [word(offset)])
             if isinstance(kind, NumberKind):
                 if not isinstance(value, Number):
                     raise beyond(Limit.KINDS)

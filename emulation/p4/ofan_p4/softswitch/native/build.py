@@ -29,7 +29,7 @@ def words_at(builder: Builder, address: Any) -> Any:
 
 @contextmanager
 def counted(builder: Builder, count: Any) -> Iterator[tuple[Any, Any]]:
-    """Repeat what is built inside for an index from 0 to count - 1; yields (index, leave block)."""
+    """Repeat the code inside for an index from 0 to count - 1; yields (index, leave block)."""
     function = builder.function
     before = builder.block
     head = function.append_basic_block("head")
@@ -82,12 +82,12 @@ def joined(builder: Builder, words: Sequence[Any]) -> Any:
 
 def folded(builder: Builder, total: Any) -> Any:
     """Return one's complement of a sum of 16-bit words (`hashes.fold`)."""
-    most = word(0xFFFF)
+    ones = word(0xFFFF)
     # Adding with end-around carry is adding modulo 2**16 - 1; but a sum that is not 0 and divides
     # evenly folds to 0xFFFF, not to 0.
-    rest = builder.urem(total, most)
+    rest = builder.urem(total, ones)
     is_whole = builder.icmp_unsigned("==", rest, word(0))
     is_empty = builder.icmp_unsigned("==", total, word(0))
-    folded_ = builder.sub(most, builder.select(is_whole, most, rest))
+    folded_ = builder.sub(ones, builder.select(is_whole, ones, rest))
 
-    return builder.select(is_empty, most, folded_)
+    return builder.select(is_empty, ones, folded_)

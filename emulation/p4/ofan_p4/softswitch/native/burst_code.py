@@ -8,7 +8,7 @@ that it has reached, and Python goes on from there.
     i64 burst(ports, index, of_port, ctx, ingress, egress, state, now_ps, budget, growth, report)
 
 `ports` has PORT_WORDS words a port, `of_port` the index plus 1 of every port number, 0 for ports
-that cannot be sent to here; the result is one of the ends below.
+that cannot be sent to here; the result is an end of those below.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from ofan_p4.softswitch.native.values import I16, I32, I64, POINTER, Builder
 
 BURST = "burst"
 
-# How a burst ends: nothing more has come; the budget is used up; a frame that Python must take out
-# of the ring; one that has passed ingress and needs more than a port; one that has passed egress.
+# The ends of a burst: no more frames; the budget is used up; a frame that Python must take out of
+# the ring; a frame after ingress that needs more than a port; a frame after egress that does.
 EMPTY, MORE, ODD, PASSED, ASKED_EGRESS = range(5)
 
 # The words of a port. A ring is its address, frames, bytes a frame, and the next frame.
@@ -49,10 +49,10 @@ EMPTY, MORE, ODD, PASSED, ASKED_EGRESS = range(5)
 ) = range(16)
 PORT_WORDS = 16
 
-# What bursts report, one after the other: frames taken, and what became of them; then of a frame
-# that is handed back its address and length, and, after egress, the result and the address of the
-# frame that leaves; and, of turns, at which port they have ended, and whether other sockets have
-# something.
+# The words of a report: frames taken, dropped at ingress, dropped at egress, transmitted; of a
+# frame that is handed back its address and length, and, after egress, the result and the address of
+# the frame that leaves; and, of turns, at which port they have ended, and whether other sockets
+# have something.
 TAKEN, DROPPED_INGRESS, DROPPED_EGRESS, TRANSMITTED, FRAME, LENGTH, RESULT, OUT = range(8)
 PORT, READABLE = 8, 9
 REPORT_WORDS = 10
@@ -108,7 +108,7 @@ class _Burst:
         """Write the loop."""
         b = self._b
         taken = b.gep(self._report, [word(TAKEN)])
-        most = b.add(b.load(taken), self._budget)
+        limit = b.add(b.load(taken), self._budget)
         b.branch(self._head)
         b.position_at_end(self._head)
 
@@ -119,7 +119,7 @@ class _Burst:
         with b.if_then(self._is_zero(b.and_(status, I32(TP_STATUS_USER)))):
             b.ret(word(EMPTY))
 
-        with b.if_then(b.icmp_unsigned(">=", b.load(taken), most)):
+        with b.if_then(b.icmp_unsigned(">=", b.load(taken), limit)):
             b.ret(word(MORE))
 
         whole = self._number(header, LEN, I32)
@@ -161,21 +161,20 @@ class _Burst:
             self._add(DROPPED_INGRESS)
             self._release(header)
 
-        # Without a branch: an unknown number looks at port 0, and what it finds is then thrown
-        # away.
+        # Without a branch: an unknown number reads the entry of port 0, and 0 replaces it.
         is_known = b.icmp_unsigned("<", spec, word(PORT_NUMBERS))
         safe = b.select(is_known, spec, word(0))
-        found = load_word(b, self._of_port, safe)
-        found = b.select(is_known, found, word(0))
-        with b.if_then(self._is_zero(found)):
+        entry = load_word(b, self._of_port, safe)
+        entry = b.select(is_known, entry, word(0))
+        with b.if_then(self._is_zero(entry)):
             b.store(word(0), b.gep(self._report, [word(RESULT)]))
             b.ret(word(PASSED))
 
-        port = self._at(b.sub(found, word(1)))
+        port = self._at(b.sub(entry, word(1)))
         slot = self._frame(port, TX_BASE, TX_NEXT, TX_SIZE)
         # Egress writes straight into the ring of the port, so that its longest frame must fit.
-        room = b.sub(load_word(b, port, TX_SIZE), word(TX_HEADER))
-        is_long = b.icmp_signed(">", b.add(length, self._growth), room)
+        capacity = b.sub(load_word(b, port, TX_SIZE), word(TX_HEADER))
+        is_long = b.icmp_signed(">", b.add(length, self._growth), capacity)
         is_taken = b.icmp_unsigned("!=", self._atomic(slot, STATUS), I32(0))
         with b.if_then(b.or_(is_long, is_taken)):
             b.store(word(0), b.gep(self._report, [word(RESULT)]))
@@ -241,8 +240,8 @@ class _Burst:
             self._count(port, TX_FAILED, word(1))
             self._release(header)
 
-        place = b.bitcast(b.gep(slot, [word(LEN)]), I32.as_pointer())
-        b.store(b.trunc(b.add(size, word(VIRTIO_HEADER)), I32), place)
+        length_field = b.bitcast(b.gep(slot, [word(LEN)]), I32.as_pointer())
+        b.store(b.trunc(b.add(size, word(VIRTIO_HEADER)), I32), length_field)
         status = b.bitcast(slot, I32.as_pointer())
         # Last of all: with this status the kernel may send the frame.
         b.store_atomic(I32(TP_STATUS_SEND_REQUEST), status, "release", 4)
@@ -251,11 +250,11 @@ class _Burst:
         self._count(port, TX_BYTES, size)
         self._count(port, TX_PENDING, word(1))
         self._release(header)
-        # Every way has gone back to the head: what follows is never reached.
+        # Every way has gone back to the head: code behind is never reached.
         b.unreachable()
 
     def _release(self, header: Any) -> None:
-        """Give the frame back to the kernel and go on with the next one."""
+        """Give the frame back to the kernel and go on with the next frame."""
         b = self._b
         b.store_atomic(I32(0), b.bitcast(header, I32.as_pointer()), "release", 4)
         self._advance(self._port, RX_NEXT, RX_FRAMES)
@@ -302,6 +301,6 @@ class _Burst:
         b = self._b
         pointer = b.gep(port, [word(place)])
         following = b.add(b.load(pointer), word(1))
-        # Behind the last frame of a ring comes the first one.
+        # Behind the last frame of a ring comes the first.
         is_end = b.icmp_unsigned("==", following, load_word(b, port, frames))
         b.store(b.select(is_end, word(0), following), pointer)

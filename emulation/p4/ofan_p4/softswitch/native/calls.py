@@ -38,7 +38,7 @@ from ofan_p4.softswitch.native.values import (
 
 
 class Calls(Frames):
-    """Translates calls; `ofan_p4.softswitch.arithmetic` and `hashes` say what they mean."""
+    """Translator of calls; `ofan_p4.softswitch.arithmetic` and `hashes` define their meaning."""
 
     def _call(self, node: nodes.Call, demand: int | None) -> Number:
         return self.OPERATORS[node.function](self, node, demand)
@@ -50,8 +50,8 @@ class Calls(Frames):
         return self._extreme(node, ">")
 
     def _extreme(self, node: nodes.Call, op: str) -> Number:
-        left, right = (self._number(part) for part in node.parts)
-        return selected(self._b, compared(self._b, op, left, right), left, right)
+        first, second = (self._number(part) for part in node.parts)
+        return selected(self._b, compared(self._b, op, first, second), first, second)
 
     def _length(self, node: packet_nodes.Length, _demand: int | None) -> Number:
         if isinstance(node.of, packet_nodes.Data):
@@ -61,19 +61,19 @@ class Calls(Frames):
 
     def _exact_quotient(self, node: nodes.Call) -> tuple[Number, Number, Number, Any]:
         """Return both sides, the quotient (0 where the divisor is 0), and whether it is 0."""
-        left, right = (self._number(part) for part in node.parts)
-        is_signed = left.is_signed or right.is_signed
-        bits = max(left.bits, right.bits, 1)
+        numerator, denominator = (self._number(part) for part in node.parts)
+        is_signed = numerator.is_signed or denominator.is_signed
+        bits = max(numerator.bits, denominator.bits, 1)
         if is_signed:
             # The least number divided by -1 is one more than the greatest: where the machine has no
             # room for it, it ends the process.
-            bits = max(left.signed_bits, right.signed_bits) + 1
+            bits = max(numerator.signed_bits, denominator.signed_bits) + 1
 
-        # Machines divide 64 bits, and LLVM more than 128; what is between is made wider.
+        # Machines divide 64 bits, and LLVM more than 128; numbers between are made wider.
         is_wide = bits > WORD_BITS
         type_ = container(max(bits, LIBRARY_BITS + 1) if is_wide else bits)
-        dividend = as_type(self._b, left, type_)
-        divisor = as_type(self._b, right, type_)
+        dividend = as_type(self._b, numerator, type_)
+        divisor = as_type(self._b, denominator, type_)
         is_zero = self._b.icmp_unsigned("==", divisor, ir.Constant(type_, 0))
         # A division by zero gives 0, as in BMv2; the machine would end the process.
         safe = self._b.select(is_zero, ir.Constant(type_, 1), divisor)
@@ -84,21 +84,21 @@ class Calls(Frames):
             quotient = (self._b.sdiv if is_signed else self._b.udiv)(dividend, safe)
 
         chosen = self._b.select(is_zero, ir.Constant(type_, 0), quotient)
-        bits = left.signed_bits + 1 if is_signed else max(left.bits, 1)
+        bits = numerator.signed_bits + 1 if is_signed else max(numerator.bits, 1)
 
-        return left, right, Number(chosen, bits, is_signed), is_zero
+        return numerator, denominator, Number(chosen, bits, is_signed), is_zero
 
     def _div(self, node: nodes.Call, _demand: int | None) -> Number:
         return self._exact_quotient(node)[2]
 
     def _mod(self, node: nodes.Call, _demand: int | None) -> Number:
-        left, right, quotient, is_zero = self._exact_quotient(node)
-        product = added(self._b, quotient, right, "mul")
+        numerator, denominator, quotient, is_zero = self._exact_quotient(node)
+        product = added(self._b, quotient, denominator, "mul")
         # LLVM's remainder would need the same care for zero and signs: it follows from the
         # quotient.
-        rest = added(self._b, left, product, "sub")
-        if not left.is_signed and not right.is_signed:
-            rest = cut(self._b, rest, max(right.bits, 1))
+        rest = added(self._b, numerator, product, "sub")
+        if not numerator.is_signed and not denominator.is_signed:
+            rest = cut(self._b, rest, max(denominator.bits, 1))
 
         return selected(self._b, is_zero, constant(0), rest)
 
@@ -112,8 +112,8 @@ class Calls(Frames):
             return cut(self._b, self._limited(node, 0, (1 << bits) - 1), bits)
 
         # Clamped to the range of int<bits>, which the low bits then hold with their sign.
-        most = (1 << bits - 1) - 1
-        return wrapped(self._b, self._limited(node, -most - 1, most), bits)
+        greatest = (1 << bits - 1) - 1
+        return wrapped(self._b, self._limited(node, -greatest - 1, greatest), bits)
 
     def _limited(self, node: nodes.Cut, least: int, most: int) -> Number:
         value = self._number(node.value)
@@ -126,8 +126,8 @@ class Calls(Frames):
         value = self._number(node.parts[0], demand)
         amount = self._number(node.parts[1])
         # Without a limit on the bits that matter, the container must hold the longest shift.
-        most = (1 << amount.bits) - 1
-        bits = demand if demand is not None else value.bits + most
+        longest_shift = (1 << amount.bits) - 1
+        bits = demand if demand is not None else value.bits + longest_shift
         type_ = container(max(bits, value.bits))
         wide = as_type(self._b, value, type_)
         # LLVM leaves such shifts undefined: they shift by 0, and the result is replaced by 0.
@@ -189,7 +189,7 @@ class Calls(Frames):
     def _sum_of_bytes(self, data: nodes.Expression) -> tuple[Any, Any]:
         """Return the sum of the 16-bit words of bytes, and how many bytes these are."""
         if isinstance(data, packet_nodes.Payload):
-            # Beyond what is in memory a frame has zeros, which add nothing.
+            # Beyond its bytes in memory a frame has zeros, which add nothing.
             start = as_type(self._b, self._number(POSITION), I64)
             size = self._b.sub(self._arguments["avail"], start)
             is_empty = self._b.icmp_signed("<", size, word(0))
@@ -202,8 +202,8 @@ class Calls(Frames):
             real = self._b.zext(value.size, I64)
             size = self._b.select(is_real, real, word(0))
 
-        place = self._b.gep(self._arguments[names.DATA], [start])
-        return self._b.call(self._shared.helpers.words(), [place, size]), real
+        address = self._b.gep(self._arguments[names.DATA], [start])
+        return self._b.call(self._shared.helpers.words(), [address, size]), real
 
     def _joined_sum(self, node: packet_nodes.JoinedBytes) -> Any:
         """Return the Internet checksum of parts of which some are bytes of any length.
@@ -214,15 +214,15 @@ class Calls(Frames):
         total: Any = word(0)
         position: Any = word(0)
         for present, run in groupby(node.parts, key=lambda part: (part[0], part[2] == 0)):
-            there = self._truth(present[0])
-            for words, size in self._run_sums(list(run), node):
+            is_present = self._truth(present[0])
+            for word_sum, size in self._run_sums(list(run), node):
                 is_odd = self._b.and_(position, word(1))
-                turned = self._b.shl(words, self._b.shl(is_odd, word(3)))
+                turned = self._b.shl(word_sum, self._b.shl(is_odd, word(3)))
                 # 2**32 is 1 modulo 2**16 - 1: no sum of all parts exceeds 64 bits.
                 low = self._b.and_(turned, word(0xFFFF_FFFF))
                 part = self._b.add(low, self._b.lshr(turned, word(32)))
-                total = self._b.add(total, self._b.select(there, part, word(0)))
-                position = self._b.add(position, self._b.select(there, size, word(0)))
+                total = self._b.add(total, self._b.select(is_present, part, word(0)))
+                position = self._b.add(position, self._b.select(is_present, size, word(0)))
 
         return total
 
@@ -235,7 +235,7 @@ class Calls(Frames):
             return
 
         bits = sum(width for _, _, width in run)
-        # What follows would begin within a byte.
+        # The next part would begin within a byte.
         if bits % 8:
             raise no_rule(node)
 
@@ -257,16 +257,16 @@ class Calls(Frames):
             case packet_nodes.JoinedBytes() if node.algorithm == "csum16":
                 return Number(folded(self._b, self._joined_sum(node.source)), 16)
             case source:
-                room, size = self._hashed_bytes(source)
+                buffer, size = self._hashed_bytes(source)
 
-        value = self._b.call(self._shared.helpers.hash_of(node.algorithm), [room, size])
+        value = self._b.call(self._shared.helpers.hash_of(node.algorithm), [buffer, size])
         return Number(value, node.bits)
 
     def _custom_hash(self, node: packet_nodes.CustomHash, _demand: int | None) -> Number:
-        room, size = self._hashed_bytes(node.source)
+        buffer, size = self._hashed_bytes(node.source)
         address = load_word(self._b, self._context, self._places.custom_crcs + node.number)
         function = self._shared.helpers.custom_crc(node.width)
-        value = self._b.call(function, [room, size, words_at(self._b, address)])
+        value = self._b.call(function, [buffer, size, words_at(self._b, address)])
         return Number(value, node.bits)
 
     def _hashed_bytes(self, source: Expression) -> tuple[Any, Any]:
@@ -281,9 +281,9 @@ class Calls(Frames):
     def _packed_apart(self, node: packet_nodes.Pack) -> tuple[Any, Any]:
         size = sum(size for _, size, _ in struct_parts(node.format))
         # Hashes read bytes: a struct is packed into memory of its own for them.
-        room = self._rooms.alloca(I8, size=size)
-        self._pack(node, room, word(0))
-        return room, word(size)
+        buffer = self._rooms.alloca(I8, size=size)
+        self._pack(node, buffer, word(0))
+        return buffer, word(size)
 
     def _joined_bits(self, node: packet_nodes.JoinedBits) -> tuple[Any, Any]:
         """Return the bytes of (present, value, width) parts, one bit after the other."""
@@ -297,23 +297,23 @@ class Calls(Frames):
         # From the highest bit downwards: a header that is missing moves nothing that stands
         # already.
         for present, source, width in node.parts:
-            there = self._truth(present)
+            is_present = self._truth(present)
             number = as_type(self._b, cut(self._b, self._number(source), width), type_)
             after = self._b.add(used, ir.Constant(type_, width))
             # How far from the lowest bit this part ends.
             by = self._b.sub(ir.Constant(type_, type_.width), after)
-            by = self._b.select(there, by, ir.Constant(type_, 0))
+            by = self._b.select(is_present, by, ir.Constant(type_, 0))
             placed = self._b.or_(value, self._b.shl(number, by))
-            value = self._b.select(there, placed, value)
-            used = self._b.select(there, after, used)
+            value = self._b.select(is_present, placed, value)
+            used = self._b.select(is_present, after, used)
 
         size = type_.width // 8
-        room = self._rooms.alloca(I8, size=size)
-        self._b.store(self._b.bswap(value), self._b.bitcast(room, type_.as_pointer()), align=1)
+        buffer = self._rooms.alloca(I8, size=size)
+        self._b.store(self._b.bswap(value), self._b.bitcast(buffer, type_.as_pointer()), align=1)
         bits = used if type_.width == 64 else self._b.trunc(used, I64)
-        # Whole bytes: the last one is filled up with zeros.
+        # Whole bytes: the last byte is filled up with zeros.
         count = self._b.lshr(self._b.add(bits, word(7)), word(3))
-        return room, count
+        return buffer, count
 
     OPERATORS: ClassVar[Mapping[str, Callable[[Any, nodes.Call, int | None], Number]]] = {
         names.DIV: _div,

@@ -1,4 +1,4 @@
-"""Registers, counters, meters, and what an entry counts."""
+"""Registers, counters, meters, and the counts of entries."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from ofan_p4.softswitch.native.values import (
 
 
 class Cells(Calls):
-    """Translates the access to arrays and records."""
+    """Translator of the access to arrays and records."""
 
     def _register_cell(self, node: packet_nodes.Cell) -> Any:
         """Return the address of a cell; the program has looked whether the index is inside."""
         array = self._shared.program.registers[node.array]
-        place = self._number(node.index)
-        offset = as_type(self._b, place, I64)
+        index = self._number(node.index)
+        offset = as_type(self._b, index, I64)
 
         # And still: whatever the program did, nothing beyond the array is touched.
-        if place.is_signed or 1 << place.bits > array.size:
+        if index.is_signed or 1 << index.bits > array.size:
             offset = self._inside(offset, array.size)
 
         address = load_word(self._b, self._context, self._places.registers + node.array)
@@ -63,9 +63,9 @@ class Cells(Calls):
 
     def _store_cell(self, target: packet_nodes.Cell, value: Expression) -> None:
         kind = stored(target.width)
-        found = self._number(value)
+        number = self._number(value)
         cell = self._register_cell(target)
-        self._b.store(as_type(self._b, found, kind), cell, align=alignment(kind))
+        self._b.store(as_type(self._b, number, kind), cell, align=alignment(kind))
 
     def _touch(self, node: Touch) -> None:
         now = as_type(self._b, self._number(node.now), I64)
@@ -89,10 +89,10 @@ class Cells(Calls):
     def _count_cell(self, node: CountCell) -> None:
         array = self._shared.program.counters[node.array]
         # As with registers: an index beyond the end counts in the last cell rather than elsewhere.
-        place = self._inside(as_type(self._b, self._number(node.index), I64), array.size)
+        index = self._inside(as_type(self._b, self._number(node.index), I64), array.size)
         address = load_word(self._b, self._context, self._places.counters + node.array)
         # A cell of a counter has two words: packets and bytes.
-        cell = self._b.gep(words_at(self._b, address), [self._b.mul(place, word(2))])
+        cell = self._b.gep(words_at(self._b, address), [self._b.mul(index, word(2))])
         self._grow(self._b.gep(cell, [word(0)]), word(1))
         length = as_type(self._b, self._number(node.length), I64)
         self._grow(self._b.gep(cell, [word(1)]), length)
@@ -109,7 +109,7 @@ class Cells(Calls):
         draw = self._b.inttoptr(load_word(self._b, self._context, context.DRAW), kind)
         state = load_word(self._b, self._context, context.DRAW_STATE)
         value = self._b.call(draw, [state, *(as_type(self._b, bound, I64) for bound in bounds)])
-        # A number between two bounds has at most the bits of the greater one.
+        # A number between two bounds has at most the bits of the greater bound.
         return Number(value, max(bound.bits for bound in bounds) or 1)
 
     def _metered(self, node: packet_nodes.Metered, _demand: int | None) -> Number:

@@ -1,4 +1,4 @@
-"""Where machine code finds the switch's state: the words of a context, an entry, a level, a row.
+"""The switch's state in memory: the words of a context, an entry, a level, a row.
 
 A context is an array of 64-bit words, one per switch: numbers, and the addresses of the arrays that
 control plane and dataplane share. The translator and `memory` both take the places from here.
@@ -12,8 +12,8 @@ from ofan_p4.softswitch.codegen.program import Program, TableSpec
 from ofan_p4.softswitch.tables import lookup_kind
 
 # The first words of a context: the egress_spec that means drop; a C function that draws a number,
-# `int64 draw(int64 state, int64 low, int64 high)`, and its first argument; the address of what a
-# packet that comes round again brings along, 0 for a fresh one; where to put what it asks for; a C
+# `int64 draw(int64 state, int64 low, int64 high)`, and its first argument; the address of the
+# values that a returning packet brings, 0 for a fresh packet; the address of the request words; a C
 # function that takes a log message, `void log(int64 number, int64 *values)`.
 DROP, DRAW, DRAW_STATE, RESUME, REQUESTS, LOG = range(6)
 FIRST_ARRAY = 6
@@ -33,7 +33,7 @@ DENSE_WORDS = 8
 DENSE_NODE = 1 << 31
 
 # The words of an entry; its arguments follow. Entry 0 is the table's default. A direct meter is the
-# address of a meter's words, 0 without one.
+# address of a meter's words, 0 without a meter.
 ACTION, RANK, PACKETS, OCTETS, LAST_HIT, METER = range(6)
 ENTRY_WORDS = 6
 
@@ -54,8 +54,8 @@ CRC_START, CRC_FINAL_XOR, CRC_REFLECTS_DATA, CRC_REFLECTS_REMAINDER, CRC_TABLE =
 CRC_WORDS = CRC_TABLE + 256
 
 # The words of an action profile's descriptor: slots of members by number, and the entries of their
-# actions, the first of which does nothing; the same for groups, whose words are where their choices
-# are, entries too, and how many.
+# actions, the first of which does nothing; the same for groups. A group's words: the address of its
+# choices, which are entries, too, and their number.
 MEMBER_SLOTS, MEMBER_MASK, MEMBERS, GROUP_SLOTS, GROUP_MASK, GROUPS = range(6)
 PROFILE_WORDS = 6
 GROUP_CHOICES, GROUP_SIZE = range(2)

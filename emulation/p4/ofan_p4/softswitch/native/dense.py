@@ -1,8 +1,9 @@
-"""Dense tables: entries that lie where the bits of a key say, without a hash and without a search.
+"""Dense tables: the bits of a key lead to its entry, without a hash and a search.
 
-A level looks at up to two runs of bits of the key, side by side; what it finds there is an entry,
-or a node of the next level. Bits that all keys of a level share are compared at once, and a key
-that differs in them has the entry of the node as a whole, its first cell: that of a shorter prefix.
+A level looks at up to two runs of bits of the key, side by side; the cell of their value is an
+entry, or a node of the next level. Bits that all keys of a level share are compared at once, and a
+key that differs in them has the entry of the node as a whole, its first cell: that of a shorter
+prefix.
 """
 
 from __future__ import annotations
@@ -41,20 +42,20 @@ class _Level(NamedTuple):
         return 1 + (1 << sum(width for _, width in self.runs))
 
     def words(self) -> list[int]:
-        """Return what machine code reads of a level."""
-        # The second run stands below the first one.
+        """Return the level's words for machine code."""
+        # The second run stands below the first.
         (shift, width), (low_shift, low_width) = (*self.runs, (0, 0), (0, 0))[:2]
         ones = (1 << width) - 1, (1 << low_width) - 1
         return [self.mask, self.value, shift, ones[0], low_width, low_shift, ones[1], 0]
 
     def places(self, values: Words) -> NDArray[np.int64]:
-        """Return which cell of its node each key has."""
-        place = np.zeros(len(values), dtype=np.uint64)
+        """Return the index of each key's cell in its node."""
+        index = np.zeros(len(values), dtype=np.uint64)
         for shift, width in self.runs:
             part = values >> np.uint64(shift) & np.uint64((1 << width) - 1)
-            place = place << np.uint64(width) | part
+            index = index << np.uint64(width) | part
 
-        return place.astype(np.int64) + 1
+        return index.astype(np.int64) + 1
 
 
 def dense(
@@ -70,7 +71,7 @@ def dense(
     the last one counts.
     """
     numbers = entries + 1
-    most = CELLS_AN_ENTRY * len(values) + SPARE_CELLS
+    max_cells = CELLS_AN_ENTRY * len(values) + SPARE_CELLS
     # The keys that go on, and which cell they have come to: that of their node.
     here = np.zeros(len(values), dtype=np.int64)
     levels: list[list[int]] = []
@@ -81,25 +82,25 @@ def dense(
         level = _level(values, above, cut, bits)
         size = level.cells
         first = len(cells)
-        if first + size * len(entered) > most:
+        if first + size * len(entered) > max_cells:
             return None
 
         # A node begins with the entry that its keys have had so far.
         cells = np.concatenate([cells, np.repeat(entered, size)])
-        place = first + here * size + level.places(values)
+        indexes = first + here * size + level.places(values)
         ends = lengths == cut
-        cells[place[ends]] = numbers[ends]
+        cells[indexes[ends]] = numbers[ends]
         levels.append(level.words())
         if ends.all():
             break
 
         on = ~ends
         values, lengths, numbers = values[on], lengths[on], numbers[on]
-        reached, here = np.unique(place[on], return_inverse=True)
+        reached, here = np.unique(indexes[on], return_inverse=True)
         entered = cells[reached]
         following = _level(values, cut, _next(cuts, cut), bits).cells
         nodes = len(cells) + following * np.arange(len(reached))
-        if len(cells) + following * len(reached) > min(most, DENSE_NODE):
+        if len(cells) + following * len(reached) > min(max_cells, DENSE_NODE):
             return None
 
         cells[reached] = DENSE_NODE + nodes
@@ -109,24 +110,24 @@ def dense(
 
 
 def _next(cuts: Sequence[int], cut: int) -> int:
-    return next(each for each in cuts if each > cut)
+    return next(length for length in cuts if length > cut)
 
 
 def _level(values: Words, above: int, cut: int, bits: int) -> _Level:
     """Return the level of the bits from `above` to `cut`, from the highest one on."""
-    own = ((1 << cut - above) - 1) << (bits - cut)
+    level_bits = ((1 << cut - above) - 1) << (bits - cut)
     if not len(values):
         return _Level(0, 0, ())
 
-    varying = int(np.bitwise_or.reduce(values ^ values[0])) & own
+    varying = int(np.bitwise_or.reduce(values ^ values[0])) & level_bits
     runs = _runs(varying)
     seen = sum(((1 << width) - 1) << shift for shift, width in runs)
-    shared = own & ~seen
+    shared = level_bits & ~seen
     return _Level(shared, int(values[0]) & shared, runs)
 
 
 def _runs(varying: int) -> tuple[tuple[int, int], ...]:
-    """Return (shift, width) of one or two runs of bits that have all that vary: with few others."""
+    """Return (shift, width) of up to two runs that hold all bits that vary, and few others."""
     if not varying:
         return ()
 

@@ -25,7 +25,7 @@ class DivisionCode(MadeOnce):
 
         function = self._function(f"{op}_{type_.width}", type_, [type_, type_], body)
         # Where LLVM sees that numbers are small enough for 128 bits, it calls a library that is not
-        # there. What is called from anywhere, it must suppose, is given numbers of any size.
+        # there. An external function, it must suppose, is given numbers of any size.
         function.linkage = "external"
         function.attributes.add("noinline")
         return function

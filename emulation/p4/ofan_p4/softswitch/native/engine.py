@@ -53,12 +53,12 @@ _EGRESS = ctypes.CFUNCTYPE(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NativeProgram:
-    """A program as machine code: what all switches that run it share.
+    """A program as machine code, which all its switches share.
 
-    `places` says where their contexts have everything. `ingress_address` and `egress_address` are C
-    functions (docs/switch.md); `state_bytes` is the room for a packet between them, `frame_bytes`
-    how much of a frame they can look at (None: all of it), `out_growth` by how much egress may make
-    a frame longer.
+    `places` are the offsets in their contexts. `ingress_address` and `egress_address` are C
+    functions (docs/switch.md); `state_bytes` is the size of a packet's state between them,
+    `frame_bytes` the part of a frame that they can look at (None: all of it), `out_growth` the
+    bytes that egress may add to a frame.
     """
 
     program: Program
@@ -68,12 +68,12 @@ class NativeProgram:
 
     @property
     def ingress_address(self) -> int:
-        """Where `ingress` is."""
+        """The address of `ingress`."""
         return self.code.addresses[0]
 
     @property
     def egress_address(self) -> int:
-        """Where `egress` is."""
+        """The address of `egress`."""
         return self.code.addresses[1]
 
     @property
@@ -83,20 +83,20 @@ class NativeProgram:
 
     @property
     def out_growth(self) -> int:
-        """How many bytes the deparser may write before the payload."""
+        """The most bytes that the deparser may write before the payload."""
         headers = self.program.headers
         return sum(most_bytes(headers[i]) for i in self.program.deparse_order)
 
     @property
     def frame_bytes(self) -> int | None:
-        """How many bytes the parser can consume or look at, None where that has no bound."""
+        """The most bytes that the parser can consume or look at, None without a bound."""
         return parsed_bytes(self.program)
 
 
 # Sixteen programs with the machine code of each, as in `pipeline`.
 @lru_cache(maxsize=16)
 def native_program(source: bytes) -> NativeProgram | str:
-    """Return a BMv2 JSON as machine code, or one line that says why it has none.
+    """Return a BMv2 JSON as machine code, or a line with the reason against it.
 
     Raises PipelineError where it cannot be run at all.
     """
@@ -122,7 +122,7 @@ def native_program(source: bytes) -> NativeProgram | str:
 
 
 def _compiled(program: Program) -> tuple[str, bytes] | str:
-    """Return interface and object code of a program, or why there are none."""
+    """Return interface and object code of a program, or the reason against it."""
     try:
         translation = translate(program, assemble(program))
         if translation.text.count("\n") > MAX_LINES:
@@ -132,7 +132,7 @@ def _compiled(program: Program) -> tuple[str, bytes] | str:
     except UnsupportedError as error:
         return f"no native code for {error}"
     except RuntimeError as error:
-        # What LLVM does not accept is a fault of the translator, and no reason to run nothing.
+        # Code that LLVM refuses is a fault of the translator, and no reason to run nothing.
         return f"no native code: {' '.join(str(error).split())[:120]}"
 
 
@@ -153,7 +153,7 @@ class NativeFunctions:
         self.growth = native.out_growth
         self.addresses = memory.address, native.ingress_address, native.egress_address
         self._state_bytes = native.state_bytes
-        # The type of a state block, of which every packet gets one.
+        # The type of a state block; every packet gets its own.
         self._block = ctypes.c_char * native.state_bytes
         self._ingress = _INGRESS(native.ingress_address)
         self._egress = _EGRESS(native.egress_address)
@@ -205,12 +205,12 @@ class NativeFunctions:
         self._memory.settle()
 
     def passed(self, asked: int, data: bytes) -> Any:
-        """Return what `ingress` returns, for a frame that a burst has already taken through it."""
+        """Return the result of `ingress`, for a frame that a burst has already taken through it."""
         return self._outcome(asked, data, self._block.from_buffer_copy(self.burst_state))
 
     def _outcome(self, asked: int, data: bytes, state: Any) -> Any:
-        wanted = self._ingress_requests(asked) if asked else None
-        return (*_OUTCOME(state), wanted, (data, state))
+        requests = self._ingress_requests(asked) if asked else None
+        return (*_OUTCOME(state), requests, (data, state))
 
     def egress(
         self, state: tuple[bytes, Any], port: int, *metadata: int
@@ -227,22 +227,22 @@ class NativeFunctions:
 
     def left(self, length: int, data: bytes, out: int) -> tuple[bytes | None, Any]:
         """Return the frame at the address `out`, None if it is dropped, and the requests."""
-        wanted = None
+        requests = None
         if length < DROPPED:
-            wanted = self._egress_requests(ASKED - length, data)
-            # The length stands beside the requests then, as the result has told these.
+            requests = self._egress_requests(ASKED - length, data)
+            # The length stands beside the requests then, as the result has their bits.
             length = int(self._words[FRAME_WORD].astype(np.int64))
 
-        return (None if length < 0 else ctypes.string_at(out, length)), wanted
+        return (None if length < 0 else ctypes.string_at(out, length)), requests
 
     def _resumed(self, resume: Any) -> Any:
         """Return the words that a packet brings when it comes again: type, list, values."""
-        words = [resume[0], resume[1]]
-        assert len(words) == RESUME_VALUES
+        numbers = [resume[0], resume[1]]
+        assert len(numbers) == RESUME_VALUES
         for value, bits in zip(resume[2], self._lists.get(resume[1], ()), strict=False):
-            words += words_of(value, words_for(bits))
+            numbers += words_of(value, words_for(bits))
 
-        return np.array([word & WORD for word in words], dtype=np.uint64)
+        return np.array([word & WORD for word in numbers], dtype=np.uint64)
 
     def _ingress_requests(self, asked: int) -> tuple[Any, ...]:
         clone = digest = resubmit = None
@@ -280,11 +280,14 @@ class NativeFunctions:
         )
 
     def _numbers(self, name: str) -> tuple[int, int]:
-        place = REQUEST_WORDS[name]
-        return int(self._words[place]), int(self._words[place + 1])
+        index = REQUEST_WORDS[name]
+        return int(self._words[index]), int(self._words[index + 1])
 
     def _values(self, name: str, number: int) -> tuple[int, ...]:
-        return tuple(self._value(*place) for place in self._requests.places.get((name, number), ()))
+        return tuple(
+            self._value(*value_place)
+            for value_place in self._requests.places.get((name, number), ())
+        )
 
     def _value(self, place: int, bits: int, is_signed: bool) -> int:
         count = words_for(bits)

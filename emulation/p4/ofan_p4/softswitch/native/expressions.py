@@ -35,9 +35,9 @@ from ofan_p4.softswitch.native.variables import NOTHING, ZEROS
 
 _EXACT = {"+": "add", "-": "sub", "*": "mul"}
 _BITWISE = {"|": "or_", "^": "xor"}
-# A choice that consists of these alone computes both sides and selects one, which costs less than a
-# branch. With anything else in it only one side may run: reading a cell beyond the end of its array
-# is forbidden, and a hash takes long.
+# A choice of these alone computes both sides and selects, which costs less than a branch. With
+# anything else in it only one side may run: reading a cell beyond the end of its array is
+# forbidden, and a hash takes long.
 _CHEAP = {
     nodes.Number,
     nodes.Truth,
@@ -64,7 +64,7 @@ _CHEAP = {
 
 
 class Expressions(Scope):
-    """Translates expressions."""
+    """Translator of expressions."""
 
     def _value(self, node: Expression) -> Number | Place:
         match node:
@@ -73,7 +73,7 @@ class Expressions(Scope):
                 return Place(ir.Constant(I32, offset), ir.Constant(I32, size))
             case nodes.Bytes() | nodes.Temporary():
                 return self._get(node)
-            # Bytes are never copied to be looked at: a place says where they are in the frame.
+            # Bytes are never copied to be looked at: a place has their offset in the frame.
             case packet_nodes.FrameBytes(start=start, stop=stop):
                 first = as_type(self._b, self._number(start), I32)
                 end = as_type(self._b, self._number(stop), I32)
@@ -98,7 +98,7 @@ class Expressions(Scope):
         else:
             raise no_rule(node)
 
-        # A rule may ignore the demand; whoever made it relies on zeros above the bits demanded.
+        # A rule may ignore the demand; the caller relies on zeros above the bits demanded.
         return number if demand is None else cut(self._b, number, demand)
 
     def _truth(self, node: Expression) -> Any:
@@ -137,12 +137,12 @@ class Expressions(Scope):
         if node.op == "&":
             return self._masked(node, demand)
 
-        left = self._number(node.left, demand)
-        right = self._number(node.right, demand)
+        first = self._number(node.left, demand)
+        second = self._number(node.right, demand)
         if node.op in _BITWISE:
-            return bitwise(self._b, left, right, _BITWISE[node.op])
+            return bitwise(self._b, first, second, _BITWISE[node.op])
 
-        return self._exact(node.op, left, right, demand)
+        return self._exact(node.op, first, second, demand)
 
     def _exact(self, op: str, left: Number, right: Number, demand: int | None) -> Number:
         # Where only the low bits matter they are computed alone, as carries go upwards only.
@@ -174,10 +174,10 @@ class Expressions(Scope):
         return Number(self._b.udiv(dividend, divisor), bits)
 
     def _remainder(self, node: nodes.Remainder, _demand: int | None) -> Number:
-        left = self._number(node.value)
-        dividend, divisor, bits, size = self._divided(left, self._number(node.size))
+        value = self._number(node.value)
+        dividend, divisor, bits, size = self._divided(value, self._number(node.size))
         if not isinstance(node.size, nodes.Number):
-            # A division by zero ends the process, even where its result is used by nobody.
+            # A division by zero ends the process, even where its result is not used.
             is_zero = self._b.icmp_unsigned("==", divisor, ir.Constant(divisor.type, 0))
             divisor = self._b.select(is_zero, ir.Constant(divisor.type, 1), divisor)
 
@@ -193,32 +193,32 @@ class Expressions(Scope):
         return as_type(self._b, left, type_), as_type(self._b, right, type_), left.bits, right.bits
 
     def _masked(self, node: nodes.Binary, demand: int | None) -> Number:
-        """Return an `&`: a constant mask says how many bits of the other side matter."""
+        """Return an `&`: a constant mask limits the bits of the other side."""
         for mask, operand in ((node.right, node.left), (node.left, node.right)):
             if isinstance(mask, nodes.Number) and mask.value >= 0:
                 bits = mask.value.bit_length()
-                wanted = bits if demand is None else min(bits, demand)
-                if not wanted:
+                needed_bits = bits if demand is None else min(bits, demand)
+                if not needed_bits:
                     return constant(0)
 
-                value = self._number(operand, wanted)
+                value = self._number(operand, needed_bits)
                 # Ones only: the bits that matter are all of them, and are cut already.
                 if mask.value == (1 << bits) - 1:
                     return value
 
                 under = bitwise(self._b, value, constant(mask.value), "and_")
-                return cut(self._b, under, wanted)
+                return cut(self._b, under, needed_bits)
 
-        left = self._number(node.left, demand)
-        right = self._number(node.right, demand)
-        return bitwise(self._b, left, right, "and_")
+        first = self._number(node.left, demand)
+        second = self._number(node.right, demand)
+        return bitwise(self._b, first, second, "and_")
 
     def _shift(self, node: nodes.Shift, demand: int | None) -> Number:
         if node.op == "<<":
             return self._moved_left(node.value, node.amount, demand)
 
         amount = node.amount
-        # What the shift moves out below must be there as well.
+        # The bits that the shift moves out below are computed, too.
         inner = self._number(node.value, None if demand is None else demand + amount)
         bits = inner.bits - amount
         if bits <= 0 and not inner.is_signed:
@@ -255,9 +255,9 @@ class Expressions(Scope):
             return self._branched(node, demand)
 
         condition = self._truth(node.test)
-        left = self._number(node.yes, demand)
-        right = self._number(node.no, demand)
-        return selected(self._b, condition, left, right)
+        yes = self._number(node.yes, demand)
+        no = self._number(node.no, demand)
+        return selected(self._b, condition, yes, no)
 
     def _branched(self, node: nodes.Choice, demand: int | None) -> Number:
         yes = self._function.append_basic_block("yes")
@@ -265,22 +265,26 @@ class Expressions(Scope):
         after = self._function.append_basic_block("chosen")
         self._b.cbranch(self._truth(node.test), yes, no)
         self._b.position_at_end(yes)
-        left = self._number(node.yes, demand)
-        # Translating a side may have begun new blocks: what comes next follows the last of them.
+        yes_value = self._number(node.yes, demand)
+        # Translating a side may have begun new blocks: the next code follows the last of them.
         end_of_yes = self._b.block
         self._b.position_at_end(no)
-        right = self._number(node.no, demand)
+        no_value = self._number(node.no, demand)
         end_of_no = self._b.block
         # Both sides must arrive in one type, which is known only now: each widens at its own end.
-        is_signed = left.is_signed or right.is_signed
-        bits = max(left.signed_bits, right.signed_bits) if is_signed else max(left.bits, right.bits)
+        is_signed = yes_value.is_signed or no_value.is_signed
+        bits = (
+            max(yes_value.signed_bits, no_value.signed_bits)
+            if is_signed
+            else max(yes_value.bits, no_value.bits)
+        )
         type_ = container(bits)
 
         self._b.position_at_end(end_of_yes)
-        chosen_yes = as_type(self._b, left, type_)
+        chosen_yes = as_type(self._b, yes_value, type_)
         self._b.branch(after)
         self._b.position_at_end(end_of_no)
-        chosen_no = as_type(self._b, right, type_)
+        chosen_no = as_type(self._b, no_value, type_)
         self._b.branch(after)
         self._b.position_at_end(after)
         chosen = self._b.phi(type_)
@@ -308,10 +312,10 @@ class Expressions(Scope):
         return Number(self._b.load(rooms[1 + (node.part or 0)]), 63)
 
     def _request_rooms(self, name: str) -> tuple[Any, Any, Any]:
-        """Return the variables of a request: whether there is one, and its two numbers."""
+        """Return the variables of a request: its presence, and its two numbers."""
         if name not in self._requests:
-            room = self._rooms.alloca
-            self._requests[name] = room(I1), room(I64), room(I64)
+            allocate = self._rooms.alloca
+            self._requests[name] = allocate(I1), allocate(I64), allocate(I64)
 
         return self._requests[name]
 
@@ -339,15 +343,15 @@ class Expressions(Scope):
         return self._b.select(condition, self._truth(node.yes), self._truth(node.no))
 
     def _same_truth(self, node: nodes.SameTruth) -> Any:
-        left, right = self._truth(node.left), self._truth(node.right)
-        return self._b.icmp_unsigned(node.op, left, right)
+        first, second = self._truth(node.left), self._truth(node.right)
+        return self._b.icmp_unsigned(node.op, first, second)
 
     def _comparison(self, node: nodes.Compare) -> Any:
         return compared(self._b, node.op, self._number(node.left), self._number(node.right))
 
     def _in_bounds(self, node: nodes.InBounds) -> Any:
         index = self._number(node.index)
-        # An index whose width is known has no sign, so that one comparison is enough.
+        # An index of known width has no sign, so that one comparison is enough.
         below = compared(self._b, "<", index, constant(node.size))
         if node.index.bits is not None:
             return below
@@ -365,7 +369,7 @@ class Expressions(Scope):
             case packet_nodes.Resumed():
                 address = load_word(self._b, self._context, context.RESUME)
 
-        # What is not there has address 0.
+        # A missing object has address 0.
         return self._b.icmp_unsigned("!=", address, word(0))
 
     NUMBERS: ClassVar[NumberRules] = {

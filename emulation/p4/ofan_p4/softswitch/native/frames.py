@@ -23,7 +23,7 @@ from ofan_p4.softswitch.native.values import (
 
 
 class Frames(Expressions):
-    """Translates what `struct` and `int.from_bytes` do."""
+    """Translator of `struct` and `int.from_bytes`."""
 
     def _from_bytes(self, node: packet_nodes.FromBytes, _demand: int | None) -> Number:
         source = self._bytes(node.source)
@@ -36,8 +36,8 @@ class Frames(Expressions):
 
     def _read(self, offset: Any, size: int) -> Number:
         """Return the big-endian number of `size` bytes of the frame."""
-        place = self._b.gep(self._arguments[names.DATA], [offset])
-        return Number(self._loaded(place, size), 8 * size)
+        address = self._b.gep(self._arguments[names.DATA], [offset])
+        return Number(self._loaded(address, size), 8 * size)
 
     def _loaded(self, place: Any, size: int) -> Any:
         wide = container(8 * size)
@@ -64,33 +64,33 @@ class Frames(Expressions):
         start = as_type(self._b, self._number(node.offset), I64)
         parts: list[Number | Place] = []
         for code, size, offset in struct_parts(node.format):
-            place = self._b.add(start, word(offset))
+            position = self._b.add(start, word(offset))
             if code == "s":
-                # Bytes are not copied: the variable says where they are in the frame.
-                parts.append(Place(self._b.trunc(place, I32), ir.Constant(I32, size)))
+                # Bytes are not copied: the variable has their offset in the frame.
+                parts.append(Place(self._b.trunc(position, I32), ir.Constant(I32, size)))
             else:
-                parts.append(self._read(place, size))
+                parts.append(self._read(position, size))
 
         for target, part in zip(node.targets, parts, strict=True):
             self._set(target, part)
 
     def _pack(self, node: packet_nodes.Pack, room: Any, start: Any) -> int:
-        """Write what a struct's `pack(...)` makes; return how many bytes that is."""
+        """Write the bytes of a struct's `pack(...)`; return their number."""
         parts = struct_parts(node.format)
         # The parts lie one behind the other, as `struct` packs them without alignment.
         for (code, size, offset), source in zip(parts, node.parts, strict=True):
             if not size:
                 continue
 
-            place = self._b.gep(room, [self._b.add(start, word(offset))])
+            address = self._b.gep(room, [self._b.add(start, word(offset))])
             if code == "s" and not isinstance(source, packet_nodes.ToBytes):
-                self._copy(self._bytes(source), place, size)
+                self._copy(self._bytes(source), address, size)
                 continue
 
             # `value.to_bytes(...)` in Python: here the number itself is written.
             inner = source.value if isinstance(source, packet_nodes.ToBytes) else source
             number = as_type(self._b, self._number(inner), ir.IntType(8 * size))
-            self._write(number, place, size)
+            self._write(number, address, size)
 
         return sum(size for _, size, _ in parts)
 

@@ -29,7 +29,7 @@ class HashCode(MadeOnce):
         return self._module.globals[name]
 
     def hash_of(self, algorithm: str) -> ir.Function:
-        """Return `i64 hash(bytes, size)` of one of v1model's algorithms."""
+        """Return `i64 hash(bytes, size)` of an algorithm of v1model."""
         function = self._function(
             f"hash_{algorithm}",
             I64,
@@ -43,8 +43,9 @@ class HashCode(MadeOnce):
                 "identity": self._identity,
             }[algorithm],
         )
-        # LLVM must not see how the bytes were put together: of wide numbers whose bytes it swaps it
-        # forgot to cut one out before it was an index of a table, and the process ended.
+        # LLVM must not see how the bytes were put together: where it swaps the bytes of wide
+        # numbers, it forgot to cut out a byte before it was an index of a table, and the process
+        # ended.
         function.attributes.add("noinline")
         return function
 
@@ -60,8 +61,8 @@ class HashCode(MadeOnce):
         return builder.load(crc)
 
     def _lookup(self, builder: Builder, table: Any, index: Any) -> Any:
-        place = builder.gep(table, [word(0), builder.zext(index, I64)])
-        return builder.load(place)
+        address = builder.gep(table, [word(0), builder.zext(index, I64)])
+        return builder.load(address)
 
     def _crc32(self, builder: Builder, data: Any, size: Any) -> None:
         table = self.table_of("crc32_table", crc_table(0xEDB88320), I32)
@@ -74,7 +75,7 @@ class HashCode(MadeOnce):
         builder.ret(builder.zext(crc, I64))
 
     def _reflected(self, builder: Builder, data: Any, size: Any, table: Any, start: int) -> Any:
-        """Return what `hashes.reflected_crc` does."""
+        """Return the same as `hashes.reflected_crc`."""
 
         def step(crc: Any, byte: Any) -> Any:
             # A byte at a time by a table of 256 entries, the lowest bit first (reflected).
@@ -112,7 +113,7 @@ class HashCode(MadeOnce):
             added = load_word(builder, words, builder.add(entry, word(context.CRC_TABLE)))
             builder.store(builder.xor(builder.lshr(before, word(8)), added), crc)
 
-        # The remainder has its lowest bit first, which is how a reflected one is given.
+        # The remainder has its lowest bit first, as the result of a reflected CRC has.
         remainder = builder.load(crc)
         turned = builder.lshr(builder.bitreverse(remainder), word(64 - bits))
         result = builder.select(is_set(context.CRC_REFLECTS_REMAINDER), remainder, turned)
@@ -127,7 +128,7 @@ class HashCode(MadeOnce):
             index = builder.and_(
                 builder.xor(builder.lshr(crc, ir.Constant(I32, 8)), byte), ir.Constant(I32, 0xFF)
             )
-            # 16 bits in a container of 32: what is shifted out above must go.
+            # 16 bits in a container of 32: bits shifted out above must go.
             shifted = builder.and_(builder.shl(crc, ir.Constant(I32, 8)), ir.Constant(I32, 0xFFFF))
             return builder.xor(shifted, self._lookup(builder, table, index))
 
@@ -165,8 +166,8 @@ class HashCode(MadeOnce):
         total = builder.alloca(I64)
         builder.store(word(0), total)
         # The first eight bytes as one number, which is all that 64 bits hold.
-        most = builder.select(builder.icmp_unsigned("<", size, word(8)), size, word(8))
-        with counted(builder, most) as (index, _):
+        count = builder.select(builder.icmp_unsigned("<", size, word(8)), size, word(8))
+        with counted(builder, count) as (index, _):
             byte = builder.zext(builder.load(builder.gep(data, [index])), I64)
             builder.store(builder.or_(builder.shl(builder.load(total), word(8)), byte), total)
 

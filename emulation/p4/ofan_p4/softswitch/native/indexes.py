@@ -34,7 +34,7 @@ class Rows(NamedTuple):
 
 
 class NativeRecord(Record):
-    """The record of an entry, whose counts are in the memory of machine code."""
+    """The record of an entry, with counts in the memory of machine code."""
 
     __slots__ = ("_meter", "place", "table")
 
@@ -121,45 +121,45 @@ class NativeIndex:
     def record(self, match: Match, priority: int) -> Record:
         """Return a record with room for an entry; the first is the default's."""
         if self._free:
-            place = self._free.pop()
+            index = self._free.pop()
         else:
-            place = self._used
+            index = self._used
             self._used += 1
             # All rows are taken: the array doubles, and has another address afterwards.
-            if place == len(self.entries):
+            if index == len(self.entries):
                 self.entries = np.vstack([self.entries, np.zeros_like(self.entries)])
                 self._publish()
 
-        return NativeRecord(self, place, match, priority)
+        return NativeRecord(self, index, match, priority)
 
     def set_default(self, entry: Entry) -> None:
-        """Make this the entry of packets that match no other one."""
+        """Make this the entry of packets that match no other entry."""
         self._write(entry)
 
     def add(self, entry: Entry) -> None:
         """Insert an entry."""
         self._write(entry)
-        place = _place(entry)
+        index = _place(entry)
         match self._places.kind:
             case "exact":
-                self._slots[0].put(self._exact_key(entry[2].match), place)
+                self._slots[0].put(self._exact_key(entry[2].match), index)
             case "lpm":
                 mask, value = self._masked(entry)
-                self._level(mask).put(self._words(value), place)
+                self._level(mask).put(self._words(value), index)
                 self._tops[mask] = -mask
             case "masked":
-                self._add_ranked(entry, place)
+                self._add_ranked(entry, index)
             case _:
-                self._add_row(entry, place)
+                self._add_row(entry, index)
 
         self._publish()
 
     def fill(self, pieces: Sequence[Rows]) -> None:
         """Put rows of numbers in the place of all entries but the default, in one step.
 
-        The entries cannot be changed or read one by one afterwards: this is for fabrics of
-        thousands of switches, which are only run. Raises ValueError where a field is neither exact
-        nor matched by a prefix, or a key or an argument has more than 64 bits.
+        The entries cannot be changed or read singly afterwards: this is for fabrics of thousands of
+        switches, which are only run. Raises ValueError where a field is neither exact nor matched
+        by a prefix, or a key or an argument has more than 64 bits.
         """
         places = self._places
         # Keys of one word are put into their places by whole arrays; others are too rare for that.
@@ -169,14 +169,14 @@ class NativeIndex:
         blocks = [self.entries[:1]]
         numbers: list[NDArray[np.int64]] = []
         for rows in pieces:
-            words = places.argument_words[rows.action]
-            if any(size > 1 for size in words):
+            sizes = places.argument_words[rows.action]
+            if any(size > 1 for size in sizes):
                 raise ValueError("an argument of more than 64 bits")
 
             arguments, which = self._distinct(rows.arguments)
             block = np.zeros((len(arguments), places.entry_words), dtype=np.uint64)
             block[:, context.ACTION] = rows.action
-            block[:, context.ENTRY_WORDS : context.ENTRY_WORDS + len(words)] = arguments
+            block[:, context.ENTRY_WORDS : context.ENTRY_WORDS + len(sizes)] = arguments
             numbers.append(sum(map(len, blocks)) + which)
             blocks.append(block)
 
@@ -192,20 +192,20 @@ class NativeIndex:
         """Return arguments (n, parameters) once each, and which of them every row has."""
         spec = self._spec
         is_counting = spec.with_counters or spec.supports_timeout or spec.direct_meter
-        most = int(arguments.max(initial=0)) if arguments.shape[1] == 1 else 0
-        if is_counting or arguments.shape[1] != 1 or most > FEW_ARGUMENTS:
+        greatest = int(arguments.max(initial=0)) if arguments.shape[1] == 1 else 0
+        if is_counting or arguments.shape[1] != 1 or greatest > FEW_ARGUMENTS:
             return arguments, np.arange(len(arguments))
 
         # Thousands of slots lead to a few ports: their entries stay in the processor's caches.
         values = arguments[:, 0]
-        is_there = np.zeros(most + 1, dtype=np.int64)
+        is_there = np.zeros(greatest + 1, dtype=np.int64)
         is_there[values] = 1
         return np.flatnonzero(is_there)[:, None], (np.cumsum(is_there) - 1)[values]
 
     def _search(
         self, matches: Sequence[NDArray[np.int64]], numbers: Sequence[NDArray[np.int64]]
     ) -> None:
-        """Build what is searched from all matches, (n, fields, 2), and the entry of each."""
+        """Build the searched form of all matches, (n, fields, 2), and the entry of each."""
         fields = self._spec.key
         # The empty array gives the shape where there are no matches at all.
         every = np.concatenate([*matches, np.zeros((0, len(fields), 2), dtype=np.int64)])
@@ -240,9 +240,9 @@ class NativeIndex:
             self._tops[int(level_mask)] = -int(level_mask)
 
     def _placed(self, values: Words, masks: Words, entries: NDArray[np.int64]) -> Dense | None:
-        """Return keys as a dense table, None where they are too sparse for one."""
+        """Return keys as a dense table, None where they are too sparse."""
         fields = self._spec.key
-        # Prefixes of the key as a whole, which they are where only its last field is one.
+        # Prefixes of the key as a whole: only the last field may be matched by a prefix.
         if not len(values) or any(key.kind == "lpm" for key in fields[:-1]):
             return None
 
@@ -250,15 +250,15 @@ class NativeIndex:
         if self._places.kind == "exact":
             lengths = np.full(len(values), bits)
             ends = np.cumsum([key.bits for key in fields]).tolist()
-            found = dense(values, lengths, entries, bits, [bits])
-            return found or dense(values, lengths, entries, bits, ends)
+            table = dense(values, lengths, entries, bits, [bits])
+            return table or dense(values, lengths, entries, bits, ends)
 
         prefixes = {length: np.uint64(prefix_mask(length, bits)) for length in range(bits + 1)}
         # Few lengths: one comparison for each is all.
-        known = np.unique(masks)
-        lengths_of = [int(mask).bit_count() for mask in known]
-        assert all(prefixes[n] == mask for n, mask in zip(lengths_of, known, strict=True))
-        lengths = np.array(lengths_of)[np.searchsorted(known, masks)]
+        distinct = np.unique(masks)
+        lengths_of = [int(mask).bit_count() for mask in distinct]
+        assert all(prefixes[n] == mask for n, mask in zip(lengths_of, distinct, strict=True))
+        lengths = np.array(lengths_of)[np.searchsorted(distinct, masks)]
         return dense(values, lengths, entries, bits, sorted(lengths_of))
 
     def replace(self, old: Entry, entry: Entry) -> None:
@@ -267,7 +267,7 @@ class NativeIndex:
 
     def remove(self, entry: Entry) -> None:
         """Remove an entry."""
-        place = _place(entry)
+        index = _place(entry)
         match self._places.kind:
             case "exact":
                 self._slots[0].drop(self._exact_key(entry[2].match))
@@ -275,14 +275,14 @@ class NativeIndex:
                 mask, value = self._masked(entry)
                 self._forget(mask, value)
             case "masked":
-                self._remove_ranked(entry, place)
+                self._remove_ranked(entry, index)
             case _:
-                rank = self._of_rows.pop(place)
+                rank = self._of_rows.pop(index)
                 self._rows = [row for row in self._rows if row[0] != rank]
 
         self._publish()
         # The row stays as it is until it is used again: the caller may still read the last counts.
-        self._free.append(place)
+        self._free.append(index)
 
     def _write(self, entry: Entry) -> None:
         action, data, _ = entry
@@ -297,10 +297,10 @@ class NativeIndex:
             return
 
         # Arguments stand one behind the other, each in whole words.
-        words = [
+        data_words = [
             part for size, value in zip(places, data, strict=True) for part in words_of(value, size)
         ]
-        row[context.ENTRY_WORDS : context.ENTRY_WORDS + len(words)] = words
+        row[context.ENTRY_WORDS : context.ENTRY_WORDS + len(data_words)] = data_words
 
     def _exact_key(self, match: Match) -> list[int]:
         value = 0
@@ -360,15 +360,15 @@ class NativeIndex:
 
     def _add_row(self, entry: Entry, place: int) -> None:
         mask, value, *ends, _ = row_of(self._spec.key, entry)
-        words = [place, *self._words(mask), *self._words(value)]
+        row = [place, *self._words(mask), *self._words(value)]
         # Each range has two ends of the same number of words.
         sizes = [size for size in self._places.range_words for _ in range(2)]
         for end, size in zip(ends, sizes, strict=True):
-            words += words_of(end, size)
+            row += words_of(end, size)
 
         rank = (-entry[2].priority << ORDER_BITS) + next(self._order)
         self._of_rows[place] = rank
-        insort(self._rows, (rank, words))
+        insort(self._rows, (rank, row))
 
     def _publish(self) -> None:
         """Write the addresses that machine code searches into the descriptor."""
@@ -396,7 +396,7 @@ class NativeIndex:
                 order = sorted(range(len(rows)), key=[*self._tops.values()].__getitem__)
                 rows = [rows[i] for i in order]
             case _:
-                rows = [words for _, words in self._rows]
+                rows = [row for _, row in self._rows]
 
         # An address must stand in the descriptor even where there is nothing: the old table serves.
         if rows:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import ofan_cache
 
-# What `preload` has read, for processes that may not open the folder any more.
+# The contents that `preload` has read, for processes that may not open the folder any more.
 _preloaded: dict[str, bytes] = {}
 
 
@@ -28,8 +28,8 @@ def read(key: str) -> tuple[str, bytes] | None:
 
 
 def _content(key: str) -> bytes | None:
-    place = folder()
-    return None if place is None else ofan_cache.read(place, key)
+    directory = folder()
+    return None if directory is None else ofan_cache.read(directory, key)
 
 
 def preload(keys: Iterable[str]) -> None:
@@ -44,5 +44,5 @@ def preload(keys: Iterable[str]) -> None:
 
 def write(key: str, interface: str, code: bytes) -> None:
     """Keep the code of a program; where that does not work, it is compiled again next time."""
-    if (place := folder()) is not None:
-        ofan_cache.write(place, key, interface.encode() + b"\n" + code)
+    if (directory := folder()) is not None:
+        ofan_cache.write(directory, key, interface.encode() + b"\n" + code)

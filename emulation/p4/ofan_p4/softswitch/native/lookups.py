@@ -33,14 +33,14 @@ from ofan_p4.softswitch.native.values import (
 
 
 class Lookups(Cells):
-    """Translates the ways in which tables are searched."""
+    """Translator of searches in tables."""
 
     def _use_default(self, node: UseDefault) -> None:
         # The default entry is the first of a table's entries.
         self._b.store(self._descriptor(node.table, context.ENTRIES), self._entry)
 
     def _resolve(self, node: Resolve) -> None:
-        """Replace an indirect table's entry by its member, or by one of its group."""
+        """Replace an indirect table's entry by its member, or by a member of its group."""
         profile = self._b.gep(self._context, [word(self._places.profile(node.profile))])
         chosen = self._b.call(
             self._shared.helpers.resolve(self._places.choice_words),
@@ -63,7 +63,7 @@ class Lookups(Cells):
             case _:
                 entry = self._search_levels(node, self._key(node.keys))
 
-        # 0 says that none matches; the statements behind it ask for that.
+        # 0 stands for no match; the statements behind it ask for that.
         self._b.store(entry, self._entry)
 
     def _dense_or(self, node: Lookup, search: Callable[[Lookup, Number], Any]) -> Any:
@@ -80,11 +80,11 @@ class Lookups(Cells):
                 cells = self._b.inttoptr(
                     self._descriptor(node.table, context.DENSE_CELLS), I32.as_pointer()
                 )
-                found = self._b.call(
+                hit = self._b.call(
                     self._shared.helpers.walk(),
                     [words_at(self._b, levels), cells, *self._words_of(key, 1)],
                 )
-                walked = self._indexed(node.table, found)
+                walked = self._indexed(node.table, hit)
                 after_walk = self._b.block
             with otherwise:
                 searched = search(node, key)
@@ -99,9 +99,9 @@ class Lookups(Cells):
         shape = self._places.of_tables[node.table]
         slots = words_at(self._b, self._descriptor(node.table, context.SLOTS))
         mask = self._descriptor(node.table, context.SLOT_MASK)
-        words = self._words_of(key, shape.key_words)
-        found = self._b.call(self._shared.helpers.probe(shape.key_words), [slots, mask, *words])
-        return self._indexed(node.table, found)
+        key_words = self._words_of(key, shape.key_words)
+        hit = self._b.call(self._shared.helpers.probe(shape.key_words), [slots, mask, *key_words])
+        return self._indexed(node.table, hit)
 
     def _indexed(self, table: int, found: Any) -> Any:
         """Return the address of the entry of an index plus 1, 0 for none."""
@@ -122,16 +122,16 @@ class Lookups(Cells):
     def _search_rows(self, node: Lookup) -> Any:
         shape = self._places.of_tables[node.table]
         masked = self._key([key for key in node.keys if key.kind != "range"])
-        words: list[Any] = []
+        range_words: list[Any] = []
         ranged = (key for key in node.keys if key.kind == "range")
         for key, count in zip(ranged, shape.range_words, strict=True):
-            words += self._words_of(self._number(key.value), count)
+            range_words += self._words_of(self._number(key.value), count)
 
         # The helper takes its arguments in this order; LLVM makes less code where they are computed
         # so.
         return self._b.call(
             self._shared.helpers.search_rows(shape),
-            [*self._searched(node.table), *self._words_of(masked, shape.key_words), *words],
+            [*self._searched(node.table), *self._words_of(masked, shape.key_words), *range_words],
         )
 
     def _searched(self, table: int) -> list[Any]:
@@ -158,14 +158,14 @@ class Lookups(Cells):
 
     def _take_arguments(self, node: TakeArguments) -> None:
         entry = words_at(self._b, self._b.load(self._entry))
-        place = context.ENTRY_WORDS
+        index = context.ENTRY_WORDS
         for target in node.targets:
             bits = max(target.bits or 0, 1)
             # Before the loads: a damaged program may name a width of millions of words.
             type_ = container(bits)
-            words = [load_word(self._b, entry, place + i) for i in range(words_for(bits))]
-            place += len(words)
-            value = joined(self._b, words)
+            argument_words = [load_word(self._b, entry, index + i) for i in range(words_for(bits))]
+            index += len(argument_words)
+            value = joined(self._b, argument_words)
             narrow = value if value.type.width == type_.width else self._b.trunc(value, type_)
             self._set(target, Number(narrow, bits))
 
@@ -177,17 +177,19 @@ class Lookups(Cells):
 
         # A key without a mask compares all of its bits.
         masks = [word(context.WORD if mask is None else mask) for mask in node.masks]
-        place = self._places.value_set(node.number)
-        found = self._b.call(
+        descriptor = self._places.value_set(node.number)
+        is_member = self._b.call(
             self._shared.helpers.in_set(len(parts)),
             [
-                words_at(self._b, load_word(self._b, self._context, place + context.SET_MEMBERS)),
-                load_word(self._b, self._context, place + context.SET_SIZE),
+                words_at(
+                    self._b, load_word(self._b, self._context, descriptor + context.SET_MEMBERS)
+                ),
+                load_word(self._b, self._context, descriptor + context.SET_SIZE),
                 *(as_type(self._b, part, I64) for part in parts),
                 *masks,
             ],
         )
-        return Number(self._b.zext(found, I32), 1)
+        return Number(self._b.zext(is_member, I32), 1)
 
     NUMBERS: ClassVar[NumberRules] = {packet_nodes.InSet: _in_set}
     CODE: ClassVar[CodeRules] = {

@@ -17,7 +17,7 @@ SPEED = 2
 # in 0.1 s instead of 0.55, and its code is 15 % slower.
 LONG_LINES = 8_000
 # Beyond so many lines LLVM's own way to share registers takes the square of their number: 20 s of
-# processor time for 30,000, which its simple way does in one.
+# processor time for 30,000, and 1 s in its simple way.
 MOST_LINES = 20_000
 # A shift by a number that is not known, or a product, becomes about as many instructions as the
 # square of its 64-bit words, which LLVM's own way orders for long: 20 shifts of 2,048 bits took it
@@ -25,8 +25,8 @@ MOST_LINES = 20_000
 MOST_WIDE = 5_000
 WIDE = re.compile(r"= (?:(?:shl|lshr|ashr) i(\d{3,}) [^,]+, %|mul i(\d{3,}) )")
 WORD_BITS = 64
-# What a compiler's library has begins so (`__udivti3`): no process need have it, and a call of what
-# is not there goes to address 0.
+# Functions of a compiler's library have such names (`__udivti3`): no process need have it, and a
+# call of a missing function goes to address 0.
 LIBRARY_NAME = re.compile(rb"\0(__[a-z]\w{5,})\0")
 PACKAGE = Path(__file__).parent.parent
 
@@ -77,8 +77,8 @@ class Code:
 
 def object_code(text: str) -> bytes:
     """Return the object file of a module given as text; raises RuntimeError where LLVM fails."""
-    # The optimiser always runs, with fewer passes for long programs; for the longest and widest
-    # ones the allocation of registers is the simple one, too.
+    # The optimiser always runs, with fewer passes for long programs; for the longest and widest the
+    # allocation of registers is simple, too.
     lines = text.count("\n")
     is_simple = lines > MOST_LINES or _wide_instructions(text) > MOST_WIDE
     machine = _machine(0 if is_simple else SPEED)

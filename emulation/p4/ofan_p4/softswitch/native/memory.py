@@ -1,6 +1,6 @@
 """The memory that machine code and control plane share: one switch's arrays, and views of them.
 
-Everything is an array of numbers whose address stands in the context (`native.context`). The
+All state is in arrays of numbers, with their addresses in the context (`native.context`). The
 control plane changes it between packets, as a switch handles one thing at a time.
 """
 
@@ -46,8 +46,8 @@ class Memory:
             np.zeros((max(array.size, 1), context.METER_WORDS), np.uint64)
             for array in program.meters
         ]
-        for array, words in zip(program.meters, meters, strict=True):
-            words[:, context.METER_BYTES] = array.kind == "bytes"
+        for array, meter_words in zip(program.meters, meters, strict=True):
+            meter_words[:, context.METER_BYTES] = array.kind == "bytes"
 
         self.counters = [
             Views(rows[: array.size], Counts)
@@ -98,5 +98,5 @@ class Memory:
 
     @property
     def address(self) -> int:
-        """Where the context is."""
+        """The address of the context."""
         return address(self.context)

@@ -27,8 +27,8 @@ class MeterCode(MadeOnce):
         return self._function("metered", I64, [I64.as_pointer(), I64, I64], self._metered)
 
     def _metered(self, builder: Builder, meter: Any, now: Any, length: Any) -> None:
-        room = builder.alloca(I64)
-        builder.store(word(GREEN), room)
+        result = builder.alloca(I64)
+        builder.store(word(GREEN), result)
         is_on = builder.icmp_unsigned("!=", load_word(builder, meter, context.METER_ON), word(0))
         with builder.if_then(is_on):
             by_bytes = load_word(builder, meter, context.METER_BYTES)
@@ -36,31 +36,31 @@ class MeterCode(MadeOnce):
             units = builder.zext(builder.select(counts_bytes, length, word(1)), I128)
             # Tokens are counted in parts of 1/PS_PER_SECOND: a rate times picoseconds is tokens
             # without a division.
-            wanted = builder.mul(units, ir.Constant(I128, PS_PER_SECOND))
+            cost = builder.mul(units, ir.Constant(I128, PS_PER_SECOND))
             committed = builder.gep(meter, [word(context.METER_COMMITTED)])
             peak = builder.gep(meter, [word(context.METER_PEAK)])
-            fits = self._refilled(builder, committed, now, wanted)
-            fits_peak = self._refilled(builder, peak, now, wanted)
-            builder.store(word(RED), room)
+            fits = self._refilled(builder, committed, now, cost)
+            fits_peak = self._refilled(builder, peak, now, cost)
+            builder.store(word(RED), result)
             with builder.if_then(fits_peak):
                 # RFC 2698: yellow takes tokens from the peak bucket only, green from both.
-                builder.store(word(YELLOW), room)
-                self._take(builder, peak, wanted)
+                builder.store(word(YELLOW), result)
+                self._take(builder, peak, cost)
                 with builder.if_then(fits):
-                    builder.store(word(GREEN), room)
-                    self._take(builder, committed, wanted)
+                    builder.store(word(GREEN), result)
+                    self._take(builder, committed, cost)
 
         # A meter that is off colours everything green, and counts it all the same.
-        color = builder.load(room)
+        color = builder.load(result)
         first = builder.add(word(context.METER_COLORS), builder.mul(color, word(2)))
         for i, amount in enumerate((word(1), length)):
-            place = builder.gep(meter, [builder.add(first, word(i))])
-            builder.store(builder.add(builder.load(place), amount), place)
+            counter = builder.gep(meter, [builder.add(first, word(i))])
+            builder.store(builder.add(builder.load(counter), amount), counter)
 
         builder.ret(color)
 
     def _refilled(self, builder: Builder, bucket: Any, now: Any, wanted: Any) -> Any:
-        """Refill a bucket up to now; return whether it holds what is wanted."""
+        """Refill a bucket up to now; return whether it holds enough tokens."""
         last = load_word(builder, bucket, context.LAST)
         tokens = self._wide(builder, bucket, context.TOKENS)
         burst = _load128(builder, self._wide(builder, bucket, context.BURST))

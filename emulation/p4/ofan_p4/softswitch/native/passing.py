@@ -3,9 +3,9 @@
     i64 pass(context, data, avail, n, port, length, now_ps, state, out)
     i64 leave(context, state, port, now_ps, deq_depth)
 
-`pass` is ingress and what egress makes of the frame, `leave` what remains (`codegen.parting`).
-Where headers keep their lengths, the frame changes in place. For frames of a known form the parser
-is a straight line (`codegen.predicting`); whatever turns out to be another goes the general way.
+`pass` is ingress and egress's changes of the frame, `leave` the rest (`codegen.parting`). Where
+headers keep their lengths, the frame changes in place. For frames of a known form the parser is a
+straight line (`codegen.predicting`); whatever turns out to be another goes the general way.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ from ofan_p4.softswitch.native.variables import NOTHING, NumberKind, StateLayout
 
 PASS, LEAVE = "pass", "leave"
 GENERAL = "pass_any"
-# What no packet does that passes at once.
+# Statements of packets that cannot pass at once.
 _REFUSED = (code.Ask, code.KeepValues, code.KeepState, code.Log, code.Trace)
 
 
-# A part of the frame that leaves: what is written, whether it is, and its size, if that is fixed.
+# A part of the frame that leaves: its source, whether it is written, and its size, if fixed.
 Piece: TypeAlias = tuple[Expression, Any, int | None]
 
 
@@ -61,7 +61,7 @@ Piece: TypeAlias = tuple[Expression, Any, int | None]
 class Passing:
     """Both functions; `leave_address` is 0 where nothing is left to do at the departure.
 
-    `state_bytes` is what a packet remembers from one to the other, a multiple of 8.
+    `state_bytes` is the size of a packet's state between them, a multiple of 8.
     """
 
     state_bytes: int
@@ -93,18 +93,18 @@ def passing(native: NativeProgram, source: bytes, sample: bytes) -> Passing | No
 def _compiled(program: Program, sample: bytes) -> tuple[str, bytes]:
     """Return the size of a state, whether there is something left, and the code: none if empty."""
     try:
-        found = translated(program, sample)
-        if found is None:
+        translation = translated(program, sample)
+        if translation is None:
             return "0 0", b""
 
-        text, size, has_leave = found
+        text, size, has_leave = translation
         return f"{size} {int(has_leave)}", machine.object_code(text)
     except (UnsupportedError, RuntimeError):
         return "0 0", b""
 
 
 def translated(program: Program, sample: bytes) -> tuple[str, int, bool] | None:
-    """Return LLVM IR of both functions, the size of a state, and whether `leave` is one of them."""
+    """Return LLVM IR of both functions, the size of a state, and whether there is a `leave`."""
     assembly = assemble(program)
     parted = part(assembly.egress)
     if parted is None or _asks(assembly):
@@ -132,7 +132,7 @@ def _asks(assembly: Assembly) -> bool:
         if isinstance(statement, _REFUSED):
             return True
         if isinstance(statement, code.If):
-            todo += [each for _, body in statement.arms for each in body]
+            todo += [inner for _, body in statement.arms for inner in body]
             todo += statement.otherwise
         elif isinstance(statement, (code.Once, code.Repeat)):
             todo += statement.body
@@ -141,7 +141,7 @@ def _asks(assembly: Assembly) -> bool:
 
 
 class Pass(Egress):
-    """Translates ingress and, behind it, what egress makes of the frame."""
+    """Translator of ingress and, behind it, of egress's changes of the frame."""
 
     arguments = (*Ingress.arguments, ("out", POINTER))
 
@@ -177,8 +177,8 @@ class Pass(Egress):
             super()._if(node)
             return
 
-        # The straight line: who turns elsewhere is another kind of packet, to which nothing has
-        # been done yet.
+        # The straight line: a packet that turns elsewhere is of another kind, and is unchanged so
+        # far.
         for number, (test, body) in enumerate(node.arms):
             on = self._function.append_basic_block("on")
             away = self._function.append_basic_block("away")
@@ -221,55 +221,57 @@ class Pass(Egress):
     def _keep(self, variables: tuple[Local, ...]) -> None:
         base = self._given[7]
         for variable in variables:
-            place = self._b.gep(base, [word(self._layout.places[variable.name])])
+            address = self._b.gep(base, [word(self._layout.places[variable.name])])
             kind = self._layout.kinds[variable.name]
             type_ = kind.memory[0]
             value = as_type(self._b, self._number(variable), type_)
-            self._b.store(value, self._b.bitcast(place, type_.as_pointer()), align=alignment(type_))
+            self._b.store(
+                value, self._b.bitcast(address, type_.as_pointer()), align=alignment(type_)
+            )
 
     def _make_frame(self, node: code.MakeFrame) -> None:
         pieces = [self._sized(piece) for piece in node.pieces]
         starts = []
         end: Any = word(0)
         is_same: Any = ir.Constant(I1, 1)
-        for _, there, size in pieces:
+        for _, is_written, size in pieces:
             starts.append(end)
             if size is None:
-                is_same = self._b.and_(is_same, self._b.not_(there))
+                is_same = self._b.and_(is_same, self._b.not_(is_written))
             else:
-                end = self._b.add(end, self._b.select(there, word(size), word(0)))
+                end = self._b.add(end, self._b.select(is_written, word(size), word(0)))
 
         parsed = as_type(self._b, self._number(POSITION), I64)
         is_same = self._b.and_(is_same, self._b.icmp_unsigned("==", end, parsed))
-        with self._b.if_else(is_same) as (same, other):
+        with self._b.if_else(is_same) as (same, different):
             with same:
                 self._in_place(pieces, starts)
                 self._b.store(word(0), self._sent)
-            with other:
+            with different:
                 super()._make_frame(node)
 
     def _sized(self, piece: Expression) -> Piece:
-        """Return what is written, whether it is, and its size, None where that is not fixed."""
+        """Return a piece's source, whether it is written, and its size, None where it varies."""
         match piece:
             case packet_nodes.Payload():
                 return piece, ir.Constant(I1, 0), 0
             case nodes.Choice(test=test, yes=inner):
-                written, there, size = self._sized(inner)
-                return written, self._b.and_(self._truth(test), there), size
+                written, is_written, size = self._sized(inner)
+                return written, self._b.and_(self._truth(test), is_written), size
             case packet_nodes.Pack():
                 size = sum(size for _, size, _ in struct_parts(piece.format))
                 return piece, ir.Constant(I1, 1), size
             case Bytes():
-                place = self._bytes(piece)
-                there = self._b.icmp_signed("!=", place.offset, ir.Constant(I32, NOTHING))
-                return piece, there, piece.size
+                data = self._bytes(piece)
+                is_written = self._b.icmp_signed("!=", data.offset, ir.Constant(I32, NOTHING))
+                return piece, is_written, piece.size
             case _:
                 raise no_rule(piece)
 
     def _in_place(self, pieces: Sequence[Piece], starts: Sequence[Any]) -> None:
         """Write the headers over those that came: as long in all, and perhaps others."""
         writes: list[tuple[Any, Any, Any, int]] = []
-        for (piece, there, size), start in zip(pieces, starts, strict=True):
+        for (piece, is_written, size), start in zip(pieces, starts, strict=True):
             # All bytes are read before the first is written.
             if isinstance(piece, packet_nodes.Pack):
                 for (kind, part_size, offset), source in zip(
@@ -277,18 +279,18 @@ class Pass(Egress):
                 ):
                     if part_size:
                         value = self._packed(kind, part_size, source)
-                        at = self._b.add(start, word(offset))
-                        writes.append((there, at, value, part_size))
+                        position = self._b.add(start, word(offset))
+                        writes.append((is_written, position, value, part_size))
             elif size:
-                writes.append((there, start, self._held(self._bytes(piece), size), size))
+                writes.append((is_written, start, self._held(self._bytes(piece), size), size))
 
-        for there, at, value, size in writes:
-            with self._b.if_then(there):
-                place = self._b.gep(self._arguments[names.DATA], [at])
+        for is_written, position, value, size in writes:
+            with self._b.if_then(is_written):
+                address = self._b.gep(self._arguments[names.DATA], [position])
                 if isinstance(value, Number):
-                    self._write(as_type(self._b, value, ir.IntType(8 * size)), place, size)
+                    self._write(as_type(self._b, value, ir.IntType(8 * size)), address, size)
                 else:
-                    self._b.store(value, self._b.bitcast(place, value.type.as_pointer()), align=1)
+                    self._b.store(value, self._b.bitcast(address, value.type.as_pointer()), align=1)
 
     def _packed(self, kind: str, size: int, source: Expression) -> Any:
         """Return a part of a struct: a number, or bytes as they lie in memory."""
@@ -322,7 +324,7 @@ class Pass(Egress):
 
 
 class Leave(Function):
-    """Translates what is left for the departure."""
+    """Translator of the rest, at the departure."""
 
     name = LEAVE
     arguments = (
@@ -344,9 +346,9 @@ class Leave(Function):
         base = self._arguments[names.STATE]
         for variable in self._layout.variables:
             kind = self._layout.kinds[variable.name]
-            place = self._b.gep(base, [word(self._layout.places[variable.name])])
+            address = self._b.gep(base, [word(self._layout.places[variable.name])])
             assert isinstance(kind, NumberKind)
-            self._set(variable, self._kept_number(place, kind))
+            self._set(variable, self._kept_number(address, kind))
 
         self._block(self._statements)
         self._b.ret(word(0))

@@ -1,4 +1,4 @@
-"""How far into a frame a program's parser can look."""
+"""The bytes of a frame that a program's parser can look at."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def parsed_bytes(program: Program) -> int | None:
     longest: dict[str, int] = {}
     for name in order:
         state = states[name]
-        own = [_consumed(program, op) for op in state.ops]
-        if None in own:
+        sizes = [_consumed(program, op) for op in state.ops]
+        if None in sizes:
             return None
 
         # The states that follow come first in the order: their longest ways are known.
         following = [longest[target] for target in _targets(state)]
-        longest[name] = sum(size or 0 for size in own) + max([_looked_ahead(state), *following])
+        longest[name] = sum(size or 0 for size in sizes) + max([_looked_ahead(state), *following])
 
     return longest[program.parser.start]
 
@@ -59,7 +59,7 @@ def _order(program: Program) -> list[str] | None:
                 return None
             continue
 
-        # Found and not done: who comes here again has gone round a cycle.
+        # Reached and not done: a second visit has gone round a cycle.
         done[name] = False
         todo.append((name, True))
         todo += [(target, False) for target in _targets(states[name]) if not done.get(target)]

@@ -92,11 +92,11 @@ class Views(Sequence[T]):
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
 
-        place = range(len(self))[index]
-        if place not in self._made:
-            self._made[place] = self._view(self._rows[place])
+        number = range(len(self))[index]
+        if number not in self._made:
+            self._made[number] = self._view(self._rows[number])
 
-        return self._made[place]
+        return self._made[number]
 
 
 class Counts(Sequence[int]):
@@ -128,7 +128,7 @@ class NativeMeter(Meter):
             np.zeros(context.METER_WORDS, dtype=np.uint64) if words is None else words
         )
         self.words[context.METER_BYTES] = by_bytes
-        # A meter may have counted before somebody asks for it: a new one begins with zeros.
+        # A meter may have counted before its view is made: a new one begins with zeros.
         counted = self.words.copy()
         super().__init__(by_bytes)
         self.words[:] = counted
@@ -150,13 +150,13 @@ class NativeMeter(Meter):
         if rates is None:
             return
 
-        for place, rate, burst in (
+        for first, rate, burst in (
             (context.METER_COMMITTED, rates.cir, rates.cburst),
             (context.METER_PEAK, rates.pir, rates.pburst),
         ):
             # Tokens are counted in units of 1/PS_PER_SECOND, so that a refill needs no division.
             tokens = words_of(burst * PS_PER_SECOND, 2)
-            self.words[place : place + context.BUCKET_WORDS] = [rate, *tokens, *tokens, WORD]
+            self.words[first : first + context.BUCKET_WORDS] = [rate, *tokens, *tokens, WORD]
 
 
 class NativeCrc(CustomCrc):
@@ -177,7 +177,7 @@ class NativeCrc(CustomCrc):
 
 
 class NativeValueSet(ValueSetState):
-    """A value set whose members machine code compares."""
+    """A value set with members that machine code compares."""
 
     def __init__(self, descriptor: Words) -> None:
         super().__init__()
@@ -194,7 +194,7 @@ class NativeValueSet(ValueSetState):
 
 
 class NativeProfile(ActionProfile):
-    """An action profile whose members and groups machine code chooses from."""
+    """An action profile: machine code chooses from its members and groups."""
 
     def __init__(
         self,
@@ -218,7 +218,7 @@ class NativeProfile(ActionProfile):
     def settle(self) -> None:
         """Write members and groups, as they are now, to the memory of machine code."""
         self.is_settled = True
-        # Machine code has only addresses: Python must keep what they point to.
+        # Machine code has only addresses: Python must keep their arrays.
         self._kept: list[Any] = []
         members = Slots(1)
         for i, number in enumerate(self.members):
@@ -231,7 +231,7 @@ class NativeProfile(ActionProfile):
             choices = self._entries(group.choices)
             rows.append([address(choices), len(group.choices)])
 
-        # The first entry does nothing: what a missing member or group leads to.
+        # The first entry does nothing: a missing member or group leads there.
         entries = self._entries([NOTHING, *self.members.values()])
         table = np.array(rows or [[0, 0]], dtype=np.uint64)
         self._kept += [members, groups, table]
@@ -249,12 +249,12 @@ class NativeProfile(ActionProfile):
         for row, (action, data) in zip(entries, choices, strict=False):
             row[context.ACTION] = action & WORD
             bits = self._program.actions[action].parameter_bits if data else ()
-            words = [
+            argument_words = [
                 part
                 for size, value in zip(bits, data, strict=True)
                 for part in words_of(value, words_for(size))
             ]
-            row[context.ENTRY_WORDS : context.ENTRY_WORDS + len(words)] = words
+            row[context.ENTRY_WORDS : context.ENTRY_WORDS + len(argument_words)] = argument_words
 
         self._kept.append(entries)
         return entries

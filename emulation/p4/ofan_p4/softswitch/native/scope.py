@@ -24,7 +24,7 @@ from ofan_p4.softswitch.native.values import (
 )
 from ofan_p4.softswitch.native.variables import NOTHING, BytesKind, Kind, NumberKind, kind_of
 
-# How a node is said: as a number (of which only so many bits may matter), as one bit, or as code.
+# The forms of a node: a number (of which only so many bits may matter), one bit, or code.
 NumberRules: TypeAlias = Mapping[type, Callable[[Any, Any, int | None], Number]]
 TruthRules: TypeAlias = Mapping[type, Callable[[Any, Any], Any]]
 CodeRules: TypeAlias = Mapping[type, Callable[[Any, Any], None]]

@@ -1,4 +1,4 @@
-"""How tables, action profiles and value sets are searched, in LLVM IR."""
+"""Searches of tables, action profiles and value sets, in LLVM IR."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ class SearchCode(MadeOnce):
         builder.branch(look)
 
         builder.position_at_end(look)
-        # The place begins where the hash says, and moves on by one each time round.
-        place = builder.phi(I64)
-        place.add_incoming(first, entry)
-        slot = builder.gep(slots, [builder.mul(place, width)])
-        found = load_word(builder, slot, len(key))
-        # A free slot ends the search: keys lie behind their place without a gap.
-        builder.cbranch(builder.icmp_unsigned("==", found, word(0)), done, compare)
+        # The index begins at the hash, and moves on by one each time round.
+        index = builder.phi(I64)
+        index.add_incoming(first, entry)
+        slot = builder.gep(slots, [builder.mul(index, width)])
+        number = load_word(builder, slot, len(key))
+        # A free slot ends the search: keys lie behind their home without a gap.
+        builder.cbranch(builder.icmp_unsigned("==", number, word(0)), done, compare)
 
         builder.position_at_end(compare)
         # All words of the key are compared without a branch: most probes hit at once.
@@ -64,16 +64,16 @@ class SearchCode(MadeOnce):
 
         builder.cbranch(same, done, further)
         builder.position_at_end(further)
-        # Behind the last slot comes the first one.
-        place.add_incoming(builder.and_(builder.add(place, word(1)), mask), further)
+        # Behind the last slot comes the first.
+        index.add_incoming(builder.and_(builder.add(index, word(1)), mask), further)
         builder.branch(look)
         builder.position_at_end(done)
-        builder.ret(found)
+        builder.ret(number)
 
     def walk(self) -> ir.Function:
         """Return `i64 walk(levels, cells, key)`: the index of a key's entry plus 1, else 0."""
-        words = I64.as_pointer()
-        return self._function("walk", I64, [words, I32.as_pointer(), I64], self._walk)
+        pointer = I64.as_pointer()
+        return self._function("walk", I64, [pointer, I32.as_pointer(), I64], self._walk)
 
     @staticmethod
     def _walk(builder: Builder, levels: Any, cells: Any, key: Any) -> None:
@@ -92,22 +92,22 @@ class SearchCode(MadeOnce):
         node.add_incoming(word(0), entry)
         part = builder.and_(key, load_word(builder, level, context.SHARED))
         shared = load_word(builder, level, context.SHARED_VALUE)
-        own = builder.load(builder.gep(cells, [node]))
+        node_cell = builder.load(builder.gep(cells, [node]))
         builder.cbranch(builder.icmp_unsigned("==", part, shared), inside, done)
 
         builder.position_at_end(inside)
-        place = node
+        index = node
         above = load_word(builder, level, context.RUN_ABOVE)
-        for shift, ones, left in (
+        for shift, ones, distance in (
             (context.RUN_SHIFT, context.RUN_ONES, above),
             (context.LOW_SHIFT, context.LOW_ONES, word(0)),
         ):
             run = builder.lshr(key, load_word(builder, level, shift))
             run = builder.and_(run, load_word(builder, level, ones))
-            place = builder.add(place, builder.shl(run, left))
+            index = builder.add(index, builder.shl(run, distance))
 
         # A node's own cell comes first.
-        cell = builder.load(builder.gep(cells, [builder.add(place, word(1))]))
+        cell = builder.load(builder.gep(cells, [builder.add(index, word(1))]))
         is_node = builder.icmp_signed("<", cell, ir.Constant(I32, 0))
         builder.cbranch(is_node, deeper, done)
 
@@ -118,10 +118,10 @@ class SearchCode(MadeOnce):
         builder.branch(look)
 
         builder.position_at_end(done)
-        found = builder.phi(I32)
-        found.add_incoming(own, look)
-        found.add_incoming(cell, inside)
-        builder.ret(builder.zext(found, I64))
+        result = builder.phi(I32)
+        result.add_incoming(node_cell, look)
+        result.add_incoming(cell, inside)
+        builder.ret(builder.zext(result, I64))
 
     def search_levels(self, places: TablePlaces) -> ir.Function:
         """Return `i64 search(levels, count, entries, key...)`: the best entry's address, else 0."""
@@ -142,7 +142,7 @@ class SearchCode(MadeOnce):
                 level = builder.gep(levels, [builder.mul(index, word(places.level_words))])
                 # Levels come in the order of their best rank.
                 if is_ranked:
-                    # No later level can win once its best is no better than what is found.
+                    # No later level can win once its best is no better than the best so far.
                     go_on = function.append_basic_block("go_on")
                     top = load_word(builder, level, context.LEVEL_RANK)
                     builder.cbranch(builder.icmp_signed("<", top, builder.load(rank)), go_on, leave)
@@ -153,7 +153,7 @@ class SearchCode(MadeOnce):
                     builder.and_(part, load_word(builder, level, context.LEVEL_WORDS + i))
                     for i, part in enumerate(key)
                 ]
-                found = builder.call(
+                number = builder.call(
                     self.probe(key_words),
                     [
                         words_at(builder, load_word(builder, level, context.LEVEL_SLOTS)),
@@ -161,8 +161,8 @@ class SearchCode(MadeOnce):
                         *masked,
                     ],
                 )
-                with builder.if_then(builder.icmp_unsigned("!=", found, word(0))):
-                    entry = entry_at(builder, entries, places, builder.sub(found, word(1)))
+                with builder.if_then(builder.icmp_unsigned("!=", number, word(0))):
+                    entry = entry_at(builder, entries, places, builder.sub(number, word(1)))
                     if is_ranked:
                         entry_rank = load_word(builder, entry, context.RANK)
                         is_better = builder.icmp_signed("<", entry_rank, builder.load(rank))
@@ -207,19 +207,19 @@ class SearchCode(MadeOnce):
                     )
 
                 # Behind masks and values a row has the two ends of each range.
-                place = context.ROW_WORDS + 2 * key_words
+                offset = context.ROW_WORDS + 2 * key_words
                 rest = list(key[key_words:])
-                for words in places.range_words:
-                    number = joined(builder, rest[:words])
-                    rest = rest[words:]
+                for size in places.range_words:
+                    number = joined(builder, rest[:size])
+                    rest = rest[size:]
                     low = joined(
-                        builder, [load_word(builder, row, place + i) for i in range(words)]
+                        builder, [load_word(builder, row, offset + i) for i in range(size)]
                     )
-                    place += words
+                    offset += size
                     high = joined(
-                        builder, [load_word(builder, row, place + i) for i in range(words)]
+                        builder, [load_word(builder, row, offset + i) for i in range(size)]
                     )
-                    place += words
+                    offset += size
                     fits = builder.and_(fits, builder.icmp_unsigned("<=", low, number))
                     fits = builder.and_(fits, builder.icmp_unsigned("<=", number, high))
 
@@ -227,8 +227,8 @@ class SearchCode(MadeOnce):
                 miss = function.append_basic_block("miss")
                 builder.cbranch(fits, hit, miss)
                 builder.position_at_end(hit)
-                found = entry_at(builder, entries, places, load_word(builder, row, 0))
-                builder.ret(builder.ptrtoint(found, I64))
+                entry = entry_at(builder, entries, places, load_word(builder, row, 0))
+                builder.ret(builder.ptrtoint(entry, I64))
                 builder.position_at_end(miss)
 
             builder.ret(word(0))
@@ -252,17 +252,17 @@ class SearchCode(MadeOnce):
 
             with builder.if_then(is_member):
                 # Member i is the entry behind i others; the first does nothing, like index 0.
-                found = self._find(builder, profile, context.MEMBER_SLOTS, target)
-                builder.ret(builder.add(nothing, builder.mul(found, size)))
+                number = self._find(builder, profile, context.MEMBER_SLOTS, target)
+                builder.ret(builder.add(nothing, builder.mul(number, size)))
 
-            found = self._find(builder, profile, context.GROUP_SLOTS, target)
+            number = self._find(builder, profile, context.GROUP_SLOTS, target)
             # A group that is not there, or that has no live member, does nothing.
-            with builder.if_then(builder.icmp_unsigned("==", found, word(0))):
+            with builder.if_then(builder.icmp_unsigned("==", number, word(0))):
                 builder.ret(nothing)
 
             groups = words_at(builder, load_word(builder, profile, context.GROUPS))
-            place = builder.mul(builder.sub(found, word(1)), word(context.GROUP_WORDS))
-            group = builder.gep(groups, [place])
+            offset = builder.mul(builder.sub(number, word(1)), word(context.GROUP_WORDS))
+            group = builder.gep(groups, [offset])
             count = load_word(builder, group, context.GROUP_SIZE)
             with builder.if_then(builder.icmp_unsigned("==", count, word(0))):
                 builder.ret(nothing)
@@ -295,8 +295,8 @@ class SearchCode(MadeOnce):
                     low, high, bits = (
                         load_word(builder, row, context.PART_WORDS * i + j) for j in range(3)
                     )
-                    wanted = builder.and_(builder.and_(low, bits), mask)
-                    same = builder.icmp_unsigned("==", builder.and_(value, bits), wanted)
+                    expected = builder.and_(builder.and_(low, bits), mask)
+                    same = builder.icmp_unsigned("==", builder.and_(value, bits), expected)
                     inside = builder.and_(
                         builder.icmp_unsigned("<=", low, value),
                         builder.icmp_unsigned("<=", value, high),

@@ -1,4 +1,4 @@
-"""What the translations of ingress and egress share."""
+"""The common state of the translations of ingress and egress."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ofan_p4.softswitch.native.variables import StateLayout
 INGRESS = "ingress"
 EGRESS = "egress"
 
-# Bits of what a packet asks for, in the result of both functions.
+# Bits of a packet's requests, in the result of both functions.
 CLONED, DIGESTED, RESUBMITTED, RECIRCULATED = 1, 2, 4, 8
 REQUEST_BITS = {
     names.CLONE: CLONED,
@@ -29,8 +29,8 @@ REQUEST_BITS = {
     names.RESUBMIT: RESUBMITTED,
     names.RECIRCULATE: RECIRCULATED,
 }
-# The words in which a packet says what it asks for: of each request two numbers (clone session or
-# list, and list), then the length of the frame in egress, then every request's values.
+# The words of a packet's requests: of each request two numbers (clone session or list, and list),
+# then the length of the frame in egress, then every request's values.
 REQUEST_WORDS = {name: 2 * i for i, name in enumerate(REQUEST_BITS)}
 FRAME_WORD = 8
 VALUES_WORD = 9
@@ -38,7 +38,7 @@ VALUES_WORD = 9
 ASKED = -2
 DROPPED = -1
 
-# The words of what comes round again: instance type, field list; its values follow.
+# The words that a returning packet brings: instance type, field list; the values follow.
 RESUME_INSTANCE, RESUME_LIST, RESUME_VALUES = range(3)
 
 # The codes of `struct`: numbers of 1, 2, 4 and 8 bytes, bytes, and padding.
@@ -54,13 +54,13 @@ class Place:
     size: Any
 
 
-# Where a value is in the request words: its first word, its bits, whether it is signed.
+# The place of a value in the request words: its first word, its bits, whether it is signed.
 ValuePlace = tuple[int, int, bool]
 
 
 @dataclass(slots=True)
 class RequestLayout:
-    """Where the values of each list (request, number) are in the request words."""
+    """The places of the values of each list (request, number) in the request words."""
 
     places: dict[tuple[str, int], tuple[ValuePlace, ...]] = field(default_factory=dict)
     size: int = VALUES_WORD
@@ -68,7 +68,7 @@ class RequestLayout:
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """What the callers of `ingress` and `egress` must know of them.
+    """The interface of `ingress` and `egress` for their callers.
 
     `logs` are texts and numbers of values by the number of the message.
     """
@@ -86,18 +86,18 @@ class Interface:
     @classmethod
     def from_json(cls, text: str | bytes) -> Interface:
         """Return the interface that `as_json` has written."""
-        size, words, lists, logs = json.loads(text)
+        size, request_words, lists, logs = json.loads(text)
         places = {(name, number): tuple(map(tuple, rest)) for name, number, *rest in lists}
         return cls(
             size,
-            RequestLayout(places, words),
+            RequestLayout(places, request_words),
             {number: (message, count) for number, message, count in logs},
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """A module of LLVM IR with `ingress` and `egress`, and what their callers must know."""
+    """A module of LLVM IR with `ingress` and `egress`, and their interface."""
 
     text: str
     interface: Interface
@@ -105,7 +105,7 @@ class Translation:
 
 @dataclass(slots=True)
 class Shared:
-    """What the translations of both functions have in common."""
+    """The common state of both translations."""
 
     program: Program
     places: Places
@@ -117,7 +117,7 @@ class Shared:
 
     @classmethod
     def of(cls, program: Program, assembly: Assembly) -> Shared:
-        """Return what both functions share, before either is translated."""
+        """Return the common state, before either function is translated."""
         module = ir.Module("program")
         layout = StateLayout.of((POSITION, *assembly.state))
         return cls(program, places(program), layout, module, Helpers(module))

@@ -15,7 +15,7 @@ FEWEST_SLOTS = 4
 
 
 def address(array: NDArray[Any]) -> int:
-    """Return where an array's numbers are."""
+    """Return the address of an array's numbers."""
     return int(array.ctypes.data)
 
 
@@ -26,7 +26,7 @@ def words_of(number: int, size: int) -> list[int]:
 
 def hashed(key: Sequence[int]) -> int:
     """Return the hash of a key's words; `helpers.hashed` computes the same."""
-    # The upper half is folded into the lower one, which alone chooses the slot.
+    # The upper half is folded into the lower half, which alone chooses the slot.
     mixed = 0
     for part in key:
         mixed = (mixed ^ part) * HASH_FACTOR & WORD
@@ -36,7 +36,7 @@ def hashed(key: Sequence[int]) -> int:
 
 
 def _hashes(keys: Words) -> Words:
-    """Return what `hashed` does for every row."""
+    """Return `hashed` of every row."""
     mixed = np.zeros(len(keys), dtype=np.uint64)
     for part in keys.T:
         mixed = (mixed ^ part) * np.uint64(HASH_FACTOR)
@@ -48,7 +48,7 @@ def _hashes(keys: Words) -> Words:
 class Slots:
     """A hash table of keys and the indices of their entries, with open addressing.
 
-    At most half of the slots are taken, so that a search soon finds a free one.
+    At most half of the slots are taken, so that a search soon finds a free slot.
     """
 
     def __init__(self, key_words: int) -> None:
@@ -100,44 +100,44 @@ class Slots:
         if 2 * (self._taken + 1) > len(self.array):
             self._grow()
 
-        place = self._place(key)
-        row = self.array[place]
+        index = self._place(key)
+        row = self.array[index]
         self._taken += not row[-1]
         row[:-1] = key
         row[-1] = entry + 1
 
     def drop(self, key: Sequence[int]) -> None:
         """Remove a key."""
-        place = self._place(key)
+        index = self._place(key)
         rows = self.array
         mask = self.mask
         self._taken -= 1
-        hole = place
+        hole = index
 
-        # What lies behind without a gap moves up where it may, so that no search ends too early.
+        # Keys behind without a gap move up where they may, so that no search ends too early.
         while True:
             rows[hole] = 0
-            place = hole
+            index = hole
             while True:
-                place = place + 1 & mask
-                if not rows[place, -1]:
+                index = index + 1 & mask
+                if not rows[index, -1]:
                     return
 
-                home = hashed(rows[place, :-1].tolist()) & mask
-                if (place - home & mask) >= (place - hole & mask):
-                    rows[hole] = rows[place]
-                    hole = place
+                home = hashed(rows[index, :-1].tolist()) & mask
+                if (index - home & mask) >= (index - hole & mask):
+                    rows[hole] = rows[index]
+                    hole = index
                     break
 
     def _place(self, key: Sequence[int]) -> int:
         mask = self.mask
-        place = hashed(key) & mask
-        wanted = list(key)
+        index = hashed(key) & mask
+        expected = list(key)
         rows = self.array
-        while rows[place, -1] and rows[place, :-1].tolist() != wanted:
-            place = place + 1 & mask
+        while rows[index, -1] and rows[index, :-1].tolist() != expected:
+            index = index + 1 & mask
 
-        return place
+        return index
 
     def _grow(self) -> None:
         old = self.array

@@ -24,7 +24,7 @@ from ofan_p4.softswitch.native.values import I32, I64, Limit, as_type, beyond, c
 
 
 class Function(Asking):
-    """Translates one of the two functions, statement by statement."""
+    """Translator of a function, statement by statement."""
 
     def translate(self) -> None:
         """Build the function."""
@@ -54,21 +54,21 @@ class Function(Asking):
         self._b.branch(self._leave[-1])
 
     def _log(self, node: code.Log) -> None:
-        room = self._rooms.alloca(I64, size=max(1, len(node.values)))
+        buffer = self._rooms.alloca(I64, size=max(1, len(node.values)))
         for i, part in enumerate(node.values):
             # The log is called with signed words.
             value = self._number(part)
             if value.signed_bits > 64:
                 raise beyond(Limit.LOGS)
 
-            self._b.store(as_type(self._b, value, I64), self._b.gep(room, [word(i)]))
+            self._b.store(as_type(self._b, value, I64), self._b.gep(buffer, [word(i)]))
 
         # The text stays in Python: machine code passes on its number and the values.
         number = len(self._shared.logs)
         self._shared.logs[number] = node.text, len(node.values)
         kind = ir.FunctionType(ir.VoidType(), [I64, I64.as_pointer()]).as_pointer()
         log = self._b.inttoptr(load_word(self._b, self._context, context.LOG), kind)
-        self._b.call(log, [word(number), room])
+        self._b.call(log, [word(number), buffer])
 
     def _if(self, node: code.If) -> None:
         after = self._function.append_basic_block("after")
@@ -89,7 +89,7 @@ class Function(Asking):
         self._b.position_at_end(after)
 
     def _arm(self, test: Expression, body: code.Statements, after: Any) -> None:
-        """Translate what runs where a test holds, and go on where it does not."""
+        """Translate the body of a test that holds, and go on where it does not."""
         # Where the test does not hold, the next arm goes on in the block "else".
         inside = self._function.append_basic_block("then")
         otherwise = self._function.append_basic_block("else")
@@ -107,7 +107,7 @@ class Function(Asking):
         self._b.position_at_end(after)
 
     def _breakable(self, body: code.Statements, after: Any) -> None:
-        """Translate statements whose breaks lead to a block."""
+        """Translate statements with breaks that lead to a block."""
         # A break leads out of the innermost of these, as in Python.
         self._leave.append(after)
         self._block(body)

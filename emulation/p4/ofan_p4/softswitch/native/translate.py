@@ -1,7 +1,7 @@
 """From the nodes of a program to LLVM IR.
 
-Each kind of node has a rule in one of the classes that `Function` is made of. A node without a rule
-raises UnsupportedError, and the Python engine runs the program.
+Each kind of node has a rule in `Function` or its bases. A node without a rule raises
+UnsupportedError, and the Python engine runs the program.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def translate(program: Program, assembly: Assembly) -> Translation:
 
 
 class Ingress(Function):
-    """Translates the parser and the ingress pipeline."""
+    """Translator of the parser and the ingress pipeline."""
 
     name = INGRESS
     arguments = (
@@ -83,8 +83,8 @@ class Ingress(Function):
 
     def _return(self, node: ReturnIngress) -> None:
         base = self._arguments[names.STATE]
-        # The state block begins with what the switch must know at once: port, group, priority,
-        # growth.
+        # The state block begins with the numbers that the switch needs at once: port, group,
+        # priority, growth.
         outcome = self._b.bitcast(base, I32.as_pointer())
         for i, part in enumerate(node.outcome):
             number = as_type(self._b, self._number(part), I32)
@@ -97,7 +97,7 @@ class Ingress(Function):
 
 
 class Egress(Function):
-    """Translates the egress pipeline and the deparser."""
+    """Translator of the egress pipeline and the deparser."""
 
     name = EGRESS
     arguments = (
@@ -117,9 +117,9 @@ class Egress(Function):
         layout = self._shared.state
         base = self._arguments[names.STATE]
         variables = {variable.name: variable for variable in layout.variables}
-        for name, place in layout.places.items():
+        for name, offset in layout.places.items():
             kind = layout.kinds[name]
-            address = self._b.gep(base, [word(place)])
+            address = self._b.gep(base, [word(offset)])
             if isinstance(kind, NumberKind):
                 self._set(variables[name], self._kept_number(address, kind))
                 continue
@@ -162,7 +162,7 @@ class Egress(Function):
     def _emit(self, node: nodes.Bytes) -> None:
         data = self._bytes(node)
         start = self._b.load(self._end)
-        place = self._b.gep(self._arguments["out"], [start])
+        address = self._b.gep(self._arguments["out"], [start])
         if isinstance(data.size, ir.Constant):
             size = int(data.size.constant)
             if not size:
@@ -170,22 +170,22 @@ class Egress(Function):
 
             is_there = self._b.icmp_signed("!=", data.offset, ir.Constant(I32, NOTHING))
             with self._b.if_then(is_there):
-                self._copy(data, place, size)
+                self._copy(data, address, size)
                 self._b.store(self._b.add(start, word(size)), self._end)
 
             return
 
-        # The room for what leaves is that of all headers at their longest.
+        # The output has room for all headers at their longest.
         if not node.most:
             raise beyond(Limit.VARBITS)
 
-        most = word(node.most)
+        limit = word(node.most)
         size = self._b.zext(data.size, I64)
-        size = self._b.select(self._b.icmp_unsigned("<", size, most), size, most)
+        size = self._b.select(self._b.icmp_unsigned("<", size, limit), size, limit)
         is_real = self._b.icmp_signed(">=", data.offset, ir.Constant(I32, 0))
         with self._b.if_then(is_real):
             origin = self._b.gep(self._arguments[names.DATA], [self._b.sext(data.offset, I64)])
-            self._copy_memory(place, origin, size)
+            self._copy_memory(address, origin, size)
 
         self._b.store(self._b.add(start, size), self._end)
 
@@ -252,7 +252,7 @@ _WITHIN = frozenset(
 
 
 def unsupported() -> Iterator[tuple[str, str]]:
-    """Yield the name of each node or limit that has no machine code, and what it means."""
+    """Yield the name of each node or limit that has no machine code, and its meaning."""
     rules = (
         rules
         for function in (Ingress, Egress)

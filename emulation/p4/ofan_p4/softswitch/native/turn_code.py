@@ -1,9 +1,9 @@
 """Turn after turn in machine code: wait, let every port have a burst, have the kernel send.
 
 A switch with little to do spends most of its time between frames: waking up, looking where
-something has come, asking the kernel to send. Done from Python that is several times what the
-program itself costs. Here Python is called only where it is needed: another socket has something, a
-timer is due, a frame needs more than a burst can do, an interface has failed or takes no more.
+something has come, asking the kernel to send. From Python that costs several times the program
+itself. Here Python is called only where it is needed: another socket has something, a timer is due,
+a frame needs more than a burst can do, an interface has failed or takes no more.
 
     i64 turns(polled, count, ports, rings, first, of_port, ctx, ingress, egress, state,
               deadline_ns, start_ns, budget, growth, report, calls)
@@ -12,8 +12,8 @@ timer is due, a frame needs more than a burst can do, an interface has failed or
 socket stands for a port without a ring. `first` is the port that has its turn first. The clocks are
 in nanoseconds: `deadline_ns` of the monotonic clock (`NEVER` for none), packets see the time since
 `start_ns`. `calls` has the addresses of `ppoll`, `clock_gettime` and `send`. The result is an end
-of a burst, or one of those below; the word `PORT` of the report says at which port. Without a
-program (`ingress` is 0) every frame is one that Python must take out of its ring.
+of a burst, or an end below; the word `PORT` of the report is the port. Without a program (`ingress`
+is 0) Python must take every frame out of its ring.
 """
 
 from __future__ import annotations
@@ -48,23 +48,23 @@ MSG_DONTWAIT = 0x40
 
 
 def library_calls() -> NDArray[np.int64]:
-    """Return the addresses of what is called of the C library, in the order of `calls`."""
+    """Return the addresses of the called functions of the C library, in the order of `calls`."""
     library = ctypes.CDLL(None)
     names = ("ppoll", "clock_gettime", "send")
-    found = [ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in names]
+    addresses = [ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in names]
 
-    return np.array(found, dtype=np.int64)
+    return np.array(addresses, dtype=np.int64)
 
 
 def add_turns(module: ir.Module, burst: ir.Function) -> None:
     """Add the function to the module of `burst`."""
-    words = I64.as_pointer()
+    pointer = I64.as_pointer()
     kind = ir.FunctionType(
         I64,
         [
-            *(POINTER, I64, words, I64, I64, words),
+            *(POINTER, I64, pointer, I64, I64, pointer),
             *(I64, I64, I64, POINTER),
-            *(I64, I64, I64, I64, words, words),
+            *(I64, I64, I64, I64, pointer, pointer),
         ],
     )
     _Turns(ir.Function(module, kind, name=TURNS), burst).build()
@@ -95,14 +95,14 @@ class _Turns:
     def build(self) -> None:
         """Write the loop."""
         b = self._b
-        # Who was handed back to Python last is last in the first turn.
+        # The port handed back to Python last is last in the first turn.
         first = b.alloca(I64)
         b.store(self._first, first)
         head = self._function.append_basic_block("turn")
         b.branch(head)
         b.position_at_end(head)
 
-        # What Python has put into rings goes before the next frames come.
+        # Frames that Python has put into rings go before the next frames come.
         self._send_all()
         self._wait()
         self._look_at_others()
@@ -130,16 +130,16 @@ class _Turns:
         b = self._b
         pointer = I64.as_pointer()
         kind = ir.FunctionType(I32, [POINTER, I64, pointer, POINTER])
-        left = b.sub(self._deadline, self._clock())
-        # What is over has no time left, and not less than none.
-        left = b.select(b.icmp_signed("<", left, word(0)), word(0), left)
-        b.store(b.udiv(left, word(NS_PER_S)), self._time)
-        b.store(b.urem(left, word(NS_PER_S)), b.gep(self._time, [word(1)]))
+        remaining_ns = b.sub(self._deadline, self._clock())
+        # After the deadline 0 remains, not less.
+        remaining_ns = b.select(b.icmp_signed("<", remaining_ns, word(0)), word(0), remaining_ns)
+        b.store(b.udiv(remaining_ns, word(NS_PER_S)), self._time)
+        b.store(b.urem(remaining_ns, word(NS_PER_S)), b.gep(self._time, [word(1)]))
 
         is_endless = b.icmp_signed("==", self._deadline, word(NEVER))
         timeout = b.select(is_endless, pointer(None), self._time)
-        found = b.call(self._library(0, kind), [self._polled, self._count, timeout, POINTER(None)])
-        with b.if_then(b.icmp_signed("<", found, I32(0))):
+        result = b.call(self._library(0, kind), [self._polled, self._count, timeout, POINTER(None)])
+        with b.if_then(b.icmp_signed("<", result, I32(0))):
             b.ret(word(OTHERS))
 
     def _look_at_others(self) -> None:
@@ -147,8 +147,8 @@ class _Turns:
         b = self._b
         readable = b.gep(self._report, [word(burst_code.READABLE)])
         with counted(b, b.sub(self._count, self._rings)) as (index, _):
-            found = self._found(b.add(self._rings, index))
-            with b.if_then(b.icmp_unsigned("!=", found, I16(0))):
+            events = self._found(b.add(self._rings, index))
+            with b.if_then(b.icmp_unsigned("!=", events, I16(0))):
                 b.store(word(1), readable)
 
     def _clock(self) -> Any:
@@ -166,12 +166,12 @@ class _Turns:
         return b.and_(is_over, b.icmp_signed("!=", self._deadline, word(NEVER)))
 
     def _serve(self, index: Any, since_ps: Any) -> None:
-        """Let a port have a burst; what a burst cannot do goes back to Python."""
+        """Let a port have a burst; frames that need more go back to Python."""
         b = self._b
-        found = self._found(index)
-        with b.if_then(b.icmp_unsigned("!=", found, I16(0))):
+        events = self._found(index)
+        with b.if_then(b.icmp_unsigned("!=", events, I16(0))):
             b.store(index, b.gep(self._report, [word(burst_code.PORT)]))
-            failed = b.and_(found, I16(FAILURES))
+            failed = b.and_(events, I16(FAILURES))
             with b.if_then(b.icmp_unsigned("!=", failed, I16(0))):
                 b.ret(word(FAILED))
 
@@ -195,7 +195,7 @@ class _Turns:
             self._send(index)
 
     def _send(self, index: Any) -> None:
-        """Have the kernel send what a ring holds; Python tries again what it has not taken."""
+        """Have the kernel send a ring's frames; Python tries again frames that it has not taken."""
         b = self._b
         port = b.gep(self._ports, [b.mul(index, word(burst_code.PORT_WORDS))])
         pending = b.gep(port, [word(burst_code.TX_PENDING)])
@@ -205,7 +205,7 @@ class _Turns:
                 self._library(2, kind),
                 [self._socket(index), POINTER(None), word(0), I32(MSG_DONTWAIT)],
             )
-            # The one that was put last goes last.
+            # The frame that was put last goes last.
             frames = load_word(b, port, burst_code.TX_FRAMES)
             before = b.add(load_word(b, port, burst_code.TX_NEXT), b.sub(frames, word(1)))
             offset = b.mul(b.urem(before, frames), load_word(b, port, burst_code.TX_SIZE))
@@ -224,13 +224,13 @@ class _Turns:
 
     def _found(self, index: Any) -> Any:
         b = self._b
-        place = b.gep(self._polled, [b.add(b.mul(index, word(POLLED.itemsize)), word(6))])
-        return b.load(b.bitcast(place, I16.as_pointer()))
+        address = b.gep(self._polled, [b.add(b.mul(index, word(POLLED.itemsize)), word(6))])
+        return b.load(b.bitcast(address, I16.as_pointer()))
 
     def _socket(self, index: Any) -> Any:
         b = self._b
-        place = b.gep(self._polled, [b.mul(index, word(POLLED.itemsize))])
-        return b.load(b.bitcast(place, I32.as_pointer()))
+        address = b.gep(self._polled, [b.mul(index, word(POLLED.itemsize))])
+        return b.load(b.bitcast(address, I32.as_pointer()))
 
     def _library(self, index: int, kind: ir.FunctionType) -> Any:
         return self._b.inttoptr(load_word(self._b, self._calls, index), kind.as_pointer())

@@ -2,7 +2,7 @@
 
 P4 as BMv2 runs it computes with integers of any size and cuts them when it stores them. Here every
 number knows how many bits it needs, so that a container is found that holds it exactly: nothing
-wraps unless the program says so.
+wraps unless the program wraps it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Builder: TypeAlias = ir.IRBuilder
 
 
 class UnsupportedError(Exception):
-    """Something that only the Python engine can run; the message says what."""
+    """Something that only the Python engine can run; the message names it."""
 
 
 class Limit(Enum):
@@ -105,7 +105,7 @@ def constant(number: int) -> Number:
         bits = (~number).bit_length() + 1
         return Number(ir.Constant(container(bits), number), bits, is_signed=True)
 
-    # A constant has exactly its bits, so that what is computed with it stays narrow.
+    # A constant has exactly its bits, so that results with it stay narrow.
     bits = number.bit_length()
     return Number(ir.Constant(container(bits), number), bits)
 
@@ -121,7 +121,7 @@ def as_type(builder: Builder, number: Number, type_: ir.IntType) -> Any:
 
 
 def cut(builder: Builder, number: Number, bits: int) -> Number:
-    """Return the low bits of a number, as an unsigned one."""
+    """Return the low bits of a number, as an unsigned number."""
     if not number.is_signed and number.bits <= bits:
         return number
 
@@ -205,6 +205,6 @@ def compared(builder: Builder, op: str, left: Number, right: Number) -> Any:
 
 
 def selected(builder: Builder, condition: Any, left: Number, right: Number) -> Number:
-    """Return one of two numbers."""
+    """Return the number that a condition selects."""
     first, second, bits, is_signed = common(builder, left, right)
     return Number(builder.select(condition, first, second), bits, is_signed)

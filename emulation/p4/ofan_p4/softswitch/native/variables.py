@@ -15,7 +15,7 @@ from ofan_p4.softswitch.native.values import I32, container, stored
 ZEROS = -1
 NOTHING = -2
 
-# What a state block begins with: egress_spec, multicast group, priority, growth, 32 bits each.
+# The beginning of a state block: egress_spec, multicast group, priority, growth, 32 bits each.
 OUTCOME_BYTES = 16
 
 
