@@ -1,5 +1,6 @@
 """How to get what is missing: in a checkout by `make`, elsewhere as whoever installed a wheel."""
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ SHELL = (
     else "install p4runtime-shell into a venv of its own, and write the path of its python into"
     f" {Path(sys.prefix) / 'ofan-shell'}"
 )
-# Before the environment is activated, `which` finds nothing.
-OFAN = "$(which ofan)" if shutil.which("ofan") else Path(sys.executable).with_name("ofan")
+# Before the environment is activated, `which` finds nothing. Root does not search its caller's PATH.
+ON_PATH = os.geteuid() != 0 and shutil.which("ofan")
+OFAN = "$(which ofan)" if ON_PATH else Path(sys.executable).with_name("ofan")
 SUDO = f"sudo {OFAN}"

@@ -61,6 +61,6 @@ def test_scenarios_drawn_at_random_are_the_same(wanted: Scenario) -> None:
 
 @pytest.mark.slow
 @given(trimming())
-@settings(LENIENT, max_examples=400)
+@settings(LENIENT, max_examples=200)
 def test_hundreds_more_are_the_same(wanted: Scenario) -> None:
     assert_all_same(wanted)
