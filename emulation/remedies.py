@@ -18,7 +18,7 @@ SHELL = (
     else "install p4runtime-shell into a venv of its own, and write the path of its python into"
     f" {Path(sys.prefix) / 'ofan-shell'}"
 )
-# Before the environment is activated, `which` finds nothing. Root does not search its caller's PATH.
+# `which` finds nothing before the environment is activated; root does not search its caller's PATH.
 ON_PATH = os.geteuid() != 0 and shutil.which("ofan")
 OFAN = "$(which ofan)" if ON_PATH else Path(sys.executable).with_name("ofan")
 SUDO = f"sudo {OFAN}"
