@@ -1,7 +1,7 @@
 """The switch as a process: sockets, queues in real time, gRPC, statistics.
 
-gRPC's core writes lines of its own to standard error unless it is told not to before it is
-imported; what fails is said in one line by this package.
+gRPC's core writes lines of its own to standard error unless a variable forbids it before the
+import; this package reports each failure in one line.
 """
 
 import os

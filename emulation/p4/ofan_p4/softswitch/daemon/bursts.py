@@ -30,18 +30,18 @@ _TURNS = ctypes.CFUNCTYPE(_I64, *[_I64] * 9, ctypes.c_void_p, *[_I64] * 6)
 def compiled_bursts() -> machine.Code:
     """Return both loops, which are the same for all programs: of a burst, and of turns."""
     key = burst_key()
-    found = kept.read(key)
-    if found is None:
+    code = kept.read(key)
+    if code is None:
         module = ir.Module("bursts")
         turn_code.add_turns(module, burst_code.add_burst(module))
-        found = "", machine.object_code(str(module))
-        kept.write(key, *found)
+        code = "", machine.object_code(str(module))
+        kept.write(key, *code)
 
-    return machine.load(found[1], burst_code.BURST, turn_code.TURNS)
+    return machine.load(code[1], burst_code.BURST, turn_code.TURNS)
 
 
 def burst_key() -> str:
-    """Return what names the loops' code where it is kept."""
+    """Return the key of the loops' code in its store."""
     return machine.identity(burst_code.BURST.encode())
 
 
@@ -53,8 +53,8 @@ def turns_function() -> Callable[..., int]:
 class Bursts:
     """The sockets of a switch, and the rings of its ports: those that send at once and unseen.
 
-    Each port has two of the `polled`, one with a ring and one without, of which at most one has its
-    socket; behind them are the sockets of `wait_for`.
+    Each port has two of the `polled`, one with a ring and one without, of which at most one holds
+    its socket; behind them are the sockets of `wait_for`.
     """
 
     def __init__(self, ports: Iterable[Port], wanted: bool) -> None:
@@ -76,7 +76,7 @@ class Bursts:
         self.wait_for(())
 
     def renew(self, port: Port) -> None:
-        """Wait for a port's present socket, with a ring where it may have one; or for none."""
+        """Wait for a port's present socket, with a ring if it may have a ring."""
         i = self._index[port.number]
         sockets = self._polled["fd"]
         with_ring, without = i, len(self._ports) + i
@@ -100,12 +100,12 @@ class Bursts:
             self._of_port[port.number] = 0 if is_held else self._index[port.number] + 1
 
     def wait_for(self, others: Sequence[socket.socket]) -> None:
-        """Let turns end when one of these sockets has something."""
+        """Let turns end when a socket of these is readable."""
         self._others = others
         behind = _polled(len(others))
-        behind["fd"] = [each.fileno() for each in others]
+        behind["fd"] = [other.fileno() for other in others]
         self._polled = np.concatenate([self._polled[: 2 * len(self._ports)], behind])
-        # Numpy takes its time to name one.
+        # Numpy is slow at naming an address.
         self._addresses = [
             address(array)
             for array in (self._polled, self.words, self._of_port, self.report, self._calls)
@@ -124,9 +124,9 @@ class Bursts:
             functions.settle()
             program = *functions.addresses, functions.burst_state
 
-        polled, words, of_port, report, calls = self._addresses
+        polled, ring_words, of_port, report, calls = self._addresses
         end = self._turns(
-            *(polled, len(self._polled), words, len(self._ports), self._first, of_port),
+            *(polled, len(self._polled), ring_words, len(self._ports), self._first, of_port),
             *program,
             *(deadline_ns, start_ns, BUDGET),
             *(0 if functions is None else functions.growth, report, calls),
@@ -145,10 +145,10 @@ class Bursts:
             return [], []
 
         count = len(self._ports)
-        found = np.flatnonzero(self._polled["found"][count:]).tolist()
+        readable = np.flatnonzero(self._polled["found"][count:]).tolist()
         return (
-            [self._ports[i] for i in found if i < count],
-            [self._others[i - count] for i in found if i >= count],
+            [self._ports[i] for i in readable if i < count],
+            [self._others[i - count] for i in readable if i >= count],
         )
 
     def _count(self, counts: Counts) -> None:
@@ -157,7 +157,7 @@ class Bursts:
         counts.dropped_by_ingress += report[burst_code.DROPPED_INGRESS]
         counts.dropped_by_egress += report[burst_code.DROPPED_EGRESS]
         counts.transmitted += report[burst_code.TRANSMITTED]
-        # A port whose frames all need Python does not keep others waiting.
+        # A port with frames for Python only does not delay other ports.
         self._is_readable = report[burst_code.READABLE] > 0
         self._first = (report[burst_code.PORT] + 1) % len(self.words)
 

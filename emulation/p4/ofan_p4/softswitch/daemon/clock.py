@@ -1,4 +1,4 @@
-"""What time it is for a switch."""
+"""A switch's clock."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ Work = Iterator[None]
 T = TypeVar("T")
 # How many copies wait for an interface that takes no more.
 MAX_WAITING = DEFAULT_DEPTH
-# Said once a port.
+# A warning, once a port.
 CUTTING = (
     "a host leaves long segments to its interface, and the switch cuts them, which is slow;"
     " its end does it with: ethtool -K INTERFACE tx off tso off gso off"
@@ -86,9 +86,9 @@ class Dataplane:
         self._events: list[tuple[int, int, Action]] = []
         # Events of the same time stay in order, and are never compared any further.
         self._order = count()
-        # How late the loop was at most at what was due.
+        # The loop's greatest lateness at a due event.
         self.late_ps = 0
-        # Table work is done in its order, one after the other; what is short goes in between.
+        # Table work is done in order, one request after the other; short work goes in between.
         self._work: deque[Work] = deque()
         self._short: deque[Work] = deque()
         self._waker, self._wakened = socket.socketpair()
@@ -99,7 +99,7 @@ class Dataplane:
     def submit(self, work: Work, is_short: bool = False) -> None:
         """Run a generator between packets; from any thread.
 
-        What `is_short` touches no table, and waits for none that does.
+        Work that `is_short` touches no table, and does not wait for table work.
         """
         (self._short if is_short else self._work).append(work)
         self.wake()
@@ -124,7 +124,7 @@ class Dataplane:
         self._links.changed()
         self._bursts.wait_for([*self.others, self._wakened])
         while not self._stopping:
-            # One pass: what has arrived, what is due, what the controller wants.
+            # One pass: arrived frames, due events, the controller's requests.
             self._take_turns()
             self._run_due()
             if self._short:
@@ -161,7 +161,7 @@ class Dataplane:
                 self._offer(port, pending)
 
     def _take_turns(self) -> None:
-        """Wait, and move frames until something else is due; machine code does what it can."""
+        """Wait, and move frames until an event is due; machine code moves those that it can."""
         pipeline = self.switch.pipeline
         end = self._bursts.take_turns(
             None if pipeline is None else pipeline.functions,
@@ -234,7 +234,7 @@ class Dataplane:
             self._receive(port, 1 if is_single else BATCH)
 
     def _receive(self, port: Port, count: int = BATCH) -> None:
-        """Take some frames from a port, or what there is."""
+        """Take at most `count` frames from a port."""
         for _ in range(count):
             try:
                 frames = port.receive()
@@ -302,7 +302,7 @@ class Dataplane:
         if passage is None:
             return
 
-        # What the packet finds, without itself.
+        # The queue that the packet meets, without itself.
         pending.enq_qdepth = len(waiting)
         pending.enq_timestamp = now // PS_PER_US
         waiting.append(Waiting(pending, passage, buffer))
@@ -349,7 +349,7 @@ class Dataplane:
             self._retry_later(port)
 
     def _retry_later(self, port: Port) -> None:
-        # Polling for room would find it at once in a ring whose frames the kernel does not take.
+        # Polling for room would succeed at once in a ring from which the kernel takes no frame.
         if port.is_retrying:
             return
 
@@ -358,7 +358,7 @@ class Dataplane:
         self._at(self._clock() + RETRY_PS, partial(self._retry, port))
 
     def _retry(self, port: Port, _when_ps: int) -> None:
-        """Send what waits for an interface, as far as it takes it now."""
+        """Send the packets that wait for an interface, as many as it takes now."""
         port.is_retrying = False
         is_free = port.push()
         for line in port.lines:
@@ -413,10 +413,10 @@ class Dataplane:
             self.enqueue(again)
 
     def _do(self, work: deque[Work]) -> None:
-        """Take steps of waiting work for a while; what is not done stays first in line."""
+        """Take steps of waiting work for a while; unfinished work stays first in line."""
         deadline = time.monotonic_ns() + SLICE_NS
         while work and time.monotonic_ns() < deadline:
-            # A sentinel nobody can yield: the generator is done.
+            # A sentinel that no generator yields: this generator is done.
             if next(work[0], self) is self:
                 work.popleft()
 

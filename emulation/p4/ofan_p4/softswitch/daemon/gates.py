@@ -1,4 +1,4 @@
-"""A priority of a port that pauses: whether its queue waits, and what comes in by it."""
+"""One priority of a PFC port: its output queue and its ingress buffer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ofan_p4.softswitch.pausable import NEVER, Buffer, PausableQueue
 
 
 class Thresholds(NamedTuple):
-    """Of a buffer, in bytes: what it holds, above what it pauses its link, when that goes on."""
+    """Buffer thresholds in bytes: capacity, XOFF, XON."""
 
     most: int
     pause_above: int
@@ -17,7 +17,7 @@ class Thresholds(NamedTuple):
 
 
 class Watchdog(NamedTuple):
-    """A guard against storms: a longer pause is one, and its port then drops or sends."""
+    """A guard against storms: a longer pause is a storm, and its port then drops or sends."""
 
     patience_ps: int = NEVER
     drops: bool = True
@@ -31,8 +31,8 @@ class Gate:
     """The traffic of one priority at a port, out and in.
 
     `queue` leaves by the port, unless the far end has paused it, `until_ps` at most. `buffer` has
-    what has come in by the port; `told_ps` is when its link was paused. The watchdog has taken a
-    pause for a storm that `is_storm`.
+    the bytes that came in by the port; `told_ps` is when its link was paused. `is_storm` while the
+    watchdog takes the pause for a storm.
     """
 
     rate_bps: int
@@ -46,7 +46,7 @@ class Gate:
     _paused_ps: int = 0
 
     def pause(self, now_ps: int, until_ps: int) -> None:
-        """Let nothing begin before `until_ps`, whatever was said before."""
+        """Let no packet begin before `until_ps`, whatever earlier pauses hold."""
         self.until_ps = until_ps
         if not self.is_told:
             self._since_ps = now_ps
@@ -67,7 +67,7 @@ class Gate:
 
     @property
     def is_dropping(self) -> bool:
-        """Whether what is for the port is dropped."""
+        """Whether packets for the port are dropped."""
         return self.is_storm and self.watchdog.drops
 
     def take_for_storm(self, now_ps: int) -> int:

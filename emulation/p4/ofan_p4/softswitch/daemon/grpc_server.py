@@ -1,4 +1,4 @@
-"""P4Runtime over gRPC: an asyncio server, whose thread hands every call to the dataplane's."""
+"""P4Runtime over gRPC: an asyncio server, which hands every call to the dataplane's thread."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def _check_message(request: Any) -> None:
 def handlers(servicer: Servicer) -> Any:
     """Return the calls of P4Runtime with their parsers."""
     # From the service's descriptor: the generated registration would bring its own parsers.
-    found = {}
+    methods = {}
     for name, method in p4runtime_pb2.DESCRIPTOR.services_by_name[
         "P4Runtime"
     ].methods_by_name.items():
@@ -168,9 +168,9 @@ def handlers(servicer: Servicer) -> Any:
             getattr(p4runtime_pb2, kind.name) for kind in (method.input_type, method.output_type)
         )
         make = MAKERS[name]
-        found[name] = make(getattr(servicer, name), _parser(request), response.SerializeToString)
+        methods[name] = make(getattr(servicer, name), _parser(request), response.SerializeToString)
 
-    return grpc.method_handlers_generic_handler("p4.v1.P4Runtime", found)
+    return grpc.method_handlers_generic_handler("p4.v1.P4Runtime", methods)
 
 
 MAKERS = {
@@ -201,7 +201,7 @@ class Outbox:
             self._loop.call_soon_threadsafe(self._queue.put_nowait, message)
 
     def finish(self) -> None:
-        """End the stream after what is already waiting; called on the loop's thread."""
+        """End the stream after the messages that wait already; called on the loop's thread."""
         self._queue.put_nowait(None)
 
     async def get(self) -> Any:
@@ -230,13 +230,13 @@ def _send(
     result: Any,
     error: Exception | None,
 ) -> None:
-    # The server may have stopped while the switch was at work: then nobody waits for the answer.
+    # The server may have stopped while the switch was at work: then no client waits for the answer.
     with suppress(RuntimeError):
         loop.call_soon_threadsafe(_settle, future, result, error)
 
 
 def _settle(future: asyncio.Future[Any], result: Any, error: Exception | None) -> None:
-    # The client has hung up; the switch has done what it asked for.
+    # The client has hung up; the switch has served its request.
     if future.cancelled():
         return
 

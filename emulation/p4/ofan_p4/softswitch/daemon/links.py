@@ -19,9 +19,9 @@ from ofan_p4.softswitch.switch import Switch
 
 
 class Links:
-    """Follows the interfaces of a switch's ports; `events` is where the kernel tells of changes.
+    """Follows the interfaces of a switch's ports; `events` is the kernel's socket of changes.
 
-    `on_change` is told of ports that have gone up or down.
+    `on_change` is called for ports that have gone up or down.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Links:
         """Look at all interfaces again; also to be called when a socket has failed."""
         drain(self.events)
         for port in self._ports.values():
-            # The event says that some interface has changed, not which.
+            # The event does not name the interface that has changed.
             index = interface_index(port.name)
             if index != port.index:
                 self._follow(port, index)
@@ -63,7 +63,7 @@ class Links:
         self._bursts.renew(port)
 
         # Not before it is up: kernels forget a socket whose ring is made while its interface comes
-        # up. One that cannot be opened is tried again at its next change.
+        # up. An interface that cannot be opened is tried again at its next change.
         with suppress(InterfaceError):
             if index and is_running(port.socket, port.name):
                 port.follow(open_interface(port.name), index)

@@ -1,6 +1,6 @@
 """The log of the process: one line per event, to the console or a file.
 
-Whoever logs asks `wants` first, so that a switch without a log does not even build the line.
+Callers ask `wants` first, so that a switch without a log does not even build the line.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Linux lets interfaces compute checksums (CHECKSUM_PARTIAL) and cut long segments (GSO), and a veth
 pair hands both on as they are: a program at the other end gets frames that no receiver would
-accept. The kernel says beside each of them what is missing (struct virtio_net_hdr), and this module
-does it, as the kernel does where an interface cannot.
+accept. Beside each frame the kernel lists its missing parts (struct virtio_net_hdr), and this
+module adds them, as the kernel does for an interface that cannot.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ ECN = 0x80
 ETHERNET = 14
 TAGS = (0x8100, 0x88A8)
 IPV6 = 40
-# Where a checksum stands in its header tells whose it is; SCTP's is a CRC of all of the packet.
+# A checksum's offset in its header identifies the protocol; SCTP's is a CRC of all of the packet.
 TCP_CHECKSUM, UDP_CHECKSUM, SCTP_CHECKSUM = 16, 6, 8
 TCP_FLAGS, CWR, FIN_AND_PSH = 13, 0x80, 0x09
-# No host sends smaller segments than this one, of Linux' smallest MSS without its options.
+# No host sends smaller segments than this, of Linux' smallest MSS without its options.
 LEAST_SEGMENT = 8
 
 
@@ -37,7 +37,7 @@ def finished(missing: bytes, frame: bytes) -> list[bytes]:
 
     `missing` is the virtio_net_hdr that came with it; it counts places without a VLAN tag that the
     kernel has taken out. None are returned of a frame that cannot be cut: segments in a tunnel, and
-    what is left of one for which the kernel had no room.
+    a segment's rest for which the kernel had no room.
     """
     flags, kind, _, size, start, offset = MISSING.unpack(missing)
     if kind:
@@ -46,7 +46,7 @@ def finished(missing: bytes, frame: bytes) -> list[bytes]:
     if not flags & NEEDS_CHECKSUM:
         return [frame]
 
-    # The kernel never sends a frame that ends before its checksum: this one is dropped.
+    # The kernel never sends a frame that ends before its checksum: this frame is dropped.
     if start + offset + 2 > len(frame):
         return []
 
@@ -54,16 +54,16 @@ def finished(missing: bytes, frame: bytes) -> list[bytes]:
 
 
 def _with_checksum(frame: bytearray, start: int, offset: int) -> bytes:
-    """Complete the checksum of what begins at `start`; its field has the pseudo-header's sum."""
-    place = start + offset
+    """Complete the checksum of the header at `start`; its field has the pseudo-header's sum."""
+    position = start + offset
     if offset == SCTP_CHECKSUM:
-        struct.pack_into("<I", frame, place, 0)
-        struct.pack_into("<I", frame, place, crc32c(frame[start:]))
+        struct.pack_into("<I", frame, position, 0)
+        struct.pack_into("<I", frame, position, crc32c(frame[start:]))
         return bytes(frame)
 
     # 0 would say that a UDP datagram has no checksum; its other form is as good everywhere.
     checksum = fold(words(bytes(frame[start:]))) or 0xFFFF
-    struct.pack_into(">H", frame, place, checksum)
+    struct.pack_into(">H", frame, position, checksum)
     return bytes(frame)
 
 
@@ -72,7 +72,7 @@ def _segments(frame: bytes, kind: int, size: int, start: int, offset: int) -> It
     network = _network(frame)
     is_ours = {
         TCP_V4: offset == TCP_CHECKSUM and start == _end_of_ipv4(frame, network),
-        # Extension headers may lie between; what is in a tunnel begins with another header.
+        # Extension headers may lie between; a tunnel's payload begins with another header.
         TCP_V6: offset == TCP_CHECKSUM and _end_of_ipv6(frame, network) == start,
         UDP: offset == UDP_CHECKSUM
         and start in (_end_of_ipv4(frame, network), _end_of_ipv6(frame, network)),
@@ -147,7 +147,7 @@ def _end_of_ipv6(frame: bytes, network: int) -> int | None:
         return None
 
     following, position = frame[network + 6], network + IPV6
-    # Hop-by-hop, routing, destination options: each says what follows, and its length.
+    # Hop-by-hop, routing, destination options: each names the following header, and its length.
     while following in (0, 43, 60) and position + 2 <= len(frame):
         following, position = frame[position], position + 8 + 8 * frame[position + 1]
 

@@ -19,7 +19,7 @@ from ofan_p4.softswitch.pipeline import Engine
 from ofan_p4.softswitch.units import PS_PER_US
 
 T = TypeVar("T")
-# What is said of a port: a number, or thresholds.
+# The value of a port's option: a number, or thresholds.
 V = TypeVar("V")
 
 # BMv2's options for tools that this switch does not have: they change no packet.
@@ -45,7 +45,7 @@ REFUSED = {
     "--dp-grpc-server-addr": FROM_INTERFACES,
 }
 LEVELS = ("trace", "debug", "info", "warn", "error", "off")
-# What others call BMv2's switches, and find them by.
+# The names of BMv2's switches, by which tools find them.
 NAMES_OF_BMV2 = ("simple_switch", "simple_switch_grpc")
 # The port and the queue depth of simple_switch_grpc.
 DEFAULT_ADDRESS = "127.0.0.1:9559"
@@ -85,7 +85,7 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the process was asked to do."""
+    """The options of the switch process."""
 
     json: str | None
     device_id: int
@@ -176,7 +176,7 @@ def parse(arguments: Sequence[str]) -> Options:
 
 
 def _refuse_unable_pauses(options: Options) -> None:
-    """Raise UsageError for what does not go with `--pfc`."""
+    """Raise UsageError for an option that does not go with `--pfc`."""
     if options.pfc == Setting():
         if options.pfc_watchdog != NO_WATCHDOG:
             raise UsageError("--pfc-watchdog needs --pfc")
@@ -221,7 +221,7 @@ def _parser() -> argparse.ArgumentParser:
     )
 
     add("--version", action="version", version=f"softswitch {_own_version()}")
-    # What programs ask before they choose a compiler.
+    # Programs ask for it before they choose a compiler.
     add(
         "--json-version",
         action="version",
@@ -439,7 +439,7 @@ def _thresholds(text: str) -> tuple[int | None, Thresholds]:
         )
 
     thresholds = Thresholds(*numbers)
-    # What fills a buffer must be able to pause its link before the next frame is dropped.
+    # A frame that fills a buffer must be able to pause its link before the next frame is dropped.
     if thresholds.most - thresholds.pause_above < LEAST_HEADROOM:
         raise argparse.ArgumentTypeError(
             f"a buffer of {thresholds.most} bytes never pauses its link above"

@@ -1,8 +1,8 @@
 """Priority flow control on real links (IEEE 802.1Qbb): which ports wait, and whom they pause.
 
-Queue n of a port has the traffic of priority n. Buffers belong to where packets come in; whoever
-sends too much is paused for the longest time that there is, again and again until enough has left,
-so that a frame that is lost holds up nobody for ever.
+Queue n of a port has the traffic of priority n. Buffers belong to the ports where packets come in;
+a sender of too much is paused for the longest time that a frame can hold, again and again until
+enough has left, so that a lost frame stops no sender for ever.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ RETRY_PS = 200 * PS_PER_US
 class Pauses:
     """The gates and buffers of a switch's ports where these pause, which all do or none.
 
-    `at` has something done at a time, which it is told; `moved` is told of a port's line whose
-    departures have changed.
+    `at` schedules a call with its time; `moved` is called for a port's line with new departures.
     """
 
     def __init__(
@@ -52,12 +51,14 @@ class Pauses:
         # as each frame may name another time, earlier or later.
         self._paused: dict[Gate, tuple[Port, Line]] = {}
         self.next_end_ps = NEVER
-        # What the controller sends has come in by no link, and finds as much room as others.
-        most = max((gate.buffer.most for port in ports.values() for gate in port.gates), default=0)
-        self._of_controller = Buffer(most, pause_above=most, resume_at=0)
+        # The controller's packets have come in by no link, and have as much buffer as a port's.
+        capacity = max(
+            (gate.buffer.most for port in ports.values() for gate in port.gates), default=0
+        )
+        self._of_controller = Buffer(capacity, pause_above=capacity, resume_at=0)
 
     def takes(self, port: Port, frame: bytes) -> bool:
-        """Heed a control frame; return whether it is one, which no program sees then."""
+        """Heed a control frame; return whether it is a control frame, which no program gets."""
         if not is_control(frame):
             return False
 
@@ -100,7 +101,7 @@ class Pauses:
             self._tell(source, pending.priority, quanta=0)
 
     def link_changed(self, port: Port) -> None:
-        """Forget what the far end has said, as it may be another one by now, and tell it anew."""
+        """Forget the far end's pauses, as it may be another switch by now, and send ours anew."""
         now_ps = self._clock()
         for priority, gate in enumerate(port.gates):
             self._go_on(gate, port, port.lines[priority], now_ps)
@@ -108,7 +109,7 @@ class Pauses:
                 self._pause(port, priority, now_ps)
 
     def end_due(self, now_ps: int) -> None:
-        """End the pauses that nobody has renewed, and those that are storms."""
+        """End the pauses that no frame has renewed, and those that are storms."""
         if now_ps < self.next_end_ps:
             return
 
@@ -121,7 +122,7 @@ class Pauses:
         self.next_end_ps = min((gate.due_ps for gate in self._paused), default=NEVER)
 
     def _take_for_storm(self, gate: Gate, port: Port, line: Line, now_ps: int) -> None:
-        """Drop what a pause holds for too long, or send it."""
+        """Drop packets that a pause holds for too long, or send them."""
         dropped = [line.waiting.pop() for _ in range(gate.take_for_storm(now_ps))]
         for pending, passage, buffer in reversed(dropped):
             gate.queue.drops += 1
@@ -145,7 +146,7 @@ class Pauses:
 
     def _renew(self, port: Port, priority: int, told_ps: int, when_ps: int) -> None:
         gate = port.gates[priority]
-        # Another pause than the one that this was for has its own.
+        # A later pause has a renewal of its own.
         if gate.buffer.is_pausing and gate.told_ps == told_ps:
             self._pause(port, priority, when_ps)
 
@@ -160,6 +161,6 @@ class Pauses:
             self._at(when_ps + RETRY_PS, partial(self._send_again, port, priority))
 
     def _send_again(self, port: Port, priority: int, when_ps: int) -> None:
-        # What holds by now: a pause must not come after its end.
+        # The state of now: a pause must not come after its end.
         quanta = MOST_QUANTA if port.gates[priority].buffer.is_pausing else 0
         self._send(port, priority, quanta, when_ps)

@@ -13,7 +13,7 @@ ETHERNET = 1
 
 
 class PcapFile:
-    """One growing pcap file; `flush` makes what was written visible to readers."""
+    """One growing pcap file; `flush` makes written packets visible to readers."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("wb")

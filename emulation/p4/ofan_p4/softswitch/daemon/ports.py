@@ -41,7 +41,7 @@ _IN_RING = {
 
 @dataclass(slots=True)
 class PortCounts:
-    """What a port has seen: frames and bytes.
+    """A port's counters: frames and bytes.
 
     `tx_no_buffers` are those of `tx_failed` for which the kernel had no buffers: it counts them
     once more, as drops of the interface. `cut_frames` were longer than a link takes and have been
@@ -82,7 +82,7 @@ class Line:
     """The copies of a priority that wait at a port, in the order in which they leave.
 
     `queue` has the times at which they may leave; `due_ps` is when the first one is looked at:
-    `BLOCKED` where all wait for the interface, `NEVER` where nothing is foreseen.
+    `BLOCKED` if all wait for the interface, `NEVER` while no departure is foreseen.
     """
 
     queue: OutputQueue
@@ -97,8 +97,8 @@ BLOCKED = -1
 class Port:
     """One port. A queue without rate sends at once, so that it holds what the interface refuses.
 
-    Each queue has its line. Where ports pause, `gates` have the queues too, and the buffers of what
-    comes in.
+    Each queue has its line. Where ports pause, `gates` have the queues too, and the buffers of
+    arriving packets.
     """
 
     number: int
@@ -154,13 +154,13 @@ class Port:
         frames = receive(self.socket) if self.ring is None else self.ring.take()
         if len(frames) != 1:
             self.counts.cut_frames += bool(frames)
-            # Not one that anybody could be given.
+            # A frame that could be given to no program.
             self.counts.kernel_drops += not frames
 
         return frames
 
     def push(self) -> bool:
-        """Send again what the interface has not taken; return whether it has taken everything."""
+        """Send again the frames that the interface has not taken; return whether all are gone."""
         refused = self.stuck
         self.stuck = deque()
         for frame in refused:
@@ -169,7 +169,7 @@ class Port:
         with suppress(OSError):
             return (self.ring is None or self.ring.flush()) and not self.stuck
 
-        # The interface is down: what it was given is lost, and counted.
+        # The interface is down: its frames are lost, and counted.
         return True
 
     def transmit(self, frame: bytes) -> None:
@@ -209,7 +209,7 @@ class Port:
             send(self.socket, frame)
         except BlockingIOError:
             return False
-        # The interface is down, and there is nobody who could be told; or the kernel loses it.
+        # The interface is down; or the kernel loses the frame.
         except OSError as error:
             self.counts.control_refused += error.errno == errno.ENOBUFS
             return True
@@ -236,16 +236,16 @@ class Port:
             self.pcap_in.write(frame)
 
     def statistics(self, now_ps: int) -> dict[str, int | str | bool]:
-        """Return the counters for the statistics socket, and what waits at this moment."""
+        """Return the counters for the statistics socket, with packets that wait at this moment."""
         # Reading resets the kernel's count.
         if self.index:
             self.counts.kernel_drops += kernel_drops(self.socket)
 
         counts = {name: getattr(self.counts, name) for name in PortCounts.__slots__}
         if self.ring is not None:
-            # What machine code has moved.
-            for name, place in _IN_RING.items():
-                counts[name] += int(self.ring.words[place])
+            # Frames that machine code has moved.
+            for name, word in _IN_RING.items():
+                counts[name] += int(self.ring.words[word])
 
         drops = sum(queue.drops for queue in self.queues)
         waiting = sum(queue.occupancy_bytes(now_ps) for queue in self.queues)
@@ -256,7 +256,7 @@ class Port:
             "ring": self.ring is not None,
             "queue_drops": drops,
             "queue_bytes": waiting,
-            # The most that one of them has held.
+            # The largest maximum of the queues.
             "max_queue_bytes": max(queue.max_bytes for queue in self.queues),
             "paused_ps": sum(gate.paused_ps(now_ps) for gate in self.gates),
             **counts,
@@ -271,7 +271,7 @@ class Port:
         with suppress(OSError):
             self.counts.kernel_drops += kernel_drops(self.socket)
 
-        # The first answer is that it is gone; behind it is what had arrived before.
+        # The first answer is that it is gone; behind it are frames that had arrived before.
         for _ in range(2):
             with suppress(OSError):
                 while True:
@@ -280,8 +280,8 @@ class Port:
         self.counts.tx_failed += len(self.stuck)
         self.stuck.clear()
         if self.ring is not None:
-            for name, place in _IN_RING.items():
-                moved = int(self.ring.words[place])
+            for name, word in _IN_RING.items():
+                moved = int(self.ring.words[word])
                 setattr(self.counts, name, getattr(self.counts, name) + moved)
 
             self.ring.words[:] = 0
@@ -336,7 +336,7 @@ def open_port(options: Options, number: int, name: str) -> Port:
 
 
 def _gates(options: Options, number: int, rate_bps: int | None) -> tuple[Gate, ...]:
-    """Return the queues and buffers of a port that pauses, one of each for every priority."""
+    """Return the queues and buffers of a port that pauses, a pair for every priority."""
     pfc = options.pfc.of(number)
     if pfc is None or rate_bps is None:
         return ()
@@ -353,7 +353,7 @@ def _queue(
 ) -> OutputQueue:
     depth_bytes = options.depth_bytes.of(number)
     depth_packets = options.depth_packets.of(number)
-    # As BMv2, unless one of the limits is given.
+    # As BMv2, unless a limit is given.
     if depth_bytes is None and depth_packets is None:
         depth_packets = DEFAULT_DEPTH
 

@@ -1,4 +1,4 @@
-"""What the process asks of Linux: its name, and what it keeps of root when its sockets are open.
+"""The process's requests to Linux: its name, and the rights that it keeps after opening sockets.
 
 A raw socket can be opened again, where an interface is deleted and made anew; nothing else. All
 this is Linux's (prctl(2), capabilities(7)), and none of it is in Python's standard library.
@@ -25,7 +25,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 class PrivilegeError(SoftswitchError):
-    """The process cannot become the user that it was told to."""
+    """The process cannot become the user of its options."""
 
 
 def take_name(name: str) -> None:

@@ -1,7 +1,7 @@
 """Frames in memory that is shared with the kernel (PACKET_MMAP, version 2 of its rings).
 
-A ring saves a system call and a copy per frame. The kernel owns a frame until it says otherwise in
-the frame's status, and gets it back by the same word.
+A ring saves a system call and a copy per frame. The kernel owns a frame until it changes the
+frame's status, and gets it back by the same word.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ REQUEST = struct.Struct("IIII")
 # struct tpacket2_hdr up to tp_vlan_tpid.
 HEADER = struct.Struct("=IIIHHIIHH")
 
-# What is received waits here while the switch is busy elsewhere; what is sent leaves at once.
+# Received frames wait here while the switch is busy elsewhere; sent frames leave at once.
 RX_BYTES = 8 << 20
 TX_BYTES = 2 << 20
 # The kernel's own header and its alignment, and a tag that a program may add.
@@ -91,21 +91,21 @@ class Ring:
         Several if it has to be cut, none if it cannot be. Raises BlockingIOError if nothing has
         arrived.
         """
-        place = self._place(burst_code.RX_BASE, burst_code.RX_NEXT, burst_code.RX_SIZE)
+        address = self._place(burst_code.RX_BASE, burst_code.RX_NEXT, burst_code.RX_SIZE)
         status, whole, size, mac, _, _, _, tci, tpid = HEADER.unpack(
-            ctypes.string_at(place, HEADER.size)
+            ctypes.string_at(address, HEADER.size)
         )
         if not status & burst_code.TP_STATUS_USER:
             raise BlockingIOError
 
-        # What its host has left to the interface is said right in front of a frame.
+        # The work that its host has left to the interface is listed right in front of a frame.
         before = len(COMPLETE)
         if status & burst_code.TP_STATUS_COPY:
             received = self._socket.recv(MAX_FRAME)
         else:
-            # Where the kernel has had no room for the whole, what it has kept is no frame.
+            # If the kernel had no room for the whole, the kept part is no frame.
             size = size if size == whole else 0
-            received = ctypes.string_at(place + mac - before, before + size)
+            received = ctypes.string_at(address + mac - before, before + size)
 
         self.release()
         if len(received) == before:
@@ -137,10 +137,10 @@ class Ring:
         if len(frame) > self.words[burst_code.TX_MOST]:
             raise ValueError(f"{len(frame)} bytes")
 
-        place = self._place(burst_code.TX_BASE, burst_code.TX_NEXT, burst_code.TX_SIZE)
-        ctypes.memmove(place + burst_code.TX_HEADER, frame, len(frame))
-        ctypes.c_uint32.from_address(place + burst_code.LEN).value = len(COMPLETE) + len(frame)
-        self._set_status(place, burst_code.TP_STATUS_SEND_REQUEST)
+        address = self._place(burst_code.TX_BASE, burst_code.TX_NEXT, burst_code.TX_SIZE)
+        ctypes.memmove(address + burst_code.TX_HEADER, frame, len(frame))
+        ctypes.c_uint32.from_address(address + burst_code.LEN).value = len(COMPLETE) + len(frame)
+        self._set_status(address, burst_code.TP_STATUS_SEND_REQUEST)
         self._advance(burst_code.TX_NEXT, burst_code.TX_FRAMES)
         for number, change in (
             (burst_code.TX_PACKETS, 1),
@@ -152,8 +152,8 @@ class Ring:
     def flush(self) -> bool:
         """Tell the kernel to send the ring's frames; return whether it has taken all of them.
 
-        Raises OSError where the interface sends nothing at all; what was in the ring is lost then,
-        and counted in the words.
+        Raises OSError if the interface sends nothing at all; the ring's frames are lost then, and
+        counted in the words.
         """
         try:
             self._socket.send(b"", socket.MSG_DONTWAIT)
@@ -162,7 +162,7 @@ class Ring:
                 self._discard()
                 raise
 
-        # What it has left is sent again with what comes next, or when somebody asks again.
+        # Frames that it has left are sent again with the next frames, or at the next call.
         self.words[burst_code.TX_PENDING] = 0
         return self._status(self._last()) != burst_code.TP_STATUS_SEND_REQUEST
 
@@ -172,24 +172,24 @@ class Ring:
         return int(self.words[burst_code.TX_BASE]) + before * int(self.words[burst_code.TX_SIZE])
 
     def _discard(self) -> None:
-        """Take back what the kernel has not sent, and go on where it will look next."""
-        words = self.words
-        while self._status(place := self._last()) == burst_code.TP_STATUS_SEND_REQUEST:
-            self._set_status(place, 0)
-            words[burst_code.TX_NEXT] = (int(words[burst_code.TX_NEXT]) - 1) % int(
-                words[burst_code.TX_FRAMES]
+        """Take back frames that the kernel has not sent, and go on at its next frame."""
+        ring_words = self.words
+        while self._status(address := self._last()) == burst_code.TP_STATUS_SEND_REQUEST:
+            self._set_status(address, 0)
+            ring_words[burst_code.TX_NEXT] = (int(ring_words[burst_code.TX_NEXT]) - 1) % int(
+                ring_words[burst_code.TX_FRAMES]
             )
             for number, change in (
                 (burst_code.TX_PACKETS, -1),
                 (
                     burst_code.TX_BYTES,
-                    len(COMPLETE) - ctypes.c_uint32.from_address(place + burst_code.LEN).value,
+                    len(COMPLETE) - ctypes.c_uint32.from_address(address + burst_code.LEN).value,
                 ),
                 (burst_code.TX_FAILED, 1),
             ):
-                words[number] = int(words[number]) + change
+                ring_words[number] = int(ring_words[number]) + change
 
-        words[burst_code.TX_PENDING] = 0
+        ring_words[burst_code.TX_PENDING] = 0
 
     def close(self) -> None:
         """Unmap the memory; the socket belongs to the caller, who closes it."""
@@ -197,8 +197,8 @@ class Ring:
             self._memory.close()
 
     def _place(self, base: int, following: int, size: int) -> int:
-        words = self.words
-        return int(words[base]) + int(words[following]) * int(words[size])
+        ring_words = self.words
+        return int(ring_words[base]) + int(ring_words[following]) * int(ring_words[size])
 
     @staticmethod
     def _status(place: int) -> int:

@@ -34,7 +34,7 @@ class InterfaceError(SoftswitchError):
 
 
 def open_interface(name: str) -> socket.socket:
-    """Return a non-blocking socket that receives what arrives at an interface, and only that."""
+    """Return a non-blocking socket for the frames that arrive at an interface."""
     try:
         # Protocol 0: nothing is received before `bind`, when all options are set.
         sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
@@ -44,11 +44,12 @@ def open_interface(name: str) -> socket.socket:
         ) from None
 
     try:
-        # Otherwise the switch would receive what it sends.
+        # Otherwise the switch would receive the frames that it sends.
         sock.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
         # The kernel takes VLAN tags out of frames and hands them over beside them.
         sock.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
-        # In front of every frame then is what its host has left to the interface (`offloads`).
+        # In front of every frame then is the work that its host has left to the interface
+        # (`offloads`).
         sock.setsockopt(SOL_PACKET, PACKET_VNET_HDR, 1)
         _grow(sock, socket.SO_RCVBUF, _SO_RCVBUFFORCE)
         sock.bind((name, ETH_P_ALL))
@@ -144,7 +145,7 @@ def open_link_events() -> socket.socket:
 
 
 def drain(sock: socket.socket) -> None:
-    """Throw away what can be read from a non-blocking socket."""
+    """Throw away the bytes that wait in a non-blocking socket."""
     try:
         while sock.recv(MAX_FRAME):
             pass

@@ -1,13 +1,13 @@
-"""Two sockets: one tells the counters of all packets, one sets the rates of ports.
+"""Two sockets: the first gives the counters of all packets, the second sets the rates of ports.
 
 connect to the Unix socket, read until the end: one JSON object with device_id, counts, ports
 
 received + copies = transmitted + packet_ins + every drop in `counts` + queue_drops, priority_drops
-and waiting_drops of all ports + what still waits; transmitted = every tx_packets and tx_failed of
-the ports + what still waits. So a harness can check that nothing is lost without being counted.
+and waiting_drops of all ports + waiting packets; transmitted = every tx_packets and tx_failed of
+the ports + waiting packets. So a harness can check that nothing is lost without being counted.
 tx_no_buffers is a part of tx_failed: the kernel had no buffers for these frames and counts them as
-drops of the interface too, so whoever adds up both leaves them out. kernel_drops are frames that
-the kernel dropped before the switch saw them. Control frames (`--pfc`) are in none of these sums.
+drops of the interface too, so a sum of both leaves them out. kernel_drops are frames that the
+kernel dropped before the switch saw them. Control frames (`--pfc`) are in none of these sums.
 
 On the socket for rates it is the client that speaks first: one line, {"rates_bps": {PORT: rate}},
 answered by {} or {"error": TEXT}. A frame that is being sent is sent to its end as it was; those
@@ -78,12 +78,13 @@ class OwnSocket:
     def close(self) -> None:
         """Remove the socket."""
         self.socket.close()
-        # Whoever has become another user may no longer remove it; the next one replaces it.
+        # A process that has become another user may no longer remove it; the next process replaces
+        # it.
         with suppress(OSError):
             self._path.unlink()
 
     def _replace_stale(self) -> None:
-        """Remove the socket of a process that is gone; a live one is an error."""
+        """Remove the socket of a process that is gone; a live process is an error."""
         try:
             if not stat.S_ISSOCK(self._path.stat().st_mode):
                 raise SocketError(f"{self._path} exists and is not a socket")
@@ -110,10 +111,10 @@ def snapshot(switch: Switch, ports: dict[int, Port], late_ps: int) -> dict[str, 
 
 
 def take_rates(peer: socket.socket, dataplane: Dataplane, now_ps: int) -> dict[str, Any]:
-    """Give ports the rates that a peer asks for; return nothing, or what was wrong with it."""
+    """Give ports the rates that a peer asks for; return nothing, or the error."""
     try:
-        wanted = json.loads(_line(peer))["rates_bps"]
-        rates = {dataplane.ports[int(number)]: rate for number, rate in wanted.items()}
+        of_numbers = json.loads(_line(peer))["rates_bps"]
+        rates = {dataplane.ports[int(number)]: rate for number, rate in of_numbers.items()}
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         return {"error": f'no {{"rates_bps": {{PORT: rate}}}} of ports here: {error}'}
 
