@@ -1,4 +1,4 @@
-"""Actions between P4Runtime messages and what tables and profiles store."""
+"""Actions between P4Runtime messages and the forms that tables and profiles store."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def decode_action(table: TableInfo, action: Action) -> Choice:
 
 def decode_arguments(spec: ActionSpec, action: Action) -> tuple[int, ...]:
     """Return the arguments of an action in the order of its declaration."""
-    given = {param.param_id: param.value for param in action.params}
-    wanted = {parameter.id for parameter in spec.parameters}
+    values = {param.param_id: param.value for param in action.params}
+    ids = {parameter.id for parameter in spec.parameters}
     # A parameter given twice shows as fewer keys than parameters.
-    if len(given) != len(action.params) or given.keys() != wanted:
+    if len(values) != len(action.params) or values.keys() != ids:
         raise _invalid(
-            f"action {spec.name!r} takes the parameters {sorted(wanted)}, found {sorted(given)}"
+            f"action {spec.name!r} takes the parameters {sorted(ids)}, found {sorted(values)}"
         )
 
-    return tuple(p.decode(given[p.id], f"{spec.name}: {p.name}") for p in spec.parameters)
+    return tuple(p.decode(values[p.id], f"{spec.name}: {p.name}") for p in spec.parameters)
 
 
 def encode_action(table: TableInfo, choice: Choice, action: Action) -> None:
@@ -56,7 +56,7 @@ def encode_action(table: TableInfo, choice: Choice, action: Action) -> None:
 def decode_table_action(
     table: TableInfo, message: TableAction, replaced: int | None = None
 ) -> Choice:
-    """Return what an entry of the table stores for the requested action.
+    """Return the form that an entry of the table stores for the requested action.
 
     A one-shot creates its group.
     """
@@ -128,7 +128,7 @@ def watch_port(
 def check_size(profile: ProfileSpec, weights: Sequence[int], limit: int, code: Code) -> None:
     """Raise EntryError for a group that is larger than it may be.
 
-    P4Info says whether weights or members count.
+    P4Info defines whether weights or members count.
     """
     if profile.counts_members:
         heaviest = max(weights, default=0)
@@ -137,7 +137,7 @@ def check_size(profile: ProfileSpec, weights: Sequence[int], limit: int, code: C
                 f"a weight of {heaviest} is above max_member_weight {profile.max_member_weight}"
             )
 
-    # 9.2.2, size semantics: sum_of_members counts members, sum_of_weights what they weigh.
+    # 9.2.2, size semantics: sum_of_members counts members, sum_of_weights their weights.
     size = len(weights) if profile.counts_members else sum(weights)
     if limit and size > limit:
         raise EntryError(code, f"a group of size {size} is larger than {limit}")

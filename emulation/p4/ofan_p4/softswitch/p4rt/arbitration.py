@@ -20,7 +20,7 @@ MAX_ROLES = 64
 
 @dataclass(slots=True, eq=False)
 class Client:
-    """One open stream: who it says it is, once it has said so."""
+    """One open stream: its identity, after its first message."""
 
     send: Send
     role: str | None = None
@@ -62,11 +62,11 @@ class Arbitration:
             state.clients.append(client)
 
         client.election_id = election
-        # 5: whoever brings an id at least as high as any ever seen becomes primary, so that a
-        # primary that has gone cannot be followed by somebody it has already displaced.
+        # 5: a client with an id at least as high as any ever seen becomes primary, so that a
+        # primary that has gone cannot be followed by a client that it has already displaced.
         if election is not None and (state.highest is None or election >= state.highest):
             self._promote(state, client)
-        # A primary that lowers its id, or gives it up, leaves the role without one.
+        # A primary that lowers its id, or gives it up, leaves the role without a primary.
         elif state.primary is client:
             state.primary = None
             self._notify(role, state, state.clients)
@@ -107,7 +107,7 @@ class Arbitration:
         return [state.primary for state in self._roles.values() if state.primary is not None]
 
     def _check(self, client: Client, message: Update, role: str, election: int | None) -> None:
-        # The first message of a stream says which device is meant; later ones cannot change that.
+        # The first message of a stream names the device; later messages cannot change it.
         if client.role is None and message.device_id != self._device_id:
             raise StatusError(
                 Code.NOT_FOUND, f"this is device {self._device_id}, not {message.device_id}"
@@ -147,9 +147,9 @@ class Arbitration:
     def _promote(self, state: RoleState, client: Client) -> None:
         state.primary = client
         state.highest = client.election_id
-        others = [other for other in state.clients if other is not client]
-        # The new primary hears of it last, when nobody believes in the old one any more.
-        self._notify(client.role or "", state, [*others, client])
+        backups = [backup for backup in state.clients if backup is not client]
+        # The new primary hears of it last, when no client believes in the old primary any more.
+        self._notify(client.role or "", state, [*backups, client])
 
     def _notify(self, role: str, state: RoleState, clients: list[Client]) -> None:
         for client in list(clients):
@@ -165,7 +165,7 @@ class Arbitration:
         if role:
             update.role.name = role
 
-        # The id is that of the current or last primary, whoever is told.
+        # The id is that of the current or last primary, for every receiver.
         if state.highest is not None:
             update.election_id.high = state.highest >> 64
             update.election_id.low = state.highest & (1 << 64) - 1
@@ -178,7 +178,7 @@ def _standing(state: RoleState, client: Client) -> status_pb2.Status:
     if state.primary is client:
         return status_pb2.Status(code=Code.OK)
     if state.primary is None:
-        # 16.2: NOT_FOUND tells backups to stand for election, ALREADY_EXISTS that they need not.
+        # 16.2: NOT_FOUND asks backups to stand for election, ALREADY_EXISTS does not.
         return status_pb2.Status(code=Code.NOT_FOUND, message="there is no primary controller")
 
     return status_pb2.Status(code=Code.ALREADY_EXISTS, message="another controller is primary")

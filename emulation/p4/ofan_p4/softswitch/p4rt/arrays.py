@@ -116,14 +116,14 @@ class Arrays:
 
     def read_direct_counter(self, entry: p4runtime_pb2.DirectCounterEntry, add: Add) -> None:
         """Add the counters of the selected table entries."""
-        for table, found in self._direct(entry, "counter"):
+        for table, record in self._direct(entry, "counter"):
             if table.counter is None:
                 continue
 
             entity = add()
-            self._entries.identify(table, found, entity.direct_counter_entry.table_entry)
+            self._entries.identify(table, record, entity.direct_counter_entry.table_entry)
             data = p4runtime_pb2.CounterData(
-                packet_count=found[2].packets, byte_count=found[2].octets
+                packet_count=record[2].packets, byte_count=record[2].octets
             )
             entity.direct_counter_entry.data.CopyFrom(data)
 
@@ -138,7 +138,7 @@ class Arrays:
         if entry.HasField("counter_data"):
             check_cleared(entry.counter_data)
 
-        # A meter is made when it is first written to: most entries never have one.
+        # A meter is made when it is first written to: most entries never have a meter.
         record.meter = record.meter or Meter(unit_is_bytes(table.meter.spec))
         record.meter.configure(rates)
         if entry.HasField("counter_data"):
@@ -146,13 +146,15 @@ class Arrays:
 
     def read_direct_meter(self, entry: p4runtime_pb2.DirectMeterEntry, add: Add) -> None:
         """Add the meters of the selected table entries."""
-        for table, found in self._direct(entry, "meter"):
+        for table, record in self._direct(entry, "meter"):
             if table.meter is None:
                 continue
 
             entity = add()
-            self._entries.identify(table, found, entity.direct_meter_entry.table_entry)
-            _encode_meter(entity.direct_meter_entry, found[2].meter or Meter(by_bytes=False), entry)
+            self._entries.identify(table, record, entity.direct_meter_entry.table_entry)
+            _encode_meter(
+                entity.direct_meter_entry, record[2].meter or Meter(by_bytes=False), entry
+            )
 
     def _direct(self, entry: Any, what: str) -> Iterator[tuple[TableInfo, Entry]]:
         # A read of all tables passes over those without the resource; of one table it is an error.
@@ -181,7 +183,7 @@ def _set_index(message: Any, index: int) -> None:
 def _cells(
     items: Mapping[int, ArrayInfo], number: int, entry: Any, what: str
 ) -> Iterator[tuple[int, ArrayInfo]]:
-    """Add the cells of one array: the one at the index, or all where none is given."""
+    """Add the cells of one array: the cell at the index, or all without an index."""
     info = known(items, number, what)
     if not entry.HasField("index"):
         yield from ((index, info) for index in range(len(info.cells)))
@@ -202,8 +204,8 @@ def _cells(
 def _selected(
     items: Mapping[int, ArrayInfo], number: int, entry: Any, what: str
 ) -> Iterator[tuple[int, ArrayInfo]]:
-    for wanted in [number] if number else list(items):
-        yield from _cells(items, wanted, entry, what)
+    for array_id in [number] if number else list(items):
+        yield from _cells(items, array_id, entry, what)
 
 
 def _require(resource: object, table: str, what: str) -> None:

@@ -13,8 +13,8 @@ def decode(value: bytes, bits: int, what: str) -> int:
     number = int.from_bytes(value, "big")
     # 8.4: any length will do as long as the value fits, but not no byte at all.
     if not value or number >> bits:
-        found = "an empty string" if not value else f"0x{value.hex()}"
-        raise EntryError(Code.OUT_OF_RANGE, f"{what}: {found} is not a value of {bits} bits")
+        shown = "an empty string" if not value else f"0x{value.hex()}"
+        raise EntryError(Code.OUT_OF_RANGE, f"{what}: {shown} is not a value of {bits} bits")
 
     return number
 

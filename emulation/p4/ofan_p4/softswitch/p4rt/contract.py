@@ -1,7 +1,7 @@
 """The P4Info as the contract of every call, tied to the pipeline that it describes.
 
-P4Info and BMv2 JSON name the same things; the first gives the ids, the second what runs. A name
-that only one of them knows makes the pair unusable, and is reported when the pair is set.
+P4Info and BMv2 JSON name the same things; the first gives the ids, the second the code. A name in
+only one document makes the pair unusable, and is reported when the pair is set.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SCOPE = p4info_pb2.ActionRef
 
 
 class Contract:
-    """What a controller may do with one pipeline."""
+    """The rights and ids of a controller with one pipeline."""
 
     def __init__(
         self,
@@ -346,5 +346,5 @@ def _install_mutability(declared: p4info_pb2.Table, table: Table) -> None:
 
 def _direct(resources: Iterable[Any], table: p4info_pb2.Table) -> Any:
     # A table refers to its direct counter and meter by one list of ids.
-    wanted = {*table.direct_resource_ids}
-    return next((resource for resource in resources if resource.preamble.id in wanted), None)
+    ids = {*table.direct_resource_ids}
+    return next((resource for resource in resources if resource.preamble.id in ids), None)

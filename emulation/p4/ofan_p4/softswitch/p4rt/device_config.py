@@ -1,4 +1,4 @@
-"""What a controller sends as `p4_device_config`: BMv2 JSON, plain or in a P4DeviceConfig.
+"""The bytes of `p4_device_config`: BMv2 JSON, plain or in a P4DeviceConfig.
 
 PI's P4Runtime server takes `p4.tmp.P4DeviceConfig`, which holds the JSON, and plain JSON; the
 message went out of P4Runtime's repository, but many controllers still send it.
@@ -14,14 +14,14 @@ OPTIONAL = descriptor_pb2.FieldDescriptorProto.LABEL_OPTIONAL
 
 
 def _message() -> type:
-    """Return the class of P4DeviceConfig, with the one of its fields that is needed."""
+    """Return the class of P4DeviceConfig, with the only field that is needed."""
     file = descriptor_pb2.FileDescriptorProto(
         name="p4/tmp/p4config.proto", package="p4.tmp", syntax="proto3"
     )
     file.message_type.add(name="P4DeviceConfig").field.add(
         name="device_data", number=3, type=BYTES, label=OPTIONAL
     )
-    # A pool of its own: a program that has the real message in the common one is not disturbed.
+    # A pool of its own: a program that has the real message in the common pool is not disturbed.
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("p4.tmp.P4DeviceConfig"))
@@ -31,7 +31,7 @@ P4DeviceConfig = _message()
 
 
 def bmv2_json(device_config: bytes) -> bytes:
-    """Return the JSON in a device configuration; what is no P4DeviceConfig is taken for JSON."""
+    """Return the JSON in a device configuration: in a P4DeviceConfig, or the bytes themselves."""
     # A brace would begin a group, which no P4DeviceConfig has.
     if device_config.startswith(b"{"):
         return device_config

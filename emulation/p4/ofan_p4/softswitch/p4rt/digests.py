@@ -66,7 +66,7 @@ class Digests:
         if min(config.max_timeout_ns, config.max_list_size, config.ack_timeout_ns) < 0:
             raise EntryError(Code.INVALID_ARGUMENT, "timeouts and sizes start at 0")
 
-        # What is waiting stays: only how long it waits has changed.
+        # Waiting digests stay: only their waiting time has changed.
         self._states.setdefault(info.id, DigestState(config)).config = config
 
     def read(self, wanted: p4runtime_pb2.DigestEntry, add: Add) -> None:
@@ -84,7 +84,7 @@ class Digests:
         """Take a digest from the pipeline."""
         info = self._by_learn_id.get(learn_id)
         state = self._states.get(info.id) if info else None
-        # Nobody has enabled it: the program's digests go nowhere, as without a controller.
+        # No controller has enabled it: the program's digests go nowhere.
         if info is None or state is None:
             return
 

@@ -135,7 +135,7 @@ def write_all_or_none(loaded: Loaded, updates: Sequence[Update]) -> list[EntryEr
             write_update(loaded, step)
 
         aborted = EntryError(Code.ABORTED, "another update of the batch failed")
-        return [error if at == number else aborted for at in range(len(updates))]
+        return [error if index == number else aborted for index in range(len(updates))]
 
     return [None] * len(updates)
 
@@ -159,7 +159,7 @@ def read_entity(loaded: Loaded, entity: Entity, add: Add) -> EntryError | None:
 def carry_over(old: Loaded, fresh: Loaded) -> None:
     """Write the whole forwarding state of one pipeline into another.
 
-    An EntryError says what does not fit.
+    An EntryError names the mismatch.
     """
     for table in fresh.pipeline.tables:
         # Entries that the program declares and that may change are among those carried over.

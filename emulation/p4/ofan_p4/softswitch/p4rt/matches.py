@@ -33,8 +33,8 @@ def decode_match(key: Sequence[MatchSpec], fields: Iterable[FieldMatch], where: 
 def add_match(key: Sequence[MatchSpec], match: Match, fields: Any) -> None:
     """Add the message form of a match to the repeated `fields`, wildcards left out."""
     for spec, pair in zip(key, match, strict=True):
-        # 9.1.1: a wildcard is left out, in requests and in answers alike, so that what is read is
-        # what was written.
+        # 9.1.1: a wildcard is left out, in requests and in answers alike, so that reads return the
+        # written form.
         if spec.kind == "exact" or pair != wildcard(spec):
             _encode_field(spec, *pair, fields.add(field_id=spec.id))
 
@@ -48,11 +48,13 @@ def _decode_field(spec: MatchSpec, field: FieldMatch | None, where: str) -> tupl
     if field is None:
         return _left_out(spec, where)
 
-    found = field.WhichOneof("field_match_type")
-    if found != spec.kind:
-        raise _invalid(f"{where}: expected a match of kind {spec.kind}, found {found or 'nothing'}")
+    match_type = field.WhichOneof("field_match_type")
+    if match_type != spec.kind:
+        raise _invalid(
+            f"{where}: expected a match of kind {spec.kind}, found {match_type or 'nothing'}"
+        )
 
-    match found:
+    match match_type:
         case "exact":
             return spec.decode(field.exact.value, where), 0
         case "lpm":

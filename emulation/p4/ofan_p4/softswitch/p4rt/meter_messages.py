@@ -1,4 +1,4 @@
-"""Meters between P4Runtime messages and what the switch runs: rates, colours, units."""
+"""Meters between P4Runtime messages and the switch's own: rates, colours, units."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def decode_config(config: p4runtime_pb2.MeterConfig, spec: p4info_pb2.MeterSpec)
             Code.INVALID_ARGUMENT, "a two-rate meter has rates and bursts from 0 up and no eburst"
         )
 
-    # RFC 2698: the peak rate is at least the committed one.
+    # RFC 2698: the peak rate is at least the committed rate.
     if config.cir > config.pir:
         raise EntryError(
             Code.INVALID_ARGUMENT, f"committed rate {config.cir} above peak rate {config.pir}"

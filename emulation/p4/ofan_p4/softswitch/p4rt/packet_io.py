@@ -11,7 +11,7 @@ from ofan_p4.softswitch.p4rt.specs import PacketHeader
 def encode_packet_in(header: PacketHeader, frame: bytes) -> p4runtime_pb2.PacketIn:
     """Return a frame from the CPU port as a message.
 
-    What is too short for the header is payload only.
+    A packet that is too short for the header is payload only.
     """
     size = header.bytes
     packet = p4runtime_pb2.PacketIn(payload=frame[size:])
@@ -32,19 +32,19 @@ def encode_packet_in(header: PacketHeader, frame: bytes) -> p4runtime_pb2.Packet
 
 def decode_packet_out(header: PacketHeader, packet: p4runtime_pb2.PacketOut) -> bytes:
     """Return the frame that the program receives on the CPU port."""
-    given = {item.metadata_id: item.value for item in packet.metadata}
-    wanted = {field.id for field in header.fields}
-    if len(given) != len(packet.metadata) or given.keys() != wanted:
+    values = {item.metadata_id: item.value for item in packet.metadata}
+    ids = {field.id for field in header.fields}
+    if len(values) != len(packet.metadata) or values.keys() != ids:
         raise EntryError(
             Code.INVALID_ARGUMENT,
-            f"a packet-out has the metadata {sorted(wanted)}, found {sorted(given)}",
+            f"a packet-out has the metadata {sorted(ids)}, found {sorted(values)}",
         )
 
     value = 0
     for field in header.fields:
-        what = f"packet-out metadata {field.name!r}"
-        value = value << field.bits | field.decode(given[field.id], what)
+        subject = f"packet-out metadata {field.name!r}"
+        value = value << field.bits | field.decode(values[field.id], subject)
 
-    # The program's header is whole bytes; what the metadata leaves over is zeros at its end.
+    # The program's header is whole bytes: zeros at its end follow the metadata.
     padding = header.bytes * 8 - sum(field.bits for field in header.fields)
     return (value << padding).to_bytes(header.bytes, "big") + bytes(packet.payload)

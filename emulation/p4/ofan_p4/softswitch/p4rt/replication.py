@@ -93,13 +93,13 @@ class ReplicationEngine:
             _add_replicas(entry.replicas, replicas)
 
     def _read_sessions(self, number: int, add: Add) -> None:
-        for session, found in _one_or_all(self._replication.sessions, number):
+        for session, session_id in _one_or_all(self._replication.sessions, number):
             entity = add()
             entry = entity.packet_replication_engine_entry.clone_session_entry
             entry.session_id = session
-            entry.class_of_service = found.priority
-            entry.packet_length_bytes = found.truncate
-            _add_replicas(entry.replicas, found.replicas)
+            entry.class_of_service = session_id.priority
+            entry.packet_length_bytes = session_id.truncate
+            _add_replicas(entry.replicas, session_id.replicas)
 
 
 class ValueSets:
@@ -166,7 +166,7 @@ def _check_update(kind: int, number: int, existing: dict[int, T], what: str, lim
 
 def _replicas(messages: Iterable[p4runtime_pb2.Replica]) -> tuple[Replica, ...]:
     replicas = tuple(_replica(message) for message in messages)
-    # 9.5.1: (port, instance) tells replicas apart.
+    # 9.5.1: (port, instance) identifies a replica.
     if len({(item.port, item.instance) for item in replicas}) < len(replicas):
         raise _invalid("a (port, instance) pair appears twice")
 
@@ -180,7 +180,7 @@ def _replica(message: p4runtime_pb2.Replica) -> Replica:
         (decode(item.port, 32, "port of a backup replica"), item.instance)
         for item in message.backup_replicas
     )
-    # `port` is the newer form, as bytes; whoever reads gets the form that was written.
+    # `port` is the newer form, as bytes; reads return the written form.
     if message.WhichOneof("port_kind") == "port":
         port = decode(message.port, 32, "replica port")
         return Replica(port, message.instance, backups=backups)

@@ -25,7 +25,7 @@ PARTS = {"index", "table_entry"}
 
 
 def undo_of(update: Update, readers: dict[str, Reader]) -> Update | None:
-    """Return the update that restores what is there now; None where there is nothing to restore."""
+    """Return the update that restores the present state; None without anything to restore."""
     if update.type == Update.INSERT:
         return Update(type=Update.DELETE, entity=update.entity)
 
@@ -57,7 +57,7 @@ def _present(entity: Entity, readers: dict[str, Reader]) -> Entity | None:
 
 
 def _identify(kind: str, message: Any, query: Any) -> None:
-    """Copy what says which entity it is, and ask for all that belongs to it."""
+    """Copy the entity's key fields, and ask for all that belongs to it."""
     match kind:
         case "table_entry":
             query.table_id = message.table_id

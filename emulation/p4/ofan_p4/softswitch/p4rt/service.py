@@ -1,7 +1,7 @@
 """A P4Runtime server for one switch, without gRPC.
 
 It takes and returns `p4.v1` messages, so that a gRPC server, a virtual network and a test can all
-call it. All calls must come from one thread, the one that also moves the packets.
+call it. All calls must come from one thread, which also moves the packets.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Pages:
         self.responses: list[p4runtime_pb2.ReadResponse] = []
 
     def add(self) -> Entity:
-        """Return a new entity of the last response, or of another one where that is full."""
+        """Return a new entity of the last response, or of a new response if the last is full."""
         if not self.responses or len(self.responses[-1].entities) >= ENTITIES_PER_RESPONSE:
             self.responses.append(p4runtime_pb2.ReadResponse())
 
@@ -63,7 +63,7 @@ class Stream:
         self._client = client
 
     def receive(self, message: p4runtime_pb2.StreamMessageRequest) -> None:
-        """Handle a message of the controller; a StatusError says how the stream must end."""
+        """Handle a message of the controller; a StatusError ends the stream with its status."""
         match message.WhichOneof("update"):
             # Errors in arbitration end the stream (5), those of packets and digests are answered on
             # it (16.6).
@@ -155,13 +155,13 @@ class P4RuntimeService:
                 outcomes.append(write_update(loaded, update))
                 yield
         else:
-            # 12.2: all or none. Packets do not come between them either, which is what
-            # DATAPLANE_ATOMIC asks for and ROLLBACK_ON_ERROR allows.
+            # 12.2: all or none. Packets do not come between them either: DATAPLANE_ATOMIC asks for
+            # that, and ROLLBACK_ON_ERROR allows it.
             outcomes = write_all_or_none(loaded, request.updates)
 
         failed = [error for error in outcomes if error is not None]
         if failed:
-            # In a batch that was undone, the one that failed rather than those that it took along.
+            # In a batch that was undone, the failed update rather than those that it took along.
             cause = next((error for error in failed if error.code != Code.ABORTED), failed[0])
             message = f"{len(failed)} of {len(outcomes)} updates failed; the first: {cause}"
             # 12.3: UNKNOWN for the batch, one error per update, in order, OK ones included.
@@ -181,7 +181,7 @@ class P4RuntimeService:
     def read_all(
         self, request: p4runtime_pb2.ReadRequest
     ) -> tuple[list[p4runtime_pb2.ReadResponse], StatusError | None]:
-        """Return what the valid requests select, and the status of those that are not."""
+        """Return the entities of the valid requests, and the status of the invalid requests."""
         self._check_device(request.device_id)
         loaded = self._require_pipeline()
         pages = Pages()

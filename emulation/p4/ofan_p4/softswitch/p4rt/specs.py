@@ -93,7 +93,7 @@ class TableInfo:
         return needs_priority(self.runtime.spec)
 
     def number(self, action: int) -> int:
-        """Return the pipeline's number of one of the table's actions."""
+        """Return the pipeline's number of an action of the table."""
         return self.numbers[action]
 
     def action_of(self, number: int) -> ActionSpec | None:
@@ -125,9 +125,9 @@ class ValueSetInfo:
 
 @dataclass(frozen=True, slots=True)
 class DigestInfo:
-    """A digest: the learn lists of the pipeline that feed it, one for each place that sends it.
+    """A digest: the learn lists of the pipeline that feed it, a list for each place that sends it.
 
-    `names` are the strings of its members, empty where their types are not told.
+    `names` are the strings of its members, empty if their types are unknown.
     """
 
     id: int

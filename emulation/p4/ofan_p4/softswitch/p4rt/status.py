@@ -1,4 +1,4 @@
-"""How a P4Runtime call fails."""
+"""Errors of P4Runtime calls."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class StatusError(SoftswitchError):
 
 # gRPC's clients refuse more than 8 KB of metadata at random and more than 16 KB always.
 MAX_DETAILS = 6000
-# What the type of a detail must end with; the host before it means nothing.
+# The end of a detail's type; the host before it means nothing.
 SHORT_TYPE_URL = "/p4.v1.Error"
 
 
 def status_bytes(error: StatusError) -> bytes:
     """Return a google.rpc.Status that fits into the metadata of a call.
 
-    Of a long batch the details lose their messages first, and then there is one for as many of the
-    first updates as have room; the status's own message says so.
+    Of a long batch the details lose their messages first, and then only as many of the first
+    updates as have room have details; the status's own message mentions it.
     """
     whole = _status(error, error.message, error.details, "type.googleapis.com/p4.v1.Error")
     if len(whole) <= MAX_DETAILS:
@@ -69,7 +69,7 @@ def error_of(error: EntryError | None) -> p4runtime_pb2.Error:
         return p4runtime_pb2.Error(canonical_code=Code.OK)
 
     return p4runtime_pb2.Error(
-        # 12.3: `space` says whose code the second one is.
+        # 12.3: `space` names the owner of the second code.
         canonical_code=error.code,
         message=str(error),
         space="softswitch",

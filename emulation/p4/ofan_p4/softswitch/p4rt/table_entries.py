@@ -39,7 +39,7 @@ class TableEntries:
     def write(self, kind: int, entry: TableEntry) -> None:
         """Apply one update."""
         table = self._contract.table(entry.table_id)
-        # 9.1: the switch says which entries are const, not the controller.
+        # 9.1: the switch defines which entries are const, not the controller.
         if entry.is_const:
             raise _invalid("is_const cannot be written")
 
@@ -70,7 +70,7 @@ class TableEntries:
         return table, table.runtime.find(*self._key(table, selection))[2]
 
     def records(self, selection: TableEntry) -> Iterator[tuple[TableInfo, Entry]]:
-        """Yield the entries whose direct resource a request selects."""
+        """Yield the entries of the direct resources that a request selects."""
         if selection.table_id == 0:
             for table in self._contract.tables.values():
                 yield from ((table, entry) for entry in table.runtime)
@@ -84,7 +84,7 @@ class TableEntries:
             yield from ((table, entry) for entry in table.runtime)
 
     def identify(self, table: TableInfo, entry: Entry, message: TableEntry) -> None:
-        """Fill in the part of a message that says which entry it is."""
+        """Fill in the part of a message that identifies the entry."""
         message.table_id = table.id
         # By identity: an entry of the table may do the same.
         if entry is table.runtime.default:
@@ -248,7 +248,7 @@ class TableEntries:
         record.idle_timeout_ns = entry.idle_timeout_ns
 
         if entry.HasField("counter_data"):
-            # 9.1.6: what is not in the message stays, but for the meter: left out, it is reset.
+            # 9.1.6: fields outside the message stay, but for the meter: left out, it is reset.
             record.packets = entry.counter_data.packet_count
             record.octets = entry.counter_data.byte_count
 
@@ -318,7 +318,7 @@ class TableEntries:
             and table.supports_timeout
             and not selection.is_default_action
         ):
-            # 9.1.8: told only where it is asked for.
+            # 9.1.8: filled in only on request.
             message.time_since_last_hit.elapsed_ns = (self._clock() - record.last_hit_ps) // 1000
 
         self._encode_resources(table, record, selection, message)
@@ -358,7 +358,7 @@ def _check_wildcard(selection: TableEntry) -> None:
 
 
 def _check_selection(table: TableInfo, selection: TableEntry) -> None:
-    """Raise INVALID_ARGUMENT for what a read of one table cannot ask for."""
+    """Raise INVALID_ARGUMENT for a selection that a read of one table cannot have."""
     if selection.is_default_action and (
         selection.match or selection.priority or selection.idle_timeout_ns
     ):

@@ -1,7 +1,7 @@
 """Types that the control plane names by strings (P4Runtime 18.1, `sdn_string`).
 
-The switch chooses the number behind each string and keeps it for its life, over all pipelines: what
-a controller has once called "vrf-80" never becomes another VRF.
+The switch chooses the number behind each string and keeps it for its life, over all pipelines:
+"vrf-80" never becomes another VRF.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Names:
         self._free = self._downwards()
 
     def number(self, value: bytes, what: str) -> int:
-        """Return the number of a string, a new one for a new string; EntryError where none is."""
+        """Return the number of a string, a new one if it is new; EntryError if none is free."""
         try:
             text = value.decode()
         except UnicodeDecodeError:
@@ -70,7 +70,7 @@ class Names:
         return number
 
     def _downwards(self) -> Iterator[int]:
-        """Yield free numbers from the top, far from ports, whose names are their numbers.
+        """Yield free numbers from the top, far from ports, as a port's name is its number.
 
         All ones and 0 mean something of their own to many programs, and come last.
         """
@@ -87,7 +87,7 @@ class Translations:
         self._types: dict[tuple[str, int], Names] = {}
 
     def of(self, type_name: str, bits: int, p4info: p4info_pb2.P4Info) -> Names | None:
-        """Return the names of a type, None for one that the control plane knows as a number."""
+        """Return the names of a type, None for a type that the control plane knows as a number."""
         declared = _declared(type_name, p4info)
         if declared is None or declared.translated_type.WhichOneof("sdn_type") != "sdn_string":
             return None
@@ -103,8 +103,8 @@ def member_types(spec: Any, p4info: p4info_pb2.P4Info) -> list[str]:
     """Return the `type` of each member of a digest's P4DataTypeSpec, "" where it has none."""
     match spec.WhichOneof("type_spec"):
         case "struct":
-            found = _entry(p4info.type_info.structs, spec.struct.name)
-            return [member.type_spec.new_type.name for member in found.members] if found else []
+            struct = _entry(p4info.type_info.structs, spec.struct.name)
+            return [member.type_spec.new_type.name for member in struct.members] if struct else []
         case "tuple":
             return [member.new_type.name for member in spec.tuple.members]
         case _:
@@ -124,9 +124,9 @@ def _entry(items: Any, name: str) -> Any:
 
 
 def _mappings(annotations: list[str]) -> dict[str, int]:
-    found: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     for text in annotations:
         if text.startswith("@p4runtime_translation_mappings"):
-            found |= {name: int(number, 0) for name, number in _MAPPINGS.findall(text)}
+            numbers |= {name: int(number, 0) for name, number in _MAPPINGS.findall(text)}
 
-    return found
+    return numbers

@@ -49,10 +49,10 @@ class DirectCalls(Entries, interface.Direct):
         state = self.table(table_name)
         array = self._metered(state)
         record = self.find(state, entry_handle)[2]
-        wanted = decode_rates(rates, TableError.INVALID_METER_OPERATION)
+        decoded = decode_rates(rates, TableError.INVALID_METER_OPERATION)
         # Made when it is first written to, like P4Runtime's.
         record.meter = record.meter or Meter(array.kind == "bytes")
-        record.meter.configure(wanted)
+        record.meter.configure(decoded)
 
     def bm_mt_get_meter_rates(self, table_name: str, entry_handle: int) -> list[m.MeterRate]:
         state = self.table(table_name)
@@ -103,14 +103,14 @@ class MeterCalls(interface.Meters):
         self._runtime = runtime
 
     def bm_meter_array_set_rates(self, meter_array_name: str, rates: list[m.MeterRate]) -> None:
-        wanted = decode_rates(rates)
+        decoded = decode_rates(rates)
         for record in self._direct(meter_array_name):
             record.meter = record.meter or Meter(self._by_bytes(meter_array_name))
-            record.meter.configure(wanted)
+            record.meter.configure(decoded)
 
         if meter_array_name not in self._runtime.loaded.direct_meters:
             for meter in self._cells(meter_array_name):
-                meter.configure(wanted)
+                meter.configure(decoded)
 
     def bm_meter_set_rates(
         self, meter_array_name: str, index: int, rates: list[m.MeterRate]
@@ -175,7 +175,7 @@ class RegisterCalls(interface.Registers):
 
 
 def decode_rates(rates: Sequence[m.MeterRate], bad: IntEnum | None = None) -> Rates:
-    """Return what a meter runs; units per microsecond become units per second."""
+    """Return the rates of a meter; units per microsecond become units per second."""
     if len(rates) != 2:
         raise Refusal(bad or MeterError.BAD_RATES_LIST)
 

@@ -16,7 +16,7 @@ MOST_VERSIONS = 1 << 7
 
 
 class Handles(Generic[K]):
-    """Handles of keys; `invalid` is the error for one that stands for nothing."""
+    """Handles of keys; `invalid` is the error for a handle without a key."""
 
     def __init__(self, invalid: IntEnum, expired: IntEnum | None = None) -> None:
         self._invalid = invalid
@@ -37,36 +37,36 @@ class Handles(Generic[K]):
     def add(self, key: K) -> int:
         """Return a new handle for a key."""
         if self._free:
-            place = heapq.heappop(self._free)
+            index = heapq.heappop(self._free)
         else:
-            place = len(self._versions)
+            index = len(self._versions)
             self._versions.append(0)
 
-        handle = self._versions[place] << PLACE_BITS | place
+        handle = self._versions[index] << PLACE_BITS | index
         self._keys[handle] = key
         self._handles[key] = handle
         return handle
 
     def key(self, handle: int) -> K:
-        """Return what a handle stands for, or raise Refusal."""
+        """Return the key of a handle, or raise Refusal."""
         if handle in self._keys:
             return self._keys[handle]
 
-        place = handle & (1 << PLACE_BITS) - 1
-        is_old = handle >= 0 and place < len(self._versions) and self._expired is not None
+        index = handle & (1 << PLACE_BITS) - 1
+        is_old = handle >= 0 and index < len(self._versions) and self._expired is not None
         raise Refusal(self._expired if is_old and self._expired else self._invalid)
 
     def handle(self, key: K) -> int:
-        """Return the handle of a key that has one."""
+        """Return the handle of a known key."""
         return self._handles[key]
 
     def remove(self, key: K) -> None:
         """Give the handle of a key back."""
         handle = self._handles.pop(key)
         del self._keys[handle]
-        place = handle & (1 << PLACE_BITS) - 1
+        index = handle & (1 << PLACE_BITS) - 1
         # Without versions, a handle that was given back is soon another's.
         if self._expired is not None:
-            self._versions[place] = (self._versions[place] + 1) % MOST_VERSIONS
+            self._versions[index] = (self._versions[index] + 1) % MOST_VERSIONS
 
-        heapq.heappush(self._free, place)
+        heapq.heappush(self._free, index)

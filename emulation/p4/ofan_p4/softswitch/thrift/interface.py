@@ -18,7 +18,8 @@ Key = list[m.MatchParam]
 class Part(Protocol):
     """Some methods of a service.
 
-    `codes` is what their exception carries; with a context the first argument is its number.
+    `codes` is the enumeration of their exception's code; with a context the first argument is its
+    number.
     """
 
     codes: ClassVar[type[IntEnum] | None] = None
@@ -69,7 +70,7 @@ class Tables(Part, Protocol):
 
 
 class Indirect(Part, Protocol):
-    """Tables whose entries name a member or a group of an action profile."""
+    """Tables with entries that name a member or a group of an action profile."""
 
     codes: ClassVar[type[IntEnum] | None] = m.TableError
 
@@ -305,7 +306,7 @@ SERVICES: dict[str, tuple[type[Part], ...]] = {
 
 
 class Method(NamedTuple):
-    """One method: what it takes, what it answers, and whose it is."""
+    """One method: its arguments, its answer, and its service."""
 
     name: str
     arguments: Members
@@ -334,7 +335,7 @@ def _method(name: str, function: Any, part: type[Part]) -> Method:
     hints = get_type_hints(function, include_extras=True)
     result = hints.pop("return")
     taken = {"cxt_id": I32, **hints} if part.has_context else hints
-    # Field 0 is the result; what a method throws is always one struct with one code.
+    # Field 0 is the result; a method always throws a struct with one code.
     answered: dict[int, Any] = {}
     if result is not type(None):
         answered.update(members_of({"success": result | None}, first=0))

@@ -1,4 +1,4 @@
-"""Match keys and action arguments between the runtime API and what tables store."""
+"""Match keys and action arguments between the runtime API and the forms that tables store."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_PRIORITY = (1 << 31) - 1
 
 
 def decode_match(key: Sequence[KeyField], params: Sequence[m.MatchParam]) -> Match:
-    """Return what a table stores for a key; BAD_MATCH_KEY where it does not fit."""
+    """Return the stored form of a key; BAD_MATCH_KEY if it does not fit."""
     if len(key) != len(params):
         raise _bad_key()
 
@@ -114,7 +114,7 @@ def encode(value: int, bits: int) -> bytes:
 
 
 def flipped(priority: int) -> int:
-    """Return the priority here for one of the runtime API, and the other way round."""
+    """Return the priority here for a priority of the runtime API, and the other way round."""
     if not 0 <= priority <= MOST_PRIORITY:
         raise m.Refusal(TableError.ERROR)
 

@@ -19,7 +19,7 @@ class MatchType(IntEnum):
 
 
 class EntryType(IntEnum):
-    """What an entry does."""
+    """The kinds of a table entry."""
 
     NONE = 0
     ACTION_DATA = 1
@@ -290,7 +290,7 @@ class CrcError(IntEnum):
 
 
 class Refusal(Exception):
-    """A call that is refused with one of BMv2's codes."""
+    """A call that is refused with a code of BMv2's."""
 
     def __init__(self, code: IntEnum) -> None:
         super().__init__(code.name)

@@ -121,7 +121,7 @@ class ProfileCalls(interface.Profiles):
 
     def _member(self, name: str, handle: int) -> ProfileState:
         state = self._runtime.loaded.profile(name)
-        # What is below 0 belongs to P4Runtime's one-shots.
+        # Handles below 0 belong to P4Runtime's one-shots.
         if handle < 0 or handle not in state.profile.members:
             raise Refusal(TableError.INVALID_MBR_HANDLE)
 
@@ -147,5 +147,5 @@ class ProfileCalls(interface.Profiles):
 
 
 def _lowest_free(taken: Iterable[int]) -> int:
-    known = set(taken)
-    return next(number for number in count() if number not in known)
+    taken_handles = set(taken)
+    return next(number for number in count() if number not in taken_handles)

@@ -18,7 +18,7 @@ MOST_PORTS = 512
 
 
 class Nodes:
-    """Nodes, and the groups that have them; forgotten with the program, like what they stand for.
+    """Nodes, and the groups that have them; forgotten with the program, like their replicas.
 
     Sessions that send to a group follow its nodes.
     """
@@ -44,9 +44,9 @@ class Nodes:
 
         for number in self.sessions.keys() & replication.sessions.keys():
             session = self.sessions[number]
-            own = () if session.port is None else (Replica(session.port, is_bytes=False),)
-            others = () if session.mgid is None else replication.groups.get(session.mgid, ())
-            replication.sessions[number] = CloneSession((*own, *others))
+            unicast = () if session.port is None else (Replica(session.port, is_bytes=False),)
+            copies = () if session.mgid is None else replication.groups.get(session.mgid, ())
+            replication.sessions[number] = CloneSession((*unicast, *copies))
 
 
 class Engine:

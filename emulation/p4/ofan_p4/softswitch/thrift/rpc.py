@@ -106,7 +106,7 @@ def _answer(reader: Reader, name: str, sequence: int, run: Callable[[Call], Any]
 
 
 class Client:
-    """A connection to a switch's services; CallError where an answer says that something failed."""
+    """A connection to a switch's services; CallError for an answer that reports a failure."""
 
     def __init__(self, host: str, port: int) -> None:
         self._socket = socket.create_connection((host, port), ANSWER_SECONDS)
@@ -117,9 +117,9 @@ class Client:
         """Return the result of `service:method`; Refusal where the switch refuses with a code."""
         method = methods()[name]
         self._sequence += 1
-        given = {**({"cxt_id": 0} if method.part.has_context else {}), **arguments}
+        values = {**({"cxt_id": 0} if method.part.has_context else {}), **arguments}
         self._socket.sendall(
-            header(Message.CALL, name, self._sequence) + write_members(method.arguments, given)
+            header(Message.CALL, name, self._sequence) + write_members(method.arguments, values)
         )
 
         reader = Reader(self._stream)

@@ -1,4 +1,4 @@
-"""The runtime API's server: a thread per connection, whose calls the dataplane's thread runs."""
+"""The runtime API's server: a thread per connection; the dataplane's thread runs the calls."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MOST_CONNECTIONS = 256
 # Of a call, which has names and a few bytes; how long it may take to come, or its answer to go.
 MOST_CALL_BYTES = 1 << 20
 CALL_SECONDS = 10.0
-# Whoever has not called for so long makes room for others where there is none, the oldest first.
+# A connection without a call for so long makes room for a new connection, the oldest first.
 IDLE_SECONDS = 1.0
 
 
@@ -48,7 +48,7 @@ class ThriftError(SoftswitchError):
 
 
 def calls_of(switch: Switch, dataplane: Dataplane, port: int) -> list[Part]:
-    """Return what answers the methods of all services."""
+    """Return the parts that answer the methods of all services."""
     runtime = Runtime(switch)
     engine = Engine(runtime)
     return [
@@ -106,7 +106,7 @@ class ThriftServer(socketserver.ThreadingTCPServer):
             raise CallError(f"{call.method.name}: internal error: {error!r}") from error
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
-        """Take a connection if there are not too many, or one of these says nothing."""
+        """Take a connection if there are not too many, or if an idle connection can end."""
         if self._places.acquire(blocking=False):
             return True
 
@@ -160,7 +160,7 @@ class _Connection(socketserver.StreamRequestHandler):
 
 
 def _answer(action: Any, future: Future[Any]) -> Iterator[None]:
-    """Run a call and hand its result, or what it raises, to the thread that waits for it."""
+    """Run a call and hand its result or exception to the thread that waits for it."""
     try:
         future.set_result(action())
     except Exception as error:

@@ -1,4 +1,4 @@
-"""What the runtime API knows about the running program: names and handles."""
+"""The runtime API's view of the running program: names and handles."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class Runtime:
 
 
 def found(items: Mapping[str, T], name: str, code: IntEnum) -> T:
-    """Return what has a name; Refusal where nothing has it."""
+    """Return the item of a name; Refusal without such an item."""
     if name not in items:
         raise Refusal(code)
 

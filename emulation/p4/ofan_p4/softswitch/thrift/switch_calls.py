@@ -38,7 +38,7 @@ class ManagementCalls(interface.Management):
     def bm_reset_state(self) -> None:
         loaded = self._runtime.loaded
         for state in loaded.tables.values():
-            # What the program itself declares stays.
+            # Entries that the program itself declares stay.
             for match, priority in [*state.table.entries]:
                 if not state.table.entries[match, priority][2].is_const:
                     state.table.delete(match, priority)

@@ -38,7 +38,7 @@ NS_PER_MS = 10**6
 
 @contextmanager
 def refused() -> Iterator[None]:
-    """Turn what the switch refuses into BMv2's codes."""
+    """Turn the switch's refusals into BMv2's codes."""
     try:
         yield
     except EntryError as error:
@@ -71,7 +71,7 @@ class Entries:
         if not spec.key:
             raise Refusal(TableError.NO_TABLE_KEY)
 
-        # Where no two entries match the same packet equally well, BMv2 ignores what is sent here.
+        # If no two entries can match the same packet equally well, BMv2 ignores the priority.
         priority = flipped(options.priority or 0) if needs_priority(spec) else 0
         return decode_match(spec.key, params), priority
 
@@ -116,7 +116,7 @@ class Entries:
         record.idle_timeout_ns = timeout_ms * NS_PER_MS
 
     def check_mutable(self, state: TableState) -> None:
-        """Refuse changes of a table whose entries are const."""
+        """Refuse changes of a table with const entries."""
         if state.table.is_const:
             raise Refusal(TableError.IMMUTABLE_TABLE_ENTRIES)
 
@@ -206,7 +206,7 @@ class TableCalls(Entries, interface.Tables):
         entry = state.table.entries[key]
         match, priority = key
         spec = state.table.spec
-        # -1 is how BMv2 says that there is none.
+        # -1 is BMv2's sign for no priority.
         shown = flipped(priority) if needs_priority(spec) else -1
         return m.TableEntry(
             encode_match(spec.key, match),

@@ -1,8 +1,8 @@
 """Thrift's binary protocol, as far as BMv2's services use it.
 
-What travels is told by annotations: an argument or a field is `I16`, `I32`, `I64`, `bool`, `float`,
+Annotations define the wire's types: an argument or a field is `I16`, `I32`, `I64`, `bool`, `float`,
 `str`, `bytes`, a list, a dict of strings, or a dataclass, whose fields are numbered from 1 in their
-order. `| None` marks what may be absent.
+order. `| None` marks a field that may be absent.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Reader:
         data = bytearray()
         while len(data) < size:
             part = self._stream.read1(size - len(data))
-            # Whoever sends byte after byte is never late with the next.
+            # A sender of byte after byte is never late with the next byte.
             if not part or time.monotonic() > self._end:
                 raise EOFError
 
@@ -93,7 +93,7 @@ class Reader:
         return struct.unpack(form, self.take(struct.calcsize(form)))[0]
 
     def kind(self) -> Kind:
-        """Return the type of what follows."""
+        """Return the type of the following value."""
         number = self.take(1)[0]
         try:
             return Kind(number)
@@ -140,7 +140,7 @@ class Reader:
 
 
 class Codec(NamedTuple):
-    """How values of one type travel."""
+    """Reader and writer of one type's values."""
 
     kind: Kind
     write: Callable[[Any], bytes]
@@ -160,12 +160,12 @@ Members = Mapping[int, Member]
 
 def members_of(hints: Mapping[str, Any], first: int = 1) -> Members:
     """Return the members with these annotations, numbered from `first`."""
-    found = {}
+    members = {}
     for number, (name, hint) in enumerate(hints.items(), first):
         is_optional = _is_optional(hint)
-        found[number] = Member(name, codec(_required(hint)), is_optional)
+        members[number] = Member(name, codec(_required(hint)), is_optional)
 
-    return found
+    return members
 
 
 def write_members(members: Members, values: Mapping[str, Any]) -> bytes:
@@ -214,7 +214,7 @@ def codec(form: Any) -> Codec:
 
 
 def _is_optional(hint: Any) -> bool:
-    # What is annotated makes the older form.
+    # Annotations make the older form.
     return get_origin(hint) in (UnionType, Union)
 
 
