@@ -19,7 +19,7 @@ def wrap(value: int, bits: int) -> int:
 
 
 def saturate(value: int, bits: int) -> int:
-    """Return the value limited to what `bits` unsigned bits can hold."""
+    """Return the value limited to the range of `bits` unsigned bits."""
     if value.bit_length() <= bits:
         return max(0, value)
 
@@ -27,7 +27,7 @@ def saturate(value: int, bits: int) -> int:
 
 
 def saturate_signed(value: int, bits: int) -> int:
-    """Return the value limited to what `bits` signed bits can hold."""
+    """Return the value limited to the range of `bits` signed bits."""
     if value.bit_length() < bits:
         return value
 

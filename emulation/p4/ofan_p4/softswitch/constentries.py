@@ -35,7 +35,7 @@ def _install_entries(program: Program, table: Table) -> None:
 
         priority = (
             # In the JSON 1 is the highest priority; in P4Runtime, and here, the largest number is.
-            # Our compiler also says which one the program gives.
+            # Our compiler adds the program's own priority.
             int(item.get("p4runtime_priority", lowest + 1 - int(item.get("priority", 0))))
             if table.kind in ("masked", "rows")
             else 0

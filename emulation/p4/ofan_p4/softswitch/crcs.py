@@ -1,4 +1,4 @@
-"""CRCs whose parameters the control plane sets: BMv2's `crc16_custom` and `crc32_custom`."""
+"""CRCs with parameters from the control plane: BMv2's `crc16_custom` and `crc32_custom`."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class PipelineError(SoftswitchError):
 
 @contextmanager
 def corruption_is_reported() -> Iterator[None]:
-    """Turn what Python says about JSON of the wrong shape into one PipelineError."""
+    """Turn Python's errors about JSON of the wrong shape into one PipelineError."""
     try:
         yield
     except KeyError as error:

@@ -30,7 +30,7 @@ def fold(total: int) -> int:
 
 
 def crc_table(polynomial: int) -> tuple[int, ...]:
-    """Return what a reflected CRC adds for each byte; `polynomial` has its bits reversed."""
+    """Return a reflected CRC's addend for each byte; `polynomial` has its bits reversed."""
     table = []
     for value in range(256):
         for _ in range(8):
@@ -104,7 +104,7 @@ def algorithm(name: str) -> tuple[Hash, int]:
 
 def plain_name(name: str) -> str:
     """Return the first name of the algorithm that a name stands for."""
-    return next(other for other, found in ALGORITHMS.items() if found == ALGORITHMS[name])
+    return next(plain for plain, algorithm in ALGORITHMS.items() if algorithm == ALGORITHMS[name])
 
 
 def join_bits(parts: Iterable[Part]) -> bytes:
@@ -112,7 +112,7 @@ def join_bits(parts: Iterable[Part]) -> bytes:
 
     Parts that are absent are left out.
 
-    A part whose width is 0 is bytes already.
+    A part with width 0 is bytes already.
     """
     value = width = 0
     for present, part, bits in parts:

@@ -1,11 +1,11 @@
-"""Ternary entries by mask: one dict per mask, the one with the best entry searched first.
+"""Ternary entries by mask: one dict per mask, the dict with the best entry searched first.
 
 A search takes as many steps as there are masks that may still hold a better entry, not as many as
 there are entries. `levels`, which generated code reads, holds (rank that no entry of the mask
-beats, mask, how to look up a masked key); what is looked up is (rank, entry). The lowest rank wins:
-the highest priority, and among equals the entry that came first. A step costs twice what it costs
-to compare one row, so that `levels` stays empty, and rows are compared one by one, unless there are
-at least twice as many entries as masks.
+beats, mask, lookup of a masked key); a lookup gives (rank, entry). The lowest rank wins: the
+highest priority, and among equals the entry that came first. A step costs twice as much as the
+comparison of one row, so that `levels` stays empty, and rows are compared one by one, unless there
+are at least twice as many entries as masks.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ORDER_BITS = 48
 
 
 class MaskedEntries:
-    """The entries of a table whose key fields can all be masked.
+    """The entries of a table with key fields that can all be masked.
 
     An entry is known by its record.
     """
@@ -48,7 +48,7 @@ class MaskedEntries:
         insort(ranked, (rank, entry), key=lambda item: item[0])
         self._best.setdefault(mask, {})[value] = ranked[0]
 
-        # A mask whose best entry stays the same keeps its place among the levels.
+        # A mask keeps its place among the levels while its best entry stays the same.
         if rank < self._tops.get(mask, NO_RANK):
             self._tops[mask] = rank
             self._sort()
@@ -56,7 +56,7 @@ class MaskedEntries:
             self._sort()
 
     def replace(self, entry: Entry) -> None:
-        """Put an entry where another one with its record is."""
+        """Put an entry in the place of the entry with the same record."""
         rank, mask, value = self._places[id(entry[2])]
         ranked = self._all[mask, value]
         ranked[:] = [(rank, entry) if item[0] == rank else item for item in ranked]

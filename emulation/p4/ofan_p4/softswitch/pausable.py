@@ -1,8 +1,8 @@
 """A port that the far end of its link may pause (IEEE 802.1Qbb), and that sends pauses itself.
 
-What has not begun when a pause comes loses its start, and gets another one when the pause ends.
-Control frames go into the lane: after the packet that is being sent, ahead of all others, whether
-the port is paused or not.
+Packets that have not begun when a pause comes lose their start, and get a new start when the pause
+ends. Control frames go into the lane: after the packet that is being sent, ahead of all others,
+whether the port is paused or not.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ NEVER = 2**62
 class Held(Passage):
     """A packet's way through a port, and when the link is free behind it.
 
-    A pause has ever held one that `is_held`; one that `is_dropped` was dropped while it waited.
+    A pause has held a packet that `is_held`; a packet that `is_dropped` was dropped while it
+    waited.
     """
 
     free_ps: int = NEVER
@@ -30,7 +31,7 @@ class Held(Passage):
 
 
 class Buffer:
-    """What has come in by one link and has not left the switch, in bytes.
+    """The bytes that have come in by one link and have not left the switch.
 
     It holds `most`, pauses the link when it has more than `pause_above`, and lets it go on when it
     has `resume_at` or less. `waiting` counts its packets by the port at which they wait.
@@ -117,22 +118,22 @@ class PausableQueue(OutputQueue):
         return passage
 
     def pause(self, now_ps: int) -> None:
-        """Let nothing begin from now on; what has begun is sent to its end."""
+        """Let no packet begin from now on; a packet that has begun is sent to its end."""
         self._is_paused = True
         self._let_leave(now_ps)
-        for each in self._unbegun(now_ps):
-            each.is_held = True
+        for passage in self._unbegun(now_ps):
+            passage.is_held = True
 
         self._serve_anew(now_ps)
 
     def resume(self, now_ps: int) -> None:
-        """Let what waits begin again."""
+        """Let waiting packets begin again."""
         self._is_paused = False
         self._let_leave(now_ps)
         self._serve_anew(now_ps)
 
     def set_rate_bps(self, now_ps: int, rate_bps: int) -> None:
-        """Set the rate of packets whose transmission starts from now on, whatever was foreseen."""
+        """Set the rate of packets that start from now on, in place of foreseen rates."""
         self._let_leave(now_ps)
         self._rates_ahead = []
         self._rate_bps = rate_bps
@@ -142,20 +143,20 @@ class PausableQueue(OutputQueue):
         """Drop all packets that have not begun; return them in order."""
         self._let_leave(now_ps)
         dropped = list(self._unbegun(now_ps))
-        for each in dropped:
+        for passage in dropped:
             self._waiting.pop()
-            each.is_dropped = True
-            self._occupancy_bytes -= each.size
-            self.byte_ps += each.size * now_ps
+            passage.is_dropped = True
+            self._occupancy_bytes -= passage.size
+            self.byte_ps += passage.size * now_ps
 
         self._serve_anew(now_ps)
         return dropped
 
     def _unbegun(self, now_ps: int) -> Iterator[Held]:
-        return (each for each in self._waiting if each.start_ps > now_ps)  # type: ignore[misc]
+        return (passage for passage in self._waiting if passage.start_ps > now_ps)  # type: ignore[misc]
 
     def _serve_anew(self, now_ps: int) -> None:
-        """Give times to all that has not begun: the lane first, then what waits, in order."""
+        """Give times to all packets that have not begun: the lane first, then the queue."""
         lines: list[Held] = [*self._lane, *self._waiting]  # type: ignore[list-item]
         begun = (each.free_ps for each in lines if each.start_ps <= now_ps)
         free_ps = max(now_ps, self._left_free_ps, *begun)
@@ -172,10 +173,10 @@ class PausableQueue(OutputQueue):
 
     def _start(self, passages: Iterable[Held], free_ps: int) -> int:
         """Start these one after the other; return when the link is free again."""
-        for each in passages:
-            each.start_ps = free_ps
-            each.departure_ps, free_ps = self._sent(free_ps, each.size)
-            each.free_ps = free_ps
+        for passage in passages:
+            passage.start_ps = free_ps
+            passage.departure_ps, free_ps = self._sent(free_ps, passage.size)
+            passage.free_ps = free_ps
 
         return free_ps
 

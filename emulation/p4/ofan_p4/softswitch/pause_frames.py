@@ -1,10 +1,10 @@
 """Frames of priority flow control as bytes (IEEE 802.1Qbb; their format is IEEE 802.3, annex 31D).
 
-    destination 01:80:C2:00:00:01, source, EtherType 0x8808, opcode 0x0101,
-    a vector of 16 bits that says which priorities are meant, eight times in quanta, zeros
+    destination 01:80:C2:00:00:01, source, EtherType 0x8808, opcode 0x0101, a vector of 16 bits for
+    the priorities that are meant, eight times in quanta, zeros
 
 A quantum is the time of 512 bits. A time that is not 0 pauses a priority for so long from now on,
-whatever was said before; 0 lets it go on.
+in place of earlier times; 0 lets it go on.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ def pause_frame(source: bytes, quanta: Mapping[int, int]) -> bytes:
 
 
 def is_control(frame: bytes) -> bool:
-    """Return whether a frame is for whoever receives it alone, well-formed or not."""
+    """Return whether a frame ends at its receiver, well-formed or not."""
     return frame[12:14] == _MAC_CONTROL_BYTES or frame[:6] == GROUP
 
 
 def read_pause(frame: bytes) -> dict[int, int] | None:
     """Return the quanta of the priorities that a frame names, None where it is malformed.
 
-    What the standard reserves is not looked at: the vector's upper half, and all behind the times.
+    Bits that the standard reserves are ignored: the vector's upper half, and all behind the times.
     """
     if len(frame) < FORM.size:
         return None

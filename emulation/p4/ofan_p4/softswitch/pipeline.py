@@ -24,10 +24,10 @@ from ofan_p4.softswitch.trace import Walk
 from ofan_p4.softswitch.valuesets import ValueSetState
 
 Random = Callable[[int, int], int]
-# Which engine runs a program: machine code where it can, or the one that is named.
+# The engine of a program: machine code if it can run the program, or the named engine.
 Engine: TypeAlias = Literal["auto", "native", "python"]
 DROP_PORT = 511
-# A program cannot reach anything else: its JSON comes from whoever may set the pipeline.
+# A program cannot reach anything else: its JSON comes from any client that may set the pipeline.
 BUILTINS = {"len": len, "min": min, "max": max, "int": int, "bool": bool, "range": range}
 
 
@@ -44,10 +44,10 @@ def _translate(source: bytes, is_traced: bool) -> tuple[Program, Assembly, CodeT
 class Pipeline:
     """One BMv2 JSON, ready to process packets.
 
-    `random(low, high)` draws an integer, both ends included; `is_up(port)` tells selectors which
-    members are alive, `has_port(port)` which ports exist; `drop_port` is the egress_spec that means
-    drop. With a `walk`, every step of every packet is told to it, by a second form of the generated
-    code; without one, tracing costs nothing.
+    `random(low, high)` draws an integer, both ends included; `is_up(port)` gives selectors the
+    members that are alive, `has_port(port)` which ports exist; `drop_port` is the egress_spec that
+    means drop. With a `walk`, every step of every packet is reported to it, by a second form of the
+    generated code; without one, tracing costs nothing.
     """
 
     def __init__(
@@ -76,18 +76,18 @@ class Pipeline:
     def _choose(self, engine: Engine) -> None:
         """Take machine code where that is asked for and possible; else say why not."""
         if self._walk is not None:
-            found: NativeProgram | str = "only the Python engine traces packets"
+            native: NativeProgram | str = "only the Python engine traces packets"
         elif engine == "python":
-            found = "asked for"
+            native = "asked for"
         else:
-            found = native_program(self.source)
+            native = native_program(self.source)
 
-        if isinstance(found, NativeProgram):
-            self.native = found
+        if isinstance(native, NativeProgram):
+            self.native = native
         elif engine == "native":
-            raise PipelineError(f"--engine native: {found}")
+            raise PipelineError(f"--engine native: {native}")
         else:
-            self.reason = found
+            self.reason = native
 
     def _build(self, random: Random, is_up: Callable[[int], bool], drop_port: int) -> None:
         if self.native is not None:

@@ -1,6 +1,6 @@
 """`softswitch`: the switch as a daemon with the command line of simple_switch_grpc.
 
-It says one line when it is ready, ends on SIGTERM and SIGINT, and ends with one line and status 1
+It prints one line when it is ready, ends on SIGTERM and SIGINT, and ends with one line and status 1
 (2: wrong options or program) where it cannot start.
 """
 
@@ -120,7 +120,7 @@ def _settle() -> None:
     """Keep other threads and the garbage collector from holding up packets."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.collect()
-    # What is loaded by now stays for good: no collection needs to look at it again.
+    # Objects loaded by now stay for good: no collection needs to look at them again.
     gc.freeze()
     # Packets make no garbage cycles; P4Runtime calls do.
     gc.set_threshold(*COLLECT_RARELY)

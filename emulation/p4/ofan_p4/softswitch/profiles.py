@@ -14,7 +14,7 @@ NOTHING: Choice = (NO_ACTION, ())
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """A member of a group: how often it counts, and the port whose failure takes it out."""
+    """A member of a group: its weight, and the port that takes it out by failing."""
 
     member: int
     weight: int
@@ -23,7 +23,7 @@ class Membership:
 
 @dataclass(slots=True, eq=False)
 class Group:
-    """A group: its members, the size with which it was made, and what the hash picks from."""
+    """A group: its members, the size with which it was made, and the hash's choices."""
 
     members: tuple[Membership, ...]
     max_size: int
@@ -121,7 +121,7 @@ class ActionProfile:
         `replaced` is the one-shot that will be deleted in exchange: its members do not count
         against the size.
         """
-        # For a moment both exist, so that packets always find one.
+        # For a moment both exist, so that packets always find a group.
         spared = len(self.groups[replaced].members) if replaced is not None else 0
         self._check_room(len(choices) - spared)
         members = []
@@ -156,7 +156,7 @@ class ActionProfile:
         self._changed()
 
     def refresh(self) -> None:
-        """Work out what every group chooses among, after a change of members or ports."""
+        """Work out every group's choices after a change of members or ports."""
         for group in self.groups.values():
             # Made when something changes, so that a packet only indexes.
             group.choices = [

@@ -2,7 +2,7 @@
 
 The switch process and the virtual-time network use this class and nothing else, so that both drop
 and delay alike. The simulator has a body of its own (`sim/kernels/ports.py`), records inside
-compiled kernels that know the sizes of a run. This one serves real packets, one by one and of any
+compiled kernels that know the sizes of a run. This body serves real packets, one by one and of any
 size: limits in packets as BMv2 has them, rates in packets per second, depths for the program's
 metadata. The rules are the same (`docs/decisions/two-ports.md`), and the switch imports nothing of
 the simulator.
@@ -22,7 +22,7 @@ BIT_PS_PER_BYTE = 8 * PS_PER_SECOND
 
 @dataclass(slots=True)
 class Passage:
-    """A packet's way through a port: what it has there in bytes, when it starts and has left.
+    """A packet's way through a port: its bytes there, the times of its start and end.
 
     Both times move while it waits: where it gives way to others, or where the rate changes.
     """
@@ -34,18 +34,18 @@ class Passage:
 
 
 class OutputQueue:
-    """A drop-tail FIFO in front of a link, and a lane whose packets go before all that waits.
+    """A drop-tail FIFO in front of a link, and a lane with packets that go before all others.
 
     A packet occupies its `size` bytes until its last bit has left; the gap that follows it keeps
     the link busy but takes no room. `now_ps` must not run backwards from call to call. Without a
     rate every packet leaves at once; a capacity of None is unlimited. A rate is either in bit/s or
     in packets/s. The rate at which a transmission starts holds to its last bit.
 
-    `trim_to` bytes are what a packet is cut to where it finds no room; 0 is a port that drops it.
-    What has been cut, and what is urgent from the start, goes into the lane: after the packet that
-    is being sent (one is from the instant of its start on) and those in the lane before, ahead of
-    all others, whose transmissions start later for it. The lane has room for as many bytes as the
-    queue, and neither counts the other's.
+    A packet without room is cut to `trim_to` bytes; 0 is a port that drops it. Cut packets, and
+    packets that are urgent from the start, go into the lane: after the packet that is being sent
+    (from the instant of its start on) and those in the lane before, ahead of all others, whose
+    transmissions start later for it. The lane has room for as many bytes as the queue, and neither
+    counts the other's.
 
     Readings: `drops`; `max_bytes`, the most that has waited; `byte_ps`, the bytes of each packet
     times its stay, whole stays; `has_hastened`, whether the last urgent packet let others leave
@@ -117,14 +117,14 @@ class OutputQueue:
         self._ps_per_packet = 0 if rate_pps is None else -(-PS_PER_SECOND // rate_pps)
 
     def foresee_rates(self, changes: Iterable[tuple[int, int]]) -> None:
-        """Set another rate for packets whose transmission starts at a time or later.
+        """Set another rate for packets that start at a time or later.
 
         `changes` are (time, rate in bit/s), in order, in place of those foreseen before.
         """
         self._rates_ahead = list(changes)
 
     def set_rate_bps(self, now_ps: int, rate_bps: int) -> None:
-        """Set the rate of packets whose transmission starts from now on, whatever was foreseen."""
+        """Set the rate of packets that start from now on, in place of foreseen rates."""
         self._let_leave(now_ps)
         self._rates_ahead = []
         self._rate_bps = rate_bps
@@ -199,7 +199,7 @@ class OutputQueue:
             end_ps = start_ps + self._ps_per_packet
             return end_ps, end_ps
 
-        # Both rounded up: the negative of what is rounded down.
+        # Both rounded up: the negative, rounded down.
         return (
             start_ps - -size * BIT_PS_PER_BYTE // rate_bps,
             start_ps - -(size + self._gap_bytes) * BIT_PS_PER_BYTE // rate_bps,
@@ -215,11 +215,13 @@ class OutputQueue:
         while lane and lane[0].departure_ps <= now_ps:
             self._lane_bytes -= lane.popleft().size
 
-        # What is no longer than what packets are cut to cannot be cut: an ACK is dropped.
+        # A packet that is no longer than the cut size cannot be cut: an ACK is dropped.
         trim_to = self._trim_to
-        room = self._capacity_bytes
+        limit = self._capacity_bytes
         is_taken = trim_to > 0 and (is_urgent or size > trim_to)
-        if not is_taken or (room is not None and self._lane_bytes + trim_to > room):
+        if not is_taken or (
+            capacity_bytes is not None and self._lane_bytes + trim_to > capacity_bytes
+        ):
             self.drops += 1
             return None
 

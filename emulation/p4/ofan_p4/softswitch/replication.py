@@ -21,11 +21,11 @@ class Replica:
 
     def place(self, is_up: Callable[[int], bool]) -> tuple[int, int]:
         """Return (port, instance) of the first that is up, or of the replica itself."""
-        own = (self.port, self.instance)
+        primary = (self.port, self.instance)
         if not self.backups or is_up(self.port):
-            return own
+            return primary
 
-        return next((place for place in self.backups if is_up(place[0])), own)
+        return next((backup for backup in self.backups if is_up(backup[0])), primary)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What a packet asks of the switch beyond being forwarded, and in what guise it comes round again.
+"""A packet's requests to the switch beyond forwarding, and its form when it comes round again.
 
 Generated code makes and takes plain tuples, because naming their parts would cost every packet;
 these classes are the same tuples for everybody else.
@@ -18,7 +18,7 @@ RESUBMITTED = 6
 
 
 class CloneRequest(NamedTuple):
-    """A clone session, and the field list whose values the clone keeps."""
+    """A clone session, and the field list of values that the clone keeps."""
 
     session: int
     field_list: int
@@ -27,7 +27,7 @@ class CloneRequest(NamedTuple):
 class IngressRequests(NamedTuple):
     """Requests of a packet in ingress: clone, digest, resubmission.
 
-    What it does not want is None; the values are those of the field list or digest.
+    Absent requests are None; the values are those of the field list or digest.
     """
 
     clone: CloneRequest | None
@@ -48,7 +48,7 @@ class EgressRequests(NamedTuple):
 
 
 class Resume(NamedTuple):
-    """How a packet enters `ingress` another time: as what, with which field list preserved."""
+    """A packet's next entry into `ingress`: its instance type, and the field list preserved."""
 
     instance: int
     field_list: int

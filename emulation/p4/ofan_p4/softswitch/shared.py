@@ -1,6 +1,6 @@
 """A memory that all ports of a switch share, with a dynamic threshold (Choudhury and Hahne, 1998).
 
-Whoever comes finds room where its queue holds no more than alpha times what is free.
+A packet is admitted while its queue holds at most alpha times the free memory.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ class SharedMemory:
         self._queues.append(queue)
 
     def settle(self, now_ps: int) -> None:
-        """Take back what has left queues by now."""
+        """Take back the bytes that have left queues by now."""
         self.held = sum(queue.occupancy_bytes(now_ps) for queue in self._queues)
 
     def most(self, own: int) -> int:
-        """Return what a user may hold that holds `own` bytes."""
+        """Return the limit of a user that holds `own` bytes."""
         free = self._size - self.held
         return min(self._alpha * free >> 16, own + free)
 
 
 class SharedQueue(OutputQueue):
-    """A queue whose limit is what a shared memory leaves it when a packet comes."""
+    """A queue with the limit that a shared memory leaves it when a packet comes."""
 
     __slots__ = ("_memory",)
 
@@ -52,9 +52,9 @@ class SharedQueue(OutputQueue):
 
 
 class SharedBuffer(Buffer):
-    """A buffer of which all but the headroom is a part of what a switch's buffers share.
+    """A buffer whose bytes, all but the headroom, are in the memory that a switch's buffers share.
 
-    What comes in goes into the headroom where more than alpha times the free memory would be held,
+    A packet goes into the headroom if the buffer would hold more than alpha times the free memory,
     and pauses the link; `over` bytes are there, and leave first.
     """
 
@@ -73,8 +73,8 @@ class SharedBuffer(Buffer):
         return not self._is_above(size) or self.over + size <= headroom
 
     def _is_above(self, size: int) -> bool:
-        own = self.held - self.over
-        return own + size > self._memory.most(own)
+        shared_bytes = self.held - self.over
+        return shared_bytes + size > self._memory.most(shared_bytes)
 
     def _count_in(self, size: int) -> bool:
         is_above = self._is_above(size)
@@ -93,7 +93,7 @@ class SharedBuffer(Buffer):
         self.held -= size
         self._memory.held -= size - from_headroom
 
-        # What is free may be so little that two packets below alpha times it are below zero.
+        # Free memory may be so small that alpha times it, less two packets, is below zero.
         hysteresis = self._pause_above - self._resume_at
-        most = self._memory.most(self.held)
-        return self.over == 0 and (self.held == 0 or self.held + hysteresis <= most)
+        limit = self._memory.most(self.held)
+        return self.over == 0 and (self.held == 0 or self.held + hysteresis <= limit)

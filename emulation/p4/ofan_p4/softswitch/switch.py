@@ -1,7 +1,7 @@
 """The switch between its sockets (or its virtual network) and its pipeline.
 
 A packet takes two calls, with the output queue between them: `ingress` parses it, runs the ingress
-pipeline and says where its copies want to go; `egress`, once a copy has left its queue, runs the
+pipeline and returns its copies with their ports; `egress`, once a copy has left its queue, runs the
 egress pipeline and the deparser. The caller owns queues and time, so a process on real sockets and
 a network in virtual time drive the same object.
 """
@@ -64,7 +64,7 @@ class Transmit:
 
 @dataclass(slots=True)
 class Counts:
-    """What has become of the packets; nothing disappears without being counted.
+    """Counts of the packets' ends; no packet disappears uncounted.
 
     received + copies made = transmitted + packet_ins + all the drops + those still between ingress
     and egress.
@@ -88,7 +88,7 @@ class Switch:
     `clock` returns the time in picoseconds since the switch started; `random(low, high)` an
     integer, both ends included. A frame for `cpu_port` goes to `on_packet_in`, a digest to
     `on_digest(id, values)`, the text of a `log_msg` to `on_log`, every step of every packet to
-    `walk`, if there is one.
+    `walk`, if given.
 
     Nothing is lost outside of `counts`: packets that egress sends round again (egress-to-egress
     clones, recirculation) and packets injected by the controller wait in a backlog, which the
@@ -182,7 +182,7 @@ class Switch:
         """
         self.counts.received += 1
         pending = self._ingress(port, frame, len(frame) if length is None else length, None)
-        # What has waited longest goes first.
+        # The packets that have waited longest go first.
         return self.take_requeued() + pending if self._requeued else pending
 
     def passed(self, port: int, frame: bytes, asked: int) -> list[Pending]:
@@ -224,7 +224,7 @@ class Switch:
     ) -> list[Transmit]:
         """Process a copy that has left its queue.
 
-        `deq_qdepth` is what it left behind, in packets.
+        `deq_qdepth` is the queue that it left behind, in packets.
         """
         port = pending.egress_port
         frame, requests = pending.pipeline.egress(
@@ -253,7 +253,7 @@ class Switch:
             self.counts.dropped_by_egress += 1
             return []
 
-        # A clone session truncates what leaves, not what egress works on.
+        # A clone session truncates the departing frame, not egress's.
         if pending.truncate:
             frame = frame[: pending.truncate]
 
@@ -273,7 +273,7 @@ class Switch:
         resume: Resume | None,
         outcome: Any = None,
     ) -> list[Pending]:
-        # `outcome` is what the pipeline has said where it has seen the frame already.
+        # `outcome` is the pipeline's result if it has run on the frame already.
         pipeline = self.pipeline
         if pipeline is None:
             self.counts.dropped_without_pipeline += 1

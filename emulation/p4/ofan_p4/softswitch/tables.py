@@ -1,10 +1,10 @@
 """Match-action tables at run time.
 
 A table keeps its entries by (match, priority) for the control plane and, beside them, an index,
-which is what an engine searches. Python's is a dict where every field is exact, a dict per prefix
-length with an lpm field, else rows in order of priority, and beside them, where every field can be
-masked, a dict per mask. A match is one pair of integers per key field: exact (value, 0), lpm
-(value, prefix length), ternary and optional (value, mask), range (low, high).
+which an engine searches. Python's is a dict where every field is exact, a dict per prefix length
+with an lpm field, else rows in order of priority, and beside them, where every field can be masked,
+a dict per mask. A match is one pair of integers per key field: exact (value, 0), lpm (value, prefix
+length), ternary and optional (value, mask), range (low, high).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ USE_GROUP = -3
 
 @dataclass(slots=True, eq=False)
 class Record:
-    """What the control plane and the direct resources know about one entry."""
+    """One entry's state for the control plane and the direct resources."""
 
     match: Match
     priority: int
@@ -52,13 +52,13 @@ class Index(Protocol):
     """The entries of a table in the form that one engine searches."""
 
     def record(self, match: Match, priority: int) -> Record:
-        """Return what is to be known about a new entry."""
+        """Return the record of a new entry."""
 
     def add(self, entry: Entry) -> None:
         """Insert an entry."""
 
     def replace(self, old: Entry, entry: Entry) -> None:
-        """Put an entry in the place of one with its record, in one step."""
+        """Put an entry in the place of the entry with its record, in one step."""
 
     def remove(self, entry: Entry) -> None:
         """Remove an entry."""
@@ -114,14 +114,14 @@ class PythonIndex:
                 self.masked.add(entry, *row[:2])
 
     def replace(self, old: Entry, entry: Entry) -> None:
-        """Put an entry in the place of one with its record: no packet sees neither."""
+        """Put an entry in the place of the entry with its record: no packet misses both."""
         if self.kind == "masked":
             self.masked.replace(entry)
 
         if self.kind in ("masked", "rows"):
             # Rows of equal priority keep their order, so that the entry stays in its place.
-            place = next(i for i, row in enumerate(self.rows) if row[-1] is old)
-            self.rows[place] = (*self.rows[place][:-1], entry)
+            index = next(i for i, row in enumerate(self.rows) if row[-1] is old)
+            self.rows[index] = (*self.rows[index][:-1], entry)
         else:
             self.add(entry)
 
@@ -136,8 +136,8 @@ class PythonIndex:
             if self.kind == "masked":
                 self.masked.remove(entry)
 
-            place = next(i for i, row in enumerate(self.rows) if row[-1] is entry)
-            del self.rows[place]
+            index = next(i for i, row in enumerate(self.rows) if row[-1] is entry)
+            del self.rows[index]
 
     def set_default(self, entry: Entry) -> None:
         """Make this the entry of packets that match no other one."""
@@ -156,8 +156,8 @@ class PythonIndex:
         return mask, values[0] if len(values) == 1 else tuple(values)
 
     def _level(self, mask: int) -> dict[IndexKey, Entry]:
-        for known, level in self.levels:
-            if known == mask:
+        for level_mask, level in self.levels:
+            if level_mask == mask:
                 return level
 
         fresh: dict[IndexKey, Entry] = {}

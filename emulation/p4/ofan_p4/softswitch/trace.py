@@ -1,7 +1,7 @@
 """The walk of packets through a program, step by step, for `ofan-p4 trace` and `--log-console`.
 
 A `Walk` stands around the two functions of a pipeline that was generated with tracing. It numbers
-the packets, turns what the generated code reports into `Step`s, and hands them on. A copy keeps the
+the packets, turns the generated code's reports into `Step`s, and hands them on. A copy keeps the
 number of its packet.
 """
 
@@ -40,7 +40,7 @@ Function = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing that happened to a packet: what, at which `file:line`, in words and as data."""
+    """One event of a packet: its kind, its `file:line`, in words and as data."""
 
     packet: int
     kind: str
@@ -64,7 +64,7 @@ class Step:
 
 
 class Walk:
-    """Tells every step of every packet to `report`; attach it to one switch."""
+    """Reporter of every step of every packet to `report`; attach it to one switch."""
 
     def __init__(self, report: Callable[[Step], None]) -> None:
         self._report = report
@@ -82,7 +82,7 @@ class Walk:
         drop_port: int,
         is_up: Callable[[int], bool],
     ) -> tuple[Function, Function]:
-        """Return the functions of a pipeline with the steps before and after them told."""
+        """Return the functions of a pipeline that report the steps before and after them too."""
         ingress, egress = functions
         self._program = program
         self._drop_port = drop_port
@@ -124,7 +124,7 @@ class Walk:
         return traced_ingress, traced_egress
 
     def trace(self, point: Point, values: tuple[Any, ...]) -> None:
-        """Take what generated code reports."""
+        """Take a report of generated code."""
         if not self._is_muted:
             assert self._program is not None
             text, data = described(self._program, point, values)
@@ -160,7 +160,7 @@ class Walk:
         resume: Resume | None,
     ) -> Any:
         if resume is not None and resume.instance == INGRESS_CLONE:
-            # A clone is parsed once more to be in its first state; that walk is already told.
+            # A clone is parsed once more to be in its first state; that walk is already reported.
             self._is_muted = True
             try:
                 return ingress(frame, port, length, now, resume)

@@ -19,7 +19,7 @@ Words = tuple[str, dict[str, Any]]
 
 
 def described(program: Program, point: Point, values: Sequence[Any]) -> Words:
-    """Return what generated code reports at a point, in words and as data."""
+    """Return the report of generated code at a point, in words and as data."""
     return _WORDS[point.kind](program, point, values)
 
 
@@ -106,8 +106,8 @@ def _action(_program: Program, point: Point, values: Sequence[Any]) -> Words:
 
 
 def _checksum_wrong(_program: Program, point: Point, values: Sequence[Any]) -> Words:
-    found, expected = (_shown(value, point.labels[0].bits) for value in values)
-    return f"checksum {point.name} is wrong: {found}, not {expected}", {
+    actual, expected = (_shown(value, point.labels[0].bits) for value in values)
+    return f"checksum {point.name} is wrong: {actual}, not {expected}", {
         "field": point.name,
         "value": values[0],
         "expected": values[1],
@@ -179,12 +179,12 @@ _WORDS: dict[str, Callable[[Program, Point, Sequence[Any]], Words]] = {
 
 
 def _error_name(program: Program, number: int) -> str:
-    names = {given: name for name, given in program.errors.items()}
+    names = {value: name for name, value in program.errors.items()}
     return names.get(number, str(number))
 
 
 def _action_call(program: Program, number: int, data: Sequence[int]) -> str:
-    """Return what an entry runs: `action(name=value, ...)`, a member or a group."""
+    """Return the text of an entry's choice: `action(name=value, ...)`, a member or a group."""
     if number == USE_GROUP and data[0] < 0:
         return "a one-shot's group"
     if number in (USE_MEMBER, USE_GROUP):
