@@ -219,9 +219,7 @@ class OutputQueue:
         trim_to = self._trim_to
         limit = self._capacity_bytes
         is_taken = trim_to > 0 and (is_urgent or size > trim_to)
-        if not is_taken or (
-            capacity_bytes is not None and self._lane_bytes + trim_to > capacity_bytes
-        ):
+        if not is_taken or (limit is not None and self._lane_bytes + trim_to > limit):
             self.drops += 1
             return None
 
