@@ -1,4 +1,4 @@
-"""What the switch hands over to both functions, the metadata that it becomes, and what it gets."""
+"""The arguments of both functions, the metadata that they become, and the results."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ EGRESS_NUMBERS = (
 )
 EGRESS_ARGUMENTS = (names.STATE, *(argument.name for argument in EGRESS_NUMBERS))
 
-# What ingress decides for the switch, in the order in which it returns it.
+# Ingress's decisions for the switch, in the order in which it returns them.
 OUTCOME = (
     "standard_metadata.egress_spec",
     "intrinsic_metadata.mcast_grp",

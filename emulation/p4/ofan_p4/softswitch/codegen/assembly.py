@@ -6,9 +6,8 @@
            enq_us, enq_depth, delta_us, deq_depth)
         -> (frame or None, EgressRequests or None)
 
-`names` says what the arguments are, `ofan_p4.softswitch.requests` what is in the requests and in
-`resume`. `state` is a tuple of the variables that egress needs. A clone leaves ingress after the
-parser.
+`names` lists the arguments, `ofan_p4.softswitch.requests` the fields of requests and of `resume`.
+`state` is a tuple of the variables that egress needs. A clone leaves ingress after the parser.
 """
 
 from __future__ import annotations
@@ -108,13 +107,12 @@ class Assembly:
 
 
 def assemble(program: Program, is_traced: bool = False) -> Assembly:
-    """Generate the code of a program, once to learn what it uses and once for good.
+    """Generate the code of a program, once to learn its used variables and once for good.
 
-    Traced code tells every step.
+    Traced code reports every step.
     """
-    # Only the finished code shows what a program uses: which fields somebody reads, which headers
-    # nobody modifies. The second code comes from the same generators, so that it does the same with
-    # less.
+    # Only finished code shows the fields that a program reads and the headers that it never
+    # modifies. The second code comes from the same generators, so that it does the same with less.
     first = _Assembler(program, Liveness(program), is_traced)
     ingress, egress, *_ = first.bodies()
     second = _Assembler(program, first.liveness.learn([*ingress, *egress]), is_traced)
@@ -151,8 +149,8 @@ class _Assembler:
 
     def bodies(self) -> tuple[Code, Code, Travelling, Code]:
         """Return the statements of both functions, the variables handed to egress, the parser."""
-        # `Primitives.used` fills while the pipelines are generated: what depends on it (the
-        # requests, the way out for clones) comes after them.
+        # `Primitives.used` fills while the pipelines are generated: its readers (the requests, the
+        # way out for clones) come after them.
         start = self._ingress_start()
         parser = self._parser.code()
         rest = self._ingress_rest()
@@ -160,8 +158,9 @@ class _Assembler:
         end = self._egress_end()
         loads, _ = state_used([*egress, *end])
         _, stores = state_used([*start, *parser, *rest])
-        # What egress does not read need not travel, and what ingress has not touched still has its
-        # first value. Sorted, so that the same program always becomes the same code.
+        # Variables that egress does not read need not travel, and variables that ingress has not
+        # touched still have their first value. Sorted, so that the same program always becomes the
+        # same code.
         state = tuple(loads[name] for name in sorted(loads.keys() & stores.keys()))
         ingress = [*start, *parser, *self._leave_clone(state), *rest, *self._ingress_end(state)]
 
@@ -170,26 +169,26 @@ class _Assembler:
     def assembly(self) -> Assembly:
         """Return both functions."""
         ingress, egress, state, parser = self.bodies()
-        known = {variable.name for variable in state}
+        travelling = {variable.name for variable in state}
         return Assembly(
             ingress=(*self._initial(ingress), *ingress),
-            egress=(TakeState(state), *self._initial(egress, known), *egress),
+            egress=(TakeState(state), *self._initial(egress, travelling), *egress),
             state=state,
             constants=self.constants.values,
             parser=tuple(parser),
         )
 
     def _initial(self, body: Code, known: Iterable[str] = ()) -> Code:
-        """Return what gives every variable that the body loads its first value."""
+        """Return the code that gives every variable that the body loads its first value."""
         # Python refuses to load a local variable before its first store, but a program may read a
         # field that nothing has set: metadata starts at 0 in BMv2, and here every field does.
         loads, _ = state_used(body)
         defaults = self._defaults()
         names_ = sorted(loads.keys() - known)
         zeros = tuple(loads[name] for name in names_ if name not in defaults)
-        others = [Assign(loads[name], defaults[name]) for name in names_ if name in defaults]
+        defaulted = [Assign(loads[name], defaults[name]) for name in names_ if name in defaults]
 
-        return [*([Clear(zeros)] if zeros else []), *others]
+        return [*([Clear(zeros)] if zeros else []), *defaulted]
 
     def _defaults(self) -> dict[str, Expression]:
         """Return the first values of variables that do not start at 0."""
@@ -217,7 +216,7 @@ class _Assembler:
         return any(name in self._primitives.used for name in primitives)
 
     def _ingress_start(self) -> Code:
-        """Set the metadata of a fresh packet, or of one that comes round again."""
+        """Set the metadata of a fresh packet, or of a packet that comes round again."""
         again = [
             *self._restore(),
             # Last, because a preserved field list may hold the instance type of the round before.
@@ -232,7 +231,7 @@ class _Assembler:
         ]
 
     def _restore(self) -> Code:
-        """Return what gives the fields of the preserved list back their values."""
+        """Return the code that gives the fields of the preserved list back their values."""
         lists = {
             number: self._list_fields(item) for number, item in self._program.field_lists.items()
         }
@@ -277,9 +276,9 @@ class _Assembler:
         )
 
     def _ingress_rest(self) -> Code:
-        """Return what follows the parser: checks and the ingress pipeline."""
+        """Return the code behind the parser: checks and the ingress pipeline."""
         pipeline = self._controls.code(self._program.ingress)
-        # What only egress asks for, as a digest there, is not looked at behind ingress, as in BMv2.
+        # A request of egress alone, as a digest there, is not looked at behind ingress, as in BMv2.
         self._used_by_ingress = frozenset(self._primitives.used)
         flags = [Forget(name) for name, used in self._ingress_requests().items() if used]
         return [
@@ -305,7 +304,7 @@ class _Assembler:
         return ZERO if field is None else field.var
 
     def _requests(self) -> Code:
-        """Return what notes all that the packet asks for."""
+        """Return the code that notes all of the packet's requests."""
         requested = self._ingress_requests()
         if not any(requested.values()):
             return [AskNothing()]
@@ -320,7 +319,7 @@ class _Assembler:
         return [AskNothing(), when(_any_asked(requested), [*code, all_])]
 
     def _capture(self, name: str) -> Code:
-        """Return what fetches the values of the list that a request names."""
+        """Return the code that fetches the values of the list that a request names."""
         lists = self._program.learn_lists if name == names.DIGEST else self._program.field_lists
         number = Asked(name, 1 if name == names.CLONE else None)
         values: dict[int, tuple[Expression, ...]] = {
@@ -357,7 +356,7 @@ class _Assembler:
         return [Assign(spec.var, ZERO)] if spec is not None else []
 
     def _egress_clone(self, state: Travelling) -> Code:
-        """Return what builds the state of a clone of egress: headers as now, metadata by list."""
+        """Return the code for the state of a clone of egress: headers as now, metadata by list."""
         if not self._uses("clone_egress_pkt_to_egress"):
             return []
 
@@ -383,7 +382,7 @@ class _Assembler:
         return KeepState(names.CLONE, tuple(values))
 
     def _egress_end(self) -> Code:
-        """Return the end of egress: checksums, the frame, and what the packet still asks for."""
+        """Return the end of egress: checksums, the frame, and the packet's remaining requests."""
         spec = self._intrinsic_value("standard_metadata.egress_spec")
         return [
             # Before the drop: BMv2 makes the clone of a packet that egress then drops, too.
@@ -419,7 +418,7 @@ def _any_asked(requested: Mapping[str, bool]) -> Expression:
 
 
 def _by_list(number: Expression, bodies: Mapping[int, Statements]) -> Code:
-    """Return what is done for the list of a certain number."""
+    """Return the choice of a list's code by the list's number."""
     arms = tuple((Compare("==", number, Number(key)), body) for key, body in bodies.items())
     return [If(arms)] if arms else []
 

@@ -14,7 +14,7 @@ from ofan_p4.softswitch.codegen.tracing import Label, Tracing
 
 
 class ChecksumCode:
-    """Generates what verifies and updates a program's checksums."""
+    """Generator of the code that verifies and updates a program's checksums."""
 
     def __init__(
         self, program: Program, constants: Constants, liveness: Liveness, tracing: Tracing
@@ -26,9 +26,9 @@ class ChecksumCode:
         self._expressions = Expressions(program)
 
     def verify(self) -> Code:
-        """Return what notes a wrong checksum in `checksum_error`."""
+        """Return the code that notes a wrong checksum in `checksum_error`."""
         error = self._program.intrinsic("standard_metadata.checksum_error")
-        # Nobody asks for the outcome, so that nothing is verified.
+        # The program never reads the outcome, so that nothing is verified.
         if error is None or not self._liveness.is_live(error):
             return []
 
@@ -43,7 +43,7 @@ class ChecksumCode:
         return code
 
     def update(self) -> Code:
-        """Return what writes the checksums of the headers that are there."""
+        """Return the code that writes the checksums of the valid headers."""
         code: Code = []
         for checksum in self._program.checksums:
             if checksum.update:
@@ -55,7 +55,7 @@ class ChecksumCode:
         return code
 
     def _traced(self, kind: str, checksum: Checksum) -> Code:
-        """Report a checksum field; what a wrong one should have been is computed again."""
+        """Report a checksum field; the right value of a wrong checksum is computed again."""
         bits = checksum.target.bits
         values: list[tuple[Label, Expression]] = [(Label("value", bits), checksum.target.var)]
         if kind == "checksum_wrong":

@@ -134,8 +134,8 @@ class ControlCode:
         """Return an action's body, which leaves the pipeline where the action has called `exit`."""
         self._tracing.where = action.where
         code = self._primitives.action(action)
-        # `exit` ends the pipeline, whose loop the `break` leaves; without it in the action there is
-        # nothing to test.
+        # `exit` ends the pipeline: its `break` leaves the pipeline's loop; without it in the action
+        # there is nothing to test.
         exits = any(call["op"] == "exit" for call in action.primitives)
 
         return [*code, when(EXITED, [Break()])] if exits else code
@@ -144,7 +144,7 @@ class ControlCode:
         if (
             not table.key
             # A table without key and with a constant default action always does the same. Compilers
-            # make one of every statement outside of actions: to look each of them up would be most
+            # make such a table of every statement outside of actions: their lookups would be most
             # of the work.
             and table.is_default_const
             and table.default_action is not None
@@ -197,10 +197,10 @@ class ControlCode:
         return is_number(ACTION, action.id), (*taken, *code) if code else ()
 
     def _lookup(self, table: TableSpec) -> Code:
-        """Return what finds the entry that the packet hits, or the default entry."""
+        """Return the code that finds the entry that the packet hits, or the default entry."""
         number = self._tables[table.name]
         keys = [self._key(key) for key in table.key]
-        # On a miss the default entry is treated like one that was hit.
+        # On a miss the default entry is treated like a hit entry.
         missed = UseDefault(number)
         code: Code
         if not keys:

@@ -18,7 +18,7 @@ from ofan_p4.softswitch.codegen.variables import POSITION
 
 
 class DeparserCode:
-    """Generates what makes the frame, and what a trace tells of it."""
+    """Generator of the code that makes the frame, and of the frame's trace."""
 
     def __init__(
         self, program: Program, constants: Constants, liveness: Liveness, tracing: Tracing
@@ -38,7 +38,7 @@ class DeparserCode:
         )
 
     def frame(self) -> MakeFrame:
-        """Return what puts the frame together."""
+        """Return the code that puts the frame together."""
         headers = [self._program.headers[i] for i in self._program.deparse_order]
         # One join: the payload, most of the frame, is copied once.
         pieces = [piece for header in headers for piece in self._emitted(header)]
@@ -51,8 +51,8 @@ class DeparserCode:
         pieces: list[Expression] = []
         run: list[Chunk] = []
         for chunk in self._liveness.plan(header):
-            # `struct` has no code for a length that is known at run time only: pack what comes
-            # before the varbit and what comes after it, each in one call.
+            # `struct` has no code for a length that is known at run time only: pack the fields
+            # before the varbit and the fields after it, each in one call.
             if chunk.is_varbit:
                 pieces += [*self._packed(run), chunk.var]
                 run = []

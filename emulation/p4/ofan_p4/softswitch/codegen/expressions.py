@@ -138,7 +138,7 @@ class Expressions:
         return _is_set(self.data(node))
 
     def condition(self, expression: Json) -> Expression:
-        """Return what an `if` looks at: a truth value, or a number that is not 0."""
+        """Return the condition of an `if`: a truth value, or a number that is not 0."""
         is_boolean = self.is_boolean(expression)
         return self.boolean(expression) if is_boolean else self.data(expression)
 
@@ -254,26 +254,26 @@ class Expressions:
         )
         index = self.data(node["right"])
         # A constant index leaves one union, so that no test is generated.
-        known = constant_below(index, len(unions))
-        return (unions, index) if known is None else ((unions[known],), None)
+        constant = constant_below(index, len(unions))
+        return (unions, index) if constant is None else ((unions[constant],), None)
 
     def _validity(self, ref: HeaderRef) -> Expression:
         return ref.pick([header.valid for header in ref.headers])
 
     def _comparison(self, node: Json) -> Expression:
-        left = node["left"]
+        first = node["left"]
         right = node["right"]
         op = node["op"]
 
         # The JSON has one operator for numbers, truth values and headers: the left side decides.
-        if self._is_header(left):
-            equal = self._same_header(self.header(left), self.header(right))
+        if self._is_header(first):
+            equal = self._same_header(self.header(first), self.header(right))
             return equal if op == "==" else Not(equal)
 
-        if self.is_boolean(left):
-            return SameTruth(op, self.boolean(left), self.boolean(right))
+        if self.is_boolean(first):
+            return SameTruth(op, self.boolean(first), self.boolean(right))
 
-        return _compared(op, self.data(left), self.data(right))
+        return _compared(op, self.data(first), self.data(right))
 
     def _is_header(self, expression: Json) -> bool:
         node = inner(expression)
@@ -343,15 +343,15 @@ class Expressions:
         op = node["op"]
         right = self.data(node["right"])
         # A unary operator has no left side in the JSON.
-        left = self.data(node["left"]) if node.get("left") is not None else ZERO
+        first = self.data(node["left"]) if node.get("left") is not None else ZERO
         if op in ARITHMETIC:
-            return Binary(op, left, right)
+            return Binary(op, first, right)
         if op in ("<<", ">>"):
-            return _shift(op, left, right)
+            return _shift(op, first, right)
         if op in _DIVISIONS:
-            return Call(_DIVISIONS[op], (left, right))
+            return Call(_DIVISIONS[op], (first, right))
         if op in _CUTS:
-            return _cut(_CUTS[op], left, right)
+            return _cut(_CUTS[op], first, right)
 
         raise PipelineError(f"unknown operator {op!r}")
 
@@ -378,12 +378,12 @@ def _is_set(value: Expression) -> Compare:
 
 
 def last_index(stack: Stack) -> Expression:
-    """Return the index of `last` of a stack, the element before the next one."""
+    """Return the index of `last` of a stack, the element before `next`."""
     return Binary("-", stack.next, ONE)
 
 
 def cut(field: Field, value: Expression) -> Expression:
-    """Return what a field holds after the value is assigned to it."""
+    """Return the value of a field after the assignment."""
     # BMv2 computes with integers of any size and cuts where a value is stored; where P4 wants a
     # result cut in between, compilers say so in the expression. Python does the same for nothing,
     # and a value that cannot be wider than the field needs no cut at all.
@@ -419,8 +419,8 @@ def constant_below(value: Expression, limit: int | None = None) -> int | None:
 
 
 def _choose(headers: tuple[Header, ...], index: Expression) -> HeaderRef:
-    known = constant_below(index, len(headers))
-    return HeaderRef(headers, index) if known is None else HeaderRef((headers[known],), None)
+    constant = constant_below(index, len(headers))
+    return HeaderRef(headers, index) if constant is None else HeaderRef((headers[constant],), None)
 
 
 _DIVISIONS = {"/": names.DIV, "%": names.MOD}
@@ -436,7 +436,7 @@ def _cut(function: str, value: Expression, size: Expression) -> Expression:
     if to is None or (to == 0 and function == names.SATURATE_SIGNED):
         return CutByValue(function, value, size)
 
-    # Saturation is the one operator that says itself how wide its result is.
+    # Saturation is the only operator that carries its result's width.
     return Cut(function, value, to, to if function == names.SATURATE else None)
 
 

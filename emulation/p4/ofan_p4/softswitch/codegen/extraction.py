@@ -66,7 +66,7 @@ class Cursor:
         return []
 
     def lost(self) -> Code:
-        """Return what makes `o` hold the position from here on."""
+        """Return the code that makes `o` hold the position from here on."""
         code = self.stored()
         self.at = None
         return code
@@ -77,7 +77,7 @@ class Cursor:
 
 
 class ExtractionCode:
-    """Translates what a parser does with the bytes of a packet."""
+    """Translator of a parser's operations on the bytes of a packet."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class ExtractionCode:
         after = cursor
         for header in headers:
             # Which element comes next is known at run time only, but all are of one type and so of
-            # one length: any arm tells where the cursor is afterwards.
+            # one length: any arm gives the cursor's later position.
             after = Cursor(cursor.at)
             body = self._extract_header(header, length, after)
             arms.append(body)
@@ -132,15 +132,15 @@ class ExtractionCode:
             return self._extract_variable(header, length, cursor)
 
         code = self._need(cursor.plus(header.bytes), cursor)
-        # Now, because `moved` shifts the cursor: a trace says where the header began.
+        # Now, because `moved` shifts the cursor: a trace has the position where the header began.
         traced = self._tracing.extracted(header, cursor.plus(0))
         plan = self._liveness.plan(header)
 
         # One slice carries a header that nothing modifies to the deparser; only the fields that
         # somebody reads are taken out of it besides.
         if self._liveness.is_pristine(header):
-            found = FrameBytes(cursor.plus(0), cursor.plus(header.bytes))
-            code.append(Assign(header.raw, found))
+            frame_bytes = FrameBytes(cursor.plus(0), cursor.plus(header.bytes))
+            code.append(Assign(header.raw, frame_bytes))
             code += self._unpack(plan, cursor.plus(0), keep_opaque=False)
         else:
             code += self._unpack(plan, cursor.plus(0), keep_opaque=True)
@@ -172,16 +172,15 @@ class ExtractionCode:
             code.append(when(is_long, self.fail(self.error("HeaderTooShort"), cursor)))
 
         plan = self._liveness.plan(header)
-        # Three pieces: up to the varbit, the varbit, and what follows at an offset known at run
-        # time.
-        place = next((i for i, chunk in enumerate(plan) if chunk.is_varbit), None)
-        if place is not None:
-            before = sum(chunk.size for chunk in plan[:place])
+        # Three pieces: up to the varbit, the varbit, and the rest at an offset known at run time.
+        index = next((i for i, chunk in enumerate(plan) if chunk.is_varbit), None)
+        if index is not None:
+            before = sum(chunk.size for chunk in plan[:index])
             start = Sum((POSITION, Number(before)))
             stop = Sum((*start.terms, WIDTH))
-            code += self._unpack(plan[:place], POSITION, keep_opaque=True)
-            code.append(Assign(plan[place].var, FrameBytes(start, stop)))
-            code += self._unpack(plan[place + 1 :], stop, keep_opaque=True)
+            code += self._unpack(plan[:index], POSITION, keep_opaque=True)
+            code.append(Assign(plan[index].var, FrameBytes(start, stop)))
+            code += self._unpack(plan[index + 1 :], stop, keep_opaque=True)
 
         traced = self._tracing.extracted(header, POSITION)
         moved = Change("+", POSITION, size)
@@ -210,13 +209,13 @@ class ExtractionCode:
     def advance(self, bits: Expression, cursor: Cursor) -> Code:
         """Return the skipping of so many bits."""
         invalid = self.error("ParserInvalidArgument")
-        known = constant_below(bits)
-        if known is not None:
+        constant = constant_below(bits)
+        if constant is not None:
             # Frames are whole bytes: anything else is core.p4's ParserInvalidArgument.
-            if known % 8:
+            if constant % 8:
                 return [when(Truth(value=True), self.fail(invalid, cursor))]
 
-            return [*self._need(cursor.plus(known // 8), cursor), *cursor.moved(known // 8)]
+            return [*self._need(cursor.plus(constant // 8), cursor), *cursor.moved(constant // 8)]
 
         lost = cursor.lost()
         is_part = Logic("or", (Binary("&", WIDTH, Number(7)), _IS_NEGATIVE))
@@ -249,7 +248,8 @@ class ExtractionCode:
     def fail(self, error: Expression, cursor: Cursor) -> Code:
         """Return the end of the parser with an error, given by its number."""
         traced = self._tracing.at("parser_error", "error", [(Label("error", 32), PARSER_ERROR)])
-        # The position is that before the failing operation: what it could not consume is payload.
+        # The position is that before the failing operation: the bytes that it could not consume are
+        # payload.
         return [*cursor.stored(), Assign(PARSER_ERROR, error), *traced, Break()]
 
     def error(self, name: str) -> Number:

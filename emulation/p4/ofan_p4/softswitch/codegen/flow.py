@@ -26,7 +26,7 @@ from ofan_p4.softswitch.codegen.variables import BLOCK, INDEX
 
 # Python's compiler refuses more than 100 levels of indentation.
 MAX_DEPTH = 40
-# Two loops of 255 turns, one in the other, take 400,000; BMv2 would never come back.
+# Two nested loops of 255 turns take 400,000; BMv2 would never come back.
 MAX_STEPS = 1 << 24
 NO_CONDITION = None
 
@@ -54,7 +54,7 @@ Graph = Mapping[str, Block]
 
 
 def guarded(condition: Expression | None, code: Code) -> Code:
-    """Return the statements under a condition, if there is one."""
+    """Return the statements under a condition, if given."""
     return code if condition is None else [when(condition, code)]
 
 
@@ -71,12 +71,12 @@ def is_number(variable: Variable, number: int) -> Compare:
 
 
 def by_index(index: Expression, arms: Sequence[Code]) -> Code:
-    """Return the arm whose number is the value of `index`."""
+    """Return the arm with the number in `index`."""
     return [Assign(INDEX, index), arm_of(INDEX, arms)]
 
 
 def arm_of(variable: Variable, arms: Iterable[Code], otherwise: Iterable[Statement] = ()) -> If:
-    """Return the arm whose number is the value of a variable, or else `otherwise`."""
+    """Return the arm with a variable's value as its number, or else `otherwise`."""
     return _arm_of(variable, [(i, tuple(code)) for i, code in enumerate(arms)], tuple(otherwise))
 
 
@@ -226,7 +226,7 @@ class _Emitter:
         return out
 
     def _join(self, block: Block, stop: str | None) -> str | None:
-        """Return the first block on more than one of the ways to `stop`.
+        """Return the first block on more than one way to `stop`.
 
         Without one the ways part for good.
         """

@@ -127,8 +127,8 @@ def hash_value(constants: Constants, name: str, parts: Sequence[Part]) -> Expres
 def _of_bytes(
     constants: Constants, parts: Sequence[Part], hashed: Callable[[Source], Expression]
 ) -> Expression:
-    """Return what `hashed` makes of the bytes of the parts."""
-    # The general form: what is present, bit by bit. It is correct for any inputs, and slow.
+    """Return `hashed` of the bytes of the parts."""
+    # The general form: present parts, bit by bit. It is correct for any inputs, and slow.
     listed = tuple((part.guard or ONE, part.value, part.bits) for part in parts)
     if any(part.bits == 0 for part in parts):
         return hashed(JoinedBytes(listed))
@@ -137,8 +137,8 @@ def _of_bytes(
     if not parts:
         return slow
 
-    # Only one side of the condition is computed: the slow form is there for packets without one of
-    # the headers.
+    # Only one side of the condition is computed: the slow form is there for packets that lack a
+    # header.
     fast = hashed(_packed(constants, parts))
     guards = {part.guard.name: part.guard for part in parts if part.guard}
     ordered = [guards[key] for key in sorted(guards)]
@@ -147,11 +147,11 @@ def _of_bytes(
 
 def modulo(value: Expression, size: Expression) -> Expression:
     """Return `value % size`, where BMv2 takes a size of 0 for 1."""
-    known = constant_below(size)
-    if known is None:
+    constant = constant_below(size)
+    if constant is None:
         return Remainder(value, size)
 
-    limit = known or 1
+    limit = constant or 1
     if value.bits is not None and 1 << value.bits <= limit:
         return value
     # A power of two: the low bits are the remainder.
@@ -164,8 +164,8 @@ def modulo(value: Expression, size: Expression) -> Expression:
 def _keeps_alignment(parts: Sequence[Part]) -> bool:
     """Whether every run of one header is whole words, so that leaving it out moves nothing else."""
     runs = [list(run) for _, run in groupby(parts, key=lambda part: part.guard)]
-    # A header left out that is no whole number of words would shift what follows, and so change its
-    # place in the words.
+    # A header left out that is no whole number of words would shift the parts behind it, and so
+    # change their place in the words.
     return all(sum(part.bits for part in run) % 16 == 0 for run in runs[:-1]) and all(
         part.bits or part is parts[-1] for part in parts
     )

@@ -53,9 +53,9 @@ class HeaderCode:
         """Mark a header valid, which makes the other members of its union invalid."""
         # P4_16: at most one header of a union is valid.
         union = self._program.union_of(header.id)
-        others = [member for member in union.members if member != header.id] if union else []
+        siblings = [member for member in union.members if member != header.id] if union else []
         cleared = [
-            part for member in others for part in self._invalidate(self._program.headers[member])
+            part for member in siblings for part in self._invalidate(self._program.headers[member])
         ]
 
         return [Assign(header.valid, ONE), *cleared]
@@ -113,7 +113,7 @@ class HeaderCode:
 
     def assign_stack(self, target: Stack, source: Stack) -> Code:
         """Copy a stack with the position of its next element."""
-        # The next element is part of a stack's value: copying it copies what `last` means.
+        # The next element is part of a stack's value: copying it copies the meaning of `last`.
         out: Code = [Assign(target.next, source.next)]
         for to, origin in zip(self._members(target), self._members(source), strict=True):
             out += self.assign_all(to, origin)

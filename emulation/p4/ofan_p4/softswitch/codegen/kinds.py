@@ -1,4 +1,4 @@
-"""All kinds of nodes, and a walk through what a node is made of."""
+"""All kinds of nodes, and a walk through a node's parts."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ofan_p4.softswitch.codegen.statements import Key, Statement
 
 
 def _kinds(base: type, *modules: ModuleType) -> tuple[type, ...]:
-    found = [item for module in modules for item in vars(module).values()]
-    kinds = (kind for kind in found if isinstance(kind, type) and issubclass(kind, base))
+    classes = [item for module in modules for item in vars(module).values()]
+    kinds = (kind for kind in classes if isinstance(kind, type) and issubclass(kind, base))
     return tuple(kind for kind in dict.fromkeys(kinds) if kind is not base)
 
 
 EXPRESSIONS = _kinds(Expression, nodes, packet_nodes)
 STATEMENTS = _kinds(Statement, statements)
-# What a node has: its expressions, its statements, and what is neither.
+# A node's parts: its expressions, its statements, and the rest.
 PARTS: dict[type, tuple[str, ...]] = {
     kind: tuple(part.name for part in fields(kind)) for kind in (*EXPRESSIONS, *STATEMENTS, Key)
 }

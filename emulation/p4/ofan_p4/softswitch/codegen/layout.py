@@ -1,7 +1,7 @@
-"""How the fields of a header travel between bytes and variables.
+"""The way of a header's fields between bytes and variables.
 
 Fields that the program never touches stay bytes: adjacent ones form one opaque chunk that is copied
-from packet to packet. What is left is read and written by one `struct` call per header.
+from packet to packet. The rest is read and written by one `struct` call per header.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Chunk:
         return [Zeros(self.size)] if self.is_opaque else [Number(0)] * len(self.fields)
 
     def packed(self) -> Expression:
-        """Return what `struct` packs."""
+        """Return the value that `struct` packs."""
         if self.is_bytes:
             return self.var
 
@@ -83,7 +83,7 @@ class Chunk:
         return value if self.size in CODES else ToBytes(value, self.size)
 
     def unpacked(self, source: Variable) -> list[Statement]:
-        """Return what splits `source`, the integer that `struct` has read, into fields."""
+        """Return the code that splits `source`, the integer that `struct` has read, into fields."""
         # `struct` has stored these already.
         if self.is_bytes or self.is_plain:
             return []
@@ -155,7 +155,7 @@ def unpack_format(parts: Sequence[Chunk], keep_opaque: bool) -> str:
     codes = [
         f"{chunk.size}x" if chunk.is_opaque and not keep_opaque else chunk.code for chunk in parts
     ]
-    # Padding at the end would make `struct` ask for bytes that nobody reads.
+    # Padding at the end would make `struct` ask for bytes that no field uses.
     while codes and codes[-1].endswith("x"):
         codes.pop()
 

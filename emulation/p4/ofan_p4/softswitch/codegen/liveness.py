@@ -1,8 +1,8 @@
 """Which fields a program uses, found by generating its code twice.
 
-The first generation treats every field as used and extracts none; the variables that it loads and
-stores are what the second generation needs. A header that nothing modifies is `pristine`: it
-leaves as the bytes that came in.
+The first generation treats every field as used and extracts none; the second generation needs the
+variables that it loads and stores. A header that nothing modifies is `pristine`: it leaves as the
+bytes that came in.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Liveness:
     _types: frozenset[tuple[str, int]] = frozenset()
 
     def learn(self, code: Iterable[Statement]) -> Liveness:
-        """Return what the second generation needs to know, from the statements of the first."""
+        """Return the liveness for the second generation, from the statements of the first."""
         loads, stores = state_used(code)
         used = {
             (header.type_name, item.index)
@@ -59,7 +59,7 @@ class Liveness:
         """Return whether a value assigned to the field can be seen by anyone."""
         is_local = (
             # A store to metadata matters only where something loads it. Headers are emitted, and a
-            # struct that is copied whole may be looked at as another one.
+            # struct that is copied whole may be read as another struct.
             self.program.headers[item.header].is_metadata and item.header not in self.modified
         )
         return self.is_first or not is_local or item.var.name in self.loads
@@ -87,8 +87,8 @@ class Liveness:
         return chunks(header, lambda item: (header.type_name, item.index) in self._types)
 
     def variables(self, header: Header) -> list[Local | Bytes]:
-        """Return the variables of a header that something resets, copies or moves."""
-        # Noted while generating: whoever asks for the variables is about to write a header.
+        """Return the variables of a header that a statement resets, copies or moves."""
+        # Noted while generating: a caller that asks for the variables is about to write a header.
         self.modified.add(header.id)
         return [variable for chunk in self.plan(header) for variable in chunk.variables()]
 
@@ -120,7 +120,7 @@ def state_used(code: Iterable[Statement]) -> tuple[State, State]:
 
 
 def _stored(targets: Any, stores: State) -> Iterator[Any]:
-    """Note the variables that are assigned; yield what the place of a cell looks at."""
+    """Note the variables that are assigned; yield the indices of cells."""
     for target in targets if type(targets) is tuple else (targets,):
         if isinstance(target, Cell):
             yield target.index

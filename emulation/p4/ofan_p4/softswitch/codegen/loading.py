@@ -1,7 +1,7 @@
 """Read BMv2 JSON into a `Program`.
 
 Names of the file are resolved to indices here, once; a name that does not resolve, a missing key
-and a wrong type are a PipelineError that says where. The format is described in
+and a wrong type are a PipelineError with the place. The format is described in
 `docs/JSON_format.md` of the behavioral-model project.
 """
 
@@ -167,15 +167,15 @@ def _header(index: int, item: Json, kind: Json) -> Header:
     if not is_metadata and sum(field.bits for field in fields) % 8:
         raise PipelineError(f"header {name!r} is not a whole number of bytes long")
 
-    # Only a header with a varbit has a maximum, and `most` is what its varbit may take of it.
+    # Only a header with a varbit has a maximum, and `limit` is the varbit's part of it.
     max_bytes = int(kind.get("max_length") or 0)
-    most = max(0, max_bytes - sum(field.bits for field in fields) // 8)
+    limit = max(0, max_bytes - sum(field.bits for field in fields) // 8)
     return Header(
         id=index,
         name=name,
         type_name=_str(kind["name"]),
         is_metadata=is_metadata,
-        fields=tuple(replace(field, most=most) if field.is_varbit else field for field in fields),
+        fields=tuple(replace(field, most=limit) if field.is_varbit else field for field in fields),
         max_bytes=max_bytes,
     )
 
@@ -216,7 +216,7 @@ def _stacks(items: Json, key: str, ids: Mapping[int, int], of_unions: bool) -> d
 
 
 def _uniform(stacks: dict[str, Stack], headers: Sequence[Header]) -> dict[str, Stack]:
-    """Refuse stacks whose headers differ in type."""
+    """Refuse stacks with headers of several types."""
     for stack in stacks.values():
         # Elements are copied into one another and extracted by the same arm.
         if len({headers[element].type_name for element in stack.elements}) > 1:
@@ -406,12 +406,12 @@ def _field_lists(items: Json) -> dict[int, FieldList]:
 
 def _unique(pairs: Iterable[tuple[K, T]], what: str) -> dict[K, T]:
     listed = list(pairs)
-    found = dict(listed)
+    unique = dict(listed)
     # A dict would quietly keep the last of two.
-    if len(found) < len(listed):
+    if len(unique) < len(listed):
         raise PipelineError(f"corrupt BMv2 JSON: two {what} have the same id or name")
 
-    return found
+    return unique
 
 
 def _single(root: Json, key: str) -> Json:

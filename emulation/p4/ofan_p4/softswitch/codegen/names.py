@@ -77,7 +77,7 @@ RECORD = "r"
 INDEX = "i"
 REPEAT = "_"
 
-# What the switch lends to the code.
+# Names that the switch lends to the code.
 DROP = "DROP"
 RANDOM = "random"
 TRACE = "trace"
@@ -101,7 +101,7 @@ def field(header: int, index: int) -> str:
 
 
 def valid(header: int) -> str:
-    """Return the variable that says whether a header is valid."""
+    """Return the variable of a header's validity."""
     return f"v{header}"
 
 
@@ -191,7 +191,7 @@ def levels(table: int) -> str:
 
 
 def default(table: int) -> str:
-    """Return the name of the list whose only item is a table's default entry."""
+    """Return the name of the list with a table's default entry as its only item."""
     return f"D{table}"
 
 

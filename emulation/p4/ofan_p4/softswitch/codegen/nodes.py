@@ -25,8 +25,8 @@ class Expression:
         return None
 
 
-# Of more arms in a row, halves are told apart first: Python reads no chain of 2,000 tests, and a
-# shorter one takes it the square of the length.
+# More arms in a row are split into halves first: Python reads no chain of 2,000 tests, and a
+# shorter chain takes it the square of the length.
 MOST_TESTS = 32
 
 
@@ -117,8 +117,8 @@ def _product_bits(left: int | None, right: int | None) -> int | None:
 
 def _and_bits(left: int | None, right: int | None) -> int | None:
     # A mask bounds even a negative number, which is two's complement without end.
-    known = [bits for bits in (left, right) if bits is not None]
-    return min(known) if known else None
+    widths = [bits for bits in (left, right) if bits is not None]
+    return min(widths) if widths else None
 
 
 def _widest(left: int | None, right: int | None) -> int | None:
@@ -302,7 +302,7 @@ class Not(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Choice(Expression):
-    """One of two values; only the one that is chosen is computed."""
+    """A choice between two values; only the chosen value is computed."""
 
     test: Expression
     yes: Expression

@@ -71,7 +71,7 @@ class ToBytes(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Pack(Expression):
-    """Values as the bytes of a struct, whose `pack` is the constant `name`."""
+    """Values as the bytes of a struct; its `pack` is the constant `name`."""
 
     name: str
     format: str
@@ -94,7 +94,7 @@ class JoinedBytes(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Hash(Expression):
-    """A hash of bytes by an algorithm of `hashes`, whose function is the constant `name`."""
+    """A hash of bytes by an algorithm of `hashes`; its function is the constant `name`."""
 
     name: str
     algorithm: str
@@ -109,7 +109,7 @@ class Hash(Expression):
 
 @dataclass(frozen=True, slots=True)
 class CustomHash(Expression):
-    """A hash of bytes by the CRC `number` of those whose parameters the control plane sets."""
+    """A hash of bytes by the CRC `number` of those with parameters from the control plane."""
 
     number: int
     source: Pack | JoinedBits | JoinedBytes
@@ -123,7 +123,7 @@ class CustomHash(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Cell(Expression):
-    """A cell of a register array, whose index is inside."""
+    """A cell of a register array; the index is inside."""
 
     array: int
     index: Expression
@@ -199,7 +199,7 @@ class Packets(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Resumed(Expression):
-    """What a packet that comes round again brings along."""
+    """A value that a packet brings along when it comes round again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +214,7 @@ class ResumedList(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Asked(Expression):
-    """What a packet asks for: a request; its only number; or one of its two."""
+    """A part of a packet's request: the request; its only number; or one of its two."""
 
     request: str
     part: int | None = None

@@ -121,7 +121,8 @@ class ParserCode:
             for item in state.transitions
         ]
 
-        # Where no transition matches, the parser ends and the pipeline sees what is parsed so far.
+        # Where no transition matches, the parser ends and the pipeline sees the headers parsed so
+        # far.
         if not branches or branches[-1].condition is not None:
             branches.append(Branch(None, None, tuple(cursor.stored())))
 
@@ -136,8 +137,7 @@ class ParserCode:
         offsets: Mapping[str, int | None],
     ) -> Branch:
         target = item.get("next_state")
-        # A state whose offset is constant never looks at `o`: it is stored on the ways that need
-        # it.
+        # A state with a constant offset never looks at `o`: it is stored on the ways that need it.
         position = cursor.stored() if target is None or offsets[target] is None else []
         values = [(Label("", bits), key) for key, bits in zip(keys, widths, strict=True)]
         chosen = self._tracing.at("select", target or "accept", values)
@@ -179,7 +179,7 @@ class ParserCode:
         return all_of(tests) if tests else Truth(value=True)
 
     def _key(self, state: ParseState, cursor: Cursor) -> tuple[Code, list[Expression], list[int]]:
-        """Return what computes the transition key, its parts and their widths in bits."""
+        """Return the code of the transition key, its parts and their widths in bits."""
         code: Code = []
         keys: list[Expression] = []
         widths = []

@@ -1,12 +1,12 @@
-"""Egress in two parts: what can be done when a packet arrives, and what is left for its departure.
+"""Egress in two parts: statements for a packet's arrival, and statements for its departure.
 
-Most programs make a packet's frame of what ingress has decided, and only count in egress: how long
-a queue is, how many packets have left. Of such a program the frame can be made at once, while the
+Most programs make a packet's frame of ingress's decisions, and only count in egress: how long a
+queue is, how many packets have left. Of such a program the frame can be made at once, while the
 packet is at hand; its departure has a few variables to look at, and no frame.
 
 A variable is `late` where its value depends on the departure: on its time, on a cell, a table or a
-draw, all of which others may change meanwhile. `part` finds these, and says None where a frame
-depends on one of them; it is told so rather too often than too rarely.
+draw, all of which other packets may change meanwhile. `part` finds these, and returns None if a
+frame depends on a late variable; in doubt a variable is late.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ofan_p4.softswitch.codegen.packet_nodes import Cell
 from ofan_p4.softswitch.codegen.statements import Statement, Statements
 from ofan_p4.softswitch.codegen.variables import POSITION
 
-# What is known when a packet arrives, and what its departure is told.
+# Variables that are known when a packet arrives, and variables of its departure.
 EARLY = frozenset({names.PORT, names.PACKET_LENGTH, names.INSTANCE, names.RID, names.PRIORITY})
 TOLD = frozenset({names.PORT, names.NOW, names.DEQ_DEPTH, names.INSTANCE, names.RID})
 # Values that others may change between a packet's arrival and its departure, or that are drawn.
@@ -46,7 +46,7 @@ _LATE = (
     packet_nodes.Entry,
     packet_nodes.EntryAction,
 )
-# Statements that look at what others change, or change it.
+# Statements that read state which other packets change, or change it.
 _EFFECTS = (
     code.Lookup,
     code.UseDefault,
@@ -65,8 +65,8 @@ _ASSIGNING = (code.Assign, code.Clear, code.Move, code.Change, code.Halve)
 class Parted:
     """Egress without the part that is late, and that part.
 
-    The departure needs variables `handed` over as ingress left them, and others that egress sets
-    once to what it is told at the `beginning`.
+    The departure needs variables `handed` over as ingress left them, and variables that egress sets
+    once to an argument at the `beginning`.
     """
 
     frame: Statements
@@ -108,7 +108,7 @@ def _without_drop(body: Statements) -> Statements:
             case code.If(arms=((Compare("==", Local() as spec, DropPort()), inside),)) if (
                 isinstance(inside[-1], code.ReturnEgress) and inside[-1].is_dropped
             ):
-                # BMv2 clears egress_spec before egress: only what egress writes there could drop.
+                # BMv2 clears egress_spec before egress: only egress's own values there could drop.
                 if any(_may_drop(each, spec) for each in _walk(body)):
                     raise _Unpartable
             case code.If(arms=((Compare("==", Number(0), DropPort()), _),)):
@@ -169,7 +169,7 @@ def _looked_at(statement: Statement) -> list[Any]:
         names_ = PARTS[type(statement)]
         found = [getattr(statement, name) for name in names_ if name not in ("target", "targets")]
         target = getattr(statement, "target", None)
-        # A cell's place is looked at, and what a change or a halving begins with.
+        # A cell's index is read, and the old value of a change or a halving.
         if isinstance(target, Cell):
             found.append(target.index)
         if isinstance(statement, (code.Change, code.Halve)):
@@ -199,7 +199,7 @@ def _is_late(nodes: Iterable[Any], late: set[str]) -> bool:
 
 
 def _late(body: Statements) -> set[str]:
-    """Return the variables whose values depend on the departure."""
+    """Return the variables that depend on the departure."""
     late: set[str] = set()
     while True:
         before = len(late)
@@ -229,7 +229,7 @@ def _set_late(statement: Statement, late: set[str]) -> set[str]:
 
 
 def _decided(test: code.If) -> set[str]:
-    """Return the variables that are set in one of the arms of an If."""
+    """Return the variables that are set in an arm of an If."""
     inside = list(_walk(_inside(test)))
     if any(isinstance(each, (code.Break, code.MakeFrame, code.ReturnEgress)) for each in inside):
         raise _Unpartable
@@ -238,7 +238,7 @@ def _decided(test: code.If) -> set[str]:
 
 
 def _early(body: Statements, late: set[str]) -> Statements:
-    """Return what does not depend on the departure; it must make the whole frame."""
+    """Return the statements that do not depend on the departure; they must make the whole frame."""
     found = (_early_one(each, late) for each in body)
     return tuple(each for each in found if each is not None)
 
@@ -264,7 +264,7 @@ def _early_one(statement: Statement, late: set[str]) -> Statement | None:
 def _early_value(statement: Statement, late: set[str]) -> Statement | None:
     targets = _targets(statement)
     if targets & late:
-        # Some of what it moves may be early; then it cannot be left out.
+        # Some of the moved variables may be early; then it cannot be left out.
         if not targets <= late:
             raise _Unpartable
 
@@ -277,7 +277,7 @@ def _early_value(statement: Statement, late: set[str]) -> Statement | None:
 
 
 class _Leave:
-    """What is left of egress for the departure: effects, and what these need."""
+    """The rest of egress for the departure: effects, and the variables that these need."""
 
     def __init__(self, body: Statements, late: set[str]) -> None:
         self._late = late
@@ -294,12 +294,12 @@ class _Leave:
         self.body = kept if is_needed else ()
 
     def _once_early(self, body: Statements) -> set[str]:
-        """Return the variables that only the beginning of egress sets, to what is known before."""
+        """Return the variables that only the beginning of egress sets, to values known before."""
         first: set[str] = set()
         for statement in body:
             if not isinstance(statement, (code.Assign, code.Clear)):
                 break
-            # What the departure is told, too, it computes again.
+            # The departure computes again the variables that it gets as arguments, too.
             if not all(
                 isinstance(node, Argument) <= (getattr(node, "name", "") in TOLD)
                 for node in _looked_at(statement)

@@ -21,7 +21,7 @@ from ofan_p4.softswitch.codegen.statements import Statement, Statements
 
 # The number of the arm of each If, by its identity; of those with as many arms, `otherwise`.
 Way: TypeAlias = Mapping[int, int]
-# What only looks at the packet.
+# Statements that only look at the packet.
 _HARMLESS = (
     code.Assign,
     code.Clear,
@@ -84,7 +84,7 @@ def _is_pure(statements: Statements) -> bool:
 
 
 def _told(statements: Statements) -> list[Statement]:
-    """Return statements whose Ifs tell which arm they take."""
+    """Return statements with Ifs that report the arm that they take."""
     return [_telling(each) for each in statements]
 
 

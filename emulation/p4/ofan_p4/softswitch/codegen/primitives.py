@@ -70,7 +70,7 @@ class Primitives:
         self.stores = StoreCode(self._program, self.expressions, self._liveness, self._tracing)
 
     def action(self, action: Action) -> Code:
-        """Return the body of an action; `variables.parameter` says where its arguments are."""
+        """Return the body of an action; `variables.parameter` gives its arguments."""
         # Parameters are known by position; their widths belong to this action alone.
         self._begin(action.parameter_bits)
         # An `if` inside an action is a jump over some of its primitives.
@@ -123,7 +123,7 @@ class Primitives:
         return str(constant_below(self.expressions.data(target)))
 
     def _traced(self, op: str, parameters: Sequence[Json]) -> Code:
-        """Trace a primitive whose effect no stored value shows."""
+        """Trace a primitive without a stored value that shows its effect."""
         if op not in _TRACED:
             return []
 
@@ -198,13 +198,13 @@ class Primitives:
 
     def _register_read(self, target: Json, register: Json, index: Json) -> Code:
         array = self.expressions.register(inner(register)["value"])
-        place = self.expressions.data(index)
-        cell = Cell(array.id, place, array.bits)
-        traced = self._tracing.cell("register_read", array, place, cell)
+        cell_index = self.expressions.data(index)
+        cell = Cell(array.id, cell_index, array.bits)
+        traced = self._tracing.cell("register_read", array, cell_index, cell)
         # Beyond the end of the array the target keeps its value.
         read = [*traced, *self.stores.store(target, cell)]
 
-        return guarded(in_bounds(place, array.size), read) if read else []
+        return guarded(in_bounds(cell_index, array.size), read) if read else []
 
     def _register_write(self, register: Json, index: Json, source: Json) -> Code:
         array = self.expressions.register(inner(register)["value"])
@@ -214,33 +214,33 @@ class Primitives:
 
     def _count(self, counter: Json, index: Json) -> Code:
         array = _named(self._counters, inner(counter)["value"], "counter")
-        place = self.expressions.data(index)
-        counted = CountCell(array.id, place, PACKET_LENGTH)
-        traced = self._tracing.cell("counter", array, place, Packets())
+        cell_index = self.expressions.data(index)
+        counted = CountCell(array.id, cell_index, PACKET_LENGTH)
+        traced = self._tracing.cell("counter", array, cell_index, Packets())
 
-        return guarded(in_bounds(place, array.size), [counted, *traced])
+        return guarded(in_bounds(cell_index, array.size), [counted, *traced])
 
     def _execute_meter(self, meter: Json, index: Json, target: Json) -> Code:
         array = _named(self._meters, inner(meter)["value"], "meter")
-        place = self.expressions.data(index)
-        colored = Assign(COLOR, Metered(array.id, place))
-        traced = self._tracing.cell("meter", array, place, COLOR)
+        cell_index = self.expressions.data(index)
+        colored = Assign(COLOR, Metered(array.id, cell_index))
+        traced = self._tracing.cell("meter", array, cell_index, COLOR)
 
         return guarded(
-            in_bounds(place, array.size), [colored, *traced, *self.stores.store(target, COLOR)]
+            in_bounds(cell_index, array.size), [colored, *traced, *self.stores.store(target, COLOR)]
         )
 
     def _random(self, target: Json, low: Json, high: Json) -> Code:
         least = self.expressions.data(low)
-        most = self.expressions.data(high)
+        greatest = self.expressions.data(high)
         # BMv2's `random` includes both bounds.
-        draw = [Assign(DRAWN, Draw(least, most)), *self.stores.store(target, DRAWN)]
+        draw = [Assign(DRAWN, Draw(least, greatest)), *self.stores.store(target, DRAWN)]
         # Drawing from an empty range would raise; it assigns nothing.
-        first, last = constant_below(least), constant_below(most)
+        first, last = constant_below(least), constant_below(greatest)
         if first is not None and last is not None:
             return draw if first <= last else []
 
-        return [when(Compare("<=", least, most), draw)]
+        return [when(Compare("<=", least, greatest), draw)]
 
     def _hash(self, target: Json, base: Json, calculation: Json, size: Json) -> Code:
         named = self._program.calculations.get(inner(calculation)["value"])

@@ -43,7 +43,7 @@ def _state(values: Iterable[Any]) -> str:
 
 
 def _use_record(node: statements.UseRecord) -> Lines:
-    # An entry is (action, arguments, record), and a default entry the only one of its list.
+    # An entry is (action, arguments, record), and a default entry the only item of its list.
     entry = names.ENTRY if node.table is None else f"{names.default(node.table)}[0]"
     return [f"{names.RECORD} = {entry}[2]"]
 
@@ -61,7 +61,7 @@ def _count_cell(node: statements.CountCell) -> Lines:
 
 
 def _ask(node: statements.Ask) -> Lines:
-    # A clone asks with two numbers, session and list; every other request with one.
+    # A clone asks with two numbers, session and list; every other request with a single number.
     numbers = listed(node.numbers)
     return [f"{node.request} = {f'({numbers})' if len(node.numbers) > 1 else numbers}"]
 
@@ -149,7 +149,7 @@ def _search_masked(number: int, keys: Sequence[Key]) -> Iterator[str]:
     yield f"if {names.levels(number)}:"
     yield f" {names.RANK} = {NO_RANK}"
     yield f" for {level} in {names.levels(number)}:"
-    # Levels come in order of the best rank in them: once that is no better than what is found, no
+    # Levels come in order of the best rank in them: once that is no better than the found entry, no
     # later level can win.
     yield f"  if {names.RANK} < {names.BOUND}:"
     yield "   break"

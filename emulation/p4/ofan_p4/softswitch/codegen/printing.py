@@ -65,10 +65,10 @@ def _level(node: Expression) -> int:
 
 
 def _binary(node: nodes.Binary) -> str:
-    left = node.left
+    first = node.left
     # `a + b + c` needs no parentheses: Python, too, begins at the left.
-    is_chain = isinstance(left, nodes.Binary) and left.op == node.op
-    return f"{text(left) if is_chain else operand(left)} {node.op} {operand(node.right)}"
+    is_chain = isinstance(first, nodes.Binary) and first.op == node.op
+    return f"{text(first) if is_chain else operand(first)} {node.op} {operand(node.right)}"
 
 
 def _joined(node: nodes.Joined) -> str:

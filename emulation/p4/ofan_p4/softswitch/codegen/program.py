@@ -1,4 +1,4 @@
-"""A BMv2 JSON as frozen data: what the code generators read.
+"""A BMv2 JSON as frozen data, the input of the code generators.
 
 Expressions, parser operations and primitive calls stay JSON; the generators translate them where
 they stand.
@@ -18,7 +18,7 @@ from ofan_p4.softswitch.errors import PipelineError
 T = TypeVar("T")
 Json = Any
 
-# What p4c calls the validity of a header where it stands for a field.
+# p4c's name for the validity of a header in the place of a field.
 VALID = "$valid$"
 
 
@@ -94,7 +94,7 @@ class Stack:
 
 @dataclass(frozen=True, slots=True)
 class Union:
-    """A header union: at most one of its member headers is valid."""
+    """A header union: at most one member header is valid."""
 
     id: int
     name: str
@@ -319,7 +319,7 @@ class Program:
         return self.headers[self.header_ids[name]]
 
     def intrinsic(self, name: str) -> Field | None:
-        """Return the field behind `standard_metadata.x` or one of its aliases, if there."""
+        """Return the field behind `standard_metadata.x` or an alias of it, if there."""
         header, _, field = name.partition(".")
         # BMv2 looks fields of v1model up by P4_14's names; aliases lead to standard_metadata.
         header, field = self.aliases.get(name, (header, field))
@@ -333,7 +333,7 @@ class Program:
         return next((union for union in self.unions if header in union.members), None)
 
     def custom_crcs(self) -> tuple[Calculation, ...]:
-        """Return the calculations by CRCs whose parameters the control plane sets."""
+        """Return the calculations by CRCs with parameters from the control plane."""
         return tuple(item for item in self.calculations.values() if item.algorithm in PARAMETERS)
 
     def profiles(self) -> tuple[Profile, ...]:

@@ -1,4 +1,4 @@
-"""What a program becomes before it is text or machine code: its statements (see `nodes`)."""
+"""A program's statements, before they become text or machine code (see `nodes`)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Statements: TypeAlias = tuple[Statement, ...]
 
 @dataclass(frozen=True, slots=True)
 class Assign(Statement):
-    """An assignment; what is assigned to a number has its width."""
+    """An assignment; a value for a number has the number's width."""
 
     target: Variable | Cell
     value: Expression
@@ -42,7 +42,7 @@ class Clear(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Move(Statement):
-    """A simultaneous assignment: all values are looked at before the first one is stored."""
+    """A simultaneous assignment: all values are read before the first is stored."""
 
     targets: tuple[Local | Bytes, ...]
     values: tuple[Expression, ...]
@@ -72,7 +72,7 @@ class Measure(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Unpack(Statement):
-    """A struct, whose `unpack_from` is the constant `name`, is read out of the frame."""
+    """A struct is read out of the frame; its `unpack_from` is the constant `name`."""
 
     name: str
     format: str
@@ -89,21 +89,21 @@ class TakeArguments(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Restore(Statement):
-    """Fields become what a packet that comes round again brings along."""
+    """Fields get the values that a packet brings along when it comes round again."""
 
     targets: tuple[Local | Bytes, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class TakeState(Statement):
-    """Egress begins with what ingress has left: the frame, and these."""
+    """Egress begins with ingress's results: the frame, and these."""
 
     targets: tuple[Local | Bytes, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class If(Statement):
-    """The first of (test, statements) arms whose test holds, else `otherwise`."""
+    """The first of (test, statements) arms with a test that holds, else `otherwise`."""
 
     arms: tuple[tuple[Expression, Statements], ...]
     otherwise: Statements = ()
@@ -131,7 +131,7 @@ class Break(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One part of a table's key: a value of so many bits, matched as `kind` says."""
+    """One part of a table's key: a value of so many bits, matched by `kind`."""
 
     kind: str
     value: Expression
@@ -140,9 +140,9 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Lookup(Statement):
-    """The entry becomes the one that a table has for a key, or none.
+    """The entry becomes the table's entry for a key, or none.
 
-    `kind` says how it is searched: exact, lpm, masked or rows (`tables.lookup_kind`).
+    `kind` is the kind of search: exact, lpm, masked or rows (`tables.lookup_kind`).
     """
 
     table: int
@@ -159,7 +159,7 @@ class UseDefault(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Resolve(Statement):
-    """The entry becomes what it names in an action profile: a member, or one of a group."""
+    """The entry becomes the member that it names in an action profile, or a group's choice."""
 
     profile: int
     key: Expression
@@ -197,7 +197,7 @@ class CountCell(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Log(Statement):
-    """A log message, whose text is the constant `name`, with its values."""
+    """A log message with its values; its text is the constant `name`."""
 
     name: str
     text: str
@@ -206,7 +206,7 @@ class Log(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Trace(Statement):
-    """A point of a traced program, the constant `name`, is told with its values."""
+    """A point of a traced program, the constant `name`, is reported with its values."""
 
     name: str
     values: tuple[Expression, ...]
@@ -221,7 +221,7 @@ class Forget(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Ask(Statement):
-    """A request is asked for; it says one number or two."""
+    """A request, with one number or two."""
 
     request: str
     numbers: tuple[Expression, ...]

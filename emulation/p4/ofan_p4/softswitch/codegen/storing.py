@@ -22,7 +22,7 @@ from ofan_p4.softswitch.errors import PipelineError
 
 
 class StoreCode:
-    """Translates assignments; `expressions` reads what says where a value goes."""
+    """Translator of assignments; `expressions` reads the targets."""
 
     def __init__(
         self, program: Program, expressions: Expressions, liveness: Liveness, tracing: Tracing
@@ -64,7 +64,7 @@ class StoreCode:
 
     def set_field(self, field: Field, value: Expression) -> Code:
         """Return the assignment of a value to a field."""
-        # Nobody will look at it: the whole statement goes, not only the store.
+        # No statement reads it: the whole statement goes, not only the store.
         if not self._liveness.is_live(field):
             return []
 
@@ -76,7 +76,7 @@ class StoreCode:
         return by_index(last_index(stack), [self.set_field(field, value) for field in fields])
 
     def write_cell(self, array: Array, index: Expression, value: Expression) -> Code:
-        """Return the assignment of a value to a cell of a register, if there is one."""
+        """Return the assignment of a value to a cell of a register, if the cell exists."""
         cell = Cell(array.id, index, array.bits)
         # A cell is cut like a field.
         written = Assign(cell, cut_to(value, array.bits))

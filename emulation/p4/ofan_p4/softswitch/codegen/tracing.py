@@ -1,4 +1,4 @@
-"""Statements that tell what a packet does: the second form of a program, for listeners only.
+"""Statements that report a packet's steps: the second form of a program, for listeners only.
 
 Every place of the program that can tell something is a `Point`; the generated code calls
 `trace(point, values)` there. Without tracing there is no such statement, so it costs nothing.
@@ -23,7 +23,7 @@ SCALARS = "scalars."
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What a reported value is called and how many bits it has (0: bytes)."""
+    """The name of a reported value and its width in bits (0: bytes)."""
 
     name: str
     bits: int
@@ -31,7 +31,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Point:
-    """A place of the program: what happens there (`kind`), to what (`name`), `file:line`."""
+    """A place of the program: the event there (`kind`), its object (`name`), `file:line`."""
 
     kind: str
     name: str
@@ -98,17 +98,17 @@ class Tracing:
         values: list[tuple[Label, Expression]] = [
             (Label(key.name, key.bits), value) for key, value in zip(table.key, keys, strict=True)
         ]
-        found: list[tuple[Label, Expression]] = [
+        labelled: list[tuple[Label, Expression]] = [
             (Label("entry", 0), Entry()),
-            # A packet that misses sees the default entry itself, not an equal one.
+            # A packet that misses sees the default entry itself, not an equal entry.
             (Label("hit", 1), IsNotDefault(number)),
         ]
-        return self.at("table", table.name, [*values, *found], table, where=table.where)
+        return self.at("table", table.name, [*values, *labelled], table, where=table.where)
 
     def called(self, action: Action, is_hidden: bool = False) -> Code:
         """Report an action with its parameters in `p0`, `p1`, ....
 
-        What the compiler made of a statement is hidden.
+        Statements that the compiler has added are hidden.
         """
         if is_hidden and "." not in action.name:
             return []

@@ -1,4 +1,4 @@
-"""The variables of generated code as nodes, with their widths; `names` says what they mean."""
+"""The variables of generated code as nodes, with their widths; `names` has their meaning."""
 
 from __future__ import annotations
 
@@ -32,5 +32,5 @@ def peeked(index: int, bits: int) -> Temporary:
 
 
 def packed(index: int) -> Temporary:
-    """Return an integer that holds several fields side by side, or the bytes of a larger one."""
+    """Return an integer that holds several fields side by side, or the bytes of a larger field."""
     return Temporary(names.packed(index))
