@@ -1,12 +1,12 @@
 """P4_16 for v1model to BMv2 JSON and P4Info, in Python.
 
     program = compile_file("router.p4", include_dirs=["include"], defines={"PORTS": "16"})
-    program.json      what simple_switch and our softswitch load
-    program.p4info    what P4Runtime's control plane needs
+    program.json      the input of simple_switch and our softswitch
+    program.p4info    the input of P4Runtime's control plane
 
 Phases, one package or module each: preprocessor, syntax (lexer, parser), semantics (names, types,
-constants), midend (inlining, storage), backend (JSON, P4Info). Everything wrong with a program is
-one `CompileError` with file, line, column, source line and caret.
+constants), midend (inlining, storage), backend (JSON, P4Info). Every mistake in a program is one
+`CompileError` with file, line, column, source line and caret.
 """
 
 from __future__ import annotations
@@ -104,13 +104,13 @@ def compile_source(
 
 
 def compile_preprocessed(source: Source, name: str, emit_externs: bool = False) -> Program:
-    """Compile what the preprocessor has returned.
+    """Compile the preprocessor's result.
 
     With `emit_externs`, externs that BMv2 does not know are left to it, or to a plug-in of it.
     """
     try:
         return with_deep_stack(lambda: _compile(source, name, emit_externs))
-    # The parser limits nesting (`syntax.cursor.MAX_DEPTH`), but what calls inline can nest as well.
+    # The parser limits nesting (`syntax.cursor.MAX_DEPTH`), but inlined calls can nest as well.
     except RecursionError as error:
         raise CompileError(
             "the program is nested too deeply", location=Location(name, 1, 1, "")
@@ -118,7 +118,8 @@ def compile_preprocessed(source: Source, name: str, emit_externs: bool = False) 
 
 
 def _compile(source: Source, name: str, emit_externs: bool) -> Program:
-    # Each phase takes only what the one before returns, so a test can begin or stop at any of them.
+    # Each phase takes only the result of the phase before, so a test can begin or stop at any of
+    # them.
     checked = check_program(parse(source))
     switch = lower_program(checked, emit_externs)
     info = p4info(switch)

@@ -27,7 +27,7 @@ ALL = "all"
 
 
 class Command(click.Command):
-    """A command with options whose value may be left out."""
+    """A command with options that may have no value."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the command line."""
@@ -38,7 +38,7 @@ class Command(click.Command):
 
 @dataclass(frozen=True)
 class Outputs:
-    """The files to write, by what is in them, and the folder to make for them."""
+    """The files to write, by their content, and the folder to make for them."""
 
     json: str
     folder: str | None
@@ -95,8 +95,8 @@ def _say_version(ctx: click.Context, _param: click.Parameter, value: bool) -> No
 @click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_say_version)
 # `p4c` is called so: its -o names a folder.
 @click.option("--driver", is_flag=True, hidden=True)
-# Makefiles written for p4c pass these; each has one value that we could mean, so it is taken and
-# ignored. The JSON always says where everything comes from (-g).
+# Makefiles written for p4c pass these; each has only one value that makes sense here, so it is
+# taken and ignored. The JSON always has source positions (-g).
 @click.option(
     "--std", "--p4v", "-x", "_std", type=click.Choice(["16", "p4-16", "p4_16"]), hidden=True
 )
@@ -150,7 +150,8 @@ def compile_command(
         compiled = compile_preprocessed(source, program, emit_externs)
         _warn(compiled.warnings, disabled, errors)
         _write(compiled, with_markers(source) if pp else "", outputs)
-        # Who named the file knows; p4c says nothing, and neither do we where we are called so.
+        # A user who named the file knows; p4c prints nothing, and neither does this command under
+        # p4c's name.
         if output is None and not driver:
             click.echo(f"wrote {outputs.json}", err=True)
     except CompileError as error:

@@ -1,8 +1,8 @@
 """Source text, positions in it, and the one error of the compiler.
 
 The preprocessor hands over one text made of many files. A `Source` remembers where every line of it
-came from, so that a `Span` (two offsets) can be shown as file, line, column and caret of what the
-programmer wrote.
+came from, so that a `Span` (two offsets) can be shown as file, line, column and caret of the
+programmer's text.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ TAB_WIDTH = 4
 
 
 class Macros(NamedTuple):
-    """What became of the macros of the command line, and which macros there are at the end.
+    """The use of the command line's macros, and the names of all macros at the end.
 
     Of no effect were those that nothing has asked for (`unread`), and those that the program
     defines anew before anything does (`replaced`).
@@ -35,7 +35,7 @@ class Source:
     """Preprocessed text.
 
     `origin[i]` is the (file, 1-based line) that line i of `text` came from; `markers` are the line
-    markers of each file, by which another program says where it took the text from.
+    markers of each file, by which another program names the text's origin.
     """
 
     text: str
@@ -58,7 +58,7 @@ class Source:
         return starts
 
     def location(self, offset: int) -> Location:
-        """Map an offset of the preprocessed text to what the programmer wrote."""
+        """Map an offset of the preprocessed text to the programmer's text."""
         # The end of file is a place too: "expected ..., found end of file" points behind the last
         # token.
         row = bisect_right(self.line_starts, min(offset, len(self.text))) - 1
@@ -80,7 +80,7 @@ class Source:
 
 
 class Marker(NamedTuple):
-    """`# line "file"`: what the lines below are called."""
+    """`# line "file"`: the origin of the lines below."""
 
     at: int
     line: int
@@ -99,7 +99,7 @@ def named(markers: dict[str, list[Marker]], file: str, line: int) -> tuple[str, 
 def _original_column(expanded: str, original: str, column: int) -> int:
     """Undo a macro expansion in a line.
 
-    What stands before or after it keeps its place, what it produced points at its name.
+    Text before or after it keeps its place, text that it produced points at its name.
     """
     if expanded == original:
         return column
@@ -108,7 +108,7 @@ def _original_column(expanded: str, original: str, column: int) -> int:
     if column < prefix:
         return column
 
-    # Reversed, what stands behind the macro is a common prefix as well.
+    # Reversed, the text behind the macro is a common prefix as well.
     suffix = _common_prefix(expanded[prefix:][::-1], original[prefix:][::-1])
     from_end = len(expanded) - column
     return max(prefix, len(original) - from_end) if from_end <= suffix else prefix

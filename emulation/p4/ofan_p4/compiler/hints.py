@@ -26,13 +26,13 @@ BEGINNINGS = frozenset("{};)")
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return the end of a message about an unknown word: the known one that it is closest to."""
+    """Return the end of a message about an unknown word: the closest known word."""
     close = get_close_matches(word, set(known) - {word}, n=1, cutoff=CLOSE)
     return f"; did you mean '{close[0]}'?" if close else ""
 
 
 def misspelt_keyword(tokens: Sequence[Token], start: int, end: int) -> str:
-    """Return the end of a message about what no production fits, found at the token `end`.
+    """Return the end of a message about tokens that fit no production, up to the token `end`.
 
     The last word since `start` that begins something, stands nowhere else in the program and is
     close to a keyword is probably meant to be one.

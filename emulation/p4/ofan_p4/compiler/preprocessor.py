@@ -1,6 +1,6 @@
 """The C preprocessor that P4 prescribes, by the library pcpp, with every line's origin kept.
 
-pcpp gets the text without comments, of which one in a macro would swallow what follows it, and
+pcpp gets the text without comments, as a comment in a macro would swallow the text behind it, and
 with its strings of several lines taken apart (`strings`).
 """
 
@@ -28,7 +28,7 @@ from ofan_p4.compiler.strings import prepare, restored, spliced
 P4INCLUDE = Path(__file__).parent / "p4include"
 
 
-# Their include files exist for p4c, so a program that names one is probably not misspelt.
+# Their include files exist for p4c, so a program with such a name is probably not misspelt.
 ARCHITECTURES = ("psa", "pna", "ebpf_model", "ubpf_model", "xdp_model", "tna", "t2na", "dpdk")
 
 
@@ -105,7 +105,7 @@ def _begun(preprocessor: _Preprocessor, text: str, name: str) -> _Preprocessor:
 
 
 def with_markers(source: Source) -> str:
-    """Return preprocessed text whose markers say where each of its lines came from."""
+    """Return preprocessed text with markers of each line's origin."""
     lines: list[str] = []
     expected: tuple[str, int] | None = None
 
@@ -141,7 +141,7 @@ def _pieces(preprocessor: _Preprocessor, name: str) -> Iterator[tuple[str, int, 
 
 
 class _Macros(dict[str, Any]):
-    """The macros as they are now, which notes what becomes of those of the command line."""
+    """The macros as they are now, with a record of the use of the command line's macros."""
 
     def __init__(self, macros: Mapping[str, Any], given: Iterable[str]) -> None:
         super().__init__(macros)
@@ -160,7 +160,7 @@ class _Macros(dict[str, Any]):
         super().__setitem__(name, macro)
 
     def told(self) -> Macros:
-        """Return what has become of them."""
+        """Return the record."""
         return Macros(frozenset(self._unread), frozenset(self._replaced), tuple(sorted(self)))
 
 
@@ -236,7 +236,7 @@ class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]
     ) -> None:
         file = getattr(self, "source", None) or ""
         line = getattr(self, "linedepth", 0)
-        # pcpp does not say where the directive stands, so it is looked for in what has been read.
+        # pcpp does not give the directive's place, so it is looked for in the files read so far.
         for candidate, lines in self.files.items():
             for number, content in enumerate(lines, start=1):
                 if (
@@ -269,7 +269,7 @@ class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]
     def on_directive_unknown(
         self, directive: Any, toks: Any, ifpassthru: Any, precedingtoks: Any
     ) -> Any:
-        """Raise what `#error` says, or that C has no such directive; `#warning` passes."""
+        """Raise the message of `#error`, or that C has no such directive; `#warning` passes."""
         if directive.value == "warning" or self._marker(directive, toks):
             return True
 
@@ -283,16 +283,16 @@ class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]
 
     def _marker(self, directive: Any, toks: Any) -> bool:
         """Take `#line 5 "file"` or `# 5 "file" 1`; say whether it is such a directive."""
-        words = [directive, *(token for token in toks if token.value.strip())]
+        parts = [directive, *(token for token in toks if token.value.strip())]
         if directive.value == "line":
-            del words[0]
+            del parts[0]
 
-        if not words or not words[0].value.isdigit():
+        if not parts or not parts[0].value.isdigit():
             return False
 
-        file = words[1].value.strip('"') if len(words) > 1 else ""
+        file = parts[1].value.strip('"') if len(parts) > 1 else ""
         self.markers.setdefault(directive.source, []).append(
-            Marker(directive.lineno, int(words[0].value), file)
+            Marker(directive.lineno, int(parts[0].value), file)
         )
         return True
 

@@ -24,7 +24,7 @@ class _Call(threading.Thread, Generic[T]):
         self.failure: BaseException | None = None
 
     def run(self) -> None:
-        """Call the function and keep what it returns or raises."""
+        """Call the function and keep its result or exception."""
         try:
             self.result = self._function()
         except BaseException as error:
@@ -32,7 +32,7 @@ class _Call(threading.Thread, Generic[T]):
 
 
 def with_deep_stack(function: Callable[[], T]) -> T:
-    """Return what a function returns, or raise what it raises, called with a large stack."""
+    """Return a function's result, or raise its exception, called with a large stack."""
     limit = sys.getrecursionlimit()
     size = threading.stack_size(STACK_BYTES)
     call = _Call(function)

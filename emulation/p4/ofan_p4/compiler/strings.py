@@ -1,4 +1,4 @@
-"""What the C preprocessor must not see: comments, and strings of several lines.
+"""Text that the C preprocessor must not see: comments, and strings of several lines.
 
 Comments become blanks, so that everything else keeps its line and column. C knows no strings of
 several lines, but P4 does, and programs have `#if` in the middle of them: every line of such a
@@ -18,7 +18,8 @@ _STRING_END = re.compile(r'(?:\\.|[^"\\])*"')
 _DIRECTIVE = re.compile(
     r"[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|else|endif|define|undef|include|line|[0-9]+)\b"
 )
-# A quote elsewhere is a mistake, or text that an `#if 0` hides, and must not swallow what follows.
+# A quote elsewhere is a mistake, or text that an `#if 0` hides, and must not swallow the text
+# behind it.
 _MAY_OPEN = ("(", "[", ",", "=", "+", "{")
 _CONTINUED = re.compile(r"(?:[^\n]*\\[ \t]*\r?\n)+[^\n]*")
 _CONTINUATION = re.compile(r"\\[ \t]*\r?\n")
@@ -62,7 +63,7 @@ def prepare(text: str) -> Prepared:
     for line in lines:
         scanner.line(line)
 
-    # What is never closed is left to the lexer, which says where it begins.
+    # An unclosed string or comment is left to the lexer, which reports its beginning.
     if scanner.inside == "comment":
         row, fed, seen = scanner.opened
         rest = lines[row][seen:]
@@ -91,7 +92,7 @@ class _Scanner:
             while column < len(line):
                 column = self._piece(line, column)
 
-        # A comment does not end a directive: what stands behind it belongs to the line above.
+        # A comment does not end a directive: the text behind it belongs to the line above.
         if self._directive is not None and self._directive < len(self.prepared.fed):
             self.prepared.fed[self._directive] += self._fed
             self._fed = ""
@@ -107,7 +108,7 @@ class _Scanner:
         self._seen += text
 
     def _piece(self, line: str, column: int) -> int:
-        """Take what stands at a column; return the one behind it."""
+        """Take the text at a column; return the column behind it."""
         match self.inside:
             case "string":
                 return self._string(line, column)

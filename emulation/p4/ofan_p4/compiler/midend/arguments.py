@@ -1,6 +1,6 @@
 """Arguments: evaluated one after the other, then bound to parameters.
 
-A parameter is bound to the argument itself, or to a copy where the two could be told apart.
+A parameter is bound to the argument itself, or to a copy if the program could tell them apart.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def evaluate(
     """Evaluate arguments in the order of the text; return them in the order of the parameters.
 
     "Calling convention": the left value of an `out` or `inout` argument is saved, and so is the
-    value of every other one, before the next argument is evaluated.
+    value of every other argument, before the next argument is evaluated.
     """
     order = in_text_order(args)
     last = max((at for at, i in enumerate(order) if _has_effects(args[i])), default=0)
@@ -74,7 +74,7 @@ def _has_effects(arg: ty.Expression | None) -> bool:
 def _argument(
     param: ty.Parameter, arg: ty.Expression | None, span: Span, frame: Frame, is_last: bool
 ) -> Argument:
-    """Evaluate an argument; none after one that `is_last` has effects."""
+    """Evaluate an argument; if it `is_last`, no later argument has effects."""
     if arg is None:
         # A don't care still needs a place that the body can write to.
         return Argument(frame.temporary(param.type, span, param.name))
@@ -85,14 +85,14 @@ def _argument(
         value = lower(arg, frame)
         return Argument(value if is_last else freeze(value, arg.span, frame))
 
-    left = left_value(arg, frame)
-    value = load(left, arg.span)
+    target = left_value(arg, frame)
+    value = load(target, arg.span)
     if is_last or param.direction == "out":
-        return Argument(value, left)
+        return Argument(value, target)
 
     saved = frame.temporary(param.type, span, param.name)
     assign(saved, value, span, frame)
-    return Argument(saved, left, is_saved=True)
+    return Argument(saved, target, is_saved=True)
 
 
 def is_written(param: ty.Parameter) -> bool:
@@ -107,13 +107,13 @@ def bind(
 
     `body` is given where it can use the caller's variables, as actions do.
     """
-    given = evaluate(params, args, span, frame)
+    evaluated = evaluate(params, args, span, frame)
     used = list(_used_outside(body, frame))
     bindings: Bindings = {}
     copies: dict[int, Copy] = {}
 
-    for i, (param, arg) in enumerate(zip(params, given, strict=True)):
-        others = used + [place for place in _storage(given, params, i) if place is not None]
+    for i, (param, arg) in enumerate(zip(params, evaluated, strict=True)):
+        others = used + [place for place in _storage(evaluated, params, i) if place is not None]
         if not isinstance(arg.operand, ir.Operand):
             bindings[param] = arg.operand
         elif is_written(param):
@@ -166,7 +166,7 @@ def _readable(
         return operand
 
     # A computed value may be used often in the body; one temporary is cheaper than the whole
-    # expression each time, and what it reads cannot change under it.
+    # expression each time, and the fields that it reads cannot change under it.
     computed = isinstance(operand, ir.Compute | ir.Choose)
     if computed or any(overlap(operand, other) for other in written):
         return freeze(operand, span, frame)

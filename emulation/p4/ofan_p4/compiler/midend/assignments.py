@@ -36,9 +36,9 @@ def in_bounds(place: ir.Operand) -> ir.Value | None:
 
 @contextmanager
 def guarded(place: ir.Operand, span: Span, frame: Frame) -> Iterator[Frame]:
-    """Emit what the body emits, run only where the place exists: a wrong index ends the target."""
+    """Emit the body's steps, run only if the place exists: a wrong index ends the target."""
     condition = in_bounds(place)
-    # The usual case: a constant index, or one whose width cannot exceed the stack.
+    # The usual case: a constant index, or an index too narrow to exceed the stack.
     if condition is None:
         yield frame
         return
@@ -51,7 +51,7 @@ def guarded(place: ir.Operand, span: Span, frame: Frame) -> Iterator[Frame]:
 
 def _assign(target: ir.Operand, value: ir.Operand, span: Span, frame: Frame) -> None:  # noqa: C901 one case for each pair
     if isinstance(value, ir.LastAt):
-        # BMv2 has no operand for the last header as a whole, but one for its index.
+        # BMv2 has no operand for the last header as a whole, but an operand for its index.
         value = ir.ElementAt(value.stack, ir.LastIndex(value.stack.name))
 
     match target, value:
@@ -121,7 +121,7 @@ def _assign_fields(target: ir.HeaderAt, value: ir.StructAt, span: Span, frame: F
 
 
 def _whole(header: ir.HeaderAt, frame: Frame) -> ir.HeaderAt | ir.UnionAt:
-    """Return the union of a header, whose other members become invalid when it becomes valid."""
+    """Return the union of a header: other members become invalid when this becomes valid."""
     unions = frame.builder.switch.layout.unions.values()
     return next((union for union in unions if header in union.members), header)
 
@@ -163,7 +163,7 @@ def freeze_index(operand: ir.Operand, span: Span, frame: Frame) -> ir.Operand:
 
 
 def reset(place: ir.Operand, span: Span, frame: Frame) -> None:
-    """Emit what a declaration or an `out` parameter implies: headers start invalid."""
+    """Emit the start of a declaration or an `out` parameter: headers start invalid."""
     match place:
         case ir.HeaderAt() | ir.ElementAt():
             # An element with a computed index may not exist.

@@ -1,4 +1,4 @@
-"""Expressions to operands; what has effects goes into the frame's flow, left to right."""
+"""Expressions to operands; effects go into the frame's flow, left to right."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def lower_value(node: ty.Expression, frame: Frame) -> ir.Value:
 def lower_all(nodes: Sequence[ty.Expression], frame: Frame) -> list[ir.Operand]:
     """Lower operands in the order of the text.
 
-    Effects of a later one cannot change what an earlier one read.
+    Effects of a later expression cannot change the value of an earlier one's fields.
     """
     operands: dict[int, ir.Operand] = {}
     order = in_text_order(nodes)
@@ -79,7 +79,7 @@ def lower_all(nodes: Sequence[ty.Expression], frame: Frame) -> list[ir.Operand]:
 
 
 def in_text_order(nodes: Sequence[ty.Expression | None]) -> list[int]:
-    """Return the indexes of nodes as the program has them, whose names may give another order."""
+    """Return the indexes of nodes in the program's order, which names may change."""
     return sorted(
         range(len(nodes)), key=lambda i: -1 if (node := nodes[i]) is None else node.span.start
     )
@@ -117,7 +117,7 @@ def bound(
 def static_place(node: ty.Expression, frame: Frame) -> ir.Operand | None:
     """Return the storage that a path names, or the whole of which it is a part.
 
-    None for what the body declares.
+    None for the body's own variables.
     """
     match node:
         case t.Ref(_, _, declaration):
@@ -417,7 +417,7 @@ def _ternary(node: t.Ternary, frame: Frame) -> ir.Operand:
 def has_effects(node: ty.Expression) -> bool:
     """Say whether evaluating an expression emits steps."""
     match node:
-        # It moves nothing, though the lowering copies what it sees.
+        # It moves nothing, though the lowering copies the bytes.
         case t.MethodCall(_, _, _, method) if method.name == "lookahead":
             return False
         case (

@@ -95,7 +95,7 @@ def leaves(item: Item, label: Label) -> bool:
 
 
 def close(label: Label, items: list[Item]) -> tuple[Item, ...]:
-    """Return flow whose label ends here, without a scope where nothing jumps from the middle."""
+    """Return flow whose label ends here, without a scope if no step jumps from the middle."""
     if items and items[-1] == Leave(label):
         items = items[:-1]
 
@@ -107,18 +107,18 @@ def close(label: Label, items: list[Item]) -> tuple[Item, ...]:
 
 def tables_of(flow: Flow) -> list[Table]:
     """Return the tables that a flow applies, each once, in order."""
-    found: dict[str, Table] = {}
+    tables: dict[str, Table] = {}
     for item in flow:
         if isinstance(item, Apply):
-            found.setdefault(item.table.name, item.table)
+            tables.setdefault(item.table.name, item.table)
 
         for table in tables_of(parts_of(item)):
-            found.setdefault(table.name, table)
+            tables.setdefault(table.name, table)
 
-    return list(found.values())
+    return list(tables.values())
 
 
-# What flow runs through
+# The objects of a flow
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,7 +147,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """What an entry gives for one key, as numbers: value and mask, or low and high for a range."""
+    """An entry's numbers for one key: value and mask, or low and high for a range."""
 
     value: int
     second: int

@@ -1,4 +1,4 @@
-"""What the lowering knows as it walks the typed tree: bindings, names, and what it has made."""
+"""The lowering's state on its walk through the typed tree: bindings, names, and its results."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Bindings = dict[ty.Parameter | td.Variable | td.Instance, Binding]
 class LeftValue:
     """A place whose indexes have been evaluated, or a slice (of a slice ...) of it.
 
-    The outermost slice is the first one.
+    The outermost slice is the first.
     """
 
     place: ir.Operand
@@ -128,7 +128,7 @@ class Frame:
     tables: dict[td.Table, Table] = field(default_factory=dict)
     actions: dict[td.Action, Action] = field(default_factory=dict)
     loop: tuple[Label, Label] | None = None
-    # What `exit` copies before the end: the results of the innermost call first.
+    # The copies of `exit` before the end: the results of the innermost call first.
     copies: tuple[Copy, ...] = ()
 
     def emit(self, *items: Item) -> None:
@@ -158,12 +158,12 @@ class Frame:
 
     def qualify(self, name: str, annotations: Annotations) -> str:
         """Return the control plane's name of a declaration: `@name`, or path and own name."""
-        given = string_annotation(annotations, "name") or name
+        annotated = string_annotation(annotations, "name") or name
         # `@name(".x")` is a name from the root.
-        if given.startswith("."):
-            return given[1:]
+        if annotated.startswith("."):
+            return annotated[1:]
 
-        return f"{self.path}.{given}" if self.path else given
+        return f"{self.path}.{annotated}" if self.path else annotated
 
     def action_name(self, action: td.Action) -> str:
         """Return the control plane name of an action; those of the top level have no path."""

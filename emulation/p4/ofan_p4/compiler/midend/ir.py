@@ -1,6 +1,6 @@
 """The intermediate representation: operands, and the steps that work on them.
 
-It has what BMv2 has: fields of named headers, no local variables, no calls. Steps stand in `flow`,
+It has BMv2's objects: fields of named headers, no local variables, no calls. Steps stand in `flow`,
 and all flow of a program in `switch`.
 """
 
@@ -93,7 +93,7 @@ class LastField:
 
 @dataclass(frozen=True, slots=True)
 class ElementField:
-    """A field of an element of a stack of so many, whose index is computed.
+    """A field of an element of a stack of so many; the index is computed.
 
     `offset` is the field's place in the header.
     """
@@ -116,7 +116,7 @@ class Lookahead:
 
 @dataclass(frozen=True, slots=True)
 class Widened:
-    """A stored value as one of a wider type: BMv2 sees the same number, lists need a temporary."""
+    """A stored value in a wider type: BMv2 sees the same number, lists need a temporary."""
 
     value: FieldRef | LastField | ElementField
     type: Type
@@ -162,7 +162,7 @@ class StackAt:
 
 @dataclass(frozen=True, slots=True)
 class ElementAt:
-    """The element of a stack whose index is computed."""
+    """The element of a stack at a computed index."""
 
     stack: StackAt
     index: Value

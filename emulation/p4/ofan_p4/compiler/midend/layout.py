@@ -61,7 +61,7 @@ def _unique(layout: Layout, name: str) -> str:
     # One space of names for all storage, since variables of inlined blocks often share theirs.
     taken = (layout.scalars, layout.headers, layout.stacks, layout.unions)
     candidate = name
-    # Where the last search for this name ended: temporaries have all the same one.
+    # The end of the last search for this name: all temporaries have the same name.
     number = layout.numbers.get(name, 0)
 
     while any(candidate in names for names in taken) or candidate in (SCALARS, STANDARD_METADATA):
@@ -98,7 +98,7 @@ def _stack(layout: Layout, name: str, stack: ty.Stack) -> ir.StackAt:
 
 
 def _varbit(layout: Layout, name: str, type_: ty.Varbit, span: Span) -> ir.FieldRef:
-    """Give a varbit a metadata header: the target allows one in a header, and none in a struct."""
+    """Give a varbit a metadata header: the target allows varbits in headers, not in structs."""
     if type_.width % 8:
         fail(f"the target stores whole bytes, not varbit<{type_.width}>", span)
 
@@ -136,7 +136,7 @@ def flat_fields(struct: ty.Struct, prefix: str = "") -> list[tuple[str, ty.Type]
     """Return the fields of a header with nested structs flattened, as the JSON lists them."""
     flat: list[tuple[str, ty.Type]] = []
     for item in struct.fields:
-        # BMv2 has no structs in headers; only the names show that there was one.
+        # BMv2 has no structs in headers; only the names keep the struct's.
         if isinstance(item.type, ty.Struct):
             flat.extend(flat_fields(item.type, f"{prefix}{item.name}."))
         else:

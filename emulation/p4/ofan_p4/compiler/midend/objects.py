@@ -35,7 +35,7 @@ def make_block(
 
 def _constructor_argument(arg: ty.Expression | td.Instance, frame: Frame) -> Binding:
     if isinstance(arg, td.Instance):
-        # A named instance exists already, one that is written in place is made now.
+        # A named instance exists already, an instance that is written in place is made now.
         return frame.bindings[arg] if arg in frame.bindings else make_instance(arg, frame)
     if isinstance(arg, t.Ref):
         return frame.bindings[arg.declaration]

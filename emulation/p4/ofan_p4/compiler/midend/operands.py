@@ -1,4 +1,4 @@
-"""Arithmetic on operands: computed now, or expressions whose results stay in their type.
+"""Arithmetic on operands: computed now, or expressions with results that stay in their type.
 
 BMv2 computes with unlimited precision, so whatever can leave the range is reduced: by a mask, or,
 for signed types, by the operation two_comp_mod.
@@ -150,7 +150,7 @@ def _shift(op: str, left: ir.Value, right: ir.Value, type_: ty.Type) -> ir.Value
 
 def _concatenation(left: ir.Value, right: ir.Value, type_: ty.Type) -> ir.Value:
     width = ty.width_of(right.type)
-    # A negative right side would fill the left one with ones.
+    # A negative right side would fill the left side with ones.
     low = right if not is_signed(right.type) else reduce_to(right, ty.Bits(width))
     if isinstance(left, ir.Num) and isinstance(right, ir.Num):
         joined = (left.value << width) | (right.value & ((1 << width) - 1))
@@ -219,7 +219,7 @@ def _moved(value: ir.Value, low: int, type_: ty.Bits) -> ir.Value:
 
 
 def cast(value: ir.Value, target: ty.Type) -> ir.Value:
-    """Convert explicitly; what is allowed was checked before."""
+    """Convert explicitly; the checker has allowed the conversion."""
     goal = bits_of(target)
     source = bits_of(value.type)
     if isinstance(value, ir.Num | ir.Flag):
@@ -255,7 +255,7 @@ def widened(value: ir.Value, target: ty.Type) -> ir.Value:
     return replace(value, type=target)
 
 
-# What operands are made of
+# The parts of operands
 
 
 def leaves(operand: ir.Operand) -> Iterator[tuple[str, str | None]]:  # noqa: C901 one case for each kind

@@ -25,7 +25,7 @@ ROLES = ("parser", "verify", "ingress", "egress", "compute", "deparser")
 
 
 def lower_program(program: t.Program, emit_externs: bool = False) -> Switch:
-    """Lower a checked v1model program; raises CompileError for what the target cannot do."""
+    """Lower a checked v1model program; raises CompileError for code that the target cannot run."""
     main = program.main
     assert isinstance(main.type, ty.BlockDefinition)
     if main.type.name != "V1Switch" or len(main.args) != len(ROLES):
@@ -80,7 +80,7 @@ def _lower_blocks(blocks: dict[str, BlockObject], frame: Frame, switch: Switch) 
 
 
 def _user_metadata(metadata: ty.Parameter, headers: ty.Parameter, switch: Switch) -> ir.Operand:
-    # Parameters are told apart by their types (see `_parameters`).
+    # Parameters are distinguished by their types (see `_parameters`).
     if metadata.type == headers.type:
         fail("headers and metadata must have different types", metadata.span)
 
@@ -88,7 +88,7 @@ def _user_metadata(metadata: ty.Parameter, headers: ty.Parameter, switch: Switch
 
 
 def _parameters(block: BlockObject, storage: dict[ty.Type, ir.Operand]) -> Bindings:
-    """Bind the parameters of a top block, which are told apart by their types."""
+    """Bind the parameters of a top block, which are distinguished by their types."""
     bindings: Bindings = {}
     for param in block.source.params:
         bindings[param] = Packet() if isinstance(param.type, ty.Extern) else storage[param.type]
@@ -112,15 +112,15 @@ def _keep(role: str, block: BlockObject, flow: Flow, switch: Switch) -> None:
 def _refuse_steps(role: str, flow: Flow, span: Span) -> None:
     """The deparser and the checksum controls of the target have no steps of their own."""
     if flow:
-        wanted = "calls of emit()" if role == "deparser" else "calls of the checksum functions"
-        fail(f"the target allows only {wanted} here", _first_span(flow) or span)
+        allowed = "calls of emit()" if role == "deparser" else "calls of the checksum functions"
+        fail(f"the target allows only {allowed} here", _first_span(flow) or span)
 
 
 def _first_span(flow: Flow) -> Span | None:
     for item in flow:
         if isinstance(item, Scope):
             return _first_span(item.body)
-        # A Leave has no place in the source; what it leaves has one.
+        # A Leave has no place in the source; the scope that it leaves has a place.
         if not isinstance(item, Leave):
             return item.span
 

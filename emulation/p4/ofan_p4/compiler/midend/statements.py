@@ -31,10 +31,10 @@ MAX_UNROLLED = 1024
 
 
 def lower_body(body: td.Body, frame: Frame) -> None:
-    """Emit a list of statements; what follows a jump is dropped."""
+    """Emit a list of statements; statements behind a jump are dropped."""
     for statement in body:
         lower_statement(statement, frame)
-        # What stands behind a jump is never reached.
+        # Statements behind a jump are never reached.
         if frame.out and isinstance(frame.out[-1], Leave | Stop):
             return
 
@@ -185,7 +185,7 @@ def _any_equal(
 
 
 def _for(node: t.For, frame: Frame) -> None:
-    """Unroll a loop whose counter is known at compile time; another one jumps back at run time."""
+    """Unroll a loop whose counter is known at compile time; other loops jump back at run time."""
     out = Label("break")
     with frame.collect(bindings=dict(frame.bindings)) as inner:
         counter = _counter(node)
@@ -213,10 +213,10 @@ def _for_in(node: t.ForIn, frame: Frame) -> None:
 
 
 def _place(value: ir.Operand, variable: td.Variable, frame: Frame) -> ir.Operand:
-    """Return a place of its own for what one turn may change."""
-    place = frame.temporary(variable.type, variable.span, variable.name)
-    assign(place, value, variable.span, frame)
-    return place
+    """Return a place of its own for a variable that a turn may change."""
+    copy = frame.temporary(variable.type, variable.span, variable.name)
+    assign(copy, value, variable.span, frame)
+    return copy
 
 
 def _counter(node: t.For) -> td.Variable | None:
@@ -245,7 +245,7 @@ def _values(node: t.For, counter: td.Variable, frame: Frame) -> list[ir.Operand]
 
     values: list[ir.Operand] = []
     value = lower(counter.value, frame)
-    # One more than is allowed tells "too many" from "just enough".
+    # One turn more than allowed separates "too many" from "just enough".
     while len(values) <= MAX_UNROLLED:
         frame.bindings[counter] = value
         condition = lower_value(node.condition, frame)

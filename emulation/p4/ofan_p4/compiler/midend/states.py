@@ -116,14 +116,14 @@ def _parser_call(statement: td.Statement) -> t.BlockApply | None:
 def _apply_parser(
     call: t.BlockApply, after: str, parser: _Parser, frame: Frame, following: Frame
 ) -> str:
-    """Add the states of an applied parser that goes on with `after`; return its first one."""
+    """Add the states of an applied parser that goes on with `after`; return its first state."""
     frame.builder.spend(call.span)
     block = frame.bindings.get(call.instance)
     if not isinstance(block, BlockObject) or not isinstance(block.source, td.ParserBlock):
         fail(f"'{call.instance.name}' cannot be applied here", call.span)
 
     args = bind(block.source.params, call.args, call.span, frame)
-    # What is copied out belongs to the state behind the applied parser.
+    # Copies out of the parser belong to the state behind the applied parser.
     copy_out(args.copies, call.span, following)
     inner = frame.inner(bindings={**block.bindings, **args.bindings}, path=block.name, out=[])
     # A parser may be applied several times: its states are made anew each time.

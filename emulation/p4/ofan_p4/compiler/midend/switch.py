@@ -58,7 +58,7 @@ class Checksum:
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """What the control plane is told, by the name of its type."""
+    """A message to the control plane, by the name of its type."""
 
     name: str
     type: Type

@@ -50,7 +50,7 @@ def apply_table(
 
     The branches go by hit and miss, or by the action that ran.
     """
-    # The first application makes the table, so tables that nobody applies do not exist.
+    # The first application makes the table, so tables that are never applied do not exist.
     table = frame.tables.get(node)
     if table is None:
         table = frame.tables[node] = _table(node, frame)
@@ -110,9 +110,9 @@ def _object(instance: td.Instance | None, frame: Frame) -> Object | None:
     if instance is None:
         return None
 
-    found = frame.bindings.get(instance)
-    if isinstance(found, Object):
-        return found
+    instance_object = frame.bindings.get(instance)
+    if isinstance(instance_object, Object):
+        return instance_object
 
     return make_object(instance, frame)
 
@@ -213,7 +213,7 @@ def _make_action(entry: td.ActionEntry, frame: Frame) -> Action:
         copy_out(bound.copies, entry.span, inner)
 
     name = frame.action_name(action)
-    # The same action in several tables is one to the control plane.
+    # The same action in several tables is a single action to the control plane.
     if frame.builder.action_names.setdefault(name, action) is not action:
         fail(f"there is more than one action '{name}'", action.span)
 
@@ -246,7 +246,7 @@ def _entries(
 
     matched = [key for key in node.keys if key.match_kind != "selector"]
     made = []
-    # The order of the program is the rank where nothing else is said.
+    # The order of the program is the rank, unless the entry has its own.
     for priority, entry in enumerate(node.entries, start=1):
         if entry.priority is not None:
             priority = constant(entry.priority, frame, "a priority")

@@ -1,4 +1,4 @@
-"""Variables: their declaration, and every way to write to one or to a slice of it."""
+"""Variables: their declaration, and every way to write to a variable or to a slice of it."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def left_value(node: ty.Expression, frame: Frame, is_kept: bool = True) -> LeftV
         slices.append(node)
         node = node.base
 
-    place = lower(node, frame)
-    return LeftValue(freeze_index(place, node.span, frame) if is_kept else place, tuple(slices))
+    operand = lower(node, frame)
+    return LeftValue(freeze_index(operand, node.span, frame) if is_kept else operand, tuple(slices))
 
 
 def load(left: LeftValue, span: Span) -> ir.Operand:

@@ -1,4 +1,4 @@
-"""Arguments of calls: which parameter each is for, and what the type parameters stand for."""
+"""Arguments of calls: their parameters, and the types for the type parameters."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def match_args(
     """Check the arguments against the parameters, binding the type variables in `bound`."""
     aligned = align(params, node.args, node.span)
     raw = [_raw_argument(arg, param, context) for arg, param in zip(aligned, params, strict=True)]
-    # Arguments with a width first: what they bind decides what an `int` becomes.
+    # Arguments with a width first: the types that they bind decide the type of an `int`.
     for known_only in (True, False):
         for value, param in zip(raw, params, strict=True):
             if value is not None and (value.type != ty.INT) == known_only:
@@ -88,22 +88,22 @@ def _argument(
     if value is None:
         return None
 
-    wanted = ty.substitute(param.type, bound)
-    if wanted != param.type:
-        _require_inferred(value, wanted, param)
+    param_type = ty.substitute(param.type, bound)
+    if param_type != param.type:
+        _require_inferred(value, param_type, param)
 
     # Nothing is converted on the way out, so the types must be the same.
-    if param.direction in ("out", "inout") and value.type != wanted:
-        fail(f"expected {ty.show(wanted)}, found {ty.show(value.type)}", value.span)
+    if param.direction in ("out", "inout") and value.type != param_type:
+        fail(f"expected {ty.show(param_type)}, found {ty.show(value.type)}", value.span)
 
-    if wanted == ty.DONT_CARE:
+    if param_type == ty.DONT_CARE:
         fail(f"cannot infer the type of '{param.name}'", value.span)
 
-    return coerce(value, wanted)
+    return coerce(value, param_type)
 
 
 def _require_inferred(value: ty.Expression, wanted: ty.Type, param: ty.Parameter) -> None:
-    """Refuse what the type of an argument cannot be inferred to be."""
+    """Refuse a type that cannot be inferred from an argument."""
     if wanted == ty.INT and param.direction:
         fail("the width of this number cannot be inferred", value.span)
 
@@ -124,17 +124,17 @@ def bind_types(
     if args and len(args) != len(params):
         fail(f"expected {len(params)} type arguments, found {len(args)}", span)
 
-    given = [resolve_type(arg, context) for arg in args] or [ty.DONT_CARE] * len(params)
-    return dict(zip(params, given, strict=True))
+    types = [resolve_type(arg, context) for arg in args] or [ty.DONT_CARE] * len(params)
+    return dict(zip(params, types, strict=True))
 
 
 def pick(
     signatures: Iterable[ty.Signature], args: tuple[n.Argument, ...], span: Span
 ) -> ty.Signature:
-    """Choose the overload whose parameters take these arguments."""
+    """Choose the overload with parameters that take these arguments."""
     candidates = list(signatures)
     for signature in candidates:
-        # Overloads are told apart by the number and names of arguments, never by types.
+        # Overloads differ in the number and names of arguments, never in types alone.
         required = sum(param.default is None for param in signature.params)
         names = {param.name for param in signature.params}
         if required <= len(args) <= len(signature.params) and all(

@@ -212,15 +212,15 @@ def _extern_method(
     method = pick(methods, node.args, node.span)
     # First the type arguments of the object, then those of the method.
     outer = dict(zip(extern.definition.type_params, extern.args, strict=True))
-    own = bind_types(method.type_params, node.type_args, context, node.span)
+    method_types = bind_types(method.type_params, node.type_args, context, node.span)
     params = tuple(_specialised(param, outer) for param in method.params)
-    args = match_args(params, node, context, own)
-    returns = ty.substitute(ty.substitute(method.returns, outer), own)
+    args = match_args(params, node, context, method_types)
+    returns = ty.substitute(ty.substitute(method.returns, outer), method_types)
 
     if returns == ty.DONT_CARE:
         fail(f"the type argument of '{method.name}' is missing", node.span)
 
-    types = tuple(own[param] for param in method.type_params)
+    types = tuple(method_types[param] for param in method.type_params)
     if extern.name == "packet_in":
         _check_packet_call(node, method.name, args, types)
 
@@ -230,7 +230,7 @@ def _extern_method(
 
 
 def _check_packet_call(node: n.Call, name: str, args: td.Args, types: tuple[ty.Type, ...]) -> None:
-    """Check what core.p4 cannot say of extract and lookahead."""
+    """Check the rules of extract and lookahead that core.p4 cannot express."""
     if name not in ("extract", "lookahead"):
         return
 
@@ -242,7 +242,7 @@ def _check_packet_call(node: n.Call, name: str, args: td.Args, types: tuple[ty.T
 
         return
 
-    # `extract<T>(_)` and what is still a type variable say nothing yet.
+    # `extract<T>(_)` and a type variable have no fields yet.
     if isinstance(header, ty.TypeVariable) or header == ty.DONT_CARE:
         return
 

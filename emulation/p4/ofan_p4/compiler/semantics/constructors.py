@@ -17,7 +17,7 @@ from ofan_p4.compiler.syntax import nodes as n
 def check_constructor(
     node: n.TypeExpression, args: tuple[n.Argument, ...], span: Span, context: Context
 ) -> tuple[td.InstanceType, tuple[ty.Expression | td.Instance, ...]]:
-    """Type `T(args)`: what it makes and the checked arguments."""
+    """Type `T(args)`: the instance's type and the checked arguments."""
     symbol = context.scope.find(node.name) if isinstance(node, n.NamedType) else None
     # `typedef register<bit<8>> cells; cells(16) r;` has its type arguments already.
     if isinstance(symbol, TypeName) and isinstance(symbol.type, ty.Extern):
@@ -72,7 +72,7 @@ def _extern_constructor(
 def _extern_object(
     extern: ty.Extern, args: tuple[n.Argument, ...], span: Span, context: Context
 ) -> tuple[ty.Extern, tuple[ty.Expression | td.Instance, ...]]:
-    """Type the constructor of an extern whose type arguments a typedef gives."""
+    """Type the constructor of an extern with type arguments from a typedef."""
     signature = pick(extern.definition.constructors, args, span)
     bound = dict(zip(extern.definition.type_params, extern.args, strict=True))
     return extern, _constructor_args(signature.params, args, span, context=context, bound=bound)
@@ -174,9 +174,9 @@ def _check_block(  # noqa: C901 one message for each thing that can differ
             expected = f"{wanted.direction} {ty.show(ty.substitute(wanted.type, own))}".strip()
             fail(f"parameter '{given.name}' of {made.type.name} must be {expected}", span)
 
-    # ... and must then agree with what the package's other blocks use: one H, one M.
+    # ... and must then agree with the package's other blocks: one H, one M.
     for pattern, variable in zip(param.type.args, definition.type_params, strict=True):
         if not unify(pattern, own[variable], bound):
-            found = ty.show(own[variable])
+            shown = ty.show(own[variable])
             wanted_type = ty.show(ty.substitute(pattern, bound))
-            fail(f"{made.type.name} uses {found} where the others use {wanted_type}", span)
+            fail(f"{made.type.name} uses {shown} where the others use {wanted_type}", span)

@@ -162,7 +162,7 @@ def _castable(source: Type, target: Type) -> bool:
     """Say whether a cast exists between two types, seen through `type` declarations and enums."""
     if any(isinstance(side, ty.Enum) and side.underlying is None for side in (source, target)):
         return False
-    # To and from a `type` only what it is made of.
+    # To and from a `type` only its underlying type.
     if isinstance(target, ty.NewType) or isinstance(source, ty.NewType):
         return source == ty.INT or ty.underlying(source) == ty.underlying(target)
 
@@ -181,7 +181,7 @@ def _castable(source: Type, target: Type) -> bool:
 
 
 def coerce_set(key: Expression, element: Type) -> Expression:
-    """Convert what a case or entry matches to a set of `element`."""
+    """Convert the key of a case or entry to a set of `element`."""
     match key:
         case Everything() | ValueSetRef():
             return key

@@ -96,10 +96,10 @@ def _member(node: n.Member, context: Context) -> ty.Expression:
         case ty.Struct() as struct:
             return _field(node, base, struct)
         case ty.Record(fields):
-            found = next((i for i, item in enumerate(fields) if item.name == node.name), None)
-            if found is not None and isinstance(base, t.Aggregate):
+            index = next((i for i, item in enumerate(fields) if item.name == node.name), None)
+            if index is not None and isinstance(base, t.Aggregate):
                 # The other fields may have effects.
-                item = base.items[found]
+                item = base.items[index]
                 return item if is_compile_time(base) else _field_of(node, base, item.type)
         case ty.Stack():
             if node.name in ("next", "last", "lastIndex") and context.place != "parser":
@@ -273,7 +273,7 @@ def _binary(node: n.Binary, context: Context) -> ty.Expression:
     if node.op in ("&&&", ".."):
         fail(f"'{node.op}' may only stand in a select case or a table entry", node.span)
 
-    # Neither side says which type is meant.
+    # Neither side has a type.
     untyped = (n.ListExpression, n.StructExpression)
     if isinstance(node.left, untyped) and isinstance(node.right, untyped):
         fail(f"'{node.op}' cannot be applied to two lists", node.span)

@@ -15,7 +15,7 @@ COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 
 
 def wrap(value: int, type_: Type) -> int:
-    """Reduce a value to what its type can hold."""
+    """Reduce a value to its type's range."""
     match underlying(type_):
         case Bits(width, signed=False):
             return value & ((1 << width) - 1)

@@ -1,4 +1,4 @@
-"""Operators between two typed operands: what types they take, and constants computed."""
+"""Operators between two typed operands: the types that they take, and constants computed."""
 
 from __future__ import annotations
 
@@ -106,13 +106,13 @@ def _require_arithmetic(span: Span, op: str, operand: ty.Expression) -> None:
 
 
 def _check_division(span: Span, op: str, left: ty.Expression, right: ty.Expression) -> None:
-    """Refuse what no packet could make right."""
-    known = [
+    """Refuse a division that fails for every packet."""
+    constants = [
         side.value
         for side in (left, right)
         if isinstance(side, t.Literal) and isinstance(side.value, int)
     ]
-    if any(value < 0 for value in known):
+    if any(value < 0 for value in constants):
         fail(f"'{op}' is not defined for negative numbers", span)
 
     if isinstance(right, t.Literal) and right.value == 0:
@@ -132,8 +132,8 @@ def _concatenation(span: Span, left: ty.Expression, right: ty.Expression) -> ty.
         return t.Literal(span, ty.STRING, text)
 
     if not isinstance(left.type, ty.Bits) or not isinstance(right.type, ty.Bits):
-        found = f"{ty.show(left.type)} and {ty.show(right.type)}"
-        fail(f"'++' needs operands with a width, found {found}", span)
+        types = f"{ty.show(left.type)} and {ty.show(right.type)}"
+        fail(f"'++' needs operands with a width, found {types}", span)
 
     joined = ty.Bits(left.type.width + right.type.width, left.type.signed)
     if joined.width > MAX_WIDTH:

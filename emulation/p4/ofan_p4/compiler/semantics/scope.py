@@ -1,4 +1,4 @@
-"""Names and what they stand for, and where in the program the checker is."""
+"""Names and their declarations, and the checker's place in the program."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class GenericStruct:
     instances: dict[TypeArgs, ty.Struct] = field(default_factory=dict)
 
     def instance(self, args: TypeArgs, span: Span) -> ty.Struct:
-        """Return the struct for type arguments; the same one for the same arguments."""
+        """Return the struct for type arguments; the same struct for the same arguments."""
         # Structs compare by identity, so a second `pair<bit<8>>` must not become another type.
         if args not in self.instances:
             self.instances[args] = self.make(args, span)

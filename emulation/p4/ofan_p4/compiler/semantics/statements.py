@@ -36,7 +36,7 @@ def check_statements(statements: tuple[n.Statement, ...], context: Context) -> t
 
 
 def check_statement(node: n.Statement, context: Context) -> td.Statement | None:  # noqa: C901 one line for each kind
-    """Type a statement; None for one that does nothing."""
+    """Type a statement; None for a statement without effect."""
     match node:
         case n.Assign():
             return _assign(node, context)
@@ -188,13 +188,13 @@ def _action_run(node: n.Expression, context: Context) -> td.Table | None:
 
 
 def _switch_action(node: n.Switch, table: td.Table, context: Context) -> td.Statement:
-    known = {entry.action.name for entry in table.actions}
+    names = {entry.action.name for entry in table.actions}
     cases: list[t.ActionCase] = []
     seen: set[str] = set()
 
     _check_default_last(node)
     for case in _fallen_through(node):
-        labels = tuple(_action_label(label, known, table) for label in case.labels)
+        labels = tuple(_action_label(label, names, table) for label in case.labels)
         for label, written in zip(labels, case.labels, strict=True):
             if label in seen:
                 fail("this label is given twice", written.span)

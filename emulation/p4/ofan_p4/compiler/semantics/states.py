@@ -83,7 +83,7 @@ def _select_case(
     if len(case_keys) == 1 and isinstance(case_keys[0], n.DefaultExpression):
         case_keys = case_keys * len(keys)
 
-    # A value set has all the keys of a select in one, as fields of its struct.
+    # A value set has all the keys of a select, as fields of its struct.
     if len(case_keys) == 1 and len(keys) > 1:
         only = (
             check_set(case_keys[0], keys[0].type, context)

@@ -21,7 +21,7 @@ def check_structured(
 
 
 def _pairs(item: Annotation, context: Context) -> tuple[t.Pair, ...]:
-    """Return (key, value) of a list, whose keys are empty, or of key-value pairs."""
+    """Return (key, value) of a list, with empty keys, or of key-value pairs."""
     has_keys = len(item.tokens) > 1 and item.tokens[1].text == "="
     end = Token(Kind.END, "end of the annotation", item.span)
     cursor = Cursor([*item.tokens, Token(Kind.SYMBOL, "]", item.span), end])

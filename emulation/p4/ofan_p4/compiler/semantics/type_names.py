@@ -117,7 +117,7 @@ def _filled(
     args: tuple[ty.Type, ...], params: tuple[ty.TypeVariable, ...], node: n.NamedType
 ) -> tuple[ty.Type, ...]:
     """Return the type arguments, or don't cares to be inferred where none are given."""
-    # `packet_in`, or an extern whose arguments the constructor's arguments give.
+    # `packet_in`, or an extern that gets its types from the constructor's arguments.
     if not args:
         return (ty.DONT_CARE,) * len(params)
 

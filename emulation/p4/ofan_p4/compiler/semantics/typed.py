@@ -1,4 +1,4 @@
-"""The typed tree: what the checker makes of the syntax tree and what the mid-end walks.
+"""The typed tree: the checker's result and the mid-end's input.
 
 Expressions know their type and the declaration that a name stands for (`typed_declarations`).
 """
@@ -204,7 +204,7 @@ class Assign(Statement):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Update(Statement):
-    """`target op= ...`, evaluated once: `value` knows what the target holds as `old`."""
+    """`target op= ...`, evaluated once: `value` reads the target's old value as `old`."""
 
     target: Expression
     old: Variable
@@ -275,7 +275,7 @@ class SwitchValue(Statement):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ForIn(Statement):
-    """A loop whose variable takes one value after the other."""
+    """A loop with a variable that takes one value after the other."""
 
     variable: Variable
     values: tuple[Expression, ...]
@@ -308,7 +308,7 @@ Pair = tuple[str, Literal]
 
 @dataclass(frozen=True)
 class Program:
-    """A checked program: `main`, and what the control plane can see without it.
+    """A checked program: `main`, and the objects that the control plane can see without it.
 
     `spans` are those of struct declarations; `structured` holds what the structured annotations
     say, by their place in the text.

@@ -1,6 +1,6 @@
-"""Declarations of the typed tree: what its names stand for, from variables to whole parsers.
+"""Declarations of the typed tree: from variables to whole parsers.
 
-They compare by identity, so that the mid-end can bind one of them to several pieces of storage,
+They compare by identity, so that the mid-end can bind a declaration to several pieces of storage,
 once for every time a control is inlined. The kinds of expressions and statements that they hold
 stand in `typed`.
 """
@@ -129,7 +129,7 @@ class Entry:
     keys: tuple[Expression, ...]
     choice: ActionChoice
     priority: Expression | None
-    # What the program says, which P4Runtime shows; only where the largest wins, as it does there.
+    # The program's own priority, which P4Runtime shows; only if the largest wins, as it does there.
     own_priority: int | None = None
 
 
@@ -175,7 +175,7 @@ class SelectCase:
 class Transition:
     """Where to go on.
 
-    `keys` is empty for a plain jump, whose target is then the state of the only case.
+    `keys` is empty for a plain jump; its target is then the state of the only case.
     """
 
     span: Span

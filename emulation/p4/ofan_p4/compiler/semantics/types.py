@@ -81,7 +81,7 @@ class Generic(Protocol):
     """A struct with type parameters."""
 
     def instance(self, args: tuple[Type, ...], span: Span) -> Struct:
-        """Return the struct for type arguments; the same one for the same arguments."""
+        """Return the struct for type arguments; the same struct for the same arguments."""
 
     @property
     def span(self) -> Span:
@@ -127,7 +127,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Set:
-    """What a select case, a table entry or a value set matches."""
+    """The set of values that a select case, a table entry or a value set matches."""
 
     element: Type
 
@@ -139,7 +139,7 @@ class TypeVariable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expression:
-    """Base of the expressions of the typed tree, whose kinds are in `typed`."""
+    """Base of the expressions of the typed tree; their kinds are in `typed`."""
 
     span: Span
     type: Type
@@ -159,7 +159,7 @@ class Parameter:
 
 
 def default_of(param: Parameter) -> Expression:
-    """Return the value of a parameter for which no argument is given, so it must have one."""
+    """Return the value of a parameter without an argument, so it must have a default."""
     assert param.default is not None
     return param.default
 
@@ -196,7 +196,7 @@ class Extern:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class BlockDefinition:
-    """The type of a parser, control or package: what its instances must accept."""
+    """The type of a parser, control or package: the parameters of its instances."""
 
     kind: str
     name: str
@@ -336,7 +336,7 @@ def has_varbit(type_: Type) -> bool:
 
 
 def substitute(type_: Type, bound: dict[TypeVariable, Type]) -> Type:
-    """Replace type variables by what they stand for."""
+    """Replace type variables by their types."""
     # The usual case: nothing is generic, and the type itself is returned.
     if not bound:
         return type_

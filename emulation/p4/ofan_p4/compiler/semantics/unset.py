@@ -1,6 +1,6 @@
 """Variables of a control that are read before anything has written to them.
 
-P4 leaves their values undefined ("Reading uninitialized values"); BMv2's are 0. What is told is
+P4 leaves their values undefined ("Reading uninitialized values"); BMv2's are 0. Warnings are
 certain: no statement that can come before writes to the variable, on any path. Only scalars are
 looked at, as parts of structs are written one by one.
 """
@@ -20,7 +20,7 @@ KIND = "uninitialized_use"
 
 
 def unset_reads(control: td.Control) -> Iterator[CompileWarning]:
-    """Yield a warning for each variable whose first use is to read it, at that place."""
+    """Yield a warning for each variable that is read before it is written, at that place."""
     seen: set[object] = set()
     for use, is_read in _uses(control.body):
         variable = use.declaration
@@ -38,7 +38,7 @@ def unset_reads(control: td.Control) -> Iterator[CompileWarning]:
 def _uses(node: object) -> Iterator[tuple[t.Ref, bool]]:  # noqa: C901 one case for each kind of node
     """Yield the names that a body uses, in the order in which it does, and whether it reads them.
 
-    One branch counts as if it came before the other: what it writes may have been written.
+    One branch counts as if it came before the other: its writes may have happened.
     """
     match node:
         case tuple():
@@ -91,10 +91,10 @@ def _table(table: td.Table) -> Iterator[tuple[t.Ref, bool]]:
 
 
 def _arguments(params: tuple[ty.Parameter, ...], args: td.Args) -> Iterator[tuple[t.Ref, bool]]:
-    """Yield what arguments use: what is read before the call, then what it may write."""
+    """Yield the names in arguments: read before the call, then those that it may write."""
     pairs = list(zip(params, args, strict=False))
     for param, arg in pairs:
-        # A control may write all of what it is lent and read nothing of it.
+        # A control may write all of an argument and read nothing of it.
         if param.direction not in ("out", "inout"):
             yield from _uses(arg)
 
@@ -114,7 +114,7 @@ def _params(block: td.Instance | ty.Parameter) -> tuple[ty.Parameter, ...]:
 
 
 def _written(target: ty.Expression | None) -> Iterator[tuple[t.Ref, bool]]:
-    """Yield the name that a write goes to, and what the place of it reads."""
+    """Yield the name that a write goes to, and the names that its indices read."""
     match target:
         case t.Ref():
             yield target, False

@@ -1,4 +1,4 @@
-"""What a place demands of an expression: a value, a known number, something to write to."""
+"""Demands on an expression: a value, a known number, a left value."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ofan_p4.compiler.syntax import nodes as n
 
 
 def check_value(node: n.Expression, context: Context) -> ty.Expression:
-    """Type an expression that must be a value, not the result of a call without one."""
+    """Type an expression that must be a value, not a call without a result."""
     value = context.check(node)
     # `t.apply()` without `.hit` is a struct in the language; no one may store it.
     if value.type in (ty.VOID, t.RESULT):
@@ -26,7 +26,7 @@ def check_as(node: n.Expression, target: ty.Type, context: Context) -> ty.Expres
 
 
 def check_set(node: n.Expression, element: ty.Type, context: Context) -> ty.Expression:
-    """Type what a select case or an entry matches.
+    """Type the key of a select case or an entry.
 
     That is a value, `value &&& mask`, `low .. high`, a value set, or `_`.
     """
@@ -62,11 +62,11 @@ def constant_int(node: n.Expression, context: Context, what: str, low: int, high
     return number
 
 
-# What can be said of a checked expression
+# Properties of a checked expression
 
 
 def is_left_value(node: n.Expression, value: ty.Expression) -> bool:
-    """Say whether something can be written to; `value` is what `node` has been typed as."""
+    """Return whether an expression can be written to; `value` is the typed `node`."""
     return _is_path(node) and _is_writable(value)
 
 
@@ -118,7 +118,7 @@ def is_compile_time(value: ty.Expression) -> bool:
 
 
 def is_known_set(value: ty.Expression) -> bool:
-    """Say whether what a case or entry matches is known at compile time."""
+    """Return whether the key of a case or entry is known at compile time."""
     match value:
         case t.Everything() | t.ValueSetRef():
             return True

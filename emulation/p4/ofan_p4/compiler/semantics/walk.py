@@ -42,7 +42,7 @@ def paths(node: object) -> Iterator[ty.Expression]:  # noqa: C901 one case for e
             yield from paths(node.value)
         case None | str() | int():
             return
-        # What a declaration holds is used where it is called or applied, not where it is named.
+        # A declaration's body is used where it is called or applied, not where it is named.
         case _ if not isinstance(node, DECLARATIONS) and hasattr(node, "__dataclass_fields__"):
             for item in fields(node):  # type: ignore[arg-type]
                 if item.name not in ("span", "type"):
@@ -50,7 +50,7 @@ def paths(node: object) -> Iterator[ty.Expression]:  # noqa: C901 one case for e
 
 
 def _indices(node: ty.Expression) -> Iterator[ty.Expression]:
-    """Yield what the indices inside a path use, and its base if it is not a name."""
+    """Yield the expressions in the indices inside a path, and its base if it is not a name."""
     match node:
         case t.Field(_, _, base) | t.StackMember(_, _, base):
             yield from _indices(base)
