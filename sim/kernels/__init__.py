@@ -1,5 +1,5 @@
-"""What numba compiles: hosts, switches and their queues, window by window, on records in arrays.
+"""The functions that numba compiles: hosts, switches and queues, window by window, on records.
 
-`jit` says how, `state` what the records are. Kernels import kernels, the rules that hosts share
-(`hostagent`) and constants, nothing else: the room is what a cached kernel depends on.
+`jit` compiles them, `state` defines the records. Kernels import kernels, the rules that hosts share
+(`hostagent`) and constants, nothing else: a cached kernel depends on this room alone.
 """

@@ -1,15 +1,15 @@
 """Where the bytes of packets lie: a block for each, which it keeps from host to host.
 
 A packet has a block of bytes beside its record: the beginning of the frame, and, where egress runs
-as it leaves, when and behind how many it was queued and what the program remembers of it since
-ingress. Its record says where the block is, and takes it along from host to host: where the record
-goes to another slot, the two slots exchange theirs (`sim.kernels.lists.take_in`). Hosts give blocks
-back, and take the last ones that they have given back, which are still in a cache.
+as it leaves, the time and the queue that it met, and the program's variables since ingress. Its
+record has the block's number, and takes it along from host to host: if the record goes to another
+slot, the two slots exchange theirs (`sim.kernels.lists.take_in`). Hosts give blocks back, and take
+the last ones that they have given back, which are still in a cache.
 
     block = [beginning of the frame ..., queued at, queued behind, state ...]
 
-A cache line is enough for most frames, which is why their lengths are elsewhere. What a program
-remembers for a departure that needs no frame (`Program.leaves`) lies apart from it, in the order of
+A cache line is enough for most frames, which is why their lengths are elsewhere. A program's
+variables for a departure without a frame (`Program.leaves`) lie apart from it, in the order of
 slots, in which packets leave.
 """
 
@@ -20,8 +20,8 @@ from sim.kernels.jit import at, fetch_add, inlined, prefetch_at
 # Words of 8 bytes in a block, behind those of the frame.
 QUEUED_AT, QUEUED_BEHIND = range(2)
 QUEUED_BYTES = 16
-# What is held of a slot: the number of its block (0: none yet), below a bit for one in which
-# something stands behind what hosts write, below the length of its frame.
+# `held` of a slot: the number of its block (0: none yet), below a bit for a block with bytes behind
+# those that hosts write, below the length of its frame.
 DIRTY = 1 << 31
 PLACE_MASK = DIRTY - 1
 PLACE_BITS = 32
@@ -50,9 +50,9 @@ def set_length(frames, slot, length, dirty):
 
 @inlined
 def is_dirty(frames, free, slot):
-    """Return whether something stands behind what hosts write in a slot's block.
+    """Return whether a slot's block has bytes behind those that hosts write.
 
-    A slot without a block gets the one that was given back last, or a new one.
+    A slot without a block gets the block that was given back last, or a new block.
     """
     packet = frames.packets[at(slot)]
     if packet.held == 0:
@@ -68,8 +68,8 @@ def is_dirty(frames, free, slot):
 
 @inlined
 def give_back(frames, free, slot):
-    """Keep the block of a packet that has arrived for the next one that is sent: it is near."""
-    # The first number says how many there are. What finds no room stays in its slot.
+    """Keep the block of a packet that has arrived for the next packet that is sent: it is near."""
+    # The first number counts the blocks. A block without room stays in its slot.
     if free[0] + 1 < len(free):
         packet = frames.packets[at(slot)]
         free[0] += 1

@@ -16,7 +16,7 @@ from sim.kernels.state import Bytes, Int32, Int64
 EDGE = int(Tier.EDGE)
 AGG = int(Tier.AGG)
 
-# Which of `Desk.log`'s columns is what; the kept bytes follow.
+# The columns of `Desk.log`; the kept bytes follow.
 LOG_TIME, LOG_PLACE, LOG_PACKET, LOG_ACK, LOG_LENGTH = range(5)
 LOG_FRAME = 5
 LEAVE_KIND = 0
@@ -25,16 +25,16 @@ HEED_KIND = 8
 KIND_SHIFT = 40
 NODE_SHIFT = 8
 
-# What `Desk.marks` holds: how many receipts and events there are, when the window began, and the
-# words to which the state and the frame on the desk go, -1 where they are there already.
+# The fields of `Desk.marks`: the numbers of receipts and events, the window's begin, and the words
+# to which the state and the frame on the desk go, -1 if they are there already.
 RECEIPTS, EVENTS, WINDOW, STATE_TO, FRAME_TO = range(5)
 
 
 class Program(NamedTuple):
-    """Where a compiled program is: C functions, and for each switch what they are given first.
+    """A compiled program: C functions, and for each switch their first arguments.
 
     A program that makes a packet's frame at its arrival `passes` it (0: none does), and `leaves`
-    the rest (0: there is none) for its departure, of which `late_words` tell. `forget` (0: none)
+    the rest (0: there is none) for its departure, described by `late_words`. `forget` (0: none)
     takes a switch's `queues` and (port, bytes) when a queue drops what ingress has sent there.
     """
 
@@ -58,7 +58,7 @@ class Desk(NamedTuple):
     As `sim.kernels.state.Buffers`, and keys of control frames; then the ports' next events (a
     tree), a state and a frame under way (and their addresses), blocks that are `free`
     (`blocks.give_back`), `longest` queue by (sample, layer), when hosts received something within
-    the window, and events for a digest. `marks` says how far it has got with them.
+    the window, and events for a digest. `marks` has the progress in each.
     """
 
     keys: Int64
@@ -98,7 +98,7 @@ def note_arrival(world, frames, desk, node, port, slot):
 
 @inlined
 def note_control(desk, time_ps, node, port, is_pause):
-    """Write into the log, if there is one, that a pause or its end is heeded."""
+    """Write into the log, if any, that a pause or its end is heeded."""
     if desk is not None and len(desk.log) > 0:
         row = desk.log[desk.marks[EVENTS]]
         desk.marks[EVENTS] += 1
@@ -109,7 +109,7 @@ def note_control(desk, time_ps, node, port, is_pause):
 
 @inlined
 def note(frames, desk, time_ps, kind, node, port, slot, packet):
-    """Write an event into the log, if there is one."""
+    """Write an event into the log, if any."""
     if len(desk.log) > 0:
         row = desk.log[desk.marks[EVENTS]]
         desk.marks[EVENTS] += 1

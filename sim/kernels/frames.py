@@ -38,14 +38,15 @@ SHARE_BYTES = SHARE_BITS // 8
 AHEAD = 3
 # Frames are read and written by words of so many bytes.
 FRAME_WORD = 8
-# What a bitmap is counted in, and how `TRANSIT.hash` holds an ACK's holes: the number of its
-# bitmap's words above the lowest packet that is missing.
+# The unit of a bitmap, and the form of an ACK's holes in `TRANSIT.hash`: the number of its bitmap's
+# words above the lowest packet that is missing.
 WORD_BITS = 32
 WORDS_SHIFT = 24
 LOWEST_MASK = (1 << WORDS_SHIFT) - 1
 
-# What hosts write into a flow's template, and what they read back: rows of `Frames.writes` and
-# `Frames.reads` by kind (data, ACK) and these; and the columns of `hostagent.forms.Run`.
+# The fields that hosts write into a flow's template, and those that they read back: rows of
+# `Frames.writes` and `Frames.reads` by kind (data, ACK) and these; and the columns of
+# `hostagent.forms.Run`.
 LABEL, PSN, MSN, MARK, DESTINATION, NUMBER = range(6)
 WRITTEN = 4
 FIELDS = 6
@@ -54,22 +55,22 @@ SEGMENTS = int(Chooser.SEGMENTS)
 
 
 class Frames(NamedTuple):
-    """All blocks, as words and as bytes, and what hosts need to fill them.
+    """All blocks, as words and as bytes, and the tables that hosts fill them with.
 
     A block has `stride` bytes from `address` on, its state begins at `state_at`. `packets` are the
     pool's, and `given` is how many blocks they have been given, of one for each and `spare` more:
-    number 0, and those that threads keep; of each slot `late` has so many
-    words. Of a frame `kept` bytes are kept, never the last `hidden` ones (the ICRC). Hosts
-    write the first `host_words` words, and zeros stand behind them. `templates` has for every flow
-    the beginning of its data packets, then of its ACKs, in words; their lengths are those of plain
-    frames. IPv4 begins at `ip_at`, behind another one of `tunnel` bytes where a host has put one.
-    `writes` are rows of runs, those of a kind's field from `first_writes` on, and `reads` has one
-    for each; `signature` rows of (byte, mask, value), a kind's from `first_signature` on, and the
-    same in words, `shape_masks` and `shape_values`. By kind: `shortest` frames, whether UDP follows
-    IPv4, and whether packets of a flow differ in IPv4 (`changes_ipv4`). `grown` are an ACK's words
-    that a bitmap lengthens, `shrunk` those of data that tell of a payload. `lowest` and `highest`
-    are what a SACK receiver misses and has. Trimming leaves `cut` bytes of a full packet out.
-    `sample_ps` is how often queues are looked at, 0 for never.
+    number 0, and those that threads keep; of each slot `late` has so many words. Of a frame `kept`
+    bytes are kept, never the last `hidden` ones (the ICRC). Hosts write the first `host_words`
+    words, and zeros stand behind them. `templates` has for every flow the beginning of its data
+    packets, then of its ACKs, in words; their lengths are those of plain frames. IPv4 begins at
+    `ip_at`, behind an outer header of `tunnel` bytes if a host has added it. `writes` are rows of
+    runs, those of a kind's field from `first_writes` on, and `reads` has one for each; `signature`
+    rows of (byte, mask, value), a kind's from `first_signature` on, and the same in words,
+    `shape_masks` and `shape_values`. By kind: `shortest` frames, whether UDP follows IPv4, and
+    whether packets of a flow differ in IPv4 (`changes_ipv4`). `grown` are an ACK's words that a
+    bitmap lengthens, `shrunk` those of data that depend on the payload's length. `lowest` is the
+    lowest packet that a SACK receiver misses, `highest` the highest that it has. Trimming leaves
+    `cut` bytes of a full packet out. `sample_ps` is how often queues are looked at, 0 for never.
     """
 
     words: Int64
@@ -120,12 +121,13 @@ def shown(frames, length):
 
 @inlined
 def write_frame(world, frames, desk, slot, packet, kind, is_routed):
-    """Let a host write a packet: its flow's template, and what differs from packet to packet."""
+    """Let a host write a packet: its flow's template, and each packet's own fields."""
     if frames is not None:
-        # Behind what hosts write there are zeros, as a rule still those of the packet before.
+        # Behind the bytes that hosts write there are zeros, as a rule still those of the packet
+        # before.
         count = (frames.kept >> 3) if is_dirty(frames, desk.free, slot) else frames.host_words
         frame = block(frames, slot)
-        # For one of the next packets.
+        # For a packet that comes soon.
         foresee_block(frames, min(np.int64(slot) + AHEAD, np.int64(slot) | (CHUNK - 1)))
         words = frames.words
         octets = frames.octets
@@ -188,7 +190,7 @@ def get(frames, frame, kind, field, more):
 
 @inlined
 def write_rest(world, frames, frame, packet, kind):
-    """Write what makes a frame longer or shorter than others of its kind; return its length."""
+    """Write the parts that make a frame longer or shorter than its kind; return its length."""
     if kind == ACK:
         return frames.ack_length + write_acknowledged(world, frames, frame, packet)
 
@@ -203,14 +205,14 @@ def write_rest(world, frames, frame, packet, kind):
 
 @inlined
 def write_acknowledged(world, frames, frame, packet):
-    """Write an ACK's mark and MSN; return the length of what it tells beyond these."""
+    """Write an ACK's mark and MSN; return the length of its further fields."""
     if packet.status & MARKED:
         put(frames, frame, ACK, MARK, 1)
 
     if packet.status & TRIMMED:
         frames.octets[at(frame + syndrome_at(frames))] = NAK_SYNDROME
 
-    # Only lengths of what follows: no program looks so far.
+    # Only lengths of the further fields: no program looks so far.
     more = np.int64(SHARE_BYTES if world.rules.tells_share else 0)
     if world.constants.is_sack:
         holes = np.int64(packet.hash)
@@ -227,7 +229,7 @@ def write_acknowledged(world, frames, frame, packet):
 
 @inlined
 def grow(frames, frame, lengths, more):
-    """Let what tells how long a frame is tell of `more` bytes."""
+    """Add `more` bytes to the length fields of a frame."""
     octets = frames.octets
     for each in range(len(lengths)):
         where = frame + lengths[at(each)]
@@ -261,7 +263,7 @@ def note_number(frames, flow, psn):
 @inlined
 def note_holes(world, frames, ack):
     """SACK: keep beside an ACK the lowest packet that is missing, and how long its bitmap is."""
-    # Alone, so that numba leaves out what follows where there are no frames.
+    # Alone, so that numba leaves out the rest if there are no frames.
     if frames is None:
         return
 
@@ -339,9 +341,9 @@ def tunnel_of(frames, frame):
 
 @inlined
 def is_of_its_form(frames, frame, length, kind, more, is_cut):
-    """Return whether a frame is one of ours, as `hostagent.forms.is_of` does.
+    """Return whether a frame is ours, as `hostagent.forms.is_of` does.
 
-    A frame that a switch has cut is shorter than its length field says.
+    A frame that a switch has cut is shorter than its length field.
     """
     octets = frames.octets
     ip_at = frames.ip_at
@@ -377,7 +379,7 @@ def has_shape(frames, frame, kind):
     row = kind * words
     there = frame >> 3
     wrong = np.int64(0)
-    # Nothing of the signature is behind what hosts write.
+    # No part of the signature is behind the bytes that hosts write.
     for word in range(frames.host_words):
         bits = frames.words[at(there + word)] & frames.shape_masks[at(row + word)]
         wrong |= bits ^ frames.shape_values[at(row + word)]

@@ -1,4 +1,4 @@
-"""How kernels ask a host rule of the user's own: C functions, and where their records lie.
+"""Calls of a user's host rule by kernels: C functions, and the addresses of their records.
 
 The functions are compiled apart (`sim.arrays.host_rule_code`) and called through their addresses: a
 rule takes seconds to compile, the kernels half a minute, and the same ones serve all rules.

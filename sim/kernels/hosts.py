@@ -1,4 +1,4 @@
-"""What a machine does in one window: it merges arrivals with its links' opportunities to send.
+"""A machine's window: it merges arrivals with its links' opportunities to send.
 
 Flows are paced and pull: a host has no queue of data but takes the next packet from the flow that
 has been ready longest when the link is free (simulator model, "Hosts"; decision 3).
@@ -19,9 +19,9 @@ from sim.kernels.receiving import receive
 from sim.kernels.sending import send
 from sim.kernels.state import ACK, CHUNK, CHUNK_BITS, LIVE, LOST, MISDELIVERED, RECEIVED
 
-# What a host does next, in the order of one instant.
+# A host's next event, in the order of one instant.
 ARRIVES, ENDS, SENDS, HEEDS = range(4)
-# Where what every packet changes of a sender ends, in lines of memory.
+# The end of the fields that every packet changes in a sender, in lines of memory.
 LINE_BYTES = 64
 SENDER_LINES = 5
 # How many arrivals ahead a host looks.
@@ -133,14 +133,14 @@ def foresee_arrival(world, frames, slot, tail):
 @inlined
 def next_of_host(world, number, now_ps):
     """Return the time and kind of a host's next event from `now_ps` on."""
-    # What arrives at an instant comes before what is sent then (decision 8): an ACK may change what
-    # is sent, or whether anything is. So may a computation that ends.
+    # Arrivals at an instant come before departures then (decision 8): an ACK may change the next
+    # packet, or stop it. So may a computation that ends.
     host = world.hosts[at(number)]
     arrival_ps = next_arrival(world.pool, world.links[at(first_list(world, host.towards))])
     data_ps = max(host.ready_ps, host.data_free_ps)
     send_ps = max(host.free_ps, now_ps if host.acks > 0 else max(now_ps, data_ps))
     if world.constants.is_pausing:
-        # A pause holds for what is sent after it has come, and before it ends.
+        # A pause holds for packets sent after it has come, and before it ends.
         send_ps = max(send_ps, host.until_ps)
         heed_ps = next_arrival(world.pool, lane_towards(world, host))
         if heed_ps < min(arrival_ps, send_ps, host.timer_ps):
@@ -202,7 +202,7 @@ def take_arrival(world, frames, desk, number, start_ps):
 @inlined
 def first_list(world, number):
     """Return which of a link and its lane has the packet that arrives first."""
-    # Pauses are heeded apart, after what else happens at their instant.
+    # Pauses are heeded apart, after all other events of their instant.
     lane = world.constants.lanes + number
     if world.constants.lanes > 0 and not world.constants.is_pausing:
         arrival_ps = next_arrival(world.pool, world.links[at(lane)])

@@ -1,4 +1,4 @@
-"""How kernels are compiled and where the result is kept.
+"""The compilation of kernels, and the store of its results.
 
 numba's cache does not notice edits in the other files of a kernel and would keep an old algorithm
 silently, so the cache is in a folder that is named by the hash of every module that kernels use.
@@ -30,8 +30,8 @@ from sim.kernels.parts import PartCompiler
 from sim.kernels.telling import name_long
 
 ROOT = Path(__file__).resolve().parents[2]
-# What kernels are made of: their own rooms, and what all networks share with them. A test follows
-# the imports and compares.
+# The rooms of kernels: their own, and those that all networks share with them. A test follows the
+# imports and compares.
 KERNEL_ROOMS = (
     "fattree",
     "fattree/shape",
@@ -72,7 +72,7 @@ CACHE = _cache()
 
 
 class _Locator(caching._SourceFileBackedLocatorMixin, caching._CacheLocator):
-    """Says that a kernel is kept in our folder, whatever numba is configured to."""
+    """Locator that keeps a kernel in our folder, against numba's configuration."""
 
     def __init__(self, function, file):
         self._py_file = file
@@ -92,7 +92,7 @@ class _Place(caching.CompileResultCacheImpl):
 
 
 class _Files(caching.IndexDataCacheFile):
-    """numba's two kinds of files, an index and what it leads to, which are pickles."""
+    """numba's two kinds of files, an index and its data, which are pickles."""
 
     def _load_index(self):
         content = _kept(self._index_path)
@@ -141,9 +141,9 @@ _compiled: Any = njit(nogil=True, error_model="numpy", _nrt=False)
 
 
 def kernel(function: Callable[..., Any], long_name: str | None = None) -> Any:
-    """Compile a function for the simulator when it is first called, and keep what comes of it.
+    """Compile a function for the simulator when it is first called, and keep the result.
 
-    Where that takes long, users are told on stderr, by `long_name`.
+    If that takes long, stderr reports it by `long_name`.
     """
     made = _compiled(function)
     if CACHE.folder is not None:
@@ -167,9 +167,10 @@ def c_function(signature: Any, function: Callable[..., Any]) -> Any:
 
 # A compiler for a GPU takes the same functions, and knows no such option.
 PARTS: dict[str, Any] = {} if find_spec("numba_cuda") else {"pipeline_class": PartCompiler}
-# What kernels call, merged into them: a world is some sixty numbers and arrays to pass on.
+# Functions that kernels call, merged into them: a world is some sixty numbers and arrays to pass
+# on.
 inlined: Any = register_jitable(forceinline=True, error_model="numpy", _nrt=False, **PARTS)
-# The same for what Python does in another way (`numba.extending.overload`).
+# Options for functions with a separate Python body (`numba.extending.overload`).
 INLINED = {"_nrt": False, "forceinline": True, **PARTS}
 
 
@@ -229,7 +230,7 @@ def _compiled_prefetch_at(address):
 
 
 def load_at(address: int) -> int:
-    """Return the word at an address, which need not be one of a word's."""
+    """Return the word at an address, which need not be aligned."""
     return ctypes.c_int64.from_address(int(address)).value
 
 
@@ -286,7 +287,7 @@ def _compiled_turned(word):
 
 
 def call(address: int, *arguments: int) -> int:
-    """Call a C function of 64-bit integers (addresses are such, too) that returns one."""
+    """Call a C function of 64-bit integers, addresses among them, with such a result."""
     kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * len(arguments))
     return int(kind(int(address))(*map(int, arguments)))
 
@@ -316,7 +317,7 @@ def _compiled_call(address, *arguments):
 
 
 def fetch_add(array: Any, index: int, number: int) -> int:
-    """Add to an element of 64 bits in one step, whoever else does so; return what it was."""
+    """Add to an element of 64 bits atomically; return the old value."""
     # Interpreted only where a GPU's threads are simulated.
     with _ONE_AT_A_TIME:
         before = int(array[index])

@@ -11,7 +11,7 @@ from numba.extending import overload
 from sim.kernels.jit import INLINED, at, fetch_add, inlined, prefetch
 from sim.kernels.state import BEHIND, CHUNK, CHUNK_BITS, FIRST, SPARE
 
-# Nobody measures the queue of a host's link, so hosts' lists have no cursor, only the far end.
+# The queue of a host's link is not measured, so hosts' lists have no cursor, only the far end.
 ONE_READER = 1
 # So many chunks before it is used, a spare one is asked for.
 SOON = 2
@@ -26,9 +26,9 @@ def first_slot(chunk):
 
 @inlined
 def append(pool, ends, readers, counters):
-    """Return the free slot at the end of a list with one or two readers; the next becomes its tail.
+    """Return the free slot at the end of a list with a reader or two; the next becomes its tail.
 
-    A list always has a free slot to point at, so `taken == tail` says that it is empty.
+    A list always has a free slot to point at, so the list is empty if `taken == tail`.
     """
     slot = ends.tail
     if (slot + 1) % CHUNK:
@@ -104,17 +104,18 @@ def leave(pool, slot, counters):
 
 @inlined
 def take_spare(pool, ring, counters):
-    """Return a chunk that nobody uses: the last that was handed back, or a ring's first."""
+    """Return an unused chunk: the last that was handed back, or a ring's first."""
     if ring is None:
         counters[SPARE] -= 1
         chunk = pool.spare[at(counters[SPARE])]
-        # What will be written soon: chunks go round, and come back when no cache has them any more.
+        # This memory will be written soon: chunks go round, and come back when no cache has them
+        # any more.
         if counters[SPARE] >= SOON:
             foresee_chunk(pool, first_slot(pool.spare[at(counters[SPARE] - SOON)]))
 
         return chunk
 
-    # Twice as long as there are chunks: whoever is slow to read an entry finds it unchanged.
+    # Twice as long as there are chunks: a slow reader finds its entry unchanged.
     return pool.spare[at(fetch_add(ring, FIRST, 1) % len(pool.spare))]
 
 
@@ -130,7 +131,7 @@ def give_spare(pool, ring, counters, chunk):
 
 @inlined
 def foresee_behind(pool, slot, tail):
-    """Ask for the chunk behind that of a slot, in a list that ends at `tail`, if there is one."""
+    """Ask for the chunk behind that of a slot, in a list that ends at `tail`, if any."""
     if slot >> CHUNK_BITS != tail >> CHUNK_BITS:
         foresee_chunk(pool, first_slot(pool.headers[at(slot >> CHUNK_BITS)].next))
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from sim.kernels.jit import at, inlined
 
-# What IPv4 has to do with: other headers are known by their forms alone.
+# Constants of IPv4: other headers are known by their forms alone.
 IPV4 = 20
 CHECKSUM_AT = 10
 CE = 3

@@ -1,4 +1,4 @@
-"""What hosts put in front of a frame's IPv4 header to name its way: Host DR's, MRC's over SRv6."""
+"""Headers that hosts put in front of IPv4 to name a packet's way: Host DR's, MRC's over SRv6."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from sim.kernels.jit import at, inlined
 from sim.kernels.octets import CE, IPV4, write_16, write_checksum
 from sim.kernels.state import ACK
 
-# The protocol of what is inside: IPv4.
+# The protocol of the inner header: IPv4.
 TUNNEL = 4
 IPV6 = 40
 ETHERTYPE_IPV6 = 0x86DD
@@ -62,7 +62,7 @@ def make_room(frames, ip, size):
 
 @inlined
 def encapsulate(world, frames, frame, packet, kind, length):
-    """Put a packet into IPv6 whose destination has its way (`hostagent.segment_routes`)."""
+    """Put a packet into IPv6 with its way in the destination (`hostagent.segment_routes`)."""
     octets = frames.octets
     ip = frame + frames.ip_at
     constants = world.constants

@@ -1,10 +1,10 @@
-"""How functions that kernels take in whole are compiled: as parts of them, not for themselves.
+"""The compilation of functions that kernels take in whole: as parts of them, not for themselves.
 
 numba makes a library of every function that another one calls: it optimises it with all that it
-calls in turn, makes machine code of that, and then begins anew with the function around it. Of the
-300 functions of our kernels nobody calls the machine code, as they are merged into the kernels
-(`forceinline`): so theirs is not made, and what is merged is optimised where it ends up. That saves
-a third of the time of a compilation; the kernels are as fast (`benchmarks/kernels.py`).
+calls in turn, makes machine code of that, and then begins anew with the function around it. The
+machine code of our kernels' 300 functions is never called, as they are merged into the kernels
+(`forceinline`): so it is not made, and merged code is optimised in its kernel. That saves a third
+of the time of a compilation; the kernels are as fast (`benchmarks/kernels.py`).
 """
 
 from numba.core import compiler, typed_passes
@@ -22,25 +22,25 @@ class _PartsCodegen:
         return getattr(self._codegen, name)
 
     def set_env(self, env_name, env):
-        # They are for what raises exceptions and calls Python: kernels do neither.
+        # They are for code that raises exceptions and calls Python: kernels do neither.
         pass
 
 
 class Part(JITCodeLibrary):
-    """The code of a function that others take in, and that nobody calls."""
+    """The code of a function that is merged into others and never called."""
 
     @property
     def codegen(self):
-        """Return what numba gives a function's Python objects to."""
+        """Return numba's consumer of a function's Python objects."""
         return _PartsCodegen(self._codegen)
 
     def get_pointer_to_function(self, name):
-        """Return 0, which to numba says that there is no function to be called from Python."""
+        """Return 0, numba's sign for no function to be called from Python."""
         self._ensure_finalized()
         return 0
 
     def _optimize_final_module(self):
-        # What merges the functions of a function, so that the ones around it have less to read.
+        # Merge the functions of a function, so that the functions around it have less to read.
         manager, builder = self._codegen._module_pass_manager(
             loop_vectorize=False, slp_vectorize=False, opt=self._codegen._opt_level, cost="cheap"
         )
@@ -67,7 +67,7 @@ class _TakePart(LoweringPass):
 
 
 class PartCompiler(compiler.CompilerBase):
-    """numba's compiler, whose last steps write to a `Part`."""
+    """numba's compiler with last steps that write to a `Part`."""
 
     def define_pipelines(self):
         """Return the steps: numba's own ones, and one before the code is written."""

@@ -1,10 +1,10 @@
-"""What most runs do without, so that their kernels are compiled without it.
+"""Features that most runs lack, so that their kernels are compiled without them.
 
-Kernels are written once, for all that a run may have. A check for what it has not (`if
+Kernels are written once, for all features of a run. A check for an absent feature (`if
 constants.lanes > 0`) costs a load and a branch for each packet, and the code behind it room in the
-processor's caches. So they are compiled twice: a run that has nothing of what is below gets kernels
-in which these numbers are known, and the compiler leaves out what cannot happen. The type of
-`World.features` says which it is: None, or a number.
+processor's caches. So they are compiled twice: a run without the features below gets kernels in
+which these numbers are known, and the compiler leaves out dead code. The type of `World.features`
+selects the form: None, or a number.
 """
 
 from enum import Enum, auto

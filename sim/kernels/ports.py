@@ -1,19 +1,18 @@
 """The port's body for kernels' records: a queue, its lane, a rate, and when packets leave.
 
-It exists for frames, too (`ofan_p4.softswitch.queue`), for a reason: the switch imports nothing
-of ours and lets each packet leave in its time, with any size; a port here is a record inside
-compiled kernels, knows the sizes that a run has, and says when a packet leaves as soon as it comes.
-The rules are the same (`docs/decisions/two-ports.md`), and a test feeds all bodies the same offers.
+It exists for frames, too (`ofan_p4.softswitch.queue`), for a reason: the switch imports nothing of
+ours and lets each packet leave in its time, with any size; a port here is a record inside compiled
+kernels, knows the sizes that a run has, and computes a packet's departure as soon as it comes. The
+rules are the same (`docs/decisions/two-ports.md`), and a test feeds all bodies the same offers.
 
     offer            a packet comes: it waits, or is cut and hurried, or is dropped
-    hurry            it goes into the lane, ahead of all that waits (`give_way`)
+    hurry            it goes into the lane, ahead of waiting packets (`give_way`)
     occupy, holding  the rate: when a packet starts and has left; the rate at its start holds
-    settle, let_go   depths: the packets leave whose last bit is out
+    settle, let_go   depths: packets leave when their last bit is out
     next_departure   readings, beside a link's `occupancy`, `max_bytes`, `byte_ps` and its ledger
 
-What kernels that forward by themselves add is in `sim.kernels.switches` (they settle late, and
-mark), what those around P4 programs add in `sim.kernels.events.programs` (frames, and egress at the
-departure).
+Kernels that forward by themselves add to it in `sim.kernels.switches` (they settle late, and mark),
+those around P4 programs in `sim.kernels.events.programs` (frames, and egress at the departure).
 """
 
 import numpy as np
@@ -37,8 +36,8 @@ FAR = 1 << 62
 def offer(world, number, level, packet, status, now_ps, room):
     """Take in a copy of `packet`, with a status of its own, at a switch's port; return its slot.
 
-    At most `room` bytes may wait there. What finds none is cut and hurried where ports have lanes;
-    what is dropped has NO_SLOT. The port is settled, and `level` is that of its link.
+    At most `room` bytes may wait there. A packet without room is cut and hurried if ports have
+    lanes; a dropped packet has NO_SLOT. The port is settled, and `level` is that of its link.
     """
     constants = world.constants
     link = world.links[at(number)]
@@ -47,7 +46,7 @@ def offer(world, number, level, packet, status, now_ps, room):
         if constants.capacity == 0 or link.occupancy + size <= room:
             return queue(world, number, level, packet, status, now_ps)
 
-        # What is no longer than what packets are cut to cannot be cut.
+        # A packet that is no longer than the cut size cannot be cut.
         if constants.lanes == 0 or size <= constants.ack_bytes:
             return drop(world, number)
 
@@ -57,7 +56,7 @@ def offer(world, number, level, packet, status, now_ps, room):
 @inlined
 def queue(world, number, level, packet, status, now_ps):
     """Put a copy of a packet at the end of a port's queue; return its slot."""
-    # A FIFO whose rates are foreseen: when a packet leaves is known as soon as it is queued.
+    # A FIFO with foreseen rates: a packet's departure is known as soon as it is queued.
     link = world.links[at(number)]
     kind = size_of(world, packet, status)
     size = passage(world, level, kind).bytes
@@ -70,7 +69,7 @@ def queue(world, number, level, packet, status, now_ps):
     write(world, slot, level, packet, status, start_ps=start_ps, departure_ps=departure_ps)
     link.occupancy = occupancy
     link.max_bytes = max(link.max_bytes, occupancy)
-    # The queue's integral over time is the sum of what each packet adds to it: size times stay.
+    # The queue's integral over time is the sum of each packet's size times stay.
     link.byte_ps += size * (departure_ps - now_ps)
     return slot
 
@@ -129,10 +128,10 @@ def write(world, slot, level, packet, status, start_ps, departure_ps):
 def give_way(world, number, level, now_ps):
     """Let a packet of the lane go before all that a link has not begun to send.
 
-    Return when it starts and when its last bit leaves. The link is settled. What waits starts
-    later by the packet's slot, and takes as long as the rate at its new start says. Nobody has
-    looked at its arrival yet: it is further away than a window, before and afterwards. Whether it
-    goes into a dead link stays decided.
+    Return when it starts and when its last bit leaves. The link is settled. Waiting packets start
+    later by the packet's slot, at the rate of their new start. The far end has not looked at their
+    arrival yet: it is further away than a window, before and afterwards. Whether it goes into a
+    dead link stays decided.
     """
     pool = world.pool
     link = world.links[at(number)]
@@ -140,7 +139,7 @@ def give_way(world, number, level, now_ps):
     while slot != link.tail and begins(world, slot, level) <= now_ps:
         slot = following(pool, slot)
 
-    # The link never idles while something waits, so what has not begun leaves one by one.
+    # The link never idles while a packet waits, so packets that have not begun leave one by one.
     start_ps = max(link.free_ps, now_ps)
     if slot != link.tail:
         start_ps = begins(world, slot, level)
@@ -206,12 +205,12 @@ def class_of(world, packet, status):
 
 @inlined
 def count_packet(world, number, kind, more):
-    """Count a packet of a size that a link carries, or with -1 one that it does not, after all."""
+    """Count a packet of a size that a link carries, or take it back with -1."""
     link = world.links[at(number)]
     is_ack = 1 if kind == ACK else 0
     link.ack_packets += more * is_ack
     link.data_packets += more * (1 - is_ack)
-    # What is short is seldom, and the ledger another line of memory.
+    # Short packets are rare, and the ledger is another line of memory.
     if kind > ACK:
         less = world.constants.data_bytes - passage(world, HOST_LEVEL, kind).bytes
         world.ledgers[at(number)].short_bytes += more * less
@@ -250,7 +249,7 @@ def holding(world, number, level, kind, now_ps, start_ps):
 @inlined
 def pace(world, number, now_ps, start_ps):
     """Return the row of `world.paces` for a transmission on a link that starts at a time ahead."""
-    # A link's last row lasts for ever. What is over is not looked at again, but starts may run
+    # A link's last row lasts for ever. Past rows are not looked at again, but starts may run
     # backwards: a packet of the lane is ahead of all that waits.
     paces = world.paces
     ledger = world.ledgers[at(number)]
@@ -266,7 +265,7 @@ def pace(world, number, now_ps, start_ps):
 
 @inlined
 def host_sending_ps(world, number, kind):
-    """Return how long a packet of a size holds a host's link, whose rate never changes."""
+    """Return how long a packet of a size holds a host's link at its constant rate."""
     if world.constants.is_slowed:
         return world.paces[at(world.ledgers[at(number)].pace), at(3 + 2 * kind)]
 
@@ -297,8 +296,8 @@ def is_gone(world, number, start_ps, now_ps):
 @inlined
 def is_dead(world, link, ledger, start_ps, now_ps):
     """Return whether a link is down at a time ahead."""
-    # Each link's row of outages ends with NEVER, where both stop. As with rates, what is over is
-    # not looked at again.
+    # Each link's row of outages ends with NEVER, where both stop. As with rates, past rows are not
+    # looked at again.
     outages = world.outages
     while now_ps >= ledger.up_ps:
         ledger.outage += 1
@@ -314,8 +313,8 @@ def is_dead(world, link, ledger, start_ps, now_ps):
 
 @inlined
 def settle(world, way, level, now_ps):
-    """Let the packets go whose last bit has left a port's queue, or its lane, by `now_ps`."""
-    # Departures need no events: a packet's arrival says when it left, one latency before.
+    """Let packets go that have left a port's queue or lane, to the last bit, by `now_ps`."""
+    # Departures need no events: a packet left one latency before its arrival.
     packets = world.pool.packets
     seen_ps = now_ps + passage(world, level, DATA).latency_ps
     while way.cursor != way.tail and packets[at(way.cursor)].time_ps <= seen_ps:

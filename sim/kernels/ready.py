@@ -11,7 +11,7 @@ def unblock(world, number, flow, now_ps):
     """Start the flows of this host's machine that waited for `flow` alone."""
     flows = world.flows
     machines = world.constants.machines
-    # Both ends of a flow come here, each for its own: no machine knows what only the other one does
+    # Both ends of a flow come here, each for its own: no machine knows the other machine's state
     # (decision 9), nor changes another machine's flows.
     for entry in range(flows.follower_offset[flow], flows.follower_offset[flow + 1]):
         follower = flows.followers[entry]
@@ -92,7 +92,7 @@ def start_computation(world, number, flow, end_ps):
 
 @inlined
 def end_computation(world, number, now_ps):
-    """End the computation of a host that ends first, and start what has waited for it."""
+    """End the computation of a host that ends first, and start the flows behind it."""
     flows = world.flows
     host = world.hosts[at(number)]
     timers = world.timers[host.timer_first : host.timer_first + host.timer_size]
@@ -118,7 +118,7 @@ def requeue(world, number, flow, ready_ps):
 
     An all-to-all has as many flows a host as there are hosts: a search among them for every packet
     would cost more than all the rest. Ties go to the lower number (decision 3), so the order of
-    flows does not depend on what has happened to the heap.
+    flows does not depend on the heap's history.
     """
     flows = world.flows
     host = world.hosts[at(number)]
@@ -126,7 +126,7 @@ def requeue(world, number, flow, ready_ps):
         flows.ready_ps[at(flow)] = ready_ps
         if host.heap_size > 1:
             heap = world.heap[host.heap_first : host.heap_first + host.heap_size]
-            # Earlier or later: one of the two does nothing.
+            # Earlier or later: either sift does nothing.
             sift_up(heap, flows.place, flows.ready_ps, flow)
             sift_down(heap, flows.place, flows.ready_ps, flow)
 

@@ -1,4 +1,4 @@
-"""How a host receives packets: data packets become ACKs, and ACKs change their senders."""
+"""Hosts receive packets: data packets become ACKs, and ACKs change their senders."""
 
 import numpy as np
 
@@ -83,7 +83,7 @@ def receive_data(world, frames, number, packet, now_ps):
 
 @inlined
 def count_arrived(world, packet, now_ps):
-    """Return how many packets a receiver has more: none of one that is cut, or there already."""
+    """Return how many packets a receiver has more: none if the packet is cut, or a duplicate."""
     if int(packet.status) & TRIMMED:
         return 0
 
@@ -136,7 +136,7 @@ def remembered(world, flow):
 
 @inlined
 def queue_ack(world, frames, number, packet, status):
-    """Queue the ACK of a data packet, or the NACK of one that a switch has cut.
+    """Queue the ACK of a data packet, or the NACK of a packet that a switch has cut.
 
     `status` is the packet's, and a mark of others that this ACK is the first to tell of.
     """
@@ -156,7 +156,7 @@ def queue_ack(world, frames, number, packet, status):
     ack.status = ACK | trimmed | (status & MARKED)
     ack.label = packet.label
     ack.hash = constant.hash_ack ^ label_hash(world.hash_low, world.hash_high, int(packet.label))
-    # In place of SACK's bitmap: the log up to here says what has arrived by now.
+    # In place of SACK's bitmap: the log up to here has the arrivals by now.
     ack.log = flows.received[at(flow)]
     if world.rules.tells_share:
         write_share(ack, max(host.arriving, 1))

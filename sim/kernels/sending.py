@@ -1,4 +1,4 @@
-"""How a host sends: an ACK, or a packet of the flow that has been ready longest."""
+"""Hosts send: an ACK, or a packet of the flow that has been ready longest."""
 
 import numpy as np
 
@@ -88,7 +88,8 @@ def send_data(world, routes, frames, desk, number, now_ps):
     constant = flows.table[at(flow)]
     ring = flows.outstanding[constant.ring : constant.ring + constant.ring_length]
 
-    # The label first: it looks for packets that have timed out, one of which `next_psn` may renew.
+    # The label first: it looks for packets that have timed out, and `next_psn` may renew such a
+    # packet.
     if rules.label_rule == host_rule.OWN:
         label = host_rule.next_label(world, flow, now_ps)
     else:
@@ -123,7 +124,7 @@ def send_data(world, routes, frames, desk, number, now_ps):
 def direct(world, routes, packet, kind):
     """Host DR: name the waypoint at the pointer of (source, destination, class) and advance it.
 
-    MRC over SRv6: name the path of the label. Return whether there is one.
+    MRC over SRv6: name the path of the label. Return whether such a path exists.
     """
     if world.constants.chooser == SEGMENTS:
         return direct_by_label(world, packet)

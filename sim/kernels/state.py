@@ -8,8 +8,8 @@ ps from the start of the run, sizes in bytes of whole packets without gaps.
 
     link = first_port[switch] + port - 1 | ports + host | lane of a port: lanes + link
 
-Where switches trim, every link has a second list, its lane, for what ports have cut and for NACKs:
-they overtake all that is not being sent yet, which leaves later by that
+Where switches trim, every link has a second list, its lane, for packets that ports have cut and for
+NACKs: they overtake all packets that are not being sent yet, which leave later by that
 (`sim.kernels.ports.give_way`). Where they pause, the lane is for pauses and resumes, and `cursor`
 is the first packet whose transmission has not begun (`sim.kernels.events.gates`).
 """
@@ -27,16 +27,16 @@ from fattree.counters import PORT_COUNTERS
 CHUNK_BITS = 4
 CHUNK = 1 << CHUNK_BITS
 
-# A packet's status: its class, which is also an index (of pointers, of starts), and what befell it.
+# A packet's status: its class, which is also an index (of pointers, of starts), and its history.
 DATA = 0
 ACK = 1
 MARKED = 2
 LOST = 4
-# Data that a switch has cut to their headers, and the ACK that tells of it, a NACK.
+# Data that a switch has cut to their headers, and their ACK, a NACK.
 TRIMMED = 8
 # Data that ask for an ACK at once.
 ASKS = 16
-# What a pause has held at the port where it was last.
+# A packet that a pause has held at its last port.
 HELD = 32
 # The last packet of a message, if that has less left than other packets carry.
 SHORT = 64
@@ -49,7 +49,7 @@ NOWHERE = 255
 # dropped, waiting ACKs included; flows that are not done; when the last one was; packets without a
 # path; the time up to which everything has been served. Of programs alone (`sim.kernels.events`):
 # packets that switches have taken in, that hosts have received, that hosts could not take for their
-# own, what programs asked for that nobody serves here, and the packets that they have sent to ports
+# own, requests of programs that are not served here, and the packets that they have sent to ports
 # that do not exist (UNROUTABLE counts them, too), with the highest of these ports, 0 for none.
 (
     SPARE,
@@ -70,8 +70,8 @@ COUNTERS = 12
 # Where the spare chunks of a ring are (`Pool`).
 FIRST, BEHIND = range(2)
 
-# A packet on a link: when its last bit arrives at the far end, whose it is, and where it goes (as
-# in 10.pod.edge.index). `route` is Host DR's waypoint (agg position, core index), `hash` the ECMP
+# A packet on a link: when its last bit arrives at the far end, its flow, and its destination (as in
+# 10.pod.edge.index). `route` is Host DR's waypoint (agg position, core index), `hash` the ECMP
 # hash, `log` how many packets of the flow an ACK reports. 32 bytes: two share a cache line.
 TRANSIT = np.dtype(
     [
@@ -91,15 +91,15 @@ TRANSIT = np.dtype(
     align=True,
 )
 
-# The same where packets have bytes, too, and with what is held of these (`sim.kernels.blocks`).
+# The same for packets with bytes: `held` has their block (`sim.kernels.blocks`).
 FRAMED = np.dtype([*TRANSIT.descr, ("held", np.int64)])
 
 
 def header_of(record: np.dtype[np.void]) -> np.dtype[np.void]:
     """Return the header of a chunk of such records.
 
-    The first slot of a chunk says which is the next one of its list, and how many of its two
-    readers have passed it: the far node, and the port itself.
+    The first slot of a chunk has the next chunk of its list, and how many of its two readers have
+    passed it: the far node, and the port itself.
     """
     return np.dtype(
         {
@@ -110,10 +110,10 @@ def header_of(record: np.dtype[np.void]) -> np.dtype[np.void]:
     )
 
 
-# A directed link, a cache line long. Its wire is taken until `free_ps`; `occupancy` is what waits
-# or is being sent, as of the last settling, so never too small; `byte_ps` the integral of the
-# queue; its next outage begins at `down_ps`; `depth` the packets in it, where a program asks. Slots
-# have 32 bits: 64 GiB of packets.
+# A directed link, a cache line long. Its wire is taken until `free_ps`; `occupancy` counts bytes
+# that wait or are being sent, as of the last settling, so never too few; `byte_ps` the integral of
+# the queue; its next outage begins at `down_ps`; `depth` the packets in it, where a program asks.
+# Slots have 32 bits: 64 GiB of packets.
 LINK = np.dtype(
     [(name, np.int64) for name in ("free_ps", "occupancy", "down_ps", "max_bytes", "byte_ps")]
     + [
@@ -123,11 +123,11 @@ LINK = np.dtype(
     align=True,
 )
 
-# What is rarely needed of a link, apart from it so that a link fits into a line: what a port counts
+# A link's rarely needed fields, apart from it so that a link fits into a line: a port's counters
 # (`fattree.counters`), a host's link its losses alone; the bytes that short packets have less than
-# full ones; the occupancy that adaptive schemes with
-# stale queues see; its next outage is row `outage` and ends at `up_ps`; `unlucky`: of 2**32 draws
-# for packets, so many lose theirs; where links are slow, its rate is row `pace` of `World.paces`.
+# full ones; the occupancy that adaptive schemes with stale queues see; its next outage is row
+# `outage` and ends at `up_ps`; `unlucky`: of 2**32 draws for packets, so many lose theirs; where
+# links are slow, its rate is row `pace` of `World.paces`.
 LEDGER = np.dtype(
     [
         (name, np.int64)
@@ -151,7 +151,7 @@ PASSAGE = np.dtype(
 NIC = np.dtype([(name, np.int64) for name in ("kept_ps", "between_ps")], align=True)
 
 # A group of destinations at a switch: its schedule is number `schedule`, which has `length` entries
-# of `slots` from `first` on, and a pointer of each class starts at one of them.
+# of `slots` from `first` on, and a pointer of each class starts at a slot of it.
 GROUP = np.dtype(
     [("first", np.int64)]
     + [(name, np.int32) for name in ("length", "schedule", "start_data", "start_ack")],
@@ -172,13 +172,13 @@ SWITCH = np.dtype(
     align=True,
 )
 
-# A host: its link is taken until `free_ps`, its first flow is ready at `ready_ps` (NEVER without
-# one); `acks` ACKs wait in a list like a link's; `heap_first`, `heap_size`: its started flows, a
-# binary heap by (ready, flow). `last_was_ack` says whose turn it is while data and ACKs wait. Its
+# A host: its link is taken until `free_ps`, its first flow is ready at `ready_ps` (NEVER without a
+# flow); `acks` ACKs wait in a list like a link's; `heap_first`, `heap_size`: its started flows, a
+# binary heap by (ready, flow). `last_was_ack` decides the turn while data and ACKs wait. Its
 # computations are another heap of that kind, `timer_first`, `timer_size`; the first ends at
-# `timer_ps` (NEVER without one). Data may leave from `data_free_ps` on; `towards` is the link to
-# it, and `arriving` flows share that: something of them has arrived, and not all. A host is paused
-# from `closed_ps` until `until_ps` at most (0: it is not).
+# `timer_ps` (NEVER without a computation). Data may leave from `data_free_ps` on; `towards` is the
+# link to it, and `arriving` flows share it: a part of them has arrived, and not all. A host is
+# paused from `closed_ps` until `until_ps` at most (0: it is not).
 HOST = np.dtype(
     [
         (name, np.int64)
@@ -204,13 +204,13 @@ HOST = np.dtype(
     align=True,
 )
 
-# What never changes of a flow; what does is in `hostagent.transports.state.SENDER`.
-# `hops`: links of its path; `hash_*`: ECMP's with label 0; `pair`: its row of Host DR's pointers;
-# `gap_ps`: from one packet's start to the next one's; `phase_ps`: from its own start to the first;
+# The constant fields of a flow; the others are in `hostagent.transports.state.SENDER`. `hops`:
+# links of its path; `hash_*`: ECMP's with label 0; `pair`: its row of Host DR's pointers; `gap_ps`:
+# from one packet's start to the next one's; `phase_ps`: from its own start to the first;
 # `compute_ps`: how long it takes where it is a computation, without packets; `in_turn`: whether it
-# leaves as a whole, before what begins later. `last_size` is the number of its last packet's size
-# (PASSAGE), `last_class` the class that switches take it for, by its length.
-# `ring` and `ring_length` place its entries of `outstanding`, `log` those of `arrivals`.
+# leaves as a whole, before flows that begin later. `last_size` is the number of its last packet's
+# size (PASSAGE), `last_class` the class that switches take it for, by its length. `ring` and
+# `ring_length` place its entries of `outstanding`, `log` those of `arrivals`.
 FLOW = np.dtype(
     [
         ("source", np.int32),
@@ -246,7 +246,7 @@ Int64 = NDArray[np.int64]
 
 
 def records(count: int, dtype: np.dtype[np.void]) -> Records:
-    """Return zeroed records whose fields are attributes, inside kernels and out."""
+    """Return zeroed records with fields as attributes, inside kernels and out."""
     return np.zeros(count, dtype).view(np.recarray)
 
 
@@ -263,7 +263,7 @@ class Constants(NamedTuple):
     """Numbers of a run. Times in ps, sizes in bytes; `capacity` 0 is unlimited.
 
     A data packet holds a host's link for `least_slot_ps` at least. A `threshold` is the least queue
-    of its bin. `is_shared` says whether Simple RR's classes share a pointer, `is_lossy` whether any
+    of its bin. `is_shared`: whether Simple RR's classes share a pointer, `is_lossy` whether any
     link loses packets at random, `is_slowed` whether any is ever slow, `is_pausing` whether
     switches pause links. `alpha` is that of shared memory, times 2**16, and 0 without it. The lane
     of link 0 is `lanes`, 0 where nothing is trimmed or paused. `machines` have a host in each of
@@ -316,10 +316,9 @@ class Pool(NamedTuple):
     """Packets (chunks * CHUNK,), the headers of chunks, and the stack of spare chunks.
 
     `headers` is a view of the memory of `packets`, at the first slot of each chunk. `starts` has
-    when each packet's transmission starts, and is empty where nobody asks: a departure says it, but
-    where links change their rate and have lanes. With a `ring`, which has numbers that only grow,
-    `spare` is no stack: entries from FIRST on, before BEHIND, modulo its length
-    (`sim.gpu`).
+    when each packet's transmission starts, and is empty if unused: a departure implies it, unless
+    links change their rate and have lanes. With a `ring`, which has numbers that only grow, `spare`
+    is no stack: entries from FIRST on, before BEHIND, modulo its length (`sim.gpu`).
     """
 
     packets: Records
@@ -333,7 +332,7 @@ class Routes(NamedTuple):
     """`fattree.routes.forwarding` of one state of the links, flat.
 
     A switch's destinations start at its `row` of `groups`, which has local groups (-1: no path).
-    What these are is in `group_table`, each switch's from `first_group` on; `weights` are by
+    Their records are in `group_table`, each switch's from `first_group` on; `weights` are by
     schedule.
     """
 
@@ -356,7 +355,7 @@ class Routes(NamedTuple):
 
 
 class Pointers(NamedTuple):
-    """What switches and Host DR's hosts remember: cells as in the P4 registers (0: unused).
+    """The registers of switches and Host DR's hosts: cells as in P4 (0: unused).
 
     `cells`: (data, ACK) of each group; `orders`, `wraps`: the order that a RESHUFFLED pointer
     walks, and its wraparounds since it was drawn; `host_cells` (pairs, 2).
@@ -371,14 +370,13 @@ class Pointers(NamedTuple):
 class Flows(NamedTuple):
     """Per flow: constants, sender, when it is ready, its place in its host's heap, and counts.
 
-    `received` and `reported` count packets at the receiver and in ACKs that came back,
-    `waiting` those that no ACK has reported yet, `blocked` the flows that it waits for;
-    `followers` (CSR) are those that wait for it. Of go-back-N's `receivers` each has
-    a row of `kept` (`transports.go_back_n`), both empty without it. `told` is the share that the
-    receiver of each pair of hosts has told, at `told_ps` (NEVER: nothing yet), both empty where
-    none does.
-    `outstanding` holds all rings, `arrivals` the packet numbers that SACK's receivers have got,
-    in order of arrival.
+    `received` and `reported` count packets at the receiver and in ACKs that came back, `waiting`
+    those that no ACK has reported yet, `blocked` the flows that it waits for; `followers` (CSR) are
+    those that wait for it. Of go-back-N's `receivers` each has a row of `kept`
+    (`transports.go_back_n`), both empty without it. `told` is the share that the receiver of each
+    pair of hosts has sent, at `told_ps` (NEVER: not yet), both empty if receivers send none.
+    `outstanding` holds all rings, `arrivals` the packet numbers that SACK's receivers have got, in
+    order of arrival.
     """
 
     table: Records
@@ -402,7 +400,7 @@ class Flows(NamedTuple):
 
 
 class OwnRule(NamedTuple):
-    """A host rule of the user's: two C functions, and where what they look at begins.
+    """A host rule of the user's: two C functions, and the addresses of their records.
 
     Addresses are 0 without one. `memory` is the rules and all flows' states, `state_bytes` each.
     """
@@ -418,11 +416,11 @@ class OwnRule(NamedTuple):
 
 
 class World(NamedTuple):
-    """Everything that a run changes, and what it needs to.
+    """The whole state of a run, and its constants.
 
     `paces` has rows of (until, control frame, with its gap, data, with its gap, ACK, ...), `nics` a
     row for each size, `gates` and `rooms` one for each port, where anything is paused. `features`
-    is None where the run has none that plain kernels leave out (`sim.kernels.plain`).
+    is None if the run has no feature that plain kernels leave out (`sim.kernels.plain`).
     """
 
     # One tuple, so that kernels have one argument; it is unpacked once a call from Python.

@@ -1,4 +1,4 @@
-"""What a switch does in one window: its links' packets in order of arrival, each to a port.
+"""A switch's window: its links' packets in order of arrival, each to a port.
 
 Everything that arrives within a window is on the links when the window opens, so a node needs no
 event queue: it gathers, sorts by (time, port) and serves (simulator model). A key is (time within
@@ -41,7 +41,7 @@ PORT_MASK = (1 << PORT_BITS) - 1
 # So many groups a switch are asked for at most, and so many share a line of memory.
 FEW_GROUPS = 64
 GROUPS_A_LINE = 2
-# More buckets cost less than the keys that meet in one.
+# More buckets cost less than keys that share a bucket.
 BUCKETS_A_KEY = 2
 # So few keys are sorted by insertion alone.
 FEW = 16
@@ -49,12 +49,12 @@ FEW = 16
 
 @inlined
 def serve_switch(world, routes, switch, start_ps, end_ps, buffers):
-    """Forward what arrives at a switch from `start_ps` until before `end_ps`.
+    """Forward the packets that arrive at a switch from `start_ps` until before `end_ps`.
 
     Return how many packets that were.
     """
     # A large fabric lies in no cache. Its nodes are served in order, so the next one's memory is
-    # asked for now, and arrives while this one is served.
+    # asked for now, and arrives while this node is served.
     if switch + 1 < world.constants.switches:
         foresee(world, switch + 1)
         foresee_groups(routes, switch + 1)
@@ -114,7 +114,7 @@ def foresee(world, switch):
         incoming = links[at(world.inputs[at(number)])]
         outgoing = links[at(number)]
 
-        # What has arrived, what waits at the port, and where the next packet will be appended.
+        # The arrivals, the port's queue, and the place of the next packet.
         foresee_chunk(pool, incoming.taken)
         foresee_chunk(pool, outgoing.cursor)
 
@@ -295,7 +295,7 @@ def level_at(node, port):
 
 @inlined
 def enqueue(world, switch, number, level, packet, now_ps):
-    """Offer a packet to a switch's port, whose link is of a level.
+    """Offer a packet to a switch's port on a link of a level.
 
     It is marked if the queue is long.
     """
@@ -304,11 +304,11 @@ def enqueue(world, switch, number, level, packet, now_ps):
     status = int(packet.status)
     size = passage(world, level, size_of(world, packet, status)).bytes
 
-    # An occupancy that is out of date is too high. It is exact whenever it matters: where even the
-    # one that is too high reaches neither the maximum so far nor the ECN threshold, the true one
-    # does not either; and the maximum never exceeds the capacity. (Load balancers that compare
-    # queues settle them first.) Many at once are cheaper than one by one; with every new chunk
-    # at the latest, so that those that are through go back to the pool.
+    # An occupancy that is out of date is too high. It is exact whenever it matters: if even the
+    # occupancy that is too high reaches neither the maximum so far nor the ECN threshold, the true
+    # occupancy does not either; and the maximum never exceeds the capacity. (Load balancers that
+    # compare queues settle them first.) Many at once are cheaper than one by one; with every new
+    # chunk at the latest, so that chunks without packets go back to the pool.
     if (
         status & TRIMMED
         or link.tail % CHUNK == 1
@@ -331,7 +331,7 @@ def enqueue(world, switch, number, level, packet, now_ps):
 
 @inlined
 def shared_room(world, switch, number, now_ps):
-    """Return how many bytes may wait at a port of a switch whose ports share its memory.
+    """Return how many bytes may wait at a port of a switch with shared memory.
 
     All its ports are settled.
     """
@@ -348,7 +348,7 @@ def shared_room(world, switch, number, now_ps):
 
 @inlined
 def most_held(world, own, free):
-    """Return what a queue that has `own` bytes may hold: alpha times what is free, if that fits."""
+    """Return the limit of a queue of `own` bytes: alpha times the free memory, if that fits."""
     return min(world.constants.alpha * free >> ALPHA_BITS, own + free)
 
 

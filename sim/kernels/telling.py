@@ -1,4 +1,4 @@
-"""What those who wait for a compilation are told, on stderr: for what they wait, and since when.
+"""Messages about a compilation, on stderr: its subject, and its duration.
 
 Also where no terminal is: a log that stands still for a minute looks like a program that does.
 """
@@ -15,7 +15,7 @@ COMPILING = "numba:compile"
 EVERY_S = 15.0
 MOST_EVERY_S = 60.0
 
-# What long-lasting functions are called, for the compiler's events, which name the function alone.
+# Names of long-lasting functions for users: the compiler's events have the function alone.
 _names: dict[Any, str] = {}
 
 
@@ -28,7 +28,7 @@ def name_long(function: Any, long_name: str) -> None:
 
 
 class _Telling(event.Listener):
-    """Heeds numba's compilations: one with a name is told, then again while it lasts."""
+    """Listener to numba's compilations: reports those with a name, and again while they last."""
 
     def __init__(self) -> None:
         # Compilations can begin in several threads, of several functions.
@@ -56,7 +56,7 @@ class _Telling(event.Listener):
 def _remind(name: str, end: threading.Event) -> None:
     began = time.monotonic()
     pause = EVERY_S
-    # Rarer and rarer: `make setup` compiles in two processes, whose lines are read together.
+    # Rarer and rarer: `make setup` compiles in two processes, and their lines are read together.
     while not end.wait(pause):
         pause = min(2 * pause, MOST_EVERY_S)
         _tell(f"still compiling {name}, for {time.monotonic() - began:.0f} s ...")

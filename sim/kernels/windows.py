@@ -2,7 +2,7 @@
 
 A packet that a node handles at t reaches the next node no earlier than t + latency + its
 serialisation. In a window of that length nodes are independent, so there is no event queue: every
-node takes what its links hold, in order (simulator model, "Technique").
+node takes its links' packets, in order (simulator model, "Technique").
 """
 
 from functools import partial
@@ -83,8 +83,8 @@ def through_windows(work, until_ps, has_room, serve_all_hosts, serve_all_switche
         end_ps = min(counters[CLOCK] + world.constants.window_ps, until_ps)
         served = serve_all_hosts(work, end_ps)
 
-        # Only hosts finish flows, so they come first. Switches still serve what arrives up to the
-        # last completion, so that statistics do not depend on where windows happen to end.
+        # Only hosts finish flows, so they come first. Switches still serve arrivals up to the last
+        # completion, so that statistics do not depend on where windows happen to end.
         is_finished = counters[UNFINISHED] == 0
         if is_finished:
             end_ps = counters[LAST_DONE] + 1
@@ -191,22 +191,24 @@ def chunks_needed(world):
     constants = world.constants
 
     # A live packet is appended at most twice in a window: as an ACK to its host's list, from there
-    # to the link. What switches append arrives after the window. New packets are one a slot a host.
+    # to the link. Packets that switches append arrive after the window. New packets are at most one
+    # a slot a host.
     slot_ps = passage(world, HOST_LEVEL, DATA).slot_ps
     slots = constants.window_ps // slot_ps + 1
     sends = constants.hosts * slots
     if constants.least_slot_ps < slot_ps:
-        # And short ones, of which a flow has one; a packet of a flow is a slot behind another.
+        # And short packets, a single packet of each flow; packets of a flow are a slot apart.
         short = constants.hosts * (constants.window_ps // constants.least_slot_ps + 1)
         sends += min(short, len(world.flows.table) * slots)
 
     moves = 2 * (world.counters[LIVE] + sends)
-    # Whatever comes to a switch may be answered by a pause, and what leaves it by its end; a pause
-    # is renewed once at most.
+    # A switch may answer each arrival by a pause, and each departure by a pause's end; a pause is
+    # renewed once at most.
     if constants.is_pausing:
         moves += 2 * world.counters[LIVE] + constants.ports
 
-    # A list takes a chunk whenever one is full, and one more at most as its last was partly full.
+    # A list takes a chunk whenever its last is full, and at most another as its last was partly
+    # full.
     return moves // CHUNK + min(moves, len(world.links) + constants.hosts)
 
 
@@ -215,7 +217,7 @@ def next_event(world):
     """Return when the next packet arrives, a computation ends or a host may send, or NEVER."""
     next_ps = NEVER
 
-    # All links and hosts, not a heap: only an empty window asks, and the next one is not empty.
+    # All links and hosts, not a heap: only an empty window asks, and the next window is not empty.
     for number in range(len(world.links)):
         next_ps = min(next_ps, next_arrival(world.pool, world.links[number]))
 
@@ -247,7 +249,7 @@ def settle_all(world, now_ps, refresh):
         settle(world, link, level, now_ps)
         if refresh:
             world.ledgers[number].stale_bytes = link.occupancy
-            # Where ports pause, what leaves now is still to leave.
+            # If ports pause, a packet that leaves now is still to leave.
             if world.constants.is_pausing and world.gates[number].leaves_ps == now_ps:
                 world.ledgers[number].stale_bytes -= world.gates[number].bytes
 
@@ -263,13 +265,13 @@ def truncate(world, end_ps):
     packets = world.pool.packets
     ports = constants.ports
 
-    # What lanes hold is in no statistic but those of links, which have it all. Where ports pause,
-    # nothing is counted before it is over.
+    # Packets in lanes are in no statistic but those of links, which have all packets. If ports
+    # pause, no packet is counted before its end.
     for number in range(ports if constants.is_pausing else 0, ports + constants.hosts):
         link = world.links[number]
         level = level_of(constants, number)
-        # At a port, what had not left by the end; on a host's link, what no switch has taken, since
-        # whatever was sent after the end is under way.
+        # At a port, packets that had not left by the end; on a host's link, packets that no switch
+        # has taken, since all that were sent after the end are under way.
         slot = link.cursor if number < ports else link.taken
         while slot != link.tail:
             kind = size_of(world, packets[slot], int(packets[slot].status))

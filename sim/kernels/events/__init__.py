@@ -1,4 +1,4 @@
-"""Switches whose ports have events: a program's egress at each departure, and pauses.
+"""Switches with events at their ports: a program's egress at each departure, and pauses.
 
 The fast kernels (`sim.kernels.switches`) forward a packet once, when it arrives, and foresee its
 departure. Where a departure is an event of its own, a switch merges it with arrivals in the order

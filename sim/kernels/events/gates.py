@@ -1,17 +1,17 @@
 """A port that the far end of its link may pause (IEEE 802.1Qbb), and that sends pauses itself.
 
-With pauses nothing is foreseen: a packet's arrival is known when its transmission begins, and what
-leaves is an event at its switch (`sim.kernels.events.loop`), as it gives room back to the buffer of
-the link by which it came. Until it begins, a packet is in its link's list all the same, later than
-any time (`waiting_since`), so that the far end does not see it yet. The rules are those of
+With pauses nothing is foreseen: a packet's arrival is known when its transmission begins, and a
+departure is an event at its switch (`sim.kernels.events.loop`), as it gives room back to the buffer
+of the link by which it came. Until it begins, a packet is in its link's list all the same, later
+than any time (`waiting_since`), so that the far end does not see it yet. The rules are those of
 `docs/lossless.md`.
 
     come_in      a packet comes: it waits, or finds no room in its buffer
-    begin        a port that is free takes what is next: control frames, then packets
+    begin        a free port takes the next packet: control frames, then packets
     let_leave    the last bit is out
-    tell, heed   pauses and resumes, at who sends them and at who gets them
+    tell, heed   pauses and resumes, at their sender and at their receiver
 
-What happens to pauses by themselves is in `sim.kernels.events.pause_times`.
+The pauses' own events are in `sim.kernels.events.pause_times`.
 """
 
 import numpy as np
@@ -113,7 +113,7 @@ def noted(world, number, status, is_long):
         status |= MARKED
         ledger.marked += 1
 
-    # It was held for what others have waiting, not here.
+    # The wait of other packets has held it, not this port's pause.
     if status & HELD:
         status ^= HELD
         is_free = world.links[at(number)].occupancy == 0 and world.gates[at(number)].state != CLOSED
@@ -174,7 +174,7 @@ def may_go_on(world, node, buffer, room):
     if world.constants.alpha == 0:
         return buffer.held <= room.resume_at
 
-    # What is free may be so little that two packets below alpha times it are below zero.
+    # Free memory may be so small that alpha times it, less two packets, is below zero.
     hysteresis = room.pause_above - room.resume_at
     return buffer.over == 0 and (
         buffer.held == 0 or buffer.held + hysteresis <= most_shared(world, node, buffer)
@@ -183,7 +183,7 @@ def may_go_on(world, node, buffer, room):
 
 @inlined
 def most_shared(world, node, buffer):
-    """Return what a buffer may hold of the memory that all of a switch share, headroom apart."""
+    """Return a buffer's limit in the memory that a switch's buffers share, headroom apart."""
     first = np.int64(node.first_port)
     free = np.int64(0)
     for port in range(np.int64(node.ports)):
@@ -210,14 +210,15 @@ def queue(world, link, packet, status, size, time_ps, now_ps):
     queued.status = status
     link.occupancy += size
     link.max_bytes = max(link.max_bytes, link.occupancy)
-    # The queue's integral over time: what has left, and of each that waits all but the end.
+    # The queue's integral over time: packets that have left, and of each that waits all but the
+    # end.
     link.byte_ps -= size * now_ps
     return slot
 
 
 @inlined
 def begin(world, node, port, now_ps):
-    """Let a port take what is next, if it is free."""
+    """Let a port take the next packet, if it is free."""
     number = np.int64(node.first_port) + port
     gate = world.gates[at(number)]
     link = world.links[at(number)]
@@ -233,7 +234,7 @@ def begin(world, node, port, now_ps):
 
 @inlined
 def send_frame(world, number, level, now_ps):
-    """Begin to send the control frame that waits: it says what was told last."""
+    """Begin to send the control frame that waits: it has the latest order."""
     gate = world.gates[at(number)]
     lane_number = world.constants.lanes + number
     is_lost = is_lost_now(world, number, component(LOSS, lane_number), gate.framed, now_ps)
@@ -267,7 +268,7 @@ def frame_times(world, number, now_ps):
 def is_lost_now(world, number, stream, count, now_ps):
     """Return whether a transmission that starts now never arrives: the link is dead, or by chance.
 
-    It is number `count` of its kind there, whose draws are a stream of their own.
+    It is number `count` of its kind there; each kind's draws are a stream of their own.
     """
     link = world.links[at(number)]
     ledger = world.ledgers[at(number)]
@@ -349,7 +350,7 @@ def give_back(world, desk, window, node, port, came_by, size, now_ps):
     link.byte_ps += size * now_ps
     buffer = world.gates[at(first + came_by)]
     buffer.held -= size
-    # What is in the headroom leaves first.
+    # Bytes in the headroom leave first.
     buffer.over = max(buffer.over - size, 0)
     room = world.rooms[at(first + came_by)]
     if buffer.is_pausing != 0 and may_go_on(world, node, buffer, room):
@@ -363,7 +364,7 @@ def give_back(world, desk, window, node, port, came_by, size, now_ps):
 def tell(world, node, port, is_pause, now_ps):
     """Send a pause or its end back by a port.
 
-    A control frame that still waits says this in place of what it was to say.
+    A control frame that still waits carries this in place of its earlier order.
     """
     number = np.int64(node.first_port) + port
     gate = world.gates[at(number)]

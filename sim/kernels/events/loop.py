@@ -1,12 +1,12 @@
 """A switch in one window, in the order of time: packets, control frames, and its ports' events.
 
-What comes in within a window was sent before it, and what is sent in it arrives after it. So all
-that others do is known when the window opens, and a switch has only the events of its own ports to
-sort (`sim.kernels.events.upcoming`). At equal times ports are first, by kind and number, then
-packets arrive by port (design, decision 8), and last control frames are heeded.
+Packets that come in within a window were sent before it, and packets sent in it arrive after it. So
+all acts of other nodes are known when the window opens, and a switch has only the events of its own
+ports to sort (`sim.kernels.events.upcoming`). At equal times ports are first, by kind and number,
+then packets arrive by port (design, decision 8), and last control frames are heeded.
 
-A built-in rule forwards, or a program (`None` without one), which has frames. `gates` is None where
-departures are foreseen (`sim.kernels.ports`), else `World.gates`.
+A built-in rule forwards, or a program (`None` without a program), which has frames. `gates` is None
+if departures are foreseen (`sim.kernels.ports`), else `World.gates`.
 """
 
 import numpy as np
@@ -101,7 +101,7 @@ def serve_switch(world, routes, frames, program, desk, gates, switch, start_ps, 
 
 @inlined
 def end_window(world, frames, program, desk, gates, switch, end_ps):
-    """Put what is still on the desk into its place, and give back what has been taken in."""
+    """Put the desk's state and frame into their places; give back slots that were taken in."""
     if program is not None:
         put_state(frames, desk)
         put_frame(frames, desk)
@@ -114,7 +114,7 @@ def end_window(world, frames, program, desk, gates, switch, end_ps):
 
 @inlined
 def foresee_next(world, routes, frames, program, gates, switch):
-    """Prefetch the memory of a switch, which is served next, if there is one."""
+    """Prefetch the memory of the next switch, if any."""
     if switch >= world.constants.switches:
         return
 
@@ -140,7 +140,7 @@ def foresee_gates(world, switch):
 
 @inlined
 def foresee_late(world, frames, program, switch):
-    """Prefetch what a program remembers of a switch's packets that leave next, or their frames."""
+    """Prefetch a program's variables of a switch's packets that leave next, or their frames."""
     node = world.switches[at(switch)]
     first = np.int64(node.first_port)
     for number in range(first, first + np.int64(node.ports)):
@@ -155,7 +155,7 @@ def foresee_late(world, frames, program, switch):
 
 @inlined
 def foresee_arrival(frames, keys, position, count):
-    """Prefetch the beginning of the block of a packet that will arrive soon, if there is one."""
+    """Prefetch the beginning of the block of a packet that will arrive soon, if any."""
     if frames is not None and position < count:
         address = frames.address + block(frames, keys[at(position)] & SLOT_MASK)
         prefetch_at(address)

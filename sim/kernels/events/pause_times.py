@@ -1,6 +1,6 @@
-"""What time does to a port's pauses: they are renewed, run out, or are taken for storms.
+"""The times of a port's pauses: they are renewed, run out, or are taken for storms.
 
-renew        a pause is told again while its cause lasts
+renew        a pause is sent again while its cause lasts
 turn         a pause that has not been renewed ends, or a host's storm begins
 trip         a pause has lasted for so long that it is a storm
 """
@@ -36,14 +36,14 @@ def turn(world, node, port, now_ps):
         gate.storm_ps = FAR
         close(gate, now_ps, gate.until_ps)
     else:
-        # What comes at this instant comes to an open port.
+        # Packets of this instant come to an open port.
         reopen(world, number, now_ps, now_ps - 1)
         begin(world, node, port, now_ps)
 
 
 @inlined
 def trip(world, frames, program, desk, window, switch, port, now_ps):
-    """Take a pause for a storm, and drop what waits or send it."""
+    """Take a pause for a storm, and drop or send the packets that wait."""
     node = world.switches[at(switch)]
     number = np.int64(node.first_port) + port
     gate = world.gates[at(number)]

@@ -170,7 +170,7 @@ def arrive_at_once(world, frames, program, desk, switch, came_by, now_ps, slot):
 
 @inlined
 def room_at(world, switch, number, now_ps):
-    """Return how many bytes may wait at a port that drops what finds no room."""
+    """Return how many bytes may wait at a port that drops packets without room."""
     if world.constants.alpha > 0:
         return shared_room(world, switch, number, now_ps)
 
@@ -204,8 +204,8 @@ def enqueue(world, frames, program, desk, switch, port, now_ps, slot):
         return NO_PORT
 
     if world.pool.packets[at(queued_at)].status & TRIMMED:
-        # What overtakes the queue is not in it. What ingress has put into the queue stands above
-        # its depth, for egress to take out again.
+        # A packet that overtakes the queue is not in it. Ingress's additions to the queue stand
+        # above its depth, for egress to take out again.
         forget(program, switch, port, size)
         behind = (size << 32) | np.int64(link.depth)
         cut = np.int64(0)
@@ -214,7 +214,7 @@ def enqueue(world, frames, program, desk, switch, port, now_ps, slot):
             cut = max(np.int64(1), frames.cut - (world.constants.data_bytes - size))
 
         move_frame(frames, desk, queued_at, cut=cut, now_ps=now_ps, behind=behind)
-        # What is first in the queue may be behind this one, for which the port waits.
+        # The first packet of the queue may be behind this packet, for which the port waits.
         return port
 
     behind = np.int64(link.depth)
@@ -225,7 +225,7 @@ def enqueue(world, frames, program, desk, switch, port, now_ps, slot):
 
 @inlined
 def move_frame(frames, desk, queued_at, cut, now_ps, behind):
-    """Note when and behind what a frame waits, without its last `cut` bytes, and egress's data."""
+    """Note a frame's time and queue, without its last `cut` bytes, and egress's data."""
     if cut > 0:
         set_length(frames, queued_at, length_of(frames, queued_at) - cut, dirty=DIRTY)
 
@@ -261,7 +261,7 @@ def put_frame(frames, desk):
 
 @inlined
 def depart(world, frames, program, desk, switch, port, now_ps, clock_ps):
-    """Let the packet leave whose last bit leaves a port at `now_ps`; programs see `clock_ps`."""
+    """Let the packet leave that has left a port whole at `now_ps`; programs see `clock_ps`."""
     node = world.switches[at(switch)]
     number = np.int64(node.first_port) + port
     if program.passes != 0:
@@ -348,7 +348,7 @@ def note_leave(world, frames, desk, switch, port, slot, now_ps):
 
 @inlined
 def leave_at_once(world, frames, program, desk, switch, port, now_ps, clock_ps):
-    """Run what is left of a program for a packet whose frame has been ready since its arrival."""
+    """Run the rest of a program for a packet with a frame that is ready since its arrival."""
     number = np.int64(world.switches[at(switch)].first_port) + port
     link = world.links[at(number)]
     link.depth -= 1

@@ -1,9 +1,9 @@
-"""The next event of each port of a switch in a window: a tournament, whose winner is on top.
+"""The next event of each port of a switch in a window: a tournament, its winner on top.
 
 An entry is the time within the window, above the kind of the event, above the port, so that equal
 times are in the order of kinds, then of ports. Leaves are ports; a port without an event has FAR.
 Without pauses, a port's one event is the departure of its first packet, which is foreseen
-(`sim.kernels.ports`). With pauses it has a gate, whose fields say what it does next.
+(`sim.kernels.ports`). With pauses it has a gate, and the gate's fields define its next event.
 """
 
 import numpy as np
@@ -12,16 +12,16 @@ from sim.kernels.jit import at, inlined
 from sim.kernels.ports import FAR, next_departure
 from sim.kernels.switches import PORT_BITS, level_at
 
-# What a port has beside its link where links may be paused, two cache lines. The packet of slot
-# `sent` leaves at `leaves_ps` (FAR: nothing is being sent): `bytes` that have come in by `came_by`,
-# NOBODY for a control frame; it will not arrive where the port `is_losing` it. `state` says whether
-# the port is paused: since `closed_ps`, until `until_ps` at most; it was last until `opened_ps`.
-# Its host's storm begins at `storm_ps`. A control frame waits here where one `is_owed`, and
-# `is_told`: 1 for a pause, 0 for its end, which is decided at `tells_ps`. So many packets and
-# control frames have `begun` and been `framed`. The buffer of what comes in beside the port holds
-# `held` bytes, of which `over` are in its headroom where memory is shared (0 elsewhere), and
-# `is_pausing` its link, which is told again at `renew_ps`. A host at the far end is paused from
-# `since_ps` until `far_until_ps` at most.
+# A port's record beside its link if links may be paused, two cache lines. The packet of slot `sent`
+# leaves at `leaves_ps` (FAR: nothing is being sent): `bytes` that have come in by `came_by`, NOBODY
+# for a control frame; it will not arrive where the port `is_losing` it. `state` says whether the
+# port is paused: since `closed_ps`, until `until_ps` at most; it was last until `opened_ps`. Its
+# host's storm begins at `storm_ps`. A control frame waits here where one `is_owed`, and `is_told`:
+# 1 for a pause, 0 for its end, which is decided at `tells_ps`. So many packets and control frames
+# have `begun` and been `framed`. The buffer of arrivals by the port's link holds `held` bytes, of
+# which `over` are in its headroom where memory is shared (0 elsewhere), and `is_pausing` its link,
+# a pause that is sent again at `renew_ps`. A host at the far end is paused from `since_ps` until
+# `far_until_ps` at most.
 GATE = np.dtype(
     [
         (name, np.int64)
@@ -38,17 +38,17 @@ GATE = np.dtype(
     align=True,
 )
 NOBODY = -1
-# Whether a port is paused; TRIPPED: it is told to be, for so long that the watchdog has acted.
+# Whether a port is paused; TRIPPED: paused for so long that the watchdog has acted.
 OPEN, CLOSED, TRIPPED = range(3)
 
-# What ports do by themselves at an instant, in this order; then others arrive, and last pauses are
+# The ports' own events at an instant, in this order; then packets arrive, and last pauses are
 # heeded.
 LEAVES, BEGINS, TELLS, RENEWS, TURNS, TRIPS = range(6)
 KIND_MASK = 7
 EVENT_BITS = PORT_BITS + 3
 # Where the winner is.
 TOP = 1
-# The time within a window of what does not happen in it.
+# The time within a window of an event outside it.
 NOTHING = FAR >> EVENT_BITS
 # Queues are sampled when packets have left, before anything else happens.
 SAMPLES = BEGINS << PORT_BITS
@@ -106,7 +106,7 @@ def entry_of(world, gates, node, port, window):
 
 @inlined
 def entry(kind, port, time_ps, window):
-    """Return the entry of an event, FAR for one that is not within the window."""
+    """Return the entry of an event, FAR for an event outside the window."""
     start_ps, end_ps = window
     event = (kind << PORT_BITS) | port
     return ((time_ps - start_ps) << EVENT_BITS) | event if time_ps < end_ps else FAR

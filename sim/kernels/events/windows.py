@@ -1,7 +1,7 @@
 """Runs of switches with events: all hosts, then all switches, window by window.
 
-What one switch does in a window is in `sim.kernels.events.loop`. A packet that leaves at t reaches
-the next node at t + latency, and so no window may be longer than that.
+A switch's window is in `sim.kernels.events.loop`. A packet that leaves at t reaches the next node
+at t + latency, and so no window may be longer than that.
 """
 
 from functools import partial
@@ -125,8 +125,8 @@ def is_waiting(world):
 
 @kernel
 def next_programmed_event(world, gates):
-    """Return when the next thing happens at a host, on a link or at a port, or NEVER."""
-    # Egress is an event of its own, a latency before what it does to a packet is seen.
+    """Return the time of the next event at a host, on a link or at a port, or NEVER."""
+    # Egress is an event of its own, a latency before its effect on a packet is seen.
     return min(next_event(world), next_of_ports(world, gates))
 
 
@@ -145,7 +145,7 @@ def next_of_ports(world, gates):
 
 @kernel
 def serve_programmed_hosts(world, routes, frames, desk, first, last, end_ps):
-    """Serve machines `first` to `last` - 1, whose packets have bytes, until before `end_ps`.
+    """Serve machines `first` to `last` - 1, with packets of bytes, until before `end_ps`.
 
     Return how many packets they received or sent.
     """
@@ -193,8 +193,8 @@ def in_flight(world, end_ps):
         slot = np.int64(link.taken)
         while slot != link.tail:
             packet = packets[at(slot)]
-            # Only of hosts' links does it matter when: what a host has sent after the end has not
-            # been sent.
+            # The time matters on hosts' links only: packets that a host has sent after the end have
+            # not been sent.
             sent_ps = end_ps
             if ports <= number < ports + constants.hosts:
                 kind = size_of(world, packet, int(packet.status))
@@ -251,7 +251,7 @@ def drain(world, frames, program, desk, gates, now_ps):
 
 @inlined
 def drain_port(world, frames, program, desk, switch, port, now_ps):
-    """Run egress for what is being sent and what waits at a port that may be paused."""
+    """Run egress for packets that are being sent or wait at a port that may be paused."""
     number = np.int64(world.switches[at(switch)].first_port) + port
     gate = world.gates[at(number)]
     link = world.links[at(number)]
