@@ -1,1 +1,1 @@
-"""What makes workload files: traces, GOAL schedules and training steps become graphs."""
+"""Makers of workload files: traces, GOAL schedules and training steps become graphs."""

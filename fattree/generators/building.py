@@ -15,7 +15,7 @@ from fattree.errors import TrafficError
 from fattree.files.memory import Room
 
 Int64 = NDArray[np.int64]
-# What arrays of int64 hold.
+# The largest number in an array of int64.
 MOST = 2**63 - 1
 # Nodes that must be complete before another.
 Nodes = Sequence[int]
@@ -43,7 +43,7 @@ class Builder:
     def send(self, source: int, destination: int, size: int, after: Nodes = ()) -> int:
         """Add a transfer and return its node; without bytes it is a message all the same.
 
-        What a rank sends to itself takes no time.
+        A message of a rank to itself takes no time.
         """
         if source == destination:
             return self.compute(source, 0, after)
@@ -94,7 +94,7 @@ class Builder:
         self.size.extend(np.maximum(graph.size, 1).tolist())
         self.compute_ps.extend([0] * len(graph))
 
-        # Whoever has begun needs no more leave; the first that it sends waits for it.
+        # A rank that has begun needs no more leave; its first message waits for it.
         follows = np.zeros(len(graph), dtype=np.bool_)
         is_own = graph.source[graph.awaited] == graph.source[graph.waiting]
         follows[graph.waiting[is_own]] = True
@@ -109,7 +109,7 @@ class Builder:
         ]
 
     def graph(self) -> Graph:
-        """Return what has been added."""
+        """Return the graph of all additions."""
         refuse_many(len(self))
         columns = (self.source, self.destination, self.size, self.compute_ps)
         return Graph(
@@ -135,7 +135,7 @@ def _refuse_large(rank: int, value: int) -> None:
 
 
 def _last(graph: Graph, first: int, ranks: int) -> list[list[int]]:
-    """Return each rank's nodes that no other one of it waits for, counted from `first`."""
+    """Return each rank's nodes that no other node of it waits for, counted from `first`."""
     # A transfer is known at both its ends.
     rank = np.concatenate([graph.source, graph.destination])
     node = np.tile(np.arange(len(graph)), 2)
@@ -149,7 +149,7 @@ def _last(graph: Graph, first: int, ranks: int) -> list[list[int]]:
 
 
 class Message(NamedTuple):
-    """One end of a message: its ranks and tag, its node, and what errors call it."""
+    """One end of a message: its ranks and tag, its node, and its name in errors."""
 
     key: tuple[int, ...]
     node: int
@@ -157,9 +157,9 @@ class Message(NamedTuple):
 
 
 def matched(sends: Iterable[Message], receives: Iterable[Message]) -> Iterator[tuple[int, int]]:
-    """Yield the nodes of each receive and of what it receives: the first left that is like it.
+    """Yield the nodes of each receive and of its send: the first send left that is like it.
 
-    Raises TrafficError for what has no other end.
+    Raises TrafficError for an end without its other end.
     """
     waiting: defaultdict[tuple[int, ...], deque[Message]] = defaultdict(deque)
     for send in sends:
@@ -179,7 +179,8 @@ def matched(sends: Iterable[Message], receives: Iterable[Message]) -> Iterator[t
 def one_after_another(builder: Builder, groups: Iterable[Sequence[int]]) -> None:
     """Let the computations of each group run one after the other, as on one processor.
 
-    In the order of their depth, then as given: what waits for another comes after it.
+    In the order of their depth, then as given: a waiting node comes after the node that it waits
+    for.
     """
     depth = builder.graph().depth()
     for group in groups:

@@ -1,12 +1,12 @@
-"""Chakra traces as graphs: what of them a network here can do.
+"""Chakra traces as graphs, as far as a network here can run them.
 
 A rank's computations take their recorded time, one after the other, those of the CPU apart from
-those of the GPU. Sends match receives by ranks and tag, in the order of the files. What the
-CPU does for a collective or message that a node of the GPU is, is a computation. The n-th
-collective of a process group on one rank is the n-th on all its ranks, which are those whose traces
-name the group (`pg_name`; all without one). What `comm_size` is of a collective is as in ASTRA-sim:
-the buffer of an all-reduce, a broadcast or a reduce-scatter, what each rank has before an
-all-gather, what each rank sends in all in an all-to-all.
+those of the GPU. Sends match receives by ranks and tag, in the order of the files. The CPU's work
+for a collective or message of a GPU's node is a computation. The n-th collective of a process group
+on one rank is the n-th on all its ranks, which are those with traces that name the group
+(`pg_name`; all without a group). `comm_size` of a collective is as in ASTRA-sim: the buffer of an
+all-reduce, a broadcast or a reduce-scatter, each rank's part before an all-gather, each rank's
+bytes to all others in an all-to-all.
 """
 
 from collections import defaultdict
@@ -180,7 +180,7 @@ def _refuse_dimensions(node: TraceNode) -> None:
 
 
 def _kind(node: TraceNode) -> tuple[str, int]:
-    """Return what all ranks of a collective must agree on: an all-to-all's sizes may differ."""
+    """Return the fields that are equal on all ranks: not an all-to-all's sizes."""
     matrix, size = _matrix(node), node.whole("comm_size")
     return matrix, 0 if matrix == "all_to_all" else size
 
@@ -202,7 +202,7 @@ def _put_in(
 
 
 def _matrix(node: TraceNode) -> str:
-    """Return what a collective is called here; raises TrafficError for those that are not."""
+    """Return a collective's name here; raises TrafficError for a collective without a name."""
     number = node.whole("comm_type")
     kind = Collective(number) if number in set(Collective) else None
     if kind not in MATRICES:

@@ -16,7 +16,7 @@ DIMENSIONS = "involved_dim"
 
 
 def by_dimensions(trace: Trace, sizes: Sequence[int]) -> Trace:
-    """Return a trace whose collectives of some dimensions name groups; raises TrafficError."""
+    """Return a trace in which collectives of some dimensions name groups; raises TrafficError."""
     if prod(sizes) != len(trace.ranks):
         raise TrafficError(
             f"--dimensions {','.join(map(str, sizes))}: makes {prod(sizes)} ranks, but the trace "
@@ -33,7 +33,7 @@ def by_dimensions(trace: Trace, sizes: Sequence[int]) -> Trace:
 
 
 def is_of_some(node: TraceNode) -> bool:
-    """Return whether a node is a collective of some dimensions, whose ranks no group names."""
+    """Return whether a node is a collective of some dimensions without a group."""
     involved = node.attributes.get(DIMENSIONS)
     return (
         node.kind is NodeType.COMM_COLL

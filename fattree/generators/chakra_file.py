@@ -61,7 +61,7 @@ MESSAGES = {"attr": ".ofan_chakra.Attribute", "bool_list": ".ofan_chakra.List"}
 
 
 class NodeType(IntEnum):
-    """What a node is, as the schema numbers it."""
+    """The kinds of nodes, as the schema numbers them."""
 
     INVALID = 0
     METADATA = 1
@@ -75,7 +75,7 @@ class NodeType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class TraceNode:
-    """A node: what it is, after which others, for how long; attributes by name.
+    """A node: its kind, its dependencies, its duration; attributes by name.
 
     `control` are the control dependencies among those others, or that were left out.
     """
@@ -143,7 +143,7 @@ def _messages() -> tuple[Any, Any]:
                 type=kind,
                 label=FIELD.LABEL_REPEATED if is_many else FIELD.LABEL_OPTIONAL,
                 type_name=MESSAGES.get(name),
-                # So that a value that is 0 can be told from none.
+                # So that a value of 0 differs from no value.
                 oneof_index=0 if message == "Attribute" and name != "name" else None,
             )
 
@@ -264,7 +264,7 @@ def _node(message: bytes, path: str, count: int, ignored: frozenset[str]) -> Tra
         number = unknown[0].field_number
         raise TrafficError(f"{where}: has a field {number}, which the schema does not have")
 
-    # Metadata says nothing of times and bytes.
+    # Metadata has no times and bytes.
     attributes = {} if kind is NodeType.METADATA else dict(map(_attribute, node.attr))
     refuse_unknown(attributes, ignored, where)
     return TraceNode(

@@ -1,10 +1,10 @@
-"""GOAL schedules as graphs: what of them a network here can do.
+"""GOAL schedules as graphs, as far as a network here can run them.
 
 A send begins when what it requires is complete, whether or not it is expected (there is no
 rendezvous), and matches the first receive of its ranks and tag that is left. Receives from anybody,
-or of any tag, are refused: what they match depends on times. A send of no bytes that nobody
-receives, as converters of traces write, is a mark that takes no time. A message goes over the NIC
-that its send names, in the plane of that number.
+or of any tag, are refused: their match depends on times. A send of no bytes without a receive, as
+converters of traces write, is a mark that takes no time. A message goes over the NIC that its send
+names, in the plane of that number.
 """
 
 from collections.abc import Iterator
@@ -26,17 +26,17 @@ MOST = 2**63 - 1
 
 
 class Edges(NamedTuple):
-    """Who waits for whom."""
+    """Pairs of a waiting node and the node that it waits for."""
 
     waiting: Int64
     awaited: Int64
 
 
 def goal_graph(schedule: Schedule, room: Room | None = None) -> Graph:
-    """Return a schedule as a graph; raises TrafficError for what no network here can do.
+    """Return a schedule as a graph; raises TrafficError for operations that cannot run here.
 
-    Calculations of one processor run one after the other. What irequires another waits for what
-    that waits for.
+    Calculations of one processor run one after the other. `irequires` makes an operation wait for
+    the other's dependencies.
     """
     _refuse_unsupported(schedule)
     starts, ranks = _starts(schedule)
@@ -126,7 +126,7 @@ def _refuse_unsupported(schedule: Schedule) -> None:
 
 
 def _matched(schedule: Schedule) -> Edges:
-    """Return each receive and what it receives: the first send left of its ranks and tag."""
+    """Return each receive and its send: the first send left of its ranks and tag."""
     sends = np.flatnonzero(schedule.kind == Kind.SEND)
     receives = np.flatnonzero(schedule.kind == Kind.RECEIVE)
     rank, peer, tag = schedule.rank, schedule.peer, schedule.tag
@@ -163,7 +163,7 @@ def _matched(schedule: Schedule) -> Edges:
 
 
 def _unmatched(schedule: Schedule, matched: Int64) -> NDArray[np.bool_]:
-    """Return which sends nobody receives; raises TrafficError for one that has bytes."""
+    """Return which sends have no receive; raises TrafficError if such a send has bytes."""
     is_left: NDArray[np.bool_] = schedule.kind == Kind.SEND
     is_left[matched] = False
     is_lost = is_left & (schedule.size > 0)
@@ -244,7 +244,7 @@ def _in_order(schedule: Schedule) -> Iterator[tuple[int, list[int]]]:
 def _in_turns(schedule: Schedule, waiting: Int64, awaited: Int64, count: int) -> Edges:
     """Return what lets the calculations of each processor run one after the other.
 
-    In the order of their depth, then as given: what waits for another comes after it.
+    In the order of their depth, then as given: a waiting operation comes after the other.
     """
     offset = offsets(np.bincount(waiting, minlength=count))
     depth = depths(offset, awaited[np.argsort(waiting, kind="stable")])

@@ -1,7 +1,7 @@
 """GOAL's binary form, as LogGOPSim's txt2bin writes it: a magic number, then a part for each rank.
 
-Versions before the magic number begin with how many ranks there are; nothing else in them says what
-their operations look like.
+Versions before the magic number begin with how many ranks there are; nothing else in them describes
+the layout of their operations.
 """
 
 import numpy as np
@@ -125,6 +125,6 @@ def _followers(many: Int64, first: Int64, appendix: Int64) -> Int64:
 
 
 def _whole(column: np.ndarray) -> Int64:
-    # Sizes have 64 bits without a sign: what is beyond int64 is refused as too large later.
+    # Sizes have 64 bits without a sign: sizes beyond int64 are refused as too large later.
     beyond = column > MOST if column.dtype.itemsize == 8 else False
     return np.where(beyond, MOST, column).astype(np.int64)

@@ -1,4 +1,4 @@
-"""GOAL schedules as columns: what is read from either form, operation by operation."""
+"""GOAL schedules as columns: the result of reading either form, operation by operation."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -15,7 +15,7 @@ Int64 = NDArray[np.int64]
 ANY = 2**32 - 1
 # Far more than any fabric has hosts; a line of text must not make gigabytes of empty ranks.
 MOST_RANKS = 1 << 20
-# The words of the text; of the binary form, the same fields and what counts them.
+# The words of the text; of the binary form, the same fields and their counts.
 TABLE = (
     Fields(("num_ranks", "rank", "label", "requires", "irequires"), Use.USED, ""),
     Fields(("calc",), Use.USED, "nanoseconds"),
@@ -33,7 +33,7 @@ TABLE = (
 
 
 class Kind(IntEnum):
-    """What an operation does, as numbered in the binary form."""
+    """The kinds of operations, as numbered in the binary form."""
 
     SEND = 1
     RECEIVE = 2
@@ -46,7 +46,7 @@ class Schedule:
 
     `size` is in bytes, or ns; `place` is an operation's line, or in the binary form its number in
     its rank. `requires` and `starts_after` have a column for each dependency: the operation that
-    waits, and the one that must be complete, or have started.
+    waits, and the operation that must be complete, or have started.
     """
 
     source: str

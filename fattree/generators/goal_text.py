@@ -83,7 +83,7 @@ class _Blocks:
         return "calc N, send Nb to RANK, recv Nb from RANK or A requires B"
 
     def of(self, lines: pl.DataFrame) -> pl.DataFrame:
-        """Return lines with the rank that each stands in; raises TrafficError for one in none."""
+        """Return lines with the rank of each; raises TrafficError for a line outside ranks."""
         line = lines["line"].to_numpy()
         first = np.array([0, *self.first])
         last = np.array([0, *self.last, *[LAST] * self.is_open])
@@ -126,7 +126,7 @@ def _parts(content: bytes) -> Iterator[bytes]:
     begin = 0
     while begin < len(content):
         end = content.rfind(b"\n", begin, begin + PART_BYTES) + 1
-        # A line that is longer than a part, or the last one.
+        # A line that is longer than a part, or the last line.
         if not end or begin + PART_BYTES >= len(content):
             found = content.find(b"\n", begin + PART_BYTES) + 1
             end = found or len(content)
@@ -148,7 +148,7 @@ def _without_comments(content: bytes, source: str) -> bytes:
 
 
 def _lines(texts: list[str], first: int) -> pl.DataFrame:
-    """Return the lines that are not empty, with their numbers, and what is an operation in them."""
+    """Return the lines that are not empty, with their numbers and the fields of operations."""
     return (
         pl.DataFrame({"text": texts}, schema={"text": pl.String})
         .with_row_index("line", first)
@@ -185,7 +185,7 @@ def _typed(found: pl.DataFrame) -> pl.DataFrame:
 
 
 class _Read:
-    """What has been read so far: numbers, and what still has labels, of ranks that go on."""
+    """The columns read so far: numbers, and labels of ranks that go on."""
 
     def __init__(self, source: str) -> None:
         self._source = source

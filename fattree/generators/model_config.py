@@ -17,7 +17,7 @@ from fattree.errors import TrafficError
 from fattree.files.fields import Fields, Use, names
 from fattree.files.text_file import read_text
 
-# What makers of models call the same thing.
+# Names that makers of models give to the same thing.
 EXPERTS = ("n_routed_experts", "num_local_experts", "num_experts")
 CHOSEN = ("num_experts_per_tok", "num_experts_per_token", "experts_per_token")
 SHARED = ("n_shared_experts", "num_shared_experts")
@@ -188,7 +188,7 @@ WITHOUT_SIZE = re.compile("|".join(map(translate, names(TABLE, Use.LEFT_OUT))))
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """What models of one `model_type` have and their keys do not say.
+    """Properties of models of one `model_type` that are not in their keys.
 
     `full_every`: the last of so many layers attends to all earlier tokens, the others to a window;
     0 where all are alike.
@@ -232,7 +232,7 @@ class Config:
 
     @property
     def model_type(self) -> str:
-        """Return what the makers of the model call its kind."""
+        """Return the kind of model, by its makers' name."""
         return str(self.values.get("model_type", "model"))[:40]
 
     def error(self, problem: str) -> TrafficError:
@@ -282,7 +282,7 @@ class Config:
         return value
 
     def family(self) -> Family:
-        """Return what the model's keys do not say; raises TrafficError where nobody can know."""
+        """Return the properties outside the model's keys; raises TrafficError if unknown."""
         known = FAMILIES.get(self.model_type)
         if known:
             return known

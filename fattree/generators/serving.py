@@ -34,7 +34,7 @@ from fattree.units import PS_PER_SECOND
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """Who serves, and what: instances of GPUs, requests, tokens of a prompt and of an answer.
+    """A service: instances of GPUs, requests, tokens of a prompt and of an answer.
 
     `teraflops` is what a GPU makes of its peak, `nvlink_gbs` and `memory_gbs` GB/s of NVLink in one
     direction and of the GPU's memory. `key_bytes` are those of a number of keys and values.
@@ -90,12 +90,12 @@ def kept_bytes(model: Model, serving: Serving) -> int:
 
 
 def reduced_bytes(model: Model, tensor: int) -> float:
-    """Return what a GPU sends of a token in all-reduces, over NVLink or the fabric."""
+    """Return the bytes that a GPU sends of a token in all-reduces, over NVLink or the fabric."""
     return 2 * (tensor - 1) / tensor * ALL_REDUCES * model.layers * model.hidden * BYTES
 
 
 def serving_graph(model: Model, serving: Serving, room: Room | None = None) -> Graph:
-    """Return the graph of all requests; raises TrafficError for what cannot be served like this."""
+    """Return the graph of all requests; raises TrafficError if it cannot be served."""
     check(model, serving)
     tensor = max(serving.tensor, serving.decode_tensor)
     refuse_many((serving.requests * serving.parts + serving.tokens) * tensor)
@@ -103,7 +103,7 @@ def serving_graph(model: Model, serving: Serving, room: Room | None = None) -> G
 
 
 class _Service:
-    """The graph while it is put together: what every rank has done last."""
+    """The graph while it is put together, with every rank's last nodes."""
 
     def __init__(self, model: Model, serving: Serving, room: Room) -> None:
         self._model = model

@@ -74,13 +74,13 @@ MAKES_GRADIENTS = (Kind.BACKWARD, Kind.WEIGHTS)
 
 
 class Round(NamedTuple):
-    """What of a pass is exchanged together: how loaded each rank's experts are, if it has any."""
+    """A part of a pass that is exchanged together: the load of each rank's experts, if any."""
 
     loads: Float64 | None
 
 
 def training_graph(model: Model, step: Step, room: Room | None = None) -> Graph:
-    """Return the graph of a step; raises TrafficError for what cannot be spread like this."""
+    """Return the graph of a step; raises TrafficError for a step that cannot be spread."""
     check(model, step)
     # Each pass of a microbatch, and each part of the gradients, is at least a node of every rank.
     refuse_many((2 * step.microbatches * step.virtual + step.buckets) * step.ranks)
@@ -96,7 +96,7 @@ class _Training:
         self._stages = stages(model, step)
         self._loads = expert_loads(model, step)
         self._traffic = Traffic(Builder(room=room), step)
-        # What has come for a rank: (is it forward, microbatch, stage, rank).
+        # The arrivals at a rank: (is it forward, microbatch, stage, rank).
         self._arrived: dict[tuple[bool, int, int, int], int] = {}
         # After which nodes a part of the gradients of a rank's chunk may leave.
         self._gradients: dict[tuple[int, int], list[list[int]]] = {
@@ -111,7 +111,7 @@ class _Training:
             for order in orders
         ]
 
-        # A pass can be put in when what it waits for is: the stages take turns.
+        # A pass can be put in after the passes that it waits for: the stages take turns.
         done = [0] * step.pipeline
         while any(at < len(order) for at, order in zip(done, orders, strict=True)):
             for place, order in enumerate(orders):
@@ -129,7 +129,7 @@ class _Training:
         return self._traffic.builder.graph()
 
     def _order(self, place: int) -> Iterator[tuple[Pass, ...]]:
-        """Return what a GPU does one after the other: a pass, or two that overlap."""
+        """Yield a GPU's work in order: a pass, or two that overlap."""
         step = self._step
         if step.dual_pipe:
             return dual_pipe(place, step.pipeline, step.microbatches)
@@ -183,7 +183,7 @@ class _Training:
                     self._hand_on(rank, stage, one)
 
     def _await(self, rank: int, stage: int, one: Pass) -> None:
-        """Let a rank wait for what a pass takes from another stage."""
+        """Let a rank wait for a pass's input from another stage."""
         if one.kind is not Kind.WEIGHTS:
             came = self._arrived.pop((one.kind is Kind.FORWARD, one.number, stage, rank), None)
             self._traffic.last[rank] += [] if came is None else [came]
@@ -269,7 +269,7 @@ class _Training:
         return part_of(rest_ps, len(rounds) + 1, len(rounds))
 
     def _compute_experts(self, group: list[int], work: Stage, time_ps: int) -> None:
-        """Add what experts compute of a pass without exchanges."""
+        """Add the experts' computations of a pass without exchanges."""
         if not time_ps:
             return
 

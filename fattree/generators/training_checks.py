@@ -1,4 +1,4 @@
-"""What cannot be spread over GPUs, refused by the names of the options."""
+"""Refusals of steps that cannot be spread over GPUs, by the names of the options."""
 
 from fattree.errors import TrafficError
 from fattree.generators.model import Model
@@ -6,7 +6,7 @@ from fattree.generators.training_stages import Step
 
 
 def check(model: Model, step: Step) -> None:
-    """Raise TrafficError for what cannot be spread like this."""
+    """Raise TrafficError for a step that cannot be spread like this."""
     for whole, part, what in (
         (step.batch, step.data * step.microbatch, "the batch over replicas and microbatches"),
         (step.replicas, step.experts, "the replicas over the groups of experts"),

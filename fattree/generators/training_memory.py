@@ -1,4 +1,4 @@
-"""What a training step takes of a GPU's memory.
+"""The memory of a GPU in a training step.
 
 Of each parameter 2 bytes, its gradient, and 12 bytes of the optimizer's state (a copy of 4 bytes,
 momentum and variance), as in mixed precision with Adam (Rajbhandari et al. 2020, 3.1). In ZeRO's

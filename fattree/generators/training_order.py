@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 
 class Kind(Enum):
-    """What a pass makes: activations, gradients of inputs and weights, or of one of these."""
+    """The results of a pass: activations, gradients of inputs and weights, or of either."""
 
     FORWARD = auto()
     BACKWARD = auto()
@@ -28,7 +28,7 @@ class Kind(Enum):
 
 
 class Pass(NamedTuple):
-    """A pass of a microbatch through one of a GPU's chunks."""
+    """A pass of a microbatch through a chunk of a GPU."""
 
     kind: Kind
     number: int
@@ -69,7 +69,7 @@ def interleaved(stage: int, stages: int, count: int, chunks: int) -> Iterator[Pa
 
 
 def zero_bubble(stage: int, stages: int, count: int) -> Iterator[Pass]:
-    """Yield the passes of a stage whose gradients of weights wait (ZB-H1).
+    """Yield the passes of a stage in which gradients of weights wait (ZB-H1).
 
     They wait for as many microbatches as stages lie before, so that each stage has as many under
     way: what the first ones begin early, the last ones end late.
@@ -118,7 +118,7 @@ class _BothWays:
 
 
 def dual_pipe(place: int, places: int, count: int) -> Iterator[tuple[Pass, ...]]:
-    """Yield what a place does: one pass, or a forward and a backward one of both directions.
+    """Yield a place's work: one pass, or a forward and a backward pass of both directions.
 
     `places` is even, and `count` even and at least twice as many. The first half of the
     microbatches enters at the first place and is chunk 0, the second half at the last place and is

@@ -1,4 +1,4 @@
-"""What the GPUs of a training step send each other beside their pipeline, put into a graph.
+"""Messages between the GPUs of a training step beside their pipeline, put into a graph.
 
 Each function takes what every rank has done last, and leaves what it does last after that. What
 stays in a server takes NVLink's time and no fabric.
@@ -23,13 +23,13 @@ def part_of(whole: int, parts: int, number: int) -> int:
 
 
 class Traffic:
-    """A graph while it is put together, and what every rank has done last (`last`)."""
+    """A graph while it is put together, and every rank's last nodes (`last`)."""
 
     def __init__(self, builder: Builder, step: Step) -> None:
         self.builder = builder
         self.last: dict[int, list[int]] = {rank: [] for rank in range(step.ranks)}
         self._step = step
-        # Where passes overlap: what each rank has computed last, of any of them.
+        # If passes overlap: each rank's last computation, of any of them.
         self._busy: dict[int, list[int]] = {}
 
     def compute(self, rank: int, time_ps: int) -> int:

@@ -1,6 +1,6 @@
-"""What is not even in a training step: how tokens choose experts, and how long GPUs take.
+"""Unevenness in a training step: the tokens' choice of experts, and the GPUs' times.
 
-All of it is drawn by the step's seed, as a pure function of what it is drawn for.
+All of it is drawn by the step's seed, as a pure function of the draw's subject.
 """
 
 from dataclasses import replace
@@ -41,7 +41,7 @@ def expert_loads(model: Model, step: Step) -> Float64:
 
 
 def inside_loads(loads: Float64, replicas: int) -> Float64:
-    """Return what NVLink carries of each rank's exchange, where even shares carry 1.
+    """Return NVLink's load of each rank's exchange; even shares carry 1.
 
     A server has `replicas` of the ranks; a rank sends to all others there, and all send to it.
     """
@@ -88,7 +88,7 @@ def with_delays(graph: Graph, step: Step) -> Graph:
 
 
 def slow_gpus(step: Step) -> NDArray[np.bool_]:
-    """Return which GPUs are slow: those whose draws are the lowest."""
+    """Return which GPUs are slow: those with the lowest draws."""
     drawn = np.asarray(mix(step.seed, component(Stream.STRAGGLER, 0), np.arange(step.ranks)))
     found = np.zeros(step.ranks, dtype=np.bool_)
     found[np.argsort(drawn, kind="stable")[: step.stragglers]] = True
