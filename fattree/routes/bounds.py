@@ -1,9 +1,9 @@
 """Lower bounds of the completion time, which no run beats: no queueing, no loss.
 
 Each is the largest of what links and waits alone need: the longest chain of flows, each alone on
-empty links; what each host's link must carry, to it and from it; and what links between switches
-must that are slow, dead or few. Where every host sends one message and gets one alike, appendix B
-knows more (`fattree.demand.bounds`).
+empty links; the load of each host's link, to it and from it; and the load of links between switches
+that are slow, dead or few. Where every host sends one message and gets one alike, appendix B knows
+more (`fattree.demand.bounds`).
 """
 
 import numpy as np
@@ -48,13 +48,13 @@ def sending_bound_ps(scenario: Scenario, flows: Flows, gaps: Int64 | None = None
     is_alone = count[flow_of.ravel()] == 1
     together = np.where(is_alone, _both_ways_ps(scenario, flows, paced), 0)
     chain_ps, _ = _longest_chain_ps(scenario, flows, paced, together, work)
-    # Where NICs are paused nobody knows when a first packet leaves.
+    # If NICs are paused, the time at which a first packet leaves is unknown.
     is_apart = len(flows.after) > 0 or np.ptp(flows.start_ps) > 0
     if scenario.is_shared_actively or is_apart or is_paused(scenario):
         return chain_ps
 
-    # Where all begin together: a first packet leaves within a gap and what others' first packets
-    # take, each with an ACK.
+    # Where all begin together: a first packet leaves within a gap and the time of others' first
+    # packets, each with an ACK.
     firsts_ps = count[flow_of.ravel()] * (work.data_slot_ps + work.ack_slot_ps)
     latest_ps = int((paced + firsts_ps).max())
     known_ps = max(chain_ps, _busiest_link_ps(scenario, flows, work) - latest_ps)
@@ -66,15 +66,16 @@ def _longest_chain_ps(
 ) -> tuple[int, int]:
     """Return when the last flow is done if each is alone on empty links, and waits for its own.
 
-    And when the last host is, whose flows share its link. `together` is what a flow takes at least
-    beside its host's others, 0 where that is not known.
+    And when the last host is, whose flows share its link. `together` is the least time of a flow
+    beside its host's others, 0 if unknown.
     """
     is_sent = flows.packets > 0
     pace = np.maximum(paced, work.data_slot_ps)
     begun = np.where(is_sent, (flows.packets - 1) * pace, flows.compute_ps)
     arrived = np.where(is_sent, work.arrived_ps(flows.packets, pace), flows.compute_ps)
     acknowledged = np.maximum(arrived + work.back_ps, together)
-    # What waits in a graph for a transfer at its source waits until it is sent; else for its ACKs.
+    # A flow that waits in a graph for a transfer at its source waits until it is sent; else for its
+    # ACKs.
     at_source = begun if scenario.is_graph else acknowledged
     begins = _begins_ps(scenario.tree, flows, at_source, arrived, work)
     last = _last_of_hosts_ps(scenario.tree, flows, begins, work)
@@ -85,12 +86,12 @@ def _longest_chain_ps(
 def _begins_ps(
     tree: FatTree, flows: Flows, at_source: Int64, at_destination: Int64, work: LinkWork
 ) -> Int64:
-    """Return before when no flow begins: what it waits for takes its time, alone and together.
+    """Return the earliest begin of each flow, after the flows that it waits for.
 
     `at_source` and `at_destination` are how long after its own begin a flow is known to be done.
     """
     begins: Int64 = flows.start_ps.copy()
-    # By generations, so what a flow waits for has its own begin already.
+    # By generations, so the flows that a flow waits for have their begin already.
     for chosen in in_generations(generations(tree, flows))[1:]:
         waiting = np.repeat(chosen, np.diff(flows.after_offset)[chosen])
         awaited = flows.after[entries(flows.after_offset, chosen)]
@@ -107,7 +108,7 @@ def _begins_ps(
         held = np.zeros(len(groups), dtype=np.int64)
         reached = begins[awaited] + np.where(is_own, 0, work.first_ps[awaited])
         np.minimum.at(earliest, group_of, reached)
-        # The last one to be sent has begun, the last one to be received is there.
+        # The last flow to be sent has begun, the last flow to be received has arrived.
         of_last = np.where(
             is_own,
             -work.data_slot_ps[awaited],
@@ -124,7 +125,7 @@ def _begins_ps(
 
 
 def _last_of_hosts_ps(tree: FatTree, flows: Flows, begins: Int64, work: LinkWork) -> int:
-    """Return when the last host is done whose flows of the same time share its link.
+    """Return when the last host is done, if its flows of the same time share its link.
 
     Of the flows of a host that begin at a time or later, each needs the link from then on.
     """
@@ -148,10 +149,10 @@ def _last_of_hosts_ps(tree: FatTree, flows: Flows, begins: Int64, work: LinkWork
 
 
 def _both_ways_ps(scenario: Scenario, flows: Flows, paced: Int64) -> Int64:
-    """Return appendix B's time of each flow whose host sends to one and gets as much from one.
+    """Return appendix B's time of flows at hosts that send to one and get as much from one.
 
-    0 for all others: a host without data to send acknowledges at once, and one that gets its data
-    over other paths begins to acknowledge at another time.
+    0 for all others: a host without data to send acknowledges at once, and a host that gets its
+    data over other paths begins to acknowledge at another time.
     """
     found = np.zeros(len(flows), dtype=np.int64)
     # With fewer ACKs than packets a host's link has room between data.
@@ -211,8 +212,8 @@ def _busiest_link_ps(scenario: Scenario, flows: Flows, work: LinkWork) -> int:
     source, destination = flows.source[sent], flows.destination[sent]
     sent_tail, received_tail = work.sent_tail_ps[sent], work.received_tail_ps[sent]
 
-    # From a host: its data, and the ACKs of what it gets. They begin when it may send, or when it
-    # has got something; whichever is last still has its way.
+    # From a host: its data, and the ACKs of arriving data. They begin when it may send, or when a
+    # first packet has arrived; the last of them still has its way.
     data = np.bincount(source, weights=work.sending_ps[sent], minlength=hosts)
     acks = np.bincount(destination, weights=work.acks_ps[sent], minlength=hosts)
     first = _least(hosts, (source, start_ps), (destination, start_ps + first_ps))
@@ -220,7 +221,7 @@ def _busiest_link_ps(scenario: Scenario, flows: Flows, work: LinkWork) -> int:
     latest = -_least(hosts, (source, -start_ps), (destination, -start_ps))
     up = np.where(data + acks > 0, first + data + acks + last - latest, 0)
 
-    # Its data alone: the last one is to be acknowledged.
+    # Its data alone: the last packet is to be acknowledged.
     first, last = _least(hosts, (source, start_ps)), _least(hosts, (source, sent_tail))
     latest = -_least(hosts, (source, -start_ps))
     out = np.where(data > 0, first + data + last - latest, 0)

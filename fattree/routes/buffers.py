@@ -1,4 +1,4 @@
-"""Buffers of switches whose links pause or share memory, where some links are slow.
+"""Buffers of switches that pause links or share memory, beside slow links.
 
 A link that is slow on the way back has its pauses heeded later, and needs more headroom.
 """
@@ -40,10 +40,10 @@ def rooms(scenario: Scenario, switch: int, late_ps: int = 0) -> dict[int, Room]:
 
 
 def slow_ports(scenario: Scenario) -> dict[PortPlace, list[tuple[float, float]]]:
-    """Return the ports whose links are ever slow, with the shares of rate that meet there.
+    """Return the ports with links that are ever slow, with the shares of rate that meet there.
 
-    A pair is what the link carries at most of what comes in, while a packet or a control frame is
-    sent back that began at the second share.
+    A pair is the largest share of the rate at which bytes come in, and the share at which a packet
+    or a control frame that is being sent back began.
     """
     tree = scenario.tree
     of_links, of_hosts = paces(scenario)
@@ -75,7 +75,7 @@ def _meeting(comes: Iterable[Pace], goes: Iterable[Pace]) -> list[tuple[float, f
 
 
 def refuse_unable_pauses(scenario: Scenario) -> None:
-    """Raise ExperimentError for what does not go with pauses, on whichever network."""
+    """Raise ExperimentError for keys that do not go with pauses, on all networks."""
     fabric = scenario.fabric
     if not is_paused(scenario):
         _refuse_settings_of_pauses(scenario)
@@ -164,7 +164,7 @@ def memory_bytes(scenario: Scenario, switch: int) -> int:
 
 
 def refuse_unable_sharing(scenario: Scenario) -> None:
-    """Raise ExperimentError for what does not go with shared memory, on whichever network."""
+    """Raise ExperimentError for keys that do not go with shared memory, on all networks."""
     fabric = scenario.fabric
     if not is_shared(scenario):
         if fabric.buffer_alpha is not None:

@@ -1,9 +1,9 @@
-"""Cuts: what slow, dead and few links carry by a time, and when what must cross them has crossed.
+"""Cuts: the load that slow, dead and few links carry by a time, and the time that flows need.
 
 All data that leave an edge or a pod, or come to one, cross links side by side; those of a host
-cross its link. A slow link and a dead one differ in nothing but what they carry, and that may
-change with time. Of data that cross several links one after the other, no more come through than
-any of these carries. ACKs are left out, as they may be lost on their way.
+cross its link. A slow link and a dead link differ in their rate alone, and that may change with
+time. Of data that cross several links one after the other, no more come through than any of these
+carries. ACKs are left out, as they may be lost on their way.
 """
 
 from bisect import bisect_right
@@ -65,7 +65,7 @@ Branch: TypeAlias = tuple[Stage, ...]
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """What links have carried by each of some times, and how fast they carry from it on."""
+    """The load that links have carried by each of some times, and their rate from it on."""
 
     times_ps: list[int]
     bytes: list[float]
@@ -80,7 +80,7 @@ class Carried:
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """What crosses a cut: `bytes` of flows, of which the first come at `from_ps`.
+    """The flows across a cut: `bytes` of them, the first at `from_ps`.
 
     The last still have a way of `tail_ps` to go, there and back. They belong to a flow that starts
     at `latest_ps` at the latest. `hops` are the lengths of their paths.
@@ -119,7 +119,7 @@ def cut_bound_ps(scenario: Scenario, flows: Flows, known_ps: int) -> int:
 
 
 class Links:
-    """The links of a scenario in groups, and what these carry."""
+    """The links of a scenario in groups, and the groups' rates."""
 
     def __init__(self, scenario: Scenario, events: Timeline) -> None:
         self._scenario = scenario
@@ -132,7 +132,7 @@ class Links:
 
     @property
     def hosts(self) -> set[int]:
-        """Return the hosts whose links are slow or dead at times."""
+        """Return the hosts with links that are slow or dead at times."""
         return {group.number for group in self._changed if group.kind >= Kind.HOST_UP}
 
     def have_carried(self, branches: tuple[Branch, ...], crossing: Crossing, by_ps: int) -> bool:
@@ -148,11 +148,11 @@ class Links:
         return carried >= crossing.bytes - 1
 
     def needed_ps(self, branches: tuple[Branch, ...], crossing: Crossing, after_ps: int) -> int:
-        """Return the first time, after one that is too early, by which all may have crossed."""
+        """Return the first time after `after_ps` by which all may have crossed."""
         early_ps, late_ps = after_ps, max(2 * after_ps, 1)
         while not self.have_carried(branches, crossing, late_ps):
             early_ps, late_ps = late_ps, 2 * late_ps
-            # What never comes up again carries nothing: such a run is refused elsewhere.
+            # A link that never comes up again carries nothing: such a run is refused elsewhere.
             if late_ps > LATEST_PS:
                 return after_ps
 
@@ -166,7 +166,7 @@ class Links:
         return late_ps
 
     def _carried_from(self, group: Group, from_ps: int) -> Carried:
-        """Return what a group carries from a time on."""
+        """Return a group's rates from a time on."""
         scenario = self._scenario
         gap_bytes = scenario.packets.gap_bytes
         packet_bytes = float(scenario.data_bytes + gap_bytes)
@@ -181,7 +181,8 @@ class Links:
             rate += now
             for each in rates:
                 if each.time_ps > from_ps:
-                    # What has begun before a link is slower or dead goes at the rate of before.
+                    # A packet that has begun before a link is slower or dead goes at the rate of
+                    # before.
                     more = packet_bytes if each.bytes_per_ps < now else 0.0
                     steps.append((each.time_ps, each.bytes_per_ps - now, more))
                     now = each.bytes_per_ps
@@ -273,7 +274,7 @@ def _changes(scenario: Scenario, events: Timeline) -> Iterator[tuple[int, bool, 
 def _rates(
     scenario: Scenario, level: Level, alive: list[tuple[int, bool]], steps: tuple[Pace, ...]
 ) -> list[Rate]:
-    """Return what a directed link carries from each instant on at which that changes."""
+    """Return a directed link's rate from each instant on at which it changes."""
     shares = dict(steps)
     is_alive = dict(alive)
     now, share = True, FULL
@@ -362,7 +363,7 @@ def _branches(tree: FatTree, family: _Family, crossing: Crossing) -> tuple[Branc
 
 
 def _crossings(scenario: Scenario, flows: Flows, family: _Family) -> Iterator[Crossing]:
-    """Yield what crosses each cut of a family."""
+    """Yield the flows across each cut of a family."""
     chosen = np.flatnonzero(family.is_crossing)
     if not len(chosen):
         return

@@ -10,7 +10,7 @@ def cycle(waits: Mapping[Waiting, Iterable[Waiting]]) -> list[Waiting]:
     """Return a cycle of those of which each waits for the next, empty where there is none."""
     done: set[Waiting] = set()
     for first in waits:
-        # Depth first, without recursion: on the way are those whose own waits are not through.
+        # Depth first, without recursion: on the way are those with waits that are not through.
         way: list[Waiting] = []
         open_ = [(first, iter(waits[first]))] if first not in done else []
         on_way = set()

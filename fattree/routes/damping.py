@@ -28,7 +28,7 @@ class Flaps:
 
 
 class Damping:
-    """Follows links that go down and up; says which ones to count as failed.
+    """Follower of links that go down and up; returns those that count as failed.
 
     Times never run backwards.
     """
@@ -62,7 +62,7 @@ class Damping:
 
     def on_change(self, now_ps: int, down: Links, up: Links) -> Links:
         """Take note of links that go down and up; return those that count as failed from now on."""
-        # Only what was up can fail: a failure that is told twice counts once.
+        # Only a link that was up can fail: a failure that is reported twice counts once.
         for link in down - self._down:
             self._count(now_ps, link)
 
@@ -70,7 +70,7 @@ class Damping:
         return self.release(now_ps)
 
     def release(self, now_ps: int) -> Links:
-        """Let go of what has been quiet for long enough.
+        """Release links that have been quiet for long enough.
 
         Return the links that count as failed from now on.
         """
@@ -82,7 +82,7 @@ class Damping:
 
     def _count(self, now_ps: int, link: int) -> None:
         flaps = self._flaps.setdefault(link, Flaps(0, now_ps))
-        # The old penalty has decayed until now; the ceiling bounds what a storm of flaps can cost.
+        # The old penalty has decayed until now; the ceiling bounds the cost of a storm of flaps.
         penalty = 1 + flaps.penalty * 0.5 ** ((now_ps - flaps.at_ps) / self._half_life_ps)
         flaps.penalty = min(penalty, CEILING * self._suppress)
         flaps.at_ps = now_ps

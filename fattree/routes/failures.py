@@ -114,7 +114,7 @@ def timeline(scenario: Scenario, flows: Flows) -> Timeline:
     _refuse_lost_hosts(scenario.tree, hosts, flows)
 
     # Each attempt draws all links anew, from a stream of its own: failures stay independent, given
-    # that they cut nobody off.
+    # that they cut no host off.
     attempt = 0
 
     while rate > 0 and _cuts_off(
@@ -204,7 +204,7 @@ def loss_thresholds(scenario: Scenario) -> tuple[dict[int, int], dict[int, int]]
 def _changes(outages: list[Outage]) -> tuple[LinkChange, ...]:
     """Return the instants at which links change, in order.
 
-    Outages of one link that overlap or touch are one.
+    Outages of one link that overlap or touch are merged.
     """
     events: dict[int, tuple[set[int], set[int]]] = {}
     for outage in _merged(outages):
@@ -219,7 +219,7 @@ def _changes(outages: list[Outage]) -> tuple[LinkChange, ...]:
 
 
 def _merged(outages: list[Outage]) -> list[Outage]:
-    # Sorted by link and then by time, an outage can only touch the last one.
+    # Sorted by link and then by time, an outage can only touch the last outage.
     merged: list[Outage] = []
     for outage in sorted(outages):
         last = merged[-1] if merged else None
@@ -236,7 +236,7 @@ def _states(changes: tuple[LinkChange, ...]) -> Iterator[Links]:
     failed: Links = frozenset()
     known = 0
     for change in changes:
-        # `-` binds tighter than `|`. No link is in both sets, as outages that touch are one.
+        # `-` binds tighter than `|`. No link is in both sets, as outages that touch are merged.
         failed = failed - change.up | change.down
         known += len(failed)
         _refuse_more(known)
@@ -245,14 +245,14 @@ def _states(changes: tuple[LinkChange, ...]) -> Iterator[Links]:
 
 def _damped(scenario: Scenario, changes: tuple[LinkChange, ...]) -> tuple[LinkChange, ...]:
     """Return the changes of the links that count as failed: those that flap do so for longer."""
-    # What fails at time 0 is known before where G is 0, and costs nothing.
+    # A failure at time 0 is known before if G is 0, and costs nothing.
     is_known = scenario.convergence_ps == 0 and bool(changes) and changes[0].time_ps == 0
     flaps = damping(scenario.controller, changes[0].down if is_known else ())
     return changes if flaps is None else tuple(_counted(flaps, changes))
 
 
 def _counted(flaps: Damping, changes: tuple[LinkChange, ...]) -> Iterator[LinkChange]:
-    """Yield the changes of what a damping counts as failed, its releases among them."""
+    """Yield the changes of the links that a damping counts as failed, its releases among them."""
     failed: Links = frozenset()
     ahead = deque(changes)
     while ahead or flaps.next_release_ps is not None:
@@ -279,7 +279,7 @@ def _routes(
         change._replace(time_ps=change.time_ps + convergence_ps)
         for change in _known(changes, rates)
     ]
-    # With G = 0 what happens at time 0 is planned for before the first packet.
+    # With G = 0 changes at time 0 are planned for before the first packet.
     if routes and routes[0].time_ps == 0:
         return routes[0], tuple(routes[1:])
 
@@ -287,7 +287,7 @@ def _routes(
 
 
 def _known(changes: tuple[LinkChange, ...], rates: tuple[RateChange, ...]) -> Iterator[RouteChange]:
-    """Yield what there is to know of the links from each instant on at which that changes."""
+    """Yield the links' state from each instant on at which it changes."""
     failed = dict(zip((change.time_ps for change in changes), _states(changes), strict=True))
     paced = {change.time_ps: change.links for change in rates}
     state = RouteChange(0, frozenset())
@@ -332,7 +332,7 @@ def _last_state(changes: tuple[LinkChange, ...]) -> Links:
 
 
 def _cuts_off(tree: FatTree, changes: tuple[LinkChange, ...], flows: Flows) -> bool:
-    # What comes back is waited for.
+    # Links that come back are waited for.
     return len(cut_off(tree, LinkState.without(tree, _last_state(changes)), flows)) > 0
 
 

@@ -37,9 +37,9 @@ from fattree.routes.wecmp import LinkState, Paths, agg_weights, reach
 from fattree.shape.topology import FatTree
 
 ScheduleOrders = Literal["per_pod", "per_pointer"]
-# Groups at a time: what is computed for so many stays in the processor's cache.
+# Groups at a time: results for so many stay in the processor's cache.
 CACHED = 1 << 15
-# Switches whose orders are drawn at once.
+# The number of switches with orders drawn at once.
 TOGETHER = 16
 
 
@@ -51,12 +51,12 @@ class Forwarding:
     (`routes.southbound`).
 
     edge_group (edges, edges) and agg_group (aggs, pods): local group of a destination edge or pod,
-    NONE without a path; with a finer consolidation a column is what `columns` says (edges', aggs'),
-    down to a host; first_group (switches + 1): a switch's groups are first_group[switch] + local
-    group; group_schedule (groups,): local schedule of a group, NONE where it is unused; group_start
+    NONE without a path; with a finer consolidation `columns` defines a column (edges', aggs'), down
+    to a host; first_group (switches + 1): a switch's groups are first_group[switch] + local group;
+    group_schedule (groups,): local schedule of a group, NONE where it is unused; group_start
     (groups, 2): where the pointers of data and ACKs start; first_schedule (switches + 1),
     schedule_offset (schedules + 1,), slots: flat schedules. A group of a RESHUFFLED policy owns
-    `orders` (16) consecutive schedules of one length, else one.
+    `orders` (16) consecutive schedules of one length, else a single schedule.
     """
 
     tree: FatTree
@@ -151,8 +151,8 @@ def _switches(
     wanted: Consolidation,
     drawn: Drawn,
 ) -> Iterator[SwitchGroups]:
-    # A block is an order: one for each pod or pointer of a rotation, else one for all groups of a
-    # switch (16 for Switch Pkt).
+    # A block is an order: an order for each pod or pointer of a rotation, else an order for all
+    # groups of a switch (16 for Switch Pkt).
     build = rotation if policy.per_destination else next_hop_sets
     edge_blocks = agg_blocks = tree.pods if policy.per_destination else order_count(policy)
     if policy.per_destination and schedule_orders == "per_pointer":
@@ -194,7 +194,7 @@ def _orders_of(
 
 
 def order_count(policy: Policy) -> int:
-    """Return how many schedules a group owns: 16 random orders for Switch Pkt, else one."""
+    """Return how many schedules a group owns: 16 random orders for Switch Pkt, else 1."""
     return RESHUFFLE_ORDERS if policy.chooser is Chooser.RESHUFFLED else 1
 
 

@@ -46,7 +46,7 @@ def weights_of(policy: Policy, weights: Int64, links: LinkState) -> Slots:
     if not policy.weighted:
         return (weights > 0).astype(np.uint8)
 
-    # Numbers of paths fit, what they carry may not.
+    # Numbers of paths fit, their capacities may not.
     return (weights if links.units == 1 else small(weights)).astype(np.uint8)
 
 
@@ -65,13 +65,13 @@ class Below(NamedTuple):
 def seen_below(
     paths: Paths, links: LinkState, policy: Policy, edge: int, to_pods: Int64, reach: Bools
 ) -> Below:
-    """Return the `Below` of one edge, whose weights to pods are `to_pods`."""
+    """Return the `Below` of an edge with `to_pods` as its weights to pods."""
     edges = paths.behind_slow_links
     if not policy.weighted or not len(edges):
         return Below(reach, np.zeros(0, dtype=np.int64), to_pods[:0].astype(np.uint8))
 
     weights = paths.to_edges(edge, edges)
-    # Where a slow link is left out anyhow, as what is before or behind it is dead, nothing differs.
+    # If a slow link is left out anyhow, as a link before or behind it is dead, nothing differs.
     pods = edges * len(to_pods) // len(reach)
     differ = (weights != to_pods[pods] * reach[edges]).any(axis=1) & (edges != edge)
     return Below(reach, edges[differ], weights_of(policy, weights[differ], links))
@@ -106,7 +106,7 @@ def rotation(weights: Slots, below: Below | None, orders: Int64, own: int) -> Sw
         rows = np.concatenate([rows, _own_rows(rows, below, apart)])
         orders = np.concatenate([orders, orders[apart * len(weights) // len(below.reach)]])
 
-    # What is below the switch itself goes down, and needs no group.
+    # Destinations below the switch itself go down, and need no group.
     slots, lengths = interleave(rows, orders)
     used[own] = NONE
     used[lengths[used] == 0] = NONE
@@ -125,7 +125,7 @@ def _apart(rows: Slots, below: Below) -> tuple[Int64, Int64]:
     These are edges that an uplink in use does not reach, and `below.slow`. rows (pods, uplinks) are
     the weights towards pods; the separate rows follow them, in the order of the edges.
     """
-    # Where no path to the pod leads through an agg, losing the link to it makes nobody skip.
+    # If no path to the pod leads through an agg, the loss of the link to it makes no path skip.
     reach = below.reach
     in_pod = len(reach) // len(rows)
     of_destination = np.repeat(np.arange(len(rows)), in_pod)
@@ -194,7 +194,7 @@ def _number(rows: Slots, of_destination: Int64) -> tuple[Int32, list[int]]:
     a row of each group.
     """
     needed, first = np.unique(of_destination[of_destination != NONE], return_index=True)
-    # The one more at the end is what NONE, -1, finds.
+    # NONE, -1, finds the additional column at the end.
     groups: dict[bytes, int] = {}
     group_of_row = np.full(len(rows) + 1, NONE, dtype=np.int32)
     row_of_group: list[int] = []
@@ -213,11 +213,11 @@ def _number(rows: Slots, of_destination: Int64) -> tuple[Int32, list[int]]:
 def consolidated(
     tree: FatTree, state: SwitchGroups, own: PointerLevel, wanted: PointerLevel
 ) -> SwitchGroups:
-    """Regroup a switch whose columns are of the level `own`; merged columns stay."""
+    """Regroup a switch with columns of the level `own`; merged columns stay."""
     if wanted == own:
         return state
 
-    # How many columns of the level wanted are in one of the switch's, below 1 where it is coarser.
+    # How many columns of the level wanted are in one of the switch's, below 1 if it is coarser.
     copies = destinations(tree, wanted) // destinations(tree, own)
     is_finer = LEVELS.index(wanted) > LEVELS.index(own)
     return _split(state, copies) if is_finer else _merged(state)

@@ -28,7 +28,7 @@ def interleave(
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Return the IWRR schedules of rows of weights, one after the other, and their lengths.
 
-    Cycle c = 1 .. max weight of a row visits, in the row's order, every port whose weight is at
+    Cycle c = 1 .. max weight of a row visits, in the row's order, every port with a weight of at
     least c (Katevenis 1991). `weights` (rows, ports) are simplified, `orders` (rows, ports) are
     permutations of the ports.
     """

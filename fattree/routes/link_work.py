@@ -1,7 +1,7 @@
-"""What flows ask of hosts' links: how long their packets and ACKs hold them, and travel.
+"""The load of flows on hosts' links: how long packets and ACKs hold them, and travel.
 
-A link carries what it carries, be it slow all the time or not; a NIC keeps its own rate besides.
-The last packet of a message may be shorter than the others, and an ACK may be of many packets.
+A link has its own rate, slow all the time or not; a NIC keeps its own rate besides. The last packet
+of a message may be shorter than the others, and an ACK may be of many packets.
 """
 
 from collections.abc import Callable
@@ -28,8 +28,8 @@ class LinkWork:
     `acks_ps` how long its ACKs hold the receiver's; `data_slot_ps` and `ack_slot_ps` are of its
     longest packet and of an ACK. `first_ps` is when its first packet arrives at best, `full_ps` and
     `last_ps` are the ways of a full and of the last packet, `back_ps` is that of an ACK. The tails
-    are what comes after a link has been held: the way of the last packet, less its own slot, and
-    its ACK's.
+    are the times after a link has been held: the way of the last packet, less its own slot, and its
+    ACK's.
     """
 
     data_slot_ps: Int64
@@ -54,7 +54,7 @@ class LinkWork:
 
 
 def link_work(scenario: Scenario, flows: Flows) -> LinkWork:
-    """Return what each flow asks of hosts' links."""
+    """Return each flow's load on hosts' links."""
     is_sent = flows.packets > 0
     data = np.full(len(flows), scenario.data_bytes)
     last = last_packets(scenario, flows)
@@ -104,7 +104,7 @@ def last_packets(scenario: Scenario, flows: Flows) -> Int64:
 def packets_an_ack(scenario: Scenario) -> int:
     """Return of how many packets an ACK is at most.
 
-    A NIC that puts packets in order acknowledges at once what it has kept behind a gap.
+    A NIC that puts packets in order acknowledges at once the packets that it has kept behind a gap.
     """
     return scenario.transport.packets_per_ack + scenario.transport.reorder_packets
 

@@ -1,9 +1,9 @@
 """Local repair: a switch leaves its own dead uplinks at once, before the routes converge.
 
-It is an option, off by default (design, decision 8).
-Its schedules keep their order without the dead slots. Groups left without a slot have no path.
-Pointers stay; a start beyond the shorter schedule's end is 0. The same rule on one switch's table
-entries is `controller.local_repair`, which says why there are two.
+It is an option, off by default (design, decision 8). Its schedules keep their order without the
+dead slots. Groups left without a slot have no path. Pointers stay; a start beyond the shorter
+schedule's end is 0. The same rule on one switch's table entries is `controller.local_repair`, which
+has the reason for two.
 """
 
 from dataclasses import replace

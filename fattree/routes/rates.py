@@ -56,7 +56,7 @@ class _Demand:
 
 
 def _demands(tree: FatTree, flows: Flows) -> list[_Demand]:
-    """Return one demand per generation, equal ones once; without what stays under one edge."""
+    """Return one demand per generation, equal demands once; without flows under one edge."""
     ends = [flows.source // tree.hosts_per_edge, flows.destination // tree.hosts_per_edge]
     table = np.stack([generations(tree, flows), *ends, shares(tree, flows)], axis=1)[
         ends[0] != ends[1]
@@ -71,8 +71,8 @@ def _demands(tree: FatTree, flows: Flows) -> list[_Demand]:
 
 def _largest_load(tree: FatTree, links: LinkState, demand: _Demand, speeds: Speeds) -> Fraction:
     """Return the load of the most loaded directed inter-switch link."""
-    # A path is a choice on the way up: an edge's uplink and, between pods, one of the agg's.
-    # `paths[pair, uplink]` counts those that survive through an uplink.
+    # A path is a choice on the way up: an edge's uplink and, between pods, an agg's. `paths[pair,
+    # uplink]` counts those that survive through an uplink.
     pods = demand.source // tree.edges_per_pod, demand.destination // tree.edges_per_pod
     paths = (
         pod_weights(tree, links)[demand.source, pods[1]] * reach(tree, links)[demand.destination]
@@ -121,7 +121,7 @@ def _largest_load(tree: FatTree, links: LinkState, demand: _Demand, speeds: Spee
 
 def _alive(tree: FatTree, links: LinkState) -> tuple[Int64, Int64]:
     """Return how many links of each bundle are up: (edges, aggs), (pods, aggs, cores)."""
-    # The members of a bundle share what comes down alike (`routes.southbound`).
+    # The members of a bundle share southbound traffic alike (`routes.southbound`).
     edges = links.edge_agg.reshape(tree.edges, tree.aggs_per_pod, tree.edge_agg_links)
     aggs = links.agg_core.reshape(
         tree.pods, tree.aggs_per_pod, tree.cores_per_agg, tree.agg_core_links

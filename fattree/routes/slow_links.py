@@ -1,7 +1,7 @@
 """Links that are slow rather than dead: when, in which direction, at which share of their rate.
 
-A packet whose transmission starts while a link is slow takes as long as at the lower rate, to its
-last bit. Where several entries meet on a link, the slowest counts.
+A packet that starts while a link is slow takes as long as at the lower rate, to its last bit. Where
+several entries meet on a link, the slowest counts.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ MOST_SPANS = 1_000
 
 
 class SlowLink(NamedTuple):
-    """What a link between switches carries of its rate, towards cores (`up`) and from them."""
+    """The shares of a switch link's rate, towards cores (`up`) and from them."""
 
     link: int
     up: float = FULL
@@ -26,7 +26,7 @@ class SlowLink(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Return what its slower direction carries."""
+        """Return the share of its slower direction."""
         return min(self.up, self.down)
 
     @property
@@ -133,7 +133,7 @@ def _steps(spans: list[_Span]) -> tuple[Pace, ...]:
 
 
 def host_shares(scenario: Scenario, is_up: bool) -> dict[int, float]:
-    """Return what slow links of hosts carry, all the time, from them (`is_up`) or to them."""
+    """Return the constant shares of hosts' slow links, from the hosts (`is_up`) or to them."""
     of_hosts = paces(scenario).of_hosts
     return {host: steps[0].share for (host, up), steps in of_hosts.items() if up == is_up}
 

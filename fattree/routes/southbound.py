@@ -1,9 +1,9 @@
 """Southbound over parallel links: which member of a bundle leads down to a host.
 
-What comes down has one way but for parallel links, and hosts are dealt out among those that are up:
-the n-th host of an edge (at an agg) or of a pod (at a core) takes member n mod count. So southbound
-routes stay prefixes and ports, a flow keeps its order, and a permutation or an all-to-all loads the
-members of a bundle alike.
+Southbound packets have one way but for parallel links, and hosts are dealt out among the links that
+are up: the n-th host of an edge (at an agg) or of a pod (at a core) takes member n mod count. So
+southbound routes stay prefixes and ports, a flow keeps its order, and a permutation or an
+all-to-all loads the members of a bundle alike.
 """
 
 from typing import NamedTuple

@@ -4,10 +4,10 @@ Progress is whatever a sender learns, a flow that starts, a computation that end
 progresses is never given up, however slow it is. Without progress most senders go on for ever: an
 erasure sender makes new symbols, SACK sends its holes again. So a run stands still for good when
 
-- no link and no route changes any more, and no computation is under way,
-- since the last progress every flow that has started and is not done has tried `tries` times to
-  bring over what is missing, in at least three rounds, or a pause has held its host all the time,
-- and longer than `wait_ps` ago: what was under way then has arrived or is lost, its ACK too.
+  - no link and no route changes any more, and no computation is under way, - since the last
+  progress every flow that has started and is not done has tried `tries` times to bring over what is
+  missing, in at least three rounds, or a pause has held its host all the time, - and longer than
+  `wait_ps` ago: packets under way then have arrived or are lost, their ACKs too.
 
 Tries are counted beside the time, as a timeout that has doubled 16 times takes so much longer. A
 packet is a try, but of those that go-back-N sends in a row from the missing one on: there the first
@@ -36,18 +36,18 @@ from fattree.units import PS_PER_US
 # As `hostagent.transports.state.NEVER`.
 NEVER = 2**62
 
-# Whoever takes the same path each time tries it so often: where all others stand still, nothing is
-# in the way of the first try but what was under way.
+# A flow that takes the same path each time tries it so often: if all others stand still, only
+# packets that were under way are in the way of the first try.
 LEAST_TRIES = 8
 # Of a burst one packet may have been asked to be acknowledged, and be lost: it is not all tries
 # that there are.
 LEAST_ROUNDS = 3
-# Whoever has a chance on each try is given up wrongly once in so many times.
+# A flow with a chance on each try is given up wrongly once in so many times.
 TRUST = 10**9
-# Round trips: one for what was under way at the last progress, one for the timeout that then
-# changes a label, one for what the new label does.
+# Round trips: the first for packets under way at the last progress, the second for the timeout that
+# then changes a label, the third for the new label's effect.
 ROUND_TRIPS = 3
-# What waits in queues has been sent since the start, by so many hosts for each link at most.
+# Packets in queues have been sent since the start, by so many hosts for each link at most.
 SENDERS_A_LINK = 4
 # Zero-load RTTs until a sender without a sample of its own takes a packet for lost.
 FIRST_TIMEOUT_RTT = 3
@@ -56,7 +56,7 @@ UNKNOWN: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
 
 
 class Patience(NamedTuple):
-    """What a run without progress is given; until `settled_ps` something may change by itself.
+    """The time of a run without progress; until `settled_ps` changes may come by themselves.
 
     It is given `wait_ps`, and for its queues `queues_ps`, or as long as it may have taken to fill
     them if that is less.
@@ -71,7 +71,7 @@ class Patience(NamedTuple):
 class Standing(NamedTuple):
     """How far a run is: `reached` grows with any progress and with nothing else.
 
-    `tries` says how often every flow has tried; `is_open` says which have begun and are not done,
+    `tries` counts every flow's tries; `is_open` marks flows that have begun and are not done,
     `is_changing` whether something is about to happen that no sender does; `heard_ps` is when a
     sender has last heard anything, `held_ps` since when a pause holds each flow's host (NEVER: none
     does; empty on networks that know of no pauses).
@@ -86,9 +86,9 @@ class Standing(NamedTuple):
 
 
 class Senders(NamedTuple):
-    """What a network knows of every flow at its sender; times are NEVER where they are not yet.
+    """A network's view of every flow at its sender; times are NEVER if they are not yet known.
 
-    `heard_ps` is 0 before the first ACK, `computes` says which are computations, `held_ps` is as in
+    `heard_ps` is 0 before the first ACK, `computes` marks computations, `held_ps` is as in
     `Standing`.
     """
 
@@ -123,11 +123,11 @@ def standing(now_ps: int, senders: Senders, is_changing: bool = False) -> Standi
 
 
 def patience(scenario: Scenario, events: Timeline, follows_ps: int = 0) -> Patience:
-    """Return what a scenario's run is given.
+    """Return the patience of a scenario's run.
 
     `follows_ps`: how much later than its change a link's state may still have consequences.
     """
-    # Whoever routes by itself needs time to find out what has changed.
+    # A load balancer that routes by itself needs time to find changes.
     last_ps = events.last_change_ps
     rtt_ps = scenario.zero_load_rtt_ps
     timeout_ps = ceil(max(FIRST_TIMEOUT_RTT, scenario.transport.timer_floor_rtt) * rtt_ps)
@@ -155,14 +155,14 @@ def _pause_ps(scenario: Scenario) -> int:
 
 
 def _round_trip_ps(scenario: Scenario, hop_ps: Callable[[Scenario, Level], int]) -> int:
-    """Return what the hops of the longest path take, there and back, where all links are slow."""
+    """Return the time of the longest path's hops, there and back, if all links are slow."""
     share = Fraction(str(slowest(scenario)))
     levels = scenario.tree.levels(scenario.tree.most_hops)
     return 2 * sum(ceil(hop_ps(scenario, Level(level)) / share) for level in levels)
 
 
 def _slot_ps(scenario: Scenario, level: Level) -> int:
-    """Return what a packet takes that finds a link free."""
+    """Return the time of a packet on a free link."""
     size = scenario.data_bytes + scenario.packets.gap_bytes
     return scenario.latencies_ps[level] + scenario.tx_ps(size, level)
 
@@ -189,7 +189,7 @@ def _tries(scenario: Scenario) -> int:
     is_fixed = is_fixed and scenario.scheme.chooser in (Chooser.HASH, Chooser.NUMBERED)
     paths = 1 if is_fixed else max(1, tree.edge_uplinks * max(1, tree.agg_uplinks))
 
-    # Of what links lose at random, the packet and its ACK must both get through.
+    # On links with random losses, the packet and its ACK must both get through.
     losses = [loss for loss in scenario.failures.losses if loss.share < 1]
     worst = max((loss.share for loss in losses), default=0)
     crossed = min(tree.most_hops, sum(2 if loss.switch else 1 for loss in losses))
@@ -201,8 +201,8 @@ def _tries(scenario: Scenario) -> int:
 class Watch:
     """Looks at a run now and then, and sees when it stands still for good.
 
-    Whoever runs it asks `is_over` at `next_ps`: seldom, the less the longer nothing happens, so
-    that it costs nothing.
+    A network asks `is_over` at `next_ps`: seldom, the less the longer nothing happens, so that it
+    costs nothing.
     """
 
     patience: Patience
@@ -222,7 +222,7 @@ class Watch:
 
     def is_over(self, now_ps: int, standing: Standing) -> bool:
         """Return whether nothing can happen any more; call it at `next_ps`."""
-        # What was about to change at the last look may have changed just now.
+        # A change that was due at the last look may have happened just now.
         may_move = standing.is_changing or self._was_changing
         has_moved = standing.reached != self._reached or len(self._tries) == 0
         self._was_changing = standing.is_changing
@@ -250,7 +250,7 @@ class Watch:
         if not is_trying:
             return False
 
-        # What was sent just before a look may still be answered: the look before must have seen
+        # Packets sent just before a look may still be answered: the look before must have seen
         # enough.
         in_vain = (self._last_tries - self._tries)[standing.is_open]
         self._last_tries = standing.tries.copy()

@@ -3,9 +3,10 @@
 They are those of Cao et al. (2013), DRB; the paper's "Host DR". Between pods a waypoint is a core,
 in one pod an aggregation switch, under one edge there is none. With a aggs in a pod, step n of the
 full sequence goes through agg n mod a and, between pods, its core n div a: the digits of n
-reversed, so that consecutive packets part at the first hop. What either host cannot reach is left
-out; where links are slow, paths recur in proportion to what they carry. A pointer per (source host,
-destination host, class) walks the sequence; that of ACKs starts half a sequence after that of data.
+reversed, so that consecutive packets part at the first hop. Waypoints that either host cannot reach
+are left out; with slow links, paths recur in proportion to their capacity. A pointer per (source
+host, destination host, class) walks the sequence; that of ACKs starts half a sequence after that of
+data.
 """
 
 from dataclasses import dataclass
@@ -53,7 +54,7 @@ def waypoints(
 
 
 class _Carried(NamedTuple):
-    """What links carry (`fattree.routes.wecmp`).
+    """The capacities of links (`fattree.routes.wecmp`).
 
     Of edges' uplinks (edges, uplinks) and of aggs' (pods, agg positions, uplinks), up and down.
     """

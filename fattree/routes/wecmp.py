@@ -4,9 +4,9 @@ The weight of an edge's uplink towards a destination edge is the number of paths
 through that agg; an agg weighs each core that still reaches the destination pod equally (appendix
 F, simulator model).
 
-Where links are slow rather than dead, a path counts as what it carries: the least of its links'
-capacities, in eighths of their rates (rounded, one at least). So a link at its full rate counts
-eight, and all is as before where none is slow.
+If links are slow rather than dead, a path counts with its capacity: the least of its links'
+capacities, in eighths of their rates (rounded, at least 1). So a link at its full rate counts
+eight, and without slow links nothing changes.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from fattree.shape.topology import FatTree
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 Scalar = TypeVar("Scalar", bound=np.generic)
-# What a link at its full rate counts where some link is slow: with finer shares, schedules would be
+# The weight of a link at its full rate if some link is slow: with finer shares, schedules would be
 # longer than the little that is gained.
 EIGHTHS = 8
 # No weight is larger then: it is what a fat-tree of k = 128 has without slow links, and schedules
@@ -36,8 +36,8 @@ MOST_WEIGHT = 64
 class LinkState:
     """Which inter-switch links are up: `edge_agg[edge, uplink]`, `agg_core[agg, uplink]`.
 
-    Where some link is slow, `up` and `down` are what all of them carry towards cores and from them,
-    by index, of the `units` of a full link.
+    If some link is slow, `up` and `down` are the capacities of all links towards cores and from
+    them, by index, of the `units` of a full link.
     """
 
     edge_agg: Bools
@@ -52,7 +52,7 @@ class LinkState:
     ) -> "LinkState":
         """Return the state in which the links of `failed` (indices) are down, and `slow` ones slow.
 
-        What loses less than a sixteenth of its rate counts as full.
+        A link that loses less than a sixteenth of its rate counts as full.
         """
         # Links are numbered by lower end and uplink, edges' first (`topology`).
         is_up = np.ones(tree.links, dtype=np.bool_)
@@ -74,13 +74,13 @@ class LinkState:
         return bool(self.units == 1 and self.edge_agg.all() and self.agg_core.all())
 
     def ascents(self, tree: FatTree) -> tuple[Ints, Ints]:
-        """Return what links carry towards cores, in the shapes of `edge_agg` and `agg_core`."""
+        """Return links' capacities towards cores, in the shapes of `edge_agg` and `agg_core`."""
         return _rows(tree, self._flat() if self.up is None else self.up)
 
     def descents(self, tree: FatTree) -> tuple[Ints, Ints]:
         """Return the same from cores; of parallel links each counts as the slowest that is up.
 
-        They share what comes down alike (`routes.southbound`), so no more may come than that.
+        They share southbound traffic alike (`routes.southbound`), so no more may come than that.
         """
         edge_agg, agg_core = _rows(tree, self._flat() if self.down is None else self.down)
         return _slowest(edge_agg, tree.edge_agg_links), _slowest(agg_core, tree.agg_core_links)
@@ -90,7 +90,7 @@ class LinkState:
 
 
 def eighths(share: float) -> int:
-    """Return a share of a link's rate in eighths, rounded half up, and one at least."""
+    """Return a share of a link's rate in eighths, rounded half up, and at least 1."""
     return max(1, floor(EIGHTHS * Fraction(str(share)) + Fraction(1, 2)))
 
 
@@ -114,9 +114,9 @@ def _slowest(capacities: Ints, parallel: int) -> Ints:
 
 
 def agg_weights(tree: FatTree, links: LinkState) -> Ints:
-    """Return weights[pod, agg position, destination pod, uplink]: what leads there through it."""
-    # A core joins the aggs of one position: both of them must have a link to it. What comes down
-    # has no choice but between parallel links, so paths are counted on the way up.
+    """Return weights[pod, agg position, destination pod, uplink]: the paths there through it."""
+    # A core joins the aggs of one position: both of them must have a link to it. Southbound packets
+    # have no choice but between parallel links, so paths are counted on the way up.
     shape = (tree.pods, tree.aggs_per_pod, tree.agg_uplinks)
     up = links.ascents(tree)[1].reshape(shape)
     down = links.descents(tree)[1].reshape(shape)
@@ -142,7 +142,7 @@ def reached(up: Bools, parallel: int) -> Bools:
 
 
 class Paths:
-    """What leads through each uplink of an edge: paths, or what they carry where links are slow."""
+    """The paths through each uplink of an edge, or their capacities if links are slow."""
 
     def __init__(self, tree: FatTree, links: LinkState) -> None:
         self._tree = tree
@@ -152,8 +152,8 @@ class Paths:
         is_behind = ((self._down > 0) & (self._down < links.units)).any(axis=1)
         # The edges to which some link leads that is slow.
         self.behind_slow_links: Ints = np.flatnonzero(is_behind)
-        # [units, pod, agg position, destination pod]: what leads to that pod's agg, where neither
-        # the link to the first agg nor the one from the last carries more.
+        # [units, pod, agg position, destination pod]: the paths to that pod's agg, if neither the
+        # link to the first agg nor the link from the last carries more.
         weights = agg_weights(tree, links)
         own = np.arange(tree.pods)
         tables = [np.zeros(weights.shape[:3], dtype=np.int64)]
@@ -201,7 +201,7 @@ def small(weights: Ints) -> Ints:
     """Return rows of weights in proportion, none above MOST_WEIGHT.
 
     They are divided by their greatest common divisor, then halved, rounding up, as often as needed:
-    what carries something keeps a weight.
+    a path with any capacity keeps a weight.
     """
     rows: Ints = simplify(weights)
     while (large := rows.max(axis=-1, keepdims=True, initial=0) > MOST_WEIGHT).any():
