@@ -4,10 +4,10 @@ Progress is whatever a sender learns, a flow that starts, a computation that end
 progresses is never given up, however slow it is. Without progress most senders go on for ever: an
 erasure sender makes new symbols, SACK sends its holes again. So a run stands still for good when
 
-  - no link and no route changes any more, and no computation is under way,
-  - since the last progress every flow that has started and is not done has tried `tries` times to
-    deliver its missing packets, in at least three rounds, or a pause has held its host all the time,
-  - and longer than `wait_ps` ago: packets under way then have arrived or are lost, their ACKs too.
+- no link and no route changes any more, and no computation is under way,
+- since the last progress every flow that has started and is not done has tried `tries` times to
+  deliver its missing packets, in at least three rounds, or a pause has held its host all the time,
+- and longer than `wait_ps` ago: packets under way then have arrived or are lost, their ACKs too.
 
 Tries are counted beside the time, as a timeout that has doubled 16 times takes so much longer. A
 packet is a try, but of those that go-back-N sends in a row from the missing packet on, only the
