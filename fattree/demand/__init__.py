@@ -1,1 +1,1 @@
-"""Who sends to whom, how much, and when: matrices, flows, workloads, and the bound of them all."""
+"""The demand: sources, destinations, sizes, times; matrices, flows, workloads, and their bound."""

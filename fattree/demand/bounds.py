@@ -15,7 +15,7 @@ from fattree.experiment.model import Scenario
 class Timing:
     """The times of appendix B in ps, for paths of so many links.
 
-    `*_path_ps` is what a packet takes to be sent on all links of a path, one after the other; the
+    `*_path_ps` is the time of sending a packet on all links of a path, one after the other; the
     rest is of the host's link.
     """
 
@@ -77,7 +77,7 @@ def ack_times_ps(timing: Timing, packets: int) -> list[int]:
 
     for index in range(interleaved, packets):
         on_the_link = arrivals[interleaved - 1] + (index + 1 - interleaved) * timing.ack_slot_ps
-        # The ACK of what left in mode 1 waits for nothing but its own way there and back.
+        # The ACK of a packet that left in mode 1 waits for its own way there and back alone.
         if index < i1 - 1:
             after_data = first_data + index * timing.data_slot_ps + return_ps(timing)
         else:

@@ -1,4 +1,4 @@
-"""The flows of a run as arrays, and what follows from who waits for whom.
+"""The flows of a run as arrays, and the order of flows that wait for others.
 
 A flow is an index; it starts at `start_ps`, or when the flows in `after` are complete. `after`
 names only flows that begin or end at the same machine (a host, or its NICs in all planes), so that
@@ -22,7 +22,7 @@ Number = TypeVar("Number", int, Int64)
 
 
 class Message(NamedTuple):
-    """What every flow of a collective sends: so many packets, the last with `last_bytes`."""
+    """The message of every flow of a collective: so many packets, the last with `last_bytes`."""
 
     packets: int
     last_bytes: int
@@ -32,13 +32,13 @@ class Message(NamedTuple):
 class Flows:
     """All flows of a run, as int64 arrays of one length.
 
-    A flow's packets have full payloads, but for the last one, which has `last_bytes`: what is left
-    of the message (0 for computations).
-    Who waits for whom is a CSR: flow f waits for after[after_offset[f]:after_offset[f + 1]]. A
-    computation has no packets, its host at both ends, and takes `compute_ps` (0 for all others).
-    `share` is among how many flows a host's rate is shared where shares are for life, and what
-    failures are reckoned with (0: as `traffic.shares` counts). What goes `in_turn` (0 or 1) leaves
-    as a whole before what begins at its host later, where hosts share what is active.
+    A flow's packets have full payloads, but for the last one, which has `last_bytes`: the rest of
+    the message (0 for computations). Who waits for whom is a CSR: flow f waits for
+    after[after_offset[f]:after_offset[f + 1]]. A computation has no packets, its host at both ends,
+    and takes `compute_ps` (0 for all others). `share` is among how many flows a host's rate is
+    shared where shares are for life, and the share for reckoning with failures (0: as
+    `traffic.shares` counts). A flow `in_turn` (0 or 1) leaves as a whole before flows that begin at
+    its host later, where hosts share their rate among active flows.
     """
 
     source: Int64
@@ -56,7 +56,7 @@ class Flows:
         return len(self.source)
 
     def message_bytes(self, payload_bytes: int) -> Int64:
-        """Return what each flow carries, where full packets have `payload_bytes`."""
+        """Return the bytes of each flow, if full packets have `payload_bytes`."""
         sent: Int64 = np.maximum(self.packets - 1, 0) * payload_bytes + self.last_bytes
         return sent
 
@@ -93,7 +93,7 @@ def cut(size: Number, payload_bytes: int) -> tuple[Number, Number]:
 def parted(size: Int64, parts: int, payload_bytes: int) -> tuple[Int64, Int64]:
     """Return the packets and last bytes of every part of messages, in rows of `parts`.
 
-    Parts differ by a byte at most. Each part of a message that is sent has one.
+    Parts differ by a byte at most. Each part of a message that is sent has at least one.
     """
     more = np.arange(parts) < (size % parts)[:, None]
     least = (size > 0).astype(np.int64)[:, None]
@@ -134,7 +134,7 @@ def entries(offset: Int64, rows: Int64) -> Int64:
 def split(whole: Flows, parts: int, payload_bytes: int) -> Flows:
     """Split every flow into `parts` consecutive ones, which share its bytes.
 
-    Whoever waits, waits for all parts.
+    A waiting flow waits for all parts.
     """
     if parts == 1:
         return whole
@@ -209,10 +209,10 @@ def chain_ends(
 ) -> Int64:
     """Return when each flow ends if it takes `at_source` from when all it waits for is known.
 
-    A machine knows that a flow of its own is done after `at_source`, but one to it after
+    A machine knows that a flow of its own is done after `at_source`, but a flow to it after
     `at_destination`.
     """
-    # By generations, so what a flow waits for has its own begin already.
+    # By generations, so the flows that a flow waits for have their begin already.
     begins = flows.start_ps.copy()
     waits = np.diff(flows.after_offset)
     for chosen in in_generations(generation)[1:]:

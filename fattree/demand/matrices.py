@@ -43,8 +43,8 @@ def shuffle(seed: int, stream: int, count: int) -> Int64:
 
 def derangement(seed: int, count: int) -> Int64:
     """Return a uniformly random permutation without fixed points."""
-    # A random permutation has none with probability 1 / e: about three attempts. Mending one that
-    # has some would not be uniform.
+    # A random permutation has none with probability 1 / e: about three attempts. Mending a
+    # permutation with fixed points would not be uniform.
     attempt = 0
     while ((order := shuffle(seed, attempt, count)) == np.arange(count)).any():
         attempt += 1
@@ -103,8 +103,9 @@ def hierarchical_ring(
 ) -> Flows:
     """Return parallel rings over servers, one for each host of an edge.
 
-    An edge's hosts are a server, and its host i sends to host i of the next one. `servers` (edges,)
-    is the order of the edges along the rings, each of `servers_per_ring` servers (all by default).
+    An edge's hosts are a server, and its host i sends to host i of the next server. `servers`
+    (edges,) is the order of the edges along the rings, each of `servers_per_ring` servers (all by
+    default).
     """
     size = servers_per_ring or tree.edges
     if tree.edges % size:
@@ -124,10 +125,10 @@ def hierarchical_ring(
 def chained(successor: Int64, steps: int, message: Message) -> Flows:
     """Repeat host -> successor[host].
 
-    A step waits for the host's own step before and for the one that arrives there.
+    A step waits for the host's own step before and for the flow that arrives there.
     """
-    # Flow step * hosts + host. What arrives at a host in a step is its predecessor's flow, and the
-    # inverse of a permutation is its argsort. Both awaited flows end or begin at the host.
+    # Flow step * hosts + host. The flow that arrives at a host in a step is its predecessor's, and
+    # the inverse of a permutation is its argsort. Both awaited flows end or begin at the host.
     hosts = len(successor)
     total = refuse_too_many(hosts * steps)
     before = np.stack([np.arange(hosts), np.argsort(successor)], axis=1)
@@ -166,7 +167,7 @@ def pairs(tree: FatTree, wanted: tuple[tuple[int, int], ...]) -> tuple[Int64, In
 
 
 def shard_bytes(collective: Collective, gpus: int) -> int:
-    """Return what one FSDP ring step carries: a layer's parameters, 2 bytes each, over the GPUs.
+    """Return the bytes of one FSDP ring step: a layer's parameters, 2 bytes each, over the GPUs.
 
     A preset's layer is the paper's packet count times its 1,024 GPUs; else parameters / layers,
     else the usual 12 hidden_size**2 of a transformer layer (attention 4, feed-forward 8).

@@ -129,7 +129,7 @@ def _waits(matrix: ConnectionMatrix) -> list[tuple[int, ...]]:
 def _started_by(
     matrix: ConnectionMatrix, trigger: Trigger, started: list[int], firing: list[int]
 ) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Yield what a trigger starts, and after which connections."""
+    """Yield the connections that a trigger starts, and those that each waits for."""
     if trigger.kind == "multishot":
         yield from _one_by_one(matrix, trigger, started, firing)
         return

@@ -1,10 +1,10 @@
-"""Planes: fabrics side by side, with a NIC of every machine in each; what is sent over which.
+"""Planes: fabrics side by side, with a NIC of every machine in each; the choice of planes.
 
 A scenario's hosts are NICs: plane after plane, n-th machine after n-th machine. Its collectives
 speak of the hosts of one plane, which are the machines. `spray` gives each plane an equal part of
 every message, and a part waits for parts in its own plane only (a ring a rail), but a computation
 for all parts, and they for it; `keep` leaves a message whole. A workload that names the NIC of each
-message has chosen its plane. What is known at one NIC of a machine is known at all of them.
+message has chosen its plane. A machine's NICs share their knowledge.
 """
 
 import numpy as np
@@ -63,7 +63,8 @@ def over_nics(scenario: Scenario, whole: Flows, nic: Int64) -> Flows:
 
 
 def _sprayed(whole: Flows, planes: int, machines: int, payload_bytes: int) -> Flows:
-    # A flow's parts follow each other, plane after plane; a computation has one, in the first.
+    # A flow's parts follow each other, plane after plane; a computation has one part, in the first
+    # plane.
     is_sent = whole.packets > 0
     parts = np.where(is_sent, planes, 1)
     first = offsets(parts)

@@ -116,7 +116,7 @@ def whole_flows(scenario: Scenario) -> Flows:  # noqa: C901  # one case a matrix
 
 
 def check_collective(scenario: Scenario) -> None:  # noqa: C901  # one case a matrix
-    """Raise the error that `flows` would raise, without building what is large and always fits."""
+    """Raise the error that `flows` would raise, without building large arrays that always fit."""
     if scenario.fabric.planes and not scenario.is_graph:
         check_collective(one_plane(scenario))
         return
@@ -193,10 +193,10 @@ def shares(tree: FatTree, flows: Flows) -> Int64:
 
 @dataclass(frozen=True, slots=True)
 class Nic:
-    """What paces a host's NIC, whatever flow a packet is of; in ps, from start to start.
+    """The paces of a host's NIC, for packets of all flows; in ps, from start to start.
 
     `data_ps` and `ack_ps` are how long a data packet of some size and an ACK keep the NIC,
-    `between_ps` lies at least between that data packet and the next one.
+    `between_ps` lies at least between that data packet and the next.
     """
 
     data_ps: int
@@ -205,7 +205,7 @@ class Nic:
 
 
 def nic(scenario: Scenario, rho: Fraction = LINE_RATE, payload: int | None = None) -> Nic:
-    """Return what paces NICs: line rate x `rate_limit`, and data at rate `rho`.
+    """Return the paces of NICs: line rate x `rate_limit`, and data at rate `rho`.
 
     Data packets have `payload` bytes, a full packet's by default.
     """
@@ -223,10 +223,10 @@ def nic(scenario: Scenario, rho: Fraction = LINE_RATE, payload: int | None = Non
 def gaps(scenario: Scenario, flows: Flows, rho: Fraction = LINE_RATE) -> Int64:
     """Return every flow's pacing gap in ps at line rate, or at rate `rho`, in (flows,).
 
-    It is a slot of its host's NIC where flows share what is active, else as many slots as share it
-    for life. `rate_limit` makes it longer.
+    It is a slot of its host's NIC if active flows share the rate, else as many slots as flows share
+    it for life. `rate_limit` makes it longer.
     """
-    # After a short packet, too: it is its message's last, and what follows one has room enough.
+    # After a short packet, too: it is its message's last, and the packet behind it has room enough.
     slot = _data_slot(scenario, rho, scenario.data_bytes)
     if scenario.is_shared_actively:
         return np.full(len(flows), ceil(slot), dtype=np.int64)
@@ -243,17 +243,17 @@ def _data_slot(scenario: Scenario, rho: Fraction, size: int) -> Fraction:
     """
     own_ps = scenario.tx_ps(size + scenario.packets.gap_bytes)
     slot = Fraction(own_ps if rho >= 1 else own_ps + scenario.ack_slot_ps)
-    # In fractions, which whoever asks rounds up: a rate of 1/3 has no exact double, and a gap that
-    # is too short by a picosecond would overload the link that rho was found for.
+    # In fractions, which callers round up: a rate of 1/3 has no exact double, and a gap that is too
+    # short by a picosecond would overload the link that rho was found for.
     return slot / (min(rho, LINE_RATE) * Fraction(str(scenario.transport.rate_limit or 1)))
 
 
 def phases(scenario: Scenario, flows: Flows, gaps: Int64) -> Int64:
     """Return how long after its start each flow waits.
 
-    It is a random part of its gap, or its rank among its host's flows in slots. Where flows share
-    what is active, those that wait for others wait no longer than that, what goes in turn goes in
-    the order of its numbers, and a rank is nothing.
+    It is a random part of its gap, or its rank among its host's flows in slots. If active flows
+    share the rate, those that wait for others wait no longer than that, flows in turn go in the
+    order of their numbers, and a rank is nothing.
     """
     if scenario.is_shared_actively:
         is_free = (np.diff(flows.after_offset) == 0) & (flows.in_turn == 0)
