@@ -1,1 +1,1 @@
-"""Experiments as text: reading and writing their files, and what is wrong or unused in them."""
+"""Experiments as text: reading and writing their files, and their wrong or unused keys."""

@@ -33,7 +33,7 @@ from fattree.texts.toml_places import KeyPath
 
 # No more digits than a double holds exactly.
 SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([kKMGT]?)(i?)B", re.ASCII)
-# What tomllib says of places, and of tables: Python's tuples.
+# tomllib's words for places and tables: Python's tuples.
 AT_LINE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)")
 DECLARED = re.compile(r"\((?:'[^']*',? ?)+\)")
 QUOTED = re.compile(r"'([^']*)'")
@@ -67,7 +67,7 @@ def load_experiment(
 
     Raises ExperimentError.
 
-    A `collective.file` is sought in the experiment's folder, one in an override in the current
+    A `collective.file` is sought in the experiment's folder, a file in an override in the current
     folder; so is `program.file`. A `[program]` is refused unless the caller runs P4.
     """
     text = read_text(path, ExperimentError)
@@ -148,7 +148,7 @@ def agent_packet_settings(file: Path | None) -> list[str]:
 
 
 def parse_toml(text: str, source: str) -> dict[str, Any]:
-    """Return the values of a TOML text; raises ExperimentError with the line of what is wrong."""
+    """Return the values of a TOML text; raises ExperimentError with the line of the mistake."""
     _refuse_large(text, source)
     try:
         values: dict[str, Any] = tomllib.loads(text)
@@ -180,7 +180,7 @@ def _not_toml(message: str, text: str, source: str) -> str:
     return f"{source}:{line}: not TOML: {words}{advice}"
 
 
-# What finds the links of each list of failures, and refuses those that are not there.
+# The checks of each list of failures: they find its links, and refuse unknown links.
 FAILURE_CHECKS: dict[str, Callable[[Scenario], object]] = {
     "events": named_outages,
     "losses": loss_thresholds,
@@ -232,8 +232,8 @@ def _override(values: dict[str, Any], override: str) -> KeyPath:
 
 
 def _value(key: str, text: str) -> Any:
-    # What is no TOML is text, so that a shell's user need not quote twice: `matrix=ring`. Load
-    # balancers are a list.
+    # A value that is no TOML is text, so that a shell's user need not quote twice: `matrix=ring`.
+    # Load balancers are a list.
     _refuse_large(text, key)
     try:
         return tomllib.loads(f"value = {text}")["value"]
@@ -279,7 +279,7 @@ def size_in_bytes(text: str) -> int:
 
 
 def _problems(experiment: Experiment) -> Iterator[tuple[KeyPath, str]]:
-    """Yield what pydantic cannot see, with its key: names, and traffic that does not fit."""
+    """Yield mistakes that pydantic cannot see, with their keys: names, unfit traffic."""
     if not (experiment.policies or experiment.program or experiment.host_rule):
         yield ("policies",), "policies is empty: name at least one load balancer"
 
@@ -329,7 +329,7 @@ def _blamed_failure(
 
 
 def _refusal(check: Callable[[Scenario], object], scenario: Scenario) -> str:
-    """Return what a check says against a scenario, empty for nothing."""
+    """Return a check's error for a scenario, empty without an error."""
     try:
         check(scenario)
     except FabricError as error:
@@ -373,7 +373,7 @@ def _blamed_job(jobs: Sequence[Job], problem: str) -> KeyPath:
 
 
 def _blamed(collective: Collective, problem: str) -> KeyPath:
-    """Return which key of a collective's is wrong: the one that the problem names, or its file."""
+    """Return the wrong key of a collective: the key that the problem names, or its file."""
     if collective.file:
         return ("collective", "file")
 

@@ -1,4 +1,4 @@
-"""Experiments as TOML: what a record or a store writes down of its run."""
+"""Experiments as TOML, for records and stores of runs."""
 
 import re
 import sys
@@ -15,7 +15,7 @@ else:
     pass
 
 
-# What TOML's literal strings of several lines may hold, but for their own end.
+# The characters that TOML's literal strings of several lines may hold, but for their own end.
 PLAIN_LINES = re.compile(r"[^\x00-\x08\x0b-\x1f\x7f]*")
 
 
@@ -32,7 +32,7 @@ def experiment_toml(experiment: BaseModel) -> str:
     if "collective" in values:
         values["collective"] = _heeded(values["collective"])
 
-    # A table of jobs beside one of a collective would be one too many.
+    # A table of jobs beside a table of a collective would be too many.
     if "jobs" in values:
         jobs = values.pop("jobs")
         if jobs:

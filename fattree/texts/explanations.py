@@ -1,4 +1,4 @@
-"""What is wrong with a key of an experiment file, in which line, and which key was meant."""
+"""Mistakes in keys of an experiment file: the line, and the key that was meant."""
 
 import difflib
 import re
@@ -27,13 +27,13 @@ EXPECTED = {
     "float_type": "must be a number, as in 0.5",
     "bool_parsing": "must be true or false",
     "bool_type": "must be true or false",
-    # Only names have one: of experiments and jobs.
+    # Only names have a pattern: of experiments and jobs.
     "string_pattern_mismatch": "must be of letters, digits and _ . -, and begin without . and -",
 }
 # The key, with its table, that a message begins with.
 FULL_KEY = re.compile(r"[a-z_]+(?:\.[a-z_]+)+|[a-z_]+(?=:| =)")
 
-# Words that other tools have for what is a key of another table here.
+# Other tools' words for keys of another table here.
 SIZES = dict.fromkeys(("gpus", "hosts", "nodes", "servers", "size"), "fabric.k makes k*k*k/4 hosts")
 
 
@@ -83,11 +83,11 @@ class Where:
 
 
 def located(message: str, file: Path, overrides: Iterable[str]) -> str:
-    """Return what a network says of an experiment, with the line of the key that it begins with.
+    """Return a network's error about an experiment, with the line of the key that it begins with.
 
     A message without a key stays as it is.
     """
-    # What is wrong with the text itself says so.
+    # A mistake in the text itself has its line.
     if message.startswith(str(file)) or not FULL_KEY.match(message):
         return message
 
@@ -97,8 +97,8 @@ def located(message: str, file: Path, overrides: Iterable[str]) -> str:
 
 
 def explain(error: ValidationError, place: Where, values: Mapping[str, Any]) -> str:
-    """Return one line of the first thing that is wrong, and where."""
-    # A key that does not exist first: the one that is missing is what it should have been.
+    """Return one line of the first mistake, and its place."""
+    # A key that does not exist first: the missing key is probably the key that was meant.
     problem = min(error.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden")
     path = problem["loc"]
     kind = problem["type"]
@@ -116,7 +116,7 @@ def explain(error: ValidationError, place: Where, values: Mapping[str, Any]) -> 
 
     expected = expectation(problem)
 
-    # What is wrong with all of it is wrong with no value.
+    # A mistake of the whole belongs to no value.
     if not path:
         return f"{where}: {expected}"
 
@@ -124,7 +124,7 @@ def explain(error: ValidationError, place: Where, values: Mapping[str, Any]) -> 
 
 
 def expectation(problem: Mapping[str, Any]) -> str:
-    """Return what a value must be that pydantic refuses, of one of its `errors()`."""
+    """Return the demand on a value that pydantic refuses, of an item of its `errors()`."""
     kind = problem["type"]
     if kind.startswith("int_") and str(problem["loc"][-1]).endswith("_bytes"):
         return 'must be bytes, or text with a unit, as in 65536 or "64KiB"'
@@ -188,7 +188,7 @@ def _brief(value: Any) -> str:
 def _known_keys(path: KeyPath) -> list[str]:
     model: type[BaseModel] = Experiment
     for part in path:
-        # A number is a place in a list, whose elements are of one kind.
+        # A number is a place in a list with elements of one kind.
         if isinstance(part, int):
             continue
 

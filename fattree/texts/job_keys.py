@@ -15,7 +15,7 @@ COLLECTIVE = "collective"
 
 
 def job_names(values: Mapping[str, Any]) -> list[Any]:
-    """Return what the jobs of a file's values are called, None where one has no name."""
+    """Return the names of the jobs of a file's values, None for a job without a name."""
     jobs = values.get(JOBS)
     return [
         job.get("name") if isinstance(job, Mapping) else None
@@ -24,7 +24,7 @@ def job_names(values: Mapping[str, Any]) -> list[Any]:
 
 
 def is_of_job(path: Sequence[str]) -> bool:
-    """Return whether a dotted key is one of a job."""
+    """Return whether a dotted key is a job's."""
     return path[0] == JOBS and len(path) > 1
 
 
@@ -55,5 +55,5 @@ def by_name(path: KeyPath, names: Sequence[Any]) -> KeyPath:
 
 
 def is_of_collective(path: Sequence[str]) -> bool:
-    """Return whether a dotted key is one of a collective, the experiment's or a job's."""
+    """Return whether a dotted key is a collective's, the experiment's or a job's."""
     return path[0] == COLLECTIVE or (is_of_job(path) and COLLECTIVE in path[2:-1])

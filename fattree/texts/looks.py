@@ -1,8 +1,8 @@
 """One look for each load balancer, in every picture: colour, marker and line.
 
 Colours are Okabe and Ito's, which colour-blind readers can tell apart, then darker neighbours for
-the rarely drawn; marker and line tell apart what colour does not. What is no load balancer (layers,
-networks, phases) is slate, so that a colour always means the same.
+the rarely drawn; marker and line separate rows of like colours. Series that are no load balancer
+(layers, networks, phases) are slate, so that a colour always means the same.
 """
 
 from typing import NamedTuple

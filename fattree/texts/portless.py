@@ -1,4 +1,4 @@
-"""What is said of packets that a user's program has sent to no port: it is seldom meant."""
+"""Warnings of packets that a user's program has sent to no port: it is seldom meant."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ from fattree.records.record import Record
 
 
 def portless_words(packets: int) -> str:
-    """Return what to make of so many packets without a port."""
+    """Return the warning of so many packets without a port."""
     return (
         f"{packets:,} packets had no port: a slot beyond the schedule"
         " (slots are 0 to meta.length - 1), no route, or mark_to_drop"
@@ -15,7 +15,7 @@ def portless_words(packets: int) -> str:
 
 
 def portless(runs: Iterable[tuple[Scenario, Record]]) -> list[str]:
-    """Return a line for each program of the user's whose packets had no port, over all its runs."""
+    """Return a line for each program of the user's that had packets without a port."""
     found: dict[str, int] = {}
     for scenario, record in runs:
         if scenario.program not in (None, BUILT_IN) and record.unroutable:

@@ -15,7 +15,7 @@ from fattree.sentences import sentences
 Node = dict[str, Any]
 # As `fattree.texts.experiment_file` reads them.
 SIZE = {"type": "string", "pattern": r"^\s*\d+(\.\d+)?\s*([kKMGT]i?)?B\s*$"}
-# A table whose keys are those of another one.
+# A table with the keys of another table.
 REPEATED = "jobs.collective"
 BOUNDS = {"type", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
 

@@ -19,7 +19,7 @@ PROGRAMS = Path(__file__).resolve().parents[2] / "p4src"
 FOLDERS = {"experiments": EXPERIMENTS, "p4src": PROGRAMS}
 SUFFIX = ".toml"
 PAPER = "paper/"
-# What experiments need beside them, and what is nobody's.
+# Files that experiments need beside them, and files to leave out.
 DATA = (".pyc", ".parquet")
 COMMENT = re.compile("#(?!include)|//")
 SENTENCE_END = re.compile(r"(?<!fig)\. (?=[A-Z0-9`]|ofan )")
@@ -45,7 +45,7 @@ def shipped(name: str | Path) -> Path | None:
 
 
 def _candidates(path: Path) -> Iterator[Path]:
-    # `experiments/demo.toml` is what all documentation says, also to those without a checkout.
+    # All documentation writes `experiments/demo.toml`, also for users without a checkout.
     folder = FOLDERS.get(path.parts[0]) if len(path.parts) > 1 else None
     inside = Path(*path.parts[1:]) if folder else path
     within = folder or EXPERIMENTS
@@ -56,7 +56,7 @@ def _candidates(path: Path) -> Iterator[Path]:
 
 
 def found(path: Path) -> Path:
-    """Return a file as it is named, or the one of ours of that name where there is none.
+    """Return a file as it is named, or ours of that name if there is none.
 
     Raises ExperimentError.
     """
@@ -77,7 +77,7 @@ def ours(name: str | Path) -> Path:
 
 
 def _hint(path: Path) -> str:
-    # Who names a folder does not mean one of ours.
+    # A path with a folder does not mean a file of ours.
     if len(path.parts) > 1 and path.parts[0] not in FOLDERS:
         return ""
 
@@ -87,7 +87,7 @@ def _hint(path: Path) -> str:
 
 
 def title(name: str) -> str:
-    """Return what a file says of itself: the first sentence of the comment that it begins with."""
+    """Return a file's title: the first sentence of the comment that it begins with."""
     path = shipped(name)
     if path is None:
         return ""

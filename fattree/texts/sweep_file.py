@@ -52,14 +52,15 @@ def parse_sweep(
 ) -> list[Scenario]:
     """Return the runs of a sweep in TOML text; `source` names it in errors.
 
-    Files, swept ones too, are sought in `folder`, those in an override in the current one. Without
-    `[sweep]`, the runs are those of the experiment. An override takes the place of a key's values.
+    Files, swept ones too, are sought in `folder`, those in an override in the current folder.
+    Without `[sweep]`, the runs are those of the experiment. An override takes the place of a key's
+    values.
     """
     header = HEADER.search(text)
     settings = list(overrides)
     overridden = {setting.partition("=")[0].strip() for setting in settings}
     axes = _axes(text, header.start(), source) if header else {}
-    # What the command line says holds for all runs.
+    # The command line's values hold for all runs.
     axes = {key: values for key, values in axes.items() if key not in overridden}
     axes = {key: _anchored(key, values, folder) for key, values in axes.items()}
     base = _base(
@@ -182,7 +183,7 @@ def _experiment(
 ) -> Experiment:
     """Return the experiment at one point of the sweep.
 
-    Raises ExperimentError with the line of the key that is wrong: `where` says it.
+    Raises ExperimentError with the line of the wrong key, from `where`.
     """
     merged = values
     for key, value in point.items():
@@ -259,7 +260,7 @@ def _explain(
 
 
 def _where(key: str, text: str, source: str, number: int | None = None) -> str:
-    """Return `file:line` of a key in the sweep table, or of one of its values by its number."""
+    """Return `file:line` of a key in the sweep table, or of a value of it by its number."""
     places = lines_of(text)
     element = () if number is None else (number,)
     path = next(

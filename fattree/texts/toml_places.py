@@ -1,7 +1,7 @@
 """Say in which line of a TOML text each key, table and element of a list stands.
 
-tomllib keeps no positions. The text is known to be TOML, so that this reads what matters of it:
-keys, brackets and where values end.
+tomllib keeps no positions. The text is known to be TOML, so that this reads its keys, brackets and
+ends of values only.
 """
 
 import re
@@ -72,7 +72,7 @@ class _Reader:
         return self._tokens[self._next - 1]
 
     def _skip_lines(self) -> bool:
-        """Go to the next token in this or a later line; return whether there is one."""
+        """Go to the next token in this or a later line; return whether a token is left."""
         while self._peek() == "\n":
             self._next += 1
 
@@ -155,7 +155,7 @@ def _tokens(text: str) -> Iterator[Token]:
 
 
 def _names(token: Token) -> list[str]:
-    """Return the parts of a key in a token: a text is one, a word has them between its points."""
+    """Return the parts of a key in a token: a text is a part, a word has parts between points."""
     if token.kind == "string":
         return [str(tomllib.loads(f"key = {token.text}")["key"])]
 

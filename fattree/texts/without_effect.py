@@ -1,7 +1,7 @@
-"""What an experiment says and no run of it heeds, in a line each: nothing is silently ignored.
+"""Keys of an experiment that no run of it heeds, in a line each: no key is silently ignored.
 
-Refused is what can have no effect in any experiment (`fattree.experiment`); this depends on the
-load balancers that run and on when their flows end.
+A key without effect in any experiment is refused (`fattree.experiment`); this depends on the load
+balancers that run and on when their flows end.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -22,7 +22,7 @@ class Reader(NamedTuple):
 
 
 def _switches(*choosers: Chooser) -> Reader:
-    """Return the runs whose switches choose so; a program of the user's may heed anything."""
+    """Return the runs with switches that choose so; a program of the user's may heed anything."""
     slugs = [slug for slug, policy in POLICIES.items() if policy.chooser in choosers]
     return Reader(
         lambda one: one.policy in slugs or one.program not in (None, BUILT_IN), _named(slugs)
@@ -30,7 +30,7 @@ def _switches(*choosers: Chooser) -> Reader:
 
 
 def _hosts(rule: LabelRule) -> Reader:
-    """Return the runs whose hosts choose labels so; a host rule of the user's may heed anything."""
+    """Return the runs with hosts that choose labels so; a user's host rule may heed anything."""
     slugs = [slug for slug, policy in POLICIES.items() if policy.label_rule == rule]
     return Reader(lambda one: one.policy in slugs or one.host_rule is not None, _named(slugs))
 
@@ -100,9 +100,9 @@ def unread(scenarios: Iterable[Scenario]) -> list[str]:
 
 
 def punished(scenarios: Iterable[Scenario]) -> list[str]:
-    """Return a line that names the load balancers of ours whose order of packets costs a lot.
+    """Return a line that names our load balancers with a costly order of packets.
 
-    Nobody knows which order the user's programs and host rules keep.
+    The order that the user's programs and host rules keep is unknown.
     """
     labels = dict.fromkeys(
         one.scheme.label
@@ -152,7 +152,7 @@ def late(runs: Iterable[tuple[Scenario, Record]]) -> list[str]:
 
 
 def _beginnings(scenario: Scenario) -> Iterator[tuple[str, float]]:
-    """Yield what fails or slows down during a run, and from when on in ns."""
+    """Yield the links that fail or slow down during a run, and from when on in ns."""
     failures = scenario.failures
     if failures.rate and failures.at_ns:
         yield "the failure of failures.rate's links", failures.at_ns
