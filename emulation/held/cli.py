@@ -229,13 +229,14 @@ def status(as_json: bool, csv: Path | None) -> None:
 
 
 def _converged(change: ConvergenceState) -> str:
-    """Return a convergence in one line: what changed, and how long each stage took."""
+    """Return a convergence in one line: the changed links, and each stage's time."""
     links = [f"{link} down" for link in change.links_down]
     links += [f"{link} up" for link in change.links_up]
     links += [f"{link} {at_rate(rate)}" for link, rate in change.rates.items()]
     few = ", ".join(links[:3]) + (f" and {len(links) - 3} more" if len(links) > 3 else "")
 
-    # Whoever probes does not know when a link failed; what is not installed has no end yet.
+    # A probing controller does not know when a link failed; an installation under way has no end
+    # yet.
     marks = {
         "failed": change.failed_ms,
         "detected": change.detected_ms,

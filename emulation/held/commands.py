@@ -52,7 +52,7 @@ from fattree.units import PS_PER_MS
 
 AnswerT = TypeVar("AnswerT")
 Answer = Callable[[AnswerT], None]
-# A day: nobody waits longer for one message of a collective.
+# A day: no user waits longer for one message of a collective.
 LONGEST_SECONDS = 86_400
 Echo = Callable[[str], object]
 
@@ -72,7 +72,7 @@ class Held:
         self._scenario = fabric.scenario
         self._waiting: list[Answer[str]] = []
         self._is_stopped = False
-        # What the last run came to, also one from before the network was held.
+        # The result of the last run, also of a run from before the network was held.
         self._last = last
 
     @property
@@ -282,7 +282,7 @@ class Held:
         answer(switch_view.arrays(self._fabric.sessions[number].read_arrays()))
 
     def _switch_with_registers(self, name: str) -> int:
-        """Return the number of a switch; raises EmulationError where it lets nobody read them."""
+        """Return the number of a switch; raises EmulationError if its registers are unreadable."""
         number = switch_named(self._fabric.tree, name)
         if reason := self._fabric.switches.target.refused_registers:
             raise EmulationError(f"{name}: {reason}")
@@ -295,7 +295,7 @@ class Held:
         answer(SwitchAddress(address(self._fabric.folder, request.switch), device_id(number)))
 
     def live(self, _request: GetState, answer: Answer[HeldState]) -> None:
-        """Tell whoever looks on everything that can be counted at this moment."""
+        """Answer a viewer with all counts of this moment."""
         answer(held_state(self._fabric, self._scenario, self._run is not None, self._last))
 
     def start_traffic(self, request: StartTraffic, answer: Answer[str]) -> None:
@@ -307,7 +307,7 @@ class Held:
         if request.message_bytes is not None:
             scenario = with_messages(scenario, request.message_bytes)
 
-        # Not before the hosts have taken it: one that they refuse is not running.
+        # Not before the hosts have taken it: a run that they refuse is not running.
         run = Run(self._fabric, scenario)
         run.start(with_events=False)
         self._scenario = scenario
@@ -324,7 +324,7 @@ class Held:
         if self._run is None:
             raise EmulationError("no traffic is running")
 
-        # Answered when the hosts have stopped, with what they report.
+        # Answered when the hosts have stopped, with their report.
         self._is_stopped = True
         self._fabric.agents.stop()
         self._waiting.append(answer)
@@ -373,7 +373,7 @@ def _after_ps(installation: Convergence) -> int:
 
 
 def _installed(link: str, installation: Convergence | None) -> Installed:
-    # Without a controller that is told, nobody knows yet of the change, which is answered at once.
+    # Without a controller that is told, the change is not known yet, and is answered at once.
     if installation is None:
         return Installed(link, installed_ms=None, updates=0, switches=0)
 

@@ -1,12 +1,12 @@
-"""What is asked of a held network and what it answers, as typed values.
+"""Requests to a held network and its answers, as typed values.
 
 On the wire a request is one line of JSON, and so is the reply to it; then the server hangs up:
 
     {"command": "link", "name": "edge0_0-agg0_1", "up": false}
     {"answer": {"link": "edge0_0-agg0_1", "installed_ms": 41.7, "updates": 52, "switches": 8}}
 
-or, for what is refused, {"error": "one line"}. `command` says which `Request` it is, the other keys
-are its fields; `answer` is what the request is a `Request` of.
+or, for a refusal, {"error": "one line"}. `command` names the `Request`, the other keys are its
+fields; `answer` has the type that the request is a `Request` of.
 """
 
 import json
@@ -21,15 +21,15 @@ from emulation.outcomes.changes import Change
 # The name of the control socket in the run folder.
 SOCKET = "control"
 CHUNK_BYTES = 1 << 16
-# Covers what `link` waits for, the convergence of routes.
+# Long enough for `link`, which waits for the convergence of routes.
 ANSWER_SECONDS = 60.0
-# How what is said of a run begins that did not come to its end.
+# The beginning of a message about a run that did not come to its end.
 ENDED = "ended: "
 AnswerT = TypeVar("AnswerT")
 
 
 class MessageError(Exception):
-    """Something that is no message, or not one for here; one line."""
+    """Bytes that are no message, or no message for here; one line."""
 
 
 # Answers
@@ -37,7 +37,7 @@ class MessageError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """What became of a change of a link.
+    """The result of a change of a link.
 
     `installed_ms` is up to the last switch's acknowledgement, detection included; None where routes
     never change, or are not changed yet.
@@ -66,8 +66,8 @@ class LinkState:
 class ConvergenceState:
     """How far the control plane is with one change of links, in milliseconds of the run.
 
-    None for what is not known, or not reached yet. `rates` are the shares of their rates at which
-    links have begun to run.
+    None for a time that is unknown, or not reached yet. `rates` are the shares of their rates at
+    which links have begun to run.
     """
 
     links_down: list[str]
@@ -84,10 +84,10 @@ class ConvergenceState:
 
 @dataclass(frozen=True, slots=True)
 class SwitchState:
-    """One switch: what it runs, how many entries it holds, what its ports have counted together.
+    """One switch: its program, the number of its entries, the sums of its ports' counters.
 
-    `lost_contact` says why the controller does not reach it, if so; None for what the kind of
-    switch does not report.
+    `lost_contact` is the reason why the controller does not reach it, if so; None for counters that
+    the kind of switch does not report.
     """
 
     name: str
@@ -275,7 +275,7 @@ class GetAddress(Request[SwitchAddress]):
 
 @dataclass(frozen=True, slots=True)
 class StartTraffic(Request[str]):
-    """Run the collective once more, with messages of another size where one is given.
+    """Run the collective once more, with messages of another size if given.
 
     The answer comes at once, or with `wait` at its end.
     """
@@ -292,14 +292,14 @@ class StartTraffic(Request[str]):
 
 @dataclass(frozen=True, slots=True)
 class StopTraffic(Request[str]):
-    """End the running traffic; the answer says how far it came."""
+    """End the running traffic; the answer has its progress."""
 
     command: ClassVar[str] = "traffic_stop"
 
 
 @dataclass(frozen=True, slots=True)
 class GetState(Request[HeldState]):
-    """Tell whoever looks on (`emulation.live`) everything that can be counted at this moment."""
+    """Ask for all counts of this moment, for a viewer (`emulation.live`)."""
 
     command: ClassVar[str] = "live"
 
@@ -324,7 +324,7 @@ def error_line(reason: str) -> bytes:
 
 def read_request(line: bytes, known: Mapping[str, type[Request[Any]]]) -> Request[Any]:
     """Return the request of a line, one of the `known` by their commands; raises MessageError."""
-    # Anything may come: text that is no JSON, JSON that is no object, a name of another type.
+    # Any bytes may come: text that is no JSON, JSON that is no object, a name of another type.
     try:
         arguments = json.loads(line)
         kind = known[arguments.pop("command")]
@@ -363,7 +363,7 @@ def read_answer(request: Request[AnswerT], line: bytes) -> AnswerT:
     if "error" in reply:
         raise MessageError(reply["error"])
 
-    # What a request is a `Request` of, from its declaration.
+    # The type that a request is a `Request` of, from its declaration.
     (base,) = type(request).__orig_bases__  # type: ignore[attr-defined]
     (kind,) = get_args(base)
     # JSON has lists where there are tuples, and objects where there are dataclasses.

@@ -55,7 +55,7 @@ class Client:
         self._reply(error_line(reason))
 
     def _reply(self, line: bytes) -> None:
-        # Nobody may hold up the emulation, whose only thread this is, by not reading.
+        # A client that does not read must not stop the emulation, which has this thread alone.
         with suppress(OSError):
             self.stream.settimeout(SEND_SECONDS)
             self.stream.sendall(line)
@@ -102,7 +102,7 @@ class ControlServer:
         except OSError:
             chunk = b""
 
-        # What is longer than any request is judged as it stands: it is no JSON.
+        # Bytes beyond the longest request are judged as they stand: they are no JSON.
         client.data += chunk
         if chunk and b"\n" not in chunk and len(client.data) < LONGEST_REQUEST:
             return

@@ -1,4 +1,4 @@
-"""What a held network tells whoever looks on, over its control socket."""
+"""A held network's state for viewers, over its control socket."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""What a person wants to see of a switch, from the entries and cells that were read back."""
+"""A person's view of a switch, from the entries and cells that were read back."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,7 +7,7 @@ from emulation.held.messages import ArrayView, GroupView, PointerView
 from fattree.shape.addressing import dotted, switch_name
 from fattree.shape.topology import FatTree
 
-# What round_robin.p4's table `orders` says where each class has a pointer of its own.
+# The entry of round_robin.p4's table `orders` if each class has a pointer of its own.
 PER_CLASS: Call = ("reshuffle_after", (0,))
 
 
@@ -37,7 +37,7 @@ def pointers(seen: list[GroupView], entries: Entries, cells: Sequence[int]) -> l
 
     Cell 2 * group + class holds the next slot plus one, 0 before the first packet.
     """
-    # Only round_robin.p4 has the table: Simple RR as the experiment says, Switch Pkt always.
+    # Only round_robin.p4 has the table: Simple RR by the experiment's key, Switch Pkt always.
     is_shared = entries.get(("orders", ()), PER_CLASS) != PER_CLASS
 
     return [
