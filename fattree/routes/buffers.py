@@ -42,8 +42,8 @@ def rooms(scenario: Scenario, switch: int, late_ps: int = 0) -> dict[int, Room]:
 def slow_ports(scenario: Scenario) -> dict[PortPlace, list[tuple[float, float]]]:
     """Return the ports with links that are ever slow, with the shares of rate that meet there.
 
-    A pair is the largest share of the rate at which bytes come in, and the share at which a packet
-    or a control frame that is being sent back began.
+    The first share of a pair bounds the rate at which bytes come in while a packet or a control
+    frame is sent back; the second is the share at which that frame began.
     """
     tree = scenario.tree
     of_links, of_hosts = paces(scenario)

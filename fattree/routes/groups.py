@@ -125,7 +125,7 @@ def _apart(rows: Slots, below: Below) -> tuple[Int64, Int64]:
     These are edges that an uplink in use does not reach, and `below.slow`. rows (pods, uplinks) are
     the weights towards pods; the separate rows follow them, in the order of the edges.
     """
-    # If no path to the pod leads through an agg, the loss of the link to it makes no path skip.
+    # If no path to the pod leads through an agg, the loss of the link to it makes no edge skip.
     reach = below.reach
     in_pod = len(reach) // len(rows)
     of_destination = np.repeat(np.arange(len(rows)), in_pod)

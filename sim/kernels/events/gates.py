@@ -113,7 +113,7 @@ def noted(world, number, status, is_long):
         status |= MARKED
         ledger.marked += 1
 
-    # The wait of other packets has held it, not this port's pause.
+    # A pause held it one port before. If this port is free, it was held for other ports' queues.
     if status & HELD:
         status ^= HELD
         is_free = world.links[at(number)].occupancy == 0 and world.gates[at(number)].state != CLOSED

@@ -106,7 +106,7 @@ def _require_arithmetic(span: Span, op: str, operand: ty.Expression) -> None:
 
 
 def _check_division(span: Span, op: str, left: ty.Expression, right: ty.Expression) -> None:
-    """Refuse a division that fails for every packet."""
+    """Refuse a division by a constant zero, or with a negative constant."""
     constants = [
         side.value
         for side in (left, right)
