@@ -146,7 +146,8 @@ def new_folder(chosen: Path | None, default: Path, force: bool = False) -> Itera
     written.
     """
     target = chosen or default
-    missing = [path for path in (target, *target.parents) if not path.exists()]
+    is_kept = chosen is not None and chosen.exists()
+    missing = [path for path in target.parents if not path.exists()]
     with ExitStack() as claims:
         if chosen or force:
             folder = _claimed(target, claims, force)
@@ -160,8 +161,8 @@ def new_folder(chosen: Path | None, default: Path, force: bool = False) -> Itera
 
             yield folder
         finally:
-            made = [folder] if chosen is None else []
-            for path in (*made, *missing):
+            # Of folders beside it, another run may have claimed each since this one began.
+            for path in missing if is_kept else (folder, *missing):
                 with suppress(OSError):
                     path.rmdir()
 

@@ -11,6 +11,7 @@ from threading import Barrier
 import pytest
 
 from emulation.errors import EmulationError
+from emulation.outcomes import folder as results_folder
 from emulation.outcomes.folder import LOG, RESULTS, complete, new_folder
 
 
@@ -104,6 +105,22 @@ def test_runs_that_begin_together_lose_no_results(tmp_path: Path) -> None:
         names = set(pool.map(racer, range(8)))
 
     assert names == {"demo", *(f"demo_{number}" for number in range(2, 9))}
+
+
+def test_a_run_removes_no_folder_that_another_has_claimed_since_it_began(
+    tmp_path: Path, runs: ExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = []
+
+    def has_results(path: Path) -> bool:
+        """Let another run begin before the first look at a folder."""
+        monkeypatch.undo()
+        theirs.append(runs.enter_context(new_folder(None, path)))
+        return False
+
+    monkeypatch.setattr(results_folder, "_has_results", has_results)
+    assert run(None, tmp_path / "results" / "demo") == "demo_2"
+    assert [path.name for path in theirs if path.is_dir()] == ["demo"]
 
 
 def write_and_be_killed(folder: Path) -> None:
