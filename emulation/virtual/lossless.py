@@ -123,6 +123,10 @@ class LosslessNetwork(Network):
         self.on_drop(node, number, size)
         self.dropped += 1
 
+    def _is_unlucky(self, _port: Port) -> bool:
+        # Chance counts transmissions: what a watchdog drops is none.
+        return False
+
     def _judged(self, node: int, number: int, queued: Queued) -> Queued:
         # Only when a packet has left is it known when its transmission began.
         is_over = queued.passage.departure_ps <= self.clock.now_ps
@@ -143,7 +147,8 @@ class LosslessNetwork(Network):
         is_now = passage.departure_ps == time_ps
         port = self.ports[node][number]
         if is_now:
-            queued = self._judged(node, number, queued)
+            is_unlucky = port.wire.loses_next()
+            queued = self._judged(node, number, queued._replace(is_unlucky=is_unlucky))
 
         if is_now and passage.is_held and not queued.is_lost:
             self._held_arrivals.add((port.far, port.far_port, time_ps + port.latency_ps))

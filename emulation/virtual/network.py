@@ -303,10 +303,14 @@ class Network:
             enqueued_ps=time_ps,
             is_marked=is_marked,
             is_lost=False,
-            is_unlucky=port.wire.loses_next(),
+            is_unlucky=self._is_unlucky(port),
         )
         queued = self._judged(node, pending.egress_port, queued)
         self._await_leaving(node, pending.egress_port, queued)
+
+    def _is_unlucky(self, port: Port) -> bool:
+        """Return whether chance loses a packet that is queued now."""
+        return port.wire.loses_next()
 
     def _await_leaving(self, node: int, number: int, queued: Queued) -> None:
         departure_ps = queued.passage.departure_ps

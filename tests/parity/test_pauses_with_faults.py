@@ -195,6 +195,22 @@ def test_what_a_watchdog_drops_has_been_marked() -> None:
     assert sum(port.marked for port in outcome.ports) > 0
 
 
+@pytest.mark.parametrize("share", [0.05, 0.2])
+def test_chance_counts_transmissions_not_what_a_watchdog_drops(share: float) -> None:
+    chosen = incast(
+        "host_pkt_ar",
+        fabric={"k": 4, "queue_bytes": 150_000, "flow_control": "pfc", "pause_watchdog_us": 5},
+        failures={
+            "storms": [{"host": "h0_0_0", "at_ns": 4_000, "until_ns": 40_000}],
+            "losses": [{"host": "h0_0_0", "share": share}],
+        },
+        transport={"recovery": "sack", "timer_floor_rtt": 5},
+    )
+    outcome = assert_all_alike(chosen)
+    assert outcome is not None
+    assert any(port.dropped and port.lost_to_failure for port in outcome.ports)
+
+
 def test_acks_longer_than_data_have_room() -> None:
     # Six of sixty drawn runs dropped ACKs while headroom counted data alone.
     chosen = incast(
