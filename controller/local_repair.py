@@ -64,30 +64,30 @@ def repaired(entries: Entries, dead: frozenset[int]) -> dict[Place, Call]:
     # A program that compares queues may have weights only; where it has slots, they count.
     lengths = {schedule: sum(arguments[1:]) for schedule, (_, arguments) in weights.items()}
     lengths |= {schedule: len(ports) for schedule, ports in slots.items()}
-    found: dict[Place, Call] = {}
+    alive: dict[Place, Call] = {}
 
     for (table, key), call in entries.items():
         match table:
             case "schedule":
                 pass
             case "uplinks_of" if isinstance(key[0], int):
-                found[table, key] = weights[key[0]]
+                alive[table, key] = weights[key[0]]
             case "routes" if call[0] == "to_group":
                 if kept := _shortened(call, lengths[call[1][1]]):
-                    found[table, key] = kept
+                    alive[table, key] = kept
             case _:
-                found[table, key] = call
+                alive[table, key] = call
 
     # Slots get new numbers without gaps, as pointers count them.
     for schedule, ports in slots.items():
-        found.update(
+        alive.update(
             {
                 ("schedule", (schedule, slot)): ("take_port", (port,))
                 for slot, port in enumerate(ports)
             }
         )
 
-    return found
+    return alive
 
 
 def _slots(entries: Entries, dead: frozenset[int]) -> Iterator[tuple[int, list[int]]]:
@@ -104,7 +104,7 @@ def _slots(entries: Entries, dead: frozenset[int]) -> Iterator[tuple[int, list[i
 def _weights(entries: Entries, dead: frozenset[int]) -> Iterator[tuple[int, Call]]:
     """Yield the weights of every schedule's uplinks, 0 for dead uplinks."""
     for (table, key), (action, (first, *weights)) in (
-        (place, call) for place, call in entries.items() if place[0] == "uplinks_of"
+        (match, call) for match, call in entries.items() if match[0] == "uplinks_of"
     ):
         assert table and isinstance(key[0], int)
         # `first` is the port of uplink 0, so an uplink's weight stays at its own place.

@@ -172,12 +172,12 @@ class SwitchPlan:
 
         # A block's schedules are consecutive, so the number of the first schedule gives the block.
         block = state.group_schedule[first:last] // state.orders
-        own = np.stack(
+        of_groups = np.stack(
             [np.arange(last - first, dtype=np.int32), block, *state.group_start[first:last].T]
         )
 
         # NONE is -1: clipped to some group for now, and put back in the next line.
-        rows: NDArray[np.int32] = own.take(local, axis=1, mode="clip")
+        rows: NDArray[np.int32] = of_groups.take(local, axis=1, mode="clip")
         rows[:, local == NONE] = NONE
 
         return rows
@@ -305,7 +305,7 @@ class Planner:
 
         calls["segments", (BLOCK, DECAPSULATION)] = "decapsulate", ()
         # A program of the user's has the tables that it needs, and gets entries for no others.
-        return {place: call for place, call in calls.items() if place[0] in self._tables}
+        return {match: call for match, call in calls.items() if match[0] in self._tables}
 
     def _divisor(self, switch: int) -> int:
         """Return how many of Themis's paths the tiers below a switch tell apart."""

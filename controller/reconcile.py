@@ -220,13 +220,13 @@ def updates(old: Entries, new: Entries) -> list[Part]:
 
 
 def _changes(old: Entries, new: Entries) -> Iterator[Change]:
-    for place, call in new.items():
-        if old.get(place) != call:
-            yield Change(_making(old, place), Entry(*place, *call))
+    for match, call in new.items():
+        if old.get(match) != call:
+            yield Change(_making(old, match), Entry(*match, *call))
 
-    for place, call in old.items():
-        if place not in new and place[1]:
-            yield Change(Kind.DELETE, Entry(*place, *call))
+    for match, call in old.items():
+        if match not in new and match[1]:
+            yield Change(Kind.DELETE, Entry(*match, *call))
 
 
 def _making(old: Entries, place: Place) -> Kind:

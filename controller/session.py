@@ -171,7 +171,7 @@ class Session:
 
     @property
     def is_without_primary(self) -> bool:
-        """Return whether no controller is primary: the one that took the switch over has left."""
+        """Return whether the switch has no primary controller: the last one has left."""
         return self._arbitration is not None and self._arbitration.status.code == NO_PRIMARY
 
     def open(self, deadline_s: float = DEADLINE_S) -> None:

@@ -33,7 +33,7 @@ ALL = "all"
 # The experiment of --program if none is named.
 DEMO = EXPERIMENTS / "demo.toml"
 DEFAULT_LIKE = str(OwnProgram.model_fields["like"].default)
-# Usage has 2: a script can tell one from the other.
+# Usage has 2: scripts distinguish them.
 RUN_FAILED = 1
 Names = tuple[str, ...]
 Option = Callable[[Callable[..., None]], Callable[..., None]]
@@ -77,7 +77,9 @@ class Named(click.Choice[str]):
             return super().convert(value, param, ctx)
         except click.BadParameter as error:
             said = self._elsewhere.get(value)
-            meant = f" ({said})" if said else nearest(value, [str(each) for each in self.choices])
+            meant = (
+                f" ({said})" if said else nearest(value, [str(choice) for choice in self.choices])
+            )
             if not meant:
                 raise
 
@@ -184,18 +186,18 @@ def names(
             return ()
 
         whole = (sets or {ALL: tuple(known)}).get(text)
-        wanted = whole or tuple(part.strip() for part in text.split(","))
-        for name in wanted:
+        chosen_names = whole or tuple(part.strip() for part in text.split(","))
+        for name in chosen_names:
             if name not in known:
                 meant = nearest(name, known)
                 raise click.BadParameter(f"{name!r} is not one of {', '.join(known)}{meant}")
-            if wanted.count(name) > 1:
+            if chosen_names.count(name) > 1:
                 raise click.BadParameter(f"{name} is given twice")
 
-        if len(wanted) < least:
+        if len(chosen_names) < least:
             raise click.BadParameter(f"{text!r}: give at least {least} of {', '.join(known)}")
 
-        return wanted
+        return chosen_names
 
     return convert
 
@@ -222,8 +224,8 @@ def say_warnings(lines: Iterable[str]) -> None:
 
 def say_unread(scenarios: Iterable[Scenario]) -> None:
     """Say on stderr which settings have no effect on any run, and which do not go together."""
-    known = list(scenarios)
-    for line in (*unread(known), *punished(known)):
+    all_scenarios = list(scenarios)
+    for line in (*unread(all_scenarios), *punished(all_scenarios)):
         click.echo(line, err=True)
 
 
@@ -232,8 +234,8 @@ def say_odd(runs: Iterable[tuple[Scenario, Record]]) -> None:
 
     And which hosts paused their links.
     """
-    known = list(runs)
-    for line in (*late(known), *portless(known), *storms_asked(known)):
+    all_runs = list(runs)
+    for line in (*late(all_runs), *portless(all_runs), *storms_asked(all_runs)):
         click.echo(line, err=True)
 
 
@@ -282,12 +284,12 @@ def refuse_twice(settings: Sequence[str], given: Iterable[str]) -> None:
     for name in given:
         for setting in settings:
             key = setting.partition("=")[0].strip()
-            for own in OWN_KEYS.get(name, ()):
+            for own_key in OWN_KEYS.get(name, ()):
                 # A table in --set sets all of its keys.
-                if f"{own}.".startswith(f"{key}."):
+                if f"{own_key}.".startswith(f"{key}."):
                     option = name.removesuffix("s") if name == "programs" else name
                     raise click.UsageError(
-                        f"--{option.replace('_', '-')} and --set {key} both set {own}:"
+                        f"--{option.replace('_', '-')} and --set {key} both set {own_key}:"
                         " give only one"
                     )
 
@@ -315,11 +317,11 @@ def experiment_options(
     @wraps(command)
     def with_settings(settings: tuple[str, ...], defines: tuple[str, ...], **options: Any) -> None:
         # As in the preprocessor: a name without a value is 1.
-        macros = [f"defines.{each}{'' if '=' in each else '=1'}" for each in defines]
+        macros = [f"defines.{define}{'' if '=' in define else '=1'}" for define in defines]
         settings = (*macros, *settings)
         refuse_twice(settings, [name for name, value in options.items() if value])
-        given = {key: options.pop(name, None) for name, key in KEYS.items()}
-        short = {key: value for key, value in given.items() if value is not None}
+        keyed = {key: options.pop(name, None) for name, key in KEYS.items()}
+        short = {key: value for key, value in keyed.items() if value is not None}
         try:
             command(settings=(*(f"{key}={short[key]}" for key in short), *settings), **options)
         # Errors name the option that the user typed.

@@ -20,7 +20,7 @@ class UnsupportedError(EmulationError):
 
 
 class ProgramError(EmulationError):
-    """A P4 program that lacks what the controller or the packets need."""
+    """A P4 program that lacks a part that the controller or the packets need."""
 
 
 class NetworkError(EmulationError):

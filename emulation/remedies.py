@@ -1,4 +1,4 @@
-"""How to get what is missing: in a checkout by `make`, elsewhere as whoever installed a wheel."""
+"""Remedies for missing packages: in a checkout by `make`, elsewhere for a wheel."""
 
 import os
 import shutil

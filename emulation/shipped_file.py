@@ -1,4 +1,4 @@
-"""Arguments of commands that name a file, or one that comes with Ofan where there is none."""
+"""Arguments of commands that name a file, or a file that comes with Ofan where there is none."""
 
 from pathlib import Path
 

@@ -243,9 +243,9 @@ def _converged(change: ConvergenceState) -> str:
         "planned": change.planned_ms,
         "installed": change.installed_ms,
     }
-    known = [(stage, at_ms) for stage, at_ms in marks.items() if at_ms is not None]
+    dated = [(stage, at_ms) for stage, at_ms in marks.items() if at_ms is not None]
     stages = [
-        f"{stage} after {at_ms - before:.0f} ms" for (_, before), (stage, at_ms) in pairwise(known)
+        f"{stage} after {at_ms - before:.0f} ms" for (_, before), (stage, at_ms) in pairwise(dated)
     ]
 
     return f"{few}: {', '.join(stages)} ({change.updates} updates on {change.switches} switches)"

@@ -127,7 +127,7 @@ class Held:
         text = f"{name} is {'up' if up else 'down'}"
         if up is (link not in fabric.failed):
             slow = ", but slow: `ofan link restore` gives it its rate back"
-            is_slow = up and link in {each.link for each in fabric.slow}
+            is_slow = up and link in {slow_link.link for slow_link in fabric.slow}
             raise EmulationError(f"{text} already{slow if is_slow else ''}")
 
         links = frozenset((link,))
@@ -185,7 +185,7 @@ class Held:
         """List the inter-switch links, and how many packets each has lost."""
         tree = self._fabric.tree
         counters = self._fabric.switches.counters()
-        shares = {one.link: one.share for one in self._fabric.slow}
+        shares = {slow.link: slow.share for slow in self._fabric.slow}
         answer(
             [
                 LinkState(
@@ -224,8 +224,8 @@ class Held:
                     _convergence(fabric.tree, seen) for seen in fabric.installations[-RECENT:]
                 ],
                 switches=[
-                    self._switch_state(switch, own, len(entries.get(switch, ())))
-                    for switch, own in enumerate(counters)
+                    self._switch_state(switch, counts, len(entries.get(switch, ())))
+                    for switch, counts in enumerate(counters)
                 ],
             )
         )
@@ -360,7 +360,7 @@ def _names(tree: FatTree, links: Links | set[int]) -> list[str]:
 
 def _shares(tree: FatTree, slow: Slow) -> dict[str, float]:
     """Return which shares of their rates links carry, by name."""
-    return {link_name(tree, one.link): one.share for one in sorted(slow)}
+    return {link_name(tree, link.link): link.share for link in sorted(slow)}
 
 
 def _milliseconds(installation: Convergence) -> str:
@@ -373,7 +373,7 @@ def _after_ps(installation: Convergence) -> int:
 
 
 def _installed(link: str, installation: Convergence | None) -> Installed:
-    # Without a controller that is told, the change is not known yet, and is answered at once.
+    # A controller that gets no announcements does not know the change yet: answered at once.
     if installation is None:
         return Installed(link, installed_ms=None, updates=0, switches=0)
 

@@ -64,7 +64,7 @@ class LinkState:
 
 @dataclass(frozen=True, slots=True)
 class ConvergenceState:
-    """How far the control plane is with one change of links, in milliseconds of the run.
+    """Progress of the control plane with a change of links, in milliseconds of the run.
 
     None for a time that is unknown, or not reached yet. `rates` are the shares of their rates at
     which links have begun to run.
@@ -323,7 +323,7 @@ def error_line(reason: str) -> bytes:
 
 
 def read_request(line: bytes, known: Mapping[str, type[Request[Any]]]) -> Request[Any]:
-    """Return the request of a line, one of the `known` by their commands; raises MessageError."""
+    """Return a line's request, by `known` kinds and their commands; raises MessageError."""
     # Any bytes may come: text that is no JSON, JSON that is no object, a name of another type.
     try:
         arguments = json.loads(line)
@@ -353,8 +353,8 @@ def _refuse_wrong_types(request: Request[Any]) -> None:
             # Strictly: text in place of a number is a mistake, and no number.
             TypeAdapter(declared).validate_python(getattr(request, name), strict=True)
     except ValidationError as error:
-        words = error.errors()[0]["msg"]
-        raise MessageError(f"{request.command}: {name}: {words}") from None
+        complaint = error.errors()[0]["msg"]
+        raise MessageError(f"{request.command}: {name}: {complaint}") from None
 
 
 def read_answer(request: Request[AnswerT], line: bytes) -> AnswerT:

@@ -25,11 +25,11 @@ def held_state(fabric: MininetFabric, scenario: Scenario, is_running: bool, last
         last=last,
         converges=fabric.controller.convergence_ps is not None,
         failed=sorted(fabric.failed),
-        slow=sorted((one.link, one.share) for one in fabric.slow),
+        slow=sorted((link.link, link.share) for link in fabric.slow),
         # Port 0 does not exist, but a column of its own keeps numbers and positions the same.
         ports=[
-            [_counts(own.ports.get(port, nothing)) for port in columns]
-            for own in fabric.switches.counters()
+            [_counts(counters.ports.get(port, nothing)) for port in columns]
+            for counters in fabric.switches.counters()
         ],
         flows=fabric.agents.progress(),
         changes=changes_of(fabric.tree, fabric.installations),

@@ -35,9 +35,9 @@ class Reception(HTTPServer):
 
     def handle_stream(self, stream: IOStream, address: tuple[Any, ...]) -> None:
         """Take a connection; where there are too many, hang up on the oldest stranger."""
-        self._streams = [other for other in self._streams if not other.closed()]
+        self._streams = [opened for opened in self._streams if not opened.closed()]
         if len(self._streams) >= most_connections():
-            strangers = (other for other in self._streams if other not in self._guests)
+            strangers = (opened for opened in self._streams if opened not in self._guests)
             oldest = next(strangers, stream)
             oldest.close()
             self._turn_away()

@@ -283,7 +283,7 @@ class VirtualSource:
             ports=self._port_reading(now_ps),
             flows=self._flow_reading(),
             failed=self._failed,
-            slow={one.link: one.share for one in self._slow},
+            slow={link.link: link.share for link in self._slow},
             changes=changes,
         )
 

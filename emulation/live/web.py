@@ -148,8 +148,8 @@ def planned(scenario: Scenario) -> list[dict[str, Any]]:
     """Return the file's events of links, as the changes of snapshots."""
     line = timeline(scenario, flows(scenario))
     events = [
-        *((each.time_ps, LinkChange(down=each.down, up=each.up)) for each in line.changes),
-        *((each.time_ps, LinkChange(paced=each.links)) for each in line.rates),
+        *((dated.time_ps, LinkChange(down=dated.down, up=dated.up)) for dated in line.changes),
+        *((dated.time_ps, LinkChange(paced=dated.links)) for dated in line.rates),
     ]
 
     return _worded(
@@ -281,12 +281,12 @@ class Events(Door):
 
 
 class Command(Door):
-    """A command: its JSON is checked, then the source carries it out or says why not."""
+    """A command: its JSON is checked, then the source carries it out or refuses with a reason."""
 
     order: type[Order]
 
     async def obey(self, order: Any) -> str:
-        """Carry a checked order out and say what was done."""
+        """Carry a checked order out; return a sentence about it."""
         raise NotImplementedError
 
     async def post(self) -> None:
@@ -376,7 +376,7 @@ def application(hub: Hub, token: str) -> Application:
 
 
 def new_token() -> str:
-    """Return what only the user is told."""
+    """Return a token that only the user gets."""
     return secrets.token_urlsafe(TOKEN_BYTES)
 
 

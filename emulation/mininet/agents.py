@@ -61,7 +61,7 @@ class Agent:
 class Report:
     """A run as its hosts saw it.
 
-    `flows` has [flow, start_ps, first_ps, done_ps, {counter: what its sender has counted}] of each,
+    `flows` has [flow, start_ps, first_ps, done_ps, {counter: its sender's count}] of each,
     `counts` are those of all hosts' links.
     """
 

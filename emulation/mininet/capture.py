@@ -93,7 +93,7 @@ def captures(
 ) -> Iterator[list[Capture]]:
     """Capture ports into `folder`, one file each.
 
-    `processes` live in the hosts' namespaces, this one in the switches'.
+    `processes` live in the hosts' namespaces, the caller in the switches'.
     """
     with ExitStack() as stack:
         opened = []

@@ -141,8 +141,8 @@ def _port_results(
             packets=present.packets - before.packets,
             bytes=present.bytes - before.bytes,
             max_queue_bytes=present.max_queue_bytes,
-            # Nobody samples queues in real time, and nobody counts marks; no switch trims, or sees
-            # at which one before a packet was held.
+            # Queues are not sampled in real time, and marks are not counted; no switch trims, or
+            # sees at which switch before it a packet was held.
             mean_queue_bytes=None,
             **dict.fromkeys(PORT_COUNTERS, 0)
             | {
@@ -189,8 +189,8 @@ def accounts(report: Report, found: Counted, lost_probes: int, carried: int) -> 
         "dropped": sum(port.dropped for port in found.ports) + found.missed + counts.missed,
     }
 
-    # Not of this run: probes, and what earlier runs had left and has not arrived meanwhile. Nobody
-    # knows in which of the places they are; where one alone is not empty, it is that one.
+    # Not of this run: probes, and packets of earlier runs that have not arrived meanwhile. It is
+    # unknown in which places they are; where a single place is not empty, they are there.
     foreign = max(0, found.probes) + max(0, carried - counts.stale)
     for account, packets in places.items():
         taken = min(max(0, packets), foreign)

@@ -241,8 +241,9 @@ def swallow(interfaces: Iterable[str], frames: bool, microseconds: int) -> None:
 
     For switches that cannot bear an interface of theirs to go down.
     """
-    # What delays the link loses frames, too. Where nothing does, a token bucket that holds no frame
-    # drops them all. Both are changed in place: one that is removed forgets what it has dropped.
+    # The discipline that delays the link loses frames, too. Without a delay, a token bucket that
+    # holds no frame drops them all. Both are changed in place: a removed discipline forgets its
+    # count of drops.
     if microseconds:
         rule = f"netem delay {microseconds}us limit 100000 loss {100 if frames else 0}%"
     else:

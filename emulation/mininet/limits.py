@@ -60,11 +60,11 @@ def refuse_unsupported(scenario: Scenario) -> None:
             " (ofan sim run)"
         )
 
-    most = largest_payload(scenario)
-    if scenario.packets.payload_bytes > most:
+    payload_limit = largest_payload(scenario)
+    if scenario.packets.payload_bytes > payload_limit:
         raise UnsupportedError(
             f"packets.payload_bytes = {scenario.packets.payload_bytes}: with their headers packets"
-            f" may have {MTU} bytes here, so the payload at most {most}"
+            f" may have {MTU} bytes here, so the payload at most {payload_limit}"
         )
 
     offered = switch_packets_per_second(scenario)

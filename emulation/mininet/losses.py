@@ -70,5 +70,5 @@ def bytecode(lost: int, spares_probes: bool) -> str:
         program = [(LOAD_HALF, 0, 0, ETHERTYPE), (IF_EQUAL, 3, 0, PROBE_ETHERTYPE), *program]
 
     program += [(RETURN, 0, 0, DROP), (RETURN, 0, 0, PASS)]
-    words = (" ".join(map(str, instruction)) for instruction in program)
-    return f'"{len(program)},{",".join(words)}"'
+    instructions = (" ".join(map(str, instruction)) for instruction in program)
+    return f'"{len(program)},{",".join(instructions)}"'

@@ -1,4 +1,4 @@
-"""The one folder of a running emulation: /run/ofan, locked, so that there is one at a time.
+"""The folder of a running emulation: /run/ofan, locked, so that one emulation runs at a time.
 
 Sockets and logs are made in it and nowhere else. A run that gets the lock empties the folder first:
 remains of a killed run are gone before the next run starts.

@@ -308,13 +308,13 @@ def queues_figure(before: Sequence[Outcome], after: Sequence[Outcome]) -> Figure
 
 def _demo_queues(figure: Figure, place: SubplotSpec, rows: Sequence[Sequence[Outcome]]) -> None:
     queues = place.subgridspec(1, 2)
-    left = figure.add_subplot(queues[0])
-    right = figure.add_subplot(queues[1], sharey=left)
-    for axes, outcomes in zip((left, right), rows, strict=True):
+    before = figure.add_subplot(queues[0])
+    right = figure.add_subplot(queues[1], sharey=before)
+    for axes, outcomes in zip((before, right), rows, strict=True):
         draw_queues(axes, outcomes)
 
     right.set_ylabel("")
-    left.set_title("Queue over time, all links up (dot: collective complete)", fontsize=9, pad=16)
+    before.set_title("Queue over time, all links up (dot: collective complete)", fontsize=9, pad=16)
     right.set_title("Queue over time, a core link fails", fontsize=9, pad=16)
 
 

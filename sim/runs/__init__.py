@@ -1,1 +1,1 @@
-"""One run: the engine, its threads, and what a run has come to."""
+"""One run: the engine, its threads, and its results."""

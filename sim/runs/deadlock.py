@@ -1,4 +1,4 @@
-"""Ports that are paused and wait for each other: why a run with pauses cannot go on."""
+"""Cycles of paused ports that wait for each other, and hosts' storms: why runs cannot go on."""
 
 from collections.abc import Iterator
 
@@ -19,12 +19,12 @@ Place = tuple[int, int]
 
 def deadlock(tree: FatTree, world: World) -> str:
     """Return a cycle of paused ports in words, after a semicolon; nothing where there is none."""
-    found = cycle(waits(tree, world))
-    if not found:
+    members = cycle(waits(tree, world))
+    if not members:
         return ""
 
     ring = " waits for ".join(
-        f"{switch_name(tree, switch)} port {port}" for switch, port in (*found, found[0])
+        f"{switch_name(tree, switch)} port {port}" for switch, port in (*members, members[0])
     )
     return f"; deadlock, a cycle of paused ports: {ring}"
 
@@ -35,7 +35,7 @@ def storm(tree: FatTree, world: World) -> str:
     gates = world.gates
     held_ps = world.ledgers.paused_ps[: len(gates)]
     held_ps = held_ps + np.where(gates.state == OPEN, 0, now_ps - gates.closed_ps)
-    words = storm_words(
+    hosts = storm_words(
         tree,
         {
             (edge, port): int(held_ps[tree.first_port(edge) + port - 1])
@@ -43,7 +43,7 @@ def storm(tree: FatTree, world: World) -> str:
             for port in range(1, tree.hosts_per_edge + 1)
         },
     )
-    return f"; {words}" if words else ""
+    return f"; {hosts}" if hosts else ""
 
 
 def waits(tree: FatTree, world: World) -> dict[Place, list[Place]]:
@@ -59,7 +59,9 @@ def waits(tree: FatTree, world: World) -> dict[Place, list[Place]]:
         for port in tree.ports(switch)
     }
     return {
-        places[number]: [places[each] for each in _blocking(tree, world, places, number, closed)]
+        places[number]: [
+            places[blocking] for blocking in _blocking(tree, world, places, number, closed)
+        ]
         for number in sorted(closed)
     }
 
@@ -67,24 +69,24 @@ def waits(tree: FatTree, world: World) -> dict[Place, list[Place]]:
 def _blocking(
     tree: FatTree, world: World, places: dict[int, Place], number: int, closed: set[int]
 ) -> Iterator[int]:
-    # A link's ends are each other's inputs. A host that pauses its link waits for nobody.
+    # A link's ends are each other's inputs. A host that pauses its link waits for no port.
     far = int(world.inputs[number])
     if far not in places:
         return
 
     switch, port = places[far]
     first = tree.first_port(switch)
-    for each in range(first, first + len(tree.ports(switch))):
-        if each in closed and port - 1 in _came_by(world, each):
-            yield each
+    for output in range(first, first + len(tree.ports(switch))):
+        if output in closed and port - 1 in _came_by(world, output):
+            yield output
 
 
 def _came_by(world: World, number: int) -> set[int]:
     """Return the ports (from 0) by which the packets have come that wait at a port."""
     link = world.links[number]
-    slot, found = int(link.cursor), set()
+    slot, inputs = int(link.cursor), set()
     while slot != link.tail:
-        found.add(int(world.pool.packets[slot].time_ps) & PORT_MASK)
+        inputs.add(int(world.pool.packets[slot].time_ps) & PORT_MASK)
         slot = int(following(world.pool, slot))
 
-    return found
+    return inputs

@@ -46,11 +46,11 @@ from sim.runs.results import Ports, Result, Series, by_layer
 from sim.runs.threads import Crew, advance_side_by_side, kernels, pausing_kernels
 
 Int64 = NDArray[np.int64]
-# Advances a world with fixed routes up to a time, and says how that ended.
+# Advances a world with fixed routes up to a time; returns how that ended.
 Leg: TypeAlias = Callable[[World, Routes, int], int]
-# Told how much of a run is done, from 0 to 1.
+# Called with the share of a run that is done, from 0 to 1.
 OnProgress: TypeAlias = Callable[[float], None]
-# What runs the kernels.
+# The device that runs the kernels.
 Device: TypeAlias = Literal["cpu", "gpu"]
 RTTS_A_LEG = 4
 TELL_SECONDS = 0.1
@@ -67,11 +67,11 @@ def run(
 ) -> Result:
     """Simulate a scenario; `sample_ps` asks for every layer's queues at that interval.
 
-    `on_progress` is told now and then which share of the packets is acknowledged. More `threads`
-    make large fabrics faster and change nothing else. Nor does `device`: "cpu", or "gpu"
-    (`sim.gpu`), where nothing is told. Raises FabricError where the scenario cannot be built,
-    UnfinishedError where flows do not finish: by `horizon_ps`, by default the scenario's, or ever
-    (`routes.standstill`), and SimulationError where there is no GPU, or for what it does not do.
+    `on_progress` gets the share of acknowledged packets now and then, not with `device` "gpu"
+    (`sim.gpu`). More `threads` make large fabrics faster; neither changes results. Raises
+    FabricError where the scenario cannot be built, UnfinishedError where flows do not finish: by
+    `horizon_ps`, by default the scenario's, or ever (`routes.standstill`), and SimulationError
+    without a GPU, or for a feature that it lacks.
     """
     began_s = time.process_time()
     network = build(scenario)
@@ -81,7 +81,7 @@ def run(
         network,
         sample_ps,
         horizon_ps,
-        # What was compiled is no time of this run.
+        # Compiling is no part of this run's time.
         began_s=time.process_time() - built_s,
         threads=threads,
         device=device,
@@ -93,7 +93,7 @@ def run(
 def prepare(form: Form = Form.PLAIN) -> None:
     """Compile the kernels of a form (`sim.kernels.plain`), or load them from the cache.
 
-    That takes long, and is then told on stderr.
+    Compiling takes long; a line on stderr announces it.
     """
     if CACHE.note:
         sys.stderr.write(f"{CACHE.note}\n")
@@ -222,7 +222,7 @@ def _drive(
 
 
 def _queues(world: World, now_ps: int) -> Int64:
-    """Return what waits on each link now, without what leaves now."""
+    """Return the bytes that wait on each link now, without packets that leave now."""
     queues: Int64 = world.links.occupancy.copy()
     # Ports that pause let packets leave at their time, and that is still to be served.
     gates = world.gates
@@ -260,13 +260,13 @@ def _next_multiple(now_ps: int, step_ps: int) -> int:
 
 def _next_stop(world: World, now_ps: int, step_ps: int) -> int:
     """Return the first multiple of `step_ps` after now, or the last before anything happens."""
-    # Until then a stop would see what the one before has seen: idle time costs no leg.
+    # Until then a stop would see the same as the stop before: idle time costs no leg.
     return max(_next_multiple(now_ps, step_ps), int(next_event(world)) // step_ps * step_ps)
 
 
 @contextmanager
 def _advancing(network: Network, threads: int, device: Device = "cpu") -> Iterator[Leg]:
-    """Yield what advances a world: the kernel, a crew of threads that share it out, or a GPU."""
+    """Yield the leg of a world: the kernel, a crew of threads that share it out, or a GPU."""
     world = network.world
     most_ports = network.scenario.tree.most_ports
     if device == "gpu":
@@ -297,7 +297,7 @@ def _advancing(network: Network, threads: int, device: Device = "cpu") -> Iterat
 def _advance(world: World, leg: Leg, routes: Routes, until_ps: int) -> tuple[World, int]:
     """Advance to `until_ps`, with a bigger pool whenever the old one runs low."""
     # A leg that starves has only served whole windows, so it goes on where it stopped. Twice as
-    # many chunks each time: what copying costs stays in proportion to what is held in the end.
+    # many chunks each time: the cost of copying stays in proportion to the pool's last size.
     while (status := leg(world, routes, until_ps)) == STARVED:
         world = world._replace(pool=grown(world.pool, len(world.pool.headers), world.counters))
 
@@ -306,16 +306,16 @@ def _advance(world: World, leg: Leg, routes: Routes, until_ps: int) -> tuple[Wor
 
 def buffers_of(world: World, most_ports: int) -> Buffers:
     """Return room for the keys of a node's packets in one window, with so many ports at most."""
-    # Arrivals on a link are a slot apart: one for each slot of the window, and one at either end.
+    # Arrivals on a link are a slot apart: as many as the window has slots, and two at its ends.
     constants = world.constants
     shortest_ps = int(world.passages.slot_ps.min())
-    most = most_ports * (constants.window_ps // shortest_ps + 2)
+    most_keys = most_ports * (constants.window_ps // shortest_ps + 2)
     lists = most_ports * (2 if constants.lanes else 1)
 
     return Buffers(
-        keys=np.empty(most, dtype=np.int64),
-        sorted_keys=np.empty(most, dtype=np.int64),
-        buckets=np.empty(BUCKETS_A_KEY * most + 2, dtype=np.int32),
+        keys=np.empty(most_keys, dtype=np.int64),
+        sorted_keys=np.empty(most_keys, dtype=np.int64),
+        buckets=np.empty(BUCKETS_A_KEY * most_keys + 2, dtype=np.int32),
         ends=np.empty(lists, dtype=np.int64),
     )
 
@@ -328,16 +328,16 @@ def desk_of(world: World, most_ports: int) -> Desk:
     packets = buffers_of(world, most_ports)
     # Of control frames as of packets.
     shortest_ps = int(world.rooms.slot_ps.min(initial=world.passages.slot_ps.min()))
-    most = most_ports * (world.constants.window_ps // shortest_ps + 2)
+    most_frames = most_ports * (world.constants.window_ps // shortest_ps + 2)
     nothing = np.zeros(0, dtype=np.int64)
 
     return Desk(
         keys=packets.keys,
         sorted_keys=packets.sorted_keys,
-        buckets=np.empty(BUCKETS_A_KEY * max(most, len(packets.keys)) + 2, dtype=np.int32),
+        buckets=np.empty(BUCKETS_A_KEY * max(most_frames, len(packets.keys)) + 2, dtype=np.int32),
         ends=packets.ends,
-        control=np.empty(most, dtype=np.int64),
-        sorted_control=np.empty(most, dtype=np.int64),
+        control=np.empty(most_frames, dtype=np.int64),
+        sorted_control=np.empty(most_frames, dtype=np.int64),
         soonest=np.zeros(2 * _leaves(most_ports), dtype=np.int64),
         state=nothing,
         state_address=0,
@@ -380,7 +380,7 @@ def result_of(
     series: Series | None,
     cpu_s: float,
 ) -> Result:
-    """Return what a finished run has shown, from its world at the end."""
+    """Return the results of a finished run, from its world at the end."""
     # Links are numbered ports first, hosts' links behind them (`sim.kernels.state`).
     tree = network.scenario.tree
     links = world.links

@@ -1,4 +1,4 @@
-"""What a run has shown: arrays per flow and per port, and one `fattree.records.record.Record`."""
+"""Results of a run: arrays per flow and per port, and a `fattree.records.record.Record`."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,8 +28,8 @@ Int64 = NDArray[np.int64]
 class Ports(PortCounts[Int64]):
     """Per switch port, flat: tree.first_port(switch) + port - 1.
 
-    `queue_byte_ps` is the integral of its queue over the run; `bytes` leave out gaps, and both
-    `bytes` and `packets` leave out what was dropped, but not what went into a dead link.
+    `queue_byte_ps` is the integral of its queue over the run; `bytes` leave out gaps; `bytes` and
+    `packets` leave out dropped packets, and include packets that went into a dead link.
     """
 
     packets: Int64
@@ -54,9 +54,9 @@ class Series:
 class Result(SenderCounts[Int64]):
     """A finished run. Arrays are per flow, in the order of `flows`.
 
-    `gaps` are the paced ones, `end_ps` is when the last flow was done, `host_bytes` and
-    `host_packets` are what hosts have put on their links, host by host, `host_paused_ps` is how
-    long they were paused, all together.
+    `gaps` are the paced gaps, `end_ps` is when the last flow was done, `host_bytes` and
+    `host_packets` are the loads of hosts' links, host by host, `host_paused_ps` is the sum of the
+    times for which hosts were paused.
     """
 
     scenario: Scenario
@@ -114,16 +114,18 @@ class Result(SenderCounts[Int64]):
         # Means over a layer's ports: each link of a layer could carry as much as any other.
         loads = [_mean(layer) for layer in by_layer(tree, ports.bytes)]
         run_s = self.end_ps / PS_PER_SECOND
-        most = [self.scenario.rates_bps[LEVEL_OF[layer]] * run_s / 8 for layer in SWITCH_LAYERS]
+        capacities = [
+            self.scenario.rates_bps[LEVEL_OF[layer]] * run_s / 8 for layer in SWITCH_LAYERS
+        ]
         queues = Queues(
             longest=[int(layer.max(initial=0)) for layer in by_layer(tree, ports.max_queue_bytes)],
             mean=[_mean(layer) / self.end_ps for layer in by_layer(tree, ports.queue_byte_ps)],
             mean_of_all=float(ports.queue_byte_ps.mean() / self.end_ps),
-            utilisation=[load / bytes_ for load, bytes_ in zip(loads, most, strict=True)],
+            utilisation=[load / bytes_ for load, bytes_ in zip(loads, capacities, strict=True)],
         )
 
-        found = kept(PORT_COUNTERS, ports) | kept(SENDER_COUNTERS, self)
-        sums = {name: int(values.sum()) for name, values in found.items()}
+        counts = kept(PORT_COUNTERS, ports) | kept(SENDER_COUNTERS, self)
+        sums = {name: int(values.sum()) for name, values in counts.items()}
         # A packet that a switch has no path for is dropped too, but at no port.
         sums["dropped"] += self.unroutable
         sums["lost_to_failure"] += self.host_lost

@@ -1,8 +1,8 @@
 """Several threads for one run: nodes that are not neighbours do not meet in a window.
 
-Hosts and aggregation switches are nobody's neighbours among themselves, nor are edge and core
+Hosts and aggregation switches are not neighbours of each other, nor are edge and core
 switches. So a window is served in three rounds, hosts, aggs, edges and cores, each cut in one part
-a thread. Parts share all arrays but the counters and the stack of spare chunks, which have one
+a thread. Parts share all arrays but the counters and the stack of spare chunks, which have an
 owner each. Which chunks hold a packet changes with the number of threads, and nothing else does.
 """
 
@@ -42,7 +42,7 @@ from sim.kernels.windows import (
 # Counters in a row: eight of 64 bits are a cache line of 64 bytes. A row that is eight times as
 # long keeps those of two threads apart, prefetched neighbours included.
 ROW = 64
-# What parts count each for themselves.
+# Counters that each part has for itself.
 ADDED = (LIVE, UNFINISHED, UNROUTABLE, HOPS, RECEIVED, MISDELIVERED, UNSERVED, MISDIRECTED)
 
 Span: TypeAlias = tuple[int, int]
@@ -121,11 +121,11 @@ class Crew:
         others = [self._others.submit(serve, *shares) for shares in work[1:]]
 
         # Waiting for the results is the barrier: no round begins before the last one is over.
-        return serve(*work[0]) + sum(other.result() for other in others)
+        return serve(*work[0]) + sum(share.result() for share in others)
 
 
 class _Shared(NamedTuple):
-    """What `through_windows` hands to the functions below: the whole world comes first."""
+    """The arguments that `through_windows` passes on: the whole world comes first."""
 
     world: World
     parts: list[World]
@@ -197,7 +197,7 @@ def _serve_all_switches(shared: _Shared, end_ps: int) -> int:
     """Serve all switches until before `end_ps`; return how many packets they handled.
 
     A node appends to the lists that its neighbours read, and both count the readers of a chunk, so
-    neighbours never work at the same time. Whoever comes first, what a packet does at a switch
+    neighbours never work at the same time. In any order of threads, a packet's way through a switch
     depends on arrivals and on the switch's own ports alone: that makes threads deterministic.
     """
     world, parts, nodes, crew = shared

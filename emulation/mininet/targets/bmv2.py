@@ -47,7 +47,7 @@ def command(scenario: Scenario, switch: int, folder: Path) -> list[str]:
 
 
 def priorities(_scenario: Scenario) -> Priorities:
-    """Return the queues: ACKs have one with a rate of its own, which the controller's few share."""
+    """Return the queues: ACKs share a queue of their own rate with the controller's few packets."""
     return Priorities(control=ACK_QUEUE, acks=ACK_QUEUE)
 
 
@@ -81,15 +81,15 @@ def refuse_without_bmv2() -> None:
     # One that misses a library is on PATH all the same.
     done = subprocess.run([PROGRAM, "--version"], capture_output=True, text=True, check=False)
     if done.returncode:
-        words = (done.stderr or done.stdout).strip().splitlines()[:2]
-        raise NetworkError(f"{PROGRAM} does not start: {' | '.join(words)}")
+        complaint = (done.stderr or done.stdout).strip().splitlines()[:2]
+        raise NetworkError(f"{PROGRAM} does not start: {' | '.join(complaint)}")
 
 
 def kernel_counters(_path: Path, kernel: Mapping[int, InterfaceCounts]) -> SwitchCounters:
-    """Return what the kernel knows of a switch, which drops from full queues silently.
+    """Return the kernel's counters of a switch, which drops from full queues silently.
 
-    So what came in and did not leave is all that `unrouted` can say: without a route, or out of a
-    full queue. What the controller sends leaves without having come in, and makes it less.
+    So `unrouted` is the number of packets that came in and did not leave: without a route, or
+    dropped by a full queue. The controller's packets leave without having come in, and lower it.
     """
     ports = {
         port: PortCounters(count.sent, count.sent_bytes, received=count.received)
@@ -97,8 +97,8 @@ def kernel_counters(_path: Path, kernel: Mapping[int, InterfaceCounts]) -> Switc
     }
 
     arrived = sum(count.received for count in kernel.values())
-    left = sum(count.sent + count.refused for count in kernel.values())
-    return SwitchCounters(ports, unrouted=arrived - left)
+    departed = sum(count.sent + count.refused for count in kernel.values())
+    return SwitchCounters(ports, unrouted=arrived - departed)
 
 
 def set_interfaces(names: Sequence[str], up: bool, microseconds: int) -> None:

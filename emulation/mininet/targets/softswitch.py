@@ -1,6 +1,6 @@
 """Our switch as a process of a Mininet network.
 
-Everything is on its command line, and it tells its counters on a Unix socket of its own.
+Its command line has all of its settings; it reports its counters on a Unix socket of its own.
 """
 
 import json
@@ -97,8 +97,8 @@ def read_counters(path: Path, _kernel: Mapping[int, InterfaceCounts]) -> SwitchC
     ports = {int(port): _read_port(row) for port, row in answer["ports"].items()}
     counts = answer.get("counts", {})
 
-    # The switch counts what its program drops by the place: dropped_by_ingress and the like; and
-    # what it has received, be it from its ports or from the controller.
+    # The switch counts the packets that its program drops by control (dropped_by_ingress and the
+    # like), and those that it has received from its ports and from the controller.
     unrouted = sum(count for name, count in counts.items() if name.startswith("dropped_"))
     taken_in = counts.get("received", 0) - sum(port.received for port in ports.values())
     return SwitchCounters(ports, unrouted, taken_in - counts.get("packet_ins", 0))

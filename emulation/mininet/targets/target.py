@@ -1,4 +1,4 @@
-"""What differs between the kinds of switches of a Mininet network, and what options they share."""
+"""The kinds of switches of a Mininet network: their differences, and the options they share."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from fattree.units import PS_PER_US
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A kind of switch: `name` is what the user types, `title` what we call it in messages.
+    """A kind of switch: `name` is for the command line, `title` for messages.
 
     `command` makes the command line of a switch; its first word is the program.
     `prepare` makes the machine ready for a network: NetworkError where it cannot.
@@ -24,14 +24,14 @@ class Target:
     the command line does.
     `set_rate` lets a port of a running switch, whose sockets are in a folder, send at a share of
     its link's rate: OSError where the switch refuses.
-    `counters` are those of one switch, from the Unix socket that it may tell them on and the
-    kernel's counts of its interfaces by port: EmulationError where it does not tell them.
+    `counters` are those of a switch, from the Unix socket on which it may report them and the
+    kernel's counts of its interfaces by port: EmulationError where it does not report them.
     `set_interfaces` lets the links of some latency behind interfaces carry frames, or none:
-    NetworkError. Where it `swallows` them, the kernel's queueing disciplines count what is lost.
-    `listens` tells of a switch whether it can be called in its own way, beside P4Runtime.
-    `priorities` are the queues that programs put packets in, and say how many there are.
-    `refused_detections`, `refused_registers` and `refused_pauses` say why something cannot be had,
-    and what can.
+    NetworkError. Where it `swallows` them, the kernel's queueing disciplines count the losses.
+    `listens` returns whether a switch can be called in its own way, beside P4Runtime.
+    `priorities` are the queues that programs put packets in, which gives their number.
+    `refused_detections`, `refused_registers` and `refused_pauses` give the reason why a feature is
+    refused, and the alternative.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Target:
 
 
 def address(folder: Path, name: str) -> str:
-    """Return the gRPC address of a switch: a Unix socket, which clashes with nobody's port."""
+    """Return the gRPC address of a switch: a Unix socket, so that ports cannot clash."""
     return f"unix:{folder / name}.grpc"
 
 
@@ -61,12 +61,12 @@ def latency_us(scenario: Scenario, level: Level) -> int:
 
 
 def stats_socket(folder: Path, name: str) -> Path:
-    """Return where a switch tells its counters, if it is of a kind that does."""
+    """Return the socket on which a switch reports its counters, if its kind does."""
     return folder / f"{name}.stats"
 
 
 def rates_socket(folder: Path, name: str) -> Path:
-    """Return where a switch takes new rates of its ports, if it is of a kind that does."""
+    """Return the socket on which a switch takes new rates of its ports, if its kind does."""
     return folder / f"{name}.rates"
 
 
@@ -94,6 +94,6 @@ def common_options(scenario: Scenario, switch: int, folder: Path) -> list[str]:
 
 
 def queue_options(priorities: Priorities) -> list[str]:
-    """Return the option that says how many priority queues a port has."""
+    """Return the option with the number of priority queues of a port."""
     # Numbered from 0.
     return ["--priority-queues", str(1 + max(priorities.control, priorities.acks))]
