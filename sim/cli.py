@@ -1,4 +1,4 @@
-"""`ofan sim results`, and what `ofan sim run` and `sweep` read and write
+"""`ofan sim results`, and the files of `ofan sim run` and `sweep`
 (`emulation.commands.simulation`).
 """
 
@@ -32,7 +32,7 @@ from sim.sweeps.tables import (
     write_parquet,
 )
 
-# Usage has 2: a script can tell one from the other.
+# Usage has 2: scripts distinguish them.
 RUN_FAILED = 1
 # \b keeps click from rewrapping the lines.
 RESULTS_EXAMPLES = """
@@ -49,7 +49,7 @@ PICTURES = (".png", ".svg", ".pdf")
 
 
 def in_a_folder(_context: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
-    """Refuse a file to write whose folder does not exist, before anything runs."""
+    """Refuse an output file in a folder that does not exist, before anything runs."""
     if path is not None and path != STDOUT and not path.absolute().parent.is_dir():
         raise click.BadParameter(f"there is no folder {path.parent}", param=option)
 
@@ -130,9 +130,9 @@ def say_how_matrices_are_read(scenarios: Iterable[Scenario]) -> None:
     Files do not name the unit of their start times, and a wrong unit changes the experiment.
     """
     collectives = dict.fromkeys(
-        (one.collective.file, one.collective.start_unit)
-        for one in scenarios
-        if one.collective.matrix == "file"
+        (scenario.collective.file, scenario.collective.start_unit)
+        for scenario in scenarios
+        if scenario.collective.matrix == "file"
     )
 
     for file, unit in collectives:
@@ -143,7 +143,7 @@ def say_how_matrices_are_read(scenarios: Iterable[Scenario]) -> None:
 
 
 def read_experiment(file: Path | None, settings: Sequence[str]) -> Experiment:
-    """Read the file, if there is one, with the command line's overrides; raises ExperimentError."""
+    """Read the file, if any, with the command line's overrides; raises ExperimentError."""
     if file:
         return load_experiment(file, settings)
 

@@ -1,4 +1,4 @@
-"""What can go wrong in a simulation; command lines print the message, one line, and exit with 2,
+"""Errors of simulations; command lines print the message, one line, and exit with 2,
 or with 1 where a run has failed.
 
 SimulationError

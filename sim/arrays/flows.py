@@ -55,7 +55,7 @@ def hosts_of(tree: FatTree, flows: Traffic) -> Records:
 
 
 def short_payloads(scenario: Scenario, flows: Traffic) -> list[int]:
-    """Return what messages' last packets carry where that is less than others do, each once."""
+    """Return the payloads of messages' last packets that are shorter than others, each once."""
     ends = np.unique(flows.last_bytes[flows.packets > 0])
     short: list[int] = ends[ends < scenario.packets.payload_bytes].tolist()
     return short
@@ -175,7 +175,7 @@ def _flow_hashes(tree: FatTree, flows: Traffic) -> tuple[UInt32, UInt32]:
 
 @cache
 def label_hashes() -> tuple[UInt32, UInt32]:
-    """Return what the low and the high byte of a label add to the hash, shape (256,) each."""
+    """Return the XORs of a label's low and high byte in the hash, shape (256,) each."""
     nothing = _five_tuple_hash(0, 0, 0)
     low, high = (
         [_five_tuple_hash(0, 0, byte << shift) ^ nothing for byte in range(256)] for shift in (0, 8)

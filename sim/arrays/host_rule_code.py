@@ -16,8 +16,8 @@ RULES = np.dtype([(name, np.int64) for name in Rules._fields], align=True)
 _ready: Any = njit(error_model="numpy", nogil=True)
 
 
-# A rule's numbers wrap around. Those with a sign must not, as numba tells LLVM ("nsw"), which then
-# takes x + x < 0 for false where x > 0.
+# A rule's numbers wrap around. Signed numbers must not, as numba declares to LLVM ("nsw"), which
+# then takes x + x < 0 for false where x > 0.
 @_ready
 def _add(a, b):
     return np.int64(np.uint64(a) + np.uint64(b))
@@ -110,7 +110,7 @@ NATIVE = {
 
 
 class Compiled(NamedTuple):
-    """C functions, whose addresses are good while these are held, and a flow's first state."""
+    """C functions, with addresses that are good while these are held, and a flow's first state."""
 
     next_label: Any
     on_ack: Any

@@ -71,7 +71,7 @@ class Epoch(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Network:
-    """What a run needs: the world at time 0, and the routes in order, the first from time 0 on."""
+    """The arrays of a run: the world at time 0, and the routes in order of time, from 0 on."""
 
     scenario: Scenario
     flows: Traffic
@@ -83,7 +83,7 @@ class Network:
 def build(scenario: Scenario) -> Network:
     """Return the arrays of a scenario.
 
-    Raises FabricError where it asks for what cannot be built.
+    Raises FabricError where it cannot be built.
     """
     refuse_unsupported(scenario)
     flows = traffic.flows(scenario)
@@ -119,7 +119,7 @@ def build(scenario: Scenario) -> Network:
 
 
 def build_for_program(scenario: Scenario) -> Network:
-    """Return the arrays of a scenario whose switches run a program: hosts, links, and no choices.
+    """Return the arrays of a scenario with P4 switches: hosts, links, and no choices.
 
     Only Host DR's hosts have routes (`waypoint_routes`): the switches' are in their tables. Raises
     FabricError.
@@ -163,9 +163,9 @@ def form_of(scenario: Scenario) -> Form:
 
 
 def refuse_unsupported(scenario: Scenario) -> None:
-    """Raise ExperimentError for what hosts or the kernels do not do.
+    """Raise ExperimentError for features that hosts or the kernels lack.
 
-    Kernels have no P4, and no controller that has to find out about links by itself: here, routes
+    Kernels have no P4, and no controller that detects changes of links by itself: here, routes
     follow every change of a link after G.
     """
     refuse_unable_hosts(scenario)
@@ -256,7 +256,7 @@ def _rate(scenario: Scenario, flows: Traffic, events: Timeline) -> Fraction:
 
 
 def _own_rule(scenario: Scenario, shared: Rules, flows: Flows) -> OwnRule:
-    """Return the scenario's host rule, if it has one, compiled; raises ExperimentError."""
+    """Return the scenario's host rule, if any, compiled; raises ExperimentError."""
     rule = scenario.host_rule
     if rule is None:
         return OwnRule(0, 0, 0, 0, 0, 0, 0, memory=np.zeros(0, dtype=np.uint8))
@@ -266,16 +266,16 @@ def _own_rule(scenario: Scenario, shared: Rules, flows: Flows) -> OwnRule:
     memory = np.zeros(head + len(flows.senders) * made.state.itemsize, dtype=np.uint8)
     memory[:head].view(np.int64)[:] = shared
     memory[head:].view(made.state)[:] = made.first
-    at = memory.ctypes.data
+    address = memory.ctypes.data
 
     return OwnRule(
         next_label=made.next_label.address,
         on_ack=made.on_ack.address,
-        states_at=at + head,
+        states_at=address + head,
         state_bytes=made.state.itemsize,
         senders_at=flows.senders.ctypes.data,
         packets_at=flows.outstanding.ctypes.data,
-        rules_at=at,
+        rules_at=address,
         memory=memory,
     )
 
@@ -345,7 +345,7 @@ def _constants(scenario: Scenario, short: Sequence[int]) -> Constants:
 
 
 def _likely_chunks(scenario: Scenario, flows: Traffic, lists: int) -> int:
-    """Return enough chunks for what is usually under way and a window's reserve.
+    """Return enough chunks for the packets that are usually under way and a window's reserve.
 
     The pool grows if that is not enough.
     """

@@ -59,7 +59,7 @@ class Phase(NamedTuple):
 def phases(scenario: Scenario, events: Timeline) -> Iterator[Phase]:
     """Yield the states of the links that switches route for, in order."""
     tree = scenario.tree
-    # Micro-segments are static, and what they mean, too: hosts find out what has failed.
+    # Micro-segments are static, and so are their meanings: hosts detect failures.
     if scenario.scheme.chooser is Chooser.SEGMENTS:
         whole = LinkState.without(tree)
         yield Phase(0, whole, whole)
@@ -85,7 +85,7 @@ def phases(scenario: Scenario, events: Timeline) -> Iterator[Phase]:
 
 
 def forwarding(scenario: Scenario, phase: Phase) -> Forwarding:
-    """Return what switches do from a phase's time on."""
+    """Return the forwarding of switches from a phase's time on."""
     table = scenario_forwarding(scenario, phase.routed)
     return repaired(table, phase.up) if scenario.failures.local_repair else table
 
@@ -107,7 +107,7 @@ class Pairs:
 
 
 def routes_of(scenario: Scenario, table: Forwarding, links: LinkState, pairs: Pairs) -> Routes:
-    """Return what switches and Host DR's hosts choose from."""
+    """Return the routes among which switches and Host DR's hosts choose."""
     tree = scenario.tree
     row, start, offset, steps = _waypoints(scenario, links, pairs)
     below_aggs = agg_bundles(tree, links)
@@ -131,7 +131,7 @@ def routes_of(scenario: Scenario, table: Forwarding, links: LinkState, pairs: Pa
 
 
 def _group_table(tree: FatTree, table: Forwarding) -> Records:
-    """Return all switches' groups; what unused ones have means nothing."""
+    """Return all switches' groups; values of unused groups mean nothing."""
     # From a switch's own numbers to those of all switches.
     switch = np.repeat(np.arange(tree.first_core), np.diff(table.first_group))
     schedule = table.first_schedule[switch] + table.group_schedule
@@ -147,7 +147,7 @@ def _group_table(tree: FatTree, table: Forwarding) -> Records:
 def _schedule_weights(table: Forwarding) -> NDArray[np.uint8]:
     """Return how often each uplink occurs in each schedule, (schedules, most uplinks of a switch).
 
-    That is its weight: schedules are interleaved from weights. Empty if nobody asks.
+    That is its weight: schedules are interleaved from weights. Empty if no rule needs them.
     """
     uplinks = table.tree.most_uplinks
     count = len(table.schedule_offset) - 1
@@ -164,8 +164,8 @@ def _waypoints(
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], Int64, NDArray[np.uint8]]:
     """Return every pair's rows of waypoints and the starts of its pointers, and the rows (CSR).
 
-    Both have a column for data and one for ACKs, whose way is another one: uplinks that have failed
-    are an edge's own.
+    Both have a column for data and a column for ACKs, which take other ways: uplinks that have
+    failed are an edge's own.
     """
     tree = scenario.tree
     if scenario.scheme.chooser is not Chooser.WAYPOINT:
@@ -182,8 +182,8 @@ def _waypoints(
     both = np.stack(
         [_canonical(tree, links, here, there), _canonical(tree, links, there, here)], axis=1
     )
-    keys, found = np.unique(both, return_inverse=True)
-    row = found.reshape(both.shape)
+    keys, inverse = np.unique(both, return_inverse=True)
+    row = inverse.reshape(both.shape)
     ways = waypoints(tree, links, *np.divmod(keys, tree.edges))
     length = np.diff(ways.offset)[row]
     data, _ = starts(scenario.seed, pairs.source, pairs.destination, length[:, 0])

@@ -68,14 +68,14 @@ def passages_of(scenario: Scenario, short: Sequence[int] = ()) -> Records:
 
 
 def nics_of(scenario: Scenario, rate: Fraction, short: Sequence[int]) -> Records:
-    """Return how long packets of each size keep a NIC whose data leave at a share of line rate."""
+    """Return how long packets of each size keep a NIC with data at a share of line rate."""
     full = nic(scenario, rate)
     rows = records(2 + len(short), NIC)
     rows[DATA] = full.data_ps, full.between_ps
     rows[ACK] = full.ack_ps, 0
     for kind, payload in enumerate(short, start=ACK + 1):
-        own = nic(scenario, rate, payload)
-        rows[kind] = own.data_ps, own.between_ps
+        short_nic = nic(scenario, rate, payload)
+        rows[kind] = short_nic.data_ps, short_nic.between_ps
 
     return rows
 
@@ -85,7 +85,7 @@ def _sizes(scenario: Scenario, short: Sequence[int]) -> list[int]:
 
 
 def gates_of(scenario: Scenario) -> Records:
-    """Return what each port has beside its link where switches pause, without them nothing."""
+    """Return each port's gate where switches pause, nothing elsewhere."""
     tree = scenario.tree
     gates = records(tree.first_port(tree.switches) if is_paused(scenario) else 0, GATE)
     gates.leaves_ps = gates.renew_ps = gates.storm_ps = gates.tells_ps = FAR
@@ -121,8 +121,8 @@ def rooms_of(scenario: Scenario) -> Records:
 
     for place, shares in slow_ports(scenario).items():
         number = _number(tree, *place)
-        own = room(scenario, Level(int(levels[number])), shares=shares)
-        for name, value in own._asdict().items():
+        slow_room = room(scenario, Level(int(levels[number])), shares=shares)
+        for name, value in slow_room._asdict().items():
             rooms[name][number] = value
 
     return rooms
@@ -180,17 +180,17 @@ def placed_switches(tree: FatTree) -> Records:
     sizes = (tree.edges_per_pod, tree.aggs_per_pod, tree.cores_per_agg)
     for tier, size, (first, end) in zip(Tier, sizes, pairwise(firsts), strict=True):
         # Switches of a tier are alike.
-        own = switches[first:end].view(np.recarray)
+        of_tier = switches[first:end].view(np.recarray)
         number = np.arange(end - first)
-        own.tier = tier
-        own.pod, own.position = np.divmod(number, max(size, 1))
+        of_tier.tier = tier
+        of_tier.pod, of_tier.position = np.divmod(number, max(size, 1))
         if tier is Tier.CORE:
             # The first below it: its ports lead to the pods of its plane.
-            own.pod = own.pod // tree.aggs_per_pod * tree.pods_per_plane
+            of_tier.pod = of_tier.pod // tree.aggs_per_pod * tree.pods_per_plane
 
-        own.ports = len(tree.ports(first))
-        own.south = tree.downlinks(first)
-        own.first_port = tree.first_port(first) + number * len(tree.ports(first))
+        of_tier.ports = len(tree.ports(first))
+        of_tier.south = tree.downlinks(first)
+        of_tier.first_port = tree.first_port(first) + number * len(tree.ports(first))
 
     return switches
 
@@ -205,7 +205,7 @@ def switches_of(scenario: Scenario, table: Forwarding, groups: Int64) -> Records
     switches.row[: tree.first_core] = offsets(widths)[:-1]
     switches.level = np.array([*map(LEVELS.index, table.columns), 0])[switches.tier]
     switches.cells[: tree.first_core] = offsets(2 * groups)[:-1]
-    # Odd, so that multiplying is one to one: no two hashes become equal (decision 12).
+    # Odd, so that multiplying is injective: no two hashes become equal (decision 12).
     number = np.arange(tree.switches)
     switches.multiplier = mix(scenario.seed, component(Stream.MULTIPLIER, 0), number) | 1
 
@@ -264,12 +264,12 @@ def place_losses(scenario: Scenario, ledgers: Records) -> None:
 
 
 def place_paces(scenario: Scenario, ledgers: Records, short: Sequence[int]) -> Int64:
-    """Return how long packets hold links, a row for each rate that one has, and point links there.
+    """Return how long packets hold links, a row for each of a link's rates, and point links there.
 
     Sizes are that of control frames, and those of `passages_of`.
 
-    A link's rows follow each other up to the one whose end is NEVER, which
-    `sim.kernels.ports.pace` reads in order of time. Without slow links nobody reads them.
+    A link's rows follow each other up to the row that ends at NEVER;
+    `sim.kernels.ports.pace` reads them in order of time. Without slow links they are not read.
     """
     if not scenario.failures.degraded:
         return np.zeros((0, 1), dtype=np.int64)
@@ -323,7 +323,7 @@ def grown(
     keeps_starts: bool = False,
     record: np.dtype[np.void] = TRANSIT,
 ) -> Pool:
-    """Return a pool with `chunks` more spare chunks, what a pool holds staying where it is.
+    """Return a pool with `chunks` more spare chunks; packets of the old pool stay where they are.
 
     A new one keeps when transmissions start if asked to, and has packets of the type `record`.
     Raises SimulationError where this machine has no memory for more.
@@ -348,7 +348,7 @@ def grown(
         packets[: len(pool.packets)] = pool.packets
         spare[:held] = pool.spare[:held]
 
-    # The lowest on top of the stack, so that what is used lies close together.
+    # The lowest on top of the stack, so that used chunks lie close together.
     spare[held : held + chunks] = np.arange(old + chunks, old, -1) - 1
     counters[SPARE] += chunks
     headers = packets.view(header_of(record)).view(np.recarray)

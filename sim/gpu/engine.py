@@ -5,8 +5,8 @@ hosts, aggs, edges with cores. A round is one launch, and whatever it does comes
 In between, the processor looks at the run's counters alone.
 
 Spare chunks are a ring there, taken at its front and handed back at its end. A window begins only
-if the ring has all that it may take (`chunks_needed`), so no thread takes what another hands back
-in the same window.
+if the ring has all chunks that it may take (`chunks_needed`), so no thread takes a chunk that
+another thread hands back in the same window.
 """
 
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ from sim.kernels.state import (
 )
 from sim.kernels.windows import chunks_needed, through_windows
 
-# What no kernel changes stays as it is on the processor's side.
+# Arrays that no kernel changes stay as they are on the processor's side.
 STILL = {
     "constants",
     "rules",
@@ -79,7 +79,7 @@ Arrays = TypeVar("Arrays", bound=tuple[Any, ...])
 
 
 def refuse_unable(world: World) -> None:
-    """Raise SimulationError for what a GPU does not do, or where there is none."""
+    """Raise SimulationError without a GPU, or for a feature that it lacks."""
     if world.rules.label_rule == LabelRule.OWN:
         raise SimulationError("host rule: a GPU runs none of your own (a processor does)")
 
@@ -100,7 +100,7 @@ def refuse_unable(world: World) -> None:
 
 
 class _Work(NamedTuple):
-    """What `through_windows` hands to the functions below: the processor's world comes first."""
+    """The arguments that `through_windows` passes on: the processor's world comes first."""
 
     world: World
     there: Any
@@ -149,9 +149,9 @@ class Card:
 
     def _room(self, world: World) -> Buffers:
         if self._buffers is None:
-            most = max(span.nodes for span in rounds(world))
+            most_nodes = max(span.nodes for span in rounds(world))
             self._buffers = _each(
-                self._one, lambda array: cuda.device_array((most, len(array)), array.dtype)
+                self._one, lambda array: cuda.device_array((most_nodes, len(array)), array.dtype)
             )
 
         return self._buffers
@@ -217,7 +217,7 @@ def take_pages(world: World, there: Any) -> None:
 
 
 def bring_back(work: _Work) -> None:
-    """Make the processor's world what the GPU's is."""
+    """Copy the GPU's world to the processor's."""
     world, there = work.world, work.there
     for here, other in _moving(world, there):
         other.copy_to_host(here)
@@ -231,23 +231,23 @@ def bring_back(work: _Work) -> None:
     chunks = _in_use(world.pool, len(places))
     packed = cuda.device_array(len(chunks) * CHUNK, world.pool.packets.dtype)
     pack[_blocks(len(chunks), CHUNKS_A_BLOCK)](there.pool.packets, cuda.to_device(chunks), packed)
-    found = packed.copy_to_host().reshape(-1, CHUNK)
-    world.pool.packets.reshape(-1, CHUNK)[chunks] = found
+    unpacked = packed.copy_to_host().reshape(-1, CHUNK)
+    world.pool.packets.reshape(-1, CHUNK)[chunks] = unpacked
 
 
 def _moving(here: Any, there: Any) -> Iterator[tuple[NDArray[Any], Any]]:
     """Yield the arrays that kernels change, here and on the GPU."""
-    for name, own, other in zip(here._fields, here, there, strict=True):
+    for name, array, twin in zip(here._fields, here, there, strict=True):
         if name in STILL or name in APART:
             continue
-        if isinstance(own, tuple):
-            yield from _moving(own, other)
-        elif isinstance(own, np.ndarray) and own.size:
-            yield own, other
+        if isinstance(array, tuple):
+            yield from _moving(array, twin)
+        elif isinstance(array, np.ndarray) and array.size:
+            yield array, twin
 
 
 def rounds(world: World) -> tuple[Span, Span]:
-    """Return aggs, and edges with cores: switches that are nobody's neighbours among themselves."""
+    """Return aggs, and edges with cores: switches that are not each other's neighbours."""
     constants = world.constants
     edges, before_cores = constants.first_agg, constants.first_core
     aggs = before_cores - edges
@@ -299,7 +299,7 @@ def _blocks(count: int, size: int) -> tuple[int, int]:
 
 
 def _look(work: _Work) -> int:
-    """Read the run's counters, behind all that the GPU has to do; return what it has served."""
+    """Read the run's counters, behind all of the GPU's work; return how many packets it served."""
     found, counters = work.found, work.world.counters
     before = int(found[SERVED])
     work.totals.copy_to_host(found)

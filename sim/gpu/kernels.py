@@ -1,7 +1,7 @@
-"""What a GPU's threads do: one node each, by the functions that processors run.
+"""A GPU's threads: each serves a node, by the functions that processors run.
 
 Nothing of a rule is here. A thread has counters of its own while it serves its node, and adds them
-to the run's behind it; what else it shares with others is the ring of spare chunks. Entries that
+to the run's behind it; otherwise threads share only the ring of spare chunks. Entries that
 are handed back within a round lie behind all that the round may take (`sim.gpu.engine`), so takers
 and givers do not meet.
 """
@@ -29,13 +29,13 @@ from sim.kernels.state import (
 from sim.kernels.switches import serve_switch
 from sim.kernels.windows import next_act
 
-# What a round leaves behind the run's counters: how many packets it has handled, both ends of the
-# ring, and when the next thing happens, where somebody asks.
+# A round's results, behind the run's counters: the number of packets that it has handled, both ends
+# of the ring, and the time of the next event, where it is asked for.
 SERVED = COUNTERS
 RING = SERVED + 1
 NEXT = RING + 2
 TOTALS = NEXT + 1
-# What threads count each for themselves; the other sums are those of programs.
+# Counters that each thread has for itself; the other sums are those of programs.
 ADDED = (LIVE, UNFINISHED, UNROUTABLE)
 
 
@@ -61,7 +61,7 @@ launched: Any = cuda.jit(**OPTIONS)
 
 
 def with_counters(world: World, counters: Any) -> World:
-    """Return a world whose counters are a thread's own."""
+    """Return a world with a thread's own counters."""
     return world._replace(counters=counters)
 
 
@@ -138,19 +138,19 @@ def next_event(world, totals):
 @launched
 def pack(packets, chunks, packed):
     """Copy chunks to where they lie one behind the other."""
-    place = cuda.grid(1)
-    if place < len(chunks):
+    row = cuda.grid(1)
+    if row < len(chunks):
         for slot in range(CHUNK):
-            packed[place * CHUNK + slot] = packets[chunks[place] * CHUNK + slot]
+            packed[row * CHUNK + slot] = packets[chunks[row] * CHUNK + slot]
 
 
 @launched
 def unpack(packets, chunks, packed):
     """Copy chunks from where they lie one behind the other."""
-    place = cuda.grid(1)
-    if place < len(chunks):
+    row = cuda.grid(1)
+    if row < len(chunks):
         for slot in range(CHUNK):
-            packets[chunks[place] * CHUNK + slot] = packed[place * CHUNK + slot]
+            packets[chunks[row] * CHUNK + slot] = packed[row * CHUNK + slot]
 
 
 @inlined
@@ -170,7 +170,7 @@ def clear(counters):
 @inlined
 def add_up(totals, counters, served):
     """Add a thread's counts to the run's."""
-    # All say it at one place, so whoever has nothing to say is silent.
+    # All threads add at one address, so threads without a count do not.
     if served > 0:
         cuda.atomic.add(totals, SERVED, served)
 

@@ -123,8 +123,8 @@ def note(frames, desk, time_ps, kind, node, port, slot, packet):
             | (np.int64(packet.status) << 16)
             | np.int64(packet.label)
         )
-        for each in range(frames.kept >> 3):
-            row[LOG_FRAME + each] = frames.words[word + each]
+        for index in range(frames.kept >> 3):
+            row[LOG_FRAME + index] = frames.words[word + index]
 
 
 @inlined

@@ -13,7 +13,7 @@ from sim.kernels.state import BEHIND, CHUNK, CHUNK_BITS, FIRST, SPARE
 
 # The queue of a host's link is not measured, so hosts' lists have no cursor, only the far end.
 ONE_READER = 1
-# So many chunks before it is used, a spare one is asked for.
+# So many chunks before it is used, a spare chunk is prefetched.
 SOON = 2
 LINE_BYTES = 64
 
@@ -86,7 +86,7 @@ def _compiled_step_of(packets):
 
 @inlined
 def following(pool, slot):
-    """Return the slot behind this one in its list."""
+    """Return the slot behind a slot in its list."""
     if (slot + 1) % CHUNK:
         return slot + 1
 

@@ -8,7 +8,7 @@ from sim.kernels.jit import at, inlined
 IPV4 = 20
 CHECKSUM_AT = 10
 CE = 3
-# Of the first byte, where 6 tells IPv6 from IPv4's 0x45.
+# Of the first byte, where IPv6 has 6 and IPv4 has 0x45.
 IPV6_BIT = 0x20
 
 

@@ -139,7 +139,7 @@ def give_way(world, number, level, now_ps):
     while slot != link.tail and begins(world, slot, level) <= now_ps:
         slot = following(pool, slot)
 
-    # The link never idles while a packet waits, so packets that have not begun leave one by one.
+    # The link never idles while a packet waits, so packets that have not begun leave in sequence.
     start_ps = max(link.free_ps, now_ps)
     if slot != link.tail:
         start_ps = begins(world, slot, level)

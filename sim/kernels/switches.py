@@ -307,7 +307,7 @@ def enqueue(world, switch, number, level, packet, now_ps):
     # An occupancy that is out of date is too high. It is exact whenever it matters: if even the
     # occupancy that is too high reaches neither the maximum so far nor the ECN threshold, the true
     # occupancy does not either; and the maximum never exceeds the capacity. (Load balancers that
-    # compare queues settle them first.) Many at once are cheaper than one by one; with every new
+    # compare queues settle them first.) Many at once are cheaper than each alone; with every new
     # chunk at the latest, so that chunks without packets go back to the pool.
     if (
         status & TRIMMED

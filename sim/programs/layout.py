@@ -1,4 +1,4 @@
-"""What a program needs of every packet, and the arrays in which a run keeps the frames for it."""
+"""The bytes of packets that a program needs, and the arrays with a run's frames."""
 
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from sim.kernels.frames import WRITTEN, Frames
 from sim.kernels.octets import IPV4
 from sim.kernels.state import Int64, Records, World
 
-# Up to here programs know our packets; what they read behind it they may have put there.
+# Up to here programs know our packets; bytes behind it they may have put there themselves.
 KNOWN = 42
 NOWHERE = Run(0, 0, 0, 0, 0)
 # The names of `sim.kernels.frames`' fields, in its order; those that are read alone stand last.
@@ -22,7 +22,7 @@ NAMES = ("label", "psn", "msn", "marked", "destination_ip", "number")
 
 
 class Layout(NamedTuple):
-    """What a program needs of every packet, in bytes.
+    """The bytes of every packet that a program needs.
 
     It looks at `frame_bytes` of a frame, which may grow by `growth` at a switch, and remembers
     `state_bytes` between ingress and egress. Headers of its own that it may put into a packet have
@@ -36,12 +36,12 @@ class Layout(NamedTuple):
 
 
 def kept_bytes(scenario: Scenario, layout: Layout, forms: Forms) -> int:
-    """Return how much of every frame is kept: the parts that programs or hosts read."""
-    # Another header in front where hosts write one. What a program looks at beyond the headers that
-    # all frames have may be headers of its own, which hosts' bytes then stand behind.
+    """Return how many bytes of every frame are kept: the parts that programs or hosts read."""
+    # Another header in front where hosts write it. Bytes that a program reads beyond the headers
+    # of all frames may be headers of its own; hosts' bytes then stand behind them.
     headers = max(map(forms.end, range(2))) + scenario.scheme.outer_bytes
-    own = min(layout.added, max(0, layout.frame_bytes - KNOWN))
-    return -(-max(layout.frame_bytes, headers + own) // 8) * 8
+    own_bytes = min(layout.added, max(0, layout.frame_bytes - KNOWN))
+    return -(-max(layout.frame_bytes, headers + own_bytes) // 8) * 8
 
 
 def frames_of(
@@ -74,7 +74,7 @@ def frames_of(
         stride=-(-own_bytes // 64) * 64,
         kept=kept,
         hidden=max(form.hidden for form in forms),
-        # What programs change in place is among them.
+        # Bytes that programs change in place are among them.
         host_words=_host_words(templates, layout),
         state_at=state_at,
         templates=np.ascontiguousarray(templates.frames).view(np.int64).ravel(),
@@ -120,7 +120,7 @@ def _host_words(templates: Beginnings, layout: Layout) -> int:
 def _tables(forms: Forms, kept: int) -> dict[str, Int64]:
     """Return the forms' part of `Frames`."""
     written = [form.runs[name] for form in forms for name in NAMES[:WRITTEN]]
-    # An empty run for what a kind of packet lacks: data have no mark of their own.
+    # An empty run for a field that a kind of packet lacks: data have no mark of their own.
     read = [
         next((run for run in form.runs[name] if run.mask == (1 << BITS[name]) - 1), NOWHERE)
         for form in forms
@@ -150,7 +150,7 @@ def _tables(forms: Forms, kept: int) -> dict[str, Int64]:
 
 def with_blocks(frames: Frames, packets: Records) -> Frames:
     """Return frames with as many blocks as there are packets, which begin as the old ones."""
-    # To a whole cache line, and with what threads keep. Untouched memory costs address space only.
+    # To a whole cache line, and with threads' own blocks. Untouched memory only costs addresses.
     blocks = len(packets) + frames.spare
     memory = np.empty(blocks * frames.stride // 8 + 8, dtype=np.int64)
     words = memory[-memory.ctypes.data % 64 // 8 :][: blocks * frames.stride // 8]

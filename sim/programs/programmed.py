@@ -87,7 +87,7 @@ def are_compiled() -> bool:
 
 
 class Programmed:
-    """One run of a scenario whose switches run `program`.
+    """One run of a scenario with `program` on its switches.
 
     `templates` makes the templates of its flows, `kept_bytes` long. `sample_ps` asks for the
     longest queues at that interval, `on_events` for all events, window by window, in order (rows of
@@ -222,7 +222,7 @@ class Programmed:
         if self._on_events is None:
             return self._leg(until_ps)
 
-        # A window at a time: so many events have a place, and they are put in order one by one.
+        # A window at a time: so many events have a place, and they are put in order singly.
         status = 0
         while status == 0 and self.now_ps < until_ps:
             self._make_room_for_events()
@@ -291,10 +291,10 @@ class Programmed:
         constants = self.world.constants
         slot_ps = constants.least_slot_ps
         new = constants.hosts * (constants.window_ps // slot_ps + 2)
-        # What ports by themselves do, and control frames: at most one of each that is live.
-        most = 4 * (int(self.world.counters[LIVE]) + new) + constants.ports
-        if len(desk.log) < most:
-            log = np.zeros((2 * most, desk.log.shape[1]), dtype=np.int64)
+        # Ports' own events and control frames: at most one for each live packet.
+        most_rows = 4 * (int(self.world.counters[LIVE]) + new) + constants.ports
+        if len(desk.log) < most_rows:
+            log = np.zeros((2 * most_rows, desk.log.shape[1]), dtype=np.int64)
             log[: len(desk.log)] = desk.log
             self.desks[0] = desk._replace(log=log)
 
@@ -310,11 +310,11 @@ class Programmed:
     def _desk(self, layout: Layout, is_logging: bool) -> Desk:
         constants = self.world.constants
         kept = self.frames.kept
-        # Egress writes at most what is kept, and by how much the frame grows.
+        # Egress writes at most the kept bytes, and those by which the frame grows.
         out = np.zeros((kept + layout.growth + 15) // 8, dtype=np.int64)
         state_words = max(-(-layout.state_bytes // 8), self.program.late_words)
         state = np.zeros(state_words, dtype=np.int64)
-        # What hosts may receive in a window; memory that is not used costs nothing.
+        # All that hosts may receive in a window; unused memory costs nothing.
         slot_ps = int(self.world.passages.slot_ps.min())
         receipts = constants.hosts * (constants.window_ps // slot_ps + 2)
         rows = int(is_logging)

@@ -39,7 +39,7 @@ SCHEMES = ("tcp", "tls", "ws", "wss")
 
 @contextmanager
 def connected(jobs: int, scheduler: str | None) -> Iterator["Client"]:
-    """Connect to a scheduler, or start processes that live no longer than this one.
+    """Connect to a scheduler, or start processes that end with this process.
 
     The ports of our own are on loopback. Raises SweepError where no scheduler answers.
     """

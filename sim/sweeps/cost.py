@@ -96,7 +96,7 @@ def _surplus(scenario: Scenario) -> int:
 
 
 def _overrunning(scenario: Scenario, flows: Flows) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
-    """Return the hosts that send to a host whose queue does not hold all its packets."""
+    """Return the senders to hosts with queues that do not hold all packets."""
     hosts = scenario.tree.hosts
     arriving = np.bincount(flows.destination, flows.packets, hosts) * scenario.data_bytes
     pairs = np.unique(np.stack([flows.source, flows.destination]), axis=1)

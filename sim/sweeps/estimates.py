@@ -1,8 +1,8 @@
-"""Means with intervals over seeds, by the one sequential rule that reports and advice share.
+"""Means with intervals over seeds, by the sequential rule that reports and advice share.
 
-Runs are looked at with their first seeds. A comparison whose interval decides it is decided; each
-other one gets as many seeds again, and is looked at anew, LOOKS times at most. Of many looks at
-95 % intervals one would miss. So the intervals of all looks together hold with 95 %, each with
+A comparison starts with its first seeds. Where its interval decides, it is decided; otherwise the
+seeds are doubled and the interval is computed again, LOOKS times at most. Among many looks at 95 %
+intervals some would miss. So the intervals of all looks together hold with 95 %, each with
 1 - 0.05 / LOOKS (Bonferroni over the looks).
 """
 
@@ -141,7 +141,7 @@ def paired(first: ArrayLike, second: ArrayLike) -> Estimate:
 
     Both are in the order of the same seeds.
     """
-    # One seed gives every scheme the same matrix and failures, whose effect on both cancels. A
+    # One seed gives every scheme the same matrix and failures, so that their effect cancels. A
     # scheme may have more seeds for another claim.
     a, b = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     both = min(len(a), len(b))

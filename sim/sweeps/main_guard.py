@@ -21,7 +21,7 @@ def refuse_unguarded() -> None:
     """End a script without a main guard with the lines that it needs, without a traceback.
 
     Processes are spawned: each imports the script under another name, for its definitions.
-    Python's own message is three tracebacks, one of each process.
+    Python's own message is three tracebacks, from each process.
     """
     file, frame = getattr(__main__, "__file__", None), _top_frame()
     # Without a file nothing is imported again, nor is a module of `python -m package`.

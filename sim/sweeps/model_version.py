@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-# Columns: the code's hash, the model whose results it gives, how many runs were compared.
+# Columns: the code's hash, the model with the same results, the number of compared runs.
 SAME_RESULTS = Path(__file__).with_name("same_results.csv")
 # The rooms that a result depends on. All their modules count, so that a new module needs no entry
 # here; a test follows the imports.
@@ -64,7 +64,7 @@ def code_version() -> str:
 
 @cache
 def same_results() -> dict[str, str]:
-    """Return the model whose results each later code gives, by the code's hash."""
+    """Return the model with equal results for each later code, by the code's hash."""
     with SAME_RESULTS.open(encoding="utf-8", newline="") as lines:
         return {row["code"]: row["model"] for row in csv.DictReader(lines)}
 

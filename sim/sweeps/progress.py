@@ -57,7 +57,7 @@ def reporting(what: str) -> "Iterator[Lines | Bar]":
 
 @dataclass(slots=True)
 class Pace:
-    """How long the rest of some work may take."""
+    """An estimate of the time that the rest of some work takes."""
 
     clock: Clock = time.monotonic
     began: float | None = None

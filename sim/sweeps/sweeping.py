@@ -71,7 +71,7 @@ def simulate(
 
 
 def recorded(result: Result, flows: Path | None) -> Record:
-    """Return a run's record, with its flows kept in a folder if there is one."""
+    """Return a run's record, with its flows kept in a folder, if any."""
     if flows:
         flow_frame(result).write_parquet(flows / flow_file(result.scenario))
 
@@ -260,11 +260,11 @@ def distributed(client: "Client", pending: Mapping[str, Scenario], run: Run) -> 
     """Yield the outcomes of scenarios, by key, that a cluster's workers run, as they come."""
     from distributed import as_completed
 
-    # Not pure: Dask must not take a result that it remembers from another sweep for this one.
+    # Not pure: Dask must not reuse a result that it remembers from another sweep.
     futures = client.map(attempt, [run] * len(pending), list(pending.values()), pure=False)
     keys = dict(zip(futures, pending, strict=True))
     completed = as_completed(futures, loop=client.loop)
-    # A result is let go by the cluster with the last reference to its future, one by one below.
+    # The cluster releases a result with the last reference to its future, in the loop below.
     del futures
 
     try:

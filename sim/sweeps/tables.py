@@ -39,7 +39,7 @@ LEGEND = (
 
 # A group of averaged records: swept values, the load balancer, and the built-in that it is like.
 Group = tuple[tuple[str, ...], str, str]
-# Seeds are what a table averages over, and load balancers have a column of their own.
+# A table averages over seeds, and load balancers have a column of their own.
 NAMING = {"name", "policy", "program", "host_rule", "seed"}
 TOPOLOGY = "fabric.topology"
 OF_JOBS = "jobs."
@@ -74,7 +74,7 @@ def _differing(runs: Runs) -> list[str]:
         for key in dict.fromkeys(key for scenario in scenarios for key in scenario)
         # A file's name is a column, not its content.
         if key != "agent_packet.text"
-        and any(other.get(key) != scenarios[0].get(key) for other in scenarios)
+        and any(table.get(key) != scenarios[0].get(key) for table in scenarios)
     ]
 
 
@@ -105,14 +105,14 @@ def write_parquet(runs: Runs, path: Path) -> None:
     """Write the rows as Parquet."""
     # A column may begin with hundreds of whole numbers, or nulls: types are those of all rows.
     frame = pl.DataFrame(filled(rows(runs)), infer_schema_length=None, strict=False)
-    # Polars' own writing hides what the file system says.
+    # Polars' own writing hides errors of the file system.
     data = io.BytesIO()
     frame.write_parquet(data)
     write_whole(path, data.getvalue())
 
 
 def fitting(runs: Runs, balancers: Sequence[str], width: int) -> tuple[Folding, list[str]]:
-    """Return the table, and lines that say what its cases are where swept keys leave no room.
+    """Return the table, and lines with its cases where swept keys leave no room in it.
 
     Keys are repeated in front of every block of columns, so that many of them, or one that is a
     list of tables, would be all that one sees.
@@ -131,7 +131,7 @@ def fitting(runs: Runs, balancers: Sequence[str], width: int) -> tuple[Folding, 
 
 
 def legend(runs: Runs) -> str:
-    """Return what the columns of the table mean."""
+    """Return the meanings of the table's columns."""
     return LEGEND + rare_legend(record for _, record in runs)
 
 
@@ -186,10 +186,10 @@ def heading(key: str) -> str:
 
 
 def shown_keys(runs: Runs) -> list[str]:
-    """Return the keys that differ, without those of the fabric that a topology file's name says."""
+    """Return the keys that differ, without keys of the fabric that a topology file implies."""
     keys = _differing(runs)
     values = [values_of(scenario, keys) for scenario, _ in runs]
-    # Rows are in the order of runs: first the key that changes least often from one to the next.
+    # Rows are in the order of runs: first the key that changes least often between neighbours.
     keys.sort(key=lambda key: sum(before[key] != after[key] for before, after in pairwise(values)))
     if TOPOLOGY not in keys:
         return keys
@@ -222,7 +222,7 @@ def in_words(value: Any) -> str:
 
 
 def _said(table: dict[str, Any]) -> str:
-    """Return a table of a list as one writes it, without what is not set."""
+    """Return a table of a list as in an experiment's file, without keys that are not set."""
     return " ".join(f"{key} = {json.dumps(of)}" for key, of in table.items() if of is not None)
 
 
@@ -244,14 +244,14 @@ def _mean(values: Sequence[float], digits: int) -> str:
 
 
 def workload_lines(runs: Runs) -> list[str]:
-    """Return a line for each training step, and one of all seeds for several jobs: their times."""
+    """Return a line for each training step, and lines of jobs' times over all seeds."""
     lines: list[str] = []
     # As the table has it, so that one finds the number again.
     unit, unit_ps = time_unit([record.cct_ps for _, record in runs])
     for scenario, record in runs:
         who = f"{scenario.balancer_label}, seed {record.seed}"
         if record.compute_ps:
-            # Times of the whole step: what was divided is multiplied again, latencies with it.
+            # Times of the whole step: divided times are multiplied again, latencies with them.
             whole_ps = PS_PER_MS / record.scale
             step, computed = record.cct_ps / whole_ps, record.compute_ps / whole_ps
             run_cct = f"{record.cct_ps / unit_ps:.2f} {unit}"
@@ -281,5 +281,5 @@ def _job_lines(runs: Runs) -> Iterator[str]:
 
         scenario, record = alike[0]
         seeds = f"seed {record.seed}" if len(alike) == 1 else f"mean of {len(alike)} seeds"
-        each = ", ".join(f"{name} {mean(values):,.3f} µs" for name, values in times.items())
-        yield f"{scenario.balancer_label}, {seeds}: {each}"
+        means = ", ".join(f"{name} {mean(values):,.3f} µs" for name, values in times.items())
+        yield f"{scenario.balancer_label}, {seeds}: {means}"

@@ -14,7 +14,7 @@ from sim.kernels.switches import PORT_BITS, level_at
 
 # A port's record beside its link if links may be paused, two cache lines. The packet of slot `sent`
 # leaves at `leaves_ps` (FAR: nothing is being sent): `bytes` that have come in by `came_by`, NOBODY
-# for a control frame; it will not arrive where the port `is_losing` it. `state` says whether the
+# for a control frame; it will not arrive where the port `is_losing` it. `state` is whether the
 # port is paused: since `closed_ps`, until `until_ps` at most; it was last until `opened_ps`. Its
 # host's storm begins at `storm_ps`. A control frame waits here where one `is_owed`, and `is_told`:
 # 1 for a pause, 0 for its end, which is decided at `tells_ps`. So many packets and control frames
@@ -88,7 +88,7 @@ def put(tree, port, least):
 
 @inlined
 def entry_of(world, gates, node, port, window):
-    """Return the entry of a port's (from 0) first event within a window, FAR without one."""
+    """Return the entry of a port's (from 0) first event within a window, FAR without an event."""
     if gates is None:
         return entry(LEAVES, port, next_of_port(world, gates, node, port), window)
 

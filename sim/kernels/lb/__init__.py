@@ -9,7 +9,7 @@
     numbered      NUMBERED                             themis.p4
 
 `uplink` is the only place that dispatches. A group owns a schedule (a sequence of slots, each an
-uplink); what differs is how a slot is chosen.
+uplink); load balancers differ in how they choose a slot.
 """
 
 from fattree.policies import Chooser

@@ -1,4 +1,4 @@
-"""RSQ, JSQ, Switch Pkt AR: a random uplink, the shortest queue, one of the lowest bin of queues."""
+"""RSQ, JSQ, Switch Pkt AR: a random uplink, the shortest queue, a queue of the lowest bin."""
 
 import numpy as np
 
@@ -27,7 +27,7 @@ def uplink(world, routes, switch, group, now_ps):
 @inlined
 def random_uplink(world, routes, switch, group):
     """Return the uplink of a random slot."""
-    # A 16-bit draw, scaled: what the P4 programs have. Weights are in the schedule's repetitions.
+    # A 16-bit draw, scaled, as in the P4 programs. Weights are in the schedule's repetitions.
     first, length = schedule(routes, switch, group)
     return int(routes.slots[at(first + (((draw(world, switch) >> 16) * length) >> 16))])
 
@@ -64,7 +64,7 @@ def first_uplink(node):
 
 @inlined
 def queue_bytes(world, number):
-    """Return what waits at a link, as far as its switch knows."""
+    """Return the bytes that wait at a link, as far as its switch knows."""
     if world.constants.is_stale:
         return world.ledgers[at(number)].stale_bytes
 
@@ -139,7 +139,7 @@ def queue_bin(constants, waiting):
 
 @inlined
 def binned_uplink(world, routes, switch, group, now_ps):
-    """Return an uplink of the lowest bin that has one, at random in proportion to weight."""
+    """Return an uplink of the lowest bin with any, at random in proportion to weight."""
     random = draw(world, switch) >> 16
     settle_uplinks(world, switch, now_ps)
     weights = routes.weights[at(group_of(routes, switch, group).schedule)]

@@ -27,6 +27,6 @@ def product(left, right):
 
 @inlined
 def label_hash(low, high, label):
-    """Return what a label adds to the CRC of a five-tuple that has label 0 (CRCs are affine)."""
+    """Return the XOR of a label's CRC and that of label 0, in a five-tuple (CRCs are affine)."""
     # A table a byte: 512 entries, which stay in the cache, instead of 65,536.
     return low[at(label & 0xFF)] ^ high[at(label >> 8)]

@@ -14,8 +14,8 @@ def uplink(world, routes, switch, group, packet):
     # 24 bits, as many as a packet number has on the wire.
     turn = ((int(packet.hash) >> 8) + int(packet.psn)) & 0xFFFFFF
 
-    # A path is a number of two digits. The edge looks at the lower one; an agg at the other, as all
-    # packets of a flow that it gets have the same lower one.
+    # A path is a number of two digits. The edge looks at the lower digit; an agg at the upper, as
+    # all packets of a flow that it gets have the same lower digit.
     if world.switches[at(switch)].tier != EDGE:
         turn //= world.constants.edge_uplinks
 

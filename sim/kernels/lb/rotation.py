@@ -8,7 +8,7 @@ from sim.kernels.lb.schedules import position, schedule
 @inlined
 def uplink(world, routes, switch, group, kind):
     """Return the uplink at the pointer and advance it."""
-    # Two cells a group, one for each packet class: ACKs are a sixty-fifth of a data packet's size,
+    # Two cells a group, for both packet classes: ACKs are a sixty-fifth of a data packet's size,
     # so in a rotation with them a port could get nothing but ACKs (section 6, quantised sizes).
     first, length = schedule(routes, switch, group)
     pointer = at(world.switches[at(switch)].cells + 2 * group + kind)
@@ -27,7 +27,7 @@ def uplink(world, routes, switch, group, kind):
 @inlined
 def step(world, routes, pointer, first, length, slot):
     """Return a slot's uplink and move the pointer behind it, wrapping at the schedule's end."""
-    # A cell is the next slot plus one: 0 means unused, as in a P4 register that was never written.
+    # A cell is the next slot plus 1: 0 means unused, as in a P4 register that was never written.
     world.pointers.cells[pointer] = 1 if slot + 1 == length else slot + 2
     return int(routes.slots[at(first + slot)])
 

@@ -1,4 +1,4 @@
-"""Simple RR and Switch Pkt: a pointer per next-hop group, or class of one, for any destination."""
+"""Simple RR and Switch Pkt: a pointer per next-hop group (and class), for any destination."""
 
 from fattree.policies import RESHUFFLE_WRAPS
 from sim.kernels.jit import at, inlined
@@ -12,7 +12,7 @@ __all__ = ["reshuffled_uplink", "uplink"]
 
 @inlined
 def uplink(world, routes, switch, group, kind):
-    """Return the uplink at the pointer and advance it; one that classes share is that of data."""
+    """Return the uplink at the pointer and advance it; classes share that of data, if any share."""
     owner = DATA if world.constants.is_shared else kind
     return rotation.uplink(world, routes, switch, group=group, kind=owner)
 
@@ -21,12 +21,12 @@ def uplink(world, routes, switch, group, kind):
 def reshuffled_uplink(world, routes, switch, group):
     """Return the uplink at the pointer over one of 16 orders, drawn anew after 5 wraparounds.
 
-    One pointer serves both classes: one each would keep flows in step for 5 packets at a time.
+    One pointer serves both classes: two pointers would keep flows in step for 5 packets at a time.
     """
     pointer = at(world.switches[at(switch)].cells + 2 * group)
     cell = int(world.pointers.cells[pointer])
     if cell == 0 or world.pointers.wraps[pointer] >= RESHUFFLE_WRAPS:
-        # The upper four bits of 32: one of 16.
+        # The upper four bits of 32: 16 orders.
         world.pointers.orders[pointer] = draw(world, switch) >> 28
         world.pointers.wraps[pointer] = 0
 

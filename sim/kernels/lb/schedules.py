@@ -1,4 +1,4 @@
-"""Groups, schedules and pointers, and a switch's random numbers: what the families share."""
+"""Groups, schedules and pointers, and a switch's random numbers, which the families share."""
 
 import numpy as np
 
@@ -42,7 +42,7 @@ def position(routes, switch, group, kind, cell, length):
 @inlined
 def draw(world, switch):
     """Return a switch's next random number, 32 bits."""
-    # Counter-based, and a stream for each switch: what one draws depends on its own packets only,
+    # Counter-based, and a stream for each switch: a switch's draws depend on its own packets only,
     # so the number of threads does not matter (simulator model, "Randomness").
     node = world.switches[at(switch)]
     number = mix(world.constants.seed, component(SWITCH, switch), node.draws)
@@ -53,5 +53,5 @@ def draw(world, switch):
 
 @inlined
 def skip_draw(world, switch):
-    """Take a switch's next random number without asking what it is."""
+    """Skip a switch's next random number."""
     world.switches[at(switch)].draws += 1

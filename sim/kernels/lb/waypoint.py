@@ -13,7 +13,7 @@ def uplink(node, packet):
     if packet.route_agg == NOWHERE:
         return -1
 
-    # Uplinks are numbered as what they lead to: an edge's by the agg's position in the pod, an
-    # agg's by the core's index among those of that position. Outside the edge tier only the core
-    # is left to choose, so no group, schedule or pointer is read.
+    # Uplinks are numbered as the switches that they lead to: an edge's by the agg's position in the
+    # pod, an agg's by the core's index among those of that position. Outside the edge tier only the
+    # core is left to choose, so no group, schedule or pointer is read.
     return int(packet.route_agg) if node.tier == EDGE else int(packet.route_core)
