@@ -4,11 +4,11 @@ SHELL := /bin/bash
 PY ?= $(shell command -v /usr/bin/python3 || command -v python3)
 BIN := .venv/bin
 LOCK := -q --upgrade --universal --python-version 3.10 --no-header --no-annotate --generate-hashes --no-emit-package ofan-p4
-SUM := $(shell cat pyproject.toml emulation/p4/pyproject.toml setup.sh requirements*.lock 2>/dev/null | cksum | cut -d' ' -f1)
+SUM := $(shell cat pyproject.toml p4tools/pyproject.toml setup.sh requirements/*.lock 2>/dev/null | cksum | cut -d' ' -f1)
 # What runs Ofan is installed, and all else, too.
 READY := .venv/.ready-$(SUM)
 STAMP := .venv/.installed-$(SUM)
-TYPED := ofan.py fattree controller emulation hostagent sim reproduction p4src tests benchmarks pages
+TYPED := ofan.py fattree controller emulation hostagent sim reproduction p4src p4tools tests benchmarks pages
 export PYTHONPATH :=
 # Containers often set it; then each process compiles all modules and tests again.
 export PYTHONDONTWRITEBYTECODE :=
@@ -19,20 +19,20 @@ help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
 setup: $(STAMP)  ## install everything into .venv and .venv-shell (and Mininet, with root and apt)
-$(STAMP): $(READY) requirements.lock requirements-shell.lock
+$(STAMP): $(READY) requirements/all.lock requirements/shell.lock
 	@PY="$(PY)" bash setup.sh tools
 	@touch $@
 
-$(READY): pyproject.toml emulation/p4/pyproject.toml setup.sh requirements-run.lock
+$(READY): pyproject.toml p4tools/pyproject.toml setup.sh requirements/run.lock
 	@PY="$(PY)" GOALS="$(MAKECMDGOALS)" bash setup.sh run
 	@touch $@
 
-lock: setup  ## write requirements*.lock again: the newest versions that pyproject.toml allows
+lock: setup  ## write requirements/*.lock again: the newest versions that pyproject.toml allows
 	@$(BIN)/pip install -q uv
-	@$(BIN)/uv pip compile $(LOCK) --extra dev --extra docs pyproject.toml -o requirements.lock
+	@$(BIN)/uv pip compile $(LOCK) --extra dev --extra docs pyproject.toml -o requirements/all.lock
 	@# The part of it that runs Ofan, and what installs it.
-	@printf 'setuptools\n' | $(BIN)/uv pip compile $(LOCK) -c requirements.lock pyproject.toml - -o requirements-run.lock
-	@printf 'p4runtime-shell>=0.0.6\nsetuptools<81\n' | $(BIN)/uv pip compile $(LOCK) - -o requirements-shell.lock
+	@printf 'setuptools\n' | $(BIN)/uv pip compile $(LOCK) -c requirements/all.lock pyproject.toml - -o requirements/run.lock
+	@printf 'p4runtime-shell>=0.0.6\nsetuptools<81\n' | $(BIN)/uv pip compile $(LOCK) - -o requirements/shell.lock
 
 demo: $(READY)  ## a collective on three load balancers, a link failure, a table and a picture
 	@$(BIN)/ofan demo
@@ -117,7 +117,7 @@ pictures: setup  ## the pictures of README and pages that come from simulated ru
 tables: setup  ## the tables of README and pages that come from simulated runs, from these runs (ten minutes; ARGS=contenders)
 	@$(BIN)/python -m benchmarks.tables $(ARGS)
 
-licences: setup  ## write docs/licences.md again after a change of requirements.lock
+licences: setup  ## write docs/licences.md again after a change of requirements/all.lock
 	@$(BIN)/python -m tests.supply licences
 
 sbom: setup  ## a CycloneDX bill of materials for a release: build/ofan.cdx.json
@@ -126,9 +126,9 @@ sbom: setup  ## a CycloneDX bill of materials for a release: build/ofan.cdx.json
 audit: setup  ## known vulnerabilities of what is locked (asks PyPI; installs pip-audit apart)
 	@$(PY) -m venv build/audit && build/audit/bin/pip install -q pip-audit
 	@# One by one: pip-audit refuses a package that two files name. Strict: unknown is not audited.
-	@# requirements-run.lock is a part of the first.
-	@for lock in requirements.lock requirements-shell.lock; do \
+	@# requirements/run.lock is a part of the first.
+	@for lock in requirements/all.lock requirements/shell.lock; do \
 		echo "$$lock:"; build/audit/bin/pip-audit --strict --require-hashes --disable-pip -r $$lock || exit 1; done
 
 clean:  ## remove what setup and runs made
-	rm -rf .venv .venv-shell build results .mypy_cache .ruff_cache .pytest_cache .hypothesis {.,emulation/p4}/*.egg-info emulation/p4/build
+	rm -rf .venv .venv-shell build results .mypy_cache .ruff_cache .pytest_cache .hypothesis {.,p4tools}/*.egg-info p4tools/build

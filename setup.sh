@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Set up the virtual environments; with root and apt also Mininet. Idempotent; says what it does and
-# what it leaves out. Versions and hashes come from requirements*.lock (`make lock` writes them anew).
+# what it leaves out. Versions and hashes come from requirements/*.lock (`make lock` writes them anew).
 #   setup.sh                  everything: `run`, then `tools`
 #   setup.sh run              .venv with what runs Ofan
 #   setup.sh tools            what tests, checks and documents it, too, and p4runtime-shell in .venv-shell
@@ -71,7 +71,7 @@ locked() {  # install what a lock file names, bit for bit
 install_shell() {  # p4runtime-shell pins old libraries, so it lives apart
     make_venv .venv-shell --copies
     say "installing p4runtime-shell into .venv-shell"
-    locked .venv-shell requirements-shell.lock
+    locked .venv-shell requirements/shell.lock
     # `ofan shell` and `ofan doctor` run this one, wherever they are called.
     if [ -d .venv ]; then printf '%s\n' "$PWD/.venv-shell/bin/python" >.venv/ofan-shell; fi
 }
@@ -88,10 +88,10 @@ install_run() {
     has_mininet || no_mininet
     make_venv .venv --system-site-packages
     say "installing Python packages into .venv"
-    locked .venv requirements-run.lock
+    locked .venv requirements/run.lock
     # --no-build-isolation: setuptools is locked too, and nothing else builds us.
     # Two installations: an older one of Ofan, which goes first, had a `softswitch` of its own.
-    for folder in . emulation/p4; do
+    for folder in . p4tools; do
         quietly .venv/bin/pip install -q --disable-pip-version-check --no-build-isolation --no-deps -e "$folder"
     done
     # With sudo these are root: their Python looks for modules here, and nowhere that others can write.
@@ -110,7 +110,7 @@ install_run() {
 
 install_tools() {
     say "installing what tests, checks and documents it (400 MB on disk, a minute or so)"
-    locked .venv requirements.lock
+    locked .venv requirements/all.lock
     rm -f .venv/ofan-shell
     install_shell || say "p4runtime-shell could not be installed: \`ofan shell\` is left out, everything else works"
 }

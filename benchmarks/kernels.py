@@ -82,7 +82,8 @@ class Row:
 
 def measure(folder: Path, case: Case) -> list[list[float]]:
     """Run a case in a process of the version in a folder; return (hops, CCT, CPU s) of each run."""
-    path = os.pathsep.join((str(folder), str(folder / "emulation" / "p4")))
+    # Versions up to 0.4.0 have the P4 tools in the second folder.
+    path = os.pathsep.join(str(folder / part) for part in ("", "p4tools", "emulation/p4"))
     done = subprocess.run(
         [sys.executable, "-c", CHILD, json.dumps(case)],
         cwd=folder,

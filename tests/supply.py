@@ -18,7 +18,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
-LOCK = ROOT / "requirements.lock"
+LOCK = ROOT / "requirements/all.lock"
 PAGE = ROOT / "docs" / "licences.md"
 PINNED = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)(.*?)\\?$")
 # Two distributions of one repository.

@@ -18,7 +18,7 @@ from ofan_p4.softswitch.codegen.loading import load
 from ofan_p4.softswitch.errors import SoftswitchError
 from tests.doors import ROOT, SMALL
 
-PACKAGES = ("fattree", "controller", "emulation", "hostagent", "sim", "p4src")
+PACKAGES = ("fattree", "controller", "emulation", "hostagent", "sim", "p4src", "p4tools")
 METACHARACTERS = (
     "x; touch {trap}",
     "$(touch {trap})",
@@ -152,9 +152,9 @@ def test_nothing_is_unpickled_and_only_compilers_make_code() -> None:
     found = {file for file, own in sources() for name, _ in own if name in makers}
 
     assert found == {
-        "emulation/p4/ofan_p4/softswitch/pipeline.py",
+        "p4tools/ofan_p4/softswitch/pipeline.py",
         # A parser as the generator prints it, to see which way it goes.
-        "emulation/p4/ofan_p4/softswitch/codegen/predicting.py",
+        "p4tools/ofan_p4/softswitch/codegen/predicting.py",
         # A host rule is read by a parser of its own first, which takes nothing but arithmetic.
         "hostagent/rule_reader.py",
         # numba's files, after `ofan_cache` has believed them (test_kernel_cache.py).

@@ -20,7 +20,7 @@ else:
     import tomli as tomllib
 
 ROOT = Path(ofan.__file__).parent
-P4_TOOLS = ROOT / "emulation" / "p4"
+P4_TOOLS = ROOT / "p4tools"
 # What the wheel of Ofan has beside its commands' table.
 PARTS = ("controller", "emulation", "fattree", "hostagent", "p4src", "reproduction", "sim")
 NAMED = re.compile(r"[\w/.]+")
@@ -29,7 +29,7 @@ NAMED = re.compile(r"[\w/.]+")
 def _modules() -> dict[str, Path]:
     """Return the product's modules by name."""
     own = [path for part in PARTS for path in (ROOT / part).rglob("*.py")]
-    own = [ROOT / "ofan.py", *(path for path in own if P4_TOOLS not in path.parents)]
+    own.insert(0, ROOT / "ofan.py")
     tools = [path for path in P4_TOOLS.rglob("*.py") if "build" not in path.parts]
     return {
         ".".join(path.relative_to(folder).with_suffix("").parts).removesuffix(".__init__"): path

@@ -7,7 +7,7 @@ from tests import supply
 
 
 def test_every_locked_package_has_hashes() -> None:
-    for file in ("requirements.lock", "requirements-run.lock", "requirements-shell.lock"):
+    for file in ("requirements/all.lock", "requirements/run.lock", "requirements/shell.lock"):
         text = (supply.ROOT / file).read_text(encoding="utf-8")
         blocks = re.split(r"\n(?=[A-Za-z0-9])", text)
         assert [
@@ -18,10 +18,10 @@ def test_every_locked_package_has_hashes() -> None:
 def test_what_runs_ofan_is_a_part_of_what_is_locked() -> None:
     parts = {
         file: set((supply.ROOT / file).read_text(encoding="utf-8").splitlines())
-        for file in ("requirements-run.lock", "requirements.lock")
+        for file in ("requirements/run.lock", "requirements/all.lock")
     }
-    assert parts["requirements-run.lock"] < parts["requirements.lock"]
-    names = {line.partition("==")[0] for line in parts["requirements-run.lock"]}
+    assert parts["requirements/run.lock"] < parts["requirements/all.lock"]
+    names = {line.partition("==")[0] for line in parts["requirements/run.lock"]}
     assert {"numba", "scapy", "setuptools"} < names
     assert not {"pytest", "mypy", "mkdocs-material"} & names
 

@@ -33,7 +33,7 @@ TOP_LEVEL = {
     "ofan-p4": {"ofan_cache", "ofan_p4", "p4messages"},
 }
 # Both distributions, by the name of their wheel.
-PROJECTS = {"ofan": ROOT / "pyproject.toml", "ofan_p4": ROOT / "emulation/p4/pyproject.toml"}
+PROJECTS = {"ofan": ROOT / "pyproject.toml", "ofan_p4": ROOT / "p4tools/pyproject.toml"}
 # What the P4 tools are without, and how large they may be with all that they need.
 HEAVY = {"distributed", "matplotlib", "mininet", "numba", "polars", "pydantic", "scapy", "tornado"}
 MOST_BYTES = 350 << 20
@@ -57,7 +57,7 @@ def wheels(place: Path) -> dict[str, Path]:
         ".*", "build", "results", "tests", "*.egg-info", "__pycache__"
     )
     shutil.copytree(ROOT, source, ignore=left_out, symlinks=True)
-    projects = (source / "emulation" / "p4", source)
+    projects = (source / "p4tools", source)
     build = ("wheel", "-q", "--no-deps", "--no-build-isolation", "-w", place / "wheels", *projects)
     subprocess.run([sys.executable, "-m", "pip", *map(str, build)], check=True)
     return {path.name.partition("-")[0]: path for path in (place / "wheels").glob("*.whl")}
@@ -79,7 +79,7 @@ def test_no_name_clashes_with_what_others_have(wheels: dict[str, Path]) -> None:
     }
     found = {name: {top for top in each if ".dist-info" not in top} for name, each in tops.items()}
     assert found == TOP_LEVEL
-    assert not [name for name in packed["ofan"] if name.startswith("emulation/p4")]
+    assert not [name for name in packed["ofan"] if name.startswith("p4tools")]
 
 
 def test_both_have_one_version_and_one_licence() -> None:

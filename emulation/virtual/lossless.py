@@ -124,7 +124,7 @@ class LosslessNetwork(Network):
         self.dropped += 1
 
     def _is_unlucky(self, _port: Port) -> bool:
-        # Chance counts transmissions: what a watchdog drops is none.
+        # Chance counts transmissions: packets that a watchdog drops are not sent.
         return False
 
     def _judged(self, node: int, number: int, queued: Queued) -> Queued:

@@ -20,7 +20,7 @@ MOST_BYTES = 4 << 30
 MARKS = "not slow" if os.geteuid() == 0 else "not slow and not root"
 # pytest's exit codes: all passed, some failed, nothing to run.
 PASSED, FAILED, NOTHING = 0, 1, 5
-P4_TOOLS = "emulation/p4"
+P4_TOOLS = "p4tools"
 
 
 @dataclass(frozen=True)

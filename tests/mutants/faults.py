@@ -21,7 +21,7 @@ PACKAGES = (
     "hostagent",
     "sim",
     "reproduction",
-    "emulation/p4/ofan_p4/softswitch",
+    "p4tools/ofan_p4/softswitch",
 )
 # Not mutated, as a test could only say the same again: what the figures run and how they look, and
 # a command line's words.

@@ -13,7 +13,7 @@ ROOMS = {
     "hostagent": ("tests/hostagent", "tests/test_isolation.py"),
     "sim": ("tests/sim",),
     "reproduction": ("tests/theory",),
-    "emulation/p4/ofan_p4/softswitch": ("tests/emulation/softswitch",),
+    "p4tools/ofan_p4/softswitch": ("tests/emulation/softswitch",),
 }
 # What they are about is not mutated, and they take minutes.
 LEFT_OUT = ("tests/reproduction/figures/", "tests/reproduction/report/")
@@ -42,7 +42,7 @@ NEIGHBOURS = {
         "tests/parity/test_graphs.py",
     ),
     "reproduction": ("tests/parity/test_invariant.py",),
-    "emulation/p4/ofan_p4/softswitch": (
+    "p4tools/ofan_p4/softswitch": (
         PROGRAMS,
         VIRTUAL,
         "tests/emulation/compiler/test_language_cases.py",

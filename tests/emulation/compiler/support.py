@@ -46,7 +46,7 @@ STF format of p4c's own suite, and `ofan p4 stf --help` says more.
 UNTRANSLATED = """## What has no machine code
 
 The switch's generator makes nodes of a program \
-(`nodes.py`, `packet_nodes.py` and `statements.py` of `emulation/p4/ofan_p4/softswitch/codegen/`).
+(`nodes.py`, `packet_nodes.py` and `statements.py` of `p4tools/ofan_p4/softswitch/codegen/`).
 The Python engine has a rule for each of them. \
 Machine code has none for these nodes, and takes others up to a limit (in capitals): a program
 beyond it runs in Python, and `--engine native` refuses it under this name. \

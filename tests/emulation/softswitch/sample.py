@@ -22,7 +22,7 @@ COMMAND = "make sample"
 WIDTH = 100
 HEAD = f"""\
 This is what the switch runs in place of p4src/ofan.p4, compiled for 4 uplinks: two functions, made
-by emulation/p4/ofan_p4/softswitch/codegen/ from the compiler's BMv2 JSON, and the key to their
+by p4tools/ofan_p4/softswitch/codegen/ from the compiler's BMv2 JSON, and the key to their
 names. It is here to be read; `{COMMAND}` writes it again after a change of the program or of the
 generator."""
 

@@ -63,7 +63,7 @@ def ofan(*words: str, most_bytes: int | None = None) -> subprocess.Popen[str]:
     if most_bytes is not None:
         # Python keeps half of what it has compiled where a file may not be longer, and the next
         # process cannot read it: "marshal data too short".
-        for package in ("controller", "emulation", "fattree", "hostagent", "sim"):
+        for package in ("controller", "emulation", "fattree", "hostagent", "p4tools", "sim"):
             compileall.compile_dir(ROOT / package, quiet=1)
 
     pipe = subprocess.PIPE
