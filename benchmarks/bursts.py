@@ -31,13 +31,13 @@ from numpy.typing import NDArray
 from benchmarks.rates.programs import PROGRAMS, SIZES, frame, inserts, pipeline, programmed
 from benchmarks.rates.rows import Row, table_of
 from benchmarks.rates.wires import BMV2, OURS, WAIT_S, cpu_s, enter_namespace, ip, running, veths
+from ofan_p4.softswitch.control.pipeline import DROP_PORT
+from ofan_p4.softswitch.control.switch import Counts
 from ofan_p4.softswitch.daemon.bursts import Bursts, compiled_bursts
 from ofan_p4.softswitch.daemon.ports import Port
 from ofan_p4.softswitch.daemon.sockets import open_interface
 from ofan_p4.softswitch.native import burst_code, turn_code
 from ofan_p4.softswitch.native.slots import address
-from ofan_p4.softswitch.pipeline import DROP_PORT
-from ofan_p4.softswitch.switch import Counts
 
 FRAMES = 1024
 FRAME_BYTES = 2048

@@ -47,7 +47,7 @@ from benchmarks.rates.wires import (
     through,
     veths,
 )
-from ofan_p4.softswitch.switch import Switch
+from ofan_p4.softswitch.control.switch import Switch
 
 
 def in_process(name: str, size: str, packets: int) -> Row:

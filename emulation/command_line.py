@@ -25,7 +25,7 @@ from fattree.texts.storms import storms_asked
 from fattree.texts.without_effect import late, punished, unread
 from hostagent.form_fit import misfits
 from ofan_p4.compiler import CompileError
-from ofan_p4.softswitch.errors import SoftswitchError
+from ofan_p4.softswitch.base.errors import SoftswitchError
 
 # The base classes of all errors in input; any other exception is our bug.
 BAD_INPUT = (FabricError, CompileError, ControllerError, EmulationError, SoftswitchError)

@@ -13,9 +13,9 @@ import ofan
 from emulation.programs.switch_program import Size, built_in
 from fattree.errors import ExperimentError
 from fattree.texts.experiment_file import parse_experiment
+from ofan_p4.softswitch.base.errors import SoftswitchError
 from ofan_p4.softswitch.codegen.assembly import assemble
 from ofan_p4.softswitch.codegen.loading import load
-from ofan_p4.softswitch.errors import SoftswitchError
 from tests.doors import ROOT, SMALL
 
 PACKAGES = ("fattree", "controller", "emulation", "hostagent", "sim", "p4src", "p4tools")
@@ -152,7 +152,7 @@ def test_nothing_is_unpickled_and_only_compilers_make_code() -> None:
     found = {file for file, own in sources() for name, _ in own if name in makers}
 
     assert found == {
-        "p4tools/ofan_p4/softswitch/pipeline.py",
+        "p4tools/ofan_p4/softswitch/control/pipeline.py",
         # A parser as the generator prints it, to see which way it goes.
         "p4tools/ofan_p4/softswitch/codegen/predicting.py",
         # A host rule is read by a parser of its own first, which takes nothing but arithmetic.

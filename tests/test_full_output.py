@@ -15,7 +15,12 @@ PROGRAMS = {
     "CSV": ("ofan", *RUN, "--csv", "-"),
     "a table": ("ofan", *RUN),
     "ofan-p4": ("ofan_p4.cli", "--help"),
-    "softswitch": ("ofan_p4.softswitch.process", "--no-p4", "--grpc-server-addr", "127.0.0.1:0"),
+    "softswitch": (
+        "ofan_p4.softswitch.daemon.process",
+        "--no-p4",
+        "--grpc-server-addr",
+        "127.0.0.1:0",
+    ),
     "simple_switch_CLI": ("ofan_p4.runtime_cli.cli", "--help"),
     "fresh": ("pages.fresh", "--help"),
 }

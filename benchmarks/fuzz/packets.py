@@ -19,8 +19,8 @@ from fattree.shape.addressing import host_ip, host_mac, switch_ip, switch_name
 from fattree.shape.topology import FatTree
 from hostagent.packets import AckFrames, DataFrames, Ends, wrap
 from ofan_p4.compiler import Program, compile_file
+from ofan_p4.softswitch.control.switch import Switch
 from ofan_p4.softswitch.p4runtime import P4RuntimeService, StatusError
-from ofan_p4.softswitch.switch import Switch
 
 EDGE = 0
 ETHERNET = 14

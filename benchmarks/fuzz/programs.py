@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.fuzz.failure import CPU_PORT, FuzzFailure
-from ofan_p4.softswitch.errors import PipelineError
-from ofan_p4.softswitch.switch import Switch
+from ofan_p4.softswitch.base.errors import PipelineError
+from ofan_p4.softswitch.control.switch import Switch
 
 MOST_CPU_SECONDS = 10.0
 VALUES = [

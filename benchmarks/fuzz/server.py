@@ -38,7 +38,7 @@ def switch_process(folder: Path, options: Sequence[str]) -> Iterator[str]:
     with (
         log.open("w") as said,
         subprocess.Popen(
-            [sys.executable, "-m", "ofan_p4.softswitch.process", *options, *own],
+            [sys.executable, "-m", "ofan_p4.softswitch.daemon.process", *options, *own],
             stdout=subprocess.PIPE,
             stderr=said,
             text=True,

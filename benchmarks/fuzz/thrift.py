@@ -16,14 +16,14 @@ import p4src
 from benchmarks.fuzz.failure import FuzzFailure
 from benchmarks.fuzz.server import switch_process
 from ofan_p4.compiler import compile_file
-from ofan_p4.softswitch.thrift.interface import Method, methods
-from ofan_p4.softswitch.thrift.rpc import (
+from ofan_p4.softswitch.daemon.thrift.interface import Method, methods
+from ofan_p4.softswitch.daemon.thrift.rpc import (
     Client,
     Message,
     header,
     read_header,
 )
-from ofan_p4.softswitch.thrift.wire import Kind, Reader, WireError, write_members
+from ofan_p4.softswitch.daemon.thrift.wire import Kind, Reader, WireError, write_members
 
 HOST = "127.0.0.1"
 WAIT_S = 15.0

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import p4src
 from ofan_p4.compiler import Program, compile_file
+from ofan_p4.softswitch.control.switch import Switch
 from ofan_p4.softswitch.p4runtime import P4RuntimeService
-from ofan_p4.softswitch.switch import Switch
 
 # isort: split
 from google.protobuf import text_format

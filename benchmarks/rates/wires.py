@@ -71,7 +71,7 @@ def running(kind: str, folder: Path) -> Iterator[tuple[int, Any]]:
     """
     address = f"unix:{folder / kind}.grpc"
     own = (
-        [sys.executable, "-m", "ofan_p4.softswitch.process"]
+        [sys.executable, "-m", "ofan_p4.softswitch.daemon.process"]
         if kind == OURS
         else [BMV2, "--thrift-port", "19090", "-L", "off"]
     )

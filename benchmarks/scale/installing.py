@@ -17,8 +17,8 @@ from emulation.mininet.switch_processes import listens
 from emulation.programs.switch_program import SwitchProgram
 from fattree.experiment.model import Scenario
 from fattree.shape.addressing import device_id, switch_name
+from ofan_p4.softswitch.control.switch import Switch
 from ofan_p4.softswitch.p4runtime import P4RuntimeService, StatusError
-from ofan_p4.softswitch.switch import Switch
 
 START_SECONDS = 120.0
 

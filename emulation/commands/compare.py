@@ -64,7 +64,7 @@ from fattree.experiment.own import LIKE
 from fattree.records.record import Record, flat, row, table
 from fattree.records.tables import terminal, write_csv
 from fattree.texts.experiment_file import agent_packet_settings, host_rule_settings
-from ofan_p4.softswitch.pipeline import Engine
+from ofan_p4.softswitch.control.pipeline import Engine
 
 SIM = "sim"
 NETWORKS = (VIRTUAL, SIM, MININET)

@@ -62,7 +62,7 @@ from fattree.records.tables import terminal, write_csv
 from fattree.texts.experiment_file import agent_packet_settings, host_rule_settings, load_experiment
 from hostagent.own_packet import scenario_packets
 from hostagent.own_rule import own_rule
-from ofan_p4.softswitch.pipeline import Engine
+from ofan_p4.softswitch.control.pipeline import Engine
 from sim.cli import processors
 
 MININET = "mininet"

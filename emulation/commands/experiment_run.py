@@ -28,7 +28,7 @@ from emulation.virtual.switch_state import state_of
 from fattree.experiment.model import Experiment, Scenario
 from fattree.records.record import Record
 from fattree.units import time_unit
-from ofan_p4.softswitch.pipeline import Engine
+from ofan_p4.softswitch.control.pipeline import Engine
 from sim.sweeps.cluster import connected
 
 VIRTUAL = "virtual"

@@ -20,7 +20,7 @@ from fattree.shape.topology import FatTree
 from hostagent.segment_routes import is_marked, unwrapped
 from hostagent.transports.roce import ETHERNET, IPIP_PROTOCOL, Packet, is_intact, parse
 from ofan_p4.bounded import BoundedFile, TooLargeError
-from ofan_p4.softswitch.pause_frames import read_pause
+from ofan_p4.softswitch.ports.pause_frames import read_pause
 
 # Host names have pod, edge and index for every k, so the largest fat-tree names all hosts.
 ANY_TREE = FatTree(128)

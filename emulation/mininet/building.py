@@ -23,8 +23,8 @@ from emulation.programs.switch_program import Compiler, SwitchProgram, built_in,
 from fattree.experiment.model import Scenario
 from fattree.experiment.pauses import is_paused
 from hostagent.isolation import clean
+from ofan_p4.softswitch.base.errors import PipelineError
 from ofan_p4.softswitch.daemon.bursts import burst_key, compiled_bursts
-from ofan_p4.softswitch.errors import PipelineError
 from ofan_p4.softswitch.native import machine
 from ofan_p4.softswitch.native.engine import native_program
 

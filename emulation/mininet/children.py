@@ -29,7 +29,7 @@ from hostagent.isolation import clean_environment, python_command
 from ofan_p4.softswitch.native.kept import preload
 
 SOFTSWITCH_PROGRAM = "softswitch"
-SOFTSWITCH_MODULE = "ofan_p4.softswitch.process"
+SOFTSWITCH_MODULE = "ofan_p4.softswitch.daemon.process"
 # Modules of a running switch: imported before the fork, all switches share them.
 WARM_MODULES = (
     "ofan_p4.softswitch.daemon.dataplane",

@@ -5,7 +5,6 @@ Tables, plots and result files are made from it.
 
 from dataclasses import dataclass
 
-from emulation.outcomes.switch_state import ArrayState
 from fattree.counters import PortCounts, SenderCounts
 from fattree.experiment.model import Scenario
 from fattree.policies import POLICIES
@@ -86,6 +85,18 @@ class QueueSamples:
 
     times_ps: tuple[int, ...]
     bytes: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayState:
+    """A switch's register or counter, and its cells that are not zero, by their numbers.
+
+    A register's cell is its value, a counter's its packets and bytes.
+    """
+
+    switch: str
+    array: str
+    cells: tuple[tuple[int, tuple[int, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

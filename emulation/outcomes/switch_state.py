@@ -1,31 +1,16 @@
 """Registers and counters of switches at the end of a run (`--show-registers`)."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from emulation.outcomes.outcome import Outcome
 from fattree.records.tables import Folding
-
-if TYPE_CHECKING:
-    from emulation.outcomes.outcome import Outcome
 
 # Of an array, in the table; the file has all.
 MOST_CELLS = 6
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayState:
-    """A switch's register or counter, and its cells that are not zero, by their numbers.
-
-    A register's cell is its value, a counter's its packets and bytes.
-    """
-
-    switch: str
-    array: str
-    cells: tuple[tuple[int, tuple[int, ...]], ...]
-
-
-def state_rows(outcomes: Iterable["Outcome"]) -> Iterator[dict[str, Any]]:
+def state_rows(outcomes: Iterable[Outcome]) -> Iterator[dict[str, Any]]:
     """Yield a row for each array of each run, for a file."""
     for outcome in outcomes:
         for array in outcome.state:
@@ -38,7 +23,7 @@ def state_rows(outcomes: Iterable["Outcome"]) -> Iterator[dict[str, Any]]:
             }
 
 
-def state_table(outcomes: Sequence["Outcome"]) -> Folding:
+def state_table(outcomes: Sequence[Outcome]) -> Folding:
     """Return a table of all arrays that hold something."""
     table = Folding("load balancer", "seed", "switch", "register or counter", "cells, by number")
     for outcome in outcomes:

@@ -15,9 +15,9 @@ from controller.entries import Prefix
 from controller.plan import Planner, SwitchPlan
 from fattree.policies import Chooser
 from fattree.routes.groups import NONE
+from ofan_p4.softswitch.control.pipeline import Pipeline
 from ofan_p4.softswitch.native.indexes import NativeIndex, Rows
-from ofan_p4.softswitch.pipeline import Pipeline
-from ofan_p4.softswitch.tables import Table
+from ofan_p4.softswitch.state.tables import Table
 
 Int64 = NDArray[np.int64]
 

@@ -18,9 +18,9 @@ from fattree.routes import failures
 from fattree.routes.failures import Links
 from fattree.routes.slow_links import NOT_SLOW, Slow
 from fattree.shape.addressing import device_id, switch_name
+from ofan_p4.softswitch.control.pipeline import Engine
+from ofan_p4.softswitch.control.switch import Switch
 from ofan_p4.softswitch.p4runtime import P4RuntimeService, StatusError
-from ofan_p4.softswitch.pipeline import Engine
-from ofan_p4.softswitch.switch import Switch
 
 # The register in which programs count the bytes that wait at each port (include/queue_stats.p4).
 QUEUE_LENGTHS = "queue_bytes"

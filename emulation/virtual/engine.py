@@ -16,8 +16,8 @@ from fattree.demand import traffic
 from fattree.experiment.model import Scenario
 from fattree.routes.failures import timeline
 from fattree.routes.standstill import patience
+from ofan_p4.softswitch.control.pipeline import Engine
 from ofan_p4.softswitch.native.engine import native_program
-from ofan_p4.softswitch.pipeline import Engine
 from sim.programs.programmed import are_compiled
 
 ENGINES: tuple[Engine, ...] = get_args(Engine)

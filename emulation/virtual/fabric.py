@@ -18,7 +18,7 @@ from fattree.experiment.model import Scenario
 from fattree.experiment.pauses import is_paused
 from fattree.routes.buffers import refuse_unable_pauses, refuse_unable_sharing
 from hostagent.rules import refuse_unable_hosts
-from ofan_p4.softswitch.pipeline import Engine
+from ofan_p4.softswitch.control.pipeline import Engine
 
 
 class VirtualFabric(Control):

@@ -2,7 +2,7 @@
 
 Buffers belong to where packets come in: each link has `fabric.queue_bytes` at its far end, of which
 all that has not left the switch takes its part, wherever it waits. One priority has all packets,
-ACKs too; pauses themselves go ahead of them (`ofan_p4.softswitch.pausable`).
+ACKs too; pauses themselves go ahead of them (`ofan_p4.softswitch.ports.pausable`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,10 +21,10 @@ from fattree.routes.buffers import rooms
 from fattree.routes.cycles import cycle
 from fattree.shape.addressing import switch_name
 from fattree.texts.storms import storm_words
-from ofan_p4.softswitch.pausable import NEVER, Buffer, Held, PausableQueue
-from ofan_p4.softswitch.queue import Passage
-from ofan_p4.softswitch.shared import SharedBuffer
-from ofan_p4.softswitch.switch import Pending
+from ofan_p4.softswitch.control.switch import Pending
+from ofan_p4.softswitch.ports.pausable import NEVER, Buffer, Held, PausableQueue
+from ofan_p4.softswitch.ports.queue import Passage
+from ofan_p4.softswitch.ports.shared import SharedBuffer
 
 # A port of a switch: an outgoing link, or the incoming one beside it.
 Place = tuple[int, int]

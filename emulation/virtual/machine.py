@@ -10,10 +10,10 @@ from emulation.virtual.added_headers import added_bytes
 from fattree.draws import Stream, component
 from fattree.experiment.model import Scenario
 from hostagent.own_packet import scenario_packets
+from ofan_p4.softswitch.control.pipeline import Pipeline
 from ofan_p4.softswitch.native import context, contract
 from ofan_p4.softswitch.native.engine import NativeProgram
 from ofan_p4.softswitch.native.passing import passing
-from ofan_p4.softswitch.pipeline import Pipeline
 from sim.kernels.desk import Program
 from sim.programs.callbacks import COMPONENT, DRAW_WORDS, SEED, draw_function, forget_function
 from sim.programs.layout import Layout

@@ -29,8 +29,8 @@ from fattree.units import PS_PER_US
 from hostagent.own_packet import scenario_packets
 from hostagent.segment_routes import is_marked
 from hostagent.transports.state import NEVER
-from ofan_p4.softswitch.queue import Passage
-from ofan_p4.softswitch.switch import Pending
+from ofan_p4.softswitch.control.switch import Pending
+from ofan_p4.softswitch.ports.queue import Passage
 
 CE = 0b11
 SAMPLES_PER_RTT = 64

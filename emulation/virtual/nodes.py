@@ -3,11 +3,11 @@
 from typing import Protocol
 
 from fattree.draws import Stream, component, mix
-from ofan_p4.softswitch.switch import Pending, Transmit
+from ofan_p4.softswitch.control.switch import Pending, Transmit
 
 
 class Node(Protocol):
-    """What the network asks of a switch (`softswitch.switch.Switch`)."""
+    """What the network asks of a switch (`softswitch.control.switch.Switch`)."""
 
     def ingress(self, port: int, frame: bytes, length: int | None = None) -> list[Pending]:
         """Process a frame up to the queues."""

@@ -1,6 +1,6 @@
 """A directed link with its output queue and its counters (simulator model, "Model").
 
-The queue, lane included, is the switch's (`softswitch.queue`). The simulator has a second one,
+The queue, lane included, is the switch's (`softswitch.ports.queue`). The simulator has another,
 `sim.kernels.ports`, as kernels have no objects. A test gives both the same packets.
 """
 
@@ -11,9 +11,9 @@ from fattree.experiment.pauses import is_paused
 from fattree.experiment.sharing import alpha, is_shared
 from fattree.routes.buffers import memory_bytes
 from fattree.shape.topology import LEVEL_OF, FatTree, Level
-from ofan_p4.softswitch.pausable import PausableQueue
-from ofan_p4.softswitch.queue import OutputQueue, Passage
-from ofan_p4.softswitch.shared import SharedMemory, SharedQueue
+from ofan_p4.softswitch.ports.pausable import PausableQueue
+from ofan_p4.softswitch.ports.queue import OutputQueue, Passage
+from ofan_p4.softswitch.ports.shared import SharedMemory, SharedQueue
 
 
 class Port:

@@ -13,7 +13,7 @@ from controller.liveness import Liveness, Probe
 from controller.session import Session
 from emulation.virtual.events import Kind
 from emulation.virtual.network import Network
-from ofan_p4.softswitch.switch import Switch
+from ofan_p4.softswitch.control.switch import Switch
 
 
 class VirtualProbes:

@@ -37,8 +37,8 @@ from fattree.records.record import Record
 from fattree.routes import failures
 from hostagent.own_packet import scenario_packets
 from ofan_p4.compiler import CompileError
-from ofan_p4.softswitch.errors import SoftswitchError
-from ofan_p4.softswitch.pipeline import Pipeline
+from ofan_p4.softswitch.base.errors import SoftswitchError
+from ofan_p4.softswitch.control.pipeline import Pipeline
 from sim import SimulationError
 from sim.arrays.routing import Phase, forwarding, phases
 from sim.programs.programmed import is_loaded

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from emulation.outcomes.switch_state import ArrayState
+from emulation.outcomes.outcome import ArrayState
 from emulation.virtual.control import Control
 from fattree.shape.addressing import switch_name
-from ofan_p4.softswitch.pipeline import Pipeline
+from ofan_p4.softswitch.control.pipeline import Pipeline
 
 
 def state_of(network: Control) -> tuple[ArrayState, ...]:

@@ -19,7 +19,7 @@ from fattree.units import PS_PER_US
 from hostagent.forms import Beginnings, Forms, beginnings
 from hostagent.own_packet import scenario_packets
 from hostagent.transports.state import NEVER
-from ofan_p4.softswitch.pipeline import Pipeline
+from ofan_p4.softswitch.control.pipeline import Pipeline
 from sim.kernels.desk import Program
 from sim.kernels.state import HIGHEST_PORT, MISDELIVERED, MISDIRECTED, UNROUTABLE
 from sim.kernels.windows import BROKEN, FINISHED, STUCK

@@ -11,7 +11,7 @@ import click
 from ofan_p4.softswitch.daemon.options import NAMES_OF_BMV2
 
 # On BMv2's port unless told otherwise: scripts start a switch and talk to it.
-SWITCH = ("ofan_p4.softswitch.process", "--thrift-port", "9090", "--in-place-of")
+SWITCH = ("ofan_p4.softswitch.daemon.process", "--thrift-port", "9090", "--in-place-of")
 # What each name runs: a module of ours, and its first arguments.
 NAMES: dict[str, tuple[str, ...]] = {
     "p4c-bm2-ss": ("ofan_p4.cli", "compile"),

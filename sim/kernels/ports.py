@@ -1,6 +1,6 @@
 """The port's body for kernels' records: a queue, its lane, a rate, and when packets leave.
 
-It exists for frames, too (`ofan_p4.softswitch.queue`), for a reason: the switch imports nothing of
+It exists for frames, too (`softswitch.ports.queue`), for a reason: the switch imports nothing of
 ours and lets each packet leave in its time, with any size; a port here is a record inside compiled
 kernels, knows the sizes that a run has, and computes a packet's departure as soon as it comes. The
 rules are the same (`docs/decisions/two-ports.md`), and a test feeds all bodies the same offers.

@@ -16,7 +16,7 @@ from ofan_p4.compiler.backend.p4info_files import message_text
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 SHELL_PYTHON = ROOT / ".venv-shell" / "bin" / "python"
-SWITCH = "from ofan_p4.softswitch.process import main; main()"
+SWITCH = "from ofan_p4.softswitch.daemon.process import main; main()"
 FRAME = "0a0b0c0d0e0f0102030405060806" + "00" * 46
 
 

@@ -18,8 +18,8 @@ from fattree.experiment.model import Fabric, Scenario
 from fattree.shape.addressing import device_id, host_ip, host_mac
 from fattree.shape.topology import FatTree
 from hostagent.packets import DataFrames, Ends
+from ofan_p4.softswitch.control.switch import Switch
 from ofan_p4.softswitch.p4runtime import P4RuntimeService, StatusError
-from ofan_p4.softswitch.switch import Switch
 
 TREE = FatTree(4)
 EDGE_LINK, CORE_LINK = 0, 16

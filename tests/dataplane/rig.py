@@ -22,8 +22,8 @@ from fattree.shape.addressing import host_ip, host_mac, switch_name
 from fattree.shape.topology import FatTree
 from hostagent.packets import AckFrames, DataFrames, Ends
 from ofan_p4.compiler import compile_file
+from ofan_p4.softswitch.control.switch import Pending, Switch
 from ofan_p4.softswitch.p4runtime import P4RuntimeService, StatusError
-from ofan_p4.softswitch.switch import Pending, Switch
 from tests.dataplane import bmv2_switch
 
 CPU_PORT = 510

@@ -11,7 +11,7 @@ from fattree.experiment.model import Scenario
 from hostagent.agents.nic import Nic, link_times
 from hostagent.build import endpoints
 from hostagent.transports.roce import parse
-from ofan_p4.softswitch.pause_frames import MOST_QUANTA, pause_frame
+from ofan_p4.softswitch.ports.pause_frames import MOST_QUANTA, pause_frame
 
 # At 1 Mbit/s a quantum is 512 us.
 QUANTUM_PS = 512 * 10**6

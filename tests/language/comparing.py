@@ -17,10 +17,10 @@ from typing import Any
 from ofan_p4.compiler import CompileError, compile_preprocessed
 from ofan_p4.compiler.diagnostics import Source
 from ofan_p4.compiler.preprocessor import preprocess
-from ofan_p4.softswitch.errors import PipelineError
-from ofan_p4.softswitch.pipeline import Engine
-from ofan_p4.softswitch.replication import CloneSession, Replica
-from ofan_p4.softswitch.switch import Switch
+from ofan_p4.softswitch.base.errors import PipelineError
+from ofan_p4.softswitch.control.pipeline import Engine
+from ofan_p4.softswitch.control.switch import Switch
+from ofan_p4.softswitch.state.replication import CloneSession, Replica
 from tests.language.drawing_pieces import WIDTHS
 from tests.language.evaluating import EndlessError
 from tests.language.externs import Cells

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
+from ofan_p4.softswitch.control.switch import Switch
 from ofan_p4.softswitch.native.passing import passing
-from ofan_p4.softswitch.switch import Switch
 from tests.language.comparing import PORTS, compiled, install, judged
 from tests.language.inputs import packets
 from tests.language.programs import drawn

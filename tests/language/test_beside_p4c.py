@@ -16,7 +16,7 @@ import pytest
 
 import emulation.programs.p4c as reference
 from emulation.errors import NetworkError
-from ofan_p4.softswitch.errors import PipelineError
+from ofan_p4.softswitch.base.errors import PipelineError
 from tests.emulation.compiler.bmv2_bench import SWITCH, forwarded
 from tests.language.comparing import compiled, difference, judged
 from tests.language.inputs import Drawn, packets

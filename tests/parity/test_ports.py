@@ -20,7 +20,7 @@ from fattree.experiment.model import (
     Transport,
 )
 from fattree.routes.failures import timeline
-from ofan_p4.softswitch.queue import Passage
+from ofan_p4.softswitch.ports.queue import Passage
 from sim.arrays.network import build
 from sim.kernels import state
 from sim.kernels.ports import settle

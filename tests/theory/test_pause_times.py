@@ -14,8 +14,8 @@ from fattree.experiment.model import Scenario
 from fattree.experiment.pauses import headroom_bytes, lasting, room
 from fattree.routes.buffers import refuse_unable_pauses, slow_ports
 from fattree.shape.topology import Level
-from ofan_p4.softswitch.pausable import Buffer, PausableQueue
-from ofan_p4.softswitch.shared import SharedBuffer, SharedMemory
+from ofan_p4.softswitch.ports.pausable import Buffer, PausableQueue
+from ofan_p4.softswitch.ports.shared import SharedBuffer, SharedMemory
 from sim.errors import UnfinishedError
 from sim.runs.engine import run
 from tests.parity.engines import outcome_of

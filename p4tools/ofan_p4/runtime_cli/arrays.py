@@ -5,7 +5,7 @@ from __future__ import annotations
 from ofan_p4.runtime_cli import values
 from ofan_p4.runtime_cli.names import find
 from ofan_p4.runtime_cli.session import Lines, Session, command
-from ofan_p4.softswitch.thrift import messages as m
+from ofan_p4.softswitch.daemon.thrift import messages as m
 
 
 @command("counter_read <counter> <index>")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ofan_p4.runtime_cli.names import InputError, Names
-from ofan_p4.softswitch.thrift.rpc import Client
+from ofan_p4.softswitch.daemon.thrift.rpc import Client
 
 Lines = Iterator[str]
 

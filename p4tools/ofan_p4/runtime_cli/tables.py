@@ -5,9 +5,8 @@ from __future__ import annotations
 from ofan_p4.runtime_cli import texts, values
 from ofan_p4.runtime_cli.names import InputError
 from ofan_p4.runtime_cli.session import Lines, Session, command
-from ofan_p4.softswitch.codegen.program import Action, TableSpec
-from ofan_p4.softswitch.tables import lookup_kind
-from ofan_p4.softswitch.thrift import messages as m
+from ofan_p4.softswitch.codegen.program import Action, TableSpec, lookup_kind
+from ofan_p4.softswitch.daemon.thrift import messages as m
 
 KINDS = {"masked": "ternary", "rows": "range"}
 

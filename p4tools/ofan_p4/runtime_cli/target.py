@@ -8,7 +8,7 @@ from pathlib import Path
 from ofan_p4.runtime_cli import texts, values
 from ofan_p4.runtime_cli.names import InputError
 from ofan_p4.runtime_cli.session import Lines, Session, command
-from ofan_p4.softswitch.thrift import messages as m
+from ofan_p4.softswitch.daemon.thrift import messages as m
 
 
 @command("mc_mgrp_create <group>")

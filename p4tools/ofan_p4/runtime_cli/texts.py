@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ofan_p4.softswitch.codegen.program import TableSpec
-from ofan_p4.softswitch.thrift import messages as m
-from ofan_p4.softswitch.thrift.messages import EntryType, MatchType
+from ofan_p4.softswitch.daemon.thrift import messages as m
+from ofan_p4.softswitch.daemon.thrift.messages import EntryType, MatchType
 
 RULE = "=========="
 STARS = "**********"

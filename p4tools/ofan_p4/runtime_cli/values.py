@@ -9,10 +9,10 @@ from ipaddress import IPv4Address, IPv6Address
 
 from ofan_p4.runtime_cli.names import InputError
 from ofan_p4.softswitch.codegen.program import Action, KeyField, TableSpec
-from ofan_p4.softswitch.tables import needs_priority
-from ofan_p4.softswitch.thrift import messages as m
-from ofan_p4.softswitch.thrift.keys import encode
-from ofan_p4.softswitch.thrift.messages import MatchType
+from ofan_p4.softswitch.daemon.thrift import messages as m
+from ofan_p4.softswitch.daemon.thrift.keys import encode
+from ofan_p4.softswitch.daemon.thrift.messages import MatchType
+from ofan_p4.softswitch.state.tables import needs_priority
 
 MAC = re.compile(r"[0-9a-fA-F]{1,2}(:[0-9a-fA-F]{1,2}){5}")
 MOST_INT = 1 << 31

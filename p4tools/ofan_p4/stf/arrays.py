@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ofan_p4.softswitch.meters import Rates
-from ofan_p4.softswitch.pipeline import Pipeline
+from ofan_p4.softswitch.control.pipeline import Pipeline
+from ofan_p4.softswitch.state.meters import Rates
 from ofan_p4.stf.names import find_named
 from ofan_p4.stf.script import CheckFailed, ScriptError, numbers
 

@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ofan_p4.softswitch.errors import EntryError
-from ofan_p4.softswitch.pipeline import DROP_PORT, Pipeline
-from ofan_p4.softswitch.switch import Pending, Switch
-from ofan_p4.softswitch.tables import USE_GROUP, Match, Table, needs_priority
-from ofan_p4.softswitch.trace import Walk
-from ofan_p4.softswitch.units import PS_PER_SECOND
+from ofan_p4.softswitch.base.errors import EntryError
+from ofan_p4.softswitch.base.units import PS_PER_SECOND
+from ofan_p4.softswitch.codegen.program import USE_GROUP
+from ofan_p4.softswitch.control.pipeline import DROP_PORT, Pipeline
+from ofan_p4.softswitch.control.switch import Pending, Switch
+from ofan_p4.softswitch.control.trace import Walk
+from ofan_p4.softswitch.state.tables import Match, Table, needs_priority
 from ofan_p4.stf import arrays, multicast
 from ofan_p4.stf.arrays import Arrays
 from ofan_p4.stf.matching import MatchError, match_of

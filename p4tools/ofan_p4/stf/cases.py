@@ -9,7 +9,7 @@ from time import monotonic
 
 from ofan_p4.bounded import read_bytes
 from ofan_p4.compiler import CompileError, compile_file
-from ofan_p4.softswitch.errors import SoftswitchError
+from ofan_p4.softswitch.base.errors import SoftswitchError
 from ofan_p4.stf.bench import Bench
 from ofan_p4.stf.compare import first_difference
 from ofan_p4.stf.script import CheckFailed, ScriptError, parse_script

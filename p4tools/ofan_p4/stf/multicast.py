@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ofan_p4.softswitch.replication import CloneSession, Replica
-from ofan_p4.softswitch.switch import Switch
+from ofan_p4.softswitch.control.switch import Switch
+from ofan_p4.softswitch.state.replication import CloneSession, Replica
 from ofan_p4.stf.script import ScriptError, numbers
 
 

@@ -16,10 +16,10 @@ from p4.v1 import p4runtime_pb2
 
 from ofan_p4.bounded import BoundedFile, TooLargeError, read_bytes
 from ofan_p4.compiler import CompileError, compile_file
-from ofan_p4.softswitch.errors import PipelineError
+from ofan_p4.softswitch.base.errors import PipelineError
+from ofan_p4.softswitch.control.switch import MAX_RESUBMISSIONS, Switch
+from ofan_p4.softswitch.control.trace import Step, Walk
 from ofan_p4.softswitch.p4runtime import P4RuntimeService, StatusError
-from ofan_p4.softswitch.switch import MAX_RESUBMISSIONS, Switch
-from ofan_p4.softswitch.trace import Step, Walk
 from ofan_p4.stf.bench import Bench
 from ofan_p4.stf.script import (
     CheckCounter,

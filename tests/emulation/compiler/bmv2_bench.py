@@ -18,7 +18,7 @@ from pathlib import Path
 from threading import Thread
 from typing import IO, Any
 
-from ofan_p4.softswitch.tables import needs_priority
+from ofan_p4.softswitch.state.tables import needs_priority
 from ofan_p4.stf.bench import Bench
 from ofan_p4.stf.script import Add, CheckCounter, Command, Expect, Packet, Remove, SetDefault
 

@@ -25,8 +25,8 @@ from pathlib import Path
 from types import FrameType
 
 from ofan_p4.compiler import CompileError, compile_source
-from ofan_p4.softswitch.errors import PipelineError
-from ofan_p4.softswitch.switch import Switch
+from ofan_p4.softswitch.base.errors import PipelineError
+from ofan_p4.softswitch.control.switch import Switch
 
 HERE = Path(__file__).parent
 CASES = HERE / "cases"

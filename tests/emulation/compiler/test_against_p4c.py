@@ -26,8 +26,8 @@ from fattree.policies import POLICIES
 from fattree.shape.addressing import device_id, host_ip, host_mac, switch_ip, switch_name
 from fattree.shape.topology import FatTree
 from hostagent.packets import AckFrames, DataFrames, Ends, wrap
+from ofan_p4.softswitch.control.switch import Switch
 from ofan_p4.softswitch.p4runtime import P4RuntimeService, StatusError
-from ofan_p4.softswitch.switch import Switch
 from ofan_p4.stf.bench import Bench
 from ofan_p4.stf.compare import first_difference
 from ofan_p4.stf.script import parse_script

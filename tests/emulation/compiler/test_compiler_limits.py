@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ofan_p4.compiler import CompileError, compile_source
-from ofan_p4.softswitch.switch import Switch
+from ofan_p4.softswitch.control.switch import Switch
 from tests.emulation.compiler.fuzzing import CASES, INCLUDES
 
 TYPES = """#include <core.p4>

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import pytest
 
 from ofan_p4.compiler import compile_source
-from ofan_p4.softswitch.pipeline import Engine
-from ofan_p4.softswitch.switch import Switch
+from ofan_p4.softswitch.control.pipeline import Engine
+from ofan_p4.softswitch.control.switch import Switch
 
 PORT = 5
 A = 0xF5

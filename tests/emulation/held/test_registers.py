@@ -8,8 +8,8 @@ from emulation.held import switch_view
 from emulation.held.messages import ArrayView
 from emulation.outcomes.switch_state import in_words, short_name
 from ofan_p4.compiler import compile_source
+from ofan_p4.softswitch.control.switch import Switch
 from ofan_p4.softswitch.p4runtime import P4RuntimeService, StatusError
-from ofan_p4.softswitch.switch import Switch
 
 # Two controls with a register of the same last name, a counter, and a value of more than 64 bits.
 PROGRAM = """

@@ -28,7 +28,7 @@ def listening():
 def test_p4runtime_is_on_loopback_alone(namespace, tmp_path):
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     with subprocess.Popen(
-        [sys.executable, "-m", "ofan_p4.softswitch.process", "--no-p4", "--device-id", "1"],
+        [sys.executable, "-m", "ofan_p4.softswitch.daemon.process", "--no-p4", "--device-id", "1"],
         cwd=tmp_path,
         stderr=subprocess.DEVNULL,
     ) as process:

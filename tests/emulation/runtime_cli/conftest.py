@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ofan_p4.compiler import compile_file
-from ofan_p4.softswitch.thrift.rpc import Client
+from ofan_p4.softswitch.daemon.thrift.rpc import Client
 
 WAIT_S = 60
 HERE = Path(__file__).parent
@@ -66,7 +66,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextmanager
 def switch(program: Path, *arguments: str) -> Iterator[Running]:
-    command = [sys.executable, "-m", "ofan_p4.softswitch.process", str(program)]
+    command = [sys.executable, "-m", "ofan_p4.softswitch.daemon.process", str(program)]
     command += ["--thrift-port", "0", "--grpc-server-addr", "127.0.0.1:0", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 import pytest
 
 from ofan_p4.compiler import compile_file
-from ofan_p4.softswitch.crcs import Parameters
-from ofan_p4.softswitch.pipeline import Engine
-from ofan_p4.softswitch.switch import Switch
-from ofan_p4.softswitch.thrift import messages as m
-from ofan_p4.softswitch.thrift.rpc import Client
+from ofan_p4.softswitch.base.crcs import Parameters
+from ofan_p4.softswitch.control.pipeline import Engine
+from ofan_p4.softswitch.control.switch import Switch
+from ofan_p4.softswitch.daemon.thrift import messages as m
+from ofan_p4.softswitch.daemon.thrift.rpc import Client
 from tests.emulation.compiler import bmv2_bench
 from tests.emulation.runtime_cli.conftest import Running, name_of, script, switch
 from tests.emulation.softswitch.division import divided

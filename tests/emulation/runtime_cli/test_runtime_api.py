@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from ofan_p4.softswitch.thrift import messages as m
-from ofan_p4.softswitch.thrift.messages import MirroringError, Refusal
-from ofan_p4.softswitch.thrift.rpc import FAILURE, CallError, read_header
-from ofan_p4.softswitch.thrift.wire import Kind, Reader, WireError, members_of, read_members
+from ofan_p4.softswitch.daemon.thrift import messages as m
+from ofan_p4.softswitch.daemon.thrift.messages import MirroringError, Refusal
+from ofan_p4.softswitch.daemon.thrift.rpc import FAILURE, CallError, read_header
+from ofan_p4.softswitch.daemon.thrift.wire import Kind, Reader, WireError, members_of, read_members
 
 
 def entry(key: int) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def test_what_is_no_call_ends_its_connection_alone(refusing: Any, garbage: bytes
 
 
 def test_a_taken_port_is_one_line(running: Any) -> None:
-    command = [sys.executable, "-m", "ofan_p4.softswitch.process", "--no-p4"]
+    command = [sys.executable, "-m", "ofan_p4.softswitch.daemon.process", "--no-p4"]
     command += ["--grpc-server-addr", "127.0.0.1:0", "--thrift-port", str(running.port)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ofan_p4.softswitch.errors import Code
+from ofan_p4.softswitch.base.errors import Code
+from ofan_p4.softswitch.control.switch import Pending, Switch, Transmit
 from ofan_p4.softswitch.p4runtime import P4RuntimeService, StatusError
-from ofan_p4.softswitch.switch import Pending, Switch, Transmit
 from tests.emulation.softswitch.bmv2_json import Bmv2
 
 # isort: split

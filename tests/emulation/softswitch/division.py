@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ofan_p4.softswitch.crcs import Parameters
+from ofan_p4.softswitch.base.crcs import Parameters
 
 
 def divided(data: bytes, width: int, parameters: Parameters) -> int:

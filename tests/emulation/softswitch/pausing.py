@@ -12,6 +12,8 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Any
 
+from ofan_p4.softswitch.control.pipeline import Engine
+from ofan_p4.softswitch.control.switch import Switch
 from ofan_p4.softswitch.daemon.clock import Clock
 from ofan_p4.softswitch.daemon.dataplane import Dataplane
 from ofan_p4.softswitch.daemon.gates import Gate
@@ -19,10 +21,8 @@ from ofan_p4.softswitch.daemon.log import Log
 from ofan_p4.softswitch.daemon.offloads import COMPLETE
 from ofan_p4.softswitch.daemon.ports import Port
 from ofan_p4.softswitch.daemon.sockets import open_link_events
-from ofan_p4.softswitch.pausable import Buffer, PausableQueue
-from ofan_p4.softswitch.pause_frames import read_pause
-from ofan_p4.softswitch.pipeline import Engine
-from ofan_p4.softswitch.switch import Switch
+from ofan_p4.softswitch.ports.pausable import Buffer, PausableQueue
+from ofan_p4.softswitch.ports.pause_frames import read_pause
 from tests.emulation.softswitch.bmv2_json import Bmv2
 
 RATE_BPS = 800 * 10**9

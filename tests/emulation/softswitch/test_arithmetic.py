@@ -2,7 +2,7 @@
 
 import pytest
 
-from ofan_p4.softswitch.arithmetic import saturate, saturate_signed, wrap
+from ofan_p4.softswitch.base.arithmetic import saturate, saturate_signed, wrap
 
 # A number of so many bits would take half a gigabyte.
 HUGE = 0xFFFFFF00

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ofan_p4.softswitch.hashes import ALGORITHMS
-from ofan_p4.softswitch.replication import CloneSession, Replica
+from ofan_p4.softswitch.base.hashes import ALGORITHMS
+from ofan_p4.softswitch.state.replication import CloneSession, Replica
 
 REGISTER = {"type": "register_array", "value": "r"}
 COUNTER = {"type": "counter_array", "value": "c"}

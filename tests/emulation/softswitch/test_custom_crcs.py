@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ofan_p4.softswitch.crcs import Parameters
-from ofan_p4.softswitch.pipeline import Engine
-from ofan_p4.softswitch.switch import Switch
+from ofan_p4.softswitch.base.crcs import Parameters
+from ofan_p4.softswitch.control.pipeline import Engine
+from ofan_p4.softswitch.control.switch import Switch
 from tests.emulation.softswitch.division import divided
 
 SETTINGS = settings(

@@ -15,15 +15,15 @@ from google.rpc import status_pb2
 from p4.v1 import p4runtime_pb2 as p4
 from p4.v1 import p4runtime_pb2_grpc
 
+from ofan_p4.softswitch.base.errors import Code
+from ofan_p4.softswitch.control.switch import Switch
 from ofan_p4.softswitch.daemon.clock import Clock
 from ofan_p4.softswitch.daemon.dataplane import Dataplane
 from ofan_p4.softswitch.daemon.grpc_server import GrpcThread, ServerError, Servicer
 from ofan_p4.softswitch.daemon.log import Log
+from ofan_p4.softswitch.daemon.process import SWITCH_INTERVAL_S
 from ofan_p4.softswitch.daemon.sockets import open_link_events
-from ofan_p4.softswitch.errors import Code
 from ofan_p4.softswitch.p4runtime import P4RuntimeService
-from ofan_p4.softswitch.process import SWITCH_INTERVAL_S
-from ofan_p4.softswitch.switch import Switch
 
 CPU = 510
 TABLE, ACTION = 1 << 24, 2 << 24

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from ofan_p4.softswitch.control.switch import Switch
 from ofan_p4.softswitch.daemon.dataplane import MAX_WAITING, Dataplane
 from ofan_p4.softswitch.daemon.log import Log
 from ofan_p4.softswitch.daemon.ports import Port
 from ofan_p4.softswitch.daemon.sockets import open_link_events
-from ofan_p4.softswitch.queue import OutputQueue
-from ofan_p4.softswitch.switch import Switch
+from ofan_p4.softswitch.ports.queue import OutputQueue
 from tests.emulation.softswitch.pausing import (
     PACKET,
     RATE_BPS,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ofan_p4.softswitch.errors import PipelineError
+from ofan_p4.softswitch.base.errors import PipelineError
 
 SETTINGS = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 VALUES = [

@@ -15,10 +15,10 @@ import ofan
 from ofan_p4.compiler import compile_file
 from ofan_p4.softswitch.codegen.assembly import assemble
 from ofan_p4.softswitch.codegen.loading import load
+from ofan_p4.softswitch.control.pipeline import Pipeline
 from ofan_p4.softswitch.native import context, contract, shared
 from ofan_p4.softswitch.native.passing import translated
 from ofan_p4.softswitch.native.translate import translate
-from ofan_p4.softswitch.pipeline import Pipeline
 
 ROOT = Path(ofan.__file__).parent
 PAGE = (ROOT / "docs/decisions/machine-code-contract.md").read_text(encoding="utf-8")

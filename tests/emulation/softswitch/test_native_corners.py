@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from ofan_p4.compiler import compile_file
-from ofan_p4.softswitch.meters import Rates
+from ofan_p4.softswitch.control.pipeline import Engine
+from ofan_p4.softswitch.control.switch import Switch
 from ofan_p4.softswitch.native import machine
-from ofan_p4.softswitch.pipeline import Engine
-from ofan_p4.softswitch.switch import Switch
+from ofan_p4.softswitch.state.meters import Rates
 
 SOURCE = json.dumps(compile_file(Path(__file__).with_name("corners.p4")).json).encode()
 TAIL = b"\x12\x34\xff"

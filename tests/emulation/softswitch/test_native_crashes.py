@@ -12,9 +12,9 @@ from random import Random
 import pytest
 
 from ofan_p4.compiler import compile_file
+from ofan_p4.softswitch.control.pipeline import Engine
+from ofan_p4.softswitch.control.switch import Switch
 from ofan_p4.softswitch.native import machine
-from ofan_p4.softswitch.pipeline import Engine
-from ofan_p4.softswitch.switch import Switch
 
 PROGRAM = """
 #include <core.p4>

@@ -12,12 +12,12 @@ import pytest
 
 import p4src
 from ofan_p4.compiler import compile_file
+from ofan_p4.softswitch.base.errors import PipelineError
+from ofan_p4.softswitch.base.requests import Resume
 from ofan_p4.softswitch.codegen.program import KeyField
-from ofan_p4.softswitch.errors import PipelineError
-from ofan_p4.softswitch.pipeline import DROP_PORT, Pipeline
-from ofan_p4.softswitch.requests import Resume
-from ofan_p4.softswitch.tables import Table, needs_priority
-from ofan_p4.softswitch.trace import Walk
+from ofan_p4.softswitch.control.pipeline import DROP_PORT, Pipeline
+from ofan_p4.softswitch.control.trace import Walk
+from ofan_p4.softswitch.state.tables import Table, needs_priority
 
 CONFORMANCE = Path(__file__).parent / "conformance" / "conformance.p4"
 PROGRAMS = [*sorted(p4src.FOLDER.glob("*.p4")), CONFORMANCE]

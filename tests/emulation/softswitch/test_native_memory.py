@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from ofan_p4.softswitch.pipeline import Pipeline
+from ofan_p4.softswitch.control.pipeline import Pipeline
 from tests.emulation.softswitch.test_native_engine import PROGRAMS, fill, packet, source
 
 PROT_NONE = 0

@@ -175,7 +175,7 @@ def switched(program: Any, hosts: list[str], tmp_path: Path) -> Iterator[Callabl
     with ExitStack() as stack:
 
         def start(*arguments: str) -> Callable[[], Any]:
-            command = [sys.executable, "-m", "ofan_p4.softswitch.process"]
+            command = [sys.executable, "-m", "ofan_p4.softswitch.daemon.process"]
             command += [str(tmp_path / "p.json"), "--stats-socket", str(tmp_path / "stats")]
             command += [f"-i{i}@{name}s" for i, name in enumerate(hosts, 1)]
             command += ["--", "--grpc-server-addr", "127.0.0.1:0", *arguments]

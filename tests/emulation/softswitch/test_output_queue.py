@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ofan_p4.softswitch.queue import OutputQueue, Passage
+from ofan_p4.softswitch.ports.queue import OutputQueue, Passage
 
 PS = 10**12
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from p4.v1 import p4runtime_pb2 as p4
 
-from ofan_p4.softswitch.errors import Code
+from ofan_p4.softswitch.base.errors import Code
 from ofan_p4.softswitch.p4runtime import StatusError
 
 TABLE, ACTION, REGISTER, COUNTER, METER, PROFILE, DIRECT, DIGEST, VALUE_SET = (

@@ -12,13 +12,13 @@ from random import Random
 import pytest
 
 from ofan_p4.compiler import CompileError, compile_file
+from ofan_p4.softswitch.base.errors import PipelineError
 from ofan_p4.softswitch.codegen.assembly import assemble
 from ofan_p4.softswitch.codegen.parting import part
 from ofan_p4.softswitch.codegen.predicting import way
-from ofan_p4.softswitch.errors import PipelineError
+from ofan_p4.softswitch.control.pipeline import Pipeline
 from ofan_p4.softswitch.native import context, kept, machine
 from ofan_p4.softswitch.native.passing import Passing, passing
-from ofan_p4.softswitch.pipeline import Pipeline
 from tests.language.passing import compare
 
 I64 = ctypes.c_int64

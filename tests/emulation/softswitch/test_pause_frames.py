@@ -9,7 +9,7 @@ from scapy.contrib.mac_control import MACControlClassBasedFlowControl, MACContro
 from scapy.layers.l2 import Dot1Q, Ether
 
 from hostagent.pause_frames import quanta_of
-from ofan_p4.softswitch.pause_frames import (
+from ofan_p4.softswitch.ports.pause_frames import (
     is_control,
     pause_frame,
     pause_ps,

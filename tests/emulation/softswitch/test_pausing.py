@@ -9,10 +9,10 @@ import pytest
 from scapy.contrib.mac_control import MACControlClassBasedFlowControl
 from scapy.layers.l2 import Ether
 
+from ofan_p4.softswitch.control.pipeline import Engine
 from ofan_p4.softswitch.daemon.dataplane import Dataplane
 from ofan_p4.softswitch.daemon.gates import Watchdog
-from ofan_p4.softswitch.pause_frames import MOST_QUANTA, is_control, pause_frame, pause_ps
-from ofan_p4.softswitch.pipeline import Engine
+from ofan_p4.softswitch.ports.pause_frames import MOST_QUANTA, is_control, pause_frame, pause_ps
 from tests.emulation.softswitch.pausing import (
     FRAME,
     LATENCY,

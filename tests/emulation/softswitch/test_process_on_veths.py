@@ -83,7 +83,7 @@ def wired(program: Any, ends: list[str], tmp_path: Path) -> Iterator[Callable[..
             command = [
                 sys.executable,
                 "-m",
-                "ofan_p4.softswitch.process",
+                "ofan_p4.softswitch.daemon.process",
                 str(tmp_path / "p.json"),
             ]
             command += [

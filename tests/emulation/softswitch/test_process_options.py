@@ -6,7 +6,7 @@ import pytest
 
 from ofan_p4.softswitch.daemon.gates import Thresholds
 from ofan_p4.softswitch.daemon.options import Setting, UsageError, parse
-from ofan_p4.softswitch.process import main
+from ofan_p4.softswitch.daemon.process import main
 
 
 def test_a_script_for_simple_switch_grpc_works() -> None:

@@ -25,7 +25,7 @@ def start() -> Iterator[Start]:
     running: list[subprocess.Popen[str]] = []
 
     def run(*arguments: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "ofan_p4.softswitch.process", *arguments]
+        command = [sys.executable, "-m", "ofan_p4.softswitch.daemon.process", *arguments]
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )

@@ -26,9 +26,9 @@ import pytest
 from benchmarks.fuzz.failure import CPU_PORT
 from benchmarks.fuzz.packets import PROGRAMS, damaged, served, truncations, valid_packets
 from fattree.shape.topology import FatTree
+from ofan_p4.softswitch.control.switch import Switch
 from ofan_p4.softswitch.daemon.sockets import open_interface, receive
 from ofan_p4.softswitch.p4runtime import P4RuntimeService
-from ofan_p4.softswitch.switch import Switch
 
 # isort: split
 import grpc

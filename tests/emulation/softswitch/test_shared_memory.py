@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from ofan_p4.softswitch.shared import SharedBuffer, SharedMemory, SharedQueue
+from ofan_p4.softswitch.ports.shared import SharedBuffer, SharedMemory, SharedQueue
 
 SIZE = 20_000
 HEADROOM = 5_000

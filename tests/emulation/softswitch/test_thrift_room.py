@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ofan_p4.softswitch.thrift import server as module
-from ofan_p4.softswitch.thrift.server import ThriftServer
+from ofan_p4.softswitch.daemon.thrift import server as module
+from ofan_p4.softswitch.daemon.thrift.server import ThriftServer
 
 # The first byte of a call, whose rest is waited for.
 BEGUN = b"\x80"

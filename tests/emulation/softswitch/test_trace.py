@@ -12,9 +12,9 @@ import pytest
 from ofan_p4.compiler import compile_file, compile_source
 from ofan_p4.softswitch.codegen.assembly import assemble
 from ofan_p4.softswitch.codegen.loading import load
-from ofan_p4.softswitch.replication import CloneSession, Replica
-from ofan_p4.softswitch.switch import Switch
-from ofan_p4.softswitch.trace import Step, Walk
+from ofan_p4.softswitch.control.switch import Switch
+from ofan_p4.softswitch.control.trace import Step, Walk
+from ofan_p4.softswitch.state.replication import CloneSession, Replica
 from ofan_p4.stf.bench import Bench
 from ofan_p4.stf.script import Expect, parse_script
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ofan_p4.softswitch.errors import Code, EntryError
+from ofan_p4.softswitch.base.errors import Code, EntryError
 from ofan_p4.softswitch.p4rt.translation import Names
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ofan_p4.softswitch.pipeline import Pipeline
+from ofan_p4.softswitch.control.pipeline import Pipeline
 from sim.kernels.desk import Program
 from sim.programs.layout import Layout
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ofan_p4.softswitch.base.units import PS_PER_US
 from ofan_p4.softswitch.codegen import names
 from ofan_p4.softswitch.codegen.nodes import Argument, Expression, Quotient
-from ofan_p4.softswitch.units import PS_PER_US
 
 PORT = Argument(names.PORT)
 PACKET_LENGTH = Argument(names.PACKET_LENGTH)

@@ -6,7 +6,7 @@
            enq_us, enq_depth, delta_us, deq_depth)
         -> (frame or None, EgressRequests or None)
 
-`names` lists the arguments, `ofan_p4.softswitch.requests` the fields of requests and of `resume`.
+`names` lists the arguments, `softswitch.base.requests` the fields of requests and of `resume`.
 `state` is a tuple of the variables that egress needs. A clone leaves ingress after the parser.
 """
 
@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from ofan_p4.softswitch.base.requests import INGRESS_CLONE
 from ofan_p4.softswitch.codegen import names
 from ofan_p4.softswitch.codegen.arguments import (
     EGRESS_ARGUMENTS,
@@ -74,7 +75,6 @@ from ofan_p4.softswitch.codegen.statements import (
 )
 from ofan_p4.softswitch.codegen.tracing import Tracing
 from ofan_p4.softswitch.codegen.variables import CUTOFF, EXITED, GROWTH, PARSER_ERROR
-from ofan_p4.softswitch.requests import INGRESS_CLONE
 
 # More bytes than any frame has, so that `min` works before the first truncate.
 NO_CUTOFF = 1 << 30

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ofan_p4.softswitch.base.errors import PipelineError
 from ofan_p4.softswitch.codegen.arguments import NOW, PACKET_LENGTH
 from ofan_p4.softswitch.codegen.constants import Constants
 from ofan_p4.softswitch.codegen.expressions import ZERO, Expressions, cut_to
@@ -36,6 +37,8 @@ from ofan_p4.softswitch.codegen.packet_nodes import (
 )
 from ofan_p4.softswitch.codegen.primitives import Primitives
 from ofan_p4.softswitch.codegen.program import (
+    NO_ACTION,
+    USE_GROUP,
     VALID,
     Action,
     ActionCall,
@@ -44,6 +47,7 @@ from ofan_p4.softswitch.codegen.program import (
     KeyField,
     Program,
     TableSpec,
+    lookup_kind,
 )
 from ofan_p4.softswitch.codegen.statements import (
     Assign,
@@ -61,8 +65,6 @@ from ofan_p4.softswitch.codegen.statements import (
 )
 from ofan_p4.softswitch.codegen.tracing import Label, Tracing
 from ofan_p4.softswitch.codegen.variables import ACTION, EXITED, HIT, parameter
-from ofan_p4.softswitch.errors import PipelineError
-from ofan_p4.softswitch.tables import NO_ACTION, USE_GROUP, lookup_kind
 
 
 class ControlCode:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ofan_p4.softswitch.base.errors import PipelineError
 from ofan_p4.softswitch.codegen import names
 from ofan_p4.softswitch.codegen.layout import masked
 from ofan_p4.softswitch.codegen.nodes import (
@@ -46,7 +47,6 @@ from ofan_p4.softswitch.codegen.program import (
     item_at,
 )
 from ofan_p4.softswitch.codegen.variables import parameter
-from ofan_p4.softswitch.errors import PipelineError
 
 # Wider than any field. A larger literal would make Python fold a constant of that many bits;
 # `arithmetic` bounds it at run time instead.

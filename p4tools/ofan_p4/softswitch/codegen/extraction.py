@@ -9,6 +9,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ofan_p4.softswitch.base.errors import PipelineError
 from ofan_p4.softswitch.codegen.arguments import SIZE
 from ofan_p4.softswitch.codegen.constants import Constants
 from ofan_p4.softswitch.codegen.expressions import ONE, ZERO, Expressions, constant_below, inner
@@ -31,7 +32,6 @@ from ofan_p4.softswitch.codegen.program import Header, Json, Program, Stack, nat
 from ofan_p4.softswitch.codegen.statements import Assign, Break, Change, Halve, Unpack
 from ofan_p4.softswitch.codegen.tracing import Label, Tracing
 from ofan_p4.softswitch.codegen.variables import PARSER_ERROR, POSITION, WIDTH, packed
-from ofan_p4.softswitch.errors import PipelineError
 
 # The numbers of core.p4 in its order, for a JSON that does not list its errors.
 CORE_ERRORS = {

@@ -14,6 +14,9 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TypeAlias
 
+from ofan_p4.softswitch.base.crcs import PARAMETERS
+from ofan_p4.softswitch.base.errors import PipelineError
+from ofan_p4.softswitch.base.hashes import algorithm, plain_name
 from ofan_p4.softswitch.codegen import names
 from ofan_p4.softswitch.codegen.constants import Constants
 from ofan_p4.softswitch.codegen.expressions import ONE, ZERO, constant_below
@@ -46,9 +49,6 @@ from ofan_p4.softswitch.codegen.program import (
     Program,
     hex_int,
 )
-from ofan_p4.softswitch.crcs import PARAMETERS
-from ofan_p4.softswitch.errors import PipelineError
-from ofan_p4.softswitch.hashes import algorithm, plain_name
 
 Source: TypeAlias = Pack | JoinedBits | JoinedBytes
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from ofan_p4.softswitch.base.errors import PipelineError, corruption_is_reported
 from ofan_p4.softswitch.codegen.program import (
     VALID,
     Action,
@@ -39,7 +40,6 @@ from ofan_p4.softswitch.codegen.program import (
     hex_int,
     where_of,
 )
-from ofan_p4.softswitch.errors import PipelineError, corruption_is_reported
 
 T = TypeVar("T")
 K = TypeVar("K")

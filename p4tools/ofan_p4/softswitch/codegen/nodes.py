@@ -218,7 +218,7 @@ class Remainder(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Call(Expression):
-    """An operator of `ofan_p4.softswitch.arithmetic` or `hashes`, `min` or `max`."""
+    """An operator of `ofan_p4.softswitch.base.arithmetic` or `hashes`, `min` or `max`."""
 
     function: str
     parts: tuple[Expression, ...]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ofan_p4.softswitch.base.errors import PipelineError
 from ofan_p4.softswitch.codegen.constants import Constants
 from ofan_p4.softswitch.codegen.expressions import (
     ZERO,
@@ -44,7 +45,6 @@ from ofan_p4.softswitch.codegen.statements import Assign
 from ofan_p4.softswitch.codegen.storing import StoreCode
 from ofan_p4.softswitch.codegen.tracing import Label, Tracing
 from ofan_p4.softswitch.codegen.variables import PARSER_ERROR, POSITION, peeked
-from ofan_p4.softswitch.errors import PipelineError
 
 
 class ParserCode:

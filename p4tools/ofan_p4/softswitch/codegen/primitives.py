@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ofan_p4.softswitch.base.errors import PipelineError
 from ofan_p4.softswitch.codegen import names
 from ofan_p4.softswitch.codegen.arguments import PACKET_LENGTH
 from ofan_p4.softswitch.codegen.constants import Constants
@@ -42,7 +43,6 @@ from ofan_p4.softswitch.codegen.statements import Ask, Assign, CountCell, Log
 from ofan_p4.softswitch.codegen.storing import StoreCode
 from ofan_p4.softswitch.codegen.tracing import Label, Tracing
 from ofan_p4.softswitch.codegen.variables import COLOR, CUTOFF, DRAWN, EXITED
-from ofan_p4.softswitch.errors import PipelineError
 
 # BMv2 keeps 15 bits of a clone session's number.
 SESSION_BITS = 15

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ofan_p4.softswitch.base.masked import NO_RANK
 from ofan_p4.softswitch.codegen import names, statements
 from ofan_p4.softswitch.codegen.nodes import Joined, Variable
 from ofan_p4.softswitch.codegen.printing import BITS, listed, operand, text, tuple_of, within
 from ofan_p4.softswitch.codegen.statements import Key, Statement
-from ofan_p4.softswitch.masked import NO_RANK
 
 Lines = list[str]
 

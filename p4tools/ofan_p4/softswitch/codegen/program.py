@@ -10,16 +10,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from ofan_p4.softswitch.base.crcs import PARAMETERS
+from ofan_p4.softswitch.base.errors import PipelineError
 from ofan_p4.softswitch.codegen import names
 from ofan_p4.softswitch.codegen.nodes import Bytes, Local
-from ofan_p4.softswitch.crcs import PARAMETERS
-from ofan_p4.softswitch.errors import PipelineError
 
 T = TypeVar("T")
 Json = Any
 
 # p4c's name for the validity of a header in the place of a field.
 VALID = "$valid$"
+
+# In place of the number of an action, where an entry names none or the id of a member or group.
+NO_ACTION = -1
+USE_MEMBER = -2
+USE_GROUP = -3
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +280,18 @@ class FieldList:
     id: int
     name: str
     elements: tuple[Json, ...]
+
+
+def lookup_kind(spec: TableSpec) -> str:
+    """Return exact, lpm, masked or rows: which structure the table is searched by."""
+    kinds = [key.kind for key in spec.key]
+    if all(kind == "exact" for kind in kinds):
+        return "exact"
+    if kinds.count("lpm") == 1 and all(kind in ("exact", "lpm") for kind in kinds):
+        return "lpm"
+
+    # A range has no mask.
+    return "rows" if "range" in kinds else "masked"
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,7 +142,7 @@ class Key:
 class Lookup(Statement):
     """The entry becomes the table's entry for a key, or none.
 
-    `kind` is the kind of search: exact, lpm, masked or rows (`tables.lookup_kind`).
+    `kind` is the kind of search: exact, lpm, masked or rows (`program.lookup_kind`).
     """
 
     table: int

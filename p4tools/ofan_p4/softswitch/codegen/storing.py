@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ofan_p4.softswitch.base.errors import PipelineError
 from ofan_p4.softswitch.codegen.expressions import (
     Expressions,
     cut,
@@ -18,7 +19,6 @@ from ofan_p4.softswitch.codegen.program import Array, Field, Json, Program, Stac
 from ofan_p4.softswitch.codegen.statements import Assign
 from ofan_p4.softswitch.codegen.tracing import Tracing
 from ofan_p4.softswitch.codegen.variables import STORED
-from ofan_p4.softswitch.errors import PipelineError
 
 
 class StoreCode:

@@ -13,12 +13,12 @@ import numpy as np
 from llvmlite import ir
 from numpy.typing import NDArray
 
+from ofan_p4.softswitch.control.switch import Counts
 from ofan_p4.softswitch.daemon.ports import Port
 from ofan_p4.softswitch.daemon.rings import Ring
 from ofan_p4.softswitch.native import burst_code, kept, machine, turn_code
 from ofan_p4.softswitch.native.engine import NativeFunctions
 from ofan_p4.softswitch.native.slots import address
-from ofan_p4.softswitch.switch import Counts
 
 # Frames of one port before others have their turn.
 BUDGET = 256

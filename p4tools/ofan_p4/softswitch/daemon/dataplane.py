@@ -19,6 +19,8 @@ from functools import partial
 from itertools import count
 from typing import Any, TypeVar
 
+from ofan_p4.softswitch.base.units import PS_PER_US
+from ofan_p4.softswitch.control.switch import Pending, Switch, Transmit
 from ofan_p4.softswitch.daemon.bursts import Bursts
 from ofan_p4.softswitch.daemon.clock import PS_PER_NS, Clock
 from ofan_p4.softswitch.daemon.links import Links
@@ -28,10 +30,8 @@ from ofan_p4.softswitch.daemon.pausing import RETRY_PS, Action, Pauses
 from ofan_p4.softswitch.daemon.ports import BLOCKED, Line, Port, Waiting
 from ofan_p4.softswitch.daemon.sockets import drain
 from ofan_p4.softswitch.native import burst_code, turn_code
-from ofan_p4.softswitch.pausable import NEVER
-from ofan_p4.softswitch.queue import Passage
-from ofan_p4.softswitch.switch import Pending, Switch, Transmit
-from ofan_p4.softswitch.units import PS_PER_US
+from ofan_p4.softswitch.ports.pausable import NEVER
+from ofan_p4.softswitch.ports.queue import Passage
 
 # Frames from one port before another has its turn.
 BATCH = 64

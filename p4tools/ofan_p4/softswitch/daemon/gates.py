@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ofan_p4.softswitch.pausable import NEVER, Buffer, PausableQueue
+from ofan_p4.softswitch.ports.pausable import NEVER, Buffer, PausableQueue
 
 
 class Thresholds(NamedTuple):

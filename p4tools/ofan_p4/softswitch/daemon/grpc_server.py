@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 
 import grpc
 
+from ofan_p4.softswitch.base.errors import Code, SoftswitchError
 from ofan_p4.softswitch.daemon.dataplane import Dataplane
 from ofan_p4.softswitch.daemon.options import Tls
-from ofan_p4.softswitch.errors import Code, SoftswitchError
-from ofan_p4.softswitch.p4rt.status import MAX_TEXT, status_bytes
-from ofan_p4.softswitch.p4runtime import P4RuntimeService, StatusError, Stream
+from ofan_p4.softswitch.p4rt.service import P4RuntimeService, Stream
+from ofan_p4.softswitch.p4rt.status import MAX_TEXT, StatusError, status_bytes
 
 # isort: split
 from google.protobuf.message import DecodeError

@@ -6,6 +6,7 @@ import socket
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
+from ofan_p4.softswitch.control.switch import Switch
 from ofan_p4.softswitch.daemon.bursts import Bursts
 from ofan_p4.softswitch.daemon.ports import Port
 from ofan_p4.softswitch.daemon.sockets import (
@@ -15,7 +16,6 @@ from ofan_p4.softswitch.daemon.sockets import (
     is_running,
     open_interface,
 )
-from ofan_p4.softswitch.switch import Switch
 
 
 class Links:

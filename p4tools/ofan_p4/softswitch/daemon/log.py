@@ -9,8 +9,8 @@ import sys
 from datetime import datetime
 from typing import TextIO
 
+from ofan_p4.softswitch.base.errors import SoftswitchError
 from ofan_p4.softswitch.daemon.options import LEVELS, Options
-from ofan_p4.softswitch.errors import SoftswitchError
 
 
 class LogError(SoftswitchError):

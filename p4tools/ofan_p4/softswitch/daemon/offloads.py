@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from ofan_p4.softswitch.hashes import crc_table, fold, reflected_crc, words
+from ofan_p4.softswitch.base.hashes import crc_table, fold, reflected_crc, words
 
 # Of the kernel's virtio_net.h: flags, gso_type, hdr_len, gso_size, csum_start, csum_offset.
 MISSING = struct.Struct("=BBHHHH")

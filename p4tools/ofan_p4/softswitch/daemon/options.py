@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import Generic, NoReturn, TypeVar, get_args
 
+from ofan_p4.softswitch.base.units import PS_PER_US
+from ofan_p4.softswitch.control.pipeline import Engine
 from ofan_p4.softswitch.daemon.gates import NO_WATCHDOG, Thresholds, Watchdog
-from ofan_p4.softswitch.pause_frames import PRIORITIES
-from ofan_p4.softswitch.pipeline import Engine
-from ofan_p4.softswitch.units import PS_PER_US
+from ofan_p4.softswitch.ports.pause_frames import PRIORITIES
 
 T = TypeVar("T")
 # The value of a port's option: a number, or thresholds.

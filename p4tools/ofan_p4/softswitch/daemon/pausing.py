@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from ofan_p4.softswitch.base.units import PS_PER_US
+from ofan_p4.softswitch.control.switch import Pending
 from ofan_p4.softswitch.daemon.gates import Gate
 from ofan_p4.softswitch.daemon.ports import Line, Port
-from ofan_p4.softswitch.pausable import NEVER, Buffer
-from ofan_p4.softswitch.pause_frames import (
+from ofan_p4.softswitch.ports.pausable import NEVER, Buffer
+from ofan_p4.softswitch.ports.pause_frames import (
     MOST_QUANTA,
     WIRE_BYTES,
     is_control,
@@ -21,8 +23,6 @@ from ofan_p4.softswitch.pause_frames import (
     pause_ps,
     read_pause,
 )
-from ofan_p4.softswitch.switch import Pending
-from ofan_p4.softswitch.units import PS_PER_US
 
 Action = Callable[[int], None]
 # How soon an interface that takes no more is tried again.

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from ofan_p4.softswitch.base.units import PS_PER_US
+from ofan_p4.softswitch.control.switch import Pending
 from ofan_p4.softswitch.daemon.gates import Gate
 from ofan_p4.softswitch.daemon.options import DEFAULT_DEPTH, Options
 from ofan_p4.softswitch.daemon.pcap import PcapFile
@@ -23,10 +25,8 @@ from ofan_p4.softswitch.daemon.sockets import (
     send,
 )
 from ofan_p4.softswitch.native import burst_code
-from ofan_p4.softswitch.pausable import NEVER, Buffer, PausableQueue
-from ofan_p4.softswitch.queue import OutputQueue, Passage
-from ofan_p4.softswitch.switch import Pending
-from ofan_p4.softswitch.units import PS_PER_US
+from ofan_p4.softswitch.ports.pausable import NEVER, Buffer, PausableQueue
+from ofan_p4.softswitch.ports.queue import OutputQueue, Passage
 
 # A port has a field of the module's name.
 RawSocket = socket.socket

@@ -11,7 +11,7 @@ import os
 import pwd
 import struct
 
-from ofan_p4.softswitch.errors import SoftswitchError
+from ofan_p4.softswitch.base.errors import SoftswitchError
 
 # Of <linux/prctl.h> and <linux/capability.h>.
 PR_SET_PDEATHSIG = 1

@@ -7,8 +7,8 @@ import fcntl
 import socket
 import struct
 
+from ofan_p4.softswitch.base.errors import SoftswitchError
 from ofan_p4.softswitch.daemon.offloads import COMPLETE, finished
-from ofan_p4.softswitch.errors import SoftswitchError
 
 # Of the kernel's headers: Python's socket module has few of them.
 ETH_P_ALL = 3

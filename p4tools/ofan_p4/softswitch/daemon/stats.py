@@ -26,10 +26,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ofan_p4.softswitch.base.errors import SoftswitchError
+from ofan_p4.softswitch.control.switch import Switch
 from ofan_p4.softswitch.daemon.dataplane import Dataplane
 from ofan_p4.softswitch.daemon.ports import Port
-from ofan_p4.softswitch.errors import SoftswitchError
-from ofan_p4.softswitch.switch import Switch
 
 # A peer that neither reads nor writes holds up packets no longer than this.
 PATIENCE_S = 0.5

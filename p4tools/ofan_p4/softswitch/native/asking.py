@@ -47,7 +47,7 @@ from ofan_p4.softswitch.native.variables import NOTHING, NumberKind
 
 
 class Asking(Lookups):
-    """Translator of requests (`ofan_p4.softswitch.requests`)."""
+    """Translator of requests (`ofan_p4.softswitch.base.requests`)."""
 
     def _forget(self, node: Forget) -> None:
         self._b.store(ir.Constant(I1, 0), self._request_rooms(node.request)[0])

@@ -38,7 +38,7 @@ from ofan_p4.softswitch.native.values import (
 
 
 class Calls(Frames):
-    """Translator of calls; `ofan_p4.softswitch.arithmetic` and `hashes` define their meaning."""
+    """Translator of calls; `softswitch.base.arithmetic` and `hashes` define their meaning."""
 
     def _call(self, node: nodes.Call, demand: int | None) -> Number:
         return self.OPERATORS[node.function](self, node, demand)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ofan_p4.softswitch.codegen.program import Program, TableSpec
-from ofan_p4.softswitch.tables import lookup_kind
+from ofan_p4.softswitch.codegen.program import Program, TableSpec, lookup_kind
 
 # The first words of a context: the egress_spec that means drop; a C function that draws a number,
 # `int64 draw(int64 state, int64 low, int64 high)`, and its first argument; the address of the

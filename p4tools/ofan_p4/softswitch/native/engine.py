@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ofan_p4.softswitch.base.requests import CloneRequest
 from ofan_p4.softswitch.codegen import names
 from ofan_p4.softswitch.codegen.assembly import assemble
 from ofan_p4.softswitch.codegen.loading import load
@@ -36,7 +37,6 @@ from ofan_p4.softswitch.native.shared import (
 from ofan_p4.softswitch.native.slots import address, words_of
 from ofan_p4.softswitch.native.translate import translate
 from ofan_p4.softswitch.native.values import MAX_LINES, Limit, UnsupportedError, beyond
-from ofan_p4.softswitch.requests import CloneRequest
 
 Random = Callable[[int, int], int]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ofan_p4.softswitch.hashes import crc_table
+from ofan_p4.softswitch.base.hashes import crc_table
 from ofan_p4.softswitch.native import context
 from ofan_p4.softswitch.native.build import counted, folded, load_word, word
 from ofan_p4.softswitch.native.made_once import MadeOnce
@@ -15,7 +15,7 @@ from ofan_p4.softswitch.native.values import I32, I64, POINTER, Builder
 
 
 class HashCode(MadeOnce):
-    """Functions from bytes to a number (`ofan_p4.softswitch.hashes`)."""
+    """Functions from bytes to a number (`ofan_p4.softswitch.base.hashes`)."""
 
     def table_of(self, name: str, values: Sequence[int], type_: ir.IntType) -> Any:
         """Return the address of a constant table."""

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ofan_p4.softswitch.codegen.program import TableSpec
-from ofan_p4.softswitch.meters import Meter
 from ofan_p4.softswitch.native import context
 from ofan_p4.softswitch.native.context import WORD, TablePlaces
 from ofan_p4.softswitch.native.dense import Dense, dense
 from ofan_p4.softswitch.native.resources import NativeMeter
 from ofan_p4.softswitch.native.slots import Slots, Words, address, words_of
-from ofan_p4.softswitch.tables import Entry, Match, Record, prefix_mask, row_of
+from ofan_p4.softswitch.state.meters import Meter
+from ofan_p4.softswitch.state.tables import Entry, Match, Record, prefix_mask, row_of
 
 # A rank of a ternary entry: its priority, then its age, in 63 bits and a sign.
 ORDER_BITS = 32

@@ -1,4 +1,4 @@
-"""Meters in LLVM IR: `ofan_p4.softswitch.meters` with 128-bit tokens."""
+"""Meters in LLVM IR: `ofan_p4.softswitch.state.meters` with 128-bit tokens."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ofan_p4.softswitch.meters import GREEN, RED, YELLOW
+from ofan_p4.softswitch.base.units import PS_PER_SECOND
 from ofan_p4.softswitch.native import context
 from ofan_p4.softswitch.native.build import (
     load_word,
@@ -14,7 +14,7 @@ from ofan_p4.softswitch.native.build import (
 )
 from ofan_p4.softswitch.native.made_once import MadeOnce
 from ofan_p4.softswitch.native.values import I64, Builder
-from ofan_p4.softswitch.units import PS_PER_SECOND
+from ofan_p4.softswitch.state.meters import GREEN, RED, YELLOW
 
 I128 = ir.IntType(128)
 

@@ -8,16 +8,16 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ofan_p4.softswitch.base.crcs import CustomCrc, Parameters
+from ofan_p4.softswitch.base.units import PS_PER_SECOND
 from ofan_p4.softswitch.codegen.program import Array, Program
-from ofan_p4.softswitch.crcs import CustomCrc, Parameters
-from ofan_p4.softswitch.meters import Meter, Rates
 from ofan_p4.softswitch.native import context
 from ofan_p4.softswitch.native.context import WORD, words_for
 from ofan_p4.softswitch.native.slots import Slots, Words, address, words_of
-from ofan_p4.softswitch.profiles import NOTHING, ActionProfile, Choice
-from ofan_p4.softswitch.tables import Match
-from ofan_p4.softswitch.units import PS_PER_SECOND
-from ofan_p4.softswitch.valuesets import ValueMatch, ValueSetState
+from ofan_p4.softswitch.state.meters import Meter, Rates
+from ofan_p4.softswitch.state.profiles import NOTHING, ActionProfile, Choice
+from ofan_p4.softswitch.state.tables import Match
+from ofan_p4.softswitch.state.valuesets import ValueMatch, ValueSetState
 
 T = TypeVar("T")
 

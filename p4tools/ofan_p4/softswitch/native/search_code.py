@@ -6,6 +6,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from ofan_p4.softswitch.codegen.program import USE_MEMBER
 from ofan_p4.softswitch.native import context
 from ofan_p4.softswitch.native.build import (
     counted,
@@ -19,7 +20,6 @@ from ofan_p4.softswitch.native.build import (
 from ofan_p4.softswitch.native.context import NO_RANK, TablePlaces
 from ofan_p4.softswitch.native.made_once import MadeOnce
 from ofan_p4.softswitch.native.values import I1, I32, I64, Builder
-from ofan_p4.softswitch.tables import USE_MEMBER
 
 
 class SearchCode(MadeOnce):

@@ -6,7 +6,8 @@ from p4.v1.p4runtime_pb2 import ActionProfileGroup as GroupMessage
 from p4.v1.p4runtime_pb2 import ActionProfileMember as Member
 from p4.v1.p4runtime_pb2 import Update
 
-from ofan_p4.softswitch.errors import Code, EntryError
+from ofan_p4.softswitch.base.errors import Code, EntryError
+from ofan_p4.softswitch.codegen.program import USE_GROUP, USE_MEMBER
 from ofan_p4.softswitch.p4rt.actions import (
     MAX_WEIGHT,
     check_size,
@@ -17,8 +18,7 @@ from ofan_p4.softswitch.p4rt.actions import (
 from ofan_p4.softswitch.p4rt.bytestrings import encode
 from ofan_p4.softswitch.p4rt.contract import Add, Contract
 from ofan_p4.softswitch.p4rt.specs import ProfileSpec, TableInfo
-from ofan_p4.softswitch.profiles import Group, Membership
-from ofan_p4.softswitch.tables import USE_GROUP, USE_MEMBER
+from ofan_p4.softswitch.state.profiles import Group, Membership
 
 
 class ActionProfiles:

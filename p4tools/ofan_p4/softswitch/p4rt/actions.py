@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from p4.v1 import p4runtime_pb2
 from p4.v1.p4runtime_pb2 import Action, TableAction, TableEntry
 
-from ofan_p4.softswitch.errors import Code, EntryError
+from ofan_p4.softswitch.base.errors import Code, EntryError
+from ofan_p4.softswitch.codegen.program import USE_GROUP, USE_MEMBER
 from ofan_p4.softswitch.p4rt.bytestrings import decode, encode
 from ofan_p4.softswitch.p4rt.specs import ActionSpec, ProfileSpec, TableInfo
-from ofan_p4.softswitch.profiles import Choice, Group
-from ofan_p4.softswitch.tables import USE_GROUP, USE_MEMBER
+from ofan_p4.softswitch.state.profiles import Choice, Group
 
 MAX_WEIGHT = 1 << 16
 

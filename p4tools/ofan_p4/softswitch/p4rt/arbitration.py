@@ -9,7 +9,7 @@ from google.rpc import status_pb2
 from p4.v1 import p4runtime_pb2
 from p4.v1.p4runtime_pb2 import MasterArbitrationUpdate as Update
 
-from ofan_p4.softswitch.errors import Code
+from ofan_p4.softswitch.base.errors import Code
 from ofan_p4.softswitch.p4rt.status import StatusError
 
 Send = Callable[[p4runtime_pb2.StreamMessageResponse], None]

@@ -11,8 +11,7 @@ from typing import Any
 from p4.v1 import p4data_pb2, p4runtime_pb2
 from p4.v1.p4runtime_pb2 import Update
 
-from ofan_p4.softswitch.errors import Code, EntryError
-from ofan_p4.softswitch.meters import Meter
+from ofan_p4.softswitch.base.errors import Code, EntryError
 from ofan_p4.softswitch.p4rt.bytestrings import decode, encode
 from ofan_p4.softswitch.p4rt.contract import Add, Contract, known
 from ofan_p4.softswitch.p4rt.meter_messages import (
@@ -24,7 +23,8 @@ from ofan_p4.softswitch.p4rt.meter_messages import (
 )
 from ofan_p4.softswitch.p4rt.specs import ArrayInfo, TableInfo
 from ofan_p4.softswitch.p4rt.table_entries import TableEntries
-from ofan_p4.softswitch.tables import Entry
+from ofan_p4.softswitch.state.meters import Meter
+from ofan_p4.softswitch.state.tables import Entry
 
 
 # Arrays and their cells exist with the program: there is nothing to insert or delete (9.3, 9.4).

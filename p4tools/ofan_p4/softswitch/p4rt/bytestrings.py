@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ofan_p4.softswitch.errors import Code, EntryError
+from ofan_p4.softswitch.base.errors import Code, EntryError
 
 
 def decode(value: bytes, bits: int, what: str) -> int:

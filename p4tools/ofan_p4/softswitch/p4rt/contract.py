@@ -11,8 +11,9 @@ from typing import Any, TypeVar
 
 from p4.config.v1 import p4info_pb2
 
+from ofan_p4.softswitch.base.errors import Code, EntryError, PipelineError
 from ofan_p4.softswitch.codegen.program import Array, FieldList, KeyField
-from ofan_p4.softswitch.errors import Code, EntryError, PipelineError
+from ofan_p4.softswitch.control.pipeline import Pipeline
 from ofan_p4.softswitch.p4rt.specs import (
     ActionSpec,
     ArrayInfo,
@@ -25,8 +26,7 @@ from ofan_p4.softswitch.p4rt.specs import (
     ValueSetInfo,
 )
 from ofan_p4.softswitch.p4rt.translation import Names, Translations, member_types
-from ofan_p4.softswitch.pipeline import Pipeline
-from ofan_p4.softswitch.tables import Table
+from ofan_p4.softswitch.state.tables import Table
 
 T = TypeVar("T")
 Add = Callable[[], Any]

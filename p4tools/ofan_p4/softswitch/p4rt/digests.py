@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from p4.v1 import p4data_pb2, p4runtime_pb2
 from p4.v1.p4runtime_pb2 import Update
 
-from ofan_p4.softswitch.errors import Code, EntryError
+from ofan_p4.softswitch.base.errors import Code, EntryError
 from ofan_p4.softswitch.p4rt.bytestrings import encode
 from ofan_p4.softswitch.p4rt.contract import Add, Contract, known
 from ofan_p4.softswitch.p4rt.specs import DigestInfo

@@ -13,7 +13,9 @@ from p4.v1 import p4runtime_pb2
 from p4.v1.p4runtime_pb2 import Entity, Update
 from p4.v1.p4runtime_pb2 import ForwardingPipelineConfig as Config
 
-from ofan_p4.softswitch.errors import Code, EntryError
+from ofan_p4.softswitch.base.errors import Code, EntryError
+from ofan_p4.softswitch.control.pipeline import Pipeline
+from ofan_p4.softswitch.control.switch import Switch
 from ofan_p4.softswitch.p4rt.action_profiles import ActionProfiles
 from ofan_p4.softswitch.p4rt.arrays import Arrays
 from ofan_p4.softswitch.p4rt.contract import Add, Contract, Reader
@@ -23,9 +25,7 @@ from ofan_p4.softswitch.p4rt.replication import ReplicationEngine, ValueSets
 from ofan_p4.softswitch.p4rt.rollback import undo_of
 from ofan_p4.softswitch.p4rt.table_entries import TableEntries
 from ofan_p4.softswitch.p4rt.translation import Translations
-from ofan_p4.softswitch.pipeline import Pipeline
-from ofan_p4.softswitch.replication import Replication
-from ofan_p4.softswitch.switch import Switch
+from ofan_p4.softswitch.state.replication import Replication
 
 Writer = Callable[[int, Any], None]
 # In this order: members before the groups that have them, groups before the entries that name them.

@@ -7,10 +7,10 @@ from typing import Any
 
 from p4.v1.p4runtime_pb2 import FieldMatch
 
-from ofan_p4.softswitch.errors import Code, EntryError
+from ofan_p4.softswitch.base.errors import Code, EntryError
 from ofan_p4.softswitch.p4rt.bytestrings import decode, encode
 from ofan_p4.softswitch.p4rt.specs import MatchSpec
-from ofan_p4.softswitch.tables import Match, prefix_mask
+from ofan_p4.softswitch.state.tables import Match, prefix_mask
 
 
 def decode_match(key: Sequence[MatchSpec], fields: Iterable[FieldMatch], where: str) -> Match:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from p4.config.v1 import p4info_pb2
 from p4.v1 import p4runtime_pb2
 
-from ofan_p4.softswitch.errors import Code, EntryError
-from ofan_p4.softswitch.meters import Meter, Rates
+from ofan_p4.softswitch.base.errors import Code, EntryError
+from ofan_p4.softswitch.state.meters import Meter, Rates
 
 
 def decode_config(config: p4runtime_pb2.MeterConfig, spec: p4info_pb2.MeterSpec) -> Rates:

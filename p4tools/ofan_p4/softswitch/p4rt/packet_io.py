@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from p4.v1 import p4runtime_pb2
 
-from ofan_p4.softswitch.errors import Code, EntryError
+from ofan_p4.softswitch.base.errors import Code, EntryError
 from ofan_p4.softswitch.p4rt.specs import PacketHeader
 
 

@@ -8,15 +8,15 @@ from typing import TypeVar
 from p4.v1 import p4runtime_pb2
 from p4.v1.p4runtime_pb2 import Update
 
-from ofan_p4.softswitch.errors import Code, EntryError
+from ofan_p4.softswitch.base.errors import Code, EntryError
 from ofan_p4.softswitch.p4rt.arrays import only_modify
 from ofan_p4.softswitch.p4rt.bytestrings import decode, encode
 from ofan_p4.softswitch.p4rt.contract import Add, Contract, known
 from ofan_p4.softswitch.p4rt.matches import add_match, decode_match
 from ofan_p4.softswitch.p4rt.specs import MatchSpec
-from ofan_p4.softswitch.replication import CloneSession, Replica, Replication
-from ofan_p4.softswitch.tables import Match, prefix_mask
-from ofan_p4.softswitch.valuesets import ValueMatch
+from ofan_p4.softswitch.state.replication import CloneSession, Replica, Replication
+from ofan_p4.softswitch.state.tables import Match, prefix_mask
+from ofan_p4.softswitch.state.valuesets import ValueMatch
 
 T = TypeVar("T")
 # Widths of v1model and BMv2: egress_rid 16 bits, a clone session 15, priority 3.

@@ -7,7 +7,7 @@ from typing import Any
 from p4.v1 import p4runtime_pb2
 from p4.v1.p4runtime_pb2 import Entity, Update
 
-from ofan_p4.softswitch.errors import EntryError
+from ofan_p4.softswitch.base.errors import EntryError
 from ofan_p4.softswitch.p4rt.contract import Reader
 
 # Numbers and messages that say which entity is meant, whatever its kind.

@@ -14,7 +14,8 @@ from p4.v1.p4runtime_pb2 import Entity
 from p4.v1.p4runtime_pb2 import GetForwardingPipelineConfigRequest as GetRequest
 from p4.v1.p4runtime_pb2 import SetForwardingPipelineConfigRequest as SetRequest
 
-from ofan_p4.softswitch.errors import Code, EntryError, PipelineError
+from ofan_p4.softswitch.base.errors import Code, EntryError, PipelineError
+from ofan_p4.softswitch.control.switch import Switch
 from ofan_p4.softswitch.p4rt.arbitration import Arbitration, Client, Send
 from ofan_p4.softswitch.p4rt.loaded import (
     Loaded,
@@ -27,7 +28,6 @@ from ofan_p4.softswitch.p4rt.loaded import (
 from ofan_p4.softswitch.p4rt.packet_io import decode_packet_out, encode_packet_in
 from ofan_p4.softswitch.p4rt.status import StatusError, error_of
 from ofan_p4.softswitch.p4rt.translation import Translations
-from ofan_p4.softswitch.switch import Switch
 
 API_VERSION = "1.4.0"
 # An entity rarely has more than a few hundred bytes.

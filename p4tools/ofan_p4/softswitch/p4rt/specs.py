@@ -11,9 +11,9 @@ from p4.config.v1 import p4info_pb2
 from ofan_p4.softswitch.codegen.program import Array
 from ofan_p4.softswitch.p4rt.bytestrings import decode, encode
 from ofan_p4.softswitch.p4rt.translation import Names
-from ofan_p4.softswitch.profiles import ActionProfile
-from ofan_p4.softswitch.tables import Table, needs_priority
-from ofan_p4.softswitch.valuesets import ValueSetState
+from ofan_p4.softswitch.state.profiles import ActionProfile
+from ofan_p4.softswitch.state.tables import Table, needs_priority
+from ofan_p4.softswitch.state.valuesets import ValueSetState
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from google.rpc import status_pb2
 from p4.v1 import p4runtime_pb2
 
-from ofan_p4.softswitch.errors import Code, EntryError, SoftswitchError
+from ofan_p4.softswitch.base.errors import Code, EntryError, SoftswitchError
 
 
 class StatusError(SoftswitchError):

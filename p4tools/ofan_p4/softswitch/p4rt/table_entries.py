@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 
 from p4.v1.p4runtime_pb2 import TableEntry, Update
 
-from ofan_p4.softswitch.errors import Code, EntryError
-from ofan_p4.softswitch.meters import Meter
+from ofan_p4.softswitch.base.errors import Code, EntryError
 from ofan_p4.softswitch.p4rt.actions import (
     decode_action,
     decode_table_action,
@@ -24,7 +23,8 @@ from ofan_p4.softswitch.p4rt.meter_messages import (
     unit_is_bytes,
 )
 from ofan_p4.softswitch.p4rt.specs import TableInfo
-from ofan_p4.softswitch.tables import Entry, Match, Record
+from ofan_p4.softswitch.state.meters import Meter
+from ofan_p4.softswitch.state.tables import Entry, Match, Record
 
 Clock = Callable[[], int]
 

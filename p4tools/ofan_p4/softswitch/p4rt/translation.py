@@ -12,7 +12,7 @@ from typing import Any
 
 from p4.config.v1 import p4info_pb2
 
-from ofan_p4.softswitch.errors import Code, EntryError
+from ofan_p4.softswitch.base.errors import Code, EntryError
 
 # SAI's `@p4runtime_translation_mappings({ {"", 0}, })`, which gives some strings their number.
 _MAPPINGS = re.compile(r'\{\s*"((?:[^"\\]|\\.)*)"\s*,\s*(0[xX][0-9a-fA-F]+|[0-9]+)\s*\}')

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from ofan_p4.compiler import Program, compile_file
-from ofan_p4.softswitch.errors import Code
+from ofan_p4.softswitch.base.errors import Code
+from ofan_p4.softswitch.control.switch import Switch
 from ofan_p4.softswitch.p4runtime import P4RuntimeService, StatusError
-from ofan_p4.softswitch.switch import Switch
 
 # isort: split
 from google.protobuf import text_format

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ofan_p4.softswitch.errors import Code
+from ofan_p4.softswitch.base.errors import Code
 from tests.emulation.softswitch.conformance.peer import Peer, action, entry, exact
 
 OK = Code.OK.name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ofan_p4.softswitch.errors import Code, EntryError
+from ofan_p4.softswitch.base.errors import Code, EntryError
 from ofan_p4.softswitch.p4rt.bytestrings import decode, encode
 
 # isort: split

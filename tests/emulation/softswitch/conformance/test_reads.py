@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from ofan_p4.softswitch.errors import Code
+from ofan_p4.softswitch.base.errors import Code
 from ofan_p4.softswitch.p4runtime import StatusError
 from tests.emulation.softswitch.conformance.peer import (
     DEVICE,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ofan_p4.softswitch.errors import Code
+from ofan_p4.softswitch.base.errors import Code
 from tests.emulation.softswitch.conformance.peer import (
     CPU,
     Peer,

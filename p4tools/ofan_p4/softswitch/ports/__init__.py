@@ -1,0 +1,1 @@
+"""Output ports: queues, pauses and shared memory."""
