@@ -23,8 +23,7 @@ from fattree.texts.portless import portless
 from fattree.texts.shipped import EXPERIMENTS
 from fattree.texts.storms import storms_asked
 from fattree.texts.without_effect import late, punished, unread
-from hostagent.form_fit import misfits
-from ofan_p4.compiler import CompileError
+from ofan_p4.diagnostics import CompileError
 from ofan_p4.softswitch.base.errors import SoftswitchError
 
 # The base classes of all errors in input; any other exception is our bug.
@@ -212,6 +211,8 @@ def say_misfits(scenarios: Iterable[Scenario]) -> None:
 
     The scenarios' switches run our P4 programs.
     """
+    from hostagent.form_fit import misfits
+
     for line in misfits(scenarios):
         click.echo(line, err=True)
 

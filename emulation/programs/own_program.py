@@ -22,7 +22,7 @@ from emulation.programs.switch_program import (
 from fattree.experiment.model import Experiment, OwnProgram, Scenario
 from fattree.shape.topology import FatTree
 from ofan_p4.bounded import TooLargeError, read_bytes
-from ofan_p4.compiler.diagnostics import CompileError
+from ofan_p4.diagnostics import CompileError
 
 # The actions that the controller uses, of the tables that it fills where a program has them.
 ACTIONS = {

@@ -15,7 +15,6 @@ from typing import TypeAlias
 from emulation.programs.switch_program import INCLUDE_FOLDERS, defines_for, program_size
 from fattree.experiment.model import Scenario
 from ofan_p4.bounded import TooLargeError, read_bytes
-from ofan_p4.compiler.preprocessor import MOST_BYTES, probed_files
 from sim.sweeps.own_folder import own_folder
 from sim.sweeps.store import digest_programs_with
 
@@ -59,6 +58,8 @@ def _deciding(path: Path, macros: dict[str, str]) -> Iterator[Path]:
     if path.suffix != ".p4":
         yield path.with_suffix(".txtpb")
         return
+
+    from ofan_p4.compiler.preprocessor import MOST_BYTES, probed_files  # noqa: PLC0415  # as above
 
     text = _content(path) or b""
     # A longer one is no program.

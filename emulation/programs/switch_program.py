@@ -14,8 +14,7 @@ from emulation.programs.p4c import p4c
 from fattree.experiment.model import Settings
 from fattree.shape.topology import FatTree
 from ofan_p4.bounded import TooLargeError, read_bytes
-from ofan_p4.compiler import compile_file
-from ofan_p4.compiler.diagnostics import NO_MACROS, Macros
+from ofan_p4.diagnostics import NO_MACROS, Macros
 
 Compiler: TypeAlias = Literal["ofan", "p4c"]
 # The port of packet-ins and packet-outs in our programs (p4src/include/sizes.p4).
@@ -113,6 +112,8 @@ def load_program(
         with TemporaryDirectory() as folder:
             source, p4info = p4c(path, INCLUDE_FOLDERS, defines, Path(folder))
             return SwitchProgram(_json_bytes(source), Pipeline.read(p4info))
+
+    from ofan_p4.compiler import compile_file  # noqa: PLC0415  # many modules
 
     compiled = compile_file(path, INCLUDE_FOLDERS, defines)
     return SwitchProgram(

@@ -36,7 +36,7 @@ from fattree.experiment.model import BUILT_IN, Collective, Fabric, OwnProgram, S
 from fattree.records.record import Record
 from fattree.routes import failures
 from hostagent.own_packet import scenario_packets
-from ofan_p4.compiler import CompileError
+from ofan_p4.diagnostics import CompileError
 from ofan_p4.softswitch.base.errors import SoftswitchError
 from ofan_p4.softswitch.control.pipeline import Pipeline
 from sim import SimulationError

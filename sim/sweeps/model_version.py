@@ -63,6 +63,13 @@ def code_version() -> str:
 
 
 @cache
+def source_version() -> str:
+    """Return the hash of the model's files, which is cheap: equal files give equal results."""
+    texts = (path.name.encode() + path.read_bytes() for path in model_files())
+    return hashlib.sha256(b"".join(texts)).hexdigest()
+
+
+@cache
 def same_results() -> dict[str, str]:
     """Return the model with equal results for each later code, by the code's hash."""
     with SAME_RESULTS.open(encoding="utf-8", newline="") as lines:

@@ -22,7 +22,7 @@ from sim.runs.results import Result
 from sim.sweeps.accounts import refuse_impossible
 from sim.sweeps.cluster import connected
 from sim.sweeps.cost import Cost, cost, packet_hops
-from sim.sweeps.model_version import model_version
+from sim.sweeps.model_version import source_version
 from sim.sweeps.run_frames import flow_frame
 from sim.sweeps.store import Store, run_key
 
@@ -114,7 +114,8 @@ def sweep(
     StoreError.
     """
     # Equal but for their names have equal keys: computed once, and named again at the end.
-    keyed = [(run_key(scenario), scenario) for scenario in scenarios]
+    key_of = partial(run_key, of_model=store is not None)
+    keyed = [(key_of(scenario), scenario) for scenario in scenarios]
     distinct = dict(keyed)
     failures: list[Failure] = []
 
@@ -137,7 +138,7 @@ def sweep(
             for key, outcome in outcomes:
                 share.finish(key)
                 # It is unknown which of a file's two contents the run has read.
-                if run_key(distinct[key]) != key:
+                if key_of(distinct[key]) != key:
                     outcome = Failure(distinct[key], CHANGED)
                 if isinstance(outcome, Failure):
                     failures.append(outcome)
@@ -220,18 +221,18 @@ def _refuse(failures: list[Failure], total: int) -> None:
 
 
 def attempt(run: Run, scenario: Scenario) -> tuple[str, Outcome]:
-    """Run a scenario, here or on a worker: return the model that ran, and the outcome.
+    """Run a scenario, here or on a worker: return the hash of the model's files, and the outcome.
 
     Failures are outcomes too: a sweep reports all of them at its end.
     """
     try:
-        return model_version(), run(scenario)
+        return source_version(), run(scenario)
     except (FabricError, SimulationError) as error:
-        return model_version(), Failure(
+        return source_version(), Failure(
             scenario, str(error), is_refused=isinstance(error, FabricError)
         )
     except Exception as error:  # one defect must not end a sweep of days
-        return model_version(), Failure(
+        return source_version(), Failure(
             scenario, f"{type(error).__name__}: {error} ({_place(error)})"
         )
 
@@ -291,7 +292,7 @@ def _outcome(future: Any, scenario: Scenario) -> Outcome:
 
     # Its result would be kept under our key, as if our model had given it.
     version, outcome = future.result()
-    if version != model_version():
+    if version != source_version():
         raise SweepError("a worker runs another version of the model; install the same one there")
 
     assert isinstance(outcome, Record | Failure)

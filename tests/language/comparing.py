@@ -15,8 +15,8 @@ from random import Random
 from typing import Any
 
 from ofan_p4.compiler import CompileError, compile_preprocessed
-from ofan_p4.compiler.diagnostics import Source
 from ofan_p4.compiler.preprocessor import preprocess
+from ofan_p4.diagnostics import Source
 from ofan_p4.softswitch.base.errors import PipelineError
 from ofan_p4.softswitch.control.pipeline import Engine
 from ofan_p4.softswitch.control.switch import Switch

@@ -22,7 +22,12 @@ from p4.v1 import p4runtime_pb2
 from ofan_p4.compiler.backend.entries import initial_entries
 from ofan_p4.compiler.backend.json import bmv2_json
 from ofan_p4.compiler.backend.p4info import p4info
-from ofan_p4.compiler.diagnostics import (
+from ofan_p4.compiler.midend.program import lower_program
+from ofan_p4.compiler.preprocessor import MOST_BYTES, preprocess, refuse_too_large
+from ofan_p4.compiler.semantics.declarations.program import check_program
+from ofan_p4.compiler.stack import with_deep_stack
+from ofan_p4.compiler.syntax.declarations import parse
+from ofan_p4.diagnostics import (
     NO_MACROS,
     CompileError,
     CompileWarning,
@@ -30,11 +35,6 @@ from ofan_p4.compiler.diagnostics import (
     Macros,
     Source,
 )
-from ofan_p4.compiler.midend.program import lower_program
-from ofan_p4.compiler.preprocessor import MOST_BYTES, preprocess, refuse_too_large
-from ofan_p4.compiler.semantics.declarations.program import check_program
-from ofan_p4.compiler.stack import with_deep_stack
-from ofan_p4.compiler.syntax.declarations import parse
 
 __all__ = [
     "CompileError",

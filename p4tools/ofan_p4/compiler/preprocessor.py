@@ -15,7 +15,8 @@ from typing import Any
 
 import pcpp
 
-from ofan_p4.compiler.diagnostics import (
+from ofan_p4.compiler.strings import prepare, restored, spliced
+from ofan_p4.diagnostics import (
     CompileError,
     Location,
     Macros,
@@ -23,7 +24,6 @@ from ofan_p4.compiler.diagnostics import (
     Source,
     named,
 )
-from ofan_p4.compiler.strings import prepare, restored, spliced
 
 P4INCLUDE = Path(__file__).parent / "p4include"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ofan_p4.compiler.diagnostics import Source, Span
 from ofan_p4.compiler.semantics import folding
 from ofan_p4.compiler.semantics.types import Bits
+from ofan_p4.diagnostics import Source, Span
 
 HERE = Span(Source("", []), 0, 0)
 TYPES = st.builds(Bits, st.integers(1, 4096), st.booleans())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ofan_p4.compiler.backend.encode import Json, hexstr, primitive, rvalue, step
-from ofan_p4.compiler.diagnostics import Span
 from ofan_p4.compiler.midend.flow import (
     Apply,
     Flow,
@@ -16,6 +15,7 @@ from ofan_p4.compiler.midend.flow import (
     Test,
 )
 from ofan_p4.compiler.semantics.scope import fail
+from ofan_p4.diagnostics import Span
 
 END = Label("end")
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ofan_p4.compiler.diagnostics import Span
 from ofan_p4.compiler.midend import ir
 from ofan_p4.compiler.midend.operands import bits_of, fits, inside
 from ofan_p4.compiler.semantics import types as ty
 from ofan_p4.compiler.semantics.scope import fail
+from ofan_p4.diagnostics import Span
 
 Json = dict[str, Any]
 

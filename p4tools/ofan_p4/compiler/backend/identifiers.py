@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ofan_p4.compiler.diagnostics import CompileError, Span
+from ofan_p4.diagnostics import CompileError, Span
 
 PREFIXES = {
     "action": 0x01,

@@ -6,13 +6,13 @@ from ofan_p4.compiler.backend.encode import Json, expression, field, hexstr, lva
 from ofan_p4.compiler.backend.pipelines import Actions, Numbers, pipeline
 from ofan_p4.compiler.backend.states import parse_states
 from ofan_p4.compiler.backend.storage import aliases, storage
-from ofan_p4.compiler.diagnostics import Span
 from ofan_p4.compiler.midend import ir
 from ofan_p4.compiler.midend.flow import Object, Table, tables_of
 from ofan_p4.compiler.midend.operands import bits_of
 from ofan_p4.compiler.midend.switch import Checksum, Switch
 from ofan_p4.compiler.semantics import types as ty
 from ofan_p4.compiler.semantics.scope import fail
+from ofan_p4.diagnostics import Span
 
 VERSION = [2, 23]
 

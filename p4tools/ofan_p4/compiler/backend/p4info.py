@@ -13,7 +13,6 @@ from ofan_p4.compiler.backend.typespecs import (
     struct_name,
     to_bytes,
 )
-from ofan_p4.compiler.diagnostics import Span
 from ofan_p4.compiler.midend.flow import Action, Key, Object, Table, tables_of
 from ofan_p4.compiler.midend.layout import flat_fields
 from ofan_p4.compiler.midend.switch import Switch, ValueSet
@@ -26,6 +25,7 @@ from ofan_p4.compiler.semantics.annotations import (
 from ofan_p4.compiler.semantics.scope import fail
 from ofan_p4.compiler.syntax.lexer import Kind, number, string
 from ofan_p4.compiler.syntax.nodes import Annotations
+from ofan_p4.diagnostics import Span
 
 MATCH_TYPES = {
     "exact": p4info_pb2.MatchField.EXACT,

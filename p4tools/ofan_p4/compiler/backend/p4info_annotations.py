@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 
 from p4.config.v1 import p4info_pb2, p4types_pb2
 
-from ofan_p4.compiler.diagnostics import CompileError
 from ofan_p4.compiler.semantics import types as ty
 from ofan_p4.compiler.semantics.annotations import (
     find_annotation,
@@ -18,6 +17,7 @@ from ofan_p4.compiler.semantics.scope import fail
 from ofan_p4.compiler.semantics.typed import Literal, Pair
 from ofan_p4.compiler.syntax.lexer import Token
 from ofan_p4.compiler.syntax.nodes import Annotation, Annotations
+from ofan_p4.diagnostics import CompileError
 
 Structured = Mapping[int, tuple[Pair, ...]]
 """What structured annotations say, by their place in the text."""

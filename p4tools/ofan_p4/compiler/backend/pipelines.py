@@ -9,7 +9,6 @@ from pathlib import PurePath
 
 from ofan_p4.compiler.backend.actions import primitives
 from ofan_p4.compiler.backend.encode import Json, expression, hexstr, lvalue, source_info
-from ofan_p4.compiler.diagnostics import CompileError, Span
 from ofan_p4.compiler.midend import ir
 from ofan_p4.compiler.midend.flow import (
     Action,
@@ -32,6 +31,7 @@ from ofan_p4.compiler.midend.flow import (
 )
 from ofan_p4.compiler.semantics import types as ty
 from ofan_p4.compiler.semantics.scope import fail
+from ofan_p4.diagnostics import CompileError, Span
 
 
 @dataclass(slots=True)

@@ -14,7 +14,6 @@ from ofan_p4.compiler.backend.encode import (
     rvalue,
     source_info,
 )
-from ofan_p4.compiler.diagnostics import Span
 from ofan_p4.compiler.midend import ir
 from ofan_p4.compiler.midend.flow import (
     Apply,
@@ -31,6 +30,7 @@ from ofan_p4.compiler.midend.layout import SCALARS
 from ofan_p4.compiler.midend.switch import Case, Layout, State
 from ofan_p4.compiler.semantics import types as ty
 from ofan_p4.compiler.semantics.scope import fail
+from ofan_p4.diagnostics import Span
 
 BRANCH = ir.FieldRef(SCALARS, "$branch", ty.Bits(1))
 """Holds the condition of a branch in a parser, which can select on fields only."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from ofan_p4.compiler.backend.encode import Json
-from ofan_p4.compiler.diagnostics import Span
 from ofan_p4.compiler.midend.layout import SCALARS, STANDARD_METADATA, flat_fields
 from ofan_p4.compiler.midend.operands import bits_of
 from ofan_p4.compiler.midend.switch import Switch
 from ofan_p4.compiler.semantics import types as ty
 from ofan_p4.compiler.semantics.annotations import string_annotation
 from ofan_p4.compiler.semantics.scope import fail
+from ofan_p4.diagnostics import Span
 
 
 def storage(switch: Switch) -> Json:

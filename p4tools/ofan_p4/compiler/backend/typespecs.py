@@ -6,7 +6,6 @@ from typing import Any
 
 from p4.config.v1 import p4types_pb2
 
-from ofan_p4.compiler.diagnostics import CompileError
 from ofan_p4.compiler.semantics import types as ty
 from ofan_p4.compiler.semantics.annotations import (
     find_annotation,
@@ -14,6 +13,7 @@ from ofan_p4.compiler.semantics.annotations import (
     write_annotation,
 )
 from ofan_p4.compiler.syntax.lexer import Kind, number, string
+from ofan_p4.diagnostics import CompileError
 
 
 def type_spec(  # noqa: C901 one case for each type

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ofan_p4.compiler.diagnostics import Span
 from ofan_p4.compiler.midend import ir
 from ofan_p4.compiler.midend.assignments import assign, freeze, reset
 from ofan_p4.compiler.midend.expressions import has_effects, in_text_order, lower, static_place
@@ -19,6 +18,7 @@ from ofan_p4.compiler.semantics import typed as t
 from ofan_p4.compiler.semantics import typed_declarations as td
 from ofan_p4.compiler.semantics import types as ty
 from ofan_p4.compiler.semantics.walk import paths
+from ofan_p4.diagnostics import Span
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ofan_p4.compiler.diagnostics import Span
 from ofan_p4.compiler.midend import ir
 from ofan_p4.compiler.midend.flow import Test
 from ofan_p4.compiler.midend.frame import Frame
@@ -13,6 +12,7 @@ from ofan_p4.compiler.midend.layout import header_field
 from ofan_p4.compiler.midend.operands import fits, inside, is_constant, overlap
 from ofan_p4.compiler.semantics import types as ty
 from ofan_p4.compiler.semantics.scope import fail
+from ofan_p4.diagnostics import Span
 
 
 def assign(target: ir.Operand, value: ir.Operand, span: Span, frame: Frame) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ofan_p4.compiler.diagnostics import Span
 from ofan_p4.compiler.midend.arguments import Bound, copy_out
 from ofan_p4.compiler.midend.flow import Label, close
 from ofan_p4.compiler.midend.frame import Bindings, BlockObject, Frame
 from ofan_p4.compiler.midend.variables import declare
 from ofan_p4.compiler.semantics import typed_declarations as td
 from ofan_p4.compiler.semantics.scope import fail
+from ofan_p4.diagnostics import Span
 
 
 def inline_control(block: BlockObject, args: Bound, span: Span, frame: Frame) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ofan_p4.compiler.diagnostics import Span
 from ofan_p4.compiler.midend import ir
 from ofan_p4.compiler.midend.arguments import Bound, bind, copy_out
 from ofan_p4.compiler.midend.assignments import guarded
@@ -17,6 +16,7 @@ from ofan_p4.compiler.semantics import typed as t
 from ofan_p4.compiler.semantics import typed_declarations as td
 from ofan_p4.compiler.semantics import types as ty
 from ofan_p4.compiler.semantics.scope import fail
+from ofan_p4.diagnostics import Span
 
 
 def lower_call(node: ty.Expression, frame: Frame) -> ir.Operand:

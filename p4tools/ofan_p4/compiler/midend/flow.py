@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ofan_p4.compiler.diagnostics import Span
 from ofan_p4.compiler.midend.ir import Step, Value
 from ofan_p4.compiler.semantics import typed_declarations as td
+from ofan_p4.diagnostics import Span
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from ofan_p4.compiler.diagnostics import Span
 from ofan_p4.compiler.midend import ir
 from ofan_p4.compiler.midend.flow import Action, Item, Label, Leave, Object, Scope, Table
 from ofan_p4.compiler.midend.layout import allocate
@@ -17,6 +16,7 @@ from ofan_p4.compiler.semantics import types as ty
 from ofan_p4.compiler.semantics.annotations import string_annotation
 from ofan_p4.compiler.semantics.scope import fail
 from ofan_p4.compiler.syntax.nodes import Annotations
+from ofan_p4.diagnostics import Span
 
 MAX_WORK = 50_000
 """Steps, inlined calls, turns of loops and instances; large programs have some thousand."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ofan_p4.compiler.diagnostics import Span
 from ofan_p4.compiler.semantics.types import BOOL, INDEX, Stack, Struct, Type
+from ofan_p4.diagnostics import Span
 
 # Operands: values
 

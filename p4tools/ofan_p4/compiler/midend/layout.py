@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import cache
 
-from ofan_p4.compiler.diagnostics import Span
 from ofan_p4.compiler.midend import ir
 from ofan_p4.compiler.midend.switch import HeaderInstance, Layout
 from ofan_p4.compiler.semantics import types as ty
 from ofan_p4.compiler.semantics.annotations import string_annotation
 from ofan_p4.compiler.semantics.scope import fail
+from ofan_p4.diagnostics import Span
 
 SCALARS = "scalars"
 STANDARD_METADATA = "standard_metadata"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ofan_p4.compiler.diagnostics import Span
 from ofan_p4.compiler.midend import ir
 from ofan_p4.compiler.midend.arguments import Bound
 from ofan_p4.compiler.midend.blocks import inline_control
@@ -19,6 +18,7 @@ from ofan_p4.compiler.semantics import typed as t
 from ofan_p4.compiler.semantics import typed_declarations as td
 from ofan_p4.compiler.semantics import types as ty
 from ofan_p4.compiler.semantics.scope import fail
+from ofan_p4.diagnostics import Span
 
 ROLES = ("parser", "verify", "ingress", "egress", "compute", "deparser")
 """What the arguments of V1Switch are, in order."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 
-from ofan_p4.compiler.diagnostics import Span
 from ofan_p4.compiler.midend import ir
 from ofan_p4.compiler.midend.arguments import copy_out
 from ofan_p4.compiler.midend.assignments import assign, freeze
@@ -26,6 +25,7 @@ from ofan_p4.compiler.semantics import typed_declarations as td
 from ofan_p4.compiler.semantics import types as ty
 from ofan_p4.compiler.semantics.scope import fail
 from ofan_p4.compiler.semantics.walk import DECLARATIONS, paths
+from ofan_p4.diagnostics import Span
 
 MAX_UNROLLED = 1024
 

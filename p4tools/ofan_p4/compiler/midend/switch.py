@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ofan_p4.compiler.diagnostics import CompileWarning, Span
 from ofan_p4.compiler.midend.flow import Action, Flow, Match, Object
 from ofan_p4.compiler.midend.ir import FieldRef, HeaderAt, StackAt, UnionAt, Value
 from ofan_p4.compiler.semantics import typed as t
 from ofan_p4.compiler.semantics import typed_declarations as td
 from ofan_p4.compiler.semantics.types import Struct, Type
+from ofan_p4.diagnostics import CompileWarning, Span
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 
-from ofan_p4.compiler.diagnostics import CompileWarning, Span
 from ofan_p4.compiler.midend import ir
 from ofan_p4.compiler.midend.arguments import bind, copy_out
 from ofan_p4.compiler.midend.assignments import as_value, freeze
@@ -30,6 +29,7 @@ from ofan_p4.compiler.semantics import typed_declarations as td
 from ofan_p4.compiler.semantics import types as ty
 from ofan_p4.compiler.semantics.annotations import string_annotation
 from ofan_p4.compiler.semantics.scope import fail
+from ofan_p4.diagnostics import CompileWarning, Span
 
 DEFAULT_SIZE = 1024
 MATCH_KINDS = ("exact", "lpm", "ternary", "range", "optional")

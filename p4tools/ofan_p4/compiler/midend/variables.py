@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ofan_p4.compiler.diagnostics import Span
 from ofan_p4.compiler.midend import ir
 from ofan_p4.compiler.midend.assignments import as_value, assign, freeze_index, reset
 from ofan_p4.compiler.midend.expressions import has_effects, lower
@@ -11,6 +10,7 @@ from ofan_p4.compiler.midend.operands import slice_of, with_slice
 from ofan_p4.compiler.semantics import typed as t
 from ofan_p4.compiler.semantics import typed_declarations as td
 from ofan_p4.compiler.semantics import types as ty
+from ofan_p4.diagnostics import Span
 
 
 def declare(variable: td.Variable, span: Span, frame: Frame) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ofan_p4.compiler.diagnostics import CompileError, CompileWarning
 from ofan_p4.compiler.syntax.lexer import Kind, number, string
 from ofan_p4.compiler.syntax.nodes import Annotation, Annotations
+from ofan_p4.diagnostics import CompileError, CompileWarning
 
 # Those of the language, of P4Runtime and of p4c.
 KNOWN = frozenset(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ofan_p4.compiler.diagnostics import Span
 from ofan_p4.compiler.hints import did_you_mean
 from ofan_p4.compiler.semantics import typed as t
 from ofan_p4.compiler.semantics import typed_declarations as td
@@ -14,6 +13,7 @@ from ofan_p4.compiler.semantics.scope import Context, fail
 from ofan_p4.compiler.semantics.type_names import resolve_type
 from ofan_p4.compiler.semantics.values import check_value, is_left_value
 from ofan_p4.compiler.syntax import nodes as n
+from ofan_p4.diagnostics import Span
 
 Bound = dict[ty.TypeVariable, ty.Type]
 

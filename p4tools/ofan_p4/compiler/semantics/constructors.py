@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ofan_p4.compiler.diagnostics import Span
 from ofan_p4.compiler.hints import did_you_mean
 from ofan_p4.compiler.semantics import typed_declarations as td
 from ofan_p4.compiler.semantics import types as ty
@@ -12,6 +11,7 @@ from ofan_p4.compiler.semantics.scope import Context, TypeName, fail
 from ofan_p4.compiler.semantics.type_names import type_words
 from ofan_p4.compiler.semantics.values import is_compile_time
 from ofan_p4.compiler.syntax import nodes as n
+from ofan_p4.diagnostics import Span
 
 
 def check_constructor(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ofan_p4.compiler.diagnostics import CompileError
 from ofan_p4.compiler.semantics import types as ty
 from ofan_p4.compiler.semantics.folding import wrap
 from ofan_p4.compiler.semantics.typed import (
@@ -19,6 +18,7 @@ from ofan_p4.compiler.semantics.typed import (
     ValueSetRef,
 )
 from ofan_p4.compiler.semantics.types import Expression, Type, TypeVariable, show
+from ofan_p4.diagnostics import CompileError
 
 
 def coerce(value: Expression, target: Type) -> Expression:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ofan_p4.compiler.diagnostics import Span
 from ofan_p4.compiler.hints import did_you_mean
 from ofan_p4.compiler.semantics import typed as t
 from ofan_p4.compiler.semantics import typed_declarations as td
@@ -17,6 +16,7 @@ from ofan_p4.compiler.semantics.scope import ConstantName, Context, TypeName, fa
 from ofan_p4.compiler.semantics.type_names import resolve_type
 from ofan_p4.compiler.semantics.values import check_as, check_value, constant_int, is_compile_time
 from ofan_p4.compiler.syntax import nodes as n
+from ofan_p4.diagnostics import Span
 
 
 def check(node: n.Expression, context: Context) -> ty.Expression:  # noqa: C901 one line for each kind of node

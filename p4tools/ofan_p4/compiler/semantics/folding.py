@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ofan_p4.compiler.diagnostics import CompileError, Span
 from ofan_p4.compiler.semantics.types import BOOL, Bits, Type, underlying
+from ofan_p4.diagnostics import CompileError, Span
 
 MAX_SHIFT = 4096
 """Of an `int`; a longer one has no use and would only eat memory."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ofan_p4.compiler.diagnostics import Span
 from ofan_p4.compiler.semantics import typed as t
 from ofan_p4.compiler.semantics import types as ty
 from ofan_p4.compiler.semantics.conversion import coerce, try_coerce
 from ofan_p4.compiler.semantics.folding import COMPARISONS, fold_binary, fold_comparison
 from ofan_p4.compiler.semantics.scope import fail
 from ofan_p4.compiler.syntax.expressions import MAX_WIDTH
+from ofan_p4.diagnostics import Span
 
 SHIFTS = ("<<", ">>")
 ORDERED = ("<", "<=", ">", ">=")

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
-from ofan_p4.compiler.diagnostics import CompileError, CompileWarning, Span
 from ofan_p4.compiler.semantics import typed_declarations as td
 from ofan_p4.compiler.semantics import types as ty
 from ofan_p4.compiler.syntax import declaration_nodes as nd
 from ofan_p4.compiler.syntax import nodes as n
+from ofan_p4.diagnostics import CompileError, CompileWarning, Span
 
 
 @dataclass(frozen=True, slots=True, eq=False)

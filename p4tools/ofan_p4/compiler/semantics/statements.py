@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from ofan_p4.compiler.diagnostics import Span
 from ofan_p4.compiler.semantics import typed as t
 from ofan_p4.compiler.semantics import typed_declarations as td
 from ofan_p4.compiler.semantics import types as ty
@@ -20,6 +19,7 @@ from ofan_p4.compiler.semantics.values import (
     is_left_value,
 )
 from ofan_p4.compiler.syntax import nodes as n
+from ofan_p4.diagnostics import Span
 
 MAX_RANGE = 1024
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ofan_p4.compiler.diagnostics import Span
 from ofan_p4.compiler.hints import did_you_mean
 from ofan_p4.compiler.semantics import typed as t
 from ofan_p4.compiler.semantics import typed_declarations as td
@@ -12,6 +11,7 @@ from ofan_p4.compiler.semantics.statements import check_statements
 from ofan_p4.compiler.semantics.values import check_set, is_known_set
 from ofan_p4.compiler.syntax import declaration_nodes as nd
 from ofan_p4.compiler.syntax import nodes as n
+from ofan_p4.diagnostics import Span
 
 
 def state_names(node: nd.Parser) -> set[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ofan_p4.compiler.diagnostics import Span
 from ofan_p4.compiler.hints import WORDS, did_you_mean
 from ofan_p4.compiler.semantics import typed_declarations as td
 from ofan_p4.compiler.semantics import types as ty
@@ -12,6 +11,7 @@ from ofan_p4.compiler.semantics.scope import Context, GenericStruct, TypeName, f
 from ofan_p4.compiler.semantics.values import constant_int
 from ofan_p4.compiler.syntax import nodes as n
 from ofan_p4.compiler.syntax.expressions import MAX_VARBIT, MAX_WIDTH
+from ofan_p4.diagnostics import Span
 
 _SIMPLE = {
     kind.name: kind

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ofan_p4.compiler.diagnostics import CompileWarning, Span
 from ofan_p4.compiler.semantics.typed_declarations import (
     Action,
     Args,
@@ -28,6 +27,7 @@ from ofan_p4.compiler.semantics.types import (
     TableResult,
     Type,
 )
+from ofan_p4.diagnostics import CompileWarning, Span
 
 # Expressions
 

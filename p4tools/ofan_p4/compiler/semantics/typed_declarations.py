@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ofan_p4.compiler.diagnostics import Span
 from ofan_p4.compiler.semantics.types import (
     BlockDefinition,
     Expression,
@@ -18,6 +17,7 @@ from ofan_p4.compiler.semantics.types import (
     Type,
 )
 from ofan_p4.compiler.syntax.nodes import Annotations
+from ofan_p4.diagnostics import Span
 
 Args = tuple[Expression | None, ...]
 """Arguments in the order of the parameters; None is a don't care for an out parameter."""

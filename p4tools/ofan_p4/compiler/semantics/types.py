@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ofan_p4.compiler.diagnostics import Span
 from ofan_p4.compiler.syntax.nodes import Annotations
+from ofan_p4.diagnostics import Span
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import fields
 
-from ofan_p4.compiler.diagnostics import CompileWarning
 from ofan_p4.compiler.semantics import typed as t
 from ofan_p4.compiler.semantics import typed_declarations as td
 from ofan_p4.compiler.semantics import types as ty
+from ofan_p4.diagnostics import CompileWarning
 
 # As p4c calls it.
 KIND = "uninitialized_use"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ofan_p4.compiler.diagnostics import CompileError
 from ofan_p4.compiler.syntax import nodes as n
 from ofan_p4.compiler.syntax.cursor import Cursor, describe
 from ofan_p4.compiler.syntax.lexer import Kind, Token
+from ofan_p4.diagnostics import CompileError
 
 
 def annotation_list(cursor: Cursor) -> n.Annotations:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ofan_p4.compiler.diagnostics import CompileError
 from ofan_p4.compiler.syntax import declaration_nodes as nd
 from ofan_p4.compiler.syntax import nodes as n
 from ofan_p4.compiler.syntax.annotations import annotation_list
@@ -14,6 +13,7 @@ from ofan_p4.compiler.syntax.functions import action, instance, new_type_name, p
 from ofan_p4.compiler.syntax.lexer import Kind
 from ofan_p4.compiler.syntax.statements import block, constant, statement, variable_tail
 from ofan_p4.compiler.syntax.tables import table
+from ofan_p4.diagnostics import CompileError
 
 
 def _block_type(cursor: Cursor, notes: n.Annotations) -> nd.BlockType:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NoReturn, TypeVar
 
-from ofan_p4.compiler.diagnostics import CompileError, Span
 from ofan_p4.compiler.syntax.lexer import Kind, Token
 from ofan_p4.compiler.syntax.nodes import Annotation
+from ofan_p4.diagnostics import CompileError, Span
 
 T = TypeVar("T")
 

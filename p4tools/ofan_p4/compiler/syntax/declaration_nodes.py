@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ofan_p4.compiler.diagnostics import Span
 from ofan_p4.compiler.syntax.nodes import (
     Annotations,
     Argument,
@@ -17,6 +16,7 @@ from ofan_p4.compiler.syntax.nodes import (
     TypeExpression,
     Variable,
 )
+from ofan_p4.diagnostics import Span
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from ofan_p4.compiler.diagnostics import CompileError, Source
 from ofan_p4.compiler.hints import misspelt_keyword
 from ofan_p4.compiler.syntax import declaration_nodes as nd
 from ofan_p4.compiler.syntax import nodes as n
@@ -16,6 +15,7 @@ from ofan_p4.compiler.syntax.expressions import expression, type_expression, typ
 from ofan_p4.compiler.syntax.functions import action, extern, instance, method_tail, new_type_name
 from ofan_p4.compiler.syntax.lexer import Kind, tokenize
 from ofan_p4.compiler.syntax.statements import block, constant
+from ofan_p4.diagnostics import CompileError, Source
 
 T = TypeVar("T")
 

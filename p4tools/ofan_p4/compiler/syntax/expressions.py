@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ofan_p4.compiler.diagnostics import CompileError, Span
 from ofan_p4.compiler.syntax import nodes as n
 from ofan_p4.compiler.syntax.cursor import Cursor, comma_list, describe
 from ofan_p4.compiler.syntax.lexer import Kind, number, string
+from ofan_p4.diagnostics import CompileError, Span
 
 BASE_TYPES = ("bool", "error", "void", "match_kind")
 SIZED_TYPES = ("bit", "int", "varbit")

@@ -6,7 +6,7 @@ import re
 from enum import Enum, auto
 from typing import NamedTuple
 
-from ofan_p4.compiler.diagnostics import CompileError, Source, Span
+from ofan_p4.diagnostics import CompileError, Source, Span
 
 
 class Kind(Enum):

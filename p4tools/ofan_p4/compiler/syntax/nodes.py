@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ofan_p4.compiler.diagnostics import Span
 from ofan_p4.compiler.syntax.lexer import Token
+from ofan_p4.diagnostics import Span
 
 
 @dataclass(frozen=True, slots=True)

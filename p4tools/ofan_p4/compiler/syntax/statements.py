@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ofan_p4.compiler.diagnostics import CompileError
 from ofan_p4.compiler.syntax import nodes as n
 from ofan_p4.compiler.syntax.annotations import annotation_list
 from ofan_p4.compiler.syntax.cursor import Cursor, comma_list, describe
@@ -18,6 +17,7 @@ from ofan_p4.compiler.syntax.expressions import (
     type_expression,
 )
 from ofan_p4.compiler.syntax.lexer import Kind, Token
+from ofan_p4.diagnostics import CompileError
 
 ASSIGNMENTS = ("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", "|+|=", "|-|=")
 

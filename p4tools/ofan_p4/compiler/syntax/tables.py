@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from ofan_p4.compiler.diagnostics import CompileError
 from ofan_p4.compiler.syntax import declaration_nodes as nd
 from ofan_p4.compiler.syntax import nodes as n
 from ofan_p4.compiler.syntax.annotations import annotation_list
@@ -15,6 +14,7 @@ from ofan_p4.compiler.syntax.expressions import (
     expression,
     key_set,
 )
+from ofan_p4.diagnostics import CompileError
 
 T = TypeVar("T")
 

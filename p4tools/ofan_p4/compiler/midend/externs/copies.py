@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ofan_p4.compiler.diagnostics import Span
 from ofan_p4.compiler.midend import ir
 from ofan_p4.compiler.midend.expressions import constant
 from ofan_p4.compiler.midend.externs.call import Call, flatten
@@ -12,6 +11,7 @@ from ofan_p4.compiler.midend.switch import Switch
 from ofan_p4.compiler.semantics import typed as t
 from ofan_p4.compiler.semantics import types as ty
 from ofan_p4.compiler.semantics.scope import fail
+from ofan_p4.diagnostics import Span
 
 
 def clone(call: Call) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ofan_p4.compiler.diagnostics import CompileWarning
 from ofan_p4.compiler.midend import ir
 from ofan_p4.compiler.midend.assignments import as_value, assign
 from ofan_p4.compiler.midend.externs.call import (
@@ -23,6 +22,7 @@ from ofan_p4.compiler.semantics import typed as t
 from ofan_p4.compiler.semantics import types as ty
 from ofan_p4.compiler.semantics.annotations import string_annotation
 from ofan_p4.compiler.semantics.scope import fail
+from ofan_p4.diagnostics import CompileWarning
 
 EMPTY_RANGE = "empty_range"
 

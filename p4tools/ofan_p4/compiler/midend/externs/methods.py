@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ofan_p4.compiler.diagnostics import Span
 from ofan_p4.compiler.midend import ir
 from ofan_p4.compiler.midend.externs.call import PIPELINES, Call, Handler, owner, to_field
 from ofan_p4.compiler.midend.operands import number
 from ofan_p4.compiler.semantics import types as ty
 from ofan_p4.compiler.semantics.scope import fail
+from ofan_p4.diagnostics import Span
 
 
 def _extract(call: Call) -> None:

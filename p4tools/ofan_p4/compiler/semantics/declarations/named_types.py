@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from ofan_p4.compiler.diagnostics import Span
 from ofan_p4.compiler.semantics import typed as t
 from ofan_p4.compiler.semantics import types as ty
 from ofan_p4.compiler.semantics.annotations import find_annotation
@@ -16,6 +15,7 @@ from ofan_p4.compiler.syntax import declaration_nodes as nd
 from ofan_p4.compiler.syntax.cursor import Cursor, comma_list
 from ofan_p4.compiler.syntax.expressions import expression
 from ofan_p4.compiler.syntax.lexer import Kind, Token
+from ofan_p4.diagnostics import Span
 
 
 def check_typedef(node: nd.Typedef, context: Context) -> ty.Type:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ofan_p4.compiler.diagnostics import CompileError
 from ofan_p4.compiler.semantics import typed as t
 from ofan_p4.compiler.semantics import types as ty
 from ofan_p4.compiler.semantics.annotation_rules import check_annotations
@@ -37,6 +36,7 @@ from ofan_p4.compiler.semantics.statements import declare_constant
 from ofan_p4.compiler.semantics.structured import check_structured
 from ofan_p4.compiler.syntax import declaration_nodes as nd
 from ofan_p4.compiler.syntax import nodes as n
+from ofan_p4.diagnostics import CompileError
 
 CORE_ERRORS = (
     "NoError",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ofan_p4.compiler.diagnostics import Span
 from ofan_p4.compiler.semantics import types as ty
 from ofan_p4.compiler.semantics.scope import Context, Overloads, TypeName, fail
 from ofan_p4.compiler.semantics.type_names import resolve_type
 from ofan_p4.compiler.semantics.values import check_as, is_compile_time
 from ofan_p4.compiler.syntax import declaration_nodes as nd
+from ofan_p4.diagnostics import Span
 
 
 def params_of(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ofan_p4.compiler.diagnostics import Span
 from ofan_p4.compiler.hints import did_you_mean
 from ofan_p4.compiler.semantics import typed_declarations as td
 from ofan_p4.compiler.semantics import types as ty
@@ -12,6 +11,7 @@ from ofan_p4.compiler.semantics.scope import Context, fail
 from ofan_p4.compiler.semantics.values import check_as, is_compile_time, is_left_value
 from ofan_p4.compiler.syntax import declaration_nodes as nd
 from ofan_p4.compiler.syntax import nodes as n
+from ofan_p4.diagnostics import Span
 
 
 def check_actions(node: nd.Table, context: Context) -> tuple[td.ActionEntry, ...]:

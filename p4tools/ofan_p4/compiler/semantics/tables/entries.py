@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ofan_p4.compiler.diagnostics import CompileError
 from ofan_p4.compiler.semantics import typed as t
 from ofan_p4.compiler.semantics import typed_declarations as td
 from ofan_p4.compiler.semantics import types as ty
@@ -13,6 +12,7 @@ from ofan_p4.compiler.semantics.tables.properties import find_property, flag
 from ofan_p4.compiler.semantics.values import check_set, constant_int, is_known_set
 from ofan_p4.compiler.syntax import declaration_nodes as nd
 from ofan_p4.compiler.syntax import nodes as n
+from ofan_p4.diagnostics import CompileError
 
 ENTRY_SETS = {
     "exact": (t.Literal, t.Cast, t.Ref, t.Unary, t.Binary, t.Ternary),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ofan_p4.compiler.diagnostics import CompileWarning
 from ofan_p4.compiler.semantics import typed_declarations as td
 from ofan_p4.compiler.semantics import types as ty
 from ofan_p4.compiler.semantics.scope import Context, fail
@@ -17,6 +16,7 @@ from ofan_p4.compiler.semantics.tables.properties import (
     instance_property,
 )
 from ofan_p4.compiler.syntax import declaration_nodes as nd
+from ofan_p4.diagnostics import CompileWarning
 
 
 def check_table(node: nd.Table, context: Context) -> td.Table:
