@@ -1,4 +1,4 @@
-"""How many bytes of headers a program may put into a packet, which the next switch finds there."""
+"""The bytes of headers that a program may put into a packet, which the next switch receives."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
@@ -11,12 +11,12 @@ Primitive: TypeAlias = Mapping[str, Any]
 ADDS = ("add_header", "add_header_fast")
 SETS = ("assign", "modify_field")
 COPIES = ("assign_header", "copy_header")
-# Whole stacks and unions: what becomes valid is not looked for.
+# Whole stacks and unions: which headers become valid is not examined.
 ANY = ("push", "assign_header_stack", "assign_union", "assign_union_stack")
 
 
 def added_bytes(program: Program) -> int | None:
-    """Return so many bytes, None where there is no telling."""
+    """Return so many bytes, None where the program does not determine them."""
     headers = {header.name: header for header in program.headers}
     added: dict[str, Header] = {}
     for action in program.actions.values():
@@ -36,7 +36,7 @@ def added_bytes(program: Program) -> int | None:
 
 
 def _added(primitive: Primitive, beside: Sequence[Primitive]) -> str | None:
-    """Return the header that a primitive makes valid, None without one; "" where it may be any."""
+    """Return the header that a primitive makes valid, None without any; "" where it may be any."""
     operation = primitive["op"]
     if operation in ANY:
         return ""
@@ -53,8 +53,8 @@ def _added(primitive: Primitive, beside: Sequence[Primitive]) -> str | None:
 
 
 def _is_moved(source: str, beside: Sequence[Primitive]) -> bool:
-    """Return whether the same action removes what it copies: a packet is no longer for that."""
-    return any(each["op"] == "remove_header" and _name(each, 0) == source for each in beside)
+    """Return whether the same action removes the copied header: the packet does not grow."""
+    return any(call["op"] == "remove_header" and _name(call, 0) == source for call in beside)
 
 
 def _name(primitive: Primitive, place: int) -> str:

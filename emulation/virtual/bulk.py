@@ -1,8 +1,7 @@
 """Whole tables of many switches at once, from the arrays of a forwarding to the switches' memory.
 
-The controller's way, change by change as P4Runtime messages, is the real one; at k = 32 it would
-make a million of them. This one puts the same entries of `controller.plan` there as arrays, for
-runs that ask for nothing but their result. A test compares both.
+The controller writes changes as P4Runtime messages, at k = 32 a million of them. This module writes
+the same entries of `controller.plan` as arrays, for runs without observers. A test compares both.
 """
 
 from collections.abc import Iterator
@@ -60,9 +59,9 @@ class Loader:
                     )
                 )
 
-        for table, own in rows.items():
+        for table, columns in rows.items():
             if table in self._tables:
-                fill(pipeline.tables[self._tables[table]], own)
+                fill(pipeline.tables[self._tables[table]], columns)
 
     def settle(self, pipeline: Pipeline, switch: int) -> None:
         """Write the settings of a switch, which no failure changes."""

@@ -27,7 +27,7 @@ QUEUE_LENGTHS = "queue_bytes"
 
 
 class Writer(Protocol):
-    """What takes a controller's changes of one switch."""
+    """A receiver of a controller's changes of one switch."""
 
     def write(self, changes: Any) -> None:
         """Apply a batch of changes."""
@@ -61,8 +61,8 @@ class Control:
             for session in self.sessions
         ]
 
-        # A controller that is told of failures begins with the routes of those at time 0; one that
-        # probes has to find them out.
+        # A controller that gets announcements begins with the routes of failures at time 0; a
+        # controller that probes has to detect them.
         self.line = failures.timeline(scenario, traffic.flows(scenario))
         self._first_routes = self.line.first_routes if self.is_announced else frozenset()
         self._first_slow = self.line.first_slow if self.is_announced else NOT_SLOW
@@ -75,9 +75,9 @@ class Control:
         at: Callable[[int, Kind, Callable[[], object]], None],
         tell_hosts: Callable[[Links, Slow], object],
     ) -> None:
-        """Write the first plan, tell hosts, and let links change when the scenario says so.
+        """Write the first plan, inform hosts, and let links change at the scenario's times.
 
-        `at` lets something happen at a time.
+        `at` schedules an action.
         """
         self._driver = Driver(
             self.controller,
@@ -90,18 +90,18 @@ class Control:
         tell_hosts(self._first_routes, self._first_slow)
 
         for time_ps, event in link_changes(self.line):
-            # What is so from the start the controller has been given; it must not hear of it twice.
+            # The controller starts with changes of time 0; it must not hear of them twice.
             is_known = time_ps == 0 and bool(self._first_routes or self._first_slow)
             at(time_ps, Kind.LINK, partial(self.links_change, event, is_known))
 
     @property
     def installations(self) -> list[Convergence]:
-        """Return what has become of the changes that the controller knows of."""
+        """Return the progress of the changes that the controller knows of."""
         return self._driver.installations
 
     @property
     def is_announced(self) -> bool:
-        """Return whether the network tells the controller of its failures."""
+        """Return whether the network announces its failures to the controller."""
         return self.scenario.controller.detection == "announced"
 
     def links_change(self, change: LinkChange, is_known: bool = False) -> None:
@@ -117,7 +117,7 @@ class Control:
             self.change_links(change)
 
     def change_links(self, change: LinkChange) -> None:
-        """Tell the controller of changed links; what it decides takes effect when it is due."""
+        """Announce changed links to the controller; its decisions take effect when they are due."""
         self._driver.learn(change)
 
     def forget(self, switch: int, port: int, size: int) -> None:

@@ -27,7 +27,7 @@ ENGINES: tuple[Engine, ...] = get_args(Engine)
 # compiled the kernels, which it does once.
 FEW_HOPS = 2_000_000
 MOST_SWITCHES = 5
-# Of so many packets through switches nobody waits for the Python network.
+# With so many packets through switches the Python network ends at once.
 QUICK_HOPS = 100_000
 NOT_COMPILED = (
     "kernels for programs are not compiled yet; `ofan emulate --engine native` compiles"
@@ -43,9 +43,9 @@ def fabric(
 ) -> VirtualFabric | NativeFabric:
     """Return a fabric that is ready to run.
 
-    Where machine code would be taken and is impossible, `say` is told why. Large runs of machine
-    code have no digest of their events (`NativeFabric` makes one of any run). Raises what both
-    fabrics raise, and UnsupportedError where machine code is asked for and impossible.
+    Where machine code would be taken and is impossible, `say` gets the reason. Large runs of
+    machine code have no digest of their events (`NativeFabric` makes one of any run). Raises the
+    errors of both fabrics, and UnsupportedError where machine code is asked for and impossible.
     """
     loaded = program or built_in(scenario.scheme.program, program_size(scenario))
     if engine == "python":
@@ -88,9 +88,9 @@ def _most_hops(scenario: Scenario) -> int:
         return _hops(scenario)
 
     flows = traffic.flows(scenario)
-    given = patience(scenario, timeline(scenario, flows))
+    limits = patience(scenario, timeline(scenario, flows))
     in_vain = len(flows) * max(
-        given.tries, (given.wait_ps + min(given.queues_ps, given.wait_ps)) // scenario.slot_ps
+        limits.tries, (limits.wait_ps + min(limits.queues_ps, limits.wait_ps)) // scenario.slot_ps
     )
     return _hops(scenario) + MOST_SWITCHES * in_vain
 

@@ -1,7 +1,7 @@
 """The digest of a native run: its events as the virtual network hashes them.
 
-The simulator keeps the beginning of every frame. What is behind it is as the host has written it,
-so the frame is written once more, by `hostagent.packets`.
+The simulator keeps the beginning of every frame. The rest is as the host has written it, so the
+frame is written once more, by `hostagent.packets`.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ from sim.kernels.state import ACK, ASKS, MARKED, TRIMMED
 from sim.programs.programmed import Programmed
 
 LOW_32 = (1 << 32) - 1
-# What of a row's LOG_LENGTH a host has written: class, mark, label.
+# The bits of a row's LOG_LENGTH that a host has written: class, mark, label.
 WRITTEN = (ACK | ASKS | MARKED | TRIMMED) << 16 | 0xFFFF
 # A control frame by a row's LOG_PACKET.
 CONTROL_FRAMES = (b"resume", b"pause")
@@ -35,7 +35,7 @@ MOST_ENDS = 1 << 16
 
 
 class Written(NamedTuple):
-    """What a host has written into a packet, as far as packets of a flow differ."""
+    """The values in a packet by its host, as far as packets of a flow differ."""
 
     flow: int
     psn: int
@@ -103,7 +103,7 @@ class EventLog:
         return end
 
     def _less(self, written: Written) -> int:
-        """Return by how many bytes a data packet is shorter than a full one."""
+        """Return by how many bytes a data packet is shorter than a full packet."""
         if written.psn + 1 != self._flows.packets[written.flow]:
             return 0
 
@@ -135,11 +135,11 @@ class EventLog:
         if run.world.rules.recovery != Recovery.SACK:
             return writer.frame(label, psn, is_marked, total, told, is_nack)
 
-        # What had arrived when the ACK was made, in order of arrival.
+        # The packets that had arrived when the ACK was made, in order of arrival.
         first = int(run.world.flows.table.log[flow])
         arrived = run.world.flows.arrivals[first : first + total].tolist()
         lowest = acknowledged & LOWEST_MASK
-        sacked = sum(1 << each - lowest for each in arrived if each > lowest)
+        sacked = sum(1 << number - lowest for number in arrived if number > lowest)
         return writer.frame(label, psn, is_marked, lowest, sacked << share_bits | told, is_nack)
 
 

@@ -7,10 +7,11 @@ from typing import Any, Protocol, TypeAlias
 class Kind(IntEnum):
     """The kinds of events, in their order at equal times (design, decision 8)."""
 
-    # Who leaves at an instant makes room for who arrives at it. A link that fails at an instant
-    # loses what starts then, new routes hold for what arrives then, and hosts come last, when they
-    # have heard everything. A pause holds for what begins after it has come; where switches pause
-    # links, pauses are renewed, end by themselves and trip watchdogs when packets have left.
+    # Packets that leave at an instant make room for packets that arrive at it. A link that fails
+    # at an instant loses packets that start then, new routes hold for packets that arrive then, and
+    # hosts come last, when they have heard everything. A pause holds for packets that begin after
+    # it has come; where switches pause links, pauses are renewed, end by themselves and trip
+    # watchdogs when packets have left.
     LEAVE = 0
     RENEW = 1
     TURN = 2

@@ -24,7 +24,7 @@ from ofan_p4.softswitch.control.pipeline import Engine
 class VirtualFabric(Control):
     """Switches, controller and network of one scenario; `run` ends with its outcome.
 
-    Raises UnsupportedError for what virtual time does not offer, FabricError and ControllerError
+    Raises UnsupportedError for features that virtual time lacks, FabricError and ControllerError
     for scenarios that cannot be built.
     """
 
@@ -57,7 +57,7 @@ class VirtualFabric(Control):
             )
 
     def inject(self, change: LinkChange) -> None:
-        """Let links break, mend or slow down now, as if the experiment had said so."""
+        """Let links break, mend or slow down now, as if the experiment had them."""
         self.network.set_links(change.down, up=False)
         self.network.set_links(change.up, up=True)
         self.network.set_rates(change.paced)

@@ -73,7 +73,7 @@ class Hosts:
         self.received += 1
         flow = self._endpoints[host].receive(time_ps, frame)
 
-        # Both ends tell that a flow is complete; what counts is when its sender knows it.
+        # Both ends report that a flow is complete; its sender's report counts.
         if flow is not None and self._plans[flow].source == host:
             self._note_done(flow, time_ps)
 
@@ -84,7 +84,7 @@ class Hosts:
         self.unfinished -= 1
 
     def _wake_machine(self, host: int, now_ps: int) -> None:
-        # What ends at one NIC of a machine lets others begin.
+        # A flow's end at one NIC of a machine lets flows of others begin.
         for nic in self._machines[self._tree.machine(host)]:
             self._wake(nic, now_ps)
 
@@ -131,7 +131,7 @@ class Hosts:
 
     def send(self, time_ps: int, host: int, _port: int, _payload: None) -> None:
         """End a host's due computations, send its due packets, and schedule its next wake-up."""
-        # An event that an earlier one has overtaken: nothing can be taken out of a heap's middle.
+        # An event that an earlier event has overtaken: a heap's middle cannot be removed.
         if self._wake_ps[host] != time_ps:
             return
 

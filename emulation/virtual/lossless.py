@@ -42,9 +42,9 @@ class Frame:
 
 @dataclass(slots=True)
 class Pause:
-    """A pause that a port has been told: since when, until when at most.
+    """A pause of a port: since when, until when at most.
 
-    The watchdog has acted on one that `is_tripped`.
+    `is_tripped`: the watchdog has acted on it.
     """
 
     since_ps: int
@@ -53,7 +53,7 @@ class Pause:
 
 
 class LosslessNetwork(Network):
-    """One run of a scenario whose switches pause links in place of dropping packets."""
+    """One run of a scenario with switches that pause links in place of dropping packets."""
 
     def __init__(
         self, scenario: Scenario, switches: Sequence[Node], clock: Clock, wires: Wires
@@ -74,11 +74,11 @@ class LosslessNetwork(Network):
             for number in ports
         }
         self._watchdog = watchdog(scenario)
-        # What waits for the end of a pause has no event; and whose arrivals were held by one.
+        # Packets that wait for the end of a pause have no event; and arrivals that a pause delayed.
         self._held: dict[Place, list[Queued]] = {}
         self._held_arrivals: set[tuple[int, int, int]] = set()
         self._pauses: dict[Place, Pause] = {}
-        # The last control frame of each port, and when a pause is told again.
+        # The last control frame of each port, and when a pause is sent again.
         self._frames: dict[Place, Frame] = {}
         self._renew_ps: dict[Place, int] = {}
         self._integrals: dict[Port, int] = {}
@@ -167,7 +167,7 @@ class LosslessNetwork(Network):
     def _tell(self, time_ps: int, node: int, number: int, is_pause: bool) -> None:
         """Send a pause, or its end, back by the link on which too much comes in.
 
-        A control frame that still waits says this in place of what it was to say.
+        A control frame that still waits carries this in place of its earlier order.
         """
         last = self._frames.get((node, number))
         if last is not None and last.passage.start_ps > time_ps:
@@ -193,7 +193,7 @@ class LosslessNetwork(Network):
         self._push(again_ps, kind=RENEW, node=node, port=number, payload=None)
 
     def _renew(self, time_ps: int, node: int, number: int, _payload: None) -> None:
-        """Tell a pause again while its cause lasts, unless another one has begun since."""
+        """Send a pause again while its cause lasts, unless another has begun since."""
         if self._renew_ps.get((node, number)) == time_ps:
             self._tell(time_ps, node, number, is_pause=True)
             self._renew_later(time_ps, node, number)
@@ -228,7 +228,7 @@ class LosslessNetwork(Network):
             self._push(until_ps, kind=TURN, node=node, port=number, payload=None)
 
     def _turn(self, time_ps: int, node: int, number: int, storm: Any) -> None:
-        """Begin a host's storm, or end a pause that nobody has renewed."""
+        """Begin a host's storm, or end a pause that has not been renewed."""
         pause = self._pauses.get((node, number))
         if storm is not None:
             self._pause(time_ps, node, number, storm.until_ps)
@@ -236,7 +236,7 @@ class LosslessNetwork(Network):
             self._go_on(time_ps, node, number)
 
     def _trip(self, time_ps: int, node: int, number: int, _payload: None) -> None:
-        """Take a pause for a storm if it is the one that was to end by now."""
+        """Take a pause for a storm if it is the pause that was to end by now."""
         pause = self._pauses.get((node, number))
         if pause is None or pause.since_ps + self._watchdog.patience_ps != time_ps:
             return
@@ -282,7 +282,7 @@ class LosslessNetwork(Network):
         self._events[:] = kept
 
     def _go_on(self, time_ps: int, node: int, number: int) -> None:
-        """End the pause of a port, if it has one."""
+        """End the pause of a port, if any."""
         pause = self._pauses.pop((node, number), None)
         if pause is not None:
             self.ports[node][number].counts["paused_ps"] += time_ps - pause.since_ps
@@ -296,9 +296,9 @@ class LosslessNetwork(Network):
 
     def _still_queued(self) -> list[Event]:
         held = (
-            (NEVER, LEAVE, node, number, place, queued)
+            (NEVER, LEAVE, node, number, index, queued)
             for (node, number), waiting in self._held.items()
-            for place, queued in enumerate(waiting)
+            for index, queued in enumerate(waiting)
         )
         queued = (event for event in super()._still_queued() if not event[5].passage.is_dropped)
         return [*queued, *held]
@@ -309,7 +309,7 @@ class LosslessNetwork(Network):
         super()._count_marks_in_queues()
 
     def _integrals_now(self) -> dict[Port, int]:
-        """Return what has waited at each port until now, in byte picoseconds."""
+        """Return the integral of each port's queue until now, in byte picoseconds."""
         now_ps = self.clock.now_ps
         return {
             port: port.queue.occupancy_bytes(now_ps) * now_ps + port.queue.byte_ps
@@ -333,12 +333,13 @@ class LosslessNetwork(Network):
         }
         storms = storm_words(self.tree, held_ps)
         complaint = super()._unfinished(now_ps) + (f"; {storms}" if storms else "")
-        found = cycle(self.waits())
-        if not found:
+        members = cycle(self.waits())
+        if not members:
             return complaint
 
         ring = " waits for ".join(
-            f"{switch_name(self.tree, node)} port {number}" for node, number in (*found, found[0])
+            f"{switch_name(self.tree, node)} port {number}"
+            for node, number in (*members, members[0])
         )
         return f"{complaint}; deadlock, a cycle of paused ports: {ring}"
 
@@ -355,7 +356,7 @@ class LosslessNetwork(Network):
         }
 
     def _blocking(self, port: Port) -> Iterator[Place]:
-        # A host that pauses its link waits for nobody.
+        # A host that pauses its link waits for no port.
         if port.far >= self.tree.switches:
             return
 
@@ -367,12 +368,12 @@ class LosslessNetwork(Network):
 
 def _buffers(scenario: Scenario, switch: int, ports: Mapping[int, Port]) -> dict[int, Buffer]:
     """Return the buffers of a switch by the ports at which packets come in."""
-    own = rooms(scenario, switch)
+    thresholds = rooms(scenario, switch)
     memory = memory_of(scenario, switch)
     if memory is None:
-        return {number: Buffer(*own[number]) for number in ports}
+        return {number: Buffer(*thresholds[number]) for number in ports}
 
-    return {number: SharedBuffer(*own[number], memory=memory) for number in ports}
+    return {number: SharedBuffer(*thresholds[number], memory=memory) for number in ports}
 
 
 def _pausable(port: Port) -> PausableQueue:

@@ -23,7 +23,7 @@ QUEUE_LENGTHS = "queue_bytes"
 CELL_BITS = 32
 # How `sim.programs` calls machine code (docs/decisions/machine-code-contract.md).
 CONTRACT = 2
-# BMv2's names of what makes more than one packet of one, or sends one round again.
+# BMv2's names of primitives that copy a packet, or send it round again.
 REQUESTS = {
     "clone_ingress_pkt_to_egress": "clone packets",
     "clone_egress_pkt_to_egress": "clone packets",
@@ -34,10 +34,10 @@ REQUESTS = {
 
 
 class NativeMachine:
-    """What the pipelines of all switches have loaded, in machine code.
+    """The program of all switches' pipelines, in machine code.
 
-    Raises UnsupportedError where it is not, or where it asks for more than the simulator's packets
-    have.
+    Raises UnsupportedError without machine code, or where the program reads more than the
+    simulator's packets have.
     """
 
     def __init__(self, scenario: Scenario, pipelines: Sequence[Pipeline]) -> None:
@@ -91,13 +91,13 @@ class NativeMachine:
     def _queues(self) -> NDArray[np.int64] | None:
         """Return where each switch's queue lengths are; None where the program has none."""
         arrays = self._pipelines[0].program.registers
-        for place, array in enumerate(arrays):
+        for index, array in enumerate(arrays):
             if array.name == QUEUE_LENGTHS:
                 return np.array(
                     [
-                        each.memory.registers[place].memory.ctypes.data
-                        for each in self._pipelines
-                        if each.memory
+                        pipeline.memory.registers[index].memory.ctypes.data
+                        for pipeline in self._pipelines
+                        if pipeline.memory
                     ],
                     dtype=np.int64,
                 )

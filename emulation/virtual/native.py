@@ -1,8 +1,7 @@
 """The virtual network at native speed: compiled programs in the windows of the simulator.
 
 The same switches' tables, controller, hosts' rules and bytes as `fabric`, and the same outcome, its
-digest included; what differs is who moves the packets (`sim.kernels.events`, instead of
-`network`).
+digest included; `sim.kernels.events` moves the packets in place of `network`.
 """
 
 import time
@@ -30,7 +29,7 @@ from sim.runs.results import Result
 class NativeFabric(Control):
     """Switches, controller and network of one scenario; `run` ends with its outcome.
 
-    With `has_digest`, the outcome has the hash of all events. Raises what `VirtualFabric` does.
+    With `has_digest`, the outcome has the hash of all events. Raises the errors of `VirtualFabric`.
     """
 
     def __init__(

@@ -74,7 +74,7 @@ class Network:
         self.unrouted = 0
         self.lost = 0
         self.ports = [ports_of(scenario, switch, wires) for switch in range(self.tree.switches)]
-        # Of IPv4 or IPv6: its version, then DSCP and ECN. And what trimming leaves out of a packet.
+        # Of IPv4 or IPv6: its version, then DSCP and ECN. And the bytes that trimming removes.
         forms = scenario_packets(scenario).forms
         self._ecn_at = forms.data.ip_at + 1
         self._trimmed = forms.trimmed
@@ -115,7 +115,7 @@ class Network:
         clock = self.clock
         limit_ps = NEVER if horizon_ps is None else horizon_ps
 
-        # To the end of the instant: what happens in it does not depend on which flow ends it.
+        # To the end of the instant: its events do not depend on which flow ends it.
         while self.hosts.unfinished or (events and events[0][0] == clock.now_ps):
             self.give_up(limit_ps)
             self._step(on_progress)
@@ -136,7 +136,7 @@ class Network:
 
     @property
     def _is_changing(self) -> bool:
-        # Probes never end: what they may still find is in the watch's patience (`follows_ps`).
+        # Probes never end: the watch's patience includes their findings (`follows_ps`).
         is_probing = self.scenario.controller.detection == "probe"
         return not is_probing and any(event[1] in (LINK, CONTROL) for event in self._events)
 
@@ -152,7 +152,7 @@ class Network:
         """
         events = self._events
         for _ in range(most_events):
-            # Virtual time reaches what was asked for, even where nothing happens then.
+            # Virtual time reaches `until_ps`, even where nothing happens then.
             if not events or events[0][0] > until_ps:
                 self.clock.now_ps = max(self.clock.now_ps, until_ps)
                 return False
@@ -167,8 +167,8 @@ class Network:
         for end in ends:
             self.ports[end.switch][end.port].wire.set_link(self.clock.now_ps, up)
 
-        # Whether a packet is lost is decided when it is enqueued, from what is foreseen. Only the
-        # last field of an event changes, by which nothing is sorted: the heap stays one.
+        # Whether a packet is lost is decided when it is enqueued, from foreseen outages. Only
+        # the last field of an event changes, by which nothing is sorted: it remains a heap.
         for index, (time_ps, kind, node, number, sequence, payload) in enumerate(self._events):
             if kind == LEAVE and (node, number) in ends:
                 self._events[index] = (
@@ -214,15 +214,15 @@ class Network:
         # Between events nothing but time changes a queue, so that samples can be taken late.
         time_ps, kind, node, port, _, payload = heappop(self._events)
         while self._next_sample_ps <= time_ps:
-            found = self._sample(self._next_sample_ps)
+            lengths = self._sample(self._next_sample_ps)
             self._next_sample_ps += self._sample_ps
             if on_progress:
                 on_progress(self.hosts.progress)
 
             # Without an event no queue grows: in idle time, all samples are the same.
-            if not any(found):
+            if not any(lengths):
                 idle = range(self._next_sample_ps, time_ps + 1, self._sample_ps)
-                self._samples.update(dict.fromkeys(idle, found))
+                self._samples.update(dict.fromkeys(idle, lengths))
                 self._next_sample_ps += len(idle) * self._sample_ps
 
         self.clock.now_ps = time_ps
@@ -233,8 +233,8 @@ class Network:
         heappush(self._events, (time_ps, kind, node, port, self._sequence, payload))
 
     def _note(self, kind: int, time_ps: int, node: int, port: int, frame: bytes) -> None:
-        # Arrivals with all their bytes; of departures the beginning is enough, for what a program
-        # changes in a packet shows when it arrives.
+        # Arrivals with all their bytes; of departures the beginning is enough, as changes by a
+        # program show when the packet arrives.
         self._log.update(b"%d %d %d %d " % (time_ps, kind, node, port))
         self._log.update(frame)
 
@@ -276,12 +276,12 @@ class Network:
     ) -> None:
         port = self.ports[node][pending.egress_port]
 
-        # What BMv2 tells egress: microseconds, and the packets ahead (enq_qdepth of v1model).
+        # BMv2's metadata for egress: microseconds, and the packets ahead (enq_qdepth of v1model).
         pending.enq_timestamp = time_ps // PS_PER_US
         pending.enq_qdepth = port.queue.depth_packets(time_ps)
         passage = port.offer(time_ps, size, is_urgent)
 
-        # What overtakes the queue is not in it.
+        # A packet that overtakes the queue is not in it.
         if passage is None or passage.is_urgent:
             self.on_drop(node, pending.egress_port, size)
 
@@ -343,12 +343,12 @@ class Network:
     def _egress(self, time_ps: int, node: int, number: int, queued: Queued) -> bytes | None:
         port = self.ports[node][number]
 
-        # Programs take out of the queue what they have put in.
+        # Programs take out of the queue's length the bytes that they have added.
         if queued.charged:
             self.on_drop(node, number, -queued.charged)
 
-        # Egress runs when the last bit has left, not when the first one does as on BMv2: so the
-        # queue that it sees is what is behind the packet.
+        # Egress runs when the last bit has left, not when the first bit does as on BMv2: so the
+        # queue that it sees is behind the packet.
         depth = port.queue.depth_packets(time_ps)
         waited_us = (time_ps - queued.enqueued_ps) // PS_PER_US
 
@@ -379,8 +379,8 @@ class Network:
         return [event for event in self._events if event[1] == LEAVE]
 
     def accounts(self) -> Accounts:
-        """Return where all packets sent so far are; those in flight are counted one by one."""
-        # What waits for a dead link counts as lost already, and hosts keep nothing that was sent.
+        """Return where all packets sent so far are; packets in flight are counted singly."""
+        # Packets that wait for a dead link count as lost already; hosts keep no sent packets.
         waiting = [event[5] for event in self._still_queued()]
         in_flight = sum(event[1] == ARRIVE for event in self._events) + sum(
             not queued.is_lost for queued in waiting

@@ -1,4 +1,4 @@
-"""A switch of the virtual network: what is asked of it, and where its random numbers come from."""
+"""A switch of the virtual network: its interface, and the source of its random numbers."""
 
 from typing import Protocol
 
@@ -7,7 +7,7 @@ from ofan_p4.softswitch.control.switch import Pending, Transmit
 
 
 class Node(Protocol):
-    """What the network asks of a switch (`softswitch.control.switch.Switch`)."""
+    """The interface of a switch (`softswitch.control.switch.Switch`)."""
 
     def ingress(self, port: int, frame: bytes, length: int | None = None) -> list[Pending]:
         """Process a frame up to the queues."""

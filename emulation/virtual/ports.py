@@ -19,8 +19,8 @@ from ofan_p4.softswitch.ports.shared import SharedMemory, SharedQueue
 class Port:
     """An output port of a switch: its queue, the link behind it, and its counts.
 
-    The link, `wire`, leads to input port `far_port` of node `far`; a packet whose transmission
-    starts within an outage is lost, while the queue drains as if nothing had happened (design,
+    The link, `wire`, leads to input port `far_port` of node `far`; a packet that starts
+    within an outage is lost, while the queue drains as if nothing had happened (design,
     decision 8).
     """
 

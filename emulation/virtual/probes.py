@@ -19,7 +19,7 @@ from ofan_p4.softswitch.control.switch import Switch
 class VirtualProbes:
     """Drives `Liveness` through the sessions of a virtual network.
 
-    What it finds out goes to `on_change`.
+    Changes that it detects go to `on_change`.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class VirtualProbes:
         network.at(liveness.next_tick_ps, Kind.CONTROL, self._tick)
 
     def _tick(self) -> None:
-        # First the verdict on what was sent before, then the next probes.
+        # First the verdict on earlier probes, then the next probes.
         probes, change = self._liveness.tick(self._network.clock.now_ps)
         if change != LinkChange():
             self._on_change(change)
@@ -57,8 +57,8 @@ class VirtualProbes:
         now_ps = self._network.clock.now_ps
         switch = self._switches[probe.switch]
 
-        # What the session sent through the CPU port has passed ingress, and waits in the switch,
-        # apart from the network's own packets.
+        # Packets that the session sent through the CPU port have passed ingress, and wait in the
+        # switch, apart from the network's own packets.
         for pending in switch.take_requeued():
             port = self._network.ports[probe.switch][pending.egress_port]
             for sent in switch.egress(pending, port.queue.depth_packets(now_ps)):

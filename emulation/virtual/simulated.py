@@ -46,7 +46,7 @@ from sim.runs.engine import OnProgress
 from sim.runs.results import Result
 from sim.sweeps import sweeping as sweeps
 
-# What can be wrong with a program, or with a scenario for it.
+# Errors in a program, or in a scenario for it.
 BAD_INPUT = (CompileError, ControllerError, EmulationError, SoftswitchError)
 
 
@@ -110,8 +110,8 @@ class SimulatedFabric:
 def run(scenario: Scenario, *, threads: int = 1, horizon_ps: int | None = None) -> Result:
     """Simulate a scenario with its `program` in the switches, by default its load balancer's own.
 
-    Raises what `SimulatedFabric` raises, and CompileError, PlanError and ProgramError for a user's
-    program.
+    Raises the errors of `SimulatedFabric`, and CompileError, PlanError and ProgramError for a
+    user's program.
     """
     return SimulatedFabric(scenario, program_of(scenario), threads).run(horizon_ps)
 
@@ -135,7 +135,7 @@ def own_of(scenario: Scenario) -> Loaded:
 
 
 def check(scenario: Scenario) -> None:
-    """Raise what is wrong with a scenario's program or packets, or what they are refused for."""
+    """Raise an error in a scenario's program or packets, or the reason why they are refused."""
     program = program_of(scenario)
     scenario_packets(scenario)
     refuse(scenario, program)
@@ -156,10 +156,10 @@ def simulate(
     programs: Mapping[str, Files] = MappingProxyType({}),
     on_progress: OnProgress | None = None,
 ) -> Record:
-    """Run one scenario for a sweep: by kernels, or with its program where it has one.
+    """Run one scenario for a sweep: with its program, or without any by kernels.
 
     A folder `flows` gets a file with a row for each flow. `programs` are the files of those that
-    need not lie where scenarios say. Raises what `sim.sweeps.sweeping.simulate` does.
+    need not lie where scenarios say. Raises the errors of `sim.sweeps.sweeping.simulate`.
     """
     if scenario.program is None:
         return sweeps.simulate(scenario, threads, flows, on_progress)
@@ -171,7 +171,7 @@ def simulate(
     try:
         fabric = SimulatedFabric(scenario, program_of(scenario), threads)
         return sweeps.recorded(fabric.run(on_progress=on_progress), flows)
-    # A sweep tells of each run in a line what was wrong with it.
+    # A sweep reports each failed run in a line.
     except BAD_INPUT as error:
         raise SimulationError(str(error)) from None
 

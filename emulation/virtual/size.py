@@ -1,4 +1,4 @@
-"""How much memory a virtual network takes, so that one that does not fit is refused beforehand."""
+"""The memory that a virtual network takes, so that a network that does not fit is refused."""
 
 from emulation.errors import UnsupportedError
 from fattree.experiment.model import Scenario
@@ -18,9 +18,9 @@ def needed_bytes(scenario: Scenario) -> int:
 
 
 def refuse_too_large(scenario: Scenario, advice: str = ", or --force it") -> None:
-    """Raise UnsupportedError for a virtual network that this machine has no memory for.
+    """Raise UnsupportedError where this machine has no memory for a virtual network.
 
-    `advice` is what else than the simulator the command offers.
+    `advice` is the command's alternative to the simulator.
     """
     needed = needed_bytes(scenario)
     available = available_bytes()

@@ -1,6 +1,6 @@
-"""A run of compiled programs in the simulator's windows, with stops where something changes.
+"""A run of compiled programs in the simulator's windows, with stops at changes.
 
-What changes is an action at a time: a controller's update, links that break, a next plan.
+A change is an action at a time: a controller's update, links that break, a next plan.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ from sim.programs.layout import Layout, kept_bytes
 from sim.programs.programmed import Observe, Programmed
 from sim.runs.deadlock import deadlock, storm
 
-# How often progress is told, in zero-load round trips.
+# The time between reports of progress, in zero-load round trips.
 RTTS_A_LEG = 4
 
 
@@ -40,20 +40,20 @@ class Machine(Protocol):
 
     @property
     def layout(self) -> Layout:
-        """Return what the program needs of every packet."""
+        """Return the bytes of every packet that the program needs."""
 
     def settle(self) -> None:
         """Let packets see all that the control plane has changed."""
 
 
-# Makes a machine of what switches have loaded.
+# Makes a machine of the switches' pipelines.
 Compile = Callable[[Sequence[Pipeline]], Machine]
 
 
 class TimedRun:
-    """One run; `at` lets something happen at a time, `simulate` runs to the end.
+    """One run; `at` schedules an action, `simulate` runs to the end.
 
-    `packets` is what has the results then. Raises FabricError for scenarios that cannot be built.
+    `packets` has the results then. Raises FabricError for scenarios that cannot be built.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class TimedRun:
         self._machine.settle()
 
     def _refuse(self, status: int, limit_ps: int) -> None:
-        """Raise what ends a run that is not finished: its program, or its horizon."""
+        """Raise the error that ends an unfinished run: its program's, or its horizon."""
         packets = self.packets
         if status == BROKEN:
             raise self._broken()
@@ -148,7 +148,7 @@ class TimedRun:
         if packets.now_ps < watch.next_ps:
             return
 
-        # What the controller is about to do may change everything.
+        # The controller's next action may change everything.
         if watch.is_over(packets.now_ps, packets.standing(bool(self._events))):
             still = why_still(self.scenario, packets.network.events, watch.heard_ps)
             raise FailedRunError(f"{self._unfinished(packets.now_ps)}; {still}")

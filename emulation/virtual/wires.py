@@ -58,14 +58,14 @@ class Wire:
         if up is not self.is_down(now_ps):
             return
 
-        # What has been foreseen from now on is void; an outage that has begun ends now, if it ends.
+        # Foreseen outages are void from now on; an outage that has begun ends now, if it ends.
         past = [
             (down_ps, min(up_ps, now_ps)) for down_ps, up_ps in self._outages if down_ps < now_ps
         ]
         self._outages = past if up else [*past, (now_ps, ALWAYS)]
 
     def is_down(self, start_ps: int) -> bool:
-        """Return whether a packet whose transmission starts now is lost."""
+        """Return whether a packet that starts now is lost."""
         # The last outage that began at or before the start: at the very instant of a failure a
         # packet is lost, at that of a repair it is not.
         index = bisect_right(self._outages, (start_ps, ALWAYS + 1))
@@ -73,7 +73,7 @@ class Wire:
 
 
 class Wires:
-    """The directed links of a scenario, each with what its events and losses foresee."""
+    """The directed links of a scenario, each with its foreseen outages and losses."""
 
     def __init__(self, scenario: Scenario, events: Timeline) -> None:
         self._seed = scenario.seed
@@ -121,17 +121,17 @@ class Wires:
 def outages(events: Timeline) -> tuple[dict[int, list[Outage]], dict[int, list[Outage]]]:
     """Return when each link between switches is down, and each host's."""
     down_since: dict[int, int] = {}
-    found: dict[int, list[Outage]] = {}
+    of_links: dict[int, list[Outage]] = {}
     for change in events.changes:
         down_since.update((link, change.time_ps) for link in change.down - down_since.keys())
         for link in change.up & down_since.keys():
-            found.setdefault(link, []).append((down_since.pop(link), change.time_ps))
+            of_links.setdefault(link, []).append((down_since.pop(link), change.time_ps))
 
     for link, since_ps in down_since.items():
-        found.setdefault(link, []).append((since_ps, NEVER))
+        of_links.setdefault(link, []).append((since_ps, NEVER))
 
     of_hosts: dict[int, list[Outage]] = {}
     for host, down_ps, up_ps in events.hosts:
         of_hosts.setdefault(host, []).append((down_ps, up_ps))
 
-    return found, of_hosts
+    return of_links, of_hosts
