@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, get_args
 
 import click
@@ -15,7 +16,7 @@ from fattree.errors import FabricError, PhysicsError
 from fattree.experiment.collective import Matrix
 from fattree.experiment.model import Scenario
 from fattree.experiment.own import LIKE, OwnProgram
-from fattree.policies import POLICIES, POLICY_SETS
+from fattree.policies import POLICIES, POLICY_SETS, PUBLISHED
 from fattree.records.csv_option import CsvOption
 from fattree.records.record import Record
 from fattree.texts.explanations import located, nearest
@@ -171,11 +172,14 @@ def one_line_errors(file: Path | None = None, settings: Sequence[str] = ()) -> I
 
 
 def names(
-    known: Sequence[str], least: int = 1, sets: Mapping[str, Names] | None = None
+    known: Sequence[str],
+    least: int = 1,
+    sets: Mapping[str, Names] | None = None,
+    aliases: Mapping[str, str] = MappingProxyType({}),
 ) -> Callable[[click.Context, click.Parameter, str | None], Names]:
     """Return the callback of an option that takes names of `known`, separated by commas.
 
-    `all` means every name, unless there are named `sets` of names.
+    `all` means every name, unless there are named `sets` of names; `aliases` lead to names.
 
     The value is the names in their order, empty without the option; a repeated name is refused.
     """
@@ -185,7 +189,8 @@ def names(
             return ()
 
         whole = (sets or {ALL: tuple(known)}).get(text)
-        chosen_names = whole or tuple(part.strip() for part in text.split(","))
+        typed = [part.strip() for part in text.split(",")]
+        chosen_names = whole or tuple(aliases.get(name, name) for name in typed)
         for name in chosen_names:
             if name not in known:
                 meant = nearest(name, known)
@@ -245,7 +250,7 @@ EXPERIMENT_OPTIONS = (
     click.option(
         "--policies",
         metavar="A,B|all|everything",
-        callback=names(tuple(POLICIES), sets=POLICY_SETS),
+        callback=names(tuple(POLICIES), sets=POLICY_SETS, aliases=PUBLISHED),
         help=f"Load balancers: {', '.join(POLICIES)}; `all`: the paper's.  [the file's; ofan]",
     ),
     click.option("--k", metavar="K", help="Ports of a switch; k*k*k/4 hosts.  [the file's; 8]"),

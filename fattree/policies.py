@@ -306,6 +306,18 @@ _ROWS = (
 
 POLICIES: dict[str, Policy] = {row.slug: row for row in _ROWS}
 
+# The publications after which the paper models its load balancers (its table of contenders, and
+# DRB): experiments and commands take these names, too.
+PUBLISHED: dict[str, str] = {
+    "ecmp": "flow",
+    "mptcp": "subflow",
+    "plb": "host_flowlet_ar",
+    "ops": "host_pkt",
+    "reps": "host_pkt_ar",
+    "spectrum_x": "switch_pkt_ar",
+    "drb": "host_dr",
+}
+
 # The load balancers that the paper compares: those of the report and of its claims.
 PAPER_POLICIES: dict[str, Policy] = {slug: row for slug, row in POLICIES.items() if not row.since}
 
@@ -314,3 +326,8 @@ POLICY_SETS: dict[str, tuple[str, ...]] = {
     "all": tuple(PAPER_POLICIES),
     "everything": tuple(POLICIES),
 }
+
+
+def slug_of(name: str) -> str:
+    """Return a load balancer's own name for a published name; other names stay."""
+    return PUBLISHED.get(name, name)

@@ -22,7 +22,7 @@ from emulation.command_line import (
 from emulation.commands.simulation import program_option, ready
 from emulation.shipped_file import ShippedFile
 from fattree.experiment.model import HostRule, Settings
-from fattree.policies import POLICIES, POLICY_SETS
+from fattree.policies import POLICIES, POLICY_SETS, PUBLISHED
 from fattree.records.tables import terminal
 from fattree.texts.experiment_file import host_rule_settings
 from sim.choice.answer import Answer
@@ -165,7 +165,7 @@ def weighed(_: click.Context, option: click.Parameter, given: tuple[str, ...]) -
 @click.option(
     "--policies",
     metavar="A,B|all|everything",
-    callback=names(tuple(POLICIES), sets=POLICY_SETS),
+    callback=names(tuple(POLICIES), sets=POLICY_SETS, aliases=PUBLISHED),
     help="Candidates, by name.  [all that fit]",
 )
 @program_option

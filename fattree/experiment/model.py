@@ -20,7 +20,7 @@ from fattree.experiment.failures import Controller, Degraded, FailureEvent, Fail
 from fattree.experiment.hosts import LoadBalancer, Packets, Transport, refuse_small_buffers
 from fattree.experiment.marking import Marking, marking
 from fattree.experiment.own import LIKE, AgentPacket, HostRule, Macros, OwnHostRule, OwnProgram
-from fattree.policies import POLICIES, Policy
+from fattree.policies import POLICIES, Policy, slug_of
 from fattree.shape.topology import FatTree, Level, Speeds
 from fattree.units import PS_PER_NS, PS_PER_SECOND, PS_PER_US
 
@@ -223,9 +223,10 @@ class Scenario(Settings):
 
     @field_validator("policy")
     @classmethod
-    def _known_policy(cls, slug: str) -> str:
+    def _known_policy(cls, name: str) -> str:
+        slug = slug_of(name)
         if slug not in POLICIES:
-            raise ValueError(f"no load balancer {slug!r}; choose from {', '.join(POLICIES)}")
+            raise ValueError(f"no load balancer {name!r}; choose from {', '.join(POLICIES)}")
 
         return slug
 
@@ -402,6 +403,11 @@ class Experiment(Settings):
     """The first seed; a seed gives all load balancers the same matrix and failures."""
     seeds: Annotated[int, Field(ge=1, le=100_000)] = 1
     """The number of seeds, from the first on."""
+
+    @field_validator("policies")
+    @classmethod
+    def _own_names(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(map(slug_of, names))
 
     @model_validator(mode="after")
     def _a_wrapped_packet_fits(self) -> "Experiment":

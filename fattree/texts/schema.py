@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from fattree.experiment.base import Section
 from fattree.experiment.model import Experiment
 from fattree.experiment.own import LIKE
-from fattree.policies import POLICIES
+from fattree.policies import POLICIES, PUBLISHED
 from fattree.sentences import sentences
 
 Node = dict[str, Any]
@@ -84,7 +84,7 @@ def schema() -> Node:
             row.node["anyOf"] = [*row.node.pop("anyOf", [bounds]), SIZE]
 
     names = whole["properties"]["policies"]["items"]
-    names["enum"] = list(POLICIES)
+    names["enum"] = [*POLICIES, *PUBLISHED]
     for table in ("OwnProgram", "OwnHostRule"):
         whole["$defs"][table]["properties"]["like"]["enum"] = list(LIKE)
 

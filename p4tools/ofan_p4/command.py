@@ -44,7 +44,17 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; say of one that does not exist which was probably meant."""
+        """Find the command; name the probable command for a mistyped name.
+
+        `help COMMAND` is `COMMAND --help`.
+        """
+        if args[0] == "help":
+            if args[1:]:
+                return super().resolve_command(ctx, [*args[1:], "--help"])
+
+            click.echo(ctx.get_help())
+            ctx.exit()
+
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
