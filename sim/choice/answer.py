@@ -91,13 +91,13 @@ class Answer:
     def decided(self) -> str:
         """Return how far the order of the first three is known, in a sentence."""
         plan, looks = self.progress.plan, self.progress.looks
-        what = f"the first {min(DECIDED, len(plan.candidates))}"
+        subject = f"the first {min(DECIDED, len(plan.candidates))}"
         margin = f"a margin of {plan.margin:g} points (95 % over all looks)"
         if self.progress.is_decided:
-            return f"The order of {what} is decided with {margin}, at look {looks}."
+            return f"The order of {subject} is decided with {margin}, at look {looks}."
 
         why = "the time is over" if self.progress.is_out_of_time else "all looks are used up"
-        return f"The order of {what} is not decided with {margin}: {why} at look {looks}."
+        return f"The order of {subject} is not decided with {margin}: {why} at look {looks}."
 
     def table(self) -> Folding:
         """Return the table for people."""
@@ -106,16 +106,16 @@ class Answer:
     def short_table(self) -> Folding:
         """Return the first columns of the table, which any terminal has room for."""
         whole = self.table()
-        found = Folding(*HEADINGS[:SHORT], keys=2, texts=(1, 3))
+        folding = Folding(*HEADINGS[:SHORT], keys=2, texts=(1, 3))
         for row in whole.rows:
-            found.add_row(*row[:SHORT])
+            folding.add_row(*row[:SHORT])
 
-        return found
+        return folding
 
     def text(self) -> str:
         """Return advice and changes in lines."""
         plan = self.progress.plan
-        conditions = "; ".join(one.sentence for one in plan.conditions.values())
+        conditions = "; ".join(condition.sentence for condition in plan.conditions.values())
         counted = self.progress.counted
         carried = "; ".join(
             f"{name}: {SENTENCES[name]}" if name in SENTENCES else name for name in counted
@@ -156,20 +156,20 @@ class Answer:
             "workloads": self.progress.counted,
             "conditions": {
                 name: {
-                    "heading": one.heading.replace("\n", " "),
-                    "sentence": one.sentence,
+                    "heading": row.heading.replace("\n", " "),
+                    "sentence": row.sentence,
                     "weight": plan.weights.get(name, 1.0),
-                    **as_keys(one, self.settings),
+                    **as_keys(row, self.settings),
                 }
-                for name, one in plan.conditions.items()
+                for name, row in plan.conditions.items()
             },
             "rows": [
                 {
-                    **as_json(plan.candidates[one.name]),
-                    **_numbers(one),
-                    "percent": {name: _plain(values) for name, values in times[one.name].items()},
+                    **as_json(plan.candidates[row.name]),
+                    **_numbers(row),
+                    "percent": {name: _plain(values) for name, values in times[row.name].items()},
                 }
-                for one in self.places
+                for row in self.places
             ],
         }
 
@@ -191,8 +191,8 @@ class Answer:
     def __str__(self) -> str:
         """Return the ranking and the advice as text."""
         rows = [
-            f"{place}. {self.ground.label(one.name)}: {over(one.worst.mean)}"
-            for place, one in enumerate(self.places, start=1)
+            f"{number}. {self.ground.label(row.name)}: {over(row.worst.mean)}"
+            for number, row in enumerate(self.places, start=1)
         ]
         return "\n".join([*rows, "", self.text()])
 

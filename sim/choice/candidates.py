@@ -124,13 +124,13 @@ def own_rule(rule: HostRule, like: str) -> Candidate:
 
 def as_json(candidate: Candidate) -> dict[str, Any]:
     """Return a candidate and its needs as JSON values."""
-    found = needs(candidate)
+    required = needs(candidate)
     return {
         "name": candidate.name,
         "label": candidate.label,
         "like": candidate.policy if candidate.is_own else None,
-        "switch_state": found.switch_state,
-        "host_state": found.host_state,
-        "headers": found.headers,
-        "reorders": found.reorders,
+        "switch_state": required.switch_state,
+        "host_state": required.host_state,
+        "headers": required.headers,
+        "reorders": required.reorders,
     }

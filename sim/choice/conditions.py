@@ -121,9 +121,9 @@ OWN = Condition(
 
 def conditions_of(settings: Settings, without: Sequence[str] = ()) -> dict[str, Condition]:
     """Return the conditions that a fabric can be in, by name, without those that are left out."""
-    own = {OWN.name: OWN} if settings.failures != Failures() else {}
-    found = {**own, **CONDITIONS}
-    return {name: row for name, row in found.items() if name not in without}
+    of_settings = {OWN.name: OWN} if settings.failures != Failures() else {}
+    every_condition = {**of_settings, **CONDITIONS}
+    return {name: row for name, row in every_condition.items() if name not in without}
 
 
 def weight_of(name: str, weights: Mapping[str, float]) -> float:

@@ -71,7 +71,7 @@ class Ways:
 class Solution:
     """Bounds of the least largest load, and their proofs.
 
-    `shares` leave no link with more than `most`; at `prices`, whose sum is 1, all demands cost
+    `shares` leave no link with more than `most`; at `prices`, with the sum 1, all demands cost
     `least` at least, so that no split leaves all links with less.
     """
 
