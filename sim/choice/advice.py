@@ -1,4 +1,4 @@
-"""The ranking in two sentences, and what would change it."""
+"""The ranking in two sentences, and the changes that would turn it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ MOST_NAMED = 4
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What advice is drawn from: candidates, conditions, times, weights and the margin.
+    """Grounds of advice: candidates, conditions, times, weights and the margin.
 
     `far` are the candidates that have one seed only, far behind the third.
     """
@@ -46,7 +46,11 @@ class Ground:
     def within(self, conditions: Sequence[str]) -> "Ground":
         """Return the same with these conditions only, for all candidates that have more seeds."""
         times = {
-            name: {condition: by_condition[condition] for condition in conditions if condition in by_condition}
+            name: {
+                condition: by_condition[condition]
+                for condition in conditions
+                if condition in by_condition
+            }
             for name, by_condition in self.times.items()
         }
         return replace(self, times=times)

@@ -1,4 +1,4 @@
-"""An answer: the ranking with what it rests on, as a table, as text, as JSON and as files."""
+"""An answer: the ranking with its grounds, as a table, as text, as JSON and as files."""
 
 import io
 import json
@@ -56,7 +56,7 @@ class Answer:
 
     @property
     def ground(self) -> Ground:
-        """Return what the advice is drawn from."""
+        """Return the grounds of the advice."""
         plan = self.progress.plan
         return Ground(
             plan.candidates,
@@ -198,30 +198,30 @@ class Answer:
 
 
 def table(ground: Ground) -> Folding:
-    """Return the table of a ranking: rows by their worst condition, and what each needs."""
-    found = Folding(*HEADINGS, keys=2, texts=(1, 3, 7, 8, 9, 10))
+    """Return the table of a ranking: rows by their worst condition, and the needs of each."""
+    folding = Folding(*HEADINGS, keys=2, texts=(1, 3, 7, 8, 9, 10))
     first = ground.first()
-    for place, one in enumerate(ground.places(), start=1):
-        switch, host, headers, nics = needs(ground.candidates[one.name]).cells()
-        found.add_row(
-            _place(place, one, first, ground),
-            ground.label(one.name),
-            _interval(one.worst),
-            ground.conditions[one.condition].heading.replace("\n", " "),
-            over(one.mean).removesuffix(" %"),
-            _lead(one),
-            str(one.seeds),
+    for number, row in enumerate(ground.places(), start=1):
+        switch, host, headers, nics = needs(ground.candidates[row.name]).cells()
+        folding.add_row(
+            _place(number, row, first, ground),
+            ground.label(row.name),
+            _interval(row.worst),
+            ground.conditions[row.condition].heading.replace("\n", " "),
+            over(row.mean).removesuffix(" %"),
+            _lead(row),
+            str(row.seeds),
             switch,
             host,
             headers,
             nics,
         )
 
-    return found
+    return folding
 
 
 def _place(place: int, one: Standing, first: Sequence[str], ground: Ground) -> str:
-    """Return a row's number; `=`: level with the first; `?`: not told apart from it so far."""
+    """Return a row's number; `=`: level with the first; `?`: not separated from it so far."""
     if one.name not in first[1:]:
         return str(place)
 
@@ -236,7 +236,7 @@ def _interval(found: Estimate) -> str:
 
 
 def _lead(one: Standing) -> str:
-    """Return how far the next one is behind: a number, or that both are level or undecided."""
+    """Return how far the next row is behind: a number, or that both are level or undecided."""
     if one.lead is None or one.verdict is None:
         return ""
 

@@ -72,7 +72,8 @@ def heat_map(ground: Ground) -> Figure:
         [ground.conditions[name].heading for name in conditions],
     )
     axes.set_yticks(
-        [row + 0.5 for row in range(len(places))], [ground.label(standing.name) for standing in places]
+        [row + 0.5 for row in range(len(places))],
+        [ground.label(standing.name) for standing in places],
     )
     axes.xaxis.tick_top()
     axes.tick_params(length=0)

@@ -1,10 +1,11 @@
 """The order of candidates by their worst condition, with a margin and intervals over seeds.
 
 A candidate's time in a condition is the mean of its workloads' CCTs over the bound, in percent; of
-each seed, so that two candidates are compared in pairs: a seed gives both the same traffic. One is
-ahead of another if its time in every condition is below the other's in the other's worst one. All
-of these must be shown, so several comparisons need no wider intervals (an intersection of tests).
-Two are level if the difference of their worst conditions is shown to be less than the margin.
+each seed, so that two candidates are compared in pairs: a seed gives both the same traffic. A
+candidate is ahead of another if its time in every condition is below the other's in the other's
+worst condition. All of these must be shown, so several comparisons need no wider intervals (an
+intersection of tests). Two are level if the difference of their worst conditions is shown to be
+less than the margin.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,7 +31,7 @@ Times = Mapping[str, Mapping[str, Sequence[float]]]
 
 
 class Verdict(Enum):
-    """How a row stands beside the next."""
+    """Outcome of a comparison of a row with the next."""
 
     AHEAD = "ahead"
     LEVEL = "level"
@@ -138,7 +139,11 @@ def open_pairs(
     Each of the first three against all rows behind it, but those that are `far`.
     """
     left_out = set(far)
-    places = [standing.name for standing in ranked(times, weights, margin) if standing.name not in left_out]
+    places = [
+        standing.name
+        for standing in ranked(times, weights, margin)
+        if standing.name not in left_out
+    ]
     weighed = {name: _weighed(by_condition, weights) for name, by_condition in times.items()}
     pairs = [
         (first, second)

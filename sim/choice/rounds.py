@@ -40,9 +40,9 @@ Looked: TypeAlias = Callable[["Progress"], None]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What runs: candidates in conditions under workloads, with weights and a margin.
+    """Plan of runs: candidates in conditions under workloads, with weights and a margin.
 
-    `seed` is the first one, and `looks` is the most looks that an open pair gets.
+    `seed` is the first seed, and `looks` is the most looks that an open pair gets.
     """
 
     candidates: Mapping[str, Candidate]
@@ -75,7 +75,7 @@ class Plan:
 
 @dataclass(slots=True)
 class Progress:
-    """What has run so far, and what is said of it."""
+    """The runs so far, their times, and the state of the decision."""
 
     plan: Plan
     # By cell and number of the seed: over the bound, infinite for a run that did not end.
@@ -121,7 +121,7 @@ class Progress:
         return values
 
     def take(self, cell: Cell, number: int, scenario: Scenario, outcome: Record | Failure) -> None:
-        """Take in what came of a run; raises SweepError for one that was refused."""
+        """Take in the outcome of a run; raises SweepError for a refused run."""
         if isinstance(outcome, Failure):
             if outcome.is_refused:
                 raise SweepError(str(outcome))

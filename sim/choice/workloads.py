@@ -48,12 +48,16 @@ def workloads_of(
     tried = {name: _tried(settings, name, folder) for name in wanted}
     return (
         {name: outcome for name, outcome in tried.items() if isinstance(outcome, Settings)},
-        [f"{name} is left out: {outcome}" for name, outcome in tried.items() if isinstance(outcome, str)],
+        [
+            f"{name} is left out: {outcome}"
+            for name, outcome in tried.items()
+            if isinstance(outcome, str)
+        ],
     )
 
 
 def _tried(settings: Settings, name: str, folder: Path) -> Settings | str:
-    """Return the settings of a collective, or what is against it on this fabric."""
+    """Return the settings of a collective, or the objection to it on this fabric."""
     try:
         return _with(settings, name, folder)
     except FabricError as error:
