@@ -105,11 +105,11 @@ def _by_rest(rows: Sequence[Values], key: str) -> list[list[Values]]:
         runs.setdefault(repr(row[key]), []).append(row)
 
     alike: dict[str, list[Values]] = {}
-    for of_value in runs.values():
+    for group in runs.values():
         rest = sorted(
-            repr({name: value for name, value in row.items() if name != key}) for row in of_value
+            repr({name: value for name, value in row.items() if name != key}) for row in group
         )
-        alike.setdefault(repr(rest), []).extend(of_value)
+        alike.setdefault(repr(rest), []).extend(group)
 
     return list(alike.values())
 

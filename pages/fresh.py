@@ -68,12 +68,12 @@ def kept_runs(folder: Path) -> list[Kept]:
     """Return the runs of a report's data; raises StoreError."""
     made = MadeWith.read(folder)
     figures = [figure(name) for name in EDITIONS[made.edition].figures]
-    data_of = stored(figures, made, folder)
+    figure_data = stored(figures, made, folder)
     return [
         Kept(shown, _found(scenario), record)
         for shown in figures
         for scenario, record in zip(
-            data_of[shown.name].scenarios, data_of[shown.name].records, strict=True
+            figure_data[shown.name].scenarios, figure_data[shown.name].records, strict=True
         )
     ]
 

@@ -339,11 +339,11 @@ def compare(
             records = [
                 record
                 for network in networks
-                for of_run in (
+                for network_records in (
                     ours_on(network, ours, reporter, folder) if ours.runs else (),
                     *(owned_on(network, experiment, loaded, reporter, folder) for loaded in owned),
                 )
-                for record in of_run
+                for record in network_records
             ]
 
         say_odd(zip(asked * len(networks), records, strict=True))

@@ -22,7 +22,7 @@ from sim.sweeps.store import digest_programs_with
 # Name and content, the program's own first.
 Files: TypeAlias = tuple[tuple[str, bytes], ...]
 Macros: TypeAlias = tuple[tuple[str, str], ...]
-# Files that decide a program, with the hash of their content; None: there is no such file.
+# Files that determine a program, with the hash of their content; None: there is no such file.
 Hashes: TypeAlias = dict[Path, str | None]
 # Where files have been put, for this process's life: a compiled program is known by its path.
 _folders = ExitStack()
@@ -54,7 +54,7 @@ digest_programs_with(program_digest)
 
 
 def _deciding(path: Path, macros: dict[str, str]) -> Iterator[Path]:
-    """Yield the files that decide a program, and paths where a file would decide it."""
+    """Yield the files that determine a program, and paths where a file would determine it."""
     yield path
     if path.suffix != ".p4":
         yield path.with_suffix(".txtpb")

@@ -238,15 +238,15 @@ def last_steps(frame: pl.DataFrame) -> dict[str, Estimate]:
     """Return the schemes' exponents over the last LAST_STEPS doublings."""
     sizes = sorted(frame["size"].unique())
     first, last = sizes[-1 - LAST_STEPS], sizes[-1]
-    exponents_of = {}
+    last_exponents = {}
     for policy in MODELLED:
         before, after = (
             schemes.of_policy(where(frame, size=size), policy, "max_queue_packets")
             for size in (first, last)
         )
-        exponents_of[policy] = _step(before, after, LAST_STEPS)
+        last_exponents[policy] = _step(before, after, LAST_STEPS)
 
-    return exponents_of
+    return last_exponents
 
 
 def _step(before: Any, after: Any, doublings: int = 1) -> Estimate:
@@ -269,9 +269,9 @@ def exponents(frame: pl.DataFrame, least: int, most: int) -> dict[str, Estimate]
     rows = frame.filter(pl.col("size").is_between(least, most))
     fits = {}
     for policy in MODELLED:
-        of_scheme = where(rows, policy=policy)
+        scheme_rows = where(rows, policy=policy)
         fits[policy] = exponent(
-            of_scheme["size"].to_numpy(), of_scheme["max_queue_packets"].to_numpy()
+            scheme_rows["size"].to_numpy(), scheme_rows["max_queue_packets"].to_numpy()
         )
 
     return fits
@@ -316,9 +316,9 @@ def _without_acks(data: Data) -> str:
     rows = data.named(NO_ACKS)
     fits = []
     for policy in GROUPS["linear"]:
-        of_scheme = where(rows, policy=policy)
+        scheme_rows = where(rows, policy=policy)
         fit = exponent(
-            of_scheme["message_bytes"].to_numpy(), of_scheme["max_queue_packets"].to_numpy()
+            scheme_rows["message_bytes"].to_numpy(), scheme_rows["max_queue_packets"].to_numpy()
         )
         fits.append(f"{style.label(policy)} {fit:.2f}")
 

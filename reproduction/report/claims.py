@@ -338,7 +338,7 @@ def combined(verdicts: Sequence[Verdict]) -> Outcome:
 
 
 def sure(verdict: Verdict, claims: Mapping[str, Claim], is_look: bool = False) -> Verdict:
-    """Return a verdict: "too few seeds" below the least number of its claim.
+    """Return a verdict, or "too few seeds" below the least number of seeds of its claim.
 
     A mere look (`--quick`) decides nothing by runs: it has other fabrics, too.
     """

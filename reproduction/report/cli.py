@@ -161,7 +161,7 @@ def report(
         output = output or Path("build") / ("beyond" if edition.slug == "beyond" else "report")
         if kept and kept_made:
             made = kept_made
-            data_of = stored(figures, made, kept)
+            figure_data = stored(figures, made, kept)
         else:
             preset = Preset(level or "default", seed)
             machines = Machines(jobs or processors(), scheduler)
@@ -177,15 +177,15 @@ def report(
                 ran += 0 if draw_only else simulate(figures, asked, folder, machines)
                 return collect(figures, asked, preset, folder)
 
-            data_of, looks = follow(figures, preset, edition.claims, fetch, tell_look)
+            figure_data, looks = follow(figures, preset, edition.claims, fetch, tell_look)
             wall_s = files.wall_s(folder, time.monotonic() - began if ran else 0)
-            made = made_with(edition, preset, wall_s, figures, data_of, looks)
+            made = made_with(edition, preset, wall_s, figures, figure_data, looks)
 
         click.echo(
             f"drawing {len(figures)} figures, judging {len(edition.claims)} claims", err=True
         )
         drawn = [
-            draw(chosen, data_of[chosen.name], output / files.PICTURES, edition.claims)
+            draw(chosen, figure_data[chosen.name], output / files.PICTURES, edition.claims)
             for chosen in figures
         ]
         # All figures are judged together: a claim may have its verdict from several.

@@ -227,15 +227,17 @@ def follow(
     """
     first: Asked = first_look(figures, preset)
     asked = first
-    data_of = fetch(asked)
+    figure_data = fetch(asked)
     looks = dict.fromkeys(claims, (1, 0))
 
     for look in range(2, LOOKS + 1):
         # A mere look decides nothing anyway, and unfinished data want no more seeds.
-        if preset.level == "quick" or any(data.missing for data in data_of.values()):
+        if preset.level == "quick" or any(data.missing for data in figure_data.values()):
             break
 
-        open_ = {figure.name: undecided(figure, data_of[figure.name], claims) for figure in figures}
+        open_ = {
+            figure.name: undecided(figure, figure_data[figure.name], claims) for figure in figures
+        }
         more = {
             figure.name: more_seeds(
                 asked[figure.name],
@@ -254,9 +256,9 @@ def follow(
         for claim in open_claims:
             looks[claim] = look, _most_seeds(asked, open_, claim)
 
-        data_of = fetch(asked)
+        figure_data = fetch(asked)
 
-    return data_of, looks
+    return figure_data, looks
 
 
 def undecided(figure: Figure, data: Data, claims: Mapping[str, Claim]) -> list[Verdict]:

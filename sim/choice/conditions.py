@@ -121,8 +121,8 @@ OWN = Condition(
 
 def conditions_of(settings: Settings, without: Sequence[str] = ()) -> dict[str, Condition]:
     """Return the conditions that a fabric can be in, by name, without those that are left out."""
-    of_settings = {OWN.name: OWN} if settings.failures != Failures() else {}
-    every_condition = {**of_settings, **CONDITIONS}
+    configured = {OWN.name: OWN} if settings.failures != Failures() else {}
+    every_condition = {**configured, **CONDITIONS}
     return {name: row for name, row in every_condition.items() if name not in without}
 
 

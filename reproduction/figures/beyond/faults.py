@@ -185,9 +185,9 @@ def behind_when_late(frames: dict[str, pl.DataFrame]) -> Verdict:
     }
     checks = {
         f"{names(ROTATIONS)} are ahead of Ofan ({fault})": every(
-            gap.below(0, STATEMENTS["B13"].margin) for gap in of_fault.values()
+            gap.below(0, STATEMENTS["B13"].margin) for gap in rotation_gaps.values()
         )
-        for fault, of_fault in gaps.items()
+        for fault, rotation_gaps in gaps.items()
     }
     return Verdict(
         "B13",
@@ -215,7 +215,7 @@ def behind_when_late(frames: dict[str, pl.DataFrame]) -> Verdict:
 
 
 def _spread(frame: pl.DataFrame) -> str:
-    """Return the delay of the last flow behind the median flow: equal losses end alike."""
+    """Return the delay of the last flow behind the median flow: flows that lose alike end alike."""
     last = frame.with_columns(behind=pl.col("fct_p999_ps") / pl.col("fct_p50_ps") - 1)
     return "the last flow takes longer than the median one by " + schemes.listed(
         last, ("ofan", *ROTATIONS), 1, "behind"
