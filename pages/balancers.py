@@ -1,4 +1,4 @@
-"""What each load balancer does, as a table: the sentences of `fattree.policies`.
+"""The rule of each load balancer, as a table: the sentences of `fattree.policies`.
 
 `python -m pages.balancers PAGE` writes it into the documentation's page, between its marks.
 """

@@ -1,7 +1,7 @@
 """Write experiments/paper: the scenarios of every figure as files for `ofan sim run` and `sweep`.
 
-A figure's runs become as few files as its parts allow: one where they are all combinations of a few
-keys' values, load balancers and seeds. `python -m pages.experiment_files` writes them
+A figure's runs become as few files as its parts allow: one file if they are all combinations of a
+few keys' values, load balancers and seeds. `python -m pages.experiment_files` writes them
 again after a figure has changed; a test compares.
 """
 
@@ -17,7 +17,7 @@ from reproduction.report.figure import Figure, Preset, dotted
 
 FOLDER = Path(__file__).resolve().parents[1] / "experiments" / "paper"
 PRESET = Preset("default")
-# What a figure's measure does beyond its scenarios, which the files cannot say.
+# The work of a figure's measure beyond its scenarios, which the files cannot state.
 NOTES = {"timeline": "The report takes the best of 100 seeds from each of these on."}
 UNITS = (("MiB", 1 << 20), ("KiB", 1 << 10))
 # Of a line of TOML; longer lists have an item a line.
@@ -34,28 +34,28 @@ def files(shown: Figure) -> dict[str, str]:
     for scenario in shown.scenarios(PRESET):
         parts.setdefault(scenario.name, []).append(scenario)
 
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for name, scenarios in parts.items():
         blocks = list(_blocks([_flat(scenario) for scenario in _distinct(scenarios)]))
         for number, block in enumerate(blocks, start=1):
-            # Only what tells files of a figure apart is in their names.
+            # Only parts that distinguish the files of a figure are in their names.
             part = [name] if len(parts) > 1 else []
             piece = [str(number)] if len(blocks) > 1 else []
             stem = "-".join([shown.name, *part, *piece])
-            found[f"{stem}.toml"] = _text(shown, stem, block)
+            texts[f"{stem}.toml"] = _text(shown, stem, block)
 
-    return found
+    return texts
 
 
 def write(folder: Path = FOLDER) -> None:
     """Write the files of all figures, and remove those that no figure has any more."""
     folder.mkdir(parents=True, exist_ok=True)
-    wanted = {name: text for shown in map(figure, FIGURES) for name, text in files(shown).items()}
+    texts = {name: text for shown in map(figure, FIGURES) for name, text in files(shown).items()}
     for path in folder.glob("*.toml"):
-        if path.name not in wanted:
+        if path.name not in texts:
             path.unlink()
 
-    for name, text in wanted.items():
+    for name, text in texts.items():
         (folder / name).write_text(text)
 
 
@@ -99,23 +99,23 @@ def _blocks(rows: Sequence[Values]) -> list[list[Values]]:
 
 
 def _by_rest(rows: Sequence[Values], key: str) -> list[list[Values]]:
-    """Group runs by the values of a key, values together whose runs are otherwise the same."""
+    """Group runs by the values of a key, values together if their runs are otherwise the same."""
     runs: dict[str, list[Values]] = {}
     for row in rows:
         runs.setdefault(repr(row[key]), []).append(row)
 
     alike: dict[str, list[Values]] = {}
-    for own in runs.values():
+    for group in runs.values():
         rest = sorted(
-            repr({name: value for name, value in row.items() if name != key}) for row in own
+            repr({name: value for name, value in row.items() if name != key}) for row in group
         )
-        alike.setdefault(repr(rest), []).extend(own)
+        alike.setdefault(repr(rest), []).extend(group)
 
     return list(alike.values())
 
 
 def _text(shown: Figure, name: str, rows: Sequence[Values]) -> str:
-    """Return the TOML text of a block of runs: what differs from the defaults, and the sweep."""
+    """Return the TOML text of a block of runs: keys that differ from defaults, and the sweep."""
     axes = _axes(rows)
     policies = axes.pop("policy", [rows[0]["policy"]])
     seeds = axes.pop("seed", [rows[0]["seed"]])
@@ -163,7 +163,7 @@ def _listed(key: str, values: Sequence[str], quote: str = '"') -> list[str]:
 
 
 def _tables(row: Values, axes: Mapping[str, Any]) -> list[str]:
-    """Return the tables with the values that are not swept: what matters, and what is unusual."""
+    """Return the tables with the values that are not swept: important and unusual values."""
     usual = _flat(next(Experiment().scenarios()))
     lines = list[str]()
     table = ""
@@ -186,7 +186,7 @@ def _tables(row: Values, axes: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-# What anybody asks first about a run is written even where it is the default.
+# The first questions about a run are answered even where the answer is the default.
 def _is_shown(key: str, row: Values) -> bool:
     is_sized = row["collective.matrix"] != "fsdp"
     return key in ("fabric.k", "collective.matrix") or (

@@ -1,4 +1,4 @@
-"""Whether a report that is kept is what the model gives today: some of its runs, run again.
+"""Check of a kept report against the model of today: some of its runs, run again.
 
     python -m pages.fresh docs/report/data docs/beyond/data --runs 20
 
@@ -32,7 +32,7 @@ from sim.sweeps.cost import packet_hops
 from sim.sweeps.model_version import keep_model, model_version
 from sim.sweeps.sweeping import simulate
 
-# What a run costs is no result of it.
+# The cost of a run is no result of it.
 COSTS = {"cpu_s", "max_rss_bytes"}
 # A run of a tenth of a second: a permutation of 1 MiB on 128 hosts has 0.4 million.
 CHEAP = 2_000_000
@@ -68,12 +68,12 @@ def kept_runs(folder: Path) -> list[Kept]:
     """Return the runs of a report's data; raises StoreError."""
     made = MadeWith.read(folder)
     figures = [figure(name) for name in EDITIONS[made.edition].figures]
-    found = stored(figures, made, folder)
+    figure_data = stored(figures, made, folder)
     return [
-        Kept(each, _found(scenario), record)
-        for each in figures
+        Kept(shown, _found(scenario), record)
+        for shown in figures
         for scenario, record in zip(
-            found[each.name].scenarios, found[each.name].records, strict=True
+            figure_data[shown.name].scenarios, figure_data[shown.name].records, strict=True
         )
     ]
 
@@ -100,10 +100,14 @@ def drawn(runs: Sequence[Kept], count: int, seed: int, most_hops: int = CHEAP) -
 
     names = sorted(by_figure)
     rng.shuffle(names)
-    # What a run costs is asked when its turn comes: to ask of all would cost more than to run some.
+    # A run's cost is asked when its turn comes: to ask of all would cost more than to run some.
     cheap = [
-        (run for run in rng.sample(found, len(found)) if packet_hops(run.scenario) <= most_hops)
-        for found in (by_figure[name] for name in names)
+        (
+            run
+            for run in rng.sample(figure_runs, len(figure_runs))
+            if packet_hops(run.scenario) <= most_hops
+        )
+        for figure_runs in (by_figure[name] for name in names)
     ]
     return list(islice(_in_turn(cheap), count))
 
@@ -111,19 +115,19 @@ def drawn(runs: Sequence[Kept], count: int, seed: int, most_hops: int = CHEAP) -
 def _in_turn(each: Sequence[Iterator[Kept]]) -> Iterator[Kept]:
     """Return the first of each, the second of each, and so on, as far as each goes."""
     while each:
-        left = []
+        rest = []
         for runs in each:
             if (run := next(runs, None)) is not None:
                 yield run
-                left.append(runs)
+                rest.append(runs)
 
-        each = left
+        each = rest
 
 
 def again(run: Kept) -> Iterator[str]:
     """Run it again; return every value that is another one now."""
     today = run.figure.measure(run.scenario) if run.figure.measure else simulate(run.scenario)
-    # What is counted since the run was kept has no value of then.
+    # Fields that are counted only since the run was kept have no value of then.
     for name in Record.model_fields.keys() & run.record.model_fields_set:
         before, now = getattr(run.record, name), getattr(today, name)
         if name not in COSTS | {"name"} and before != now:
@@ -161,9 +165,9 @@ def main(folders: Sequence[Path], runs: int, seed: int, keep: bool) -> None:
 
 def _kept_name(folders: Sequence[Path], runs: int) -> list[str]:
     """Let today's code keep the model of reports; return why it cannot."""
-    model, *others = sorted({model_of(folder) for folder in folders})
-    if others:
-        return [f"the reports name several models: {', '.join((model, *others))}"]
+    model, *more_models = sorted({model_of(folder) for folder in folders})
+    if more_models:
+        return [f"the reports name several models: {', '.join((model, *more_models))}"]
     if not runs:
         return ["no run to compare"]
 

@@ -1,4 +1,4 @@
-"""What each reader of other people's files uses, leaves out and refuses, as tables of a page.
+"""Fields that each reader of other people's files uses, leaves out and refuses, as page tables.
 
 `python -m pages.readers PAGE` writes them into docs/workloads.md, between two marks.
 """

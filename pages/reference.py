@@ -119,14 +119,14 @@ def _one_kind(node: Node) -> str:
         of = _one_kind(inner)
         return f"list of {of.replace('list', 'lists', 1) if of.startswith('list') else of}"
 
-    least = _bound(node, "minimum", "from {}") or _bound(node, "exclusiveMinimum", "above {}")
-    most = _bound(node, "maximum", "to {}") or _bound(node, "exclusiveMaximum", "below {}")
+    lower = _bound(node, "minimum", "from {}") or _bound(node, "exclusiveMinimum", "above {}")
+    upper = _bound(node, "maximum", "to {}") or _bound(node, "exclusiveMaximum", "below {}")
     multiple = _bound(node, "multipleOf", "a multiple of {}")
     kind = {"string": "text", "boolean": "true or false", "object": "table"}.get(
         node["type"], node["type"]
     )
     return ", ".join(
-        part for part in (kind, " ".join(filter(None, (least, most))), multiple) if part
+        part for part in (kind, " ".join(filter(None, (lower, upper))), multiple) if part
     )
 
 

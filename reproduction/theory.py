@@ -86,7 +86,7 @@ def hotspot_probability(k: int) -> float:
 def red_probability(k: int) -> float:
     """Return the probability that an edge is red: its flows leave it, not all to the same edge.
 
-    P_Red of appendix C: a hotspot is northbound, so the difference is what remains.
+    P_Red of appendix C: a hotspot is northbound, so the difference remains.
     """
     return northbound_probability(k) - hotspot_probability(k)
 
@@ -149,8 +149,8 @@ def no_internal_traffic_bound(k: int) -> float:
 def random_queue_packets(k: int, packets: float) -> float:
     """Return Q(m) = sqrt(1 - 2/k) sqrt(2 m / pi): an uplink's queue when packet m arrives.
 
-    In every packet time an edge's k/2 hosts send a packet each, to a random one of k/2 uplinks, and
-    one leaves it: a random walk of variance 1 - 2/k that cannot pass below 0 (appendix D).
+    In every packet time an edge's k/2 hosts send a packet each, to a random uplink of k/2, and a
+    packet leaves it: a random walk of variance 1 - 2/k that cannot pass below 0 (appendix D).
     """
     return sqrt(1 - 2 / k) * sqrt(2 * packets / pi)
 
@@ -200,7 +200,7 @@ class PeriodicFlows:
     def mean_packets(self) -> float:
         """Return the mean number of packets that wait or are being sent.
 
-        They are the work rounded up, whose mean is the sum of P(V > i) over i = 0, 1, ...
+        They are the work rounded up; their mean is the sum of P(V > i) over i = 0, 1, ...
         """
         return sum(self.tail(i) for i in range(ceil(self.flows) + 1))
 
@@ -208,7 +208,7 @@ class PeriodicFlows:
         """Return the Gaussian bridge's mean number of packets.
 
         Its mean work, the integral of P(V > x) = exp(-2 x (x / N + 1 - rho)), and half a packet
-        while one is being sent.
+        while a packet is being sent.
         """
         drift = 1 - self.load
         work = (
@@ -285,7 +285,7 @@ def ofan_queue(k: int, *, core: bool) -> PeriodicFlows:
 
 
 def most_pointers_of_edge(k: int) -> int:
-    """Return the pointers per class of an edge, one for every other edge: 2,047 at k = 64.
+    """Return an edge's pointers per class, one pointer for every other edge: 2,047 at k = 64.
 
     Section 6, "2K pointers".
     """
@@ -293,7 +293,7 @@ def most_pointers_of_edge(k: int) -> int:
 
 
 def pointers_of_agg(k: int) -> int:
-    """Return the pointers per class of an agg, one for every other pod: 63 at k = 64."""
+    """Return an agg's pointers per class, one pointer for every other pod: 63 at k = 64."""
     return k - 1
 
 
@@ -307,7 +307,7 @@ def expected_pointers_of_edge(k: int) -> float:
 
 
 def schedule_saving(k: int) -> float:
-    """Return how many times fewer schedules an edge keeps when all edges of a pod share one.
+    """Return how many times fewer schedules an edge keeps when all edges of a pod share a schedule.
 
     k/2, appendix F.
     """
@@ -317,7 +317,7 @@ def schedule_saving(k: int) -> float:
 def consolidation_gain(k: int) -> float:
     """Return how many more flows Host DR has at a destination agg than Ofan, at least (appendix F).
 
-    k^2 / (4 (k - 1)): one for each host of the pod instead of one for each other agg.
+    k^2 / (4 (k - 1)): a flow for each host of the pod instead of a flow for each other agg.
     """
     return k * k / (4 * (k - 1))
 
@@ -346,7 +346,7 @@ def modelled_cct_ps(scenario: Scenario, payload: float) -> float:
     """Return the modelled completion time of a permutation (appendix G).
 
     Sending, alpha packets of queueing and the zero-load RTT. `scenario` gives message, rate,
-    latency, header and gap; theorem "packet size" neglects what of the RTT depends on the packet.
+    latency, header and gap; theorem "packet size" neglects the RTT's dependence on the packet.
     """
     header = scenario.packets.header_bytes + scenario.packets.gap_bytes
     sent = modelled_send_bytes(payload, message_bytes(scenario), header)
@@ -354,7 +354,7 @@ def modelled_cct_ps(scenario: Scenario, payload: float) -> float:
 
 
 def reordering_bound(queue_packets: float, rate_share: float) -> float:
-    """Return how many packets of a flow can overtake one that meets five full queues (section 7.2).
+    """Return how many packets of a flow can overtake a packet in five full queues (section 7.2).
 
     5 q r / b, with queues of q packets and a flow of the share r / b of the rate.
     """

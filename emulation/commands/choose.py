@@ -85,7 +85,7 @@ class Sign:
         """Take in the answer so far."""
         places = answer.places
         shown = ", ".join(
-            f"{answer.ground.label(one.name)} {one.worst.mean:.1f} %" for one in places[:3]
+            f"{answer.ground.label(row.name)} {row.worst.mean:.1f} %" for row in places[:3]
         )
         self._say(f"{len(answer.progress.runs):,} runs; at worst: {shown}")
         if self.is_first:
@@ -100,9 +100,9 @@ class Sign:
 
 def weighed(_: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, float]:
     """Read NAME=WEIGHT; raises BadParameter."""
-    found: dict[str, float] = {}
-    for each in given:
-        name, _sign, text = each.partition("=")
+    weights: dict[str, float] = {}
+    for pair in given:
+        name, _sign, text = pair.partition("=")
         try:
             weight = float(text)
         except ValueError:
@@ -110,14 +110,14 @@ def weighed(_: click.Context, option: click.Parameter, given: tuple[str, ...]) -
 
         if name not in ALL_CONDITIONS or not 0 <= weight <= 1000:
             raise click.BadParameter(
-                f"{each!r}: expected NAME=WEIGHT, a weight from 0 to 1000 and a name of"
+                f"{pair!r}: expected NAME=WEIGHT, a weight from 0 to 1000 and a name of"
                 f" {', '.join(ALL_CONDITIONS)}",
                 param=option,
             )
 
-        found[name] = weight
+        weights[name] = weight
 
-    return found
+    return weights
 
 
 @click.command(epilog=EXAMPLES)
@@ -249,12 +249,12 @@ def choose_command(
     """
     with one_line_errors(file, settings):
         refuse_twice(settings, ["policies"] if policies else [])
-        given = [
+        fabric_options = [
             name
             for name in FABRIC
             if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
         ]
-        asked = _settings(file, settings, given, options)
+        asked = _settings(file, settings, fabric_options, options)
         sign = Sign(options["minutes"])
         folder = output or RESULTS / _name(file, options)
         answer = choose(
@@ -303,16 +303,16 @@ def _ready(plan: Plan) -> Run:
 
 
 def _own(programs: Sequence[Path], rule: Path | None, like: str | None) -> list[Candidate]:
-    # Says what is wrong with --like alone.
+    # Refuses --like alone.
     if not programs:
         host_rule_settings(rule, like)
 
-    own = [own_program(str(one), like or DEFAULT_LIKE, one.name) for one in programs]
+    candidates = [own_program(str(path), like or DEFAULT_LIKE, path.name) for path in programs]
     if rule is None:
-        return own
+        return candidates
 
-    found = HostRule.model_validate({"file": str(rule)})
-    return [*own, own_rule(found, like if like and not programs else "host_pkt_ar")]
+    host_rule = HostRule.model_validate({"file": str(rule)})
+    return [*candidates, own_rule(host_rule, like if like and not programs else "host_pkt_ar")]
 
 
 def _settings(

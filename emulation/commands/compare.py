@@ -137,7 +137,7 @@ def run_on(
     jobs: int = 1,
     engine: Engine = "auto",
 ) -> tuple[Record, ...]:
-    """Run an experiment on one of NETWORKS.
+    """Run an experiment on a network of NETWORKS.
 
     Raises the network's errors, those of the simulator as FailedRunError.
     """
@@ -179,7 +179,9 @@ def simulated(
     experiment: Experiment, reporter: Reporter, program: str | None = None, *, jobs: int = 1
 ) -> tuple[Record, ...]:
     """Run an experiment in the simulator, with kernels or with the user's program."""
-    scenarios = [each.model_copy(update={"program": program}) for each in experiment.scenarios()]
+    scenarios = [
+        scenario.model_copy(update={"program": program}) for scenario in experiment.scenarios()
+    ]
     records = []
     with reporter.experiment(experiment):
         for record in in_order(_simulate, scenarios, reporter, jobs):
@@ -308,7 +310,7 @@ def compare(
             for program in programs
         ]
         refuse_unread(owned, experiment.defines)
-        say_warnings(line for own in owned for line in own.program.warnings)
+        say_warnings(line for loaded in owned for line in loaded.program.warnings)
 
         # Programs run in place of the file's load balancers, beside those of the command line.
         named = policies or (() if owned else experiment.policies)
@@ -318,10 +320,13 @@ def compare(
         for network in networks:
             refuse_what_cannot_run(network, ours)
 
-        for own in owned:
-            refuse_program(networks, next(alone(experiment, own).scenarios()), own)
+        for loaded in owned:
+            refuse_program(networks, next(alone(experiment, loaded).scenarios()), loaded)
 
-        asked = [*ours.scenarios(), *(run for own in owned for run in runs_alone(experiment, own))]
+        asked = [
+            *ours.scenarios(),
+            *(run for loaded in owned for run in runs_alone(experiment, loaded)),
+        ]
         say_unread(asked)
         say_misfits(ours.scenarios() if {VIRTUAL, MININET} & {*networks} else ())
         folder = click.get_current_context().with_resource(
@@ -334,11 +339,11 @@ def compare(
             records = [
                 record
                 for network in networks
-                for found in (
+                for network_records in (
                     ours_on(network, ours, reporter, folder) if ours.runs else (),
-                    *(owned_on(network, experiment, own, reporter, folder) for own in owned),
+                    *(owned_on(network, experiment, loaded, reporter, folder) for loaded in owned),
                 )
-                for record in found
+                for record in network_records
             ]
 
         say_odd(zip(asked * len(networks), records, strict=True))

@@ -1,4 +1,4 @@
-"""`ofan doctor`: test what this machine can run, and say how to install the rest.
+"""`ofan doctor`: test which parts this machine can run, and print how to install the rest.
 
 Kernel features are tested in a separate network namespace, which is deleted after the test: the
 machine's network does not change. Only modules that need nothing but Python are imported, as
@@ -110,7 +110,7 @@ def mininet() -> Finding:
     # Mininet's Python needs its own helper program to enter a namespace.
     helper = shutil.which("mnexec")
     has_module = find_spec("mininet") is not None
-    found = (
+    state = (
         "module and mnexec"
         if has_module and helper
         else "module only"
@@ -122,7 +122,7 @@ def mininet() -> Finding:
     return Finding(
         "mininet",
         is_here=has_module and helper is not None,
-        found=found,
+        found=state,
         purpose="--network mininet",
         remedy=remedy,
     )
@@ -191,8 +191,8 @@ def p4runtime_shell() -> Finding:
         else (False, "not installed by make setup")
     )
 
-    found = str(python) if is_here else said
-    return Finding("p4runtime-shell", is_here, found, purpose="ofan shell", remedy=SHELL)
+    state = str(python) if is_here else said
+    return Finding("p4runtime-shell", is_here, state, purpose="ofan shell", remedy=SHELL)
 
 
 # Before the qdiscs in the table: general needs; after them: optional tools.

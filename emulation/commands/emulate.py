@@ -120,9 +120,9 @@ def read_experiment(
 def refuse_unsupported(network: str, *experiments: Experiment) -> None:
     """Raise the error of a network that cannot run a load balancer, before the first run.
 
-    It also checks what the network needs of this machine.
+    It also checks the network's needs of this machine.
     """
-    for scenario in chain.from_iterable(each.scenarios() for each in experiments):
+    for scenario in chain.from_iterable(experiment.scenarios() for experiment in experiments):
         if network == MININET:
             limits.refuse_unsupported(scenario)
         else:
@@ -320,19 +320,19 @@ def emulate(
             refuse_too_large(scenario)
 
         # Compile before anything is built or written: a program with errors leaves no files.
-        own = program_of(experiment)
-        say_warnings(own.program.warnings if own else ())
+        loaded = program_of(experiment)
+        say_warnings(loaded.program.warnings if loaded else ())
 
-        ours = experiment.without_rule() if own else experiment
-        refuse_unsupported(network, *([alone(experiment, own)] if own else []), ours)
+        ours = experiment.without_rule() if loaded else experiment
+        refuse_unsupported(network, *([alone(experiment, loaded)] if loaded else []), ours)
         say_misfits(ours.scenarios())
-        say_unread([*ours.scenarios(), *(runs_alone(experiment, own) if own else ())])
-        name = "_".join([experiment.name, *folder_suffixes(experiment, own)])
+        say_unread([*ours.scenarios(), *(runs_alone(experiment, loaded) if loaded else ())])
+        name = "_".join([experiment.name, *folder_suffixes(experiment, loaded)])
         folder = click.get_current_context().with_resource(
             new_folder(output, Path("results") / name, force)
         )
 
-        if own and compiler:
+        if loaded and compiler:
             raise click.UsageError(
                 "--compiler is for Ofan's programs:"
                 " for your own, give --program the JSON that p4c has written"
@@ -342,7 +342,7 @@ def emulate(
         runners: Runners = partial(virtually, engine=engine or "auto", has_state=show_registers)
         if network == MININET:
             say_strain(experiment)
-            place = partial(
+            set_up = partial(
                 on_mininet.setup,
                 experiment,
                 TARGETS[switch] if switch else SOFTSWITCH,
@@ -352,20 +352,22 @@ def emulate(
             )
 
             if hold:
-                held = alone(experiment, own) if own else experiment
-                on_mininet.hold_on_mininet(held, place(own.program if own else None), click.echo)
+                held = alone(experiment, loaded) if loaded else experiment
+                on_mininet.hold_on_mininet(
+                    held, set_up(loaded.program if loaded else None), click.echo
+                )
                 return
 
-            runners = lambda program: on_mininet.runner(place(program))  # noqa: E731
+            runners = lambda program: on_mininet.runner(set_up(program))  # noqa: E731
 
         with reporting() as reporter:
-            if own:
-                finished = run_beside(experiment, own, runners, reporter, network, jobs=jobs)
+            if loaded:
+                finished = run_beside(experiment, loaded, runners, reporter, network, jobs=jobs)
             else:
                 finished = run_experiment(experiment, reporter, runners(None), network, jobs=jobs)
 
         say_odd(finished.runs)
-        picture = _kept_or_shown(finished, folder, own, as_json, csv)
+        picture = _kept_or_shown(finished, folder, loaded, as_json, csv)
 
     show(finished, folder, as_json, csv, picture)
 

@@ -57,9 +57,9 @@ class Finished:
 
 
 class Reporter:
-    """Says on stderr what runs: a bar for the experiment and one for the present run.
+    """Progress on stderr: a bar for the experiment and a bar for the present run.
 
-    Nothing where nobody looks.
+    Without a terminal there are no bars.
     """
 
     def __init__(self, progress: Progress) -> None:
@@ -131,8 +131,8 @@ def virtually(
 ) -> Runner:
     """Return a function that runs a scenario in virtual time.
 
-    If machine code cannot run it, a line on stderr says why, once. With `has_state`, outcomes have
-    the registers and counters at the end.
+    If machine code cannot run it, a line on stderr gives the reason, once. With `has_state`,
+    outcomes have the registers and counters at the end.
     """
 
     def run(scenario: Scenario, on_progress: ProgressCall) -> Outcome:
@@ -189,7 +189,7 @@ def in_order(
         return
 
     with connected(min(jobs, len(scenarios)), None) as client:
-        # Not pure: Dask must not take an earlier result for this one.
+        # Not pure: Dask must not reuse an earlier result.
         futures = client.map(_unwatched, [run] * len(scenarios), scenarios, pure=False)
         for scenario, future in zip(scenarios, futures, strict=True):
             reporter.start(scenario)

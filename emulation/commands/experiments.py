@@ -87,7 +87,9 @@ def show(name: str) -> None:
 def copy(named: tuple[str, ...], folder: Path, force: bool) -> None:
     """Copy files into a folder, with the files that they need."""
     with one_line_errors():
-        copies = {folder / place: source for name in named for place, source in _files(Path(name))}
+        copies = {
+            folder / target: source for name in named for target, source in _files(Path(name))
+        }
         _refuse_overwriting(copies, force)
 
     try:
@@ -140,10 +142,10 @@ def _texts(value: Any) -> Iterator[str]:
 
 def _refuse_overwriting(copies: Mapping[Path, Path], force: bool) -> None:
     # A dangling link counts as existing: copying would write the file that it names.
-    others = (copied for copied, source in copies.items() if not _is_copy(copied, source))
-    there = next((path for path in others if path.exists() or path.is_symlink()), None)
-    if there is not None and not force:
-        raise ExperimentError(f"{there} exists already: --force replaces it")
+    changed = (copied for copied, source in copies.items() if not _is_copy(copied, source))
+    existing = next((path for path in changed if path.exists() or path.is_symlink()), None)
+    if existing is not None and not force:
+        raise ExperimentError(f"{existing} exists already: --force replaces it")
 
 
 def _is_copy(copied: Path, source: Path) -> bool:

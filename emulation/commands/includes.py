@@ -13,9 +13,9 @@ from fattree.texts.shipped import FOLDERS
 
 def find_ours(command: click.Command) -> None:
     """Add Ofan's folders to the option `-I` of a command."""
-    for each in command.params:
-        if each.name == "include_dirs":
-            each.callback = _folders
+    for parameter in command.params:
+        if parameter.name == "include_dirs":
+            parameter.callback = _folders
 
 
 def _folders(

@@ -85,7 +85,7 @@ _scaled = click.option(
 def _shares(_: click.Context, option: click.Parameter, value: str | None) -> tuple[float, ...]:
     """Read numbers between commas."""
     try:
-        numbers = tuple(float(each) for each in value.split(",")) if value else ()
+        numbers = tuple(float(text) for text in value.split(",")) if value else ()
     except ValueError:
         raise click.BadParameter(
             f"{value!r:.40}: must be numbers with commas between them, as in 3,1,1"

@@ -77,7 +77,7 @@ def only_scenario(experiment: Experiment) -> Scenario:
     """
     scenarios = list(experiment.scenarios())
     if len(scenarios) > 1:
-        policies = ", ".join(dict.fromkeys(one.balancer for one in scenarios))
+        policies = ", ".join(dict.fromkeys(scenario.balancer for scenario in scenarios))
         raise UnsupportedError(
             f"--hold keeps one network, but this experiment has {len(scenarios)} runs"
             f" ({policies}; {experiment.seeds} seeds):"

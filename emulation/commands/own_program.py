@@ -41,7 +41,7 @@ def folder_suffixes(experiment: Experiment, own: Loaded | None) -> Iterator[str]
 
 
 def runs_of(runner: Runner, own: Loaded) -> Runner:
-    """Return a runner whose outcomes have the program's file name."""
+    """Return a runner that gives its outcomes the program's file name."""
 
     def run(scenario: Scenario, on_progress: ProgressCall) -> Outcome:
         mine = scenario.model_copy(update={"program": own.path.name})

@@ -65,8 +65,10 @@ def decode(time: float, frame: bytes, summary: str = "") -> Line:
     """Return a frame's fields; `summary` describes a frame that is not Ofan's."""
     told = read_pause(frame)
     if told is not None:
-        words = ", ".join(f"priority {each} for {quanta} quanta" for each, quanta in told.items())
-        return Line(time, "PAUSE", source="", destination="", size=len(frame), summary=words)
+        pauses = ", ".join(
+            f"priority {priority} for {quanta} quanta" for priority, quanta in told.items()
+        )
+        return Line(time, "PAUSE", source="", destination="", size=len(frame), summary=pauses)
 
     # Some frames are not Ofan's packets: probes, and frames of the kernel.
     size = len(frame)
@@ -110,7 +112,7 @@ def _ranges(packet: Packet) -> str:
     numbers = [
         packet.msn + bit for bit in range(packet.sacked.bit_length()) if packet.sacked >> bit & 1
     ]
-    # A range begins after a missing number, and ends before one.
+    # A range begins after a missing number, and ends before a missing number.
     starts = [number for number in numbers if number - 1 not in numbers]
     ends = [number for number in numbers if number + 1 not in numbers]
 

@@ -98,12 +98,12 @@ def read(folder: Path) -> Kept:
     except (ExperimentError, ParquetError) as error:
         raise EmulationError(f"{folder}: {str(error).splitlines()[0]}") from None
 
-    found: dict[str, dict[str, list[Record]]] = {}
+    by_policy: dict[str, dict[str, list[Record]]] = {}
     for record in records:
         _refuse_odd(record, folder)
-        found.setdefault(record.policy, {}).setdefault(record.network, []).append(record)
+        by_policy.setdefault(record.policy, {}).setdefault(record.network, []).append(record)
 
-    return Kept(folder, experiment, found)
+    return Kept(folder, experiment, by_policy)
 
 
 def _refuse_odd(record: Record, folder: Path) -> None:
@@ -132,11 +132,11 @@ def settings(experiment: Experiment) -> dict[str, str]:
 
 def different_settings(first: Experiment, second: Experiment) -> list[str]:
     """Return the differences of two experiments: `fabric.k: 4, 8`."""
-    one, other = settings(first), settings(second)
+    first_settings, second_settings = settings(first), settings(second)
     return [
-        f"{key}: {one.get(key, 'none')}, {other.get(key, 'none')}"
-        for key in dict.fromkeys((*one, *other))
-        if one.get(key) != other.get(key)
+        f"{key}: {first_settings.get(key, 'none')}, {second_settings.get(key, 'none')}"
+        for key in dict.fromkeys((*first_settings, *second_settings))
+        if first_settings.get(key) != second_settings.get(key)
     ]
 
 
@@ -145,35 +145,35 @@ def compared(first: Kept, second: Kept) -> list[Compared]:
 
     Raises EmulationError if they have no run in common.
     """
-    found = [
+    rows = [
         row
         for policy, networks in first.records.items()
         for network in networks
         for row in _rows(first, second, network, policy)
     ]
-    if not found:
+    if not rows:
         raise EmulationError(
             f"{first.folder} and {second.folder} have no load balancer and seed in common"
         )
 
-    return found
+    return rows
 
 
 def _rows(first: Kept, second: Kept, network: str, policy: str) -> Iterator[Compared]:
     # If each folder has one network, the same load balancer is compared across networks.
-    there = second.records.get(policy, {})
-    other = network if network in there else next(iter(there), network)
-    both = first.records[policy][network], there.get(other, ())
+    networks = second.records.get(policy, {})
+    second_network = network if network in networks else next(iter(networks), network)
+    both = first.records[policy][network], networks.get(second_network, ())
     first_seeds, second_seeds = ({record.seed for record in runs} for runs in both)
     seeds = first_seeds & second_seeds
     ours, theirs = ([record for record in runs if record.seed in seeds] for runs in both)
     if not seeds:
         return
 
-    for name, text, one in METRICS:
-        a, b = (_mean(runs, name, one) for runs in (ours, theirs))
+    for name, text, scale in METRICS:
+        a, b = (_mean(runs, name, scale) for runs in (ours, theirs))
         difference = None if a is None or b is None else b - a
-        where = network if other == network else f"{network}, {other}"
+        where = network if second_network == network else f"{network}, {second_network}"
         yield Compared(where, policy, len(seeds), text, a, b, difference)
 
 
@@ -197,9 +197,9 @@ def in_one_unit(rows: Sequence[Compared]) -> list[Compared]:
     )
 
     def told(row: Compared) -> Compared:
-        one = unit_ps / PS_PER_US
+        scale = unit_ps / PS_PER_US
         first, second, difference = (
-            None if value is None else value / one
+            None if value is None else value / scale
             for value in (row.first, row.second, row.difference)
         )
         metric = row.metric.replace(MICROSECONDS, f"({unit})")
@@ -212,12 +212,12 @@ def table(first: Kept, second: Kept, rows: Sequence[Compared]) -> Folding:
     """Return the table: a row per metric, a column per folder."""
     names = (str(first.folder), str(second.folder))
     columns = ("load balancer", "metric", *names, "difference", "in %", "seeds")
-    found = Folding(*columns, keys=2, texts=(0, 1))
+    folding = Folding(*columns, keys=2, texts=(0, 1))
     shown = in_one_unit(rows)
     for before, row in zip((None, *shown), shown, strict=False):
         is_first = before is None or (before.network, before.policy) != (row.network, row.policy)
         share = f"{100 * row.difference / row.first:+.1f}" if row.difference and row.first else "-"
-        found.add_row(
+        folding.add_row(
             f"{label_of(row.policy)} ({row.network})" if is_first else "",
             row.metric,
             _number(row, row.first),
@@ -227,13 +227,13 @@ def table(first: Kept, second: Kept, rows: Sequence[Compared]) -> Folding:
             str(row.seeds) if is_first else "",
         )
 
-    return found
+    return folding
 
 
 def alone(first: Kept, second: Kept) -> Iterator[str]:
     """Yield the load balancers that only one folder has."""
-    for kept, other in ((first, second), (second, first)):
-        if missing := [label_of(name) for name in kept.records if name not in other.records]:
+    for kept, peer in ((first, second), (second, first)):
+        if missing := [label_of(name) for name in kept.records if name not in peer.records]:
             yield f"only in {kept.folder}: {', '.join(missing)}"
 
 
@@ -259,15 +259,15 @@ def results() -> None:
 def compare(first: Path, second: Path, force: bool, as_json: bool, csv: Path | None) -> None:
     """Show two results folders side by side, metric by metric."""
     with one_line_errors():
-        one, other = read(first), read(second)
-        differing = different_settings(one.experiment, other.experiment)
+        kept_first, kept_second = read(first), read(second)
+        differing = different_settings(kept_first.experiment, kept_second.experiment)
         if differing and not force:
             raise EmulationError(
                 f"{first} and {second} are different experiments ({'; '.join(differing[:MANY])}):"
                 " --force compares them anyway"
             )
 
-        rows = compared(one, other)
+        rows = compared(kept_first, kept_second)
 
     if csv:
         write_csv([asdict(row) for row in rows], csv)
@@ -280,6 +280,6 @@ def compare(first: Path, second: Path, force: bool, as_json: bool, csv: Path | N
     for line in differing:
         click.echo(f"different: {line}")
 
-    terminal().print(table(one, other, rows))
-    for line in alone(one, other):
+    terminal().print(table(kept_first, kept_second, rows))
+    for line in alone(kept_first, kept_second):
         click.echo(line)

@@ -107,7 +107,7 @@ as_option = click.option(
 
 
 def of(like: str | None) -> str:
-    """Return the load balancer whose groups and hosts a program gets."""
+    """Return the load balancer that gives a program its groups and hosts."""
     return like or DEFAULT_LIKE
 
 
@@ -124,13 +124,15 @@ def with_programs(
 
     Every program runs the scenarios of `alike`.
     """
-    given = list(scenarios)
+    runs = list(scenarios)
     if form == P4:
-        given = [each.model_copy(update={"program": BUILT_IN}) for each in given]
+        runs = [scenario.model_copy(update={"program": BUILT_IN}) for scenario in runs]
 
     bases = list(alike)
-    return given + [
-        each.model_copy(update={"program": str(program)}) for program in programs for each in bases
+    return runs + [
+        scenario.model_copy(update={"program": str(program)})
+        for program in programs
+        for scenario in bases
     ]
 
 
@@ -139,13 +141,13 @@ def heeding(scenarios: Sequence[Scenario]) -> list[Scenario]:
 
     Our programs read none of the user's macros: all values would give the same run.
     """
-    shared = set.intersection(*(set(each.defines) for each in scenarios))
+    shared = set.intersection(*(set(scenario.defines) for scenario in scenarios))
     return list(
         dict.fromkeys(
-            each.model_copy(update={"defines": tuple(sorted(shared))})
-            if each.program in (None, BUILT_IN)
-            else each
-            for each in scenarios
+            scenario.model_copy(update={"defines": tuple(sorted(shared))})
+            if scenario.program in (None, BUILT_IN)
+            else scenario
+            for scenario in scenarios
         )
     )
 
@@ -179,38 +181,38 @@ def ready(
 
     # Errors in a program are reported before any run, once for every size of switches.
     try:
-        for scenario in {_needed(each): each for each in programmed}.values():
+        for scenario in {_needed(entry): entry for entry in programmed}.values():
             simulated.check(scenario)
 
-        yours = [each for each in programmed if each.program != BUILT_IN]
-        owned = [simulated.own_of(each) for each in yours]
+        yours = [entry for entry in programmed if entry.program != BUILT_IN]
+        owned = [simulated.own_of(entry) for entry in yours]
         refuse_unread(owned, programmed[0].defines)
     except BAD_INPUT as error:
         raise click.ClickException(str(error)) from None
 
-    say_warnings(line for own in owned for line in own.program.warnings)
-    say_misfits(each for each in programmed if each.program == BUILT_IN)
+    say_warnings(line for loaded in owned for line in loaded.program.warnings)
+    say_misfits(entry for entry in programmed if entry.program == BUILT_IN)
     if is_here:
         simulated.prepare()
         return partial(simulated.simulate, threads=threads, flows=flows)
 
     # Workers on other machines cannot read the user's files.
-    files = _files([str(each.program) for each in yours], owned)
+    files = _files([str(entry.program) for entry in yours], owned)
     return partial(simulated.simulate, threads=threads, flows=flows, programs=files)
 
 
 def _files(programs: Sequence[str], owned: Sequence[Loaded]) -> dict[str, Files]:
     """Return the files of programs; each may have been loaded with several sets of macros."""
     included: dict[str, list[str]] = {}
-    for program, own in zip(programs, owned, strict=True):
-        included.setdefault(program, []).extend(own.program.included)
+    for program, loaded in zip(programs, owned, strict=True):
+        included.setdefault(program, []).extend(loaded.program.included)
 
     return {program: packed(Path(program), names) for program, names in included.items()}
 
 
 def prepare_kernels(scenarios: Iterable[Scenario]) -> None:
     """Compile or load the kernels of the scenarios without a program."""
-    for form in {form_of(each) for each in scenarios if each.program is None}:
+    for form in {form_of(scenario) for scenario in scenarios if scenario.program is None}:
         prepare(form)
 
 
@@ -218,7 +220,7 @@ def write_flows(
     scenarios: Sequence[Scenario], folder: Path, flows: Path | None, cdf: Path | None
 ) -> None:
     """Write the flows that runs have left in a folder: a table, and a picture."""
-    frame = pl.concat(pl.read_parquet(folder / flow_file(each)) for each in scenarios)
+    frame = pl.concat(pl.read_parquet(folder / flow_file(case)) for case in scenarios)
     data = io.BytesIO()
     if flows and flows.suffix == ".parquet":
         frame.write_parquet(data)
@@ -237,9 +239,11 @@ def write_flows(
             for scenario in scenarios
         }
         seeds = [scenario.seed for scenario in scenarios]
-        what = f"all flows, {seeds_of(seeds, seeds)}"
+        caption = f"all flows, {seeds_of(seeds, seeds)}"
         picture = io.BytesIO()
-        figure = cdf_figure({name: found.to_numpy() for name, found in times.items()}, what)
+        figure = cdf_figure(
+            {name: times_ps.to_numpy() for name, times_ps in times.items()}, caption
+        )
         figure.savefig(picture, format=cdf.suffix[1:])
         write_whole(cdf, picture.getvalue())
 
@@ -412,10 +416,10 @@ def sweep_command(
         rule = host_rule_settings(host_rule, None if programs else like)
         packet = agent_packet_settings(agent_packet)
         swept = load_sweep(file, [*rule, *packet, *chosen(policies), *settings])
-        ruled = [each for each in swept if each.host_rule] if programs else []
+        ruled = [scenario for scenario in swept if scenario.host_rule] if programs else []
         # For a program, scenarios that differ only in the load balancer are the same.
-        alike = [each.model_copy(update={"policy": of(like)}) for each in ruled or swept]
-        ours = [each for each in swept if each.host_rule is None] if ruled else swept
+        alike = [scenario.model_copy(update={"policy": of(like)}) for scenario in ruled or swept]
+        ours = [scenario for scenario in swept if scenario.host_rule is None] if ruled else swept
         asked = with_programs(ours, dict.fromkeys(alike), programs, form)
         say_how_matrices_are_read(asked)
         say_unread(asked)

@@ -11,15 +11,15 @@ from ofan_p4.stf import cli, trace_command
 
 stf_command = cli.stf_command
 trace = trace_command.trace
-# For each command, the parameters that may name one of Ofan's files.
+# For each command, the parameters that may name a file of Ofan's.
 FILES = {stf_command: ("program", "script"), trace: ("program", "files")}
 
 
 def _find_files(command: click.Command, names: tuple[str, ...]) -> None:
-    for each in command.params:
-        if each.name in names:
-            assert isinstance(each.type, click.Path)
-            each.type = ShippedFile(folders=each.type.dir_okay)
+    for parameter in command.params:
+        if parameter.name in names:
+            assert isinstance(parameter.type, click.Path)
+            parameter.type = ShippedFile(folders=parameter.type.dir_okay)
 
     # The commands' names in Ofan.
     command.epilog = (command.epilog or "").replace("ofan-p4", "ofan p4")

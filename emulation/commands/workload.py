@@ -44,13 +44,13 @@ def _sizes(_: click.Context, option: click.Parameter, value: str | None) -> tupl
 def from_goal(schedule: Path, output: Path, force: bool) -> None:
     """Write the GOAL schedule in SCHEDULE, text or LogGOPSim's binary form, to OUTPUT."""
     with one_line_errors():
-        room = room_for(force)
-        read = read_goal(read_bytes(schedule, TrafficError), str(schedule), room)
+        memory = room_for(force)
+        read = read_goal(read_bytes(schedule, TrafficError), str(schedule), memory)
         said = (
             f"GOAL schedule {schedule.name}: {len(read):,} operations, "
             f"{read.dependencies:,} dependencies, {read.total_bytes:,} bytes"
         )
-        graph = goal_graph(read, room)
+        graph = goal_graph(read, memory)
         if ignored := marks(read, graph):
             click.echo(f"{ignored:,} sends without bytes and without a receiver take no time")
 
@@ -99,8 +99,8 @@ def from_chakra(
 ) -> None:
     """Write the Chakra traces PREFIX.0.et, PREFIX.1.et, ... to OUTPUT."""
     with one_line_errors():
-        room = room_for(force)
-        trace = read_chakra(prefix, room, frozenset(ignored))
+        memory = room_for(force)
+        trace = read_chakra(prefix, memory, frozenset(ignored))
         if trace.left_out:
             click.echo(
                 f"{trace.left_out:,} control dependencies name missing nodes, or their own node: "
@@ -109,7 +109,7 @@ def from_chakra(
         if dimensions:
             trace = by_dimensions(trace, dimensions)
         if ranks:
-            trace = stretched(trace, ranks, room)
+            trace = stretched(trace, ranks, memory)
         elif len(trace.ranks) == 1:
             raise TrafficError(
                 f"{prefix}.0.et is the trace of a single rank, which has no peer: "
@@ -120,7 +120,7 @@ def from_chakra(
             f"Chakra traces {Path(prefix).name}: {sum(map(len, trace.ranks)):,} nodes, "
             f"{trace.dependencies:,} dependencies, {trace.total_bytes:,} bytes"
         )
-        keep(output, chakra_graph(trace, algorithm, room), About(said, len(trace.ranks)))
+        keep(output, chakra_graph(trace, algorithm, memory), About(said, len(trace.ranks)))
 
 
 @click.command("show")

@@ -1,8 +1,8 @@
-"""A load balancer of the user's own: a P4 program in place of ours, and what it must offer to run.
+"""A load balancer of the user's own: a P4 program in place of ours, and the parts that it needs.
 
-The controller serves it as it serves one of ours that it is like (`--like`): that decides its
-groups (next-hop sets, or destinations as for Ofan), their schedules and settings, and what the
-hosts do. The controller fills the tables that it knows by name, and leaves all others alone.
+The controller serves it as it serves the load balancer of ours that it is like (`--like`): that
+decides its groups (next-hop sets, or destinations as for Ofan), their schedules and settings, and
+the hosts' work. The controller fills the tables that it knows by name, and leaves all others alone.
 """
 
 import difflib
@@ -39,7 +39,7 @@ ACTIONS = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loaded:
-    """A user's program, ready to run, and the load balancer whose groups and hosts it gets."""
+    """A user's program, ready to run, and the load balancer that gives it groups and hosts."""
 
     path: Path
     program: SwitchProgram
@@ -47,7 +47,7 @@ class Loaded:
 
     @property
     def folder_suffix(self) -> str:
-        """Return what tells its results from others': its name, and its kind if it is no source."""
+        """Return its part of a results folder's name: its name, and its kind if it is no source."""
         # A .json beside the .p4 that it comes from must not share its folder.
         return self.path.stem if self.path.suffix == ".p4" else self.path.name.replace(".", "_")
 
@@ -61,7 +61,7 @@ def own_program(
     """Compile (or read) a program for the switches of a fabric, with macros of the user's.
 
     Raises CompileError, PlanError and EmulationError as `load_program`, ProgramError where it lacks
-    what it needs.
+    a part that it needs.
     """
     path = Path(wanted.file)
     try:
@@ -91,8 +91,10 @@ def with_own(
         experiment = experiment.model_copy(update={"host_rule": rule})
 
     if file is not None:
-        own = OwnProgram(file=str(file)) if like is None else OwnProgram(file=str(file), like=like)
-        return experiment.model_copy(update={"program": own, "policies": rivals})
+        program = (
+            OwnProgram(file=str(file)) if like is None else OwnProgram(file=str(file), like=like)
+        )
+        return experiment.model_copy(update={"program": program, "policies": rivals})
 
     if experiment.program is None:
         if like and not experiment.host_rule:
@@ -100,30 +102,32 @@ def with_own(
 
         return experiment.model_copy(update={"policies": rivals or experiment.policies})
 
-    own = OwnProgram(file=experiment.program.file, like=like or experiment.program.like)
-    return experiment.model_copy(update={"program": own, "policies": rivals or experiment.policies})
+    program = OwnProgram(file=experiment.program.file, like=like or experiment.program.like)
+    return experiment.model_copy(
+        update={"program": program, "policies": rivals or experiment.policies}
+    )
 
 
 def program_of(experiment: Experiment) -> Loaded | None:
-    """Return an experiment's program of the user's, ready to run, if it has one."""
+    """Return an experiment's program of the user's, ready to run, None without a program."""
     if experiment.program is None:
         return None
 
-    own = own_program(
+    loaded = own_program(
         experiment.program,
         experiment.fabric.tree,
         experiment.defines,
         has_host_pointers(experiment),
     )
-    refuse_unread([own], experiment.defines)
+    refuse_unread([loaded], experiment.defines)
 
-    return own
+    return loaded
 
 
 def refuse_unread(programs: Sequence[Loaded], macros: tuple[tuple[str, str], ...]) -> None:
     """Raise ProgramError for a macro of the user's that none of the programs heeds."""
     for name, _ in macros:
-        why = [_why_unread(own, name, {given for given, _ in macros}) for own in programs]
+        why = [_why_unread(loaded, name, {macro for macro, _ in macros}) for loaded in programs]
         if why and all(why):
             raise ProgramError(why[0])
 
@@ -141,7 +145,7 @@ def _why_unread(own: Loaded, name: str, given: set[str]) -> str:
     return f"{own.path.name} does not use {name}{meant}"
 
 
-# What a program of the user's is made of (docs/your-own-load-balancer.md), and what each is for.
+# The parts of a user's program (docs/your-own-load-balancer.md), and the purpose of each.
 PARTS = {
     r'#\s*include\s*[<"]fabric\.p4[>"]': 'lacks #include "fabric.p4": headers and metadata',
     r"\bcontrol\s+LoadBalancer\b": "has no control LoadBalancer, which chooses the port",
@@ -156,7 +160,7 @@ def _lacking(path: Path) -> str:
     except (OSError, TooLargeError):
         return ""
 
-    # Whoever instantiates a switch has written a whole program, without parts of ours.
+    # A program that instantiates a switch is a whole program, without parts of ours.
     if re.search(r"\bV1Switch\b", source):
         return ""
 
@@ -179,7 +183,7 @@ def check(name: str, pipeline: Pipeline) -> None:
             " Schedule (schedule.p4) or Uplinks (uplinks.p4)"
         )
 
-    # A table may be left out, but what has the name of one of ours is filled as ours is.
+    # A table may be left out, but a table with the name of a table of ours is filled as ours is.
     for table, actions in ACTIONS.items():
         for action in actions:
             if table in tables and action not in tables[table].actions:

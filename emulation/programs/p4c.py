@@ -42,7 +42,7 @@ def p4c(
     )
 
     if done.returncode:
-        words = done.stderr.strip().splitlines()[:MOST_LINES]
-        raise NetworkError(f"p4c refuses {source}: {' | '.join(words)}")
+        errors = done.stderr.strip().splitlines()[:MOST_LINES]
+        raise NetworkError(f"p4c refuses {source}: {' | '.join(errors)}")
 
     return bmv2_json, p4info

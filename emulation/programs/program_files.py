@@ -21,9 +21,9 @@ from sim.sweeps.store import digest_programs_with
 # Name and content, the program's own first.
 Files: TypeAlias = tuple[tuple[str, bytes], ...]
 Macros: TypeAlias = tuple[tuple[str, str], ...]
-# Files that decide what a program is, with the hash of their content; None: there is no such file.
+# Files that determine a program, with the hash of their content; None: there is no such file.
 Hashes: TypeAlias = dict[Path, str | None]
-# Where files have been put, for this process's life: what is compiled is known by its path.
+# Where files have been put, for this process's life: a compiled program is known by its path.
 _folders = ExitStack()
 atexit.register(_folders.close)
 # The hashes of programs that have been preprocessed, which takes a tenth of a second.
@@ -33,19 +33,19 @@ _known: dict[tuple[Path, Macros], Hashes] = {}
 def program_digest(scenario: Scenario) -> str:
     """Return the hash of all files that a scenario's program consists of.
 
-    A program that cannot be read or has an error gets one too: its run says what is wrong.
+    A program that cannot be read or has an error gets a hash, too: its run reports the error.
     """
     path = Path(str(scenario.program)).absolute()
     macros = defines_for(program_size(scenario), macros=scenario.defines)
     key = (path, tuple(sorted(macros.items())))
-    known = _known.get(key, {})
-    hashes = {file: _hash(file) for file in known}
+    earlier = _known.get(key, {})
+    hashes = {file: _hash(file) for file in earlier}
     # As long as no file that the preprocessor looked at differs, it would look at the same again.
-    if not known or hashes != known:
+    if not earlier or hashes != earlier:
         hashes = _known[key] = {file: _hash(file) for file in _deciding(path, macros)}
 
     # Without folders, the same program elsewhere has the same key.
-    text = "\n".join(found for found in hashes.values() if found)
+    text = "\n".join(file_hash for file_hash in hashes.values() if file_hash)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -53,7 +53,7 @@ digest_programs_with(program_digest)
 
 
 def _deciding(path: Path, macros: dict[str, str]) -> Iterator[Path]:
-    """Yield the files that decide what a program is, and paths where one would decide it."""
+    """Yield the files that determine a program, and paths where a file would determine it."""
     yield path
     if path.suffix != ".p4":
         yield path.with_suffix(".txtpb")
@@ -62,10 +62,10 @@ def _deciding(path: Path, macros: dict[str, str]) -> Iterator[Path]:
     from ofan_p4.compiler.preprocessor import MOST_BYTES, probed_files  # noqa: PLC0415  # as above
 
     text = _content(path) or b""
-    # A longer one is no program.
+    # A longer file is no program.
     if len(text) <= MOST_BYTES:
-        given = (text.decode(errors="replace"), str(path), INCLUDE_FOLDERS, macros)
-        yield from map(Path, probed_files(*given))
+        arguments = (text.decode(errors="replace"), str(path), INCLUDE_FOLDERS, macros)
+        yield from map(Path, probed_files(*arguments))
 
 
 def _hash(path: Path) -> str | None:
@@ -88,7 +88,7 @@ def packed(path: Path, included: Iterable[str]) -> Files:
 
 @lru_cache
 def unpacked(files: Files) -> Path:
-    """Return the path of a program whose files have come from elsewhere."""
+    """Return the path of a program after writing its files, which come from elsewhere."""
     folder = _folders.enter_context(own_folder("ofan-program-"))
     for name, content in files:
         file = folder / name
@@ -105,7 +105,7 @@ def files_of(path: Path, included: Iterable[str]) -> list[str]:
     """
     names = [path.name] if path.suffix == ".p4" else [path.name, path.with_suffix(".txtpb").name]
     folder = path.parent.resolve()
-    # What lies elsewhere, such as our own includes, is not the program's.
-    below = [each.resolve() for each in map(Path, included)]
-    names += [str(each.relative_to(folder)) for each in below if each.is_relative_to(folder)]
+    # Files elsewhere, such as our own includes, are not the program's.
+    below = [file.resolve() for file in map(Path, included)]
+    names += [str(file.relative_to(folder)) for file in below if file.is_relative_to(folder)]
     return list(dict.fromkeys(names))

@@ -25,10 +25,10 @@ INCLUDE_FOLDERS = (p4src.INCLUDE, p4src.FOLDER)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SwitchProgram:
-    """What a switch loads, and its P4Runtime contract as the controller reads it.
+    """The program that a switch loads, and its P4Runtime contract as the controller reads it.
 
-    Of our compiler's, what it warned of, what became of macros, the user's among them, and the
-    paths of the files that it includes.
+    Of our compiler's, its warnings, the fate of macros, the user's among them, and the paths of
+    the files that it includes.
     """
 
     bmv2_json: bytes
@@ -47,7 +47,7 @@ class Priorities:
 
 
 class Size(NamedTuple):
-    """What a program must be built for: uplinks, and routes where they are more than usual."""
+    """Size that a program must be built for: uplinks, and routes where they exceed the usual."""
 
     uplinks: int
     routes: int = 0
@@ -56,7 +56,7 @@ class Size(NamedTuple):
 def size_of(tree: FatTree, has_host_pointers: bool = False) -> Size:
     """Return the size of the programs of a fabric's switches (`has_host_pointers`)."""
     # An edge has its hosts, all other edges, and twice its uplinks for Host DR; there are as many
-    # pointers, two for each other edge. Parallel links lead down to hosts one by one.
+    # pointers, two for each other edge. Parallel links lead down to hosts singly.
     routes = tree.edges + max(tree.edges, tree.hosts_per_edge + 2 * tree.edge_uplinks)
     if tree.edge_agg_links > 1:
         routes = max(

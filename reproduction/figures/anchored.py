@@ -51,7 +51,7 @@ def shares(frame: pl.DataFrame) -> dict[str, Estimate]:
     # A draw in which no flow is silenced has nothing that could be slowed down.
     rows = frame.filter((pl.col("policy") == MAIN) & pl.col("slowed").is_not_null())
     slowed = np.array(rows["slowed"].to_list())
-    each = np.array(rows["slowed_each"].to_list())
+    slower_pairs = np.array(rows["slowed_each"].to_list())
     lost = np.array(where(frame, policy=MAIN)["share"].to_list())
 
     return {
@@ -60,7 +60,7 @@ def shares(frame: pl.DataFrame) -> dict[str, Estimate]:
         "its pods: full rate": estimate(slowed[:, 3]),
         "its pods: one slower": estimate(slowed[:, 1]),
         "the slower flow": estimate(slowed[:, 2]),
-        "one slower in each pair": estimate(each[:, 0]),
+        "one slower in each pair": estimate(slower_pairs[:, 0]),
     }
 
 
@@ -69,8 +69,8 @@ def draw(data: Data) -> dict[str, Any]:
     picture, axes = style.panel(4.4, 3.0)
     for shift, name, hatch in ((-0.2, "k4", ""), (0.2, "k8", "////")):
         rows = data.named(name)
-        found = shares(rows) if len(rows) else {}
-        for place, share in enumerate(found.values()):
+        cases = shares(rows) if len(rows) else {}
+        for index, share in enumerate(cases.values()):
             look = {
                 "color": style.colour(MAIN),
                 "hatch": hatch,
@@ -78,9 +78,9 @@ def draw(data: Data) -> dict[str, Any]:
                 "linewidth": 0.4,
             }
 
-            text = f"k = {name[1:]}" if place == 0 else None
+            text = f"k = {name[1:]}" if index == 0 else None
             axes.bar(
-                place + shift,
+                index + shift,
                 100 * share.mean,
                 yerr=100 * share.whisker,
                 width=0.38,
@@ -88,8 +88,8 @@ def draw(data: Data) -> dict[str, Any]:
                 **look,
             )
 
-        if found:
-            style.slanted(axes, list(found), degrees=30)
+        if cases:
+            style.slanted(axes, list(cases), degrees=30)
 
     axes.set_ylim(bottom=0)
     axes.set_ylabel("silenced flows (%)")
@@ -100,13 +100,13 @@ def draw(data: Data) -> dict[str, Any]:
 
 def claims(data: Data) -> list[Verdict]:
     """Decide C25."""
-    found = {name: shares(data.named(name)) for name in ("k4", "k8") if len(data.named(name))}
-    others = [policy for policy in SHOWN if policy != MAIN]
-    silent = {policy: _share(where(data.named("k4"), policy=policy)) for policy in others}
-    fewer = {name: fewer_silenced(data.named(name)) for name in found}
+    by_size = {name: shares(data.named(name)) for name in ("k4", "k8") if len(data.named(name))}
+    other_schemes = [policy for policy in SHOWN if policy != MAIN]
+    silent = {policy: _share(where(data.named("k4"), policy=policy)) for policy in other_schemes}
+    fewer = {name: fewer_silenced(data.named(name)) for name in by_size}
     checks = {
         "flows are silenced in every draw at full rate": every(
-            anchored(data.named(name)) for name in found
+            anchored(data.named(name)) for name in by_size
         ),
         "with one flow slowed fewer are": every(
             value.above(0, CLAIMS["C25"].margin) for value in fewer.values()
@@ -115,7 +115,7 @@ def claims(data: Data) -> list[Verdict]:
     text = "; ".join(
         f"k = {name[1:]}: {_listed(parts)}, {percent(fewer[name], 2)} fewer with one slower "
         f"({seeds_of(data.named(name))} seeds)"
-        for name, parts in found.items()
+        for name, parts in by_size.items()
     )
     text += "; other schemes at full rate: " + ", ".join(
         f"{style.label(policy)} {100 * value:.2f} %" for policy, value in silent.items()
@@ -129,7 +129,7 @@ def claims(data: Data) -> list[Verdict]:
             paper="whole flows anchored to one core lose every packet",
             why=not_so(checks),
             evidence=EVIDENCE,
-            seeds=min(seeds_of(data.named(name)) for name in found),
+            seeds=min(seeds_of(data.named(name)) for name in by_size),
         )
     ]
 
@@ -146,7 +146,7 @@ def anchored(frame: pl.DataFrame) -> bool:
 
 
 def fewer_silenced(frame: pl.DataFrame) -> Estimate:
-    """Return by what share of all flows fewer are silenced when one of them is slower."""
+    """Return the share of all flows by which fewer are silenced when one flow is slower."""
     rows = where(frame, policy=MAIN).filter(pl.col("slowed").is_not_null())
     return paired(
         [row[0] for row in rows["share"].to_list()], [row[0] for row in rows["slowed"].to_list()]

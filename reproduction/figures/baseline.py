@@ -104,7 +104,7 @@ def packets_beat_coarse(frame: pl.DataFrame) -> Verdict:
 
 def near_the_bound(ata: pl.DataFrame, permutation: pl.DataFrame) -> Verdict:
     """Decide C03."""
-    # From the collective's start, as the bound is: what a host's link needs for data and ACKs. The
+    # From the collective's start, as the bound is: the time of data and ACKs on a host's link. The
     # paper's plain sum leaves out the ACKs, which put every scheme 2 % above it; it is printed.
     packet = every(
         mean_of(ata, policy, START).below(NEAR_BOUND, CLAIMS["C03"].margin) for policy in PACKET

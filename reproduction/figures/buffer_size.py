@@ -85,7 +85,7 @@ def draw(data: Data) -> dict[str, Any]:
 
 def claims(data: Data) -> list[Verdict]:
     """Decide C11 with readings of both ages, and with the default buffer's thresholds."""
-    # The paper says "for permutation matrices" of Switch Pkt AR, so these decide.
+    # The paper's sentence on Switch Pkt AR is "for permutation matrices", so these decide.
     frame = data.named(PERMUTATION)
     unscaled = data.named(UNSCALED)
     ata = data.named(ATA)

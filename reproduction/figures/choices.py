@@ -1,4 +1,4 @@
-"""What the model's free choices matter: one scheme with each choice both ways."""
+"""Effects of the model's free choices: one scheme with each choice both ways."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,9 +22,9 @@ SHORT = {"fabric__queue_bytes": 20 * PACKET_BYTES}
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A choice of the model: what ours is and what it might be, and who feels it where.
+    """A choice of the model, ours and the other, and the schemes and permutation that it affects.
 
-    The values are told to readers; `ours` and `other` are the settings behind them.
+    The values are printed for readers; `ours` and `other` are the settings behind them.
     """
 
     text: str
@@ -45,9 +45,9 @@ def _option(
     where: str = "1 MB",
     settings: Mapping[str, Any] | None = None,
 ) -> Choice:
-    ours, other = values
-    said = (f"{ours}{unit}", f"{other}{unit}")
-    return Choice(text, said, policies, {key: ours}, {key: other}, where, settings or {})
+    ours, alternative = values
+    said = (f"{ours}{unit}", f"{alternative}{unit}")
+    return Choice(text, said, policies, {key: ours}, {key: alternative}, where, settings or {})
 
 
 CHOICES = (
@@ -161,10 +161,10 @@ def both(data: Data, number: int, policy: str) -> tuple[Any, Any]:
     """Return a scheme's increases with a choice as ours and the other way, by seed."""
     frames = (data.named(f"{number}-{side}") for side in ("ours", "other"))
     # The option may have made a variant of the scheme, which is a name of its own in frames.
-    own, other = (
+    with_ours, with_other = (
         frame.filter(pl.col("policy").is_in(_names(policy))).sort("seed") for frame in frames
     )
-    return own["sending_increase"].to_numpy(), other["sending_increase"].to_numpy()
+    return with_ours["sending_increase"].to_numpy(), with_other["sending_increase"].to_numpy()
 
 
 def _names(policy: str) -> list[str]:
@@ -179,25 +179,33 @@ def _scenarios_of(policy: str) -> list[Scenario]:
 
 def rows(data: Data) -> list[tuple[Choice, str, Estimate, Estimate, Estimate]]:
     """Return each choice and scheme with its increase both ways and other - ours, paired."""
-    found = []
+    compared = []
     for number, choice in enumerate(CHOICES):
         for policy in choice.policies:
-            ours, other = both(data, number, policy)
-            if len(ours) and len(other):
-                found.append((choice, policy, estimate(ours), estimate(other), paired(other, ours)))
+            ours, alternative = both(data, number, policy)
+            if len(ours) and len(alternative):
+                compared.append(
+                    (
+                        choice,
+                        policy,
+                        estimate(ours),
+                        estimate(alternative),
+                        paired(alternative, ours),
+                    )
+                )
 
-    return found
+    return compared
 
 
 def draw(data: Data) -> dict[str, Any]:
     """Draw how far each choice moves its scheme."""
     shown = rows(data)[::-1]
     picture, axes = style.panel(6.4, 0.26 * len(shown) + 0.6)
-    for place, (_, policy, _, _, moved) in enumerate(shown):
-        # Dots: on an axis that is partly logarithmic a bar's length says nothing.
+    for row, (_, policy, _, _, moved) in enumerate(shown):
+        # Dots: on an axis that is partly logarithmic a bar's length means nothing.
         axes.errorbar(
             100 * moved.mean,
-            place,
+            row,
             xerr=100 * moved.whisker,
             fmt="o",
             color=style.colour(policy),
@@ -232,12 +240,12 @@ def table(data: Data) -> pl.DataFrame:
                 "ours": choice.values[0],
                 "other": choice.values[1],
                 "CCT increase, ours": percent(ours),
-                "other way": percent(other),
+                "other way": percent(alternative),
                 "difference": percent(moved),
                 "differs": "yes" if moved.differs else "no",
                 "seeds": schemes.seeds_of(data.frame),
             }
-            for choice, policy, ours, other, moved in rows(data)
+            for choice, policy, ours, alternative, moved in rows(data)
         ]
     )
 

@@ -27,7 +27,7 @@ SLOWED = ("host_pkt_ar", "switch_pkt_ar")
 POINTS = (0.05, 0.15)
 RATIO = 5
 ALIKE = 0.05
-# What is nearer to the ratio than this is not above it.
+# A value nearer to the ratio than this is not above it.
 NEAR = 0.25
 
 
@@ -105,7 +105,7 @@ def claims(data: Data) -> list[Verdict]:
 
 
 def _calibrated(data: Data) -> str:
-    """Return what Host Pkt AR loses with the threshold at which MSwift is calibrated."""
+    """Return the loss of Host Pkt AR with the threshold at which MSwift is calibrated."""
     small, large = data.named(CALIBRATED_SMALL), data.named(CALIBRATED_LARGE)
     if not len(small) or not len(large):
         return f"none with ECN at {CALIBRATED_PERCENT} %"

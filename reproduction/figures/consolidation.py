@@ -1,4 +1,4 @@
-"""Beyond the paper: what Ofan gains by consolidating pointers, by level at edges and aggs."""
+"""Beyond the paper: Ofan's gain from consolidated pointers, by level at edges and aggs."""
 
 from itertools import product
 from typing import Any
@@ -28,7 +28,7 @@ TICKS = (2, 3, 5, 7, 10, 20, 30, 50, 100, 200)
 def scenarios(preset: Preset) -> list[Scenario]:
     """Return inter-pod permutations with every pair of levels, and Host DR's."""
     # Host DR beside them, as the rotation that consolidates nothing.
-    # Between pods only: every packet meets a pointer at its edge and one at an aggregation switch.
+    # Between pods only: every packet meets a pointer at its edge and at an aggregation switch.
     base = {**INTER_POD, "fabric__k": preset.pick(8, K, K)}
     seeds = preset.seeds(3, 5, 10)
     sizes = tuple(MESSAGES.values())
@@ -52,11 +52,11 @@ def _panels(frame: pl.DataFrame) -> Any:
     for axes, column, scale in zip(
         row, ("sending_increase", "max_queue_packets"), (100, 1), strict=True
     ):
-        for place, (edge, agg) in enumerate(product(LEVELS, LEVELS)):
-            found = estimate(_of(frame, edge, agg)[column])
+        for index, (edge, agg) in enumerate(product(LEVELS, LEVELS)):
+            value = estimate(_of(frame, edge, agg)[column])
             # Three groups of three, with a gap between the groups.
-            position = place % 3 + place // 3 * 3.6
-            style.dots(axes, [position], [found], scale, color=INK[agg])
+            position = index % 3 + index // 3 * 3.6
+            style.dots(axes, [position], [value], scale, color=INK[agg])
 
         reference = estimate(where(frame, policy="host_dr")[column]).mean
         axes.axhline(scale * reference, color=style.colour("host_dr"), linewidth=1)

@@ -5,7 +5,7 @@ import polars as pl
 from fattree.policies import PAPER_POLICIES
 from reproduction.report.figure import Data, Figure
 
-# Table "models" of section 5.1: what each model leaves out of the contender that it stands for.
+# Table "models" of section 5.1: the contender that each model stands for, and its simplification.
 SIMPLIFIES = {
     "simple_rr": "Switch Pkt without a new order",
     "jsq": "Switch Pkt AR without quantisation",

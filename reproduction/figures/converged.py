@@ -33,7 +33,7 @@ ENDING = (FLOWLETS, *PACKET)
 # Weights by reachability only; the first pointer at the shortest queue and orders unshuffled.
 VARIANTS = ("ofan_fib", "ofan_jsq_start")
 MODELS = ("simple_rr", "simple_rr_shared", "jsq", "rsq")
-# What is close is compared once more, apart: it gets seeds of its own.
+# Close schemes are compared once more, apart, with seeds of their own.
 FIB = "reachability only"
 ENDING_WHOLE = "no failures, flowlets"
 START = "JSQ start"
@@ -74,13 +74,13 @@ def draw(data: Data) -> dict[str, Any]:
 def _variants(data: Data) -> Any:
     picture, axes = style.panel(3.4, 3.1)
     shown = ("host_dr", "ofan", *VARIANTS)
-    for place, (name, hatch) in enumerate(((WHOLE, ""), (BROKEN, "////"))):
+    for index, (name, hatch) in enumerate(((WHOLE, ""), (BROKEN, "////"))):
         for number, policy in enumerate(shown):
-            found = mean_of(data.named(name), policy)
+            value = mean_of(data.named(name), policy)
             axes.bar(
-                number + 0.4 * (place - 0.5),
-                100 * found.mean,
-                yerr=100 * found.half,
+                number + 0.4 * (index - 0.5),
+                100 * value.mean,
+                yerr=100 * value.half,
                 width=0.38,
                 color=style.colour(policy),
                 edgecolor="#333333",
@@ -133,7 +133,7 @@ def variants(broken: pl.DataFrame, fib: pl.DataFrame, start: pl.DataFrame) -> Ve
     )
 
     unbeaten = names(policy for policy in OTHERS if not below[policy])
-    each = schemes.of_policy(fib, "ofan_fib") - schemes.of_policy(fib, "ofan")
+    by_draw = schemes.of_policy(fib, "ofan_fib") - schemes.of_policy(fib, "ofan")
 
     return Verdict(
         "C24",
@@ -149,9 +149,9 @@ def variants(broken: pl.DataFrame, fib: pl.DataFrame, start: pl.DataFrame) -> Ve
         seeds=min(worse.count, better.count),
         needs=parts(*undecided, *([BROKEN] if far else [])),
         evidence=(
-            f"reachability only is worse by more than 0.1 point in {(each > 0.001).sum()}, "
-            f"better in {(each < -0.001).sum()} of {len(each)} draws, by {100 * each.max():.1f} "
-            "points at most; max queue with failures: Ofan "
+            f"reachability only is worse by more than 0.1 point in {(by_draw > 0.001).sum()}, "
+            f"better in {(by_draw < -0.001).sum()} of {len(by_draw)} draws, by "
+            f"{100 * by_draw.max():.1f} points at most; max queue with failures: Ofan "
             f"{mean_of(broken, 'ofan', 'max_queue_packets'):.0f}, reachability only "
             f"{mean_of(broken, 'ofan_fib', 'max_queue_packets'):.0f} packets"
         ),
@@ -165,7 +165,7 @@ def rotation_leads(broken: pl.DataFrame) -> Verdict:
     lost = [pair for pair, right in won.items() if not right]
     return Verdict(
         "C26",
-        decide([every(won[policy, other] for other in OTHERS) for policy in ROTATION]),
+        decide([every(won[policy, rival] for rival in OTHERS) for policy in ROTATION]),
         listed(broken, (*ROTATION, *OTHERS))
         + (
             f"; not below: {', '.join(names(pair).replace(',', ' against') for pair in lost)}"
@@ -183,8 +183,7 @@ def gap_grows(
 ) -> Verdict:
     """Decide C27: gaps of coarse to packet schemes with and without failures, paired by seed."""
     # The sentence stands where routes have not changed yet. There a flow or a subflow that meets a
-    # dead path never ends, and its gap is without limit: what ends is Host Flowlet AR, which
-    # decides.
+    # dead path never ends, and its gap is without limit: Host Flowlet AR alone ends, and decides.
     late, early = gaps(stale, (FLOWLETS,)), gaps(fresh, (FLOWLETS,))
     change = paired(late, early)
     converged, free = gaps(broken, COARSE), gaps(whole, COARSE)

@@ -1,4 +1,4 @@
-"""How long routes may take to change: CCT against G for the adaptive schemes (section 4.2)."""
+"""Time that routes may take to change: CCT against G for the adaptive schemes (section 4.2)."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -133,7 +133,7 @@ def by_delay(
 
 def first_difference(differences: Mapping[float, Estimate]) -> float:
     """Return the smallest G from which on Switch Pkt AR is above Host Pkt AR, infinity if never."""
-    # From above: a difference that a larger G takes back was one of the draws.
+    # From above: a difference that a larger G takes back came from the draws.
     first = float("inf")
     for delay in sorted(differences, reverse=True):
         if differences[delay].low <= 0:
@@ -145,7 +145,7 @@ def first_difference(differences: Mapping[float, Estimate]) -> float:
 
 
 def equal_up_to(differences: Mapping[float, Estimate]) -> float:
-    """Return the largest G below the first at which schemes differ: what the network tolerates."""
+    """Return the largest G below the first at which schemes differ, the largest tolerated G."""
     first = first_difference(differences)
     return max((delay for delay in differences if delay < first), default=0)
 
@@ -154,9 +154,9 @@ def tolerates(
     differences: Mapping[float, Estimate], least: float, most: float, margin: float
 ) -> bool | None:
     """Return whether `equal_up_to` lies between two delays, None where that is not decided."""
-    worse = {delay: found.above(0, margin) for delay, found in differences.items()}
-    at_least = opposite(every(found for delay, found in worse.items() if delay >= least))
-    at_most = every(found for delay, found in worse.items() if delay > most)
+    worse = {delay: value.above(0, margin) for delay, value in differences.items()}
+    at_least = opposite(every(value for delay, value in worse.items() if delay >= least))
+    at_most = every(value for delay, value in worse.items() if delay > most)
     return every([at_least, at_most])
 
 
@@ -164,7 +164,7 @@ def small_delays(
     found: Mapping[str, Mapping[float, Estimate]], ends: Sequence[Estimate], margin: float
 ) -> Verdict:
     """Decide C06; `ends` are Switch Pkt AR at the largest G, Host Pkt AR at G = infinity, both."""
-    most = {panel: equal_up_to(differences) for panel, differences in found.items()}
+    largest_equal = {panel: equal_up_to(differences) for panel, differences in found.items()}
     equal = {
         # Half of the margin is enough to tell on which side of it a difference is.
         panel: found[panel][0].within(-margin, margin, margin / 2)
@@ -181,23 +181,24 @@ def small_delays(
         "the permutation tolerates 1 to 2 RTTs": until[PERMUTATION],
         BEHIND: behind,
     }
-    wanted = {(panel, 0.0) for panel, right in equal.items() if right is None}
-    wanted |= {
+    undecided = {(panel, 0.0) for panel, right in equal.items() if right is None}
+    undecided |= {
         (panel, delay)
         for panel, right in until.items()
         for delay, difference in found[panel].items()
         if right is None and difference.above(0, margin) is None
     }
-    wanted |= {(ATA, float(max(ATA_RTTS))), (ATA, NEVER)} if behind is None else set()
+    undecided |= {(ATA, float(max(ATA_RTTS))), (ATA, NEVER)} if behind is None else set()
 
     return Verdict(
         "C06",
         verdict=decide(list(checks.values())),
         ours=(
             f"at G = 0 Switch Pkt AR - Host Pkt AR is {percent(found[ATA][0])} (all-to-all) and "
-            f"{percent(found[PERMUTATION][0])} (permutation); equal up to G = {_rtts(most[ATA])} "
-            f"in the all-to-all, worse from {_rtts(first_difference(found[ATA]))} on; equal up "
-            f"to {_rtts(most[PERMUTATION])} in the permutation, worse from "
+            f"{percent(found[PERMUTATION][0])} (permutation); equal up to G = "
+            f"{_rtts(largest_equal[ATA])} in the all-to-all, worse from "
+            f"{_rtts(first_difference(found[ATA]))} on; equal up "
+            f"to {_rtts(largest_equal[PERMUTATION])} in the permutation, worse from "
             f"{_rtts(first_difference(found[PERMUTATION]))} on; at G = {max(ATA_RTTS)} RTTs "
             f"Switch Pkt AR is at {percent(ends[0])} in the all-to-all, Host Pkt AR with G = ∞ "
             f"at {percent(ends[1])} ({ends[0].count} and {found[PERMUTATION][0].count} seeds)"
@@ -210,12 +211,12 @@ def small_delays(
             if panel != LARGE
         ),
         seeds=min(ends[0].count, found[PERMUTATION][0].count),
-        needs=_points(wanted),
+        needs=_points(undecided),
     )
 
 
 def _points(wanted: Collection[tuple[str, float]]) -> Needs:
-    """Return what tells the scenarios of these parts and delays."""
+    """Return the predicate that selects the scenarios of these parts and delays."""
     named = {(slug(panel), delay) for panel, delay in wanted}
     return lambda scenario: (scenario.name, scenario.failures.convergence_rtt) in named
 
@@ -234,7 +235,9 @@ def _rtts(delay: float) -> str:
 
 
 def _row(differences: Mapping[float, Estimate]) -> str:
-    return ", ".join(f"G = {delay:g}: {percent(found)}" for delay, found in differences.items())
+    return ", ".join(
+        f"G = {delay:g}: {percent(difference)}" for delay, difference in differences.items()
+    )
 
 
 FIGURE = Figure(

@@ -51,10 +51,10 @@ def claims(data: Data) -> list[Verdict]:
     slopes = {policy: slope(where(frame, policy=policy)) for policy in PACKET}
     moved = changes(frame)
     widest = max(moved, key=lambda place: abs(moved[place].mean))
-    slope_of_each = ", ".join(f"{style.label(p)} {found:.1f}" for p, found in slopes.items())
+    slope_of_each = ", ".join(f"{style.label(p)} {value:.1f}" for p, value in slopes.items())
     checks = {
         "the CCT rises with the failure rate": every(
-            found.above(0, STEEP) for found in slopes.values()
+            value.above(0, STEEP) for value in slopes.values()
         ),
         "no pairwise gap changes by more than 3 points": every(map(unchanged, moved.values())),
     }
@@ -76,9 +76,9 @@ def claims(data: Data) -> list[Verdict]:
             evidence="changes beyond 3 points, or whose interval reaches beyond: "
             + (
                 "; ".join(
-                    f"{_place(*place)} {percent(found)}"
-                    for place, found in moved.items()
-                    if not unchanged(found)
+                    f"{_place(*place)} {percent(value)}"
+                    for place, value in moved.items()
+                    if not unchanged(value)
                 )
                 or "none"
             ),
@@ -115,7 +115,7 @@ def _place(first: str, second: str, rate: float) -> str:
 
 def slope(frame: pl.DataFrame) -> Estimate:
     """Return the slope of the CCT over the failure rate, fitted for every seed."""
-    # A line for each seed: seeds are what is drawn at random, and what the interval is over.
+    # A line for each seed: seeds are drawn at random, and the interval is over seeds.
     fits = []
     for _, rows in frame.group_by("seed"):
         rates = rows["failure_rate"].to_numpy()
@@ -132,7 +132,7 @@ def slope(frame: pl.DataFrame) -> Estimate:
 
 def gap(frame: pl.DataFrame) -> Estimate:
     """Return worst - best of the schemes' means, with the interval of their paired difference."""
-    # Best and worst at this rate, whoever they are: the sentence is about the spread of schemes.
+    # Best and worst scheme at this rate, whichever: the sentence is about the spread of schemes.
     ranked = schemes.order(frame, PACKET, FREE)
     return schemes.difference(frame, ranked[-1], ranked[0], FREE)
 

@@ -16,12 +16,12 @@ from reproduction.report.statistics import Estimate, estimate, every, paired
 MODELS = {"llama-7b": "7B", "llama-70b": "70B", "llama-405b": "405B"}
 LARGEST = "llama-405b"
 ADAPTIVE = ("host_pkt_ar", "switch_pkt_ar")
-# The paper has 52 times; how near is near, and what is still large, is ours.
+# The paper has 52 times; the limits of near and of large are ours.
 RATIO = 52
 NEAR_RATIO = (RATIO / 1.25, RATIO * 1.25)
 LARGE_RATIO = 20
 FACTOR = 1.5
-# What is nearer to the ratio than this is not above it.
+# A value nearer to the ratio than this is not above it.
 NEAR = 1.0
 PACKET = 1.0
 FIXED = "fixed rate"
@@ -31,7 +31,7 @@ K = 16
 def scenarios(preset: Preset) -> list[Scenario]:
     """Return one ring step of each model with MSwift, and the largest at a fixed rate."""
     # A phase is "each collective phase" of section 7.4: GPU i sends to i + 8, packets by the model.
-    # The fixed rate tells what MSwift's throttling adds.
+    # The fixed rate shows the part that MSwift's throttling adds.
     seeds = preset.seeds(1, 10, 10)
     base = {"fabric__k": K, "collective__matrix": "fsdp", "collective__steps": 1}
     stack = {"transport__congestion": "mswift", "transport__recovery": "sack"}
@@ -73,13 +73,13 @@ def _bars(frame: pl.DataFrame) -> Any:
 
 def _layers(frame: pl.DataFrame, column: str, scale: float, text: str, log: bool = False) -> Any:
     picture, axes = style.panel(3.6, 2.9)
-    for place, policy in enumerate(BEST):
+    for index, policy in enumerate(BEST):
         values = [
             estimate([scale * row[layer] for row in of_policy(frame, policy, column)])
             for layer in range(len(SWITCH_LAYERS))
         ]
 
-        spots = [layer + 0.27 * (place - 1) for layer in range(len(SWITCH_LAYERS))]
+        spots = [layer + 0.27 * (index - 1) for layer in range(len(SWITCH_LAYERS))]
         look: dict[str, Any] = {"color": style.colour(policy), "label": style.label(policy)}
         if log:
             style.dots(axes, spots, values, **look)
@@ -107,7 +107,7 @@ def _layers(frame: pl.DataFrame, column: str, scale: float, text: str, log: bool
 def claims(data: Data) -> list[Verdict]:
     """Decide C16."""
     frame = data.named("fsdp")
-    own = [of_policy(_model(frame, model), "ofan") for model in MODELS]
+    ofan_increases = [of_policy(_model(frame, model), "ofan") for model in MODELS]
     largest = _model(frame, LARGEST)
     ratios = {policy: _over(largest, policy, largest, "ofan") for policy in ADAPTIVE}
     ratio = min(ratios.values(), key=lambda value: value.mean)
@@ -115,7 +115,8 @@ def claims(data: Data) -> list[Verdict]:
     kept = {policy: _over(largest, policy, smallest, policy) for policy in ADAPTIVE}
     checks = {
         "Ofan's increase falls with the model's size": every(
-            paired(before, after).above(0, CLAIMS["C16"].margin) for before, after in pairwise(own)
+            paired(before, after).above(0, CLAIMS["C16"].margin)
+            for before, after in pairwise(ofan_increases)
         ),
         "it is over 20 times below the others' at 405B": ratio.above(LARGE_RATIO, NEAR),
         "the others' increase at 405B is that at 7B, within a factor 1.5": every(

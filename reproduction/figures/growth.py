@@ -69,8 +69,8 @@ def scenarios(preset: Preset) -> list[Scenario]:
         ),
     ]
 
-    # The theory knows no ACKs. As small as they can be, they show whether ACKs are what breaks the
-    # linear growth beyond mode 1.
+    # The theory knows no ACKs. As small as they can be, they show whether ACKs break the linear
+    # growth beyond mode 1.
     beyond = tuple(size for size in sizes if size >= BEYOND[0] * PAYLOAD)
     tiny = {"packets__ack_bytes": 1, "packets__gap_bytes": 0}
     base = {"name": NO_ACKS, **schemes.PERMUTATION, **limitless, **tiny}
@@ -108,7 +108,7 @@ def draw(data: Data) -> dict[str, Any]:
         points = style.estimates(where(without, policy=policy), "max_queue_packets", "size")
         style.line(row[2], policy, points, linestyle=":", markerfacecolor="white")
 
-    # One scale for both pictures of queues: what 800 KB cut off is seen at a glance.
+    # One scale for both pictures of queues: the part that 800 KB cut off is seen at a glance.
     row[1].set_ylim(row[2].get_ylim())
     # Of the dotted lines with hollow markers, which only the last picture has.
     row[0].plot(
@@ -148,7 +148,7 @@ def claims(data: Data) -> list[Verdict]:
     fits = {"mode 1": exponents(frame, *MODE_1), "beyond": exponents(frame, *BEYOND)}
     last = {"mode 1": fits["mode 1"], "beyond": last_steps(frame)}
     together = correlation(data.named(LIMITED))
-    checks, checks_of_last = (_checks(found, together) for found in (fits, last))
+    checks, checks_of_last = (_checks(regimes, together) for regimes in (fits, last))
 
     return [
         Verdict(
@@ -191,8 +191,8 @@ def _checks(fits: Mapping[str, Mapping[str, Estimate]], together: float) -> dict
     """Return the parts of C08."""
     margin = CLAIMS["C08"].margin
     checks = {
-        f"the groups are apart and in order {WHERE[regime]}": in_order(found)
-        for regime, found in fits.items()
+        f"the groups are apart and in order {WHERE[regime]}": in_order(estimates)
+        for regime, estimates in fits.items()
     }
     return checks | {
         LINEAR_IN_MODE_1: every(
@@ -203,12 +203,12 @@ def _checks(fits: Mapping[str, Mapping[str, Estimate]], together: float) -> dict
 
 
 def _undecided(checks: Mapping[str, bool | None]) -> Needs:
-    """Return what tells the messages that undecided checks are about."""
+    """Return the predicate for the messages that undecided checks are about."""
     is_beyond = checks[f"the groups are apart and in order {WHERE['beyond']}"] is None
-    least, most = BEYOND if is_beyond else MODE_1
+    least, largest = BEYOND if is_beyond else MODE_1
     return lambda scenario: (
         scenario.name == slug(UNLIMITED)
-        and least <= scenario.collective.message_bytes // PAYLOAD <= most
+        and least <= scenario.collective.message_bytes // PAYLOAD <= largest
     )
 
 
@@ -238,15 +238,15 @@ def last_steps(frame: pl.DataFrame) -> dict[str, Estimate]:
     """Return the schemes' exponents over the last LAST_STEPS doublings."""
     sizes = sorted(frame["size"].unique())
     first, last = sizes[-1 - LAST_STEPS], sizes[-1]
-    found = {}
+    last_exponents = {}
     for policy in MODELLED:
         before, after = (
             schemes.of_policy(where(frame, size=size), policy, "max_queue_packets")
             for size in (first, last)
         )
-        found[policy] = _step(before, after, LAST_STEPS)
+        last_exponents[policy] = _step(before, after, LAST_STEPS)
 
-    return found
+    return last_exponents
 
 
 def _step(before: Any, after: Any, doublings: int = 1) -> Estimate:
@@ -269,8 +269,10 @@ def exponents(frame: pl.DataFrame, least: int, most: int) -> dict[str, Estimate]
     rows = frame.filter(pl.col("size").is_between(least, most))
     fits = {}
     for policy in MODELLED:
-        own = where(rows, policy=policy)
-        fits[policy] = exponent(own["size"].to_numpy(), own["max_queue_packets"].to_numpy())
+        scheme_rows = where(rows, policy=policy)
+        fits[policy] = exponent(
+            scheme_rows["size"].to_numpy(), scheme_rows["max_queue_packets"].to_numpy()
+        )
 
     return fits
 
@@ -297,7 +299,7 @@ def correlation(frame: pl.DataFrame) -> float:
     """Return the rank correlation of schemes' mean CCT increase and max queue, over all sizes."""
     # Size by size: over all sizes together both grow with the message, and would correlate anyway.
     sizes = sorted(frame["message_bytes"].unique())
-    found = []
+    correlations = []
     for size in sizes:
         rows = where(frame, message_bytes=size)
         increases, queues = (
@@ -305,17 +307,19 @@ def correlation(frame: pl.DataFrame) -> float:
             for column in ("sending_increase", "max_queue_packets")
         )
 
-        found.append(rank_correlation(increases, queues))
+        correlations.append(rank_correlation(increases, queues))
 
-    return sum(found) / len(found)
+    return sum(correlations) / len(correlations)
 
 
 def _without_acks(data: Data) -> str:
     rows = data.named(NO_ACKS)
     fits = []
     for policy in GROUPS["linear"]:
-        own = where(rows, policy=policy)
-        fit = exponent(own["message_bytes"].to_numpy(), own["max_queue_packets"].to_numpy())
+        scheme_rows = where(rows, policy=policy)
+        fit = exponent(
+            scheme_rows["message_bytes"].to_numpy(), scheme_rows["max_queue_packets"].to_numpy()
+        )
         fits.append(f"{style.label(policy)} {fit:.2f}")
 
     return ", ".join(fits)

@@ -23,43 +23,43 @@ POLICY = "host_dr"
 
 def claims(data: Data) -> list[Verdict]:
     """Decide C19."""
-    found = layers(data.frame)
+    queues = layers(data.frame)
     steady = layers(data.frame, "steady")  # without the first packets, for the evidence only
     edge = host_dr_queue(K, core=False)
     core = host_dr_queue(K, core=True)
-    # "Very close" at E>A, "a bit pessimistic in the core": the model is above what is measured.
+    # "Very close" at E>A, "a bit pessimistic in the core": the model is above the measured queue.
     margin = CLAIMS["C19"].margin
     checks: dict[str, bool | None] = {
-        "E>A is within 15 % of the model": off_estimate(found["E>A"], edge).within(
+        "E>A is within 15 % of the model": off_estimate(queues["E>A"], edge).within(
             -TOLERANCE, TOLERANCE, margin
         ),
         "the core's model is above both of its layers": every(
-            off_estimate(found[layer], core).below(0, margin) for layer in CORE_LAYERS
+            off_estimate(queues[layer], core).below(0, margin) for layer in CORE_LAYERS
         ),
     }
     # "The two downlink edge layers are relatively close to the model as well."
     down = {
-        f"{layer} is within 25 % of the model": off_estimate(found[layer], edge).within(
+        f"{layer} is within 25 % of the model": off_estimate(queues[layer], edge).within(
             -LOOSE, LOOSE, margin
         )
         for layer in DOWN_LAYERS
     }
 
     above = [layer for layer in CORE_LAYERS if off(steady[layer], core) >= 0]
-    cores = ", ".join(f"{layer} {100 * off(found[layer], core):+.0f} %" for layer in CORE_LAYERS)
+    cores = ", ".join(f"{layer} {100 * off(queues[layer], core):+.0f} %" for layer in CORE_LAYERS)
     middle = ", ".join(f"{layer} {queue:.2f}" for layer, queue in steady.items())
     return [
         Verdict(
             "C19",
             verdict=decide([*checks.values(), *down.values()]),
             ours=(
-                f"{layer_models.described(found, POLICY)}; E>A "
-                f"{100 * off(found['E>A'], edge):+.0f} % off the model, core {cores}, downlinks "
+                f"{layer_models.described(queues, POLICY)}; E>A "
+                f"{100 * off(queues['E>A'], edge):+.0f} % off the model, core {cores}, downlinks "
                 + ", ".join(
-                    f"{layer} {100 * off(found[layer], edge):+.0f} %" for layer in DOWN_LAYERS
+                    f"{layer} {100 * off(queues[layer], edge):+.0f} %" for layer in DOWN_LAYERS
                 )
             ),
-            seeds=found["E>A"].count,
+            seeds=queues["E>A"].count,
             paper="very close at E>A, a bit pessimistic in the core, downlinks relatively close",
             why=" ".join(
                 filter(
@@ -82,7 +82,7 @@ def claims(data: Data) -> list[Verdict]:
                 "E>A within 15 %; core: model above measurement (the first form, which left out "
                 "the downlinks)"
             ),
-            seeds=found["E>A"].count,
+            seeds=queues["E>A"].count,
         ),
     ]
 

@@ -41,10 +41,10 @@ def draw(data: Data) -> dict[str, Any]:
     """Draw the relative spread of every scheme in both layers, all sources together."""
     picture, row = style.panel(3.1, 2.7, columns=2, has_one_y=True)
     highest = 0.0
-    for place, (axes, name) in enumerate(zip(row, LAYERS, strict=True)):
+    for index, (axes, name) in enumerate(zip(row, LAYERS, strict=True)):
         shares = {
             policy: estimate(
-                [spread[place] / load[place] for spread, load in _both(data.frame, policy)]
+                [spread[index] / load[index] for spread, load in _both(data.frame, policy)]
             )
             for policy in SHOWN
         }
@@ -101,7 +101,7 @@ def equal_rates(
 ) -> bool:
     """Return whether spreads are rounding: a packet from one source, one per pointer from all."""
     return max(alone) <= ROUNDING and all(
-        spread <= most for spread, most in zip(together, pointers, strict=True)
+        spread <= limit for spread, limit in zip(together, pointers, strict=True)
     )
 
 

@@ -1,4 +1,4 @@
-"""Average queues of five layers against N D/D/1: what Host DR's and Ofan's pictures share."""
+"""Average queues of five layers against N D/D/1, for the pictures of Host DR and of Ofan."""
 
 from typing import Any
 
@@ -34,16 +34,16 @@ def scenarios(preset: Preset, policy: str) -> list[Scenario]:
 def layers(frame: pl.DataFrame, column: str = "sending") -> dict[str, Estimate]:
     """Return the average queue of every layer over the seeds."""
     rows = np.array(frame[column].to_list())
-    return {layer: estimate(rows[:, place]) for place, layer in enumerate(SWITCH_LAYERS)}
+    return {layer: estimate(rows[:, index]) for index, layer in enumerate(SWITCH_LAYERS)}
 
 
 def draw(frame: pl.DataFrame, policy: str) -> dict[str, Any]:
     """Draw the layers' queues as bars, and both models of edges' and cores' links as lines."""
     picture, axes = style.panel(4.2, 3.2)
-    found = layers(frame)
-    for place, (layer, queue) in enumerate(found.items()):
+    queues = layers(frame)
+    for index, (layer, queue) in enumerate(queues.items()):
         axes.bar(
-            place,
+            index,
             queue.mean,
             yerr=queue.half,
             color=style.colour(policy),
@@ -53,17 +53,17 @@ def draw(frame: pl.DataFrame, policy: str) -> dict[str, Any]:
         )
 
         axes.text(
-            place, queue.mean / 2, f"{queue.mean:.2f}", ha="center", fontsize=7.5, color="white"
+            index, queue.mean / 2, f"{queue.mean:.2f}", ha="center", fontsize=7.5, color="white"
         )
         # Of a host's own link, too: the appendix compares both downlink layers of edges.
         model = MODELS[policy](K, core=layer in CORE_LAYERS)
-        _line(axes, place, height=model.mean_packets(), dashes="-", text="N D/D/1, exact")
-        _line(axes, place, height=model.bridge_mean_packets(), dashes=":", text="Gaussian bridge")
+        _line(axes, index, height=model.mean_packets(), dashes="-", text="N D/D/1, exact")
+        _line(axes, index, height=model.bridge_mean_packets(), dashes=":", text="Gaussian bridge")
 
-    axes.set_xticks(range(len(found)), list(found))
+    axes.set_xticks(range(len(queues)), list(queues))
     axes.set_ylabel("average queue (packets)")
     # Bars with their whiskers or the highest lines, the bridge's.
-    axes.set_ylim(0, 1.12 * max(max(queue.high for queue in found.values()), _highest(policy)))
+    axes.set_ylim(0, 1.12 * max(max(queue.high for queue in queues.values()), _highest(policy)))
     style.legend_above(picture, axes, columns=2)
 
     return {"": picture}

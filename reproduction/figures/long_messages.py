@@ -1,4 +1,4 @@
-"""What a late change of routes costs long messages and an all-to-all (section 4.2)."""
+"""Cost of a late change of routes for long messages and for an all-to-all (section 4.2)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,7 +22,7 @@ UNSEEING = (SWITCH, "host_pkt", "switch_pkt")
 # Every scheme is slower with this G in the all-to-all: larger ones are not needed.
 MOST_TOLERATED = 20
 DELAYS = tuple(rtt for rtt in ATA_RTTS if rtt <= MOST_TOLERATED)
-# Ours: what G may cost a permutation more than the all-to-all, as a share of the CCT.
+# Ours: the extra cost of G that a permutation may have over the all-to-all, as a share of CCT.
 ALIKE = 0.005
 # Ours, of the two earlier forms.
 COSTLY = 0.02
@@ -56,14 +56,14 @@ def scenarios(preset: Preset) -> list[Scenario]:
 
 
 def long_permutation(ata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a permutation whose hosts send as much as those of an all-to-all."""
-    others = FatTree(ata.get("fabric__k", Scenario().fabric.k)).hosts - 1
-    message = others * ata["collective__message_bytes"]
+    """Return a permutation in which a host sends as much as in an all-to-all."""
+    peers = FatTree(ata.get("fabric__k", Scenario().fabric.k)).hosts - 1
+    message = peers * ata["collective__message_bytes"]
     return {**ata, "collective__matrix": "permutation", "collective__message_bytes": message}
 
 
 def costs(frame: pl.DataFrame) -> Costs:
-    """Return what each G costs each scheme, by (policy, G)."""
+    """Return the cost of each G for each scheme, by (policy, G)."""
     delays = sorted(
         delay for delay in frame["convergence_rtt"].unique() if 0 < delay <= MOST_TOLERATED
     )
@@ -77,24 +77,24 @@ def costs(frame: pl.DataFrame) -> Costs:
 
 def costs_by_seed(frame: pl.DataFrame, policy: str, delay: float) -> pl.DataFrame:
     """Return by which share G delays a scheme's completion, with each seed."""
-    own, none = (
+    delayed, none = (
         where(frame, policy=policy, convergence_rtt=rtt).select("seed", "sending_cct_ps")
         for rtt in (delay, 0)
     )
-    both = own.join(none, on="seed", suffix="_none").sort("seed")
+    both = delayed.join(none, on="seed", suffix="_none").sort("seed")
     return both.select("seed", cost=pl.col("sending_cct_ps") / pl.col("sending_cct_ps_none") - 1)
 
 
 def draw(data: Data) -> dict[str, Any]:
-    """Draw what each G costs, a picture for each collective."""
+    """Draw the cost of each G, a picture for each collective."""
     return {name: _lines(rows) for name, rows in data.parts(ATA, LONG, LARGE).items()}
 
 
 def _lines(frame: pl.DataFrame) -> Any:
     picture, axes = style.panel(3.2, 2.9)
-    found = costs(frame)
+    all_costs = costs(frame)
     for policy in UNSEEING:
-        points = {delay: cost for (other, delay), cost in found.items() if other == policy}
+        points = {delay: cost for (scheme, delay), cost in all_costs.items() if scheme == policy}
         style.line(axes, policy, points, scale=100)
 
     axes.set_xlabel("G (zero-load RTTs)")
@@ -112,35 +112,37 @@ def claims(data: Data) -> list[Verdict]:
 
 
 def as_long(long: pl.DataFrame, ata: pl.DataFrame) -> Verdict:
-    """Decide C28: a G costs a permutation as long as the all-to-all no more than that one."""
-    found = {"permutation": costs(long), "all-to-all": costs(ata)}
+    """Decide C28: a G costs an equally long permutation no more than the all-to-all."""
+    panels = {"permutation": costs(long), "all-to-all": costs(ata)}
     more = {
         (policy, delay): _apart(long, ata, policy, delay)
-        for policy, delay in found["permutation"]
-        if (policy, delay) in found["all-to-all"]
+        for policy, delay in panels["permutation"]
+        if (policy, delay) in panels["all-to-all"]
     }
     # Half of the margin is enough to tell on which side of it a difference is.
     near = CLAIMS["C28"].margin / 2
-    each = {key: difference.below(ALIKE, near) for key, difference in more.items()}
-    wanted = [(panel, key) for key, right in each.items() if right is None for panel in (LONG, ATA)]
+    alike = {key: difference.below(ALIKE, near) for key, difference in more.items()}
+    undecided = [
+        (panel, key) for key, right in alike.items() if right is None for panel in (LONG, ATA)
+    ]
     checks = {
         f"{style.label(policy)} at G = {_rtts(delay)}": right
-        for (policy, delay), right in each.items()
+        for (policy, delay), right in alike.items()
     }
     return Verdict(
         "C28",
-        verdict=decide([every(each.values())]),
+        verdict=decide([every(alike.values())]),
         ours="; ".join(
             f"{style.label(policy)}: G = {_rtts(delay)} costs the permutation "
-            f"{percent(found['permutation'][policy, delay], 2)}, the all-to-all "
-            f"{percent(found['all-to-all'][policy, delay], 2)}, a difference of "
+            f"{percent(panels['permutation'][policy, delay], 2)}, the all-to-all "
+            f"{percent(panels['all-to-all'][policy, delay], 2)}, a difference of "
             f"{percent(difference, 2)}"
             for (policy, delay), difference in more.items()
         ),
         paper="the acceptable convergence time is longer, similar to the all-to-all",
         why=not_so(checks),
         seeds=min(difference.count for difference in more.values()),
-        needs=_of_costs(wanted),
+        needs=_of_costs(undecided),
     )
 
 
@@ -161,10 +163,10 @@ LARGEST = (
 
 def tolerated(large: Costs, ata: Costs) -> Verdict:
     """Decide C28 in its first form: the largest G that costs no scheme more than COSTLY."""
-    ends = [most_tolerated(found) for found in (large, ata)]
-    (least, most), (least_ata, most_ata) = ends
-    # What is not decided leaves room between the least and the most that it may be.
-    decided = True if least >= most_ata / 2 else False if most < least_ata / 2 else None
+    ends = [most_tolerated(panel_costs) for panel_costs in (large, ata)]
+    (lower, upper), (lower_ata, upper_ata) = ends
+    # An undecided G* lies anywhere between its least and its largest value.
+    decided = True if lower >= upper_ata / 2 else False if upper < lower_ata / 2 else None
     said = [
         f"{low:g} RTTs" if low == high else f"{low:g} to {high:g} RTTs (not decided)"
         for low, high in ends
@@ -191,18 +193,16 @@ def tolerated(large: Costs, ata: Costs) -> Verdict:
 
 
 def unsure(found: Costs) -> list[tuple[str, float]]:
-    """Return whose cost at which G is not decided to be below COSTLY."""
+    """Return the schemes and Gs at which it is not decided whether the cost is below COSTLY."""
     margin = CLAIMS["C28"].margin
     return [key for key, cost in found.items() if cost.below(COSTLY, margin) is None]
 
 
 def most_tolerated(found: Costs) -> tuple[float, float]:
-    """Return the least and the most that G* may be: the largest G that costs nobody COSTLY."""
+    """Return the least and the largest possible G*: the largest G that costs no scheme COSTLY."""
     margin = CLAIMS["C28"].margin
     bears = {
-        delay: every(
-            cost.below(COSTLY, margin) for (_, other), cost in found.items() if other == delay
-        )
+        delay: every(cost.below(COSTLY, margin) for (_, g), cost in found.items() if g == delay)
         for _, delay in found
     }
     return (
@@ -212,7 +212,7 @@ def most_tolerated(found: Costs) -> tuple[float, float]:
 
 
 def _of_costs(wanted: Sequence[tuple[str, tuple[str, float]]]) -> Needs:
-    """Return what tells the runs of whole parts with such a G, and without."""
+    """Return the predicate for the runs of whole parts with such a G, and without."""
     points = {(slug(panel), delay) for panel, (_, g) in wanted for delay in (0, g)}
     return lambda scenario: (scenario.name, scenario.failures.convergence_rtt) in points
 
@@ -235,11 +235,11 @@ def large_messages(large: Costs, ata: Costs) -> Verdict:
     # Two fabrics, so their runs are no pairs although their seeds are the same.
     more = {key: apart(*pair) for key, pair in pairs.items()}
     margin = CLAIMS["C28"].margin
-    each = {key: found.below(COSTLY, margin) for key, found in more.items()}
-    checks = [every(each.values())]
-    wanted = [
+    cheap = {key: difference.below(COSTLY, margin) for key, difference in more.items()}
+    checks = [every(cheap.values())]
+    undecided = [
         (panel, (policy, g))
-        for (policy, delay), right in each.items()
+        for (policy, delay), right in cheap.items()
         for panel, g in ((LARGE, delay / 2), (ATA, delay))
         if right is None
     ]
@@ -257,7 +257,7 @@ def large_messages(large: Costs, ata: Costs) -> Verdict:
         else "16 MB take 30 RTTs, the all-to-all 220: the same G is a larger part of the CCT.",
         criterion=HALF,
         seeds=min(value.count for part in (large, ata) for value in part.values()),
-        needs=_of_costs(wanted),
+        needs=_of_costs(undecided),
     )
 
 

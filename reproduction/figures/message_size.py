@@ -95,9 +95,9 @@ def claims(data: Data) -> list[Verdict]:
     # The permutation decides: it alone reaches the "very large message".
     frame = data.named(PERMUTATION)
     gaps = pair_gaps(frame)
-    own = dict(_sizes(where(frame, policy=FREEZING)))
-    increases = {size: schemes.of_policy(rows, FREEZING) for size, rows in own.items()}
-    frozen = {size: mean_of(rows, FREEZING, "freezes").mean for size, rows in own.items()}
+    frames = dict(_sizes(where(frame, policy=FREEZING)))
+    increases = {size: schemes.of_policy(rows, FREEZING) for size, rows in frames.items()}
+    frozen = {size: mean_of(rows, FREEZING, "freezes").mean for size, rows in frames.items()}
     turn = lowest_from(increases)
     checks: dict[str, bool | None] = {
         "no pair changes direction": every(

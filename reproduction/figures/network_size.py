@@ -27,7 +27,7 @@ LARGEST = 64
 # "Magnitude holds", by a factor of ours.
 FACTOR = 2
 POINT = 0.01
-# What is nearer to the factor than this is not within it.
+# A ratio nearer to the factor than this is not within it.
 NEAR = 0.25
 
 
@@ -84,11 +84,12 @@ def claims(data: Data) -> list[Verdict]:
     frames = {panel: data.named(panel) for panel in (ATA, PERMUTATION)}
     gaps = {panel: pair_gaps(frame) for panel, frame in frames.items()}
     checks = {
-        f"no pair turns in the {panel}": same_direction(found) for panel, found in gaps.items()
+        f"no pair turns in the {panel}": same_direction(panel_gaps)
+        for panel, panel_gaps in gaps.items()
     }
     checks |= {
-        f"gaps above 1 point stay within a factor 2 in the {panel}": gaps_stay(found)
-        for panel, found in gaps.items()
+        f"gaps above 1 point stay within a factor 2 in the {panel}": gaps_stay(panel_gaps)
+        for panel, panel_gaps in gaps.items()
     }
 
     return [
@@ -109,14 +110,14 @@ def claims(data: Data) -> list[Verdict]:
 
 
 def _undecided(gaps: Mapping[str, Gaps]) -> Needs:
-    """Return what tells the sizes at which a pair or a gap is not decided, of both matrices."""
-    wanted = {
+    """Return the predicate for sizes of both matrices at which a pair or a gap is not decided."""
+    undecided = {
         (slug(panel), hosts)
-        for panel, found in gaps.items()
-        for pair, sizes in found.items()
+        for panel, panel_gaps in gaps.items()
+        for pair, sizes in panel_gaps.items()
         for hosts in _unsure(pair, sizes)
     }
-    return lambda scenario: (scenario.name, scenario.tree.hosts) in wanted
+    return lambda scenario: (scenario.name, scenario.tree.hosts) in undecided
 
 
 def _unsure(pair: tuple[str, str], sizes: Mapping[int, Estimate]) -> list[int]:
@@ -177,9 +178,7 @@ def same_direction(gaps: Gaps) -> bool | None:
 
 def gaps_stay(gaps: Gaps, factor: float = FACTOR) -> bool | None:
     """Return whether the gaps that are above a point somewhere stay within a factor."""
-    return every(
-        _stays([abs_(found) for found in sizes.values()], factor) for sizes in gaps.values()
-    )
+    return every(_stays([abs_(gap) for gap in sizes.values()], factor) for sizes in gaps.values())
 
 
 def abs_(found: Estimate) -> Estimate:
@@ -211,7 +210,7 @@ def by_size(frame: pl.DataFrame) -> dict[int, dict[str, float]]:
 def _moving(gaps: Gaps) -> str:
     return "gaps in the permutation: " + "; ".join(
         f"{names(pair).replace(', ', ' - ')} "
-        + ", ".join(f"{percent(found)} ({hosts})" for hosts, found in sizes.items())
+        + ", ".join(f"{percent(gap)} ({hosts})" for hosts, gap in sizes.items())
         for pair, sizes in gaps.items()
     )
 

@@ -62,7 +62,7 @@ def claims(data: Data) -> list[Verdict]:
         for name, frame in frames.items()
     }
     # Both over their own bounds: with failures it is that of the pace ρmax, so that the ratio is
-    # what load balancing loses. Completion times, with the pace in them, are printed beside.
+    # the loss by load balancing. Completion times, with the pace in them, are printed beside.
     ratio = over_free(permutation, baseline, LEADER)
     raw = (
         mean_of(permutation, LEADER, "sending_cct_ps").mean
@@ -108,9 +108,13 @@ def claims(data: Data) -> list[Verdict]:
 
 def _undecided(leads: Mapping[str, bool | None], ratio: bool | None) -> list[str]:
     """Return the parts that undecided checks compare."""
-    found = [name for name, right in leads.items() if right is None]
+    undecided = [name for name, right in leads.items() if right is None]
     # Runs with failures and without are pairs.
-    return [*found, PERMUTATION, BASELINE] if ratio is None or PERMUTATION in found else found
+    return (
+        [*undecided, PERMUTATION, BASELINE]
+        if ratio is None or PERMUTATION in undecided
+        else undecided
+    )
 
 
 def over_free(broken: pl.DataFrame, whole: pl.DataFrame, policy: str) -> Estimate:
@@ -138,8 +142,8 @@ def table(data: Data) -> pl.DataFrame:
 
 
 def leads_by_factor(frame: pl.DataFrame) -> tuple[float, bool | None]:
-    """Return log2 of what the other packet schemes take longer at least, and whether they do."""
-    ratios = [schemes.log_ratio(frame, other, LEADER) for other in PACKET if other != LEADER]
+    """Return log2 of the least factor by which other packet schemes are slower, and if all are."""
+    ratios = [schemes.log_ratio(frame, policy, LEADER) for policy in PACKET if policy != LEADER]
     leads = every(ratio.above(0, log2(1 + POINT)) for ratio in ratios)
     return min(ratio.low for ratio in ratios), leads
 

@@ -18,24 +18,24 @@ COUNTED = 0.02
 
 def claims(data: Data) -> list[Verdict]:
     """Decide C20."""
-    found = layers(data.frame)
+    queues = layers(data.frame)
     edge = ofan_queue(K, core=False)
     core = ofan_queue(K, core=True)
     counts = np.array(data.frame["pointers"].to_list())
     # Means over all edges and pods of a run, as the appendix's expectations are.
     of_edge = estimate(counts[:, 0])
     of_agg = estimate(counts[:, 1])
-    others = {
-        layer: off(found[layer], core if layer in CORE_LAYERS else edge)
+    other_layers = {
+        layer: off(queues[layer], core if layer in CORE_LAYERS else edge)
         for layer in (*CORE_LAYERS, "A>E")
     }
-    errors = off_estimate(found["E>A"], edge)
+    errors = off_estimate(queues["E>A"], edge)
     checks = {
         "the model is within 15 % at E>A": errors.within(
             -TOLERANCE, TOLERANCE, CLAIMS["C20"].margin
         ),
         "every other layer is further from its model": all(
-            abs(share) > abs(errors.mean) for share in others.values()
+            abs(share) > abs(errors.mean) for share in other_layers.values()
         ),
         "edges have about k/2 - 1/4 pointers": estimate(counts[:, 0] / (K / 2 - 1 / 4) - 1).within(
             -COUNTED, COUNTED
@@ -47,9 +47,9 @@ def claims(data: Data) -> list[Verdict]:
         Verdict(
             "C20",
             decide(list(checks.values())),
-            f"{layer_models.described(found, POLICY)}; E>A {100 * off(found['E>A'], edge):+.0f} "
+            f"{layer_models.described(queues, POLICY)}; E>A {100 * off(queues['E>A'], edge):+.0f} "
             "% off the model, others "
-            + ", ".join(f"{layer} {100 * share:+.0f} %" for layer, share in others.items())
+            + ", ".join(f"{layer} {100 * share:+.0f} %" for layer, share in other_layers.items())
             + f"; pointers in use per edge {of_edge:.3f} (k/2 - 1/4 = {K / 2 - 1 / 4}, formula "
             f"{expected_pointers_of_edge(K):.3f}), per aggregation {of_agg:.2f} (at most "
             f"{pointers_of_agg(K)})",

@@ -24,7 +24,7 @@ PAYLOADS = (512, 1024, 2048, 4096, 8192)
 DEFAULT_PAYLOAD = 4096
 UPLINKS = STAGES[:2]
 DOWNLINKS = STAGES[2:]
-# What is measured: the load in bytes, or in packets.
+# The measures: the load in bytes, or in packets.
 BYTES = "overload"
 PACKETS = "overload_packets"
 # Margins of ours. At 1 MB and 4 KB a link's share is 256 packets, and 5 % of it are thirteen.
@@ -85,12 +85,12 @@ def _stages(frame: pl.DataFrame) -> Any:
 def claims(data: Data) -> list[Verdict]:
     """Decide C09, at the default packet size."""
     # The text names none; at other sizes the evidence counts how many parts hold.
-    found = {name: worst(stages(data.named(name))) for name in (LARGE, SMALL)}
+    in_bytes = {name: worst(stages(data.named(name))) for name in (LARGE, SMALL)}
     packets = {name: worst(stages(data.named(name), PACKETS)) for name in (LARGE, SMALL)}
-    checks = judged(found[LARGE], found[SMALL])
+    checks = judged(in_bytes[LARGE], in_bytes[SMALL])
     counted = judged(packets[LARGE], packets[SMALL])
-    shared = judged(found[LARGE], found[SMALL], LOCAL_SHARED)
-    other = [text for text, right in counted.items() if right != checks[text]]
+    shared = judged(in_bytes[LARGE], in_bytes[SMALL], LOCAL_SHARED)
+    differing = [text for text, right in counted.items() if right != checks[text]]
 
     return [
         Verdict(
@@ -98,9 +98,9 @@ def claims(data: Data) -> list[Verdict]:
             verdict=decide(list(checks.values())),
             ours=(
                 "payload of 4 KB, worst link in % over an even split on uplinks and downlinks: "
-                f"1 MB: {_row(found[LARGE])}; 32 KB: {_row(found[SMALL])}; in packets instead of "
-                f"bytes: 1 MB: {_row(packets[LARGE])}; other in packets: "
-                f"{'; '.join(other) or 'no part'}"
+                f"1 MB: {_row(in_bytes[LARGE])}; 32 KB: {_row(in_bytes[SMALL])}; in packets "
+                f"instead of bytes: 1 MB: {_row(packets[LARGE])}; other in packets: "
+                f"{'; '.join(differing) or 'no part'}"
             ),
             paper=(
                 "Simple RR and JSQ perfect on uplinks, poor on downlinks; Host DR perfect for "

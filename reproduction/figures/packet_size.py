@@ -24,12 +24,12 @@ PAYLOADS = {
     LARGE: (2048, 4096, 8192, 11264, 16384, 32768),
 }
 TICKS = (0.1, 0.5, 1, 2, 5, 10, 20, 50, 100)
-# Figure "packet size" says that the model "roughly predicts" the optimum.
+# By figure "packet size" the model "roughly predicts" the optimum.
 WITHIN = 1.5
 # "Varying CCT by up to 10 %": ours are the limits, and the sizes, up to jumbo frames.
 CHOICE = (0.05, 0.15)
 JUMBO = 8192
-# The square-root scheme of whose optimum theorem 5 says D^(1/3).
+# The square-root scheme: theorem 5 has D^(1/3) for its optimum.
 ADAPTIVE = "switch_pkt_ar"
 
 
@@ -120,10 +120,10 @@ def claims(data: Data) -> list[Verdict]:
         for name, right in close.items()
     }
     matters = {
-        f"the choice moves CCT by 5 to 15 % at {SMALL} with {style.label(policy)}": found.within(
+        f"the choice moves CCT by 5 to 15 % at {SMALL} with {style.label(policy)}": change.within(
             *CHOICE, CLAIMS["C13"].margin
         )
-        for policy, found in effect.items()
+        for policy, change in effect.items()
     }
     seeds = schemes.seeds_of(frames[LARGE])
     return [

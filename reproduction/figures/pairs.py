@@ -22,7 +22,7 @@ FORMULA = {"simple_rr": "-", "jsq": ":"}
 # The formula is judged at the first, with many seeds; the others show where it tends.
 JUDGED = (4, 6, 8)
 LARGE = (12, 16)
-# Fewer packets than the 78 of mode 1, so that no ACK disturbs what theorem 1 assumes.
+# Fewer packets than the 78 of mode 1, so that no ACK disturbs the assumptions of theorem 1.
 MESSAGE_BYTES = 64 * 4096
 
 
@@ -89,8 +89,8 @@ def _probability(rows: pl.DataFrame) -> Any:
     picture, axes = style.panel(3.6, 3.1)
     sizes = sorted(rows["k"].unique())
     for policy in SCHEMES:
-        found = [estimate(of_policy(where(rows, k=k), policy, "pairs") > 0) for k in sizes]
-        style.line(axes, policy, dict(zip(sizes, found, strict=True)))
+        chances = [estimate(of_policy(where(rows, k=k), policy, "pairs") > 0) for k in sizes]
+        style.line(axes, policy, dict(zip(sizes, chances, strict=True)))
         share = gap_share() if policy == "jsq" else None
         _formula(axes, policy, sizes, [any_pair_probability(k, share) for k in sizes])
 
@@ -110,7 +110,7 @@ def _formula(axes: Any, policy: str, sizes: Sequence[int], values: Sequence[floa
         linestyle=FORMULA[policy],
         linewidth=1,
         label=f"formula, {style.label(policy)}",
-        zorder=1,  # below what was measured
+        zorder=1,  # below the measurements
     )
 
 
@@ -129,8 +129,8 @@ def claims(data: Data) -> list[Verdict]:
         for policy in SCHEMES
     }
 
-    judged = {place: share for place, share in shares.items() if place[0] in JUDGED}
-    corrections = {place: model(*place, same_edge=False) / model(*place) for place in judged}
+    judged = {key: share for key, share in shares.items() if key[0] in JUDGED}
+    corrections = {key: model(*key, same_edge=False) / model(*key) for key in judged}
     printed = outside(judged, dict.fromkeys(judged, 1.0))
     corrected = outside(judged, corrections)
     chances = {
@@ -138,8 +138,8 @@ def claims(data: Data) -> list[Verdict]:
         for policy in SCHEMES
     }
 
-    # More with Simple RR; the probability of one tends to 1, so at least it may not fall with k.
-    others = {
+    # More with Simple RR; the probability of a pair tends to 1, so at least it may not fall with k.
+    other_checks = {
         "there are more with Simple RR": pooled(rows).above(0, CLAIMS["C17"].margin),
         "the probability of one rises with k": all(
             never_falls(values) for values in chances.values()
@@ -154,10 +154,10 @@ def claims(data: Data) -> list[Verdict]:
     verdicts = [
         Verdict(
             "C17",
-            verdict=decide([not printed, *others.values()]),
+            verdict=decide([not printed, *other_checks.values()]),
             ours=ours,
             paper=paper,
-            why=f"{not_so(others)} {why(printed)}".strip(),
+            why=f"{not_so(other_checks)} {why(printed)}".strip(),
             seeds=seeds,
         )
     ]
@@ -178,7 +178,7 @@ def claims(data: Data) -> list[Verdict]:
         verdicts.append(
             Verdict(
                 "C17",
-                verdict=decide([not corrected, *others.values()]),
+                verdict=decide([not corrected, *other_checks.values()]),
                 ours=text,
                 paper=paper,
                 criterion=criterion,
@@ -193,9 +193,7 @@ def outside(
     shares: Mapping[tuple[int, str], Estimate], wanted: Mapping[tuple[int, str], float]
 ) -> list[tuple[int, str]]:
     """Return where the wanted share of the formula is not inside the measured interval."""
-    return [
-        place for place, share in shares.items() if not share.low <= wanted[place] <= share.high
-    ]
+    return [key for key, share in shares.items() if not share.low <= wanted[key] <= share.high]
 
 
 def _places(places: Sequence[tuple[int, str]]) -> str:
@@ -203,13 +201,13 @@ def _places(places: Sequence[tuple[int, str]]) -> str:
 
 
 def _more(rows: pl.DataFrame, sizes: Sequence[int]) -> str:
-    found = {
+    differences = {
         k: paired(*(of_policy(where(rows, k=k), policy, "pairs") for policy in SCHEMES))
         for k in sizes
     }
 
-    each = ", ".join(f"{value:.1f} (k = {k})" for k, value in found.items())
-    return f"Simple RR more than JSQ by {each}, {percent(pooled(rows))} of the formula over all k"
+    texts = ", ".join(f"{value:.1f} (k = {k})" for k, value in differences.items())
+    return f"Simple RR more than JSQ by {texts}, {percent(pooled(rows))} of the formula over all k"
 
 
 def _chances(chances: Mapping[str, Sequence[float]]) -> str:

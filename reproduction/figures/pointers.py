@@ -1,4 +1,4 @@
-"""How many pointers and schedules switches keep, and an example (section 6, appendix F)."""
+"""Numbers of pointers and schedules in switches, and an example (section 6, appendix F)."""
 
 from functools import cache
 from typing import Any, NamedTuple
@@ -49,7 +49,7 @@ class Counts(NamedTuple):
 
 @cache
 def counted(k: int) -> Counts:
-    """Count a switch's pointers, and an edge's schedules, in what switches are given."""
+    """Count a switch's pointers, and an edge's schedules, in the forwarding table."""
     # Without failures all switches of a layer have as many: those of the first stand for all.
     table = forwarding(FatTree(k), LinkState.without(FatTree(k)), POLICIES["ofan"], seed=1)
     agg = table.tree.edges
@@ -76,8 +76,8 @@ def destination_gain(k: int, seed: int = 1) -> float:
     """Return Host DR's over Ofan's virtual flows into an agg, the mean over aggs.
 
     Counted flow by flow of a random permutation. Host DR rotates every flow by itself, and all of a
-    pod's that come from elsewhere pass each of its aggs; Ofan rotates together what has one pointer
-    at the agg that it comes from.
+    pod's that come from elsewhere pass each of its aggs; Ofan rotates together the flows that share
+    a pointer at the agg that they come from.
     """
     tree = FatTree(k)
     pod = tree.hosts_per_pod
@@ -86,9 +86,9 @@ def destination_gain(k: int, seed: int = 1) -> float:
     leaving = np.flatnonzero(source_pod != own_pod)
     # An agg is reached from the aggs of its position only: those of position 0 stand for all.
     pointer = _agg_groups(k)[source_pod[leaving] * tree.aggs_per_pod, own_pod[leaving]]
-    found = np.stack([own_pod[leaving], source_pod[leaving], pointer])
+    keys = np.stack([own_pod[leaving], source_pod[leaving], pointer])
     flows = np.bincount(own_pod[leaving], minlength=k)
-    pointers = np.bincount(np.unique(found, axis=1)[0], minlength=k)
+    pointers = np.bincount(np.unique(keys, axis=1)[0], minlength=k)
     used = pointers > 0
 
     return float((flows[used] / pointers[used]).mean())
@@ -143,7 +143,7 @@ def claims(data: Data) -> list[Verdict]:
     expected = most_pointers_of_edge(LARGEST), pointers_of_agg(LARGEST), schedule_saving(LARGEST)
     weights, schedule = schedule_of_example()
     gains = {k: (mean_gain(k), consolidation_gain(k)) for k in SIZES}
-    checks = [found.above(least, CLAIMS["C30"].margin) for found, least in gains.values()]
+    checks = [gain.above(least, CLAIMS["C30"].margin) for gain, least in gains.values()]
 
     return [
         Verdict(
@@ -164,7 +164,7 @@ def claims(data: Data) -> list[Verdict]:
             "C30",
             decide(checks),
             "; ".join(
-                f"k = {k}: {found} (at least {least:.2f})" for k, (found, least) in gains.items()
+                f"k = {k}: {gain} (at least {least:.2f})" for k, (gain, least) in gains.items()
             ),
             "at least k²/(4(k−1)), more than k/4",
             why="" if every(checks) else WHY,

@@ -49,7 +49,7 @@ def scenarios(preset: Preset) -> list[Scenario]:
 def measured(frame: pl.DataFrame) -> dict[int, Estimate]:
     """Return the average queue when so many packets of every flow have arrived, over seeds."""
     rows = np.array(frame["uplink"].to_list())
-    return {packets: estimate(rows[:, place]) for place, packets in enumerate(PACKETS)}
+    return {packets: estimate(rows[:, index]) for index, packets in enumerate(PACKETS)}
 
 
 def draw(data: Data) -> dict[str, Any]:
@@ -71,15 +71,15 @@ def draw(data: Data) -> dict[str, Any]:
 
 def claims(data: Data) -> list[Verdict]:
     """Decide C18 and C29."""
-    found = measured(data.frame)
+    queues = measured(data.frame)
     ratios = {
-        packets: found[packets].mean / random_queue_packets(K, packets) for packets in CHECKED
+        packets: queues[packets].mean / random_queue_packets(K, packets) for packets in CHECKED
     }
     law = ", ".join(f"{ratio:.2f} (m = {packets})" for packets, ratio in ratios.items())
     worst = max(abs(ratio - 1) for ratio in ratios.values())
     near = every(
         Estimate(
-            ratio, found[packets].half * ratio / found[packets].mean, found[packets].count
+            ratio, queues[packets].half * ratio / queues[packets].mean, queues[packets].count
         ).within(1 - TOLERANCE, 1 + TOLERANCE, CLAIMS["C18"].margin)
         for packets, ratio in ratios.items()
     )
@@ -125,12 +125,12 @@ def _internal(preset: Preset) -> Verdict:
 
 def at_least(share: Estimate, bound: float) -> bool:
     """Return whether a share is not below a bound by its interval."""
-    # The share is sampled: only one whose whole interval is below contradicts the bound.
+    # The share is sampled: it contradicts the bound only if its whole interval is below.
     return share.high >= bound
 
 
 def edges_without_internal(k: int, permutations: int, first_seed: int) -> Estimate:
-    """Return the share of edges all of whose flows leave them, in random permutations."""
+    """Return the share of edges that all of their flows leave, in random permutations."""
     tree = FatTree(k)
     edge = np.arange(tree.hosts) // tree.hosts_per_edge
     shares = []

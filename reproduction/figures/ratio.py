@@ -37,18 +37,18 @@ def ratios(frame: pl.DataFrame, over: str, under: str) -> dict[int, Estimate]:
 
 def draw(data: Data) -> dict[str, Any]:
     """Draw both ratios, and the max queues themselves."""
-    picture, (left, right) = style.panel(3.5, 3, columns=2)
-    style.line(left, "ofan", ratios(data.frame, "ofan", "host_dr"), text="Ofan / Host DR")
-    style.line(left, "host_dr", ratios(data.frame, "host_dr", "ofan"), text="Host DR / Ofan")
-    left.axhline(1, color="#777777", linewidth=0.7)
-    left.set_ylabel("ratio of max queues")
-    left.legend(loc="center right")
-    style.lines(right, frame=data.frame, x="hosts", y="max_queue_packets", policies=PAIR)
-    right.set_ylabel("max queue (packets)")
-    right.set_ylim(bottom=0)
-    right.legend(loc="upper left")
+    picture, (ratio_axes, queue_axes) = style.panel(3.5, 3, columns=2)
+    style.line(ratio_axes, "ofan", ratios(data.frame, "ofan", "host_dr"), text="Ofan / Host DR")
+    style.line(ratio_axes, "host_dr", ratios(data.frame, "host_dr", "ofan"), text="Host DR / Ofan")
+    ratio_axes.axhline(1, color="#777777", linewidth=0.7)
+    ratio_axes.set_ylabel("ratio of max queues")
+    ratio_axes.legend(loc="center right")
+    style.lines(queue_axes, frame=data.frame, x="hosts", y="max_queue_packets", policies=PAIR)
+    queue_axes.set_ylabel("max queue (packets)")
+    queue_axes.set_ylim(bottom=0)
+    queue_axes.legend(loc="upper left")
 
-    for axes in (left, right):
+    for axes in (ratio_axes, queue_axes):
         style.powers_of_two(
             axes, [2**power for power in range(4, 14) if 2**power <= data.frame["hosts"].max()]
         )

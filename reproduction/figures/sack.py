@@ -21,7 +21,7 @@ PERMUTATION = "permutation"
 # so that 16 is beyond all of it; in a permutation it may reach 1,000.
 THRESHOLDS = {ATA: (2, 6, 16), PERMUTATION: (4, 8, 16, 32, 64, 128, 256)}
 PAPER = {ATA: 6, PERMUTATION: 32}
-# An all-to-all is dear, and few schemes show what a threshold does.
+# An all-to-all is dear, and few schemes show the effect of a threshold.
 SHOWN = {ATA: BEST, PERMUTATION: (*PACKET, "ofan")}
 SWEPT = {ATA: ("switch_pkt_ar",), PERMUTATION: BEST}
 REORDERING = {ATA: 8, PERMUTATION: 1000}
@@ -53,19 +53,19 @@ def scenarios(preset: Preset) -> list[Scenario]:
 
 def draw(data: Data) -> dict[str, Any]:
     """Draw bars at the paper's thresholds and lines over the threshold, for both matrices."""
-    found = data.parts(*PAPER)
+    frames = data.parts(*PAPER)
     bars = {
         f"{name}, threshold {PAPER[name]}": style.increase_bars(
             at_threshold(rows, PAPER[name]), SHOWN[name]
         )
-        for name, rows in found.items()
+        for name, rows in frames.items()
     }
 
     column = "transport.sack_threshold"
     text = "SACK threshold (packets)"
     return bars | {
         f"{name}, thresholds": style.increase_lines(rows, column, text, SWEPT[name])
-        for name, rows in found.items()
+        for name, rows in frames.items()
     }
 
 
@@ -77,7 +77,7 @@ def at_threshold(frame: pl.DataFrame, threshold: int) -> pl.DataFrame:
 def claims(data: Data) -> list[Verdict]:
     """Decide C14."""
     sweeps = {name: sweep(data.named(name), SWEPT[name]) for name in PAPER}
-    best = {name: good(found) for name, found in sweeps.items()}
+    best = {name: good(by_threshold) for name, by_threshold in sweeps.items()}
     chosen = {name: at_threshold(data.named(name), PAPER[name]) for name in PAPER}
     # A host of an all-to-all on 128 shares its rate among 127 flows.
     bounds = {
@@ -111,7 +111,9 @@ def claims(data: Data) -> list[Verdict]:
             + f"; reordering bound {bounds[ATA]:.1f} and {bounds[PERMUTATION]:.0f} packets",
             paper="thresholds 6 and 32; existing schemes alike, Ofan best; 8 and 1,000 packets",
             why=not_so(checks),
-            evidence="; ".join(f"{name}: {_row(found)}" for name, found in sweeps.items())
+            evidence="; ".join(
+                f"{name}: {_row(by_threshold)}" for name, by_threshold in sweeps.items()
+            )
             + "; with erasure coding: "
             + "; ".join(
                 f"{name}: {listed(data.named(f'{name}, erasure'), SHOWN[name], 2)}"
@@ -124,21 +126,21 @@ def claims(data: Data) -> list[Verdict]:
 
 
 def _undecided(checks: Mapping[str, bool | None]) -> Needs:
-    """Return what tells the runs at the paper's threshold, and with erasure coding."""
+    """Return the predicate for the runs at the paper's threshold, and with erasure coding."""
     names = [
         name
         for name in PAPER
         if any(right is None and text.endswith(name) for text, right in checks.items())
     ]
-    wanted = {(slug(name), "sack", PAPER[name]) for name in names}
-    wanted |= {(slug(f"{name}, erasure"), "erasure", 0) for name in names}
+    keys = {(slug(name), "sack", PAPER[name]) for name in names}
+    keys |= {(slug(f"{name}, erasure"), "erasure", 0) for name in names}
     return lambda scenario: (
         (
             scenario.name,
             scenario.transport.recovery,
             scenario.transport.sack_threshold if scenario.transport.recovery == "sack" else 0,
         )
-        in wanted
+        in keys
     )
 
 
@@ -182,8 +184,8 @@ def sweep(frame: pl.DataFrame, policies: Sequence[str]) -> dict[int, Estimate]:
 
 
 def good(found: Mapping[int, Estimate]) -> tuple[int, ...]:
-    """Return the thresholds inside of the best one's interval, or within half a point of it."""
-    # The minimum is flat: that one of several good thresholds is lowest says little.
+    """Return the thresholds inside the best threshold's interval, or within half a point of it."""
+    # The minimum is flat: which of several good thresholds is lowest means little.
     least = min(found.values(), key=lambda value: value.mean)
     reach = max(0.005, least.whisker)
     return tuple(size for size, value in found.items() if value.mean <= least.mean + reach)

@@ -46,12 +46,12 @@ def rates_of(scenario: Scenario) -> Rates:
 
 
 def drawn(failure_rate: float, seeds: Sequence[int]) -> dict[str, Estimate]:
-    """Return the mean rates, and the mean of the best over the even one, over draws."""
-    found = [rates(failure_rate, seed) for seed in seeds]
+    """Return the mean rates, and the mean of the best rate over the even rate, over draws."""
+    samples = [rates(failure_rate, seed) for seed in seeds]
     return {
-        "ρmax": estimate([each.even for each in found]),
-        "ρopt": estimate([each.best_low for each in found]),
-        "ρopt / ρmax": estimate([each.best_low / each.even for each in found]),
+        "ρmax": estimate([sample.even for sample in samples]),
+        "ρopt": estimate([sample.best_low for sample in samples]),
+        "ρopt / ρmax": estimate([sample.best_low / sample.even for sample in samples]),
     }
 
 
@@ -59,10 +59,10 @@ def draw(data: Data) -> dict[str, Any]:
     """Draw both rates of every draw: even splits across, the best splits up."""
     picture, axes = style.panel(3.2, 3.0)
     for rate, marker in zip(RATES, "ox", strict=True):
-        found = [rates(rate, seed) for seed in data.preset.seeds()]
+        samples = [rates(rate, seed) for seed in data.preset.seeds()]
         axes.plot(
-            [each.even for each in found],
-            [each.best_low for each in found],
+            [sample.even for sample in samples],
+            [sample.best_low for sample in samples],
             marker,
             color=style.BOUND,
             markersize=5,

@@ -40,7 +40,7 @@ def started(hops: int) -> Any:
 
 
 def table(data: Data) -> pl.DataFrame:
-    """Return what the appendix prints beside what our hosts have."""
+    """Return the settings that the appendix prints beside those of our hosts."""
     scenario = mswift()
     rtt_us = scenario.zero_load_rtt_ps / PS_PER_US
     line = scenario.zero_load_rtt_ps * scenario.rate_bps / PS_PER_SECOND / 8

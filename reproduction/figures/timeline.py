@@ -33,13 +33,13 @@ def scenarios(preset: Preset) -> list[Scenario]:
     # "From the first host to the last and back", alone: no other flow is in the way, so that the
     # fastest of many phases should come near the bound with every scheme.
     blocks = [preset.first_seed + BLOCK * number for number in range(preset.pick(1, 10, 10))]
-    others = (
+    other_schemes = (
         [policy for policy in PAPER_POLICIES if policy != MAIN] if preset.level != "quick" else []
     )
     return [
         scenario
         for k in SIZES
-        for policies, seeds in (([MAIN], blocks), (others, blocks[:1]))
+        for policies, seeds in (([MAIN], blocks), (other_schemes, blocks[:1]))
         for scenario in grid({"name": f"k{k}", **opposite(k)}, policies, seeds)
     ]
 
@@ -93,11 +93,11 @@ def _timeline(frame: pl.DataFrame) -> Any:
         axes.text((start + end) / 2, PACKETS * 1.04, name, ha="center", fontsize=7.5)
 
     # The numbers of the appendix's examples, i_1 and i_2, where the lines bend.
-    for text, point, place in (
+    for text, point, position in (
         (f"{first} packets before the first ACK", (ends[0], first), (0.3, 205)),
         (f"ACK {last}", (acked[last - 1], last), (14.6, 120)),
     ):
-        axes.annotate(text, point, place, arrowprops={"arrowstyle": "-"}, fontsize=7.5)
+        axes.annotate(text, point, position, arrowprops={"arrowstyle": "-"}, fontsize=7.5)
 
     axes.set_ylim(0, PACKETS * 1.12)
     axes.set_xlim(0, acked[-1] * 1.01)
@@ -113,12 +113,12 @@ def _best(frame: pl.DataFrame) -> Any:
     policies = [policy for policy in PAPER_POLICIES if policy in excess[SIZES[0]]]
     picture, axes = style.panel(4.6, 3.2)
 
-    for place, policy in enumerate(policies):
+    for index, policy in enumerate(policies):
         for k, shift in zip(SIZES, (-0.2, 0.2), strict=True):
             hatch = "" if k == SIZES[0] else "////"
             height = 1000 * excess[k][policy]
             axes.bar(
-                place + shift,
+                index + shift,
                 height,
                 width=0.38,
                 color=style.colour(policy),
@@ -168,7 +168,7 @@ def claims(data: Data) -> list[Verdict]:
     }
 
     excess = {k: best_excess(where(data.frame, k=k)) for k in SIZES}
-    # The paper's times count from the first packet, as far as can be told.
+    # The paper's times seem to count from the first packet.
     sending = {k: sending_excess(where(data.frame, k=k, policy=MAIN)) for k in SIZES}
     # Not below either: a run that beats a lower bound would refute the bound or the simulator.
     checks = [
@@ -194,12 +194,12 @@ def claims(data: Data) -> list[Verdict]:
 
 def others(excess: Mapping[int, Mapping[str, float]]) -> str:
     """Return the range of the other schemes' fastest runs of 100, if they were run."""
-    found = [
+    excesses = [
         1000 * value for runs in excess.values() for policy, value in runs.items() if policy != MAIN
     ]
     return (
-        f"; the other schemes' fastest of {BLOCK}: {min(found):.2f} to {max(found):.2f} ‰"
-        if found
+        f"; the other schemes' fastest of {BLOCK}: {min(excesses):.2f} to {max(excesses):.2f} ‰"
+        if excesses
         else ""
     )
 

@@ -25,9 +25,9 @@ POD = 0
 
 
 class Changed(NamedTuple):
-    """How many of a switch's destinations (edges, pods) have another schedule.
+    """Number of a switch's destinations (edges, pods) that have another schedule.
 
-    `beyond` is how many destinations there are in other pods than its own.
+    `beyond` is the number of destinations in other pods than the switch's own.
     """
 
     destinations: int
@@ -41,7 +41,7 @@ def failing(tree: FatTree, kind: str) -> int:
 
 @cache
 def changed(k: int, kind: str, policy: str) -> dict[int, Changed]:
-    """Return what changes at the switches that must update something when a link fails.
+    """Return the changes at the switches that must update something when a link fails.
 
     The two ends of the link lose a port, whatever else changes there.
     """
@@ -51,21 +51,21 @@ def changed(k: int, kind: str, policy: str) -> dict[int, Changed]:
         forwarding(tree, LinkState.without(tree, failed), POLICIES[policy], seed=1)
         for failed in (frozenset[int](), frozenset({link}))
     )
-    found = {}
+    changes = {}
     ends = {end.switch for end in tree.link_ends(link)}
     for switch in range(tree.first_core):
-        others = range(tree.edges if switch < tree.edges else tree.pods)
+        destinations = range(tree.edges if switch < tree.edges else tree.pods)
         differ = [
-            schedule_of(before, switch, other) != schedule_of(after, switch, other)
-            for other in others
+            schedule_of(before, switch, destination) != schedule_of(after, switch, destination)
+            for destination in destinations
         ]
         if any(differ) or switch in ends:
-            own = tree.edges_per_pod if switch < tree.edges else 1
-            found[switch] = Changed(sum(differ), len(others) - own)
+            in_own_pod = tree.edges_per_pod if switch < tree.edges else 1
+            changes[switch] = Changed(sum(differ), len(destinations) - in_own_pod)
 
     # A core loses its only way to a pod.
     cores = {end: Changed(1, tree.pods) for end in ends if end >= tree.first_core}
-    return found | cores
+    return changes | cores
 
 
 def schedule_of(table: Forwarding, switch: int, other: int) -> bytes | None:
@@ -82,19 +82,19 @@ def schedule_of(table: Forwarding, switch: int, other: int) -> bytes | None:
 def counted(k: int, kind: str, policy: str) -> dict[str, str]:
     """Return how many switches of each tier must hear of a failure, in its pod and elsewhere."""
     tree = FatTree(k)
-    found = changed(k, kind, policy)
+    changes = changed(k, kind, policy)
     row = {}
     for tier, name in TIERS.items():
         all_of = [switch for switch in range(tree.switches) if tree.tier(switch) is tier]
-        told = [switch for switch in all_of if switch in found]
+        told = [switch for switch in all_of if switch in changes]
         if tier is Tier.CORE:
             row[name] = f"{len(told)} of {len(all_of)}"
             continue
 
         near = [switch for switch in told if tree.position(switch)[0] == POD]
-        own = sum(tree.position(switch)[0] == POD for switch in all_of)
-        row[f"{name}, its pod"] = f"{len(near)} of {own}"
-        row[f"{name}, elsewhere"] = f"{len(told) - len(near)} of {len(all_of) - own}"
+        in_pod = sum(tree.position(switch)[0] == POD for switch in all_of)
+        row[f"{name}, its pod"] = f"{len(near)} of {in_pod}"
+        row[f"{name}, elsewhere"] = f"{len(told) - len(near)} of {len(all_of) - in_pod}"
 
     return row
 
@@ -118,13 +118,13 @@ def table(data: Data) -> pl.DataFrame:
 
 
 def draw(data: Data) -> dict[str, Any]:
-    """Draw a small fat-tree for each kind of link, and its switches by what they update."""
+    """Draw a small fat-tree for each kind of link, and its switches by their updates."""
     return {f"{kind} link": _diagram(kind) for kind in KINDS}
 
 
 def _diagram(kind: str) -> Any:
     tree = FatTree(DRAWN)
-    found = changed(DRAWN, kind, "ofan")
+    changes = changed(DRAWN, kind, "ofan")
     spots = {switch: _spot(tree, switch) for switch in range(tree.switches)}
     picture, axes = style.panel(4.6, 2.4)
     for link in range(tree.links):
@@ -141,7 +141,7 @@ def _diagram(kind: str) -> Any:
 
     shades = {ALL: "#0072B2", SOME: "#9ecae1", NO: "#ffffff"}
     for name, shade in shades.items():
-        places = [spot for switch, spot in spots.items() if _extent(found.get(switch)) == name]
+        places = [spot for switch, spot in spots.items() if _extent(changes.get(switch)) == name]
         axes.scatter(
             [x for x, _ in places],
             [y for _, y in places],

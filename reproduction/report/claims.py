@@ -1,4 +1,4 @@
-"""CLAIMS: what the paper claims, each with the criterion that decides it, fixed before looking."""
+"""CLAIMS: the paper's claims, each with the criterion that decides it, fixed before looking."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,10 +22,10 @@ class Claim:
     set_by: SetBy = "the paper"
     # With fewer a verdict is not given, none where nothing is drawn at random.
     least_seeds: int = 10
-    # What is shown to clear its line by less has not cleared it (`report.looks`). Ours, all of
-    # them; 0 where nothing is measured by an interval.
+    # A claim that is shown to clear its line by less has not cleared it (`report.looks`). Ours, all
+    # of them; 0 where nothing is measured by an interval.
     margin: float = POINT
-    # The margin in words where it is not one of points alone.
+    # The margin in words where it is not in points alone.
     margin_in_words: str = ""
 
     @property
@@ -321,7 +321,7 @@ CLAIMS: dict[str, Claim] = {
 
 
 def combined(verdicts: Sequence[Verdict]) -> Outcome:
-    """Return what several verdicts on one claim come to.
+    """Return the outcome of several verdicts on one claim.
 
     Those of a changed criterion do not count.
     """
@@ -338,7 +338,7 @@ def combined(verdicts: Sequence[Verdict]) -> Outcome:
 
 
 def sure(verdict: Verdict, claims: Mapping[str, Claim], is_look: bool = False) -> Verdict:
-    """Return a verdict as it may be said: "too few seeds" below the least of its claim.
+    """Return a verdict, or "too few seeds" below the least number of seeds of its claim.
 
     A mere look (`--quick`) decides nothing by runs: it has other fabrics, too.
     """
@@ -357,7 +357,7 @@ def decide(checks: Sequence[bool | None]) -> Outcome:
 
     None is a check that its interval does not decide: with more seeds it might come out either way.
     """
-    # One that holds beside one that does not is "partly" whatever the undecided ones would say.
+    # A check that holds beside a check that does not is "partly", however the undecided come out.
     if True in checks and False in checks:
         return PARTLY
 

@@ -62,7 +62,7 @@ def reporting() -> Iterator[Report]:
     )
 
     # A long period: with runs of a hundredth of a second and of a minute the speed of the last few
-    # seconds says little about what is left.
+    # seconds is a poor estimate for the rest.
     times = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
     with Progress(
         *columns, *times, console=Console(stderr=True), transient=True, speed_estimate_period=600
@@ -82,10 +82,10 @@ def _lines() -> Report:
         if tenth > shown[0]:
             shown[0] = tenth
             spent = time.monotonic() - began
-            left = f", about {spent * (total - done) / done:.0f} s left" if done else ""
+            remaining = f", about {spent * (total - done) / done:.0f} s left" if done else ""
             click.echo(
                 f"{100 * done / max(total, 1):.0f} % of {total / MILLION:,.0f} M packet-hops "
-                f"after {spent:.0f} s{left}",
+                f"after {spent:.0f} s{remaining}",
                 err=True,
             )
 
@@ -161,7 +161,7 @@ def report(
         output = output or Path("build") / ("beyond" if edition.slug == "beyond" else "report")
         if kept and kept_made:
             made = kept_made
-            found = stored(figures, made, kept)
+            figure_data = stored(figures, made, kept)
         else:
             preset = Preset(level or "default", seed)
             machines = Machines(jobs or processors(), scheduler)
@@ -177,16 +177,16 @@ def report(
                 ran += 0 if draw_only else simulate(figures, asked, folder, machines)
                 return collect(figures, asked, preset, folder)
 
-            found, looks = follow(figures, preset, edition.claims, fetch, tell_look)
+            figure_data, looks = follow(figures, preset, edition.claims, fetch, tell_look)
             wall_s = files.wall_s(folder, time.monotonic() - began if ran else 0)
-            made = made_with(edition, preset, wall_s, figures, found, looks)
+            made = made_with(edition, preset, wall_s, figures, figure_data, looks)
 
         click.echo(
             f"drawing {len(figures)} figures, judging {len(edition.claims)} claims", err=True
         )
         drawn = [
-            draw(each, found[each.name], output / files.PICTURES, edition.claims)
-            for each in figures
+            draw(chosen, figure_data[chosen.name], output / files.PICTURES, edition.claims)
+            for chosen in figures
         ]
         # All figures are judged together: a claim may have its verdict from several.
         judged = judge(drawn, edition.claims)
@@ -197,9 +197,9 @@ def report(
 
 @contextmanager
 def claimed(output: Path) -> Iterator[None]:
-    """Keep a report's folder from other reports that run meanwhile, whose page would replace ours.
+    """Keep a report's folder from other reports that run meanwhile and would replace our page.
 
-    Raises UsageError where one has it.
+    Raises UsageError where another report has it.
     """
     output.mkdir(parents=True, exist_ok=True)
     with locked(output.resolve()) as is_ours:
@@ -224,8 +224,8 @@ def _figures(edition: Edition, names: Sequence[str]) -> list[Figure]:
     """Return the figures of these names, all of the report without any."""
     strange = [name for name in names if name not in edition.figures]
     if strange:
-        other = "without" if edition.slug == "beyond" else "with"
-        raise click.UsageError(f"--figure {strange[0]} goes {other} --beyond")
+        preposition = "without" if edition.slug == "beyond" else "with"
+        raise click.UsageError(f"--figure {strange[0]} goes {preposition} --beyond")
 
     return [figure(name) for name in edition.figures if not names or name in names]
 
@@ -237,7 +237,7 @@ def tell_look(look: int, undecided: Sequence[str], runs: int) -> None:
 
 
 def simulate(figures: Sequence[Figure], asked: Asked, folder: Path, machines: Machines) -> int:
-    """Run what the figures need and the stores lack; return how many runs that were."""
+    """Run the scenarios that figures need and stores lack; return the number of runs."""
     # Compiled here, once: processes that start together would each compile the engine.
     if machines.scheduler is None:
         for form in (Form.PLAIN, Form.GENERAL):
@@ -255,17 +255,17 @@ def made_with(
     found: Mapping[str, Data],
     looks: Mapping[str, tuple[int, int]],
 ) -> MadeWith:
-    """Return what a report is made with; what runs cost is counted once for each."""
-    # Figures share runs under names of their own: what was measured and the rest of the scenario
-    # tell which are the same.
+    """Return a report's `MadeWith`; the cost of every run is counted once."""
+    # Figures share runs under names of their own: runs are the same if their measure and the rest
+    # of the scenario are.
     runs = {
         (
-            each.measure_id,
+            chosen.measure_id,
             scenario.model_copy(update={"name": "run"}).model_dump_json(),
         ): record.cpu_s
-        for each in figures
+        for chosen in figures
         for scenario, record in zip(
-            found[each.name].scenarios, found[each.name].records, strict=True
+            found[chosen.name].scenarios, found[chosen.name].records, strict=True
         )
     }
 
@@ -277,7 +277,7 @@ def made_with(
         runs=len(runs),
         seeds=f"{min(seeds)} to {max(seeds)}" if seeds else "none",
         environment=surroundings(),
-        missing={each.name: found[each.name].missing for each in figures},
+        missing={chosen.name: found[chosen.name].missing for chosen in figures},
         edition=edition.slug,
         looks={claim: list(look) for claim, look in looks.items()},
     )

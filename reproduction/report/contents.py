@@ -1,4 +1,4 @@
-"""The two reports: figures in the order of the page, claims, and what a page says of itself.
+"""The two reports: figures in the order of the page, claims, and a page's texts on itself.
 
 Figures are imported when they are asked for.
 """
@@ -14,7 +14,7 @@ from reproduction.report.statements import PLAINLY, STATEMENTS
 
 # Name on the command line -> module of `figures`. Names, not modules: figures import the report
 # and the report no figure, and one figure does not wait until all others are imported.
-# The order is the paper's: sections 3 to 7, then the appendices; what goes beyond it comes last.
+# The order is the paper's: sections 3 to 7, then the appendices; figures beyond it come last.
 FIGURES: dict[str, str] = {
     "contenders": "contenders",
     "baseline": "baseline",
@@ -48,7 +48,7 @@ FIGURES: dict[str, str] = {
     "swift_settings": "swift_settings",
     "choices": "choices",
 }
-# What is beyond the paper; the order is that of the questions: where, for what, in spite of what.
+# Beyond the paper; the order is that of the questions: where, for which use, despite which harm.
 BEYOND: dict[str, str] = {
     "overview": "beyond.overview",
     "fabrics": "beyond.fabrics",
@@ -65,8 +65,8 @@ BEYOND: dict[str, str] = {
 class Edition:
     """One of the two reports.
 
-    `says` names who makes the claims, `option` is what the command has to be given for it; `notes`
-    is the template of what a reader has to know about all of its numbers.
+    `says` stands before a claim on the page, `option` is the command's option for the report;
+    `notes` is the template of a reader's notes on all of its numbers.
     """
 
     slug: str
@@ -129,6 +129,6 @@ EDITIONS = {
 def figure(name: str) -> Figure:
     """Return a figure of either report by its name; raises KeyError."""
     # A name of the table, never a user's text: the command line offers these and no others.
-    found = import_module(f"reproduction.figures.{(FIGURES | BEYOND)[name]}").FIGURE
-    assert isinstance(found, Figure)
-    return found
+    imported = import_module(f"reproduction.figures.{(FIGURES | BEYOND)[name]}").FIGURE
+    assert isinstance(imported, Figure)
+    return imported

@@ -1,6 +1,6 @@
 """Draw figures to PNG and SVG files, in one style.
 
-A figure with runs missing shows what it can and says the rest.
+A figure with runs missing shows as much as it can and names its problem.
 """
 
 import io
@@ -18,7 +18,7 @@ from reproduction.report.figure import Data, Figure, Verdict, slug
 from reproduction.report.style import STYLE
 from reproduction.report.whole_file import replace_file
 
-# SVG goes into the page, PNG is for whoever wants one picture in another text.
+# SVG goes into the page, PNG is for a single picture in another text.
 FORMATS = ("png", "svg")
 
 
@@ -53,7 +53,7 @@ def draw(figure: Figure, data: Data, folder: Path, claims: Mapping[str, Claim]) 
             )
 
         for verdict in figure.claims(data):
-            # One by one: what was decided before an error counts.
+            # In turn: verdicts before an error count.
             verdicts.append(sure(verdict, claims, data.preset.level == "quick"))
 
     # Figures need not be written for holes in their data. With all runs there, an error is a fault
@@ -62,11 +62,11 @@ def draw(figure: Figure, data: Data, folder: Path, claims: Mapping[str, Claim]) 
         if not data.missing:
             raise
 
-        place = traceback.extract_tb(error.__traceback__)[-1]
+        frame = traceback.extract_tb(error.__traceback__)[-1]
         drawn = replace(
             drawn,
             problem=(
-                f"{data.missing} of its runs are missing ({type(error).__name__} in {place.name})"
+                f"{data.missing} of its runs are missing ({type(error).__name__} in {frame.name})"
             ),
         )
 
@@ -86,7 +86,7 @@ def _saved(picture: Any, folder: Path, name: str, panel: str) -> Path:
     """Write a picture in all FORMATS; return the path of its SVG."""
     stem = f"{name}-{slug(panel)}" if panel else name
     for kind in FORMATS:
-        # No date inside: the same runs give the same file, and a diff shows what has changed.
+        # No date inside: the same runs give the same file, and a diff shows the changes.
         settings = {"metadata": {"Date": None}} if kind == "svg" else {}
         content = io.BytesIO()
         picture.savefig(content, format=kind, **settings)

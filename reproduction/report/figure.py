@@ -1,8 +1,8 @@
 """A figure of the report: scenarios to run, pictures to draw, claims to decide.
 
 A figure's module defines one `FIGURE`. The report gathers the scenarios of all figures, runs each
-distinct one once, and hands every figure the runs that it asked for. What a `Record` does not hold
-is measured by a function of a module of its own.
+distinct one once, and hands every figure the runs that it asked for. Values that a `Record` does
+not hold are measured by a function of a module of its own.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ class Measured(Record):
     @classmethod
     def of(cls, record: Record, **values: Iterable[float]) -> "Measured":
         """Return a run's record with measured values."""
-        numbers = {name: tuple(map(float, given)) for name, given in values.items()}
+        numbers = {name: tuple(map(float, series)) for name, series in values.items()}
         return cls(**record.model_dump(), values=numbers)
 
 
@@ -114,8 +114,8 @@ class Data:
             }
             for scenario, record in runs
         ]
-        # All rows decide a column's type: the first hundred may lack what later ones have measured,
-        # or have whole numbers where later ones have not.
+        # All rows decide a column's type: the first hundred may lack a value that later rows have,
+        # or have whole numbers where later rows have not.
         return pl.DataFrame(rows, infer_schema_length=None, strict=False)
 
     def named(self, *names: str) -> pl.DataFrame:
@@ -125,8 +125,8 @@ class Data:
     def parts(self, *names: str) -> dict[str, pl.DataFrame]:
         """Return the rows of these parts, without empty parts."""
         # A report that was interrupted may lack some: the others are drawn all the same.
-        found = {name: self.named(name) for name in names}
-        return {name: rows for name, rows in found.items() if len(rows)}
+        frames = {name: self.named(name) for name in names}
+        return {name: rows for name, rows in frames.items() if len(rows)}
 
 
 def _fields(record: Record) -> dict[str, Any]:
@@ -146,14 +146,14 @@ def dotted(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What our runs say about a claim.
+    """The outcome of a claim by our runs.
 
     `criterion` is given only where it differs from the claim's own, with the reason in `why`.
 
     `ours` has numbers with spread and seeds; `paper` the paper's; `why` and `evidence` explain all
     but a plain "holds". `seeds` are the fewest that any part of it was decided with, None where
-    nothing is drawn at random. `panel` is the picture that shows it, by default the one that the
-    claim names first. `needs` tells which of the figure's scenarios want more seeds if it is not
+    nothing is drawn at random. `panel` is the picture that shows it, by default the picture that
+    the claim names first. `needs` selects the figure's scenarios that want more seeds if it is not
     decided; all of them without it.
     """
 
@@ -193,9 +193,9 @@ class Figure:
         if self.measure is None:
             return None
 
-        # A run's key has scenario and model, not what was measured of it: the text of the module is
-        # part of the name, so that a changed measure finds no old numbers. Hence modules of their
-        # own: what is only drawn must not cost the runs again.
+        # A run's key has scenario and model, not the measure: the text of the module is part of the
+        # name, so that a changed measure finds no old numbers. Hence modules of their own: a change
+        # of a drawing must not cost the runs again.
         text = Path(inspect.getsourcefile(self.measure) or "").read_bytes()
         name = f"{self.measure.__module__.rpartition('.')[2]}-{self.measure.__name__}"
         return f"{name}-{hashlib.sha256(text).hexdigest()[:12]}"
@@ -220,7 +220,7 @@ def grid(
 
 
 def settings_of(name: str) -> dict[str, Any]:
-    """Return the load balancer and its options, of one or of one of VARIANTS."""
+    """Return the load balancer and its options, by its name or by a name of VARIANTS."""
     variant = VARIANTS.get(name)
     return {"policy": variant.policy, **variant.settings} if variant else {"policy": name}
 
@@ -239,12 +239,12 @@ def variant_of(scenario: Scenario) -> str:
 
 def parts(*names: str) -> Needs:
     """Return the function that selects the scenarios of these parts of a figure."""
-    wanted = {slug(name) for name in names}
-    return lambda scenario: scenario.name in wanted
+    slugs = {slug(name) for name in names}
+    return lambda scenario: scenario.name in slugs
 
 
 def slug(name: str) -> str:
-    """Return the name of a figure's part as one that scenarios may have."""
+    """Return the name of a figure's part as a name that scenarios may have."""
     return re.sub("[^A-Za-z0-9_.-]+", "_", name)
 
 

@@ -47,9 +47,9 @@ def write(
 
 
 def wall_s(folder: Path, more_s: float) -> float:
-    """Add the wall time of one call to what earlier ones took, and return the sum.
+    """Add the wall time of one call to that of earlier calls, and return the sum.
 
-    Raises StoreError where the file of earlier ones is damaged.
+    Raises StoreError where the file of earlier calls is damaged.
     """
     # Kept beside the stores that it paid for: drawing again, from any folder, adds nothing.
     path = folder / WALL

@@ -1,4 +1,4 @@
-"""Run what the figures need: each distinct scenario once, kept as soon as it is finished.
+"""Run the figures' scenarios: each distinct scenario once, kept as soon as it is finished.
 
 Early seeds and small runs come first, so a report that was interrupted has all figures with fewer
 seeds, not fewer figures.
@@ -24,16 +24,16 @@ from sim.sweeps.store import Store, run_key
 # Between a permutation of 16 MB on 128 hosts, with 6 million packet-hops, and their all-to-all of
 # 1 MB, with 50 million.
 LARGE_RUN = 15_000_000
-# Small runs have three seeds, enough for a first interval, before a large one has its first.
+# Small runs have three seeds, enough for a first interval, before a large run has its first.
 SEEDS_BEFORE_LARGE = 3
 # Where a pass over all figures ends and the next begins, in seeds from the first.
 PASSES = (3, 6)
 # The store of runs that no figure measures more of: figures share them.
 PLAIN = "runs"
 
-# What each figure asks for, by its name: those of the first look, then ever more seeds.
+# The scenarios of each figure, by its name: those of the first look, then ever more seeds.
 Asked = Mapping[str, Sequence[Scenario]]
-# report(what, done, total): in packet-hops, roughly.
+# `report(what, done, total)`: in packet-hops, roughly.
 Progress = Callable[[str, float, float], None]
 
 
@@ -56,19 +56,19 @@ class Machines:
 
 
 def first_look(figures: Iterable[Figure], preset: Preset) -> dict[str, Sequence[Scenario]]:
-    """Return what every figure asks for first."""
+    """Return the scenarios that every figure asks for first."""
     return {figure.name: figure.scenarios(preset) for figure in figures}
 
 
 def batches(figures: Iterable[Figure], asked: Asked, folder: Path) -> dict[str, Batch]:
     """Return the figures' distinct scenarios by the function that runs them, in running order."""
     runs: dict[str, sweeps.Run] = {}
-    wanted: dict[str, dict[str, Scenario]] = {}
+    distinct: dict[str, dict[str, Scenario]] = {}
     for figure in figures:
         name = figure.measure_id or PLAIN
         runs[name] = figure.measure or sweeps.simulate
         # By key: the same run under the names of several figures' parts is computed once.
-        wanted.setdefault(name, {}).update(
+        distinct.setdefault(name, {}).update(
             (run_key(scenario), scenario) for scenario in asked[figure.name]
         )
 
@@ -78,10 +78,10 @@ def batches(figures: Iterable[Figure], asked: Asked, folder: Path) -> dict[str, 
             store=folder / f"{name}.sqlite",
             run=runs[name],
             kind=Record if name == PLAIN else Measured,
-            scenarios=tuple(sorted(wanted[name].values(), key=priority)),
+            scenarios=tuple(sorted(distinct[name].values(), key=priority)),
         )
-        for name in sorted(runs, key=lambda name: sum(map(packet_hops, wanted[name].values())))
-        if wanted[name]
+        for name in sorted(runs, key=lambda name: sum(map(packet_hops, distinct[name].values())))
+        if distinct[name]
     }
 
 
@@ -92,7 +92,7 @@ def priority(scenario: Scenario) -> tuple[int, int]:
 
 
 def compute(found: dict[str, Batch], machines: Machines, progress: Progress) -> int:
-    """Run what the stores do not hold yet; return how many runs that were.
+    """Run the scenarios that the stores do not hold yet; return the number of runs.
 
     Raises SweepError if some failed.
     """
@@ -103,7 +103,7 @@ def compute(found: dict[str, Batch], machines: Machines, progress: Progress) -> 
 
     total = sum(map(packet_hops, every))
     done = 0
-    with _workers(machines) as there:
+    with _workers(machines) as workers:
         for share in _passes(every):
             for name, batch in found.items():
                 due = [scenario for scenario in pending[name] if priority(scenario)[0] in share]
@@ -111,7 +111,7 @@ def compute(found: dict[str, Batch], machines: Machines, progress: Progress) -> 
                     _sweep(
                         batch,
                         due,
-                        there,
+                        workers,
                         _counting(name, due, before=done, total=total, progress=progress),
                     )
 
@@ -140,7 +140,7 @@ def _sweep(
 def _counting(
     name: str, due: Sequence[Scenario], before: int, total: int, progress: Progress
 ) -> sweeps.Report:
-    """Return a report of finished runs that tells `progress` packet-hops."""
+    """Return a report of finished runs that passes packet-hops to `progress`."""
     # A sweep counts finished runs without naming them. As if they finished in order: wrong by the
     # few that are running, and right at the end.
     costs = [0, *accumulate(map(packet_hops, due))]
@@ -162,10 +162,10 @@ def _workers(machines: Machines) -> Iterator[Machines]:
 def _pending(batch: Batch) -> list[Scenario]:
     keys = [run_key(scenario) for scenario in batch.scenarios]
     with Store(batch.store, kind=batch.kind) as store:
-        known = store.find(keys)
+        finished = store.find(keys)
 
     return [
-        scenario for key, scenario in zip(keys, batch.scenarios, strict=True) if key not in known
+        scenario for key, scenario in zip(keys, batch.scenarios, strict=True) if key not in finished
     ]
 
 
@@ -220,43 +220,45 @@ def follow(
     fetch: Callable[[Asked], dict[str, Data]],
     tell: Callable[[int, Sequence[str], int], None] = lambda look, undecided, runs: None,
 ) -> tuple[dict[str, Data], dict[str, tuple[int, int]]]:
-    """Look at the figures' data, with more seeds for what is undecided, until nothing is.
+    """Look at the figures' data, with more seeds for undecided claims, until none is undecided.
 
     Returns the data, and for each claim the look that decided it and the most seeds that it had
     asked for by then. `tell` hears of each further look, the claims that want it, and its runs.
     """
     first: Asked = first_look(figures, preset)
     asked = first
-    found = fetch(asked)
+    figure_data = fetch(asked)
     looks = dict.fromkeys(claims, (1, 0))
 
     for look in range(2, LOOKS + 1):
-        # A mere look decides nothing anyway, and what is not finished yet wants no more.
-        if preset.level == "quick" or any(data.missing for data in found.values()):
+        # A mere look decides nothing anyway, and unfinished data want no more seeds.
+        if preset.level == "quick" or any(data.missing for data in figure_data.values()):
             break
 
-        open_ = {each.name: undecided(each, found[each.name], claims) for each in figures}
+        open_ = {
+            figure.name: undecided(figure, figure_data[figure.name], claims) for figure in figures
+        }
         more = {
-            each.name: more_seeds(
-                asked[each.name],
-                first[each.name],
-                [verdict.needs for verdict in open_[each.name]],
+            figure.name: more_seeds(
+                asked[figure.name],
+                first[figure.name],
+                [verdict.needs for verdict in open_[figure.name]],
             )
-            for each in figures
+            for figure in figures
         }
         runs = sum(len(more[name]) - len(asked[name]) for name in asked)
         if not runs:
             break
 
-        wanted = {verdict.claim for verdicts in open_.values() for verdict in verdicts}
-        tell(look, sorted(wanted), runs)
+        open_claims = {verdict.claim for verdicts in open_.values() for verdict in verdicts}
+        tell(look, sorted(open_claims), runs)
         asked = more
-        for claim in wanted:
+        for claim in open_claims:
             looks[claim] = look, _most_seeds(asked, open_, claim)
 
-        found = fetch(asked)
+        figure_data = fetch(asked)
 
-    return found, looks
+    return figure_data, looks
 
 
 def undecided(figure: Figure, data: Data, claims: Mapping[str, Claim]) -> list[Verdict]:

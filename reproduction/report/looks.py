@@ -1,15 +1,14 @@
-"""How many seeds a verdict gets: the one sequential rule of both reports.
+"""Number of seeds of a verdict: the one sequential rule of both reports.
 
-A figure is looked at with its first seeds. A claim whose interval decides it is decided; for each
-other one the runs that it compares get as many seeds again, and all is looked at anew, LOOKS times
-at most. Whoever looks often enough at 95 % intervals sees one of them miss: so the intervals of
-all looks together hold with 95 %, each with 1 - 0.05 / LOOKS (Bonferroni over the looks). Whatever
-a verdict says is read off such an interval, hence it is wrong in at most one of twenty cases,
-whichever look it is of.
+A figure is looked at with its first seeds. A claim is decided if its interval decides it; for each
+other claim the runs that it compares get as many seeds again, and all is looked at anew, LOOKS
+times at most. With enough looks at 95 % intervals, some interval misses: so the intervals of all
+looks together hold with 95 %, each with 1 - 0.05 / LOOKS (Bonferroni over the looks). A verdict is
+read off such an interval, hence it is wrong in at most 5 % of cases, whichever look it is of.
 
-Two things that are equal would never be told apart. So every claim has a margin, set before its
-runs: as soon as an interval shows that something misses its line by less than the margin, or is
-past it, the claim has not cleared it ("no difference above 1 point"). An interval narrower than the
+No number of seeds would separate two equal values. So every claim has a margin, set before its
+runs: as soon as an interval shows that a value misses its line by less than the margin, or is past
+it, the claim has not cleared it ("no difference above 1 point"). An interval narrower than the
 margin decides always.
 """
 
@@ -39,24 +38,26 @@ def more_seeds(
 ) -> list[Scenario]:
     """Return a figure's scenarios with twice the seeds of all that an undecided claim needs.
 
-    `first` are those of the first look. What has had all its looks stays as it is.
+    `first` are those of the first look. Settings that have had all their looks stay as they are.
     """
     seeds = _seeds(scenarios)
-    most = {setting: len(found) << (LOOKS - 1) for setting, found in _seeds(first).items()}
+    limits = {
+        setting: len(first_seeds) << (LOOKS - 1) for setting, first_seeds in _seeds(first).items()
+    }
     one_of = {_setting(scenario): scenario for scenario in scenarios}
-    wanted = [
+    settings = [
         setting
         for setting, scenario in one_of.items()
-        if any(each(scenario) for each in needs) and 2 * len(seeds[setting]) <= most[setting]
+        if any(each(scenario) for each in needs) and 2 * len(seeds[setting]) <= limits[setting]
     ]
 
     # Seeds outside settings, as in `grid`: an interrupted look has whole seeds.
     added = [
         (seeds[setting][-1] + number, setting)
-        for setting in wanted
+        for setting in settings
         for number in range(1, len(seeds[setting]) + 1)
     ]
-    order = {setting: place for place, setting in enumerate(wanted)}
+    order = {setting: index for index, setting in enumerate(settings)}
     return [
         *scenarios,
         *(
@@ -68,11 +69,11 @@ def more_seeds(
 
 def _seeds(scenarios: Sequence[Scenario]) -> Mapping[str, list[int]]:
     """Return the seeds of every setting, in order."""
-    found = defaultdict[str, list[int]](list)
+    by_setting = defaultdict[str, list[int]](list)
     for scenario in scenarios:
-        found[_setting(scenario)].append(scenario.seed)
+        by_setting[_setting(scenario)].append(scenario.seed)
 
-    return {setting: sorted(seeds) for setting, seeds in found.items()}
+    return {setting: sorted(seeds) for setting, seeds in by_setting.items()}
 
 
 def _setting(scenario: Scenario) -> str:

@@ -42,7 +42,7 @@ SLUGS: dict[Outcome, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A claim with everything that figures said about it."""
+    """A claim with every verdict of figures on it."""
 
     number: str
     claim: Claim
@@ -73,8 +73,8 @@ def judge(drawn: Sequence[Drawn], claims: Mapping[str, Claim]) -> list[Judged]:
 
 def counts(judged: Iterable[Judged]) -> dict[Outcome, int]:
     """Return how many claims have each outcome."""
-    found = Counter(claim.outcome for claim in judged)
-    return {outcome: found[outcome] for outcome in SLUGS}
+    outcomes = Counter(claim.outcome for claim in judged)
+    return {outcome: outcomes[outcome] for outcome in SLUGS}
 
 
 def render(
@@ -112,7 +112,7 @@ def render(
 
 
 def surroundings() -> dict[str, str]:
-    """Return what a report that is made now is made with and on."""
+    """Return software, machine and time of a report that is made now."""
     return {
         "ofan": version("ofan"),
         # Names the exact simulator: two pages with one model may be compared number by number.
@@ -127,33 +127,33 @@ def surroundings() -> dict[str, str]:
 def embedded(path: Path) -> str:
     """Return an SVG file as a data URI, safe between double quotes."""
     # As an image, not inline: ids inside of SVGs would meet each other on one page. As text in
-    # single quotes, which takes a third less than base64; nobody sees a ten-thousandth of a point.
+    # single quotes, which takes a third less than base64; a ten-thousandth of a point is invisible.
     text = DECIMALS.sub(r"\1", UNSEEN.sub("", path.read_text(encoding="utf-8")))
     return MIME + " ".join(text.translate(IN_DOUBLE_QUOTES).split())
 
 
 def size(path: Path) -> tuple[float, float]:
     """Return an SVG file's width and height in points."""
-    found = VIEW_BOX.search(path.read_text(encoding="utf-8"))
-    assert found, path
-    return float(found[1]), float(found[2])
+    box = VIEW_BOX.search(path.read_text(encoding="utf-8"))
+    assert box, path
+    return float(box[1]), float(box[2])
 
 
 def shown(drawn: Sequence[Drawn], judged: Iterable[Judged]) -> dict[str, Path]:
     """Return for each claim a picture of the first figure that decides it and has some."""
     pictures = {part.figure.name: part.pictures for part in drawn}
-    found: dict[str, Path] = {}
+    chosen: dict[str, Path] = {}
     for claim in judged:
         for figure, verdict in claim.verdicts:
-            if pictures[figure] and claim.number not in found:
+            if pictures[figure] and claim.number not in chosen:
                 named = pictures[figure].get(verdict.panel)
-                found[claim.number] = named or _named_first(claim.claim.text, pictures[figure])
+                chosen[claim.number] = named or _named_first(claim.claim.text, pictures[figure])
 
-    return found
+    return chosen
 
 
 def _named_first(text: str, panels: Mapping[str, Path]) -> Path:
-    """Return the panel whose matrix a claim names first, else the first of them."""
+    """Return the panel with the matrix that a claim names first, else the first panel."""
     places = {panel: text.lower().find(panel.partition(",")[0].lower()) for panel in panels}
     named = [panel for panel in panels if panel and places[panel] >= 0]
     return panels[min(named, key=places.__getitem__) if named else next(iter(panels))]

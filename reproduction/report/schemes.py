@@ -12,13 +12,13 @@ from reproduction.report.claims import POINT
 from reproduction.report.statistics import Estimate, estimate, every, paired
 from reproduction.report.style import label
 
-# Section 4's seven contenders: what is chosen once for many packets, and what sprays.
+# Section 4's seven contenders: COARSE choose once for many packets, PACKET spray.
 COARSE = ("flow", "subflow", "host_flowlet_ar")
 PACKET = ("host_pkt", "switch_pkt", "host_pkt_ar", "switch_pkt_ar")
 CONTENDERS = (*COARSE, *PACKET)
 # Destination-based rotation, at hosts and in switches (sections 5.1 and 6).
 ROTATION = ("host_dr", "ofan")
-# What section 7 shows: the best in practice and the best in theory.
+# The schemes of section 7: the best in practice and the best in theory.
 BEST = ("switch_pkt_ar", "host_pkt_ar", "ofan")
 # Figure "growth": the models of table 3 and the packet schemes that they simplify.
 MODELLED = (
@@ -33,7 +33,7 @@ MODELLED = (
     "host_dr",
     "ofan",
 )
-# The same with one round robin: Simple RR, whose order Switch Pkt permutes now and then.
+# The same with one round robin: Simple RR; Switch Pkt permutes its order now and then.
 SPRAYING = tuple(policy for policy in MODELLED if policy != "switch_pkt")
 
 KIB = 1 << 10
@@ -72,7 +72,7 @@ def paired_by_seed(
     first: pl.DataFrame, second: pl.DataFrame, column: str = "sending_increase"
 ) -> Estimate:
     """Return first - second over the seeds that both frames have."""
-    # Interrupted reports may lack a seed of one of them.
+    # Interrupted reports may lack a seed of either frame.
     both = (
         first.select("seed", column)
         .join(second.select("seed", column), on="seed", suffix="_second")
@@ -125,7 +125,7 @@ def lowest(
     margin: float = POINT,
 ) -> bool | None:
     """Return whether a load balancer is below each of the others."""
-    return every(below(frame, first, other, column, margin) for other in others if other != first)
+    return every(below(frame, first, rival, column, margin) for rival in others if rival != first)
 
 
 def order(
@@ -192,5 +192,5 @@ def where(frame: pl.DataFrame, **values: Any) -> pl.DataFrame:
 
 def spread(points: Iterable[float]) -> float:
     """Return the distance of the largest from the smallest."""
-    found = np.asarray(list(points))
-    return float(found.max() - found.min())
+    values = np.asarray(list(points))
+    return float(values.max() - values.min())

@@ -1,7 +1,7 @@
-"""STATEMENTS: what we expect beyond the paper, each with the criterion that decides it.
+"""STATEMENTS: our expectations beyond the paper, each with the criterion that decides it.
 
 They were written down before the runs that decide them (seeds 1 to 10; of B01 to B21 the first six
-were looked at before the others were run): from the paper, from what the documentation had measured
+were looked at before the others were run): from the paper, from the documentation's measurements
 by then, and from single runs with seeds from 1,001 on.
 """
 

@@ -1,4 +1,4 @@
-"""What criteria are made of: means with intervals, paired differences, exponents, ranks.
+"""Parts of criteria: means with intervals, paired differences, exponents, ranks.
 
 An interval is that of one look (`report.looks`): those of all looks together hold with 95 %.
 """
@@ -42,13 +42,15 @@ def one_direction(differences: Iterable[Estimate], margin: float) -> bool | None
 
     Turning by less than the margin, as far as intervals show, is none.
     """
-    given = list(differences)
-    if any(found.low > 0 for found in given) and any(found.high < 0 for found in given):
+    estimates = list(differences)
+    if any(difference.low > 0 for difference in estimates) and any(
+        difference.high < 0 for difference in estimates
+    ):
         return False
 
     # Without an interval (one seed) nothing is shown.
-    never_above = all(found.high < margin for found in given)
-    never_below = all(found.low > -margin for found in given)
+    never_above = all(difference.high < margin for difference in estimates)
+    never_below = all(difference.low > -margin for difference in estimates)
     return True if never_above or never_below else None
 
 
@@ -100,9 +102,9 @@ def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float:
 
 
 def _ranks(values: Sequence[float]) -> np.ndarray:
-    given = np.asarray(values, dtype=float)
+    numbers = np.asarray(values, dtype=float)
     # Every value ties with itself, hence the - 1: its rank, without others, is how many are below.
-    below = (given[:, None] > given[None, :]).sum(axis=1)
-    ties = (given[:, None] == given[None, :]).sum(axis=1)
+    below = (numbers[:, None] > numbers[None, :]).sum(axis=1)
+    ties = (numbers[:, None] == numbers[None, :]).sum(axis=1)
 
     return np.asarray(below + (ties - 1) / 2)

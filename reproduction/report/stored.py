@@ -17,14 +17,14 @@ from reproduction.report.whole_file import replace_file
 from sim.errors import StoreError
 from sim.sweeps.store import plain
 
-# Beside the data: what it was made with, which no row of it says.
+# Beside the data: preset, cost and machine of its runs, which no row of it has.
 MADE_WITH = "made_with.json"
 PAPER = "paper"
 
 
 @dataclass(frozen=True, slots=True)
 class MadeWith:
-    """What a report's runs were: their preset, what they cost, and on what they ran."""
+    """Preset, cost and environment of a report's runs."""
 
     preset: Preset
     wall_s: float
@@ -53,11 +53,11 @@ class MadeWith:
 
 def stored(figures: Iterable[Figure], made: MadeWith, folder: Path) -> dict[str, Data]:
     """Return every figure's data from its Parquet file; raises StoreError."""
-    wanted = list(figures)
-    paths = {figure.name: folder / f"{figure.name}.parquet" for figure in wanted}
-    there = {name: path for name, path in paths.items() if path.is_file()}
+    all_figures = list(figures)
+    paths = {figure.name: folder / f"{figure.name}.parquet" for figure in all_figures}
+    existing = {name: path for name, path in paths.items() if path.is_file()}
     try:
-        contents = [read_bytes(path, ParquetError) for path in there.values()]
+        contents = [read_bytes(path, ParquetError) for path in existing.values()]
     except ParquetError as error:
         raise StoreError(str(error)) from None
 
@@ -65,9 +65,9 @@ def stored(figures: Iterable[Figure], made: MadeWith, folder: Path) -> dict[str,
     tables = read_parquet(contents)
     return {
         figure.name: _data(figure, made, paths[figure.name], tables)
-        if figure.name in there
+        if figure.name in existing
         else Data(made.preset, (), (), made.missing.get(figure.name, 0))
-        for figure in wanted
+        for figure in all_figures
     }
 
 
@@ -79,7 +79,7 @@ def _data(figure: Figure, made: MadeWith, path: Path, tables: Iterator[Table]) -
             record_of(row, scenario, figure.measure is not None)
             for row, scenario in zip(rows, scenarios, strict=True)
         )
-    # What a row lacks, or has in a key's place: SyntaxError is of lists as text.
+    # A row lacks a key, or has another value in its place: SyntaxError is of lists as text.
     except (ValueError, KeyError, TypeError, SyntaxError, RecursionError, MemoryError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise StoreError(f"{path}: {reason}") from None
@@ -89,14 +89,14 @@ def _data(figure: Figure, made: MadeWith, path: Path, tables: Iterator[Table]) -
 
 def scenario_of(row: Mapping[str, Any]) -> Scenario:
     """Return the scenario of a row of a figure's data."""
-    known = _known()
-    given = {
-        key.replace(".", "__"): _value(known[key], row[key])
-        for key in known
+    keys = _known()
+    settings = {
+        key.replace(".", "__"): _value(keys[key], row[key])
+        for key in keys
         if key in row and row[key] is not None
     }
-    # A row says how its load balancer is called there, which may be one with other options.
-    return Scenario.model_validate(nested({**given, **settings_of(row["policy"])}))
+    # A row has its load balancer's name there, which may be that of a variant with other options.
+    return Scenario.model_validate(nested({**settings, **settings_of(row["policy"])}))
 
 
 @cache
@@ -117,12 +117,14 @@ def _value(default: Any, value: Any) -> Any:
 
 
 def record_of(row: Mapping[str, Any], scenario: Scenario, is_measured: bool) -> Record:
-    """Return the record of a row, with what was measured besides."""
+    """Return the record of a row, with the values measured besides."""
     fields = {name: row[name] for name in Record.model_fields if name in row}
     record = Record.model_validate({**fields, "policy": scenario.balancer})
     if not is_measured:
         return record
 
-    known = {*Record.model_fields, *dict(dotted(plain(scenario)))}
-    values = {name: value for name, value in row.items() if name not in known and value is not None}
+    recorded = {*Record.model_fields, *dict(dotted(plain(scenario)))}
+    values = {
+        name: value for name, value in row.items() if name not in recorded and value is not None
+    }
     return Measured.of(record, **values)

@@ -54,7 +54,7 @@ def panel(
 ) -> tuple[Picture, Any]:
     """Return a new picture and its axes (an array if there are several columns), in our style.
 
-    `has_one_y`: what stands side by side is the same quantity, on one y axis.
+    `has_one_y`: the panels side by side show the same quantity, on one y axis.
     """
     # A picture of its own, not pyplot's: nothing to close, and no display to look for.
     with mpl.rc_context(STYLE):
@@ -153,10 +153,10 @@ def bars(axes: Any, points: Mapping[str, Estimate], scale: float = 1, digits: in
     below = [scale * point.mean - 0.1 * top for point in points.values() if point.mean < 0]
     low = min([0, *below])
 
-    for place, (policy, point) in enumerate(points.items()):
+    for index, (policy, point) in enumerate(points.items()):
         half = scale * point.whisker
         axes.bar(
-            place,
+            index,
             scale * point.mean,
             yerr=half,
             color=colour(policy),
@@ -166,12 +166,12 @@ def bars(axes: Any, points: Mapping[str, Estimate], scale: float = 1, digits: in
         )
 
         text = f"{scale * point.mean:.{digits}f}".replace("-", "−")
-        # Above the whisker; beside one that leaves the picture.
+        # Above the whisker; beside a whisker that leaves the picture.
         leaves = scale * point.mean + half > top
         height = scale * point.mean if leaves else max(0, scale * point.mean + half)
         axes.annotate(
             text,
-            (place + 0.06 if leaves else place, height),
+            (index + 0.06 if leaves else index, height),
             (0, 2),
             textcoords="offset points",
             ha="left" if leaves else "center",
@@ -196,8 +196,8 @@ def increase_bars(
 ) -> Picture:
     """Return a bar chart of the load balancers' CCT increase."""
     picture, axes = panel(width, height)
-    found = estimates(frame, "sending_increase", "policy")
-    bars(axes, {policy: found[policy] for policy in policies}, scale=100)
+    increases = estimates(frame, "sending_increase", "policy")
+    bars(axes, {policy: increases[policy] for policy in policies}, scale=100)
     axes.set_ylabel(INCREASE)
 
     return picture

@@ -1,4 +1,4 @@
-"""The ranking in two sentences, and what would change it."""
+"""The ranking in two sentences, and the changes that would turn it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ MOST_NAMED = 4
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What advice is drawn from: candidates, conditions, times, weights and the margin.
+    """Grounds of advice: candidates, conditions, times, weights and the margin.
 
     `far` are the candidates that have one seed only, far behind the third.
     """
@@ -46,8 +46,12 @@ class Ground:
     def within(self, conditions: Sequence[str]) -> "Ground":
         """Return the same with these conditions only, for all candidates that have more seeds."""
         times = {
-            name: {each: found[each] for each in conditions if each in found}
-            for name, found in self.times.items()
+            name: {
+                condition: by_condition[condition]
+                for condition in conditions
+                if condition in by_condition
+            }
+            for name, by_condition in self.times.items()
         }
         return replace(self, times=times)
 
@@ -71,38 +75,38 @@ def _choice(ground: Ground) -> str:
     if not behind:
         return f"{label} is the only load balancer that fits: {at_worst}."
 
-    others = ground.first()[1:]
-    if not others:
+    rivals = ground.first()[1:]
+    if not rivals:
         after = behind[0]
         return (
             f"Run {label}: {at_worst}, {ground.label(after.name)} as the next one"
             f" {over(after.worst.mean)}."
         )
 
-    shown = ", ".join(ground.label(name) for name in others[:MOST_NAMED])
-    more = f" and {len(others) - MOST_NAMED} more" if len(others) > MOST_NAMED else ""
-    is_known = all(ground.beside_first(other) is Verdict.LEVEL for other in others)
-    known = (
+    shown = ", ".join(ground.label(name) for name in rivals[:MOST_NAMED])
+    more = f" and {len(rivals) - MOST_NAMED} more" if len(rivals) > MOST_NAMED else ""
+    is_known = all(ground.beside_first(rival) is Verdict.LEVEL for rival in rivals)
+    standing = (
         f"level with it, no difference above {ground.margin:g} points: {shown}{more}"
         if is_known
         else f"the seeds so far do not tell it apart from {shown}{more}"
     )
     return (
         f"No load balancer is shown to be better than all others by {ground.margin:g} points:"
-        f" {label} is first, {at_worst}; {known}."
+        f" {label} is first, {at_worst}; {standing}."
     )
 
 
 def _reason(ground: Ground) -> str:
     top = ground.places()[0]
     row = ground.candidates[top.name]
-    found = needs(row)
+    required = needs(row)
     if row.is_own:
         kept = "it is yours"
-    elif found.switch_state != NO_STATE:
-        kept = f"its switches keep {found.switch_state}"
-    elif found.host_state != NO_STATE:
-        kept = f"its hosts keep {found.host_state}"
+    elif required.switch_state != NO_STATE:
+        kept = f"its switches keep {required.switch_state}"
+    elif required.host_state != NO_STATE:
+        kept = f"its hosts keep {required.host_state}"
     else:
         kept = "no switch or host keeps state for it"
 
@@ -129,7 +133,7 @@ def changes(ground: Ground) -> list[str]:
 def _without(ground: Ground, before: frozenset[str]) -> Iterator[str]:
     names = list(ground.conditions)
     for name in names if len(names) > 1 else ():
-        rest = [each for each in names if each != name]
+        rest = [kept for kept in names if kept != name]
         when = f"without this condition: {ground.conditions[name].sentence}"
         yield from _turned(ground.within(rest), before, when)
 
@@ -140,14 +144,14 @@ def _alone(ground: Ground, before: frozenset[str]) -> Iterator[str]:
 
 
 def _limited(ground: Ground, before: frozenset[str]) -> Iterator[str]:
-    for what, place in (("switches", "switch"), ("hosts", "host")):
+    for devices, device in (("switches", "switch"), ("hosts", "host")):
         fitting = [
             name
             for name in ground.times
-            if ground.candidates[name].row.where == place or ground.candidates[name].policy == BASE
+            if ground.candidates[name].row.where == device or ground.candidates[name].policy == BASE
         ]
         if 1 < len(fitting) < len(ground.times):
-            when = f"where only {what} may be changed"
+            when = f"where only {devices} may be changed"
             yield from _turned(ground.among(fitting), before, when)
 
 

@@ -1,4 +1,4 @@
-"""An answer: the ranking with what it rests on, as a table, as text, as JSON and as files."""
+"""An answer: the ranking with its grounds, as a table, as text, as JSON and as files."""
 
 import io
 import json
@@ -56,7 +56,7 @@ class Answer:
 
     @property
     def ground(self) -> Ground:
-        """Return what the advice is drawn from."""
+        """Return the grounds of the advice."""
         plan = self.progress.plan
         return Ground(
             plan.candidates,
@@ -91,13 +91,13 @@ class Answer:
     def decided(self) -> str:
         """Return how far the order of the first three is known, in a sentence."""
         plan, looks = self.progress.plan, self.progress.looks
-        what = f"the first {min(DECIDED, len(plan.candidates))}"
+        subject = f"the first {min(DECIDED, len(plan.candidates))}"
         margin = f"a margin of {plan.margin:g} points (95 % over all looks)"
         if self.progress.is_decided:
-            return f"The order of {what} is decided with {margin}, at look {looks}."
+            return f"The order of {subject} is decided with {margin}, at look {looks}."
 
         why = "the time is over" if self.progress.is_out_of_time else "all looks are used up"
-        return f"The order of {what} is not decided with {margin}: {why} at look {looks}."
+        return f"The order of {subject} is not decided with {margin}: {why} at look {looks}."
 
     def table(self) -> Folding:
         """Return the table for people."""
@@ -106,16 +106,16 @@ class Answer:
     def short_table(self) -> Folding:
         """Return the first columns of the table, which any terminal has room for."""
         whole = self.table()
-        found = Folding(*HEADINGS[:SHORT], keys=2, texts=(1, 3))
+        folding = Folding(*HEADINGS[:SHORT], keys=2, texts=(1, 3))
         for row in whole.rows:
-            found.add_row(*row[:SHORT])
+            folding.add_row(*row[:SHORT])
 
-        return found
+        return folding
 
     def text(self) -> str:
         """Return advice and changes in lines."""
         plan = self.progress.plan
-        conditions = "; ".join(one.sentence for one in plan.conditions.values())
+        conditions = "; ".join(condition.sentence for condition in plan.conditions.values())
         counted = self.progress.counted
         carried = "; ".join(
             f"{name}: {SENTENCES[name]}" if name in SENTENCES else name for name in counted
@@ -156,20 +156,20 @@ class Answer:
             "workloads": self.progress.counted,
             "conditions": {
                 name: {
-                    "heading": one.heading.replace("\n", " "),
-                    "sentence": one.sentence,
+                    "heading": row.heading.replace("\n", " "),
+                    "sentence": row.sentence,
                     "weight": plan.weights.get(name, 1.0),
-                    **as_keys(one, self.settings),
+                    **as_keys(row, self.settings),
                 }
-                for name, one in plan.conditions.items()
+                for name, row in plan.conditions.items()
             },
             "rows": [
                 {
-                    **as_json(plan.candidates[one.name]),
-                    **_numbers(one),
-                    "percent": {name: _plain(values) for name, values in times[one.name].items()},
+                    **as_json(plan.candidates[row.name]),
+                    **_numbers(row),
+                    "percent": {name: _plain(values) for name, values in times[row.name].items()},
                 }
-                for one in self.places
+                for row in self.places
             ],
         }
 
@@ -191,37 +191,37 @@ class Answer:
     def __str__(self) -> str:
         """Return the ranking and the advice as text."""
         rows = [
-            f"{place}. {self.ground.label(one.name)}: {over(one.worst.mean)}"
-            for place, one in enumerate(self.places, start=1)
+            f"{number}. {self.ground.label(row.name)}: {over(row.worst.mean)}"
+            for number, row in enumerate(self.places, start=1)
         ]
         return "\n".join([*rows, "", self.text()])
 
 
 def table(ground: Ground) -> Folding:
-    """Return the table of a ranking: rows by their worst condition, and what each needs."""
-    found = Folding(*HEADINGS, keys=2, texts=(1, 3, 7, 8, 9, 10))
+    """Return the table of a ranking: rows by their worst condition, and the needs of each."""
+    folding = Folding(*HEADINGS, keys=2, texts=(1, 3, 7, 8, 9, 10))
     first = ground.first()
-    for place, one in enumerate(ground.places(), start=1):
-        switch, host, headers, nics = needs(ground.candidates[one.name]).cells()
-        found.add_row(
-            _place(place, one, first, ground),
-            ground.label(one.name),
-            _interval(one.worst),
-            ground.conditions[one.condition].heading.replace("\n", " "),
-            over(one.mean).removesuffix(" %"),
-            _lead(one),
-            str(one.seeds),
+    for number, row in enumerate(ground.places(), start=1):
+        switch, host, headers, nics = needs(ground.candidates[row.name]).cells()
+        folding.add_row(
+            _place(number, row, first, ground),
+            ground.label(row.name),
+            _interval(row.worst),
+            ground.conditions[row.condition].heading.replace("\n", " "),
+            over(row.mean).removesuffix(" %"),
+            _lead(row),
+            str(row.seeds),
             switch,
             host,
             headers,
             nics,
         )
 
-    return found
+    return folding
 
 
 def _place(place: int, one: Standing, first: Sequence[str], ground: Ground) -> str:
-    """Return a row's number; `=`: level with the first; `?`: not told apart from it so far."""
+    """Return a row's number; `=`: level with the first; `?`: not separated from it so far."""
     if one.name not in first[1:]:
         return str(place)
 
@@ -236,7 +236,7 @@ def _interval(found: Estimate) -> str:
 
 
 def _lead(one: Standing) -> str:
-    """Return how far the next one is behind: a number, or that both are level or undecided."""
+    """Return how far the next row is behind: a number, or that both are level or undecided."""
     if one.lead is None or one.verdict is None:
         return ""
 

@@ -1,4 +1,4 @@
-"""Load balancers that fit what may be changed, and what each needs of switches, packets, NICs."""
+"""Load balancers that fit the allowed changes, and needs of each in switches, packets, NICs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Candidate:
 
     @property
     def row(self) -> Policy:
-        """Return the row of the table, of the user's own the one that it is like."""
+        """Return the row of the table, for a user's own candidate the row that it is like."""
         return POLICIES[self.policy]
 
     @property
@@ -47,7 +47,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a load balancer needs: state of a switch and of a host, headers, order of packets."""
+    """Needs of a load balancer: state of a switch and of a host, headers, order of packets."""
 
     switch_state: str
     host_state: str
@@ -61,7 +61,7 @@ class Needs:
 
 
 def needs(candidate: Candidate) -> Needs:
-    """Return what a load balancer needs."""
+    """Return the needs of a load balancer."""
     if candidate.is_own:
         return Needs(
             "your program's" if candidate.program else NO_STATE,
@@ -89,7 +89,7 @@ def _headers(row: Policy) -> str:
 
 
 def fitting(change: Change, nics: str, chosen: Sequence[str] = ()) -> list[Candidate]:
-    """Return the rows of the table that fit, the one that changes nothing among them.
+    """Return the rows of the table that fit, the row that changes nothing among them.
 
     `nics` "in-order": rows that reorder a flow's packets do not fit. `chosen` names rows.
     """
@@ -124,13 +124,13 @@ def own_rule(rule: HostRule, like: str) -> Candidate:
 
 def as_json(candidate: Candidate) -> dict[str, Any]:
     """Return a candidate and its needs as JSON values."""
-    found = needs(candidate)
+    required = needs(candidate)
     return {
         "name": candidate.name,
         "label": candidate.label,
         "like": candidate.policy if candidate.is_own else None,
-        "switch_state": found.switch_state,
-        "host_state": found.host_state,
-        "headers": found.headers,
-        "reorders": found.reorders,
+        "switch_state": required.switch_state,
+        "host_state": required.host_state,
+        "headers": required.headers,
+        "reorders": required.reorders,
     }

@@ -69,7 +69,7 @@ def choose(
             carried = {**carried, OWN: settings}
 
         plan = Plan(
-            {one.name: one for one in candidates},
+            {candidate.name: candidate for candidate in candidates},
             conditions_of(settings, without),
             carried,
             {name: float(weight) for name, weight in (weights or {}).items()},
@@ -113,16 +113,16 @@ def _refuse_unknown(
     weights: Mapping[str, float],
     workloads: Sequence[str],
 ) -> None:
-    known = conditions_of(settings)
+    conditions = conditions_of(settings)
     for name in (*without, *weights):
-        if name not in known:
-            raise ExperimentError(f"no condition {name!r}; there are {', '.join(known)}")
+        if name not in conditions:
+            raise ExperimentError(f"no condition {name!r}; there are {', '.join(conditions)}")
 
     for name in workloads:
         if name not in (*WORKLOADS, OWN):
             raise ExperimentError(f"no workload {name!r}; there are {', '.join(WORKLOADS)}, {OWN}")
 
-    if not any(weights.get(name, 1.0) > 0 for name in known if name not in without):
+    if not any(weights.get(name, 1.0) > 0 for name in conditions if name not in without):
         raise ExperimentError("all conditions are left out: one must count")
 
 

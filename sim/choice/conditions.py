@@ -7,16 +7,16 @@ from typing import Any
 from fattree.experiment.failures import Degraded, FailureEvent, Failures
 from fattree.experiment.model import Settings
 
-# A link with one of two lanes left.
+# A link with one lane left, of two.
 SLOW_SHARE = 0.5
-# A failure in the middle of the collective, and how long routes go on using what has failed.
+# A failure in the middle of the collective, and how long routes go on using the failed link.
 FAILS_NS = 5_000
 LATE_RTT = 2
 # A real reboot takes minutes; here the switch is away for most of a collective of 20 to 50 us.
 AWAY_NS = 30_000
 REBOOT_RTT = 2
 # Each packet is late by up to so much of the gap between packets, as in the paper. More would slow
-# hosts down by itself, and hide what load balancers do.
+# hosts down by itself, and hide the effect of load balancers.
 JITTER = 0.1
 NEVER = float("inf")
 LINK = "edge0_0-agg0_0"
@@ -121,9 +121,9 @@ OWN = Condition(
 
 def conditions_of(settings: Settings, without: Sequence[str] = ()) -> dict[str, Condition]:
     """Return the conditions that a fabric can be in, by name, without those that are left out."""
-    own = {OWN.name: OWN} if settings.failures != Failures() else {}
-    found = {**own, **CONDITIONS}
-    return {name: row for name, row in found.items() if name not in without}
+    configured = {OWN.name: OWN} if settings.failures != Failures() else {}
+    every_condition = {**configured, **CONDITIONS}
+    return {name: row for name, row in every_condition.items() if name not in without}
 
 
 def weight_of(name: str, weights: Mapping[str, float]) -> float:
@@ -132,7 +132,7 @@ def weight_of(name: str, weights: Mapping[str, float]) -> float:
 
 
 def as_keys(condition: Condition, settings: Settings) -> dict[str, Any]:
-    """Return what a condition sets, for the answer's JSON."""
+    """Return the settings of a condition, for the answer's JSON."""
     applied = condition.apply(settings)
     return {
         "failures": applied.failures.model_dump(mode="json", exclude_defaults=True),

@@ -36,15 +36,15 @@ def heat_map(ground: Ground) -> Figure:
         axes = figure.subplots()
 
     norm = LogNorm(LEAST, MOST, clip=True)
-    for row, one in enumerate(places):
+    for row, standing in enumerate(places):
         for column, condition in enumerate(conditions):
-            values = ground.times[one.name].get(condition)
+            values = ground.times[standing.name].get(condition)
             if not values:
                 continue
 
             mean = fmean(values)
             colour = HEAT(norm(max(mean, LEAST))) if isfinite(mean) else SLATES[0]
-            is_worst = condition == one.condition
+            is_worst = condition == standing.condition
             axes.add_patch(
                 Rectangle((column, row), 1, 1, facecolor=colour, edgecolor="white", linewidth=1)
             )
@@ -72,7 +72,8 @@ def heat_map(ground: Ground) -> Figure:
         [ground.conditions[name].heading for name in conditions],
     )
     axes.set_yticks(
-        [row + 0.5 for row in range(len(places))], [ground.label(one.name) for one in places]
+        [row + 0.5 for row in range(len(places))],
+        [ground.label(standing.name) for standing in places],
     )
     axes.xaxis.tick_top()
     axes.tick_params(length=0)

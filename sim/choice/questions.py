@@ -1,7 +1,7 @@
 """A fabric in a few numbers, as `[fabric]` and `[transport]` of an experiment.
 
 A user knows the number of GPUs, the tiers and the oversubscription of leaves. The counts of
-switches follow: those of a fabric whose leaves and spines are about equally large.
+switches follow: those of a fabric with leaves and spines of about equal size.
 """
 
 from collections.abc import Iterator

@@ -1,10 +1,11 @@
 """The order of candidates by their worst condition, with a margin and intervals over seeds.
 
 A candidate's time in a condition is the mean of its workloads' CCTs over the bound, in percent; of
-each seed, so that two candidates are compared in pairs: a seed gives both the same traffic. One is
-ahead of another if its time in every condition is below the other's in the other's worst one. All
-of these must be shown, so several comparisons need no wider intervals (an intersection of tests).
-Two are level if the difference of their worst conditions is shown to be less than the margin.
+each seed, so that two candidates are compared in pairs: a seed gives both the same traffic. A
+candidate is ahead of another if its time in every condition is below the other's in the other's
+worst condition. All of these must be shown, so several comparisons need no wider intervals (an
+intersection of tests). Two are level if the difference of their worst conditions is shown to be
+less than the margin.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,7 +31,7 @@ Times = Mapping[str, Mapping[str, Sequence[float]]]
 
 
 class Verdict(Enum):
-    """How a row stands beside the next."""
+    """Outcome of a comparison of a row with the next."""
 
     AHEAD = "ahead"
     LEVEL = "level"
@@ -52,9 +53,9 @@ class Standing:
 
 def ranked(times: Times, weights: Mapping[str, float], margin: float) -> list[Standing]:
     """Return the candidates from the best worst condition to the worst."""
-    weighed = {name: _weighed(found, weights) for name, found in times.items()}
+    weighed = {name: _weighed(by_condition, weights) for name, by_condition in times.items()}
     places = sorted(
-        (_standing(name, found, weights) for name, found in weighed.items()),
+        (_standing(name, by_condition, weights) for name, by_condition in weighed.items()),
         key=lambda one: (one.worst.mean, one.mean),
     )
     return [_beside(one, after, weighed, margin) for one, after in pairwise(places)] + places[-1:]
@@ -74,7 +75,7 @@ def _standing(
     name: str, found: Mapping[str, Sequence[float]], weights: Mapping[str, float]
 ) -> Standing:
     condition = worst_of(found)
-    total = sum(weights.get(each, 1.0) for each in found)
+    total = sum(weights.get(key, 1.0) for key in found)
     return Standing(
         name,
         safe(found[condition]),
@@ -110,12 +111,12 @@ def difference(
     first: Mapping[str, Sequence[float]], second: Mapping[str, Sequence[float]], condition: str
 ) -> Estimate:
     """Return the first's time in a condition less the second's in the second's worst, paired."""
-    given, other = first[condition], second[worst_of(second)]
-    if any(map(isinf, given)) or any(map(isinf, other)):
-        ends = all(not isinf(value) for value in given)
-        return Estimate(-inf if ends else 0.0, 0.0, min(len(given), len(other)))
+    first_times, second_times = first[condition], second[worst_of(second)]
+    if any(map(isinf, first_times)) or any(map(isinf, second_times)):
+        ends = all(not isinf(value) for value in first_times)
+        return Estimate(-inf if ends else 0.0, 0.0, min(len(first_times), len(second_times)))
 
-    return paired(given, other)
+    return paired(first_times, second_times)
 
 
 def compared(
@@ -126,7 +127,7 @@ def compared(
     if difference(first, second, worst_of(first)).low > -margin:
         return Verdict.LEVEL
 
-    is_ahead = every(difference(first, second, each).high < 0 or None for each in first)
+    is_ahead = every(difference(first, second, condition).high < 0 or None for condition in first)
     return Verdict.AHEAD if is_ahead else Verdict.OPEN
 
 
@@ -138,12 +139,16 @@ def open_pairs(
     Each of the first three against all rows behind it, but those that are `far`.
     """
     left_out = set(far)
-    places = [one.name for one in ranked(times, weights, margin) if one.name not in left_out]
-    weighed = {name: _weighed(found, weights) for name, found in times.items()}
+    places = [
+        standing.name
+        for standing in ranked(times, weights, margin)
+        if standing.name not in left_out
+    ]
+    weighed = {name: _weighed(by_condition, weights) for name, by_condition in times.items()}
     pairs = [
         (first, second)
-        for place, first in enumerate(places[:DECIDED])
-        for second in places[place + 1 :]
+        for index, first in enumerate(places[:DECIDED])
+        for second in places[index + 1 :]
     ]
     return [
         (first, second)
@@ -155,8 +160,8 @@ def open_pairs(
 def far(times: Times, weights: Mapping[str, float]) -> set[str]:
     """Return the candidates that are far behind the third after the first seed."""
     first = {
-        name: {condition: values[:1] for condition, values in found.items()}
-        for name, found in times.items()
+        name: {condition: values[:1] for condition, values in by_condition.items()}
+        for name, by_condition in times.items()
     }
     places = ranked(first, weights, 0)
     if len(places) <= DECIDED:
@@ -164,7 +169,7 @@ def far(times: Times, weights: Mapping[str, float]) -> set[str]:
 
     third = places[DECIDED - 1].worst.mean
     limit = max(FAR_TIMES * third, third + FAR_POINTS)
-    return {one.name for one in places[DECIDED:] if one.worst.mean > limit}
+    return {standing.name for standing in places[DECIDED:] if standing.worst.mean > limit}
 
 
 def leaders(
@@ -174,12 +179,12 @@ def leaders(
 
     Those that are `far` behind are not among them.
     """
-    weighed = {name: _weighed(found, weights) for name, found in times.items()}
-    first, *others = (one.name for one in ranked(times, weights, margin))
+    weighed = {name: _weighed(by_condition, weights) for name, by_condition in times.items()}
+    first, *rest = (standing.name for standing in ranked(times, weights, margin))
     left_out = set(far)
     return [first] + [
         name
-        for name in others
+        for name in rest
         if name not in left_out
         and compared(weighed[first], weighed[name], margin) is not Verdict.AHEAD
     ]

@@ -40,9 +40,9 @@ Looked: TypeAlias = Callable[["Progress"], None]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What runs: candidates in conditions under workloads, with weights and a margin.
+    """Plan of runs: candidates in conditions under workloads, with weights and a margin.
 
-    `seed` is the first one, and `looks` is the most looks that an open pair gets.
+    `seed` is the first seed, and `looks` is the most looks that an open pair gets.
     """
 
     candidates: Mapping[str, Candidate]
@@ -75,7 +75,7 @@ class Plan:
 
 @dataclass(slots=True)
 class Progress:
-    """What has run so far, and what is said of it."""
+    """The runs so far, their times, and the state of the decision."""
 
     plan: Plan
     # By cell and number of the seed: over the bound, infinite for a run that did not end.
@@ -113,15 +113,15 @@ class Progress:
         ]
 
     def _values(self, candidate: str, condition: str, workloads: Sequence[str]) -> list[float]:
-        each = [self.found.get((candidate, condition, name), {}) for name in workloads]
+        by_workload = [self.found.get((candidate, condition, name), {}) for name in workloads]
         values: list[float] = []
-        while each and all(len(values) in seeds for seeds in each):
-            values.append(fmean(seeds[len(values)] for seeds in each))
+        while by_workload and all(len(values) in seeds for seeds in by_workload):
+            values.append(fmean(seeds[len(values)] for seeds in by_workload))
 
         return values
 
     def take(self, cell: Cell, number: int, scenario: Scenario, outcome: Record | Failure) -> None:
-        """Take in what came of a run; raises SweepError for one that was refused."""
+        """Take in the outcome of a run; raises SweepError for a refused run."""
         if isinstance(outcome, Failure):
             if outcome.is_refused:
                 raise SweepError(str(outcome))
@@ -170,23 +170,23 @@ class Runner:
             for cell, number in wanted
             if number not in progress.found.get(cell, {})
         }
-        keys = {each: run_key(scenario) for each, scenario in asked.items()}
+        keys = {pair: run_key(scenario) for pair, scenario in asked.items()}
         kept = self._kept.find(keys.values()) if self._kept else {}
         # Two candidates may be the same run.
         of_key: dict[str, list[tuple[Cell, int]]] = {}
-        for each, key in keys.items():
+        for pair, key in keys.items():
             if key in kept:
-                progress.take(*each, asked[each], kept[key])
+                progress.take(*pair, asked[pair], kept[key])
             else:
-                of_key.setdefault(key, []).append(each)
+                of_key.setdefault(key, []).append(pair)
 
         pending = {key: asked[cells[0]] for key, cells in of_key.items()}
         costs = {key: packet_hops(scenario) for key, scenario in pending.items()}
         total, done = max(1, sum(costs.values())), 0
         with closing(self._outcomes(pending)) as outcomes:
             for number, (key, outcome) in enumerate(outcomes, start=1):
-                for each in of_key[key]:
-                    progress.take(*each, asked[each], outcome)
+                for pair in of_key[key]:
+                    progress.take(*pair, asked[pair], outcome)
                 if self._kept and isinstance(outcome, Record):
                     self._kept.add(pending[key], outcome)
 
@@ -222,7 +222,7 @@ def decide(plan: Plan, runner: Runner, looked: Looked = lambda _: None) -> Progr
     except _OutOfTime:
         progress.is_out_of_time = True
 
-    if not progress.times() or any(not found for found in progress.times().values()):
+    if not progress.times() or any(not by_condition for by_condition in progress.times().values()):
         raise FailedRunsError(
             "the time is over before each candidate had a run in each condition: give more"
             f" --minutes; {len(progress.runs)} runs are{_where(runner.store)}"
@@ -246,10 +246,10 @@ def _more_seeds(progress: Progress, runner: Runner, looked: Looked) -> None:
     plan = progress.plan
     near = [name for name in plan.candidates if name not in progress.far]
     seeds = FIRST_SEEDS
-    wanted = near
+    names = near
     while True:
         for number in range(seeds):
-            cells = plan.cells(wanted, list(plan.workloads))
+            cells = plan.cells(names, list(plan.workloads))
             runner.wave(progress, [(cell, number) for cell in cells])
 
         looked(progress)
@@ -260,7 +260,7 @@ def _more_seeds(progress: Progress, runner: Runner, looked: Looked) -> None:
 
         progress.looks += 1
         seeds *= 2
-        wanted = list(dict.fromkeys(name for pair in pairs for name in pair))
+        names = list(dict.fromkeys(name for pair in pairs for name in pair))
         runner.refuse_late()
 
 

@@ -47,13 +47,17 @@ def workloads_of(
     """
     tried = {name: _tried(settings, name, folder) for name in wanted}
     return (
-        {name: one for name, one in tried.items() if isinstance(one, Settings)},
-        [f"{name} is left out: {one}" for name, one in tried.items() if isinstance(one, str)],
+        {name: outcome for name, outcome in tried.items() if isinstance(outcome, Settings)},
+        [
+            f"{name} is left out: {outcome}"
+            for name, outcome in tried.items()
+            if isinstance(outcome, str)
+        ],
     )
 
 
 def _tried(settings: Settings, name: str, folder: Path) -> Settings | str:
-    """Return the settings of a collective, or what is against it on this fabric."""
+    """Return the settings of a collective, or the objection to it on this fabric."""
     try:
         return _with(settings, name, folder)
     except FabricError as error:
@@ -85,10 +89,10 @@ def groups(settings: Settings) -> tuple[Job, ...]:
     edges = edges_of(settings)
     below = settings.fabric.tree.hosts_per_edge
     width = next(size for size in range(max(1, GROUP // edges), 0, -1) if below % size == 0)
-    others = width * edges - 1
+    peers = width * edges - 1
     payload = settings.packets.payload_bytes
     # Whole packets: a message of a packet and a byte would take two.
-    size = max(1, round(HOST_BYTES * planes_of(settings) / others / payload)) * payload
+    size = max(1, round(HOST_BYTES * planes_of(settings) / peers / payload)) * payload
     return tuple(
         _job(settings, f"group{first // width}", f"{first}-{first + width - 1}", "all_to_all", size)
         for first in range(0, below, width)

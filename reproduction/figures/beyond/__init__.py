@@ -1,1 +1,1 @@
-"""Figures of what is beyond the paper, one module each; `report.contents` lists them."""
+"""Figures beyond the paper, one module each; `report.contents` lists them."""

@@ -64,33 +64,33 @@ def scenarios(preset: Preset) -> list[Scenario]:
     """Return every collective with ranks in order and at random."""
     k = preset.pick(4, 4, 8)
     seeds = preset.seeds(3, 10, 20)
-    found = []
+    runs = []
     for collective, algorithm in ALGORITHMS.items():
         is_direct = collective == DIRECT
         base = {
             "fabric__k": k,
             "collective__matrix": "all_to_all" if is_direct else "all_reduce",
-            # What an all-to-all sends to each; what an all-reduce reduces in all.
+            # The bytes that an all-to-all sends to each; that an all-reduce reduces in all.
             "collective__message_bytes": 64 * KIB if is_direct else preset.pick(4, 8, 16) * MIB,
             "collective__algorithm": algorithm,
         }
         for placement in PLACEMENTS if collective in IN_ORDER else (AT_RANDOM,):
             name = part(collective, placement)
             placed = {"name": name, "collective__placement": PLACEMENTS[placement]}
-            found += grid({**base, **placed}, SHOWN, seeds)
+            runs += grid({**base, **placed}, SHOWN, seeds)
 
-    return found
+    return runs
 
 
 def draw(data: Data) -> dict[str, Any]:
     """Draw a panel for each placement."""
     pictures = {}
     for placement in (AT_RANDOM, PACKED):
-        found = data.parts(*(name for name in PARTS if name.endswith(placement)))
-        if not found:
+        frames = data.parts(*(name for name in PARTS if name.endswith(placement)))
+        if not frames:
             continue
 
-        short = {name.partition(",")[0]: rows for name, rows in found.items()}
+        short = {name.partition(",")[0]: rows for name, rows in frames.items()}
         picture, axes = style.panel(5.6, 3.2)
         spans(picture, axes, groups(short, SHOWN, COLUMN), style.INCREASE)
         pictures[f"ranks {placement if placement == AT_RANDOM else 'in order'}"] = picture
@@ -172,14 +172,14 @@ def trees_leave_less(tree: pl.DataFrame, halving: pl.DataFrame) -> Verdict:
 def rotations_alike(frames: dict[str, pl.DataFrame]) -> Verdict:
     """Decide B08."""
     gaps = {
-        name: {other: difference(rows, other, "ofan", COLUMN) for other in ROTATIONS}
+        name: {rotation: difference(rows, rotation, "ofan", COLUMN) for rotation in ROTATIONS}
         for name, rows in frames.items()
     }
     checks = {
         f"within a point in {name}": every(
-            gap.within(-POINT, POINT, STATEMENTS["B08"].margin) for gap in found.values()
+            gap.within(-POINT, POINT, STATEMENTS["B08"].margin) for gap in rotation_gaps.values()
         )
-        for name, found in gaps.items()
+        for name, rotation_gaps in gaps.items()
     }
     return Verdict(
         "B08",
@@ -187,8 +187,10 @@ def rotations_alike(frames: dict[str, pl.DataFrame]) -> Verdict:
         "above Ofan: "
         + "; ".join(
             f"{name} "
-            + ", ".join(f"{style.label(other)} {percent(gap)}" for other, gap in found.items())
-            for name, found in gaps.items()
+            + ", ".join(
+                f"{style.label(rotation)} {percent(gap)}" for rotation, gap in rotation_gaps.items()
+            )
+            for name, rotation_gaps in gaps.items()
         ),
         why=not_so(checks),
         seeds=seeds_of(frames.values()),

@@ -126,16 +126,18 @@ def claims(data: Data) -> Iterator[Verdict]:
 def line_rate(frames: dict[str, pl.DataFrame]) -> Verdict:
     """Decide B18."""
     margin = STATEMENTS["B18"].margin
-    found = {control: mean_of(frames[control], "ofan") for control in CONTROLS}
+    increases = {control: mean_of(frames[control], "ofan") for control in CONTROLS}
     apart = under(frames, "ofan")
     checks = {
-        f"below 1 % with {control}": found[control].below(LINE_RATE, margin) for control in SLOWING
+        f"below 1 % with {control}": increases[control].below(LINE_RATE, margin)
+        for control in SLOWING
     }
     checks["both alike"] = apart.within(-ALIKE, ALIKE, margin)
     return Verdict(
         "B18",
         decide(list(checks.values())),
-        "Ofan: " + ", ".join(f"{control} {percent(one, 2)}" for control, one in found.items()),
+        "Ofan: "
+        + ", ".join(f"{control} {percent(increase, 2)}" for control, increase in increases.items()),
         why=not_so(checks),
         seeds=seeds_of(frames.values()),
         needs=_under(SLOWING, ("ofan",)),
@@ -143,7 +145,7 @@ def line_rate(frames: dict[str, pl.DataFrame]) -> Verdict:
 
 
 def _under(controls: Sequence[str], policies: Sequence[str]) -> Needs:
-    """Return what tells the permutations of these load balancers under these controls."""
+    """Return the predicate for permutations of these load balancers under these controls."""
     named = parts(*(part(PERMUTATION, control) for control in controls))
     return lambda scenario: named(scenario) and scenario.policy in policies
 
@@ -154,7 +156,7 @@ def under(frames: dict[str, pl.DataFrame], policy: str) -> Estimate:
     return paired_by_seed(nscc, mswift)
 
 
-# What docs/load-balancers-since.md has measured, and what the longest queues show here.
+# Measured in docs/load-balancers-since.md, and shown by the longest queues here.
 KEEPS = (
     "UET Bitmap keeps a flow's 64 labels, so that the same queues go on growing with the message: "
     "they fill the buffer (192 packets) under either control, where new labels spread anew."
@@ -196,7 +198,8 @@ def nscc_ahead(frames: dict[str, pl.DataFrame]) -> Verdict:
 def _queues(frame: pl.DataFrame) -> str:
     shown = ("host_pkt", "uet_bitmap")
     return ", ".join(
-        f"{style.label(one)} {mean_of(frame, one, 'max_queue_packets'):.0f}" for one in shown
+        f"{style.label(policy)} {mean_of(frame, policy, 'max_queue_packets'):.0f}"
+        for policy in shown
     )
 
 
@@ -224,11 +227,11 @@ def bitmap(frames: dict[str, pl.DataFrame]) -> Verdict:
 
 def receivers(frames: dict[str, pl.DataFrame]) -> Verdict:
     """Decide B21."""
-    others = [policy for policy in SHOWN if policy != "ofan"]
+    rivals = [policy for policy in SHOWN if policy != "ofan"]
     checks = {
         f"all are within 2 % of Ofan with {control}": every(
-            slower(frame, other).within(-HELPLESS, HELPLESS, STATEMENTS["B21"].margin)
-            for other in others
+            slower(frame, rival).within(-HELPLESS, HELPLESS, STATEMENTS["B21"].margin)
+            for rival in rivals
         )
         for control, frame in frames.items()
     }

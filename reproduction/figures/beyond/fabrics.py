@@ -1,4 +1,4 @@
-"""Every row on four fabrics of three sizes: what is left of the order (docs/fabrics.md)."""
+"""Every row and the order of rows on four fabrics of three sizes (docs/fabrics.md)."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -29,7 +29,7 @@ LEAF_SPINE = "leaf-spine"
 OVERSUBSCRIBED = "2:1 oversubscribed"
 RAILS = "8 rails"
 FABRICS = (FAT_TREE, LEAF_SPINE, OVERSUBSCRIBED, RAILS)
-# Ofan with a pointer for each destination edge, which is what it has without parallel links.
+# Ofan with a pointer for each destination edge, as it has without parallel links.
 PER_EDGE = "leaf-spine, a pointer per edge"
 POINTERS = "leaf-spine: Ofan's pointers"
 GROWING = ("host_pkt", "switch_pkt_ar", "uet_bitmap", "host_dr", "themis", "ofan")
@@ -91,7 +91,7 @@ TRAFFIC: dict[str, Counts] = {
 
 
 def scenarios(preset: Preset) -> list[Scenario]:
-    """Return a permutation on every fabric in all sizes, with every row up to the middle one."""
+    """Return a permutation on every fabric in all sizes, with every row up to the middle size."""
     sizes = preset.pick((SMALL, MIDDLE), (SMALL, MIDDLE), (SMALL, MIDDLE, LARGE))
     seeds = preset.seeds(3, 10, 20)
     return [
@@ -129,7 +129,7 @@ def of_size(frame: pl.DataFrame, size: int) -> pl.DataFrame:
 
 
 def draw(data: Data) -> dict[str, Any]:
-    """Draw all rows at the middle size, queues of all fabrics, and what grows."""
+    """Draw all rows at the middle size, queues of all fabrics, and the growth over hosts."""
     shown = data.parts(*FABRICS)
     middle = {fabric: of_size(rows, MIDDLE) for fabric, rows in shown.items()}
     pictures = {
@@ -193,10 +193,10 @@ def ahead_everywhere(middle: dict[str, pl.DataFrame]) -> Verdict:
     """Decide B01."""
     margin = STATEMENTS["B01"].margin
     undecided = {
-        (fabric, other)
+        (fabric, rival)
         for fabric, frame in middle.items()
-        for other in OTHERS
-        if schemes.below(frame, "ofan", other, margin=margin) is None
+        for rival in OTHERS
+        if schemes.below(frame, "ofan", rival, margin=margin) is None
     }
     checks = {
         f"Ofan is ahead of all on the {fabric}": schemes.lowest(
@@ -217,8 +217,8 @@ def ahead_everywhere(middle: dict[str, pl.DataFrame]) -> Verdict:
 
 
 def _of_middle(wanted: set[tuple[str, str]]) -> Needs:
-    """Return what tells these load balancers and Ofan, on the middle size of these fabrics."""
-    named = {(slug(fabric), policy) for fabric, other in wanted for policy in (other, "ofan")}
+    """Return the predicate for these load balancers and Ofan, on these fabrics' middle size."""
+    named = {(slug(fabric), policy) for fabric, rival in wanted for policy in (rival, "ofan")}
     hosts = {
         slug(fabric): Scenario.model_validate(nested(SIZES[fabric][MIDDLE])).tree.hosts
         for fabric, _ in wanted
@@ -231,7 +231,8 @@ def _of_middle(wanted: set[tuple[str, str]]) -> Needs:
 def _queue(frame: pl.DataFrame) -> str:
     shown = ("ofan", "host_dr", "switch_pkt_ar")
     return ", ".join(
-        f"{style.label(one)} {mean_of(frame, one, 'max_queue_packets'):.1f}" for one in shown
+        f"{style.label(policy)} {mean_of(frame, policy, 'max_queue_packets'):.1f}"
+        for policy in shown
     )
 
 
@@ -266,7 +267,7 @@ def lead_grows(frames: dict[str, pl.DataFrame]) -> Verdict:
 
 
 def _growing(fabrics: set[str]) -> Needs:
-    """Return what tells Switch Pkt AR and Ofan on these fabrics."""
+    """Return the predicate for Switch Pkt AR and Ofan on these fabrics."""
     named = parts(*fabrics)
     return lambda scenario: named(scenario) and scenario.policy in ("switch_pkt_ar", "ofan")
 
@@ -302,31 +303,32 @@ def pointers(per_host: pl.DataFrame, per_edge: pl.DataFrame) -> Verdict:
 def closer_on_two_levels(middle: dict[str, pl.DataFrame]) -> Verdict:
     """Decide B04."""
     gaps = {
-        other: {fabric: difference(rows, other, "ofan") for fabric, rows in middle.items()}
-        for other in ("host_dr", "themis")
+        rotation: {fabric: difference(rows, rotation, "ofan") for fabric, rows in middle.items()}
+        for rotation in ("host_dr", "themis")
     }
     checks = {
-        f"{style.label(other)} is closer on the {fabric}": apart(
-            found[fabric], found[FAT_TREE]
+        f"{style.label(rotation)} is closer on the {fabric}": apart(
+            by_fabric[fabric], by_fabric[FAT_TREE]
         ).below(0, STATEMENTS["B04"].margin)
-        for other, found in gaps.items()
+        for rotation, by_fabric in gaps.items()
         for fabric in (LEAF_SPINE, RAILS)
     }
     return Verdict(
         "B04",
         decide(list(checks.values())),
         "; ".join(
-            f"{style.label(other)} - Ofan: {_listed(found)}" for other, found in gaps.items()
+            f"{style.label(rotation)} - Ofan: {_listed(by_fabric)}"
+            for rotation, by_fabric in gaps.items()
         ),
         why=not_so(checks),
         seeds=seeds_of(middle.values()),
         needs=_of_middle(
             {
-                (fabric, other)
-                for other in gaps
+                (fabric, rotation)
+                for rotation in gaps
                 for near in (LEAF_SPINE, RAILS)
                 for fabric in (FAT_TREE, near)
-                if checks[f"{style.label(other)} is closer on the {near}"] is None
+                if checks[f"{style.label(rotation)} is closer on the {near}"] is None
             }
         ),
     )

@@ -67,7 +67,7 @@ SHORT = {
     FLAPS: "flapping link",
     SLOW: "slow link",
 }
-# Host Pkt AR with no time to freeze: what its freezing costs.
+# Host Pkt AR with no time to freeze: the cost of its freezing.
 THAWED = "without freezing"
 PACKETS = tuple(policy for policy in SHOWN if policy != "flow")
 # Of a loss, in zero-load RTTs.
@@ -99,19 +99,19 @@ def scenarios(preset: Preset) -> list[Scenario]:
         "collective__message_bytes": 4 * MIB,
     }
     seeds = preset.seeds(3, 10, 20)
-    found = []
+    runs = []
     for fault, events in FAULTS.items():
-        found += grid({**base, **events, "name": part(fault)}, SHOWN, seeds)
+        runs += grid({**base, **events, "name": part(fault)}, SHOWN, seeds)
         if fault in LATE_RTT:
             late = {"failures__convergence_rtt": LATE_RTT[fault], "name": part(fault, LATE)}
-            found += grid({**base, **events, **late}, SHOWN, seeds)
+            runs += grid({**base, **events, **late}, SHOWN, seeds)
 
     for fault in FREEZING:
         late = {"failures__convergence_rtt": LATE_RTT.get(fault, 0.0), "name": thawed_name(fault)}
         thaw = {"load_balancer__freeze_us": 0}
-        found += grid({**base, **FAULTS[fault], **late, **thaw}, ("host_pkt_ar",), seeds)
+        runs += grid({**base, **FAULTS[fault], **late, **thaw}, ("host_pkt_ar",), seeds)
 
-    return found
+    return runs
 
 
 def draw(data: Data) -> dict[str, Any]:
@@ -180,14 +180,14 @@ def ahead_at_once(frames: dict[str, pl.DataFrame]) -> Verdict:
 def behind_when_late(frames: dict[str, pl.DataFrame]) -> Verdict:
     """Decide B13."""
     gaps = {
-        fault: {other: difference(frame, other, "ofan") for other in ROTATIONS}
+        fault: {rotation: difference(frame, rotation, "ofan") for rotation in ROTATIONS}
         for fault, frame in frames.items()
     }
     checks = {
         f"{names(ROTATIONS)} are ahead of Ofan ({fault})": every(
-            gap.below(0, STATEMENTS["B13"].margin) for gap in found.values()
+            gap.below(0, STATEMENTS["B13"].margin) for gap in rotation_gaps.values()
         )
-        for fault, found in gaps.items()
+        for fault, rotation_gaps in gaps.items()
     }
     return Verdict(
         "B13",
@@ -195,10 +195,10 @@ def behind_when_late(frames: dict[str, pl.DataFrame]) -> Verdict:
         "; ".join(
             f"{fault}: Ofan {percent(mean_of(frames[fault], 'ofan'))}, "
             + ", ".join(
-                f"{style.label(other)} - Ofan {schemes.versus(gap, STATEMENTS['B13'].margin)}"
-                for other, gap in one.items()
+                f"{style.label(rotation)} - Ofan {schemes.versus(gap, STATEMENTS['B13'].margin)}"
+                for rotation, gap in fault_gaps.items()
             )
-            for fault, one in gaps.items()
+            for fault, fault_gaps in gaps.items()
         ),
         why=not_so(checks),
         evidence=each(frames, _spread),
@@ -215,7 +215,7 @@ def behind_when_late(frames: dict[str, pl.DataFrame]) -> Verdict:
 
 
 def _spread(frame: pl.DataFrame) -> str:
-    """Return how far the last flow is behind the median one: who loses alike ends alike."""
+    """Return the delay of the last flow behind the median flow: flows that lose alike end alike."""
     last = frame.with_columns(behind=pl.col("fct_p999_ps") / pl.col("fct_p50_ps") - 1)
     return "the last flow takes longer than the median one by " + schemes.listed(
         last, ("ofan", *ROTATIONS), 1, "behind"
@@ -264,7 +264,7 @@ def losses(lossy: pl.DataFrame, whole: pl.DataFrame) -> Verdict:
 
 
 def round_trips(lossy: pl.DataFrame, whole: pl.DataFrame, policy: str) -> Estimate:
-    """Return what the loss costs a load balancer in zero-load RTTs, paired by seed."""
+    """Return a load balancer's cost of the loss in zero-load RTTs, paired by seed."""
     first, second = (where(frame, policy=policy) for frame in (lossy, whole))
     cost = paired_by_seed(first, second, "sending_cct_ps")
     rtt_ps = Scenario().zero_load_rtt_ps
@@ -274,10 +274,10 @@ def round_trips(lossy: pl.DataFrame, whole: pl.DataFrame, policy: str) -> Estima
 def frozen(frames: dict[str, pl.DataFrame], thawed: dict[str, pl.DataFrame]) -> Verdict:
     """Decide B16."""
     margin = STATEMENTS["B16"].margin
-    others = [policy for policy in PACKETS if policy != "host_pkt_ar"]
+    rivals = [policy for policy in PACKETS if policy != "host_pkt_ar"]
     checks = {
         f"Host Pkt AR is the slowest ({fault})": every(
-            difference(frame, "host_pkt_ar", other).above(0, margin) for other in others
+            difference(frame, "host_pkt_ar", rival).above(0, margin) for rival in rivals
         )
         for fault, frame in frames.items()
     }
@@ -292,7 +292,7 @@ def frozen(frames: dict[str, pl.DataFrame], thawed: dict[str, pl.DataFrame]) -> 
     return Verdict(
         "B16",
         decide(list(checks.values())),
-        each(frames, lambda frame: schemes.listed(frame, ("host_pkt_ar", *others)))
+        each(frames, lambda frame: schemes.listed(frame, ("host_pkt_ar", *rivals)))
         + "; freezing costs Host Pkt AR "
         + ", ".join(f"{percent(cost)} ({fault})" for fault, cost in freezing.items()),
         why=not_so(checks),
@@ -320,10 +320,10 @@ FREEZE = (
 def slow(weighed: pl.DataFrame, unseen: pl.DataFrame) -> Verdict:
     """Decide B17."""
     margin = STATEMENTS["B17"].margin
-    gaps = {other: difference(unseen, other, "ofan") for other in ("switch_pkt_ar", "host_pkt_ar")}
+    gaps = {rival: difference(unseen, rival, "ofan") for rival in ("switch_pkt_ar", "host_pkt_ar")}
     checks = {
-        f"{style.label(other)} is ahead where routes do not weigh it": gap.below(0, margin)
-        for other, gap in gaps.items()
+        f"{style.label(rival)} is ahead where routes do not weigh it": gap.below(0, margin)
+        for rival, gap in gaps.items()
     }
     checks["Ofan is ahead where they do"] = schemes.lowest(
         weighed, "ofan", NO_ROTATION, margin=margin
@@ -333,7 +333,7 @@ def slow(weighed: pl.DataFrame, unseen: pl.DataFrame) -> Verdict:
         "B17",
         decide(list(checks.values())),
         f"unseen: Ofan {percent(mean_of(unseen, 'ofan'))}, "
-        + ", ".join(f"{style.label(other)} {percent(gap)} above" for other, gap in gaps.items())
+        + ", ".join(f"{style.label(rival)} {percent(gap)} above" for rival, gap in gaps.items())
         + f"; weighed: {_lead(weighed)}",
         why=not_so(checks, FREEZE),
         evidence=each(frames, lambda frame: schemes.listed(frame, SHOWN))

@@ -1,7 +1,7 @@
-"""MRC over ECMP on every fabric: a dead link, a slow one, and routes that follow or do not.
+"""MRC over ECMP on every fabric: a dead link, a slow link, and routes that follow or do not.
 
-MRC keeps what it has learned of paths at the host. So a link is dead from the start, where there is
-time to learn of it, or dies under way. The messages are those of `faults`, the fabrics those of
+MRC keeps its knowledge of paths at the host. So a link is dead from the start, where there is time
+to learn of it, or dies under way. The messages are those of `faults`, the fabrics those of
 `fabrics`.
 """
 
@@ -34,7 +34,7 @@ from reproduction.report.statistics import Estimate, apart, estimate, every, pro
 
 MRC, OFAN, RANDOM = "mrc", "ofan", "host_pkt"
 SHOWN = (RANDOM, "host_pkt_ar", MRC, "host_dr", OFAN)
-# What loses packets without end, and the yardstick of what it loses.
+# MRC loses packets without end, and the losses of Host Pkt are the yardstick.
 PROBING = (RANDOM, MRC)
 WHOLE = "no failure"
 DEAD = "a dead link, routes do not follow"
@@ -61,7 +61,7 @@ SETTINGS = {
 DIES_NS = 10_000
 SLOW_RATE = 0.25
 MESSAGE = 4
-# What the longer message loses more, it has lost after hosts had learned.
+# The longer message loses its further packets after hosts have learned.
 LONGER = (8, 16)
 FAR = 0.05
 PROBES = (0.05, 1 / 5)
@@ -77,7 +77,7 @@ class Cell(NamedTuple):
 
 
 class Check(NamedTuple):
-    """What is asked of some runs, and whether it is so (None: they do not decide it)."""
+    """Outcome of a check on some runs (None: they do not decide it)."""
 
     right: bool | None
     cells: Sequence[Cell]
@@ -90,32 +90,32 @@ def part(fabric: str, setting: str, transport: str = FIXED, message: int = MESSA
 
 
 def events(fabric: str, setting: str) -> dict[str, Any]:
-    """Return what happens to the fabric's link."""
+    """Return the failures of the fabric's link in a setting."""
     link = {"link": LINKS[fabric]}
     unknown: dict[str, Any] = {"failures__convergence_rtt": NEVER}
     dead: dict[str, Any] = {"failures__events": [{**link, "down_ns": 0}]}
-    found: dict[str, dict[str, Any]] = {
+    by_setting: dict[str, dict[str, Any]] = {
         WHOLE: {},
         DEAD: dead | unknown,
         FOLLOWED: dead,
         DIES: {"failures__events": [{**link, "down_ns": DIES_NS}]} | unknown,
         SLOW: {"failures__degraded": [{**link, "rate": SLOW_RATE}]} | unknown,
     }
-    return found[setting]
+    return by_setting[setting]
 
 
 def scenarios(preset: Preset) -> list[Scenario]:
     """Return a permutation on every fabric in every setting, and longer ones with a dead link."""
-    wanted: list[tuple[str, str, int, Sequence[str]]] = [
+    runs: list[tuple[str, str, int, Sequence[str]]] = [
         (setting, transport, MESSAGE, SHOWN)
         for transport, settings in SETTINGS.items()
         for setting in settings
     ]
-    wanted += [(DEAD, FIXED, message, PROBING) for message in LONGER]
+    runs += [(DEAD, FIXED, message, PROBING) for message in LONGER]
     return [
         scenario
         for fabric in FABRICS
-        for setting, transport, message, policies in wanted
+        for setting, transport, message, policies in runs
         for scenario in grid(
             {
                 **MATRICES[fabric],
@@ -138,11 +138,11 @@ def draw(data: Data) -> dict[str, Any]:
     for transport, settings in SETTINGS.items():
         for setting in settings:
             named = {fabric: part(fabric, setting, transport) for fabric in FABRICS}
-            found = data.parts(*named.values())
+            frames = data.parts(*named.values())
             shown = {
-                fabric.replace(" ", "\n", 1): found[name]
+                fabric.replace(" ", "\n", 1): frames[name]
                 for fabric, name in named.items()
-                if name in found
+                if name in frames
             }
             if shown:
                 picture, axes = style.panel(4.6, 3.2)
@@ -189,12 +189,12 @@ def verdict(
     evidence: str = "",
 ) -> Verdict:
     """Return the verdict of several checks, each of which may have several parts."""
-    outcomes = {text: every(check.right for check in found) for text, found in checks.items()}
-    cells = {cell for found in checks.values() for check in found for cell in check.cells}
+    outcomes = {text: every(check.right for check in answers) for text, answers in checks.items()}
+    cells = {cell for answers in checks.values() for check in answers for cell in check.cells}
     open_ = {
         cell
-        for found in checks.values()
-        for check in found
+        for answers in checks.values()
+        for check in answers
         for cell in check.cells
         if check.right is None
     }
@@ -211,8 +211,8 @@ def verdict(
 
 
 def _needs(cells: Iterable[Cell]) -> Needs:
-    wanted = {(slug(cell.part), cell.policy) for cell in cells}
-    return lambda scenario: (scenario.name, scenario.policy) in wanted
+    keys = {(slug(cell.part), cell.policy) for cell in cells}
+    return lambda scenario: (scenario.name, scenario.policy) in keys
 
 
 def means(data: Data, setting: str, transport: str = FIXED, shown: Sequence[str] = SHOWN) -> str:
@@ -233,12 +233,12 @@ def ahead(
     margin: float,
 ) -> dict[str, list[Check]]:
     """Return a check for each fabric: the first load balancer is below the second."""
-    found: dict[str, list[Check]] = {}
+    checks: dict[str, list[Check]] = {}
     for fabric in FABRICS:
         pair = [Cell(part(fabric, setting), policy) for policy in (first, second)]
-        found[f"so on the {fabric}"] = [Check(less(data, *pair).below(0, margin), pair)]
+        checks[f"so on the {fabric}"] = [Check(less(data, *pair).below(0, margin), pair)]
 
-    return found
+    return checks
 
 
 def distance(data: Data) -> Verdict:
@@ -377,7 +377,7 @@ def probes(data: Data) -> Verdict:
 
 
 def further_losses(data: Data, names: Sequence[str], policy: str) -> Any:
-    """Return what the longer of two messages loses more, in the order of the seeds."""
+    """Return the additional losses of the longer of two messages, in the order of the seeds."""
     short, long = (
         rows_of(data, Cell(name, policy)).sort("seed")["lost_to_failure"].to_numpy()
         for name in names
@@ -387,7 +387,7 @@ def further_losses(data: Data, names: Sequence[str], policy: str) -> Any:
 
 
 def table(data: Data) -> pl.DataFrame:
-    """Return what is lost on the dead link, and how long it takes."""
+    """Return the losses on the dead link, and the CCT increase."""
     rows = []
     for fabric in FABRICS:
         for message in (MESSAGE, *LONGER):

@@ -30,25 +30,25 @@ LOOKS = {
     "best that does not rotate": {"color": SLATES[1], "fmt": "s"},
     "best other rotation": {"color": SLATES[3], "fmt": "o"},
 }
-# In points: below, dots lie as on a ruler; above, as on a logarithmic one.
+# In points: below, the axis is linear; above, it is logarithmic.
 LINEAR = 1
 
 
 def scenarios(preset: Preset) -> list[Scenario]:
     """Return the runs of the other figures that have a setting's name, of fabrics a size."""
     names = {slug(name) for name in SETTINGS}
-    found = []
+    selected = []
     for module in dict.fromkeys(module for module, _ in SETTINGS.values()):
-        runs = [each for each in module.scenarios(preset) if each.name in names]
+        runs = [run for run in module.scenarios(preset) if run.name in names]
         middle = {
-            name: sorted({each.tree.hosts for each in runs if each.name == name})[:2][-1]
-            for name in {each.name for each in runs}
+            name: sorted({run.tree.hosts for run in runs if run.name == name})[:2][-1]
+            for name in {run.name for run in runs}
         }
-        found += [
-            each for each in runs if each.policy in CHOSEN and each.tree.hosts == middle[each.name]
+        selected += [
+            run for run in runs if run.policy in CHOSEN and run.tree.hosts == middle[run.name]
         ]
 
-    return found
+    return selected
 
 
 def leads(data: Data) -> Iterator[tuple[str, str, str, Estimate]]:
@@ -56,18 +56,18 @@ def leads(data: Data) -> Iterator[tuple[str, str, str, Estimate]]:
     for name, rows in data.parts(*SETTINGS).items():
         column = SETTINGS[name][1]
         for kind, policies in LEADS.items():
-            there = [policy for policy in policies if policy in rows["policy"].unique()]
-            best = schemes.order(rows, there, column)[0]
+            present = [policy for policy in policies if policy in rows["policy"].unique()]
+            best = schemes.order(rows, present, column)[0]
             yield name, kind, best, difference(rows, best, "ofan", column)
 
 
 def draw(data: Data) -> dict[str, Any]:
     """Draw a row for each setting, the lead to the right of 0."""
-    found = list(leads(data))
-    settings = list(dict.fromkeys(name for name, *_ in found))
+    all_leads = list(leads(data))
+    settings = list(dict.fromkeys(name for name, *_ in all_leads))
     picture, axes = style.panel(5.2, 0.9 + 0.2 * len(settings))
     for kind, look in LOOKS.items():
-        gaps = [(name, gap) for name, which, _, gap in found if which == kind]
+        gaps = [(name, gap) for name, which, _, gap in all_leads if which == kind]
         axes.errorbar(
             [100 * gap.mean for _, gap in gaps],
             [settings.index(name) for name, _ in gaps],

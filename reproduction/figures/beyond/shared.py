@@ -1,4 +1,4 @@
-"""What the figures beyond the paper share: who is compared, and how leads are said and drawn."""
+"""Common parts of the figures beyond the paper: load balancers, texts and drawings of leads."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from textwrap import fill
@@ -30,7 +30,7 @@ OTHERS = (
     "uet_bitmap",
 )
 ROWS = (*OTHERS, "ofan", "ofan_fib", "ofan_jsq_start")
-# Where runs are dear: one of each kind. The first four do not rotate.
+# Where runs are dear: some of each kind. The first four do not rotate.
 NO_ROTATION = ("flow", "host_pkt", "host_pkt_ar", "switch_pkt_ar")
 ROTATIONS = ("host_dr", "themis")
 CHOSEN = (*NO_ROTATION, *ROTATIONS, "ofan")
@@ -51,9 +51,9 @@ def next_best(frame: pl.DataFrame, others: Sequence[str], column: str) -> str:
 
 
 def behind(frame: pl.DataFrame, others: Sequence[str], column: str = "sending_increase") -> str:
-    """Return who is not surely above Ofan, nothing for nobody."""
-    found = [one for one in others if not schemes.below(frame, "ofan", one, column)]
-    return f", not ahead of {names(found)}" if found else ""
+    """Return the load balancers that are not surely above Ofan, nothing if all are."""
+    not_above = [policy for policy in others if not schemes.below(frame, "ofan", policy, column)]
+    return f", not ahead of {names(not_above)}" if not_above else ""
 
 
 def spans(
@@ -70,11 +70,11 @@ def spans(
     shown = list(dict.fromkeys(policy for points in found.values() for policy in points))
     for number, policy in enumerate(shown):
         places = [
-            place + 0.7 * ((number + 0.5) / len(shown) - 0.5)
-            for place, points in enumerate(found.values())
+            position + 0.7 * ((number + 0.5) / len(shown) - 0.5)
+            for position, points in enumerate(found.values())
             if policy in points
         ]
-        points = [each[policy] for each in found.values() if policy in each]
+        points = [group[policy] for group in found.values() if policy in group]
         ink, marker, _ = LOOKS[policy]
         look = {"color": ink, "fmt": marker, "label": style.label(policy), "markersize": 5}
         style.dots(axes, places, points, scale, **look)
@@ -97,7 +97,7 @@ def _fitting(picture: Any, name: str, places: int) -> str:
 
 def slower(frame: pl.DataFrame, policy: str) -> Estimate:
     """Return by which share a run takes longer than with Ofan, paired by seed."""
-    times = [schemes.of_policy(frame, one, "cct_ps") for one in (policy, "ofan")]
+    times = [schemes.of_policy(frame, scheme, "cct_ps") for scheme in (policy, "ofan")]
     both = min(map(len, times))
     return estimate(times[0][:both] / times[1][:both] - 1)
 
@@ -120,14 +120,14 @@ def rows_of_dots(frame: pl.DataFrame, policies: Sequence[str]) -> Any:
 def _dots(
     axes: Any, frame: pl.DataFrame, policies: Sequence[str], column: str, scale: float
 ) -> None:
-    for place, policy in enumerate(policies):
+    for position, policy in enumerate(policies):
         ink, marker, _ = LOOKS[policy]
         point = mean_of(frame, policy, column)
-        style.dots(axes, [place], [point], scale, color=ink, fmt=marker)
+        style.dots(axes, [position], [point], scale, color=ink, fmt=marker)
         value = scale * point.mean
         axes.annotate(
             f"{value:.0f}" if abs(value) >= 20 else f"{value:.1f}",
-            (place, scale * (point.mean + point.whisker)),
+            (position, scale * (point.mean + point.whisker)),
             (0, 3),
             textcoords="offset points",
             ha="center",
@@ -157,5 +157,5 @@ def seeds_of(frames: Iterable[pl.DataFrame]) -> int:
 
 
 def each(frames: Mapping[str, pl.DataFrame], said: Callable[[pl.DataFrame], str]) -> str:
-    """Return what is said of every part, one after the other."""
+    """Return every part's name and text, in the order of the parts."""
     return "; ".join(f"{part}: {said(frame)}" for part, frame in frames.items())

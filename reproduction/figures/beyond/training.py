@@ -103,7 +103,7 @@ def _panel(frames: dict[str, pl.DataFrame], column: str, text: str, scale: float
 
 
 def table(data: Data) -> pl.DataFrame:
-    """Return the times of the whole step, with what is exposed."""
+    """Return the times of the whole step, with the exposed share."""
     rows = []
     for name, frame in _parts(data).items():
         for policy in SHOWN:
@@ -142,21 +142,19 @@ def claims(data: Data) -> Iterator[Verdict]:
 def hardly_matters(frame: pl.DataFrame) -> Verdict:
     """Decide B09."""
     margin = STATEMENTS["B09"].margin
-    found = {policy: slower(frame, policy) for policy in ("flow", *PACKETS)}
+    gaps = {policy: slower(frame, policy) for policy in ("flow", *PACKETS)}
     checks = {
-        f"{style.label(policy)} is within 1 % of Ofan": found[policy].within(
-            -HARDLY, HARDLY, margin
-        )
+        f"{style.label(policy)} is within 1 % of Ofan": gaps[policy].within(-HARDLY, HARDLY, margin)
         for policy in PACKETS
     }
-    checks["Flow is not"] = found["flow"].above(HARDLY, margin)
+    checks["Flow is not"] = gaps["flow"].above(HARDLY, margin)
     return Verdict(
         "B09",
         decide(
             [every(checks[name] for name in checks if name != "Flow is not"), checks["Flow is not"]]
         ),
         "a step is longer than with Ofan: "
-        + ", ".join(f"{style.label(policy)} {percent(gap, 2)}" for policy, gap in found.items()),
+        + ", ".join(f"{style.label(policy)} {percent(gap, 2)}" for policy, gap in gaps.items()),
         why=not_so(checks),
         seeds=schemes.seeds_of(frame),
         needs=parts(part(DENSE, PACKED)),
@@ -195,7 +193,7 @@ def less_exposed(frames: dict[str, pl.DataFrame]) -> Verdict:
 
 def worth_more(frames: dict[str, pl.DataFrame]) -> Verdict:
     """Decide B11."""
-    found = {
+    by_placement = {
         placement: [slower(frames[part(model, placement)], "flow") for model in (MIXTURE, DENSE)]
         for placement in (PACKED, AT_RANDOM)
     }
@@ -203,7 +201,7 @@ def worth_more(frames: dict[str, pl.DataFrame]) -> Verdict:
         f"a mixture gains more, {placement}": paired(
             *(_ratios(frames[part(model, placement)]) for model in (MIXTURE, DENSE))
         ).above(0, STATEMENTS["B11"].margin)
-        for placement in found
+        for placement in by_placement
     }
     return Verdict(
         "B11",
@@ -211,14 +209,14 @@ def worth_more(frames: dict[str, pl.DataFrame]) -> Verdict:
         "; ".join(
             f"{placement}: a step with Flow is longer by {percent(mixture)} (mixture of experts) "
             f"and {percent(dense)} (dense)"
-            for placement, (mixture, dense) in found.items()
+            for placement, (mixture, dense) in by_placement.items()
         ),
         why=not_so(checks),
         seeds=seeds_of(frames.values()),
         needs=parts(
             *(
                 part(model, placement)
-                for placement in found
+                for placement in by_placement
                 for model in FILES
                 if checks[f"a mixture gains more, {placement}"] is None
             )

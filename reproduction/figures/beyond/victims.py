@@ -1,4 +1,4 @@
-"""What an incast's pauses do to a flow that only passes by (docs/lossless.md)."""
+"""Effect of an incast's pauses on a flow that only passes by (docs/lossless.md)."""
 
 from collections.abc import Iterator, Mapping
 from statistics import fmean, median
@@ -42,7 +42,7 @@ def scenarios(preset: Preset) -> list[Scenario]:
             "transport__recovery": "sack",
             "transport__sack_threshold": 1000,
             "transport__timer_floor_rtt": 1000,
-            # No NIC's receiver tells its senders to slow down.
+            # No NIC's receiver asks its senders to slow down.
             "transport__receiver_share": False,
             "jobs": jobs(FatTree(8)),
         },
@@ -52,7 +52,7 @@ def scenarios(preset: Preset) -> list[Scenario]:
 
 
 def jobs(tree: FatTree) -> list[dict[str, Any]]:
-    """Return the incast from a host of each other pod, and its victim from beside one of these."""
+    """Return the incast from a host of each other pod, and its victim from beside a sender."""
     pod, edge = tree.hosts_per_pod, tree.hosts_per_edge
     senders = [pod * number for number in range(1, SENDERS + 1)]
     pairs = {INCAST: [[sender, 0] for sender in senders], VICTIM: [[senders[0] + 1, edge]]}
@@ -61,9 +61,9 @@ def jobs(tree: FatTree) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
-            "collective": {"matrix": "pairs", "pairs": found, "message_bytes": sizes[name]},
+            "collective": {"matrix": "pairs", "pairs": flows, "message_bytes": sizes[name]},
         }
-        for name, found in pairs.items()
+        for name, flows in pairs.items()
     ]
 
 
@@ -79,11 +79,13 @@ def draw(data: Data) -> dict[str, Any]:
     """Draw the victim's rate with every seed."""
     picture, axes = style.panel(3.8, 2.9)
     frame = rates(data.frame)
-    for place, policy in enumerate(SHOWN):
-        found = where(frame, policy=policy)["victim_gbps"].to_list()
+    for index, policy in enumerate(SHOWN):
+        victim_rates = where(frame, policy=policy)["victim_gbps"].to_list()
         # Side by side, as seeds with one rate would hide each other.
-        spots = [place + 0.5 * (number / len(found) - 0.5) for number in range(len(found))]
-        axes.plot(spots, found, "o", color=style.colour(policy), markersize=3)
+        spots = [
+            index + 0.5 * (number / len(victim_rates) - 0.5) for number in range(len(victim_rates))
+        ]
+        axes.plot(spots, victim_rates, "o", color=style.colour(policy), markersize=3)
 
     axes.axhline(SLOW_GBPS, color=style.BOUND, linewidth=0.8)
     axes.set_xticks(
@@ -103,17 +105,19 @@ def passing_by(frame: pl.DataFrame) -> Verdict:
     """Decide B31: with how many seeds each load balancer's victim is slowed down."""
     margin = STATEMENTS["B31"].margin
     shares = {
-        policy: proportion(int((found < SLOW_GBPS).sum()), len(found))
+        policy: proportion(int((victim_rates < SLOW_GBPS).sum()), len(victim_rates))
         for policy in SHOWN
-        for found in [where(frame, policy=policy)["victim_gbps"]]
+        for victim_rates in [where(frame, policy=policy)["victim_gbps"]]
     }
-    each = {
+    outcomes = {
         **{policy: shares[policy].above(MOST, margin) for policy in SPRAYING},
         ONE_PATH: shares[ONE_PATH].within(SOME, MOST, margin),
     }
     checks = {
-        "spraying slows the victim down with most seeds": every(each[one] for one in SPRAYING),
-        "Flow does with some seeds, and with others not": each[ONE_PATH],
+        "spraying slows the victim down with most seeds": every(
+            outcomes[sprayer] for sprayer in SPRAYING
+        ),
+        "Flow does with some seeds, and with others not": outcomes[ONE_PATH],
     }
     return Verdict(
         "B31",
@@ -121,15 +125,15 @@ def passing_by(frame: pl.DataFrame) -> Verdict:
         "; ".join(f"{style.label(policy)} {_said(frame, policy)}" for policy in SHOWN),
         why=not_so(checks),
         seeds=min(share.count for share in shares.values()),
-        needs=_needs(each),
+        needs=_needs(outcomes),
     )
 
 
 def _said(frame: pl.DataFrame, policy: str) -> str:
-    found: list[float] = where(frame, policy=policy)["victim_gbps"].to_list()
-    slow = [rate for rate in found if rate < SLOW_GBPS]
+    victim_rates: list[float] = where(frame, policy=policy)["victim_gbps"].to_list()
+    slow = [rate for rate in victim_rates if rate < SLOW_GBPS]
     reach = f" ({min(slow):.0f} to {max(slow):.0f} Gb/s)" if slow else ""
-    return f"{len(slow)} of {len(found)} seeds below {SLOW_GBPS:.0f} Gb/s{reach}"
+    return f"{len(slow)} of {len(victim_rates)} seeds below {SLOW_GBPS:.0f} Gb/s{reach}"
 
 
 def _needs(each: Mapping[str, bool | None]) -> Needs:
@@ -142,16 +146,16 @@ def table(data: Data) -> pl.DataFrame:
     frame = rates(data.frame)
     rows = []
     for policy in SHOWN:
-        own = where(frame, policy=policy)
-        found: list[float] = own["victim_gbps"].to_list()
+        runs = where(frame, policy=policy)
+        victim_rates: list[float] = runs["victim_gbps"].to_list()
         rows.append(
             {
                 "scheme": style.label(policy),
-                "victim, median (Gb/s)": f"{median(found):.0f}",
-                "range": f"{min(found):.0f} to {max(found):.0f}",
-                "pauses": f"{fmean(own['pauses']):,.0f}",
-                "dropped": int(own["dropped"].sum()),
-                "seeds": len(found),
+                "victim, median (Gb/s)": f"{median(victim_rates):.0f}",
+                "range": f"{min(victim_rates):.0f} to {max(victim_rates):.0f}",
+                "pauses": f"{fmean(runs['pauses']):,.0f}",
+                "dropped": int(runs["dropped"].sum()),
+                "seeds": len(victim_rates),
             }
         )
 

@@ -1,1 +1,1 @@
-"""What figures measure beyond a run's record: functions of one scenario, run on workers."""
+"""Measures of figures beyond a run's record: functions of one scenario, run on workers."""

@@ -46,8 +46,8 @@ def silenced_flows(scenario: Scenario) -> Measured:
 
         # The first silenced flow of every pair of pods; that of -1, all flows that get through, is
         # not silenced and falls out again.
-        _, each = np.unique(np.where(lost, pairs, -1), return_index=True)
-        values["slowed_each"] = (all_lost(scenario, each[lost[each]]).mean(),)
+        _, firsts = np.unique(np.where(lost, pairs, -1), return_index=True)
+        values["slowed_each"] = (all_lost(scenario, firsts[lost[firsts]]).mean(),)
 
     return Measured.of(run(scenario).record, **values)
 
@@ -64,17 +64,17 @@ def all_lost(scenario: Scenario, slower: Int64) -> Bools:
 
     The flows `slower` are paced 5 % slower.
     """
-    # What was beyond the link when it failed has arrived one round trip later, so that nothing of
-    # before counts. Routes change at the end of the window: until then those of time 0 are right.
+    # Packets beyond the link when it failed have arrived one round trip later, so that no earlier
+    # packet counts. Routes change at the end of the window: until then those of time 0 are right.
     failed_ps = round(scenario.failures.events[0].down_ns * 1000)
     begin_ps = failed_ps + scenario.zero_load_rtt_ps
     end_ps = failed_ps + (scenario.convergence_ps or 0)
     before, after = (_progress(paced(scenario, slower), time_ps) for time_ps in (begin_ps, end_ps))
     sent = after[0] - before[0]
     received = after[1] - before[1]
-    found: Bools = (sent > 0) & (received == 0)
+    silenced: Bools = (sent > 0) & (received == 0)
 
-    return found
+    return silenced
 
 
 def paced(scenario: Scenario, slower: Int64) -> Network:
@@ -88,6 +88,6 @@ def paced(scenario: Scenario, slower: Int64) -> Network:
 
 
 def _progress(network: Network, time_ps: int) -> tuple[Int64, Int64]:
-    """Return what every flow has sent and what its receiver has."""
+    """Return every flow's transmissions, and the packets that its receiver has."""
     flows = advanced(network, time_ps).flows
     return flows.senders.transmissions.astype(np.int64), flows.received.astype(np.int64)

@@ -43,25 +43,25 @@ class Ways:
     def loads(self, shares: Floats) -> Floats:
         """Return every link's load when paths carry these shares of their pairs' demands."""
         carried = np.repeat(shares * self._spread(self.demand), HOPS)
-        found: Floats = np.bincount(
+        link_loads: Floats = np.bincount(
             self.links.ravel(), weights=carried, minlength=self.free + 1
         ).astype(np.float64)
-        found[self.free] = 0
-        return found
+        link_loads[self.free] = 0
+        return link_loads
 
     def costs(self, prices: Floats) -> Floats:
         """Return the price of every path."""
-        found: Floats = prices[self.links].sum(axis=1)
-        return found
+        path_costs: Floats = prices[self.links].sum(axis=1)
+        return path_costs
 
     def cheapest(self, prices: Floats) -> float:
-        """Return what all demands cost at least: below every split's largest load."""
+        """Return the least cost of all demands: below every split's largest load."""
         return float(self.demand @ np.minimum.reduceat(self.costs(prices), self.first[:-1]))
 
     def normal(self, weights: Floats) -> Floats:
         """Return weights of paths as shares of their pairs."""
-        found: Floats = weights / self._spread(np.add.reduceat(weights, self.first[:-1]))
-        return found
+        path_shares: Floats = weights / self._spread(np.add.reduceat(weights, self.first[:-1]))
+        return path_shares
 
     def _spread(self, of_pairs: Floats) -> Floats:
         return np.repeat(of_pairs, np.diff(self.first))
@@ -69,9 +69,9 @@ class Ways:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
-    """Bounds of the least largest load, and what proves them.
+    """Bounds of the least largest load, and their proofs.
 
-    `shares` leave no link with more than `most`; at `prices`, whose sum is 1, all demands cost
+    `shares` leave no link with more than `most`; at `prices`, with the sum 1, all demands cost
     `least` at least, so that no split leaves all links with less.
     """
 
@@ -83,11 +83,11 @@ class Solution:
     def better(self, every_way: Ways, shares: Floats, prices: Floats) -> "Solution":
         """Return this solution with the better of two proofs of each bound."""
         least = every_way.cheapest(prices)
-        most = float(every_way.loads(shares).max())
+        largest = float(every_way.loads(shares).max())
         return Solution(
             max(least, self.least),
-            min(most, self.most),
-            shares if most < self.most else self.shares,
+            min(largest, self.most),
+            shares if largest < self.most else self.shares,
             prices if least > self.least else self.prices,
         )
 
@@ -99,21 +99,21 @@ def ways(tree: FatTree, links: LinkState, flows: Flows) -> Ways:
     """
     ends = np.stack([flows.source, flows.destination]) // tree.hosts_per_edge
     pairs, counts = np.unique(ends[:, ends[0] != ends[1]], axis=1, return_counts=True)
-    found, demand = [], []
+    path_lists, demand = [], []
     for source, destination, count in zip(*pairs.tolist(), counts.tolist(), strict=True):
         if paths := list(_paths(tree, links, source, destination)):
-            found.append(paths)
+            path_lists.append(paths)
             demand.append(float(count))
 
-    first = np.cumsum([0, *map(len, found)])
-    flat = np.array([path for paths in found for path in paths], dtype=np.int64)
+    first = np.cumsum([0, *map(len, path_lists)])
+    flat = np.array([path for paths in path_lists for path in paths], dtype=np.int64)
     return Ways(flat.reshape(-1, HOPS), first, np.array(demand), free=2 * tree.links)
 
 
 def _paths(tree: FatTree, links: LinkState, source: int, destination: int) -> Iterator[list[int]]:
     """Yield the links of each surviving shortest path between two edges."""
     down = tree.links
-    one, other = (edge // tree.edges_per_pod for edge in (source, destination))
+    source_pod, destination_pod = (edge // tree.edges_per_pod for edge in (source, destination))
     for uplink in range(tree.edge_uplinks):
         if not (links.edge_agg[source, uplink] and links.edge_agg[destination, uplink]):
             continue
@@ -122,11 +122,11 @@ def _paths(tree: FatTree, links: LinkState, source: int, destination: int) -> It
             tree.first_link(source) + uplink,
             down + tree.first_link(destination) + uplink,
         ]
-        if one == other:
+        if source_pod == destination_pod:
             yield [*ends, 2 * down, 2 * down]
             continue
 
-        aggs = [pod * tree.aggs_per_pod + uplink for pod in (one, other)]
+        aggs = [pod * tree.aggs_per_pod + uplink for pod in (source_pod, destination_pod)]
         for core in range(tree.agg_uplinks):
             if links.agg_core[aggs[0], core] and links.agg_core[aggs[1], core]:
                 middle = [tree.first_link(tree.first_agg + agg) + core for agg in aggs]
@@ -142,8 +142,8 @@ def rho_opt(tree: FatTree, links: LinkState, flows: Flows) -> tuple[float, float
     if not len(every_way.demand):
         return 1.0, 1.0
 
-    found = largest_load(every_way)
-    return 1 / max(found.most, 1.0), 1 / max(found.least, 1.0)
+    solution = largest_load(every_way)
+    return 1 / max(solution.most, 1.0), 1 / max(solution.least, 1.0)
 
 
 def largest_load(every_way: Ways) -> Solution:
@@ -153,9 +153,9 @@ def largest_load(every_way: Ways) -> Solution:
     prices = np.full(links, 1 / every_way.free)
     prices[every_way.free] = 0
     share_sum, price_sum = np.zeros(paths), np.zeros(links)
-    found = Solution(0.0, float(every_way.loads(shares).max()), shares, prices)
+    best = Solution(0.0, float(every_way.loads(shares).max()), shares, prices)
 
-    # Prices are shares of one, so costs of paths are small, and steps for shares large.
+    # Prices are shares of 1, so costs of paths are small, and steps for shares large.
     pace = STEP * len(every_way.demand)
     for step in range(1, MOST_STEPS + 1):
         ahead_shares = _moved(every_way, shares, prices, pace)
@@ -165,12 +165,12 @@ def largest_load(every_way: Ways) -> Solution:
         share_sum += ahead_shares
         price_sum += ahead_prices
         if step % CHECKED == 0:
-            found = found.better(every_way, share_sum / step, price_sum / step)
+            best = best.better(every_way, share_sum / step, price_sum / step)
             # Below 1 nothing is short, however far the bounds are apart.
-            if found.most <= max(found.least, 1.0) * (1 + GAP):
+            if best.most <= max(best.least, 1.0) * (1 + GAP):
                 break
 
-    return found
+    return best
 
 
 def _moved(every_way: Ways, shares: Floats, prices: Floats, pace: float) -> Floats:
@@ -181,6 +181,6 @@ def _moved(every_way: Ways, shares: Floats, prices: Floats, pace: float) -> Floa
 
 def _priced(every_way: Ways, prices: Floats, shares: Floats) -> Floats:
     loads = every_way.loads(shares)
-    found: Floats = prices * np.exp(STEP * (loads - loads.max()))
-    found /= found.sum()
-    return found
+    new_prices: Floats = prices * np.exp(STEP * (loads - loads.max()))
+    new_prices /= new_prices.sum()
+    return new_prices

@@ -10,8 +10,8 @@ from reproduction.report.figure import Measured
 from sim.arrays.network import build
 from sim.runs.engine import advanced, run
 
-# Ten blocks are the appendix's 1,000. A block is one row of the report: each run alone would be a
-# row that nobody looks at but for its minimum.
+# Ten blocks are the appendix's 1,000. A block is one row of the report: of rows for each run only
+# the minimum would be of use.
 BLOCK = 100
 # Enough points to see the three modes in a picture; every look is a run of its own from time 0.
 LOOKS = 72
@@ -22,7 +22,7 @@ def fastest_run(scenario: Scenario) -> Measured:
 
     `sent` and `acked` are its first flow's packets at `times_ps`; `ccts_ps` and `sending_ccts_ps`
     are the completion times of all seeds, from the start and from each flow's first packet;
-    `fastest_seed` is whose record it is.
+    `fastest_seed` is the seed that has this record.
     """
     seeds = range(scenario.seed, scenario.seed + BLOCK)
     results = [run(scenario.model_copy(update={"seed": seed})) for seed in seeds]

@@ -9,7 +9,7 @@ from reproduction.report.figure import Measured
 from sim.runs.engine import run
 from sim.runs.results import by_layer
 
-# Inter-switch layers; an edge's link to a host carries what the host is sent, however it came.
+# Inter-switch layers; an edge's link to a host carries all packets to the host, however they came.
 STAGES = ("E>A", "A>C", "C>A", "A>E")
 
 
@@ -18,7 +18,7 @@ def worst_overload(scenario: Scenario) -> Measured:
 
     `overload` is in bytes, `overload_packets` in packets, ACKs among them.
 
-    The share is an even split of what its edge or pod really sent (uplinks) or received
+    The share is an even split of the load that its edge or pod really sent (uplinks) or received
     (downlinks): hosts behind long queues send more than the message before they know that it is
     complete, which is not a load balancer's doing.
     """
@@ -38,8 +38,8 @@ def _worst(tree: FatTree, loads: NDArray[np.int64]) -> list[float]:
 
 def by_owner(tree: FatTree, loads: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
     """Return each stage's loads by the edge or pod that they leave or enter, (owners, links)."""
-    # What leaves and enters an edge or pod is the matrix's; load balancing divides it among these
-    # links. Cores' ports are in the order of pods, so that columns are what enters a pod.
+    # The load that leaves and enters an edge or pod is the matrix's; load balancing divides it
+    # among these links. Cores' ports are in the order of pods: columns are the load into a pod.
     up_edge, up_agg, down_core, down_agg, _ = by_layer(tree, loads)
     into_edge = down_agg.reshape(tree.pods, tree.aggs_per_pod, tree.edges_per_pod).swapaxes(1, 2)
     return (

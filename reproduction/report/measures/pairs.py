@@ -53,20 +53,20 @@ def stuck_uplinks(scenario: Scenario, time_ps: int) -> Int64:
 
 def data_on_link(world: World, number: int) -> Int64:
     """Return the flows, each once, that have data packets at a port or on its wire."""
-    # A link's list holds what waits at the port and what is on the wire, in order; ACKs go by their
-    # own rule, as a second class, and say nothing about a flow's data.
+    # A link's list holds the packets that wait at the port and are on the wire, in order; ACKs go
+    # by their own rule, as a second class, and say nothing about a flow's data.
     link = world.links[number]
     packets = world.pool.packets
-    found = []
+    flows = []
     slot = int(link.taken)
 
     while slot != link.tail:
         if not packets[slot].status & ACK:
-            found.append(int(packets[slot].flow))
+            flows.append(int(packets[slot].flow))
 
         slot = int(following(world.pool, slot))
 
-    return np.unique(np.array(found, dtype=np.int64))
+    return np.unique(np.array(flows, dtype=np.int64))
 
 
 def synchronised_pairs(stuck: Int64, destination_edge: Int64) -> int:

@@ -17,7 +17,7 @@ from sim.runs.engine import run
 from sim.runs.results import Result
 
 # No simple part of a packet's slot of 41,780 ps: samples fall on all phases of periodic flows.
-# What is kept of a run is keyed by this module's text: change something here where
+# The kept data of a run are keyed by this module's text: change something here where
 # `reproduction.theory.sent_ps` gives other times.
 SAMPLE_PS = 31_000
 GROWTH_SAMPLE_PS = 50_000
