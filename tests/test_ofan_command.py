@@ -34,6 +34,14 @@ def test_help_lists_every_command_and_examples() -> None:
     assert "ofan emulate demo" in text
 
 
+@pytest.mark.parametrize("words", [(), ("sim",), ("sim", "run"), ("results", "compare")])
+def test_help_of_a_command_may_be_asked_for_in_front(words: tuple[str, ...]) -> None:
+    runner = CliRunner()
+    asked = runner.invoke(ofan.cli, ["help", *words])
+    assert asked.exit_code == 0
+    assert asked.stdout == runner.invoke(ofan.cli, [*words, "--help"]).stdout
+
+
 def test_help_imports_no_command() -> None:
     script = (
         "import sys, ofan\ntry: ofan.main(['--help'])\n"

@@ -21,6 +21,7 @@ from pydantic import Field
 from fattree.experiment.model import Scenario, Settings
 from fattree.records.record import Record
 from reproduction.report.looks import Needs
+from sim.sweeps.model_version import code
 
 T = TypeVar("T")
 Level = Literal["quick", "default", "full"]
@@ -193,12 +194,12 @@ class Figure:
         if self.measure is None:
             return None
 
-        # A run's key has scenario and model, not the measure: the text of the module is part of the
+        # A run's key has scenario and model, not the measure: the code of the module is part of the
         # name, so that a changed measure finds no old numbers. Hence modules of their own: a change
         # of a drawing must not cost the runs again.
-        text = Path(inspect.getsourcefile(self.measure) or "").read_bytes()
+        text = code(Path(inspect.getsourcefile(self.measure) or "").read_text(encoding="utf-8"))
         name = f"{self.measure.__module__.rpartition('.')[2]}-{self.measure.__name__}"
-        return f"{name}-{hashlib.sha256(text).hexdigest()[:12]}"
+        return f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
 def grid(

@@ -15,7 +15,7 @@ from emulation.mininet import limits
 from emulation.virtual import fabric
 from fattree.errors import ExperimentError
 from fattree.experiment.model import Scenario
-from fattree.policies import POLICIES
+from fattree.policies import POLICIES, PUBLISHED
 from fattree.texts.experiment_file import parse_experiment
 from fattree.texts.schema import schema
 from fattree.texts.shipped import EXPERIMENTS
@@ -136,6 +136,6 @@ def test_what_a_file_may_say_is_valid(text: str) -> None:
 def test_editors_can_offer_load_balancers_and_meanings() -> None:
     whole = schema()
     assert "Ofan" in whole["title"], "an editor says whose file it takes this for"
-    assert whole["properties"]["policies"]["items"]["enum"] == list(POLICIES)
+    assert whole["properties"]["policies"]["items"]["enum"] == [*POLICIES, *PUBLISHED]
     assert "default" in whole["$defs"]["Fabric"]["properties"]["k"]
     assert whole["$defs"]["Fabric"]["properties"]["k"]["description"].startswith("Ports")

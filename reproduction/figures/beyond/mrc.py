@@ -34,7 +34,7 @@ from reproduction.report.statistics import Estimate, apart, estimate, every, pro
 
 MRC, OFAN, RANDOM = "mrc", "ofan", "host_pkt"
 SHOWN = (RANDOM, "host_pkt_ar", MRC, "host_dr", OFAN)
-# MRC loses packets without end, and the losses of Host Pkt are the yardstick.
+# On dead links Host Pkt loses packets without end: the yardstick of MRC's losses.
 PROBING = (RANDOM, MRC)
 WHOLE = "no failure"
 DEAD = "a dead link, routes do not follow"

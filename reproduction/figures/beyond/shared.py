@@ -34,9 +34,9 @@ ROWS = (*OTHERS, "ofan", "ofan_fib", "ofan_jsq_start")
 NO_ROTATION = ("flow", "host_pkt", "host_pkt_ar", "switch_pkt_ar")
 ROTATIONS = ("host_dr", "themis")
 CHOSEN = (*NO_ROTATION, *ROTATIONS, "ofan")
-# Of logarithmic axes of per cents and packets.
-# Of names below an x axis: how many go on an inch of a picture, its y axis taken off.
+# Letters of names below an x axis that go on an inch of a picture, its y axis taken off.
 LETTERS = 11
+# Of logarithmic axes of per cents and packets.
 TICKS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000)
 
 
