@@ -10,6 +10,7 @@ from typing import Any, get_args
 import click
 
 from controller.errors import ControllerError
+from emulation.completion import complete_key, complete_policies
 from emulation.errors import EmulationError, FailedRunError
 from emulation.shipped_file import ShippedFile
 from fattree.errors import FabricError, PhysicsError
@@ -110,6 +111,7 @@ settings_option = click.option(
     "settings",
     multiple=True,
     metavar="KEY=VALUE",
+    shell_complete=complete_key,
     help="Set any key of the experiment; repeatable.",
 )
 csv_option = click.option(
@@ -251,6 +253,7 @@ EXPERIMENT_OPTIONS = (
         "--policies",
         metavar="A,B|all|everything",
         callback=names(tuple(POLICIES), sets=POLICY_SETS, aliases=PUBLISHED),
+        shell_complete=complete_policies,
         help=f"Load balancers: {', '.join(POLICIES)}; `all`: the paper's.  [the file's; ofan]",
     ),
     click.option("--k", metavar="K", help="Ports of a switch; k*k*k/4 hosts.  [the file's; 8]"),

@@ -5,8 +5,9 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
+from emulation.completion import complete_file_of_ours
 from fattree.errors import FabricError
-from fattree.texts.shipped import found, names
+from fattree.texts.shipped import found
 
 
 class ShippedFile(click.Path):
@@ -31,5 +32,5 @@ class ShippedFile(click.Path):
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         """Complete files of the user's, and names of ours."""
-        ours = [CompletionItem(name) for name in names() if name.startswith(incomplete)]
+        ours = complete_file_of_ours(ctx, param, incomplete)
         return [*ours, *super().shell_complete(ctx, param, incomplete)]

@@ -20,6 +20,7 @@ from emulation.command_line import (
     settings_option,
 )
 from emulation.commands.simulation import program_option, ready
+from emulation.completion import complete_policies
 from emulation.shipped_file import ShippedFile
 from fattree.experiment.model import HostRule, Settings
 from fattree.policies import POLICIES, POLICY_SETS, PUBLISHED
@@ -166,6 +167,7 @@ def weighed(_: click.Context, option: click.Parameter, given: tuple[str, ...]) -
     "--policies",
     metavar="A,B|all|everything",
     callback=names(tuple(POLICIES), sets=POLICY_SETS, aliases=PUBLISHED),
+    shell_complete=complete_policies,
     help="Candidates, by name.  [all that fit]",
 )
 @program_option

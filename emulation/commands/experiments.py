@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from emulation.command_line import one_line_errors
+from emulation.completion import complete_file_of_ours
 from fattree.errors import ExperimentError
 from fattree.files.text_file import read_text
 from fattree.records.tables import width_of_stdout
@@ -63,7 +64,7 @@ def list_command(paper: bool, only_names: bool) -> None:
 
 
 @experiments.command("show", epilog="\b\nExample:\n  ofan experiments show demo")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_file_of_ours)
 def show(name: str) -> None:
     """Write a file to stdout."""
     with one_line_errors():
@@ -75,7 +76,9 @@ def show(name: str) -> None:
     epilog="\b\nExamples:\n  ofan experiments copy demo\n"
     "  ofan experiments copy p4src   our P4 programs, and what they include",
 )
-@click.argument("named", nargs=-1, required=True, metavar="NAME...")
+@click.argument(
+    "named", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_file_of_ours
+)
 @click.option(
     "--to",
     "folder",
