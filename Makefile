@@ -36,6 +36,7 @@ lock: setup  ## write requirements/*.lock again: the newest versions that pyproj
 
 demo: $(READY)  ## a collective on three load balancers, a link failure, a table and a picture
 	@$(BIN)/ofan demo
+	@bash setup.sh kernels
 
 test: setup  ## all tests but the slow ones (root tests too, where root and Mininet allow)
 	@$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not root"

@@ -3,6 +3,7 @@
 # what it leaves out. Versions and hashes come from requirements/*.lock (`make lock` writes them anew).
 #   setup.sh                  everything: `run`, then `tools`
 #   setup.sh run              .venv with what runs Ofan
+#   setup.sh kernels          the kernels, compiled (`make demo` shows its table before)
 #   setup.sh tools            what tests, checks and documents it, too, and p4runtime-shell in .venv-shell
 #   setup.sh shell            p4runtime-shell alone
 #   setup.sh can-mininet      succeed if root and Mininet are here
@@ -97,15 +98,19 @@ install_run() {
     # With sudo these are root: their Python looks for modules here, and nowhere that others can write.
     sed -i '1s|^#!\(/[^ ]*python[^ ]*\)$|#!\1 -I|' .venv/bin/{ofan,ofan-p4,softswitch}
     rm -f .venv/.ready-* .venv/.installed-*
-    # Whoever comes first would wait for it; until then runs take the slower engine.
+    # The demo is small: it is over before its kernels would be compiled.
+    [ "${GOALS:-}" = demo ] || compile_kernels
+    say "done: .venv/bin/ofan, .venv/bin/ofan-p4, .venv/bin/softswitch"
+    [ "${GOALS:-}" = demo ] || say "next: source .venv/bin/activate; ofan demo (ofan doctor: what this machine can run)"
+}
+
+compile_kernels() {  # the first long run would wait for it
     # Side by side: those that most simulated runs take, and those around P4 programs. They say
     # themselves how long it takes.
     .venv/bin/python -I -c 'from sim import prepare; prepare()' & simulator=$!
     .venv/bin/python -I -c 'from emulation.virtual import simulated; simulated.prepare()' & programs=$!
     { wait $simulator && wait $programs; } ||
         say "the kernels could not be compiled now: the first long run does"
-    say "done: .venv/bin/ofan, .venv/bin/ofan-p4, .venv/bin/softswitch"
-    [ "${GOALS:-}" = demo ] || say "next: source .venv/bin/activate; ofan demo (ofan doctor: what this machine can run)"
 }
 
 install_tools() {
@@ -118,6 +123,7 @@ install_tools() {
 case "${1:-all}" in
     all) install_run; install_tools ;;
     run) install_run ;;
+    kernels) compile_kernels ;;
     tools) install_tools ;;
     shell) install_shell ;;
     can-mininet) root && has_mininet ;;
