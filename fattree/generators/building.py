@@ -141,11 +141,11 @@ def _last(graph: Graph, first: int, ranks: int) -> list[list[int]]:
     node = np.tile(np.arange(len(graph)), 2)
     taken = graph.awaited * ranks + graph.source[graph.waiting]
     chosen = ~np.isin(node * ranks + rank, taken)
-    found: list[list[int]] = [[] for _ in range(ranks)]
-    for at, number in zip(rank[chosen].tolist(), (node[chosen] + first).tolist(), strict=True):
-        found[at].append(number)
+    last: list[list[int]] = [[] for _ in range(ranks)]
+    for of_rank, number in zip(rank[chosen].tolist(), (node[chosen] + first).tolist(), strict=True):
+        last[of_rank].append(number)
 
-    return found
+    return last
 
 
 class Message(NamedTuple):
@@ -171,9 +171,9 @@ def matched(sends: Iterable[Message], receives: Iterable[Message]) -> Iterator[t
 
         yield receive.node, waiting[receive.key].popleft().node
 
-    for left in waiting.values():
-        if left:
-            raise TrafficError(f"{left[0].where}: nobody receives it")
+    for unmatched in waiting.values():
+        if unmatched:
+            raise TrafficError(f"{unmatched[0].where}: nobody receives it")
 
 
 def one_after_another(builder: Builder, groups: Iterable[Sequence[int]]) -> None:

@@ -63,7 +63,9 @@ def chakra_graph(trace: Trace, algorithm: str = "ring", room: Room | None = None
 
     for rank, nodes in enumerate(trace.ranks):
         _refuse_repeated(nodes)
-        began.append({one.number: _begin(builder, rank, one, len(trace.ranks)) for one in nodes})
+        began.append(
+            {traced.number: _begin(builder, rank, traced, len(trace.ranks)) for traced in nodes}
+        )
         ended.append(dict(began[rank]))
         for node in nodes:
             _sort(rank, node, began[rank][node.number], messages, processors)
@@ -95,12 +97,12 @@ def _refuse_repeated(nodes: list[TraceNode]) -> None:
 def _begin(builder: Builder, rank: int, node: TraceNode, ranks: int) -> int:
     match node.kind:
         case NodeType.COMM_SEND:
-            there = node.whole("comm_dst")
-            if there >= ranks:
-                raise TrafficError(f"{node.where}: there is no rank {there}")
+            peer = node.whole("comm_dst")
+            if peer >= ranks:
+                raise TrafficError(f"{node.where}: there is no rank {peer}")
 
             _refuse_other(node, "comm_src", rank)
-            return builder.send(rank, there, node.whole("comm_size"))
+            return builder.send(rank, peer, node.whole("comm_size"))
         case kind if kind in COMPUTATIONS:
             sized = [name for name in ("num_ops", "tensor_size") if node.attributes.get(name)]
             if not node.duration_us and sized:
@@ -115,8 +117,8 @@ def _begin(builder: Builder, rank: int, node: TraceNode, ranks: int) -> int:
 
 
 def _refuse_other(node: TraceNode, name: str, rank: int) -> None:
-    if (there := node.attributes.get(name, rank)) != rank:
-        raise TrafficError(f"{node.where}: {name} is {there!r:.40}, but it is of rank {rank}")
+    if (value := node.attributes.get(name, rank)) != rank:
+        raise TrafficError(f"{node.where}: {name} is {value!r:.40}, but it is of rank {rank}")
 
 
 def _sort(
@@ -148,7 +150,7 @@ def _awaited(node: TraceNode, ended: dict[int, int]) -> Iterator[int]:
 
 def _collectives(trace: Trace) -> list[list[Part]]:
     """Return the collectives, each with the ranks that take part and their nodes."""
-    found: defaultdict[Group, list[Part]] = defaultdict(list)
+    by_group: defaultdict[Group, list[Part]] = defaultdict(list)
     members: defaultdict[str, set[int]] = defaultdict(set)
     for rank, nodes in enumerate(trace.ranks):
         counts: defaultdict[tuple[str, int], int] = defaultdict(int)
@@ -156,11 +158,11 @@ def _collectives(trace: Trace) -> list[list[Part]]:
             if node.kind is NodeType.COMM_COLL:
                 _refuse_dimensions(node)
                 name, tag = node.group, node.attributes.get("comm_tag", 0)
-                found[name, tag, counts[name, tag]].append((rank, node))
+                by_group[name, tag, counts[name, tag]].append((rank, node))
                 members[name].update([rank] if name else range(len(trace.ranks)))
                 counts[name, tag] += 1
 
-    for (name, *_), parts in found.items():
+    for (name, *_), parts in by_group.items():
         kinds = {_kind(part) for _, part in parts}
         if len(parts) < len(members[name]) or len(kinds) > 1:
             raise TrafficError(
@@ -168,7 +170,7 @@ def _collectives(trace: Trace) -> list[list[Part]]:
                 "and size in this place"
             )
 
-    return list(found.values())
+    return list(by_group.values())
 
 
 def _refuse_dimensions(node: TraceNode) -> None:
@@ -194,8 +196,8 @@ def _put_in(
     sizes = [max(part.whole("comm_size"), 1) for _, part in parts]
     after = [[began[rank][part.number]] for rank, part in parts]
     if matrix == "all_to_all":
-        own = [-(-size // len(ranks)) for size in sizes]
-        return builder.collective(matrix, "direct", ranks, own, after)
+        rounded = [-(-size // len(ranks)) for size in sizes]
+        return builder.collective(matrix, "direct", ranks, rounded, after)
 
     size = sizes[0] * len(ranks) if matrix == "all_gather" else sizes[0]
     return builder.collective(matrix, algorithm, ranks, size, after)

@@ -2,7 +2,7 @@
 
 As in ASTRA-sim a rank's number counts through the first dimension first. A collective of some
 dimensions is of the ranks that differ in these alone. Where it names a process group (`pg_name`),
-that says who takes part.
+the group's ranks take part.
 """
 
 from collections.abc import Sequence
@@ -61,7 +61,9 @@ def _grouped(node: TraceNode, rank: int, sizes: Sequence[int]) -> TraceNode:
         first -= rank // stride % size * stride * is_involved
         stride *= size
 
-    chosen = ",".join(str(at) for at, is_involved in enumerate(involved) if is_involved)
+    chosen = ",".join(
+        str(dimension) for dimension, is_involved in enumerate(involved) if is_involved
+    )
     name = "" if all(involved) else f"dimensions {chosen} of rank {first}"
     attributes = {key: value for key, value in node.attributes.items() if key != DIMENSIONS}
     return replace(node, attributes=attributes | ({"pg_name": name} if name else {}))

@@ -175,8 +175,8 @@ def read_chakra(
     if not ranks:
         raise TrafficError(f"there is no {prefix}.0.et: expected a trace for each rank")
 
-    known = [{node.number for node in nodes} for nodes in ranks]
-    if all(map(_is_order, ranks, known)):
+    numbers = [{node.number for node in nodes} for nodes in ranks]
+    if all(map(_is_order, ranks, numbers)):
         ordered = [[_after_control(node) for node in nodes] for nodes in ranks]
         return Trace(ordered)
 
@@ -185,7 +185,9 @@ def read_chakra(
 
 def _is_order(nodes: list[TraceNode], known: set[int]) -> bool:
     """Return whether a rank's control dependencies can be kept: all there, none on itself."""
-    return all(other in known and other != node.number for node in nodes for other in node.control)
+    return all(
+        earlier in known and earlier != node.number for node in nodes for earlier in node.control
+    )
 
 
 def _after_control(node: TraceNode) -> TraceNode:
@@ -211,7 +213,7 @@ def _unpacked(content: bytes, path: str) -> bytes:
     # Not gzip.decompress: a small file may unpack to more than there is memory.
     unpacker = zlib.decompressobj(wbits=31)
     try:
-        found = unpacker.decompress(content, MOST_BYTES)
+        unpacked = unpacker.decompress(content, MOST_BYTES)
     except (zlib.error, gzip.BadGzipFile):
         raise TrafficError(f"{path}: compressed, but damaged") from None
 
@@ -221,30 +223,30 @@ def _unpacked(content: bytes, path: str) -> bytes:
     if not unpacker.eof:
         raise TrafficError(f"{path}: compressed, but cut short")
 
-    return found
+    return unpacked
 
 
 def _delimited(content: bytes, path: str) -> Iterator[bytes]:
     """Yield the messages of a file, each behind its length as a varint."""
-    at = 0
-    while at < len(content):
+    offset = 0
+    while offset < len(content):
         length = shift = 0
         while True:
-            if at >= len(content) or shift > 63:
-                raise TrafficError(f"{path}: not a Chakra trace, or cut short, at byte {at}")
+            if offset >= len(content) or shift > 63:
+                raise TrafficError(f"{path}: not a Chakra trace, or cut short, at byte {offset}")
 
-            byte = content[at]
+            byte = content[offset]
             length |= (byte & 0x7F) << shift
             shift += 7
-            at += 1
+            offset += 1
             if byte < 0x80:
                 break
 
-        if at + length > len(content):
-            raise TrafficError(f"{path}: not a Chakra trace, or cut short, at byte {at}")
+        if offset + length > len(content):
+            raise TrafficError(f"{path}: not a Chakra trace, or cut short, at byte {offset}")
 
-        yield content[at : at + length]
-        at += length
+        yield content[offset : offset + length]
+        offset += length
 
 
 def _node(message: bytes, path: str, count: int, ignored: frozenset[str]) -> TraceNode:

@@ -1,8 +1,8 @@
 """A Chakra trace of n ranks as one of m: copies side by side, which meet where all ranks have met.
 
 Of a run on many GPUs there is often the trace of one, or of one replica. Rank r + n c is copy c of
-rank r. A collective of all n ranks becomes one of all m, with as many bytes for each rank as
-before; one of fewer ranks, and each message, stays inside its copy.
+rank r. A collective of all n ranks becomes a collective of all m, with as many bytes for each
+rank as before; a collective of fewer ranks, and each message, stays inside its copy.
 """
 
 from collections import defaultdict
@@ -37,12 +37,12 @@ def stretched(trace: Trace, ranks: int, room: Room | None = None) -> Trace:
     nodes = sum(map(len, trace.ranks))
     refuse_many(nodes * copies)
     (room or Room()).take(nodes * (copies - 1), trace.dependencies * (copies - 1))
-    found = [
+    stretched_ranks = [
         [_moved(node, count * copy, whole) for node in row]
         for copy in range(copies)
         for row in trace.ranks
     ]
-    return replace(trace, ranks=found)
+    return replace(trace, ranks=stretched_ranks)
 
 
 def _groups_of_all(trace: Trace) -> set[str]:
@@ -53,11 +53,13 @@ def _groups_of_all(trace: Trace) -> set[str]:
             if node.kind is NodeType.COMM_COLL:
                 members[node.group].add(rank)
 
-    return {name for name, there in members.items() if not name or len(there) == len(trace.ranks)}
+    return {
+        name for name, in_group in members.items() if not name or len(in_group) == len(trace.ranks)
+    }
 
 
 def _moved(node: TraceNode, first: int, whole: set[str]) -> TraceNode:
-    """Return a node of the copy whose ranks count from `first`."""
+    """Return a node of the copy with ranks from `first` on."""
     changes: dict[str, Any] = {
         name: node.whole(name) + first for name in PEERS if name in node.attributes
     }

@@ -82,11 +82,11 @@ def _nics(
     receiving, sending = schedule.nic[matches.waiting], schedule.nic[matches.awaited]
     is_other = (receiving != 0) & (receiving != sending)
     if is_other.any():
-        at = int(np.argmax(is_other))
+        first = int(np.argmax(is_other))
         raise schedule.error(
-            matches.waiting[at],
-            f"receives at NIC {receiving[at]} what NIC {sending[at]} sends: a NIC reaches only "
-            "those of its own number",
+            matches.waiting[first],
+            f"receives at NIC {receiving[first]} what NIC {sending[first]} sends: a NIC reaches"
+            " only those of its own number",
         )
 
     return nic if nic.any() else None
@@ -102,10 +102,10 @@ def _refuse_unsupported(schedule: Schedule) -> None:
     is_calculated = schedule.kind == Kind.CALCULATE
     too_large = is_calculated & (schedule.size > MOST // PS_PER_NS)
     if too_large.any():
-        at = int(np.argmax(too_large))
-        ps = float(schedule.size[at]) * PS_PER_NS
+        first = int(np.argmax(too_large))
+        ps = float(schedule.size[first]) * PS_PER_NS
         raise TrafficError(
-            f"rank {schedule.rank[at]}: an operation of {ps:.1e} bytes or ps is too large"
+            f"rank {schedule.rank[first]}: an operation of {ps:.1e} bytes or ps is too large"
         )
 
     is_mark = (schedule.kind == Kind.SEND) & (schedule.size == 0) & (schedule.peer == ANY)
@@ -119,9 +119,9 @@ def _refuse_unsupported(schedule: Schedule) -> None:
 
     is_beyond = is_message & (schedule.peer >= schedule.ranks)
     if is_beyond.any():
-        at = int(np.argmax(is_beyond))
+        first = int(np.argmax(is_beyond))
         raise schedule.error(
-            at, f"there is no rank {schedule.peer[at]}, ranks are 0 to {schedule.ranks - 1}"
+            first, f"there is no rank {schedule.peer[first]}, ranks are 0 to {schedule.ranks - 1}"
         )
 
 
@@ -143,23 +143,23 @@ def _matched(schedule: Schedule) -> Edges:
     sorted_ends = np.stack([*(end[order] for end in ends), is_receive[order]])
     is_first = np.append(True, (np.diff(sorted_ends, axis=1) != 0).any(axis=0))[: len(order)]
     begins = np.flatnonzero(is_first)
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order)) - np.repeat(begins, np.diff([*begins, len(order)]))
+    turn = np.empty(len(order), dtype=np.int64)
+    turn[order] = np.arange(len(order)) - np.repeat(begins, np.diff([*begins, len(order)]))
     del sorted_ends, order
 
-    order = np.lexsort((is_receive, place, *ends))
-    keys = [key[order] for key in (*ends, place)]
+    order = np.lexsort((is_receive, turn, *ends))
+    keys = [key[order] for key in (*ends, turn)]
     is_pair = ~is_receive[order][:-1] & is_receive[order][1:]
     for key in keys:
         is_pair &= key[:-1] == key[1:]
 
     pairs = np.flatnonzero(is_pair)
-    found = Edges(waiting=operation[order[pairs + 1]], awaited=operation[order[pairs]])
+    pairing = Edges(waiting=operation[order[pairs + 1]], awaited=operation[order[pairs]])
     if len(pairs) < len(receives):
-        alone = np.setdiff1d(receives, found.waiting)
+        alone = np.setdiff1d(receives, pairing.waiting)
         raise schedule.error(alone[0], "nothing is sent that it could receive")
 
-    return found
+    return pairing
 
 
 def _unmatched(schedule: Schedule, matched: Int64) -> NDArray[np.bool_]:
@@ -199,21 +199,21 @@ def _starts(schedule: Schedule) -> tuple[Edges, Int64]:
     begun: dict[int, list[int]] = {}
     is_awaited = set(starts_after[1].tolist())
     for operation, after in _in_order(schedule):
-        before = chain.from_iterable(begun[other] for other in after)
+        before = chain.from_iterable(begun[earlier_one] for earlier_one in after)
         needs = sorted({*needed.get(operation, ()), *before})
         if operation in is_awaited and len(needs) > 1:
-            place = len(schedule) + len(ranks)
+            meeting = len(schedule) + len(ranks)
             ranks.append(int(schedule.rank[operation]))
-            waiting += [place] * len(needs)
+            waiting += [meeting] * len(needs)
             awaited += needs
-            needs = [place]
+            needs = [meeting]
 
         waiting += [operation] * len(needs)
         awaited += needs
         begun[operation] = needs
 
-    found = (np.array(ends, dtype=np.int64) for ends in (waiting, awaited))
-    return Edges(*found), np.array(ranks, dtype=np.int64)
+    columns = (np.array(ends, dtype=np.int64) for ends in (waiting, awaited))
+    return Edges(*columns), np.array(ranks, dtype=np.int64)
 
 
 def _in_order(schedule: Schedule) -> Iterator[tuple[int, list[int]]]:
@@ -225,10 +225,10 @@ def _in_order(schedule: Schedule) -> Iterator[tuple[int, list[int]]]:
     by_rank: dict[int, dict[int, list[int]]] = {}
     order = np.argsort(later, kind="stable")
     ranks = schedule.rank[later[order]]
-    for rank, one, other in zip(
+    for rank, follower, leader in zip(
         ranks.tolist(), later[order].tolist(), earlier[order].tolist(), strict=True
     ):
-        by_rank.setdefault(rank, {}).setdefault(one, []).append(other)
+        by_rank.setdefault(rank, {}).setdefault(follower, []).append(leader)
 
     for after in by_rank.values():
         try:

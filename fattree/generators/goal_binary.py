@@ -75,7 +75,7 @@ def read_binary(content: bytes, source: str, room: Room) -> Schedule:
         np.concatenate(
             [
                 np.zeros((2, 0), np.int64),
-                *(part[way] + at for part, at in zip(parts, first, strict=True)),
+                *(part[way] + start for part, start in zip(parts, first, strict=True)),
             ],
             axis=1,
         )

@@ -79,9 +79,9 @@ class Schedule:
 
     def error(self, operation: Any, problem: str) -> TrafficError:
         """Return the error of an operation, by its line or its rank and number."""
-        place = int(self.place[operation])
+        line = int(self.place[operation])
         rank = int(self.rank[operation])
-        where = f":{place}" if self.is_text else f": rank {rank}, operation {place}"
+        where = f":{line}" if self.is_text else f": rank {rank}, operation {line}"
         return TrafficError(f"{self.source}{where}: {problem}")
 
 

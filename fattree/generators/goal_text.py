@@ -90,10 +90,10 @@ class _Blocks:
         block = np.searchsorted(first, line, side="right") - 1
         outside = line > last[block]
         if outside.any():
-            found = lines.row(int(np.argmax(outside)), named=True)
+            stray = lines.row(int(np.argmax(outside)), named=True)
             raise TrafficError(
-                f"{self.source}:{found['line']}: expected num_ranks N, or rank N {{, "
-                f"found {self.shown(found['text'])}"
+                f"{self.source}:{stray['line']}: expected num_ranks N, or rank N {{, "
+                f"found {self.shown(stray['text'])}"
             )
 
         ranks = np.array([-1, *self.ranks])[block]
@@ -107,9 +107,9 @@ def read_lines(content: bytes, source: str, room: Room) -> Schedule:
     line = 1
     for part in _parts(_without_comments(content, source)):
         texts = part.decode().split("\n")
-        operations, needs, others = _sorted(_lines(texts, line))
+        operations, needs, rest = _sorted(_lines(texts, line))
         line += len(texts) - 1
-        for number, text in others.iter_rows():
+        for number, text in rest.iter_rows():
             blocks.take(number, text)
 
         room.take(len(operations), len(needs))
@@ -128,8 +128,8 @@ def _parts(content: bytes) -> Iterator[bytes]:
         end = content.rfind(b"\n", begin, begin + PART_BYTES) + 1
         # A line that is longer than a part, or the last line.
         if not end or begin + PART_BYTES >= len(content):
-            found = content.find(b"\n", begin + PART_BYTES) + 1
-            end = found or len(content)
+            behind = content.find(b"\n", begin + PART_BYTES) + 1
+            end = behind or len(content)
 
         yield content[begin:end]
         begin = end
@@ -161,10 +161,10 @@ def _lines(texts: list[str], first: int) -> pl.DataFrame:
 def _sorted(lines: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
     """Return the lines that are operations, those that are dependencies, and all others."""
     is_operation = pl.any_horizontal(pl.col(*SIZES).is_not_null())
-    others = lines.filter(~is_operation).select(
+    rest_of_lines = lines.filter(~is_operation).select(
         "line", "text", pl.col("text").str.extract_groups(NEEDS).struct.unnest()
     )
-    needs, rest = (others.filter(which) for which in (WAY.is_not_null(), WAY.is_null()))
+    needs, rest = (rest_of_lines.filter(which) for which in (WAY.is_not_null(), WAY.is_null()))
     return _typed(lines.filter(is_operation)), needs, rest.select("line", "text")
 
 
@@ -228,35 +228,35 @@ class _Read:
 
     def _numbered(self, needs: pl.DataFrame, end: str, labels: pl.DataFrame) -> Int64:
         """Return the operations that dependencies name; raises TrafficError for no such label."""
-        found = needs.select("rank", "line", end).join(
+        numbered = needs.select("rank", "line", end).join(
             labels.select("rank", "label", pl.col("operation").cast(pl.Int64)),
             left_on=["rank", end],
             right_on=["rank", "label"],
             how="left",
             maintain_order="left",
         )
-        missing = found.filter(pl.col("operation").is_null())
+        missing = numbered.filter(pl.col("operation").is_null())
         if len(missing):
             line, label = missing.select("line", end).row(0)
             raise TrafficError(f"{self._source}:{line}: there is no label {label} in this rank")
 
-        return found["operation"].to_numpy()
+        return numbered["operation"].to_numpy()
 
     def schedule(self, ranks: int) -> Schedule:
         """Return all operations, rank by rank, each in the order of its lines."""
         columns = {
-            name: np.concatenate([each[name].to_numpy() for each in self._columns])
+            name: np.concatenate([part[name].to_numpy() for part in self._columns])
             for name in COLUMNS
         }
         order = np.argsort(columns["rank"], kind="stable")
-        place = np.empty(len(order), dtype=np.int64)
-        place[order] = np.arange(len(order))
+        row = np.empty(len(order), dtype=np.int64)
+        row[order] = np.arange(len(order))
         return Schedule(
             source=self._source,
             ranks=ranks,
             is_text=True,
             place=columns.pop("line")[order],
-            requires=place[np.concatenate(self._requires, axis=1)],
-            starts_after=place[np.concatenate(self._starts_after, axis=1)],
+            requires=row[np.concatenate(self._requires, axis=1)],
+            starts_after=row[np.concatenate(self._starts_after, axis=1)],
             **{name: values[order] for name, values in columns.items()},
         )

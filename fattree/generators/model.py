@@ -99,8 +99,8 @@ def read_model(path: str) -> Model:
     experts = config.number(*EXPERTS, default=0)
     width = config.number("intermediate_size")
     dense_width = config.number("intermediate_size_mlp", default=width)
-    each = config.number("moe_intermediate_size", default=width)
-    beside = each * config.number(*SHARED, default=family.shared_experts)
+    expert_width = config.number("moe_intermediate_size", default=width)
+    beside = expert_width * config.number(*SHARED, default=family.shared_experts)
     shared = config.number("shared_expert_intermediate_size", default=beside)
     attention, attended, keys, attention_out = _attention(config, hidden)
     matrices = 3 if family.is_gated else 2
@@ -112,7 +112,7 @@ def read_model(path: str) -> Model:
         attention=attention,
         attended=attended,
         feed_forward=matrices * hidden * dense_width,
-        expert=matrices * hidden * each,
+        expert=matrices * hidden * expert_width,
         experts=experts,
         chosen=config.number(*CHOSEN, default=0 if not experts else None),
         shared=matrices * hidden * shared,

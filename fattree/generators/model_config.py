@@ -283,9 +283,9 @@ class Config:
 
     def family(self) -> Family:
         """Return the properties outside the model's keys; raises TrafficError if unknown."""
-        known = FAMILIES.get(self.model_type)
-        if known:
-            return known
+        listed = FAMILIES.get(self.model_type)
+        if listed:
+            return listed
 
         act = next((self.values[name] for name in ACTIVATION if self.values.get(name)), "silu")
         if act not in GATED_ACTIVATIONS:
@@ -317,9 +317,9 @@ def read_config(path: str) -> Config:
         }
         config = whole | {name: value for name, value in inner.items() if value is not None}
 
-    found = Config(path, config)
-    _refuse_unknown(found)
-    return found
+    made = Config(path, config)
+    _refuse_unknown(made)
+    return made
 
 
 def _refuse_unknown(config: Config) -> None:

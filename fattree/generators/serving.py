@@ -147,10 +147,10 @@ class _Service:
     def _hand_over(self, ranks: range, request: int, layers: int) -> None:
         """Send the keys and values of some layers to those who decode with them."""
         serving = self._serving
-        there = self._decoding(request % serving.decode)
+        receivers = self._decoding(request % serving.decode)
         size = serving.prompt * layers * self._model.keys * serving.key_bytes
-        for source, destination, own in _overlaps(ranks, there, size):
-            bytes_there = -(-own // serving.scale)
+        for source, destination, overlap in _overlaps(ranks, receivers, size):
+            bytes_there = -(-overlap // serving.scale)
             sent = self._builder.send(source, destination, bytes_there, self._last[source])
             self._got[destination].append(sent)
 
@@ -190,8 +190,8 @@ class _Service:
         """Add an all-reduce between the servers of an instance, of each GPU's part."""
         server = self._serving.server
         part = -(-size // (server * self._serving.scale))
-        for place in range(server):
-            rail = list(ranks[place::server])
+        for offset in range(server):
+            rail = list(ranks[offset::server])
             after = [self._last[rank] for rank in rail]
             ends = self._builder.collective("all_reduce", "ring", rail, part, after)
             for rank, end in zip(rail, ends, strict=True):
@@ -224,9 +224,9 @@ def _weights_read(model: Model, batch: int) -> float:
 def _overlaps(sources: range, destinations: range, size: int) -> Iterator[tuple[int, int, int]]:
     """Yield who sends how much to whom, where each end has an equal part of the same bytes."""
     for number, source in enumerate(sources):
-        first, end = (size * at // len(sources) for at in (number, number + 1))
-        for place, destination in enumerate(destinations):
-            begins, ends = (size * at // len(destinations) for at in (place, place + 1))
+        first, end = (size * edge // len(sources) for edge in (number, number + 1))
+        for index, destination in enumerate(destinations):
+            begins, ends = (size * edge // len(destinations) for edge in (index, index + 1))
             shared = min(end, ends) - max(first, begins)
             if shared > 0:
                 yield source, destination, shared

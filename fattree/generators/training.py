@@ -2,8 +2,8 @@
 
 Ranks are numbered tensor first, then context, then data, then pipeline: of part c of replica d
 rank = t + T (c + C (d + D p)). A server has G GPUs, those of one or more replicas of a stage:
-tensor parallelism does not leave it. What stays in a server takes NVLink's time and no fabric. Per
-microbatch of b sequences of s tokens, and layer, with L layers in all and hidden size h:
+tensor parallelism does not leave it. Bytes that stay in a server take NVLink's time and no fabric.
+Per microbatch of b sequences of s tokens, and layer, with L layers in all and hidden size h:
 
     forward work    2 b s (active weights) + 2 b s**2 (heads' dimensions): a multiplication and an
                     addition for every weight that a token meets, and for every earlier token (half
@@ -34,14 +34,14 @@ microbatch of b sequences of s tokens, and layer, with L layers in all and hidde
                     among the D C / E that hold the same ones; with several of these in a server,
                     first or last among them, by NVLink, each with its part between servers
 
-In ZeRO's second stage nobody keeps all gradients: they leave in every backward pass. In its third
-stage nobody has all weights: each pass gathers them, in as many parts as `buckets`, each while the
-one before is computed with, and each backward pass scatters its gradients: half as much again as in
-the first stage, for every microbatch.
+In ZeRO's second stage no GPU keeps all gradients: they leave in every backward pass. In its third
+stage no GPU has all weights: each pass gathers them, in as many parts as `buckets`, each while
+the part before is computed with, and each backward pass scatters its gradients: half as much again
+as in the first stage, for every microbatch.
 
 The exchanges of all layers of a stage are one dispatch and one combine a pass, and one turn of keys
 and values, or with `by_layer` as many as there are layers: as many bytes, in more and smaller
-messages. What is computed beside experts is spread evenly around them. The last backward pass is
+messages. Computations beside experts are spread evenly around them. The last backward pass is
 cut in `buckets`: the gradients of each are on their way while the next are computed. `scale`
 divides all bytes and all computations; times are those of the step divided by it, but for
 latencies.
@@ -107,19 +107,26 @@ class _Training:
         step = self._step
         orders = [list(self._order(place)) for place in range(step.pipeline)]
         last = [
-            {one.chunk: one for passes in order for one in passes if one.kind in MAKES_GRADIENTS}
+            {
+                ahead.chunk: ahead
+                for passes in order
+                for ahead in passes
+                if ahead.kind in MAKES_GRADIENTS
+            }
             for order in orders
         ]
 
         # A pass can be put in after the passes that it waits for: the stages take turns.
         done = [0] * step.pipeline
-        while any(at < len(order) for at, order in zip(done, orders, strict=True)):
+        while any(begun < len(order) for begun, order in zip(done, orders, strict=True)):
             for place, order in enumerate(orders):
                 while done[place] < len(order) and all(
-                    self._is_ready(place, one) for one in order[done[place]]
+                    self._is_ready(place, ahead) for ahead in order[done[place]]
                 ):
                     passes = order[done[place]]
-                    self._passes(place, passes, [one is last[place][one.chunk] for one in passes])
+                    self._passes(
+                        place, passes, [ahead is last[place][ahead.chunk] for ahead in passes]
+                    )
                     done[place] += 1
 
         if step.zero < 3:
@@ -141,7 +148,7 @@ class _Training:
         else:
             order = one_forward_one_backward(place, step.pipeline, step.microbatches)
 
-        return ((one,) for one in order)
+        return ((single,) for single in order)
 
     def _is_ready(self, place: int, one: Pass) -> bool:
         is_forward = one.kind is Kind.FORWARD
@@ -157,7 +164,7 @@ class _Training:
     def _passes(self, place: int, passes: tuple[Pass, ...], is_last: Sequence[bool]) -> None:
         """Add a microbatch's pass through a stage, or two that overlap, of all its ranks."""
         step = self._step
-        stages = [step.stage(place, one.chunk) for one in passes]
+        stages = [step.stage(place, single.chunk) for single in passes]
         together = step.replicas if step.zero == 3 else lcm(step.experts, step.context)
         groups = [
             [step.rank(tensor, first + data, place) for data in range(together)]
@@ -166,21 +173,21 @@ class _Training:
         ]
         for group in groups:
             for rank in group:
-                for one, stage in zip(passes, stages, strict=True):
-                    self._await(rank, stage, one)
+                for single, stage in zip(passes, stages, strict=True):
+                    self._await(rank, stage, single)
 
             if step.zero == 3:
                 self._compute_gathering(group, self._stages[stages[0]], passes[0].kind)
             else:
                 lanes = [
-                    self._compute_holding(group, self._stages[stage], one, is_end)
-                    for one, stage, is_end in zip(passes, stages, is_last, strict=True)
+                    self._compute_holding(group, self._stages[stage], single, is_end)
+                    for single, stage, is_end in zip(passes, stages, is_last, strict=True)
                 ]
                 self._traffic.take_turns(group, lanes)
 
-            for one, stage in zip(passes, stages, strict=True):
-                for rank in group if one.kind is not Kind.WEIGHTS else ():
-                    self._hand_on(rank, stage, one)
+            for single, stage in zip(passes, stages, strict=True):
+                for rank in group if single.kind is not Kind.WEIGHTS else ():
+                    self._hand_on(rank, stage, single)
 
     def _await(self, rank: int, stage: int, one: Pass) -> None:
         """Let a rank wait for a pass's input from another stage."""
@@ -201,7 +208,7 @@ class _Training:
         for part in range(parts):
             gathered = self._traffic.over_servers("all_gather", group, -(-size // parts), after)
             for rank in group:
-                # The next part is gathered while this one is computed with, not before.
+                # The next part is gathered while this part is computed with, not before.
                 after[rank] = [gathered[rank], *last[rank]]
                 part_ps = part_of(time_ps, parts, part)
                 last[rank] = [self._traffic.builder.compute(rank, part_ps, after[rank])]
@@ -223,7 +230,7 @@ class _Training:
         rest = yield from self._compute_around(group, work, one.kind)
 
         # While a pass goes on its gradients leave: those of the last microbatch are the sum of all,
-        # unless nobody keeps what is added up (ZeRO's second stage).
+        # unless no GPU keeps the sum (ZeRO's second stage).
         leaves = is_last or (step.zero == 2 and one.kind in MAKES_GRADIENTS)
         parts = -(-step.buckets // step.chunks) if leaves else 1
         for rank in group:
@@ -235,32 +242,34 @@ class _Training:
     def _compute_around(
         self, group: list[int], work: Stage, kind: Kind
     ) -> Generator[None, None, int]:
-        """Add a pass around its exchanges; return how long what is computed behind them takes."""
+        """Add a pass around its exchanges; return how long the computations behind them take."""
         step = self._step
         expert_ps, rest_ps = _times(work, kind)
         rounds = self._rounds(work, kind)
-        exchanging = sum(one.loads is not None for one in rounds)
-        at = 0
-        for number, one in enumerate(rounds):
+        exchanging = sum(exchange_round.loads is not None for exchange_round in rounds)
+        exchanges = 0
+        for number, exchange_round in enumerate(rounds):
             part_ps = part_of(rest_ps, len(rounds) + 1, number)
             self._attend(group, part_ps, -(-work.keys // len(rounds)), kind)
-            if one.loads is None:
+            if exchange_round.loads is None:
                 continue
 
-            expert_part_ps = part_of(expert_ps, exchanging, at)
-            inside_ps = part_of(work.exchange_ps, exchanging, at)
-            at += 1
+            expert_part_ps = part_of(expert_ps, exchanging, exchanges)
+            inside_ps = part_of(work.exchange_ps, exchanging, exchanges)
+            exchanges += 1
             dispatch, combine = (-(-size // exchanging) for size in work.exchanges)
             for first in range(0, len(group), step.experts):
                 ranks = group[first : first + step.experts]
-                self._send_tokens(ranks, dispatch, one.loads, towards_experts=True)
+                self._send_tokens(ranks, dispatch, exchange_round.loads, towards_experts=True)
                 yield
-                inside = inside_loads(one.loads, step.replicas_per_server)
-                for place, rank in enumerate(ranks):
-                    time_ps = expert_part_ps * one.loads[place] + inside_ps * inside[place]
+                inside = inside_loads(exchange_round.loads, step.replicas_per_server)
+                for index, rank in enumerate(ranks):
+                    time_ps = (
+                        expert_part_ps * exchange_round.loads[index] + inside_ps * inside[index]
+                    )
                     self._traffic.compute(rank, round(float(time_ps)))
 
-                self._send_tokens(ranks, combine, one.loads, towards_experts=False)
+                self._send_tokens(ranks, combine, exchange_round.loads, towards_experts=False)
                 yield
 
         if not exchanging:
@@ -275,8 +284,8 @@ class _Training:
 
         sparse = sorted(self._model.sparse.intersection(range(work.first, work.end)))
         loads = self._loads[sparse].mean(axis=0)
-        for place, rank in enumerate(group):
-            self._traffic.compute(rank, round(float(time_ps * loads[place % len(loads)])))
+        for index, rank in enumerate(group):
+            self._traffic.compute(rank, round(float(time_ps * loads[index % len(loads)])))
 
     def _rounds(self, work: Stage, kind: Kind) -> list[Round]:
         """Return in which rounds a pass exchanges tokens, or keys and values."""
@@ -328,10 +337,10 @@ class _Training:
         towards = stage + (1 if is_forward else -1)
         if 0 <= towards < step.stages:
             places = step.place(towards, one.chunk) - step.place(stage, one.chunk)
-            there = rank + places * step.tensor * step.replicas
+            receiver = rank + places * step.tensor * step.replicas
             size = self._stages[stage].activation
-            sent = self._traffic.builder.send(rank, there, size, self._traffic.last[rank])
-            self._arrived[is_forward, one.number, towards, there] = sent
+            sent = self._traffic.builder.send(rank, receiver, size, self._traffic.last[rank])
+            self._arrived[is_forward, one.number, towards, receiver] = sent
 
     def _update(self, place: int) -> None:
         """Add the exchange of gradients and weights of a place's chunks: dense parts and experts.
@@ -348,10 +357,10 @@ class _Training:
         ):
             for tensor in range(step.tensor):
                 for first in range(apart if any(sizes) else 0):
-                    # Who holds it, and as which of its chunks its first one.
+                    # The ranks that hold it, and which of their chunks its first chunk is.
                     holders = {
-                        step.rank(tensor, data, there): direction
-                        for direction, there in enumerate(places)
+                        step.rank(tensor, data, position): direction
+                        for direction, position in enumerate(places)
                         for data in range(first, step.replicas, apart)
                     }
                     self._exchange(holders, sizes)

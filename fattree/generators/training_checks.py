@@ -7,13 +7,13 @@ from fattree.generators.training_stages import Step
 
 def check(model: Model, step: Step) -> None:
     """Raise TrafficError for a step that cannot be spread like this."""
-    for whole, part, what in (
+    for whole, part, meaning in (
         (step.batch, step.data * step.microbatch, "the batch over replicas and microbatches"),
         (step.replicas, step.experts, "the replicas over the groups of experts"),
         (model.experts or step.experts, step.experts, "the experts over their ranks"),
     ):
         if whole % part or whole < part:
-            raise TrafficError(f"{whole} cannot be divided by {part}: {what}")
+            raise TrafficError(f"{whole} cannot be divided by {part}: {meaning}")
 
     if step.sequence % step.context:
         raise TrafficError(
@@ -61,8 +61,8 @@ def _check_servers(model: Model, step: Step) -> None:
             "one must be a multiple of the other"
         )
 
-    most = min(step.expert_servers, model.chosen)
-    if step.token_servers > most:
+    most_servers = min(step.expert_servers, model.chosen)
+    if step.token_servers > most_servers:
         raise TrafficError(
             f"a token cannot go to {step.token_servers} servers: its {model.chosen} experts are "
             f"spread over {step.expert_servers}"

@@ -5,7 +5,7 @@ momentum and variance), as in mixed precision with Adam (Rajbhandari et al. 2020
 first stage the replicas share the optimizer's state, in its second gradients, too, in its third all
 of it; parts of weights that the third stage gathers are left out.
 
-Of each token and layer, what its backward pass needs of its forward pass: 34 h bytes in a GPT
+Of each token and layer, a backward pass needs of its forward pass: 34 h bytes in a GPT
 (Korthikanti et al. 2022, 4.2, with sequence parallelism and without scores of attention, which are
 computed again); here 18 h and 2 bytes for each column of the feed-forward matrices that a token
 meets, which is the same where these are 4 h wide and have no gate. With recomputation only the
@@ -44,13 +44,13 @@ class Memory:
 def memory(model: Model, step: Step) -> list[Memory]:
     """Return the memory that a GPU of each place in the pipeline needs."""
     whole = replace(step, scale=1)
-    each = stages(model, whole)
+    all_stages = stages(model, whole)
     return [
         Memory(
-            states=sum(_states(whole, each[stage]) for stage in _held(whole, place)),
-            activations=_activations(model, whole, place),
+            states=sum(_states(whole, all_stages[stage]) for stage in _held(whole, position)),
+            activations=_activations(model, whole, position),
         )
-        for place in range(step.pipeline)
+        for position in range(step.pipeline)
     ]
 
 
@@ -62,7 +62,7 @@ def _held(step: Step, place: int) -> list[int]:
 def _states(step: Step, stage: Stage) -> float:
     holders = step.replicas * step.copies
     parts = ((stage.dense, holders), (stage.expert, holders // step.experts))
-    # From which of ZeRO's stages on the replicas share what.
+    # The state that replicas share, by the first of ZeRO's stages in which they do.
     states = ((OPTIMIZER, 1), (step.gradient_bytes, 2), (BYTES, 3))
     return sum(
         size / BYTES * held / (replicas if step.zero >= since else 1)
@@ -108,16 +108,16 @@ def _of_layer(model: Model, step: Step, layer: int) -> float:
 
 
 def fitting(model: Model, step: Step, gigabytes: float | None = None) -> str:
-    """Return what a GPU needs, in words; raises TrafficError where that is more than it has."""
+    """Return a GPU's memory in words; raises TrafficError where it needs more than it has."""
     needed = memory(model, step)
     stage = max(range(len(needed)), key=lambda number: needed[number].total)
-    most = needed[stage]
+    largest = needed[stage]
     said = (
-        f"{most.total / GIGABYTE:,.1f} GB of a GPU's memory (stage {stage}): "
-        f"{most.states / GIGABYTE:,.1f} of parameters, gradients and optimizer, "
-        f"{most.activations / GIGABYTE:,.1f} of activations"
+        f"{largest.total / GIGABYTE:,.1f} GB of a GPU's memory (stage {stage}): "
+        f"{largest.states / GIGABYTE:,.1f} of parameters, gradients and optimizer, "
+        f"{largest.activations / GIGABYTE:,.1f} of activations"
     )
-    if gigabytes is not None and most.total > gigabytes * GIGABYTE:
+    if gigabytes is not None and largest.total > gigabytes * GIGABYTE:
         more = "" if step.recompute else ", or --recompute"
         raise TrafficError(
             f"a step needs {said}; there are {gigabytes:,g}: more --tp, --pp or --ep{more}"

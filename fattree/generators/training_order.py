@@ -72,7 +72,7 @@ def zero_bubble(stage: int, stages: int, count: int) -> Iterator[Pass]:
     """Yield the passes of a stage in which gradients of weights wait (ZB-H1).
 
     They wait for as many microbatches as stages lie before, so that each stage has as many under
-    way: what the first ones begin early, the last ones end late.
+    way: passes that the first stages begin early, the last stages end late.
     """
     early = min(stages - 1 - stage, count)
     late = min(stage, count)
@@ -89,7 +89,7 @@ def zero_bubble(stage: int, stages: int, count: int) -> Iterator[Pass]:
 
 
 class _BothWays:
-    """What a place of DualPipe has done of both directions; `near` enters nearer to it than `far`.
+    """Progress of a place of DualPipe in both directions; `near` enters nearer to it than `far`.
 
     `beyond` is how many places lie between it and the middle.
     """
@@ -105,12 +105,12 @@ class _BothWays:
     def of(self, kind: Kind, way: int) -> Pass:
         """Return the next pass of a direction."""
         done = self._forward if kind is Kind.FORWARD else self._backward
-        found = Pass(kind, way * self.half + done[way], way)
+        made = Pass(kind, way * self.half + done[way], way)
         done[way] += 1
         if kind is Kind.INPUTS:
-            self.waiting.append(found._replace(kind=Kind.WEIGHTS))
+            self.waiting.append(made._replace(kind=Kind.WEIGHTS))
 
-        return found
+        return made
 
     def both(self, forward: int, backward: int) -> tuple[Pass, ...]:
         """Return a forward pass of one direction and a backward pass of the other."""
@@ -146,17 +146,17 @@ def dual_pipe(place: int, places: int, count: int) -> Iterator[tuple[Pass, ...]]
         yield (ways.waiting.pop(0),)
         yield (ways.of(Kind.INPUTS, near),)
 
-    yield from ((one,) for one in ways.waiting)
+    yield from ((waiting_pass,) for waiting_pass in ways.waiting)
 
 
 def _overlapping(ways: _BothWays, count: int) -> Iterator[tuple[Pass, ...]]:
-    """Yield the steady part: `count` times both pairs, then what only the far direction has."""
+    """Yield the steady part: `count` times both pairs, then the far direction's own passes."""
     near, far = ways.near, ways.far
     for number in range(count):
         if number or ways.beyond:
             yield ways.both(near, far)
         else:
-            # A place in the middle has nobody to wait for: its neighbour gets this one earlier.
+            # A place in the middle waits for no place: its neighbour gets this pass earlier.
             yield (ways.of(Kind.FORWARD, near),)
             yield (ways.of(Kind.BACKWARD, far),)
 

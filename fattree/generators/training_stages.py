@@ -1,4 +1,4 @@
-"""How a model is spread over GPUs, and what a GPU of each pipeline stage does and tells in a pass.
+"""A model's spread over GPUs, and the work and messages of each pipeline stage in a pass.
 
 The formulas and their sources are in `fattree.generators.training`.
 """
@@ -125,7 +125,7 @@ class Step:
         # With thin ends one more is at either end, of which the bounds take nothing.
         more = int(self.thin_ends)
         slots = model.layers + 2 * more
-        first, end = (at * slots // self.stages - more for at in (stage, stage + 1))
+        first, end = (edge * slots // self.stages - more for edge in (stage, stage + 1))
         return max(first, 0), min(end, model.layers)
 
     def stage(self, place: int, chunk: int) -> int:
@@ -146,7 +146,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What a rank of a pipeline stage does in a pass, and has to tell, as ps and bytes (scaled).
+    """The work of a rank of a pipeline stage in a pass, and its messages, in ps and bytes (scaled).
 
     `forward_ps` and `backward_ps` are multiplications and what tensor parallelism's all-reduces
     take beside; what a
@@ -173,7 +173,7 @@ class Stage:
 
 
 def stages(model: Model, step: Step) -> list[Stage]:
-    """Return what each stage does: as many layers, or one more; embeddings at both ends."""
+    """Return each stage's work: as many layers, or one more; embeddings at both ends."""
     return [_stage(model, step, number) for number in range(step.stages)]
 
 
@@ -249,9 +249,9 @@ def _exchanged(model: Model, step: Step, moved: float) -> tuple[float, float]:
     in each of them.
     """
     replicas = min(step.replicas_per_server, step.experts)
-    each = model.chosen * moved / step.experts
+    bytes_each = model.chosen * moved / step.experts
     if not step.token_servers:
-        return each, each * (replicas - 1)
+        return bytes_each, bytes_each * (replicas - 1)
 
     inside = model.chosen * moved * (replicas - 1) / replicas
     return step.token_servers * moved / step.expert_servers, inside

@@ -1,7 +1,7 @@
 """Messages between the GPUs of a training step beside their pipeline, put into a graph.
 
-Each function takes what every rank has done last, and leaves what it does last after that. What
-stays in a server takes NVLink's time and no fabric.
+Each function takes every rank's last operations, and leaves its last operations after that. Bytes
+that stay in a server take NVLink's time and no fabric.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ OVER = object()
 
 
 def part_of(whole: int, parts: int, number: int) -> int:
-    """Return one of as equal parts as whole numbers make; together they are the whole."""
+    """Return part `number` of parts as equal as whole numbers allow; their sum is the whole."""
     return whole * (number + 1) // parts - whole * number // parts
 
 
@@ -72,20 +72,20 @@ class Traffic:
 
     def servers(self, ranks: Sequence[int]) -> list[list[int]]:
         """Return ranks by server."""
-        found: dict[int, list[int]] = {}
+        by_server: dict[int, list[int]] = {}
         for rank in ranks:
-            found.setdefault(self._server(rank), []).append(rank)
+            by_server.setdefault(self._server(rank), []).append(rank)
 
-        return list(found.values())
+        return list(by_server.values())
 
     def send_tokens(self, group: Sequence[int], size: int) -> None:
-        """Add an exchange of a group's tokens, as many to each: what leaves servers, at once."""
+        """Add an exchange of a group's tokens, as many to each: between servers at once."""
         servers = self.servers(group)
         if len(servers) < len(group) and not self._step.token_servers:
             self.send_between(group, lambda source, destination: size)
             return
 
-        # In each server one partner, or all others where a server has one of the group.
+        # In each server one partner, or all others where a server has one rank of the group.
         for ranks in zip(*servers, strict=True):
             after = [self.last[rank] for rank in ranks]
             ends = self.builder.collective("all_to_all", "direct", ranks, size, after)
@@ -95,18 +95,18 @@ class Traffic:
     def send_between(self, group: Sequence[int], size_of: SizeOf) -> None:
         """Add messages between all ranks of different servers."""
         servers = self.servers(group)
-        place = {rank: number for number, rank in enumerate(group)}
+        index = {rank: number for number, rank in enumerate(group)}
         involved: dict[int, list[int]] = {rank: [] for rank in group}
         pairs = (
             (source, destination)
             for here in servers
-            for there in servers
-            if here is not there
+            for receivers in servers
+            if here is not receivers
             for source in here
-            for destination in there
+            for destination in receivers
         )
         for source, destination in pairs:
-            size = size_of(place[source], place[destination])
+            size = size_of(index[source], index[destination])
             sent = self.builder.send(source, destination, size, self.last[source])
             involved[source].append(sent)
             involved[destination].append(sent)
@@ -118,8 +118,8 @@ class Traffic:
     def pass_keys(self, ring: Sequence[int], time_ps: int, size: int, with_gradients: bool) -> None:
         """Let a ring compute while each rank's keys and values go round (Liu et al. 2023).
 
-        A rank computes with what it holds and passes it on at once. Backward each block's gradients
-        go round behind it, one rank more: home.
+        A rank computes with the block that it holds and passes it on at once. Backward each block's
+        gradients go round behind it, one rank more: home.
         """
         count = len(ring)
         held = {rank: self.last[rank] for rank in ring}
@@ -143,24 +143,24 @@ class Traffic:
     def _passed_on(
         self, ring: Sequence[int], size: int, after: Mapping[int, list[int]]
     ) -> dict[int, list[int]]:
-        """Add a message from each rank to the next, and return what each has then got."""
-        found: dict[int, list[int]] = {}
+        """Add a message from each rank to the next, and return each rank's arrivals."""
+        received: dict[int, list[int]] = {}
         for source, destination in pairwise([*ring, ring[0]]):
             if self._server(source) == self._server(destination):
-                # Neighbours in a server go in step: what one passes on the other gets.
-                found[destination] = [self.on_nvlink(destination, size, after[destination])]
+                # Neighbours in a server go in step: one's block is the other's arrival.
+                received[destination] = [self.on_nvlink(destination, size, after[destination])]
             else:
                 sent = self.builder.send(source, destination, size, after[source])
-                found[destination] = [sent]
+                received[destination] = [sent]
 
-        return found
+        return received
 
     def over_servers(
         self, matrix: str, ranks: list[int], size: int, after: Mapping[int, list[int]]
     ) -> dict[int, int]:
-        """Add a collective by ring, between servers and in them; return where each rank has ended.
+        """Add a collective by ring, between servers and in them; return each rank's last operation.
 
-        What several ranks of a server have, they reduce before and gather after, by NVLink.
+        Several ranks of a server reduce before it and gather after it, by NVLink.
         """
         servers = self.servers(ranks)
         beside = len(servers[0])

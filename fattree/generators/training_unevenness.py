@@ -20,7 +20,7 @@ DRAWS = 2**32
 def expert_loads(model: Model, step: Step) -> Float64:
     """Return how loaded the ranks of experts are, as (layers, ranks); 1 is the mean of a layer.
 
-    By Zipf's law the expert of rank r among X is chosen as often as r**-skew says; which expert has
+    By Zipf's law the expert of rank r among X is chosen with weight r**-skew; which expert has
     which rank is drawn for each layer. Shares that are given are those of every layer.
     """
     ranks = step.experts
@@ -51,8 +51,8 @@ def inside_loads(loads: Float64, replicas: int) -> Float64:
 
     of_server = loads.reshape(-1, beside)
     sent = of_server.sum(axis=1, keepdims=True) - of_server
-    found: Float64 = np.maximum(sent / (beside - 1), of_server).ravel()
-    return found
+    inside: Float64 = np.maximum(sent / (beside - 1), of_server).ravel()
+    return inside
 
 
 def with_delays(graph: Graph, step: Step) -> Graph:
@@ -70,17 +70,17 @@ def with_delays(graph: Graph, step: Step) -> Graph:
     # The k-th computation of each rank: those of one tensor group's ranks are the same pass.
     order = np.argsort(rank, kind="stable")
     counts = np.bincount(rank, minlength=step.ranks)
-    place = np.empty(len(work), dtype=np.int64)
-    place[order] = np.arange(len(work)) - np.repeat(np.cumsum(counts) - counts, counts)
+    turn = np.empty(len(work), dtype=np.int64)
+    turn[order] = np.arange(len(work)) - np.repeat(np.cumsum(counts) - counts, counts)
 
     factor = np.zeros(len(work))
     group = rank // step.tensor
     for tensor in range(step.tensor):
         gpu = group * step.tensor + tensor
-        drawn = np.asarray(mix(step.seed, (int(Stream.COMPUTATION) << 32) + gpu, place))
+        drawn = np.asarray(mix(step.seed, (int(Stream.COMPUTATION) << 32) + gpu, turn))
         delay = -np.log((drawn + 0.5) / DRAWS)
-        own = np.where(slow[gpu], step.slowdown, 1.0) * (1 + step.jitter * delay)
-        factor = np.maximum(factor, own)
+        longer = np.where(slow[gpu], step.slowdown, 1.0) * (1 + step.jitter * delay)
+        factor = np.maximum(factor, longer)
 
     compute_ps = graph.compute_ps.copy()
     compute_ps[work] = np.rint(graph.compute_ps[work] * factor).astype(np.int64)
@@ -90,6 +90,6 @@ def with_delays(graph: Graph, step: Step) -> Graph:
 def slow_gpus(step: Step) -> NDArray[np.bool_]:
     """Return which GPUs are slow: those with the lowest draws."""
     drawn = np.asarray(mix(step.seed, component(Stream.STRAGGLER, 0), np.arange(step.ranks)))
-    found = np.zeros(step.ranks, dtype=np.bool_)
-    found[np.argsort(drawn, kind="stable")[: step.stragglers]] = True
-    return found
+    is_slow = np.zeros(step.ranks, dtype=np.bool_)
+    is_slow[np.argsort(drawn, kind="stable")[: step.stragglers]] = True
+    return is_slow
