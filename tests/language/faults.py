@@ -100,8 +100,8 @@ CALLS = (
     Fault(
         "the index of an argument is read when the call is over",
         "ofan_p4.compiler.midend.variables",
-        "freeze_index(place, node.span, frame) if is_kept else place",
-        "place",
+        "freeze_index(operand, node.span, frame) if is_kept else operand",
+        "operand",
     ),
 )
 
