@@ -36,7 +36,7 @@ class Place(NamedTuple):
 def place(*names: str, own: str | None = None) -> Place:
     """Return a folder below the user's cache, made if need be, else one below a private folder.
 
-    `own` is a variable that names another base. Without a folder that only the user can write: None.
+    `own` is a variable that names another base. None where others could write in both.
     """
     first, *rest = names
     # A process with checks must not load code without them, nor leave code with checks to others.
@@ -139,7 +139,7 @@ def read(folder: Path, name: str) -> bytes | None:
 
 
 def write(folder: Path, name: str, body: bytes, most: int = MOST_FILES) -> None:
-    """Keep a content under a name, and so many files at most; removed content is made again."""
+    """Keep a content under a name, and so many files at most; content that is not kept is made again."""
     # Under another name first: a reader finds a whole file or none.
     with suppress(OSError):
         number, temporary = tempfile.mkstemp(dir=folder)

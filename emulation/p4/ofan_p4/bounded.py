@@ -22,7 +22,7 @@ class TooLargeError(ValueError):
 
 
 def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
-    """Return the content of a file; raises OSError, and TooLargeError for more than `most` bytes."""
+    """Return the content of a file; raises OSError, and TooLargeError for more than `most`."""
     with open(path, "rb", opener=_regular) as file:
         content = file.read(most + 1)
 

@@ -23,7 +23,7 @@ class Arrays:
         }
 
     def counter_read(self, line: int, arguments: tuple[str, ...]) -> None:
-        """`NAME INDEX [== PACKETS [BYTES]]`: compare a counter with the expected numbers, if any."""
+        """`NAME INDEX [== PACKETS [BYTES]]`: compare a counter with expected numbers, if any."""
         index, *expected = _index_and_value(line, arguments)
         cell = self.counter(line, arguments[0], index)
         if expected and expected != cell[: len(expected)]:
@@ -99,7 +99,7 @@ class Arrays:
 
 
 def _index_and_value(line: int, arguments: tuple[str, ...]) -> list[int]:
-    """Return the numbers behind an array's name: a cell's index, and its expected values, if any."""
+    """Return the numbers behind an array's name: a cell's index, and expected values, if any."""
     values = numbers(line, [argument for argument in arguments[1:] if argument != "=="])
     if not values:
         raise ScriptError(line, f"which cell of {arguments[0]}?")

@@ -20,8 +20,8 @@
     meter_set_rates NAME INDEX RATE:BURST RATE:BURST, meter_array_set_rates NAME RATE:BURST
     RATE:BURST, meter_get_rates NAME INDEX
 
-A MATCH is a number, `VALUE/LENGTH`, digits with `*`, and, beyond what the format's first users
-have, `VALUE&&&MASK` and `LOW->HIGH`. Also beyond them: several actions in one `add` are the members
+A MATCH is a number, `VALUE/LENGTH`, digits with `*`, and, unknown to the format's first users,
+`VALUE&&&MASK` and `LOW->HIGH`. Also unknown to them: several actions in one `add` are the members
 of a selector's group, `register_read` and `counter_read` end with `== VALUE` to check a cell,
 `value_set NAME MATCH...` adds a member to a parser value set, and `expect_log TEXT` and
 `expect_digest NAME VALUE...` name the program's log lines and its digests to the controller, in
