@@ -139,7 +139,7 @@ def read(folder: Path, name: str) -> bytes | None:
 
 
 def write(folder: Path, name: str, body: bytes, most: int = MOST_FILES) -> None:
-    """Keep a content under a name, and so many files at most; content that is not kept is made again."""
+    """Keep a content under a name, and so many files at most; content not kept is made again."""
     # Under another name first: a reader finds a whole file or none.
     with suppress(OSError):
         number, temporary = tempfile.mkstemp(dir=folder)
