@@ -105,8 +105,8 @@ def _assign_struct(target: ir.StructAt, value: ir.StructAt, span: Span, frame: F
     if overlap(target, value):
         items = tuple(freeze(item, span, frame) for item in items)
 
-    for place, item in zip(target.items, items, strict=True):
-        assign(place, item, span, frame)
+    for element, item in zip(target.items, items, strict=True):
+        assign(element, item, span, frame)
 
 
 def _assign_fields(target: ir.HeaderAt, value: ir.StructAt, span: Span, frame: Frame) -> None:
