@@ -1,4 +1,4 @@
-"""Annotations, whose contents stay tokens until somebody asks for them."""
+"""Annotations; their contents stay tokens until a caller asks for them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,14 @@ def annotation_list(cursor: Cursor) -> n.Annotations:
 
         tokens, structured = _annotation_body(cursor)
         item = n.Annotation(cursor.since(start), name.text, tokens, structured)
-        # "Structured annotations": at most one of a name, beside which stands no unstructured one.
-        if any(item.name == other.name and (structured or other.structured) for other in found):
+        # "Structured annotations": a name once at most, and without an unstructured annotation.
+        if any(
+            item.name == earlier.name and (structured or earlier.structured) for earlier in found
+        ):
             raise CompileError(f"annotation '{item.name}' is given twice", item.span)
 
         found.append(item)
-        # By its place: what the parser tries twice is found twice.
+        # By its place: an annotation that the parser tries twice is found twice.
         cursor.annotations[item.span.start] = item
 
     return tuple(found)
