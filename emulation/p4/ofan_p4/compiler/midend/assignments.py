@@ -78,8 +78,8 @@ def _assign(target: ir.Operand, value: ir.Operand, span: Span, frame: Frame) -> 
             kind = "assign_union_stack" if element.kind == "header_union" else "assign_header_stack"
             frame.emit(ir.Primitive(kind, (target, value), span))
         case ir.StackAt(_, _, elements), ir.StructAt(_, _, items):
-            for place, item in zip(elements, items, strict=True):
-                assign(place, item, span, frame)
+            for part, item in zip(elements, items, strict=True):
+                assign(part, item, span, frame)
         case _:
             fail("the target cannot do this assignment", span)
 

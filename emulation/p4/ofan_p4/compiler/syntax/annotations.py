@@ -10,7 +10,7 @@ from ofan_p4.compiler.syntax.lexer import Kind, Token
 
 def annotation_list(cursor: Cursor) -> n.Annotations:
     """`(@name [(tokens)] | @name[tokens])*`."""
-    found: list[n.Annotation] = []
+    notes: list[n.Annotation] = []
     while cursor.at("@"):
         start = cursor.take().span
         name = cursor.take()
@@ -26,15 +26,15 @@ def annotation_list(cursor: Cursor) -> n.Annotations:
         item = n.Annotation(cursor.since(start), name.text, tokens, structured)
         # "Structured annotations": a name once at most, and without an unstructured annotation.
         if any(
-            item.name == earlier.name and (structured or earlier.structured) for earlier in found
+            item.name == earlier.name and (structured or earlier.structured) for earlier in notes
         ):
             raise CompileError(f"annotation '{item.name}' is given twice", item.span)
 
-        found.append(item)
+        notes.append(item)
         # By its place: an annotation that the parser tries twice is found twice.
         cursor.annotations[item.span.start] = item
 
-    return tuple(found)
+    return tuple(notes)
 
 
 def _annotation_body(cursor: Cursor) -> tuple[tuple[Token, ...], bool]:

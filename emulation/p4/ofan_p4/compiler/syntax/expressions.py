@@ -423,7 +423,7 @@ def key_set(cursor: Cursor) -> tuple[n.Expression, ...]:
     if cursor.at("("):
         position = cursor.position
         cursor.take()
-        # `(a, b) : next` is a tuple of keys, `(a) & b : next` an expression; the next token decides.
+        # `(a, b) : next` is a tuple of keys, `(a) & b : next` an expression; a colon decides.
         keys = cursor.attempt(lambda at: comma_list(at, ")", simple_key))
 
         if keys is not None and cursor.at(":"):
