@@ -1,11 +1,11 @@
-"""Machine code on disk, so that it is made once, believed only where nobody else can have written.
+"""Machine code on disk: compiled once, and loaded only where no other user can have written.
 
-Code that is loaded is code that runs, and numba's files are pickles, which run what they like as
-soon as they are read. So every folder on the way to a file must be root's or this user's, with no
-right for others to write there, and so must the file. It begins with a hash of its name and of its
-content, so that what is damaged or has been moved counts as not there.
+Loaded code runs, and numba's files are pickles, which can run any code as soon as they are read.
+So every folder on the way to a file must be root's or this user's, with no right for others to
+write there, and so must the file. It begins with a hash of its name and of its content, so that a
+damaged or moved file counts as missing.
 
-Imports nothing but the standard library: simulator and switch, who import nothing of each other,
+Imports nothing but the standard library: simulator and switch, which import nothing of each other,
 keep their code in the same way.
 """
 
@@ -22,12 +22,12 @@ MAGIC = b"ofan cache 2\n"
 HEAD_BYTES = len(MAGIC) + hashlib.sha256().digest_size
 # How many files a folder keeps: those that were used last.
 MOST_FILES = 256
-# numba looks out for indexes beyond arrays if this says so, and asks nothing of code that is kept.
+# If set, numba compiles with checks of indexes, but it loads kept code with or without them.
 BOUNDS_CHECKED = "NUMBA_BOUNDSCHECK"
 
 
 class Place(NamedTuple):
-    """A folder for machine code, None where there is none, and what the user should know of it."""
+    """A folder for machine code, None if no folder is safe, and a note on it for the user."""
 
     folder: Path | None
     note: str = ""
@@ -36,22 +36,22 @@ class Place(NamedTuple):
 def place(*names: str, own: str | None = None) -> Place:
     """Return a folder below the user's cache, made if need be, else one below a private folder.
 
-    `own` is a variable that names another base. Where others could write in both there is none.
+    `own` is a variable that names another base. None where others could write in both.
     """
     first, *rest = names
-    # Whoever asks for the checks must not get code without them, nor leave any to others.
+    # A process with checks must not load code without them, nor leave code with checks to others.
     if os.environ.get(BOUNDS_CHECKED, "0") not in ("", "0"):
         first = f"{first}-checked"
 
     names = (first, *rest)
     base = os.environ.get(own or "") or os.environ.get("XDG_CACHE_HOME") or _home_cache()
-    if base is not None and (found := _folder(Path(base), "ofan", *names)):
-        return Place(found)
+    if base is not None and (folder := _folder(Path(base), "ofan", *names)):
+        return Place(folder)
 
     private = Path(tempfile.gettempdir()) / f"ofan-{os.geteuid()}"
-    if found := _folder(private.parent, private.name, "ofan", *names):
+    if folder := _folder(private.parent, private.name, "ofan", *names):
         return Place(
-            found, f"{base} is not this user's to write: keeping compiled code in {private}"
+            folder, f"{base} is not this user's to write: keeping compiled code in {private}"
         )
 
     return Place(
@@ -62,7 +62,7 @@ def place(*names: str, own: str | None = None) -> Place:
 
 
 def _home_cache() -> str | None:
-    # Where nobody has a home, Python says so with a RuntimeError.
+    # Without a home folder, Python raises a RuntimeError.
     try:
         return str(Path.home() / ".cache")
     except RuntimeError:
@@ -72,16 +72,16 @@ def _home_cache() -> str | None:
 def _folder(base: Path, *names: str) -> Path | None:
     """Return the folder of these names below a base, None where others could change the way there.
 
-    What a relative base means depends on where one stands.
+    A relative base gives None: its meaning depends on the current folder.
     """
     if not base.is_absolute():
         return None
 
-    # Links of the user's count as what they lead to, as long as they are above our folders.
+    # Links are followed in the base, but not below it.
     folder = Path(os.path.realpath(base)).joinpath(*names)
     try:
-        # From the root down: what is inside a folder that others cannot change stays as it is.
-        safe = all(_is_safe(_made(each)) for each in (*reversed(folder.parents), folder))
+        # From the root down: the content of a folder that others cannot change stays as it is.
+        safe = all(_is_safe(_made(directory)) for directory in (*reversed(folder.parents), folder))
         return folder if safe and _is_ours(folder.lstat()) and os.access(folder, os.W_OK) else None
     # A file in the way, a disk that is full or read-only: code is compiled each time.
     except OSError:
@@ -89,7 +89,7 @@ def _folder(base: Path, *names: str) -> Path | None:
 
 
 def _made(folder: Path) -> os.stat_result:
-    """Return what a folder is, not what a link leads to; make it where nothing is."""
+    """Return the status of a folder, or of a link itself; make the folder if the path is free."""
     with suppress(FileNotFoundError):
         return folder.lstat()
 
@@ -99,11 +99,11 @@ def _made(folder: Path) -> os.stat_result:
 
 
 def _is_safe(found: os.stat_result) -> bool:
-    """Return whether nobody but root and this user can change what a folder has."""
+    """Return whether only root and this user can change the content of a folder."""
     if not stat.S_ISDIR(found.st_mode) or found.st_uid not in (0, os.geteuid()):
         return False
 
-    # In a sticky folder, as /tmp, nobody moves what is another's; and whose the next is, is asked.
+    # In a sticky folder, as /tmp, users move only their own files; the next folder is checked, too.
     return bool(found.st_mode & stat.S_ISVTX) or not _others_write(found)
 
 
@@ -118,18 +118,18 @@ def _others_write(found: os.stat_result) -> bool:
 
 
 def read(folder: Path, name: str) -> bytes | None:
-    """Return what has been kept under a name, None where there is nothing to be believed."""
-    # No link is followed, and nobody waits for who would write into a pipe.
+    """Return the content kept under a name, None where no file can be trusted."""
+    # No link is followed, and a pipe without a writer does not block.
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         number = os.open(folder / name, flags)
         with os.fdopen(number, "rb") as file:
-            found = os.fstat(number)
-            if not (stat.S_ISREG(found.st_mode) and _is_ours(found)):
+            status = os.fstat(number)
+            if not (stat.S_ISREG(status.st_mode) and _is_ours(status)):
                 return None
 
             content = file.read()
-            # What is used stays when others go.
+            # Files used last are removed last.
             os.utime(number)
     except OSError:
         return None
@@ -139,8 +139,8 @@ def read(folder: Path, name: str) -> bytes | None:
 
 
 def write(folder: Path, name: str, body: bytes, most: int = MOST_FILES) -> None:
-    """Keep something under a name, and so many files at most; what is not kept is made again."""
-    # Under another name first: whoever reads finds a whole file or none.
+    """Keep a content under a name, and so many files at most; content not kept is made again."""
+    # Under another name first: a reader finds a whole file or none.
     with suppress(OSError):
         number, temporary = tempfile.mkstemp(dir=folder)
         try:
@@ -179,7 +179,7 @@ def _used(entry: "os.DirEntry[str]") -> float:
 
 
 def prune_folders(parent: Path, keep: Path, most: int) -> None:
-    """Remove the oldest folders beside one, beyond so many, with the files in them."""
+    """Remove the oldest folders beside `keep`, beyond so many, with the files in them."""
     with suppress(OSError), os.scandir(parent) as entries:
         folders = [
             entry

@@ -1,7 +1,7 @@
-"""Reading no more than makes sense of what a user names: /dev/zero is a file, too.
+"""Bounded reads of files that a user names: /dev/zero is a file, too.
 
-A capture's blocks say themselves how long they are, and may lie: who believes them asks for as much
-memory.
+A capture's blocks state their own lengths, which may be wrong: a reader that trusts them asks for
+as much memory.
 """
 
 import errno
@@ -22,7 +22,7 @@ class TooLargeError(ValueError):
 
 
 def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
-    """Return the content of a file; raises OSError, and TooLargeError for one that is too large."""
+    """Return the content of a file; raises OSError, and TooLargeError for more than `most`."""
     with open(path, "rb", opener=_regular) as file:
         content = file.read(most + 1)
 

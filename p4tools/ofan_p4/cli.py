@@ -52,7 +52,7 @@ def start() -> None:
     As root it looks for modules nowhere but in this installation.
     """
     if os.geteuid() == 0 and not sys.flags.isolated:
-        # Python has heeded PYTHONPATH and HOME when pip's script begins: what came with them goes.
+        # Python has heeded PYTHONPATH and HOME when pip's script begins: a new Python ignores them.
         os.execv(sys.executable, [sys.executable, "-I", "-m", "ofan_p4.cli", *sys.argv[1:]])
 
     run(cli, "ofan-p4")

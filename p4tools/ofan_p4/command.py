@@ -1,5 +1,5 @@
-"""What the commands `ofan` and `ofan-p4` share: sub-commands that are imported when called, and one
-line for whatever ends them.
+"""The shared parts of the commands `ofan` and `ofan-p4`: sub-commands that are imported when
+called, and one line for every error that ends them.
 """
 
 import difflib
@@ -17,7 +17,7 @@ from ofan_p4.standard_output import StdoutError, guarded_stdout
 # A run that failed, and, as click has it, bad usage.
 FAILED = 1
 INPUT_ERROR = 2
-# What shells give for a process that SIGINT has ended: 128 + 2.
+# The shells' exit code for a process that SIGINT has ended: 128 + 2.
 INTERRUPTED = 130
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
@@ -31,7 +31,7 @@ class Lazy(NamedTuple):
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported when they are called."""
+    """A group that imports its commands when they are called."""
 
     def __init__(self, commands: dict[str, Lazy], **settings: object) -> None:
         super().__init__(**settings)  # type: ignore[arg-type]
@@ -58,7 +58,7 @@ class LazyGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            # What a group below has by that very name is more likely than what only looks alike.
+            # A group's command of exactly this name is more likely than a similar name.
             inner = [
                 f"{name} {args[0]}"
                 for name, group in self.commands.items()
@@ -83,7 +83,7 @@ class LazyGroup(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command.
 
-        A Ctrl-C starts a new line only where a terminal has shown ^C on this one.
+        A Ctrl-C starts a new line only where a terminal has shown ^C on the current line.
         """
         try:
             return super().invoke(ctx)
@@ -104,7 +104,7 @@ class LazyGroup(click.Group):
 
 
 def run(group: click.Group, name: str, arguments: Sequence[str] | None = None) -> None:
-    """Run a group of commands as the program `name`, by default with what it was called with.
+    """Run a group of commands as the program `name`, by default with the process's arguments.
 
     Bad input is one line on stderr and exit code 2, a failed run the same and exit code 1.
     """
@@ -118,19 +118,19 @@ def run(group: click.Group, name: str, arguments: Sequence[str] | None = None) -
         click.echo(f"{name}: {error.format_message()}", err=True)
         code = INPUT_ERROR
     except (click.Abort, KeyboardInterrupt) as interrupt:
-        words = ": ".join(["interrupted", *map(str, interrupt.args)])
-        click.echo(f"{name}: {words}", err=True)
+        message = ": ".join(["interrupted", *map(str, interrupt.args)])
+        click.echo(f"{name}: {message}", err=True)
         code = INTERRUPTED
     # `... | head` is no error.
     except BrokenPipeError:
         code = 0
     # Whatever asks for memory or a file next fails, wherever that is: libraries are large.
     except (MemoryError, ImportError, SystemError, OSError) as error:
-        words = _exhausted(error)
-        if not words:
+        message = _exhausted(error)
+        if not message:
             raise
 
-        click.echo(f"{name}: {words}", err=True)
+        click.echo(f"{name}: {message}", err=True)
         code = FAILED
 
     sys.exit(code if isinstance(code, int) else 0)
@@ -139,20 +139,20 @@ def run(group: click.Group, name: str, arguments: Sequence[str] | None = None) -
 def _called(group: click.Group, name: str, arguments: Sequence[str] | None) -> Any:
     try:
         return group.main(args=arguments, prog_name=name, standalone_mode=False)
-    # To call a group without a command is to ask what there is.
+    # A group that is called without a command shows its help.
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
         return 0
 
 
 def _exhausted(error: BaseException) -> str:
-    """Return a line on what there is no more of, empty for any other error."""
+    """Return a line about the exhausted resource, empty for any other error."""
     # Libraries raise an error of their own while they handle the loader's.
     for cause in _causes(error):
         if isinstance(cause, OSError) and cause.errno in (errno.EMFILE, errno.ENFILE):
-            most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+            limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
             return (
-                f"out of file descriptors: a process may have {most} here (ulimit -n); allow more"
+                f"out of file descriptors: a process may have {limit} here (ulimit -n); allow more"
             )
 
         if _is_out_of_memory(cause):
@@ -170,14 +170,16 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 def _is_out_of_memory(error: BaseException) -> bool:
     """Return whether an error means that there is no memory, not even to load a library."""
-    # The loader's own words, of which Python knows nothing further, and what C code of libraries
-    # leaves that does not look at what it is given.
-    words = (
+    # The loader's own messages, which Python does not classify, and the error after C code of
+    # libraries that does not check its allocations.
+    messages = (
         "failed to map segment",
         "cannot allocate memory",
         "error return without exception set",
     )
-    return isinstance(error, MemoryError) or any(each in str(error).lower() for each in words)
+    return isinstance(error, MemoryError) or any(
+        message in str(error).lower() for message in messages
+    )
 
 
 def _out_of_memory() -> str:

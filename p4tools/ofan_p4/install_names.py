@@ -10,9 +10,9 @@ import click
 
 from ofan_p4.softswitch.daemon.options import NAMES_OF_BMV2
 
-# On BMv2's port unless told otherwise: scripts start a switch and talk to it.
+# On BMv2's port by default: scripts start a switch and talk to it.
 SWITCH = ("ofan_p4.softswitch.daemon.process", "--thrift-port", "9090", "--in-place-of")
-# What each name runs: a module of ours, and its first arguments.
+# The module of ours that each name runs, and its first arguments.
 NAMES: dict[str, tuple[str, ...]] = {
     "p4c-bm2-ss": ("ofan_p4.cli", "compile"),
     "p4c": ("ofan_p4.cli", "compile", "--driver"),
@@ -46,7 +46,7 @@ def script(name: str) -> str:
 
 
 def _install(path: Path, text: str) -> None:
-    # Only what this command has made itself.
+    # Only this command's own files are overwritten.
     if path.exists() and "\n# Ofan\n" not in path.read_text(encoding="utf-8", errors="replace"):
         raise click.ClickException(f"{path} exists and is not ours")
 

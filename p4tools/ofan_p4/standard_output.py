@@ -1,4 +1,4 @@
-"""Standard output that is full or closed: one error for it, told from those of other files."""
+"""Standard output that is full or closed: its own error, apart from those of other files."""
 
 import io
 import os
@@ -15,9 +15,9 @@ class StdoutError(Exception):
 
 
 class _Descriptor(io.FileIO):
-    """The descriptor of standard output, whose errors are StdoutErrors.
+    """The descriptor of standard output; its errors are StdoutErrors.
 
-    A pipe whose reader has gone is a BrokenPipeError still: that is no fault.
+    A pipe without a reader is a BrokenPipeError still: that is no fault.
     """
 
     def write(self, data: Any, /) -> int:
@@ -51,7 +51,7 @@ def guarded_stdout() -> Iterator[None]:
         try:
             try:
                 yield
-            # Also where the program ends by SystemExit: what is not flushed here is lost.
+            # Also where the program ends by SystemExit: bytes that are not flushed here are lost.
             finally:
                 _flush()
         except (StdoutError, BrokenPipeError):
@@ -78,13 +78,13 @@ def _in_place_of_stdout() -> Iterator[None]:
     try:
         yield
     finally:
-        # Click has its own wrapper around one whose reader has gone.
+        # Click has put its own wrapper here where the reader has gone.
         if sys.stdout is guarded:
             sys.stdout = before
 
 
 def _fill_closed_descriptors() -> None:
-    """Open the null device as each standard stream that is closed, so that no file becomes one."""
+    """Open the null device as each closed standard stream, so that no file takes its number."""
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(descriptor, True)
 

@@ -1,7 +1,7 @@
 """The P4Runtime messages of the published `p4runtime` package, on protobuf's compiled back end.
 
-Its modules are of a generator that this back end refuses; its pure Python one would take them, 50
-to 150 times slower. What they describe is still right: here they are built anew from the file
+Its modules are of a generator that this back end refuses; the pure Python back end would take them,
+50 to 150 times slower. Their descriptions are still right: here they are built anew from the file
 descriptors that they carry. Modules of a newer generator are left alone.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 
 PACKAGES = ("p4.config.v1", "p4.v1")
-# What the generators of that time write: the descriptor as a literal, quoted either way.
+# The descriptor as the generators of that time write it: a literal, quoted either way.
 DESCRIPTOR = re.compile(r"serialized_pb=(b'(?:[^'\\]|\\.)*'|b\"(?:[^\"\\]|\\.)*\")")
 
 
@@ -28,7 +28,7 @@ class Rebuilt(Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         """Fill the module as protobuf's present generator would."""
-        # Whoever only installs this, as `import emulation` does, need not wait for protobuf.
+        # Programs that only install this, as `import emulation` does, need not wait for protobuf.
         from google.protobuf import descriptor_pb2, descriptor_pool  # noqa: PLC0415
         from google.protobuf.internal import builder  # noqa: PLC0415
 
@@ -49,21 +49,21 @@ class Finder(MetaPathFinder):
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return how to load one of our modules, None for any other."""
+        """Return the spec of a module of ours, None for any other module."""
         # Python asks with the package's `__path__`, so PathFinder looks where Python would.
         if name.rpartition(".")[0] not in PACKAGES or not name.endswith("_pb2"):
             return None
 
         spec = PathFinder.find_spec(name, path)
-        found = (
+        descriptor = (
             DESCRIPTOR.search(Path(spec.origin).read_text(encoding="utf-8"))
             if spec and spec.origin
             else None
         )
 
         return (
-            ModuleSpec(name, Rebuilt(ast.literal_eval(found[1])), origin=spec.origin)
-            if spec and found
+            ModuleSpec(name, Rebuilt(ast.literal_eval(descriptor[1])), origin=spec.origin)
+            if spec and descriptor
             else None
         )
 

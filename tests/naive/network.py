@@ -143,7 +143,7 @@ class Network:
     def in_flight(self) -> int:
         return sum(event[1] is Kind.ARRIVE for event in self.events)
 
-    def run(self, horizon_ps: int = NEVER) -> "Network":
+    def run(self, horizon_ps: int = NEVER, gives_up: bool = True) -> "Network":
         """Run until the last flow is done, all of that instant included.
 
         Raises TimeoutError if that is not by the horizon, or if it stands still for good.
@@ -160,7 +160,7 @@ class Network:
 
         while self.events and self.events[0][0] <= min(self.end_ps, horizon_ps):
             self.happen(*heappop(self.events))
-            if self.stands_still(self.now_ps):
+            if gives_up and self.stands_still(self.now_ps):
                 raise TimeoutError(f"no progress since {moved_ps(self)} ps")
         if self.end_ps > horizon_ps or self.end_ps == NEVER:
             raise TimeoutError(f"{len(self.unfinished)} flows are not done")
@@ -402,6 +402,6 @@ class Network:
         return len(self.ports) + host.number
 
 
-def run(scenario: Scenario, horizon_ps: int = NEVER) -> Network:
+def run(scenario: Scenario, horizon_ps: int = NEVER, gives_up: bool = True) -> Network:
     """Run a scenario to its end; raises TimeoutError where that is not by the horizon."""
-    return Network(scenario).run(horizon_ps)
+    return Network(scenario).run(horizon_ps, gives_up)

@@ -8,9 +8,9 @@ from tests.naive.wire import NEVER
 if TYPE_CHECKING:
     from tests.naive.network import Network
 
-# So many packets of each flow, and so much time between two looks, without anything new. Fifteen
-# erasure senders at one receiver with a buffer of two packets had news after 280 each.
-IN_VAIN = 1000
+# So many packets of each flow, and so much time between two looks, without anything new: nearly
+# always more than needed. Fifteen erasure senders at a buffer of two packets had news after 280.
+IN_VAIN = 100
 IN_VAIN_RTTS = 3
 
 

@@ -5,7 +5,7 @@
     program.p4info    the input of P4Runtime's control plane
 
 Phases, one package or module each: preprocessor, syntax (lexer, parser), semantics (names, types,
-constants), midend (inlining, storage), backend (JSON, P4Info). Every mistake in a program is one
+constants), midend (inlining, storage), backend (JSON, P4Info). Every mistake in a program is a
 `CompileError` with file, line, column, source line and caret.
 """
 

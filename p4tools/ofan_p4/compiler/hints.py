@@ -35,7 +35,7 @@ def misspelt_keyword(tokens: Sequence[Token], start: int, end: int) -> str:
     """Return the end of a message about tokens that fit no production, up to the token `end`.
 
     The last word since `start` that begins something, stands nowhere else in the program and is
-    close to a keyword is probably meant to be one.
+    close to a keyword is probably meant to be that keyword.
     """
     for i in range(min(end, len(tokens) - 1), start - 1, -1):
         token = tokens[i]
@@ -44,7 +44,7 @@ def misspelt_keyword(tokens: Sequence[Token], start: int, end: int) -> str:
             continue
 
         close = get_close_matches(token.text, WORDS, n=1, cutoff=CLOSE)
-        if close and sum(other.text == token.text for other in tokens) == 1:
+        if close and sum(item.text == token.text for item in tokens) == 1:
             return f"; is '{token.text}' meant to be '{close[0]}'?"
 
     return ""

@@ -88,11 +88,11 @@ def meter_get_rates(session: Session, words: list[str]) -> Lines:
     index = values.i32(words[1], "an index")
     table = session.names.table_of_meter.get(meter.name)
     if table is not None:
-        found = session.standard("bm_mt_get_meter_rates", table_name=table, entry_handle=index)
+        rates = session.standard("bm_mt_get_meter_rates", table_name=table, entry_handle=index)
     else:
-        found = session.standard("bm_meter_get_rates", meter_array_name=meter.name, index=index)
+        rates = session.standard("bm_meter_get_rates", meter_array_name=meter.name, index=index)
 
-    for i, rate in enumerate(found):
+    for i, rate in enumerate(rates):
         yield f"{i}: info rate = {rate.units_per_micros}, burst size = {rate.burst_size}"
 
 
@@ -101,8 +101,8 @@ def register_read(session: Session, words: list[str]) -> Lines:
     """Print a cell of a register, or all."""
     register = find(session.names.registers, words[0], "register")
     if len(words) == 1:
-        found = session.standard("bm_register_read_all", register_array_name=register.name)
-        yield f"{words[0]}= {', '.join(map(str, found))}"
+        cells = session.standard("bm_register_read_all", register_array_name=register.name)
+        yield f"{words[0]}= {', '.join(map(str, cells))}"
         return
 
     index = values.i32(words[1], "an index")

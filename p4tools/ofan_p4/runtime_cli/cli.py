@@ -25,7 +25,7 @@ from ofan_p4.standard_output import StdoutError, guarded_stdout
 
 # They register their commands.
 MODULES = (arrays, crcs, profiles, tables, target)
-# What BMv2's own tool knows beside these.
+# Further commands of BMv2's own tool, not supported by this switch.
 REFUSED = {
     "load_new_config_file",
     "mc_set_lag_membership",
@@ -56,7 +56,7 @@ FAILURES = (InputError, CallError, WireError)
 
 
 class Shell(cmd.Cmd):
-    """Reads commands line by line; `failed` says whether one was not done."""
+    """A shell that reads commands line by line; `failed` is True once a command was not done."""
 
     prompt = "RuntimeCmd: "
     intro = None
@@ -68,16 +68,16 @@ class Shell(cmd.Cmd):
 
     def onecmd(self, line: str) -> bool:
         """Run a line; whether it was the last."""
-        words = line.split()
-        # What readers of scripts write for each other.
-        if not words or words[0].startswith(("#", "//")):
+        tokens = line.split()
+        # Empty lines and comments.
+        if not tokens or tokens[0].startswith(("#", "//")):
             return False
-        if words[0] in ("EOF", "quit", "exit"):
+        if tokens[0] in ("EOF", "quit", "exit"):
             print()
             return True
 
         try:
-            for text in self._lines(words):
+            for text in self._lines(tokens):
                 print(text)
         except Refusal as refusal:
             self._fail(f"Invalid {KINDS[type(refusal.code)]} operation ({refusal})")
@@ -96,8 +96,8 @@ class Shell(cmd.Cmd):
         if name in ("help", "?"):
             return _help(rest)
         if name not in COMMANDS:
-            known = "is not supported by this switch" if name in REFUSED else "is no command"
-            raise InputError(f"{name} {known}")
+            reason = "is not supported by this switch" if name in REFUSED else "is no command"
+            raise InputError(f"{name} {reason}")
 
         return [*COMMANDS[name](self._session, rest)]
 
@@ -107,8 +107,8 @@ class Shell(cmd.Cmd):
 
 
 def _help(names: list[str]) -> list[str]:
-    wanted = [name for name in names or sorted(COMMANDS) if name in COMMANDS]
-    return [f"{COMMANDS[name].usage}\n    {COMMANDS[name].run.__doc__}" for name in wanted]
+    shown = [name for name in names or sorted(COMMANDS) if name in COMMANDS]
+    return [f"{COMMANDS[name].usage}\n    {COMMANDS[name].run.__doc__}" for name in shown]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -121,16 +121,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
-    given = _parser().parse_args(arguments)
+    options = _parser().parse_args(arguments)
     try:
-        client = Client(given.thrift_ip, given.thrift_port)
-        source = Path(given.json).read_bytes() if given.json else None
+        client = Client(options.thrift_ip, options.thrift_port)
+        source = Path(options.json).read_bytes() if options.json else None
         names = Names(source or client.call("standard:bm_get_config").encode())
         shell = Shell(Session(client, names))
         shell.cmdloop()
     except (EOFError, OSError) as error:
         reason = getattr(error, "strerror", None) or "the switch has ended the connection"
-        return _end(f"{given.thrift_ip}:{given.thrift_port}: {reason}")
+        return _end(f"{options.thrift_ip}:{options.thrift_port}: {reason}")
     except (CallError, PipelineError, WireError) as error:
         return _end(str(error))
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""What the program calls its objects: a full name, or the end of one where that is unique."""
+"""Objects of a program by name: by the full name, or by its end where that is unique."""
 
 from __future__ import annotations
 
@@ -65,11 +65,11 @@ class Names:
 
 
 def find(items: Mapping[str, T], name: str, what: str) -> T:
-    """Return the item of this name, or the only one whose name ends in it."""
+    """Return the item of this name, or the only item with a name that ends in it."""
     if name in items:
         return items[name]
 
-    matches = [item for known, item in items.items() if known.endswith(f".{name}")]
+    matches = [item for full_name, item in items.items() if full_name.endswith(f".{name}")]
     if len(matches) != 1:
         reason = (
             f"the name {name} fits several {what}s" if matches else f"no {what} is called {name}"

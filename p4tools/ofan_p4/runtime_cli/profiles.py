@@ -26,13 +26,13 @@ def act_prof_modify_member(session: Session, words: list[str]) -> Lines:
     """Replace the action of a member."""
     profile = session.names.profile(words[0])
     action = session.names.member_action(profile, words[1])
-    given = words[4:] if words[3:4] == ["=>"] else words[3:]
+    arguments = words[4:] if words[3:4] == ["=>"] else words[3:]
     session.standard(
         "bm_mt_act_prof_modify_member",
         act_prof_name=profile.name,
         mbr_handle=values.i32(words[2], "a member"),
         action_name=action.name,
-        action_data=values.data(action, given),
+        action_data=values.data(action, arguments),
     )
     return
     yield
@@ -74,10 +74,10 @@ def act_prof_remove_member_from_group(session: Session, words: list[str]) -> Lin
 
 def _call(session: Session, method: str, words: list[str], *handles: str) -> Lines:
     profile = session.names.profile(words[0])
-    given = {
+    arguments = {
         name: values.i32(word, "a handle") for name, word in zip(handles, words[1:], strict=True)
     }
-    session.standard(method, act_prof_name=profile.name, **given)
+    session.standard(method, act_prof_name=profile.name, **arguments)
     return
     yield
 
@@ -92,22 +92,22 @@ def act_prof_dump(session: Session, words: list[str]) -> Lines:
 def act_prof_dump_member(session: Session, words: list[str]) -> Lines:
     """Print a member."""
     profile = session.names.profile(words[0])
-    member = values.i32(words[1], "a member")
-    found = session.standard(
-        "bm_mt_act_prof_get_member", act_prof_name=profile.name, mbr_handle=member
+    handle = values.i32(words[1], "a member")
+    member = session.standard(
+        "bm_mt_act_prof_get_member", act_prof_name=profile.name, mbr_handle=handle
     )
-    yield from texts.member_lines(found)
+    yield from texts.member_lines(member)
 
 
 @command("act_prof_dump_group <profile> <group>")
 def act_prof_dump_group(session: Session, words: list[str]) -> Lines:
     """Print a group."""
     profile = session.names.profile(words[0])
-    group = values.i32(words[1], "a group")
-    found = session.standard(
-        "bm_mt_act_prof_get_group", act_prof_name=profile.name, grp_handle=group
+    handle = values.i32(words[1], "a group")
+    group = session.standard(
+        "bm_mt_act_prof_get_group", act_prof_name=profile.name, grp_handle=handle
     )
-    yield from texts.group_lines(found)
+    yield from texts.group_lines(group)
 
 
 def profile_lines(session: Session, profile: Profile) -> Lines:

@@ -34,7 +34,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command: its words as `help` shows them, how many it takes, and what it does."""
+    """A command: its usage line, its least and greatest number of words, and its function."""
 
     usage: str
     least: int
@@ -42,7 +42,7 @@ class Command:
     run: Callable[[Session, list[str]], Lines]
 
     def __call__(self, session: Session, words: list[str]) -> Lines:
-        """Yield what the command prints; InputError where its words are too few or too many."""
+        """Return the lines that the command prints; InputError for too few or too many words."""
         if len(words) < self.least or (self.most is not None and len(words) > self.most):
             raise InputError(f"usage: {self.usage}")
 
@@ -57,10 +57,10 @@ def command(usage: str) -> Callable[[Run], Run]:
     """Register a command; <words> must be there, [words] may be, ... means any number."""
 
     def register(run: Run) -> Run:
-        name, *words = usage.split()
-        least = sum(word.startswith("<") for word in words)
-        most = None if "..." in words else sum(word[0] in "<[" for word in words)
-        COMMANDS[name] = Command(usage, least, most, run)
+        name, *arguments = usage.split()
+        minimum = sum(word.startswith("<") for word in arguments)
+        maximum = None if "..." in arguments else sum(word[0] in "<[" for word in arguments)
+        COMMANDS[name] = Command(usage, minimum, maximum, run)
         return run
 
     return register

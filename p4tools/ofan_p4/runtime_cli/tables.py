@@ -12,7 +12,7 @@ KINDS = {"masked": "ternary", "rows": "range"}
 
 
 def kind_of(table: TableSpec) -> str:
-    """Return what BMv2 calls the way a table is searched."""
+    """Return BMv2's name for the way a table is searched."""
     kind = lookup_kind(table)
     return KINDS.get(kind, kind)
 
@@ -92,7 +92,7 @@ def table_num_entries(session: Session, words: list[str]) -> Lines:
 
 @command("table_clear <table>")
 def table_clear(session: Session, words: list[str]) -> Lines:
-    """Remove all entries of a table, but not the default one."""
+    """Remove all entries of a table except the default entry."""
     table = session.names.table(words[0])
     session.standard("bm_mt_clear_entries", table_name=table.name, reset_default_entry=False)
     return
@@ -105,9 +105,9 @@ def table_add(session: Session, words: list[str]) -> Lines:
     table = session.names.table(words[0])
     action = session.names.action(table, words[1])
     rest, priority = values.with_priority(table, words[2:])
-    key, given = _split(rest)
+    key, arguments = _split(rest)
     match_key = values.match_key(table, key)
-    data = values.data(action, given)
+    data = values.data(action, arguments)
 
     yield f"Adding entry to {kind_of(table)} match table {words[0]}"
     yield f"{'match key:':20} " + "\t".join(map(texts.match_text, match_key))
@@ -184,16 +184,16 @@ def table_indirect_add_with_group(session: Session, words: list[str]) -> Lines:
 def _add_indirect(session: Session, words: list[str], method: str, what: str) -> Lines:
     table = session.names.table(words[0])
     rest, priority = values.with_priority(table, words[1:])
-    key, given = _split(rest)
-    if len(given) != 1:
-        raise InputError(f"one member or group follows =>, found {len(given)}")
+    key, arguments = _split(rest)
+    if len(arguments) != 1:
+        raise InputError(f"one member or group follows =>, found {len(arguments)}")
 
     handle = session.standard(
         method,
         table_name=table.name,
         match_key=values.match_key(table, key),
         options=m.AddEntryOptions(priority),
-        **{what: values.i32(given[0], "a member or group")},
+        **{what: values.i32(arguments[0], "a member or group")},
     )
     yield f"Entry has been added with handle {handle}"
 
@@ -244,12 +244,12 @@ def table_dump_entry_from_key(session: Session, words: list[str]) -> Lines:
 
 
 def _split(words: list[str]) -> tuple[list[str], list[str]]:
-    """Return what stands before and behind the arrow."""
+    """Return the words before and behind the arrow."""
     if "=>" not in words:
         raise InputError("=> is missing between key and parameters")
 
-    place = words.index("=>")
-    return words[:place], words[place + 1 :]
+    arrow = words.index("=>")
+    return words[:arrow], words[arrow + 1 :]
 
 
 def _behind_arrow(words: list[str]) -> list[str]:

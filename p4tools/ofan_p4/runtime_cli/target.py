@@ -71,12 +71,12 @@ def mc_node_destroy(session: Session, words: list[str]) -> Lines:
 @command("mc_dump")
 def mc_dump(session: Session, _words: list[str]) -> Lines:
     """Print all multicast groups."""
-    found = json.loads(session.multicast("bm_mc_get_entries"))
-    ports = {item["handle"]: item["ports"] for item in found["l2_handles"]}
-    nodes = {item["handle"]: item for item in found["l1_handles"]}
+    entries = json.loads(session.multicast("bm_mc_get_entries"))
+    ports = {item["handle"]: item["ports"] for item in entries["l2_handles"]}
+    nodes = {item["handle"]: item for item in entries["l1_handles"]}
     yield texts.RULE
     yield "MC ENTRIES"
-    for group in found["mgrps"]:
+    for group in entries["mgrps"]:
         yield texts.STARS
         yield f"mgrp({group['id']})"
         for handle in group["l1_handles"]:
@@ -126,28 +126,28 @@ def mirroring_delete(session: Session, words: list[str]) -> Lines:
 def mirroring_get(session: Session, words: list[str]) -> Lines:
     """Print a mirroring session."""
     number = values.i32(words[0], "a mirroring session")
-    found = session.target("mirroring_session_get", mirror_id=number)
-    yield f"MirroringSessionConfig(port={found.port}, mgid={found.mgid})"
+    config = session.target("mirroring_session_get", mirror_id=number)
+    yield f"MirroringSessionConfig(port={config.port}, mgid={config.mgid})"
 
 
 @command("set_queue_rate <packets-per-second> [port] [priority]")
 def set_queue_rate(session: Session, words: list[str]) -> Lines:
-    """Set the rate of all queues, of a port's, or of one."""
+    """Set the rate of all queues, of a port's queues, or of a single queue."""
     return _set_queues(session, words, "rate", "rate_pps")
 
 
 @command("set_queue_depth <packets> [port] [priority]")
 def set_queue_depth(session: Session, words: list[str]) -> Lines:
-    """Set the depth of all queues, of a port's, or of one."""
+    """Set the depth of all queues, of a port's queues, or of a single queue."""
     return _set_queues(session, words, "depth", "depth_pkts")
 
 
 def _set_queues(session: Session, words: list[str], what: str, name: str) -> Lines:
-    given = {name: values.i32(words[0], f"a {what}")}
+    fields = {name: values.i32(words[0], f"a {what}")}
     names = ("port_num", "priority")
-    given.update({key: values.i32(word, key) for key, word in zip(names, words[1:], strict=False)})
+    fields.update({key: values.i32(word, key) for key, word in zip(names, words[1:], strict=False)})
     methods = (f"all_egress_queue_{what}s", f"egress_queue_{what}", f"egress_priority_queue_{what}")
-    session.target(f"set_{methods[len(words) - 1]}", **given)
+    session.target(f"set_{methods[len(words) - 1]}", **fields)
     return
     yield
 

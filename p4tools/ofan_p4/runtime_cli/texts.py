@@ -1,4 +1,4 @@
-"""What the commands print: entries, actions, members, ports."""
+"""Lines that the commands print: entries, actions, members, ports."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _match(param: m.MatchParam, spaced_by: str = "") -> str:
 
 
 def action_lines(action: m.ActionEntry) -> Iterator[str]:
-    """Yield what an entry does."""
+    """Yield the line of an entry's action, member or group."""
     match action.action_type:
         case EntryType.ACTION_DATA:
             values = ", ".join(value.hex() for value in action.action_data or ())

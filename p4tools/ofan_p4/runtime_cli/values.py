@@ -42,7 +42,7 @@ def i32(text: str, what: str) -> int:
 
 
 def bits_of(text: str, bits: int, what: str) -> int:
-    """Return a number of so many bits as the signed one that the API carries it in."""
+    """Return a number of so many bits as the signed number that the API carries."""
     number = whole(text, what)
     if not 0 <= number < 1 << bits:
         raise InputError(f"{what} has {bits} bits, and {text} does not fit")
@@ -112,15 +112,15 @@ def with_priority(table: TableSpec, texts: list[str]) -> tuple[list[str], int]:
 
 def rates(texts: Sequence[str]) -> list[m.MeterRate]:
     """Return rates of the form units per microsecond:burst."""
-    found = []
+    meter_rates = []
     for text in texts:
         rate, _, burst = text.partition(":")
         try:
-            found.append(m.MeterRate(float(rate), i32(burst, "a burst")))
+            meter_rates.append(m.MeterRate(float(rate), i32(burst, "a burst")))
         except ValueError:
             raise InputError(f"a rate looks like 0.5:100, not {text}") from None
 
-    return found
+    return meter_rates
 
 
 def port_map(texts: Sequence[str]) -> str:
@@ -159,8 +159,8 @@ def _ternary(field: KeyField, text: str, name: str) -> m.Ternary:
 
 
 def _halves(text: str, separator: str, name: str) -> tuple[str, str]:
-    first, found, second = text.partition(separator)
-    if not found:
+    first, mark, second = text.partition(separator)
+    if not mark:
         raise InputError(f"{name} needs a value with {separator}, not {text}")
 
     return first, second

@@ -4,9 +4,9 @@
     verdict.status      "passed", "failed" or "unsupported"
     verdict.detail      why, with the line of the script
 
-One module each: `script` reads the format, `bench` does what a script says (with `names`,
-`matching` and `multicast`, which know how the switch keeps what scripts write), `compare` and
-`dissect` say where a packet differs, `cases` judges one test and `worker` many, each within a time
+One module each: `script` reads the format, `bench` runs a script's commands (with `names`,
+`matching` and `multicast`, which turn a script's words into the switch's objects), `compare` and
+`dissect` find where a packet differs, `cases` judges one test and `worker` many, each within a time
 limit. `cli` and `trace_command` are the two commands.
 """
 

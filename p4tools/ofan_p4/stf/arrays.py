@@ -23,13 +23,13 @@ class Arrays:
         }
 
     def counter_read(self, line: int, arguments: tuple[str, ...]) -> None:
-        """`NAME INDEX [== PACKETS [BYTES]]`: check a counter, if there is what to check."""
-        index, *wanted = _index_and_value(line, arguments)
-        found = self.counter(line, arguments[0], index)
-        if wanted and wanted != found[: len(wanted)]:
+        """`NAME INDEX [== PACKETS [BYTES]]`: compare a counter with expected numbers, if any."""
+        index, *expected = _index_and_value(line, arguments)
+        cell = self.counter(line, arguments[0], index)
+        if expected and expected != cell[: len(expected)]:
             raise CheckFailed(
-                f"line {line}: {arguments[0]}({index}) has {found[0]} packets "
-                f"and {found[1]} bytes, expected {wanted}"
+                f"line {line}: {arguments[0]}({index}) has {cell[0]} packets "
+                f"and {cell[1]} bytes, expected {expected}"
             )
 
     def counter_write(self, line: int, arguments: tuple[str, ...]) -> None:
@@ -39,14 +39,14 @@ class Arrays:
         cell[:] = [packets, octets]
 
     def register_read(self, line: int, arguments: tuple[str, ...]) -> None:
-        """`NAME INDEX [== VALUE]`: check a register, if there is what to check."""
-        index, *wanted = _index_and_value(line, arguments)
+        """`NAME INDEX [== VALUE]`: compare a register with the expected value, if any."""
+        index, *expected = _index_and_value(line, arguments)
         cells = self._array(line, "register", arguments[0])
-        found = cells[index] if index < len(cells) else None
+        value = cells[index] if index < len(cells) else None
 
-        if wanted and wanted[0] != found:
+        if expected and expected[0] != value:
             raise CheckFailed(
-                f"line {line}: {arguments[0]}[{index}] is {found}, expected {wanted[0]}"
+                f"line {line}: {arguments[0]}[{index}] is {value}, expected {expected[0]}"
             )
 
     def register_write(self, line: int, arguments: tuple[str, ...]) -> None:
@@ -87,8 +87,8 @@ class Arrays:
             for spec, cells in zip(*self._kinds[kind], strict=True)
             if not spec.is_direct
         ]
-        found: list[Any] = find_named(line, kind, name, named)
-        return found
+        array: list[Any] = find_named(line, kind, name, named)
+        return array
 
     def _cell(self, line: int, kind: str, name: str, index: int) -> Any:
         array = self._array(line, kind, name)
@@ -99,29 +99,29 @@ class Arrays:
 
 
 def _index_and_value(line: int, arguments: tuple[str, ...]) -> list[int]:
-    """Return the numbers behind an array's name: a cell, and what it should hold, if said."""
-    found = numbers(line, [argument for argument in arguments[1:] if argument != "=="])
-    if not found:
+    """Return the numbers behind an array's name: a cell's index, and expected values, if any."""
+    values = numbers(line, [argument for argument in arguments[1:] if argument != "=="])
+    if not values:
         raise ScriptError(line, f"which cell of {arguments[0]}?")
 
-    return found
+    return values
 
 
 def _rates(line: int, arguments: tuple[str, ...]) -> Rates:
     """`RATE:BURST` twice, committed and peak; rates are in units per microsecond."""
-    found = []
+    figures = []
     for argument in arguments:
         rate, _, burst = argument.partition(":")
         try:
             # The switch counts in units per second.
-            found += [round(float(rate) * 1e6), int(burst)]
+            figures += [round(float(rate) * 1e6), int(burst)]
         except ValueError:
             raise ScriptError(line, f"expected RATE:BURST, found {argument!r}") from None
 
-    if len(found) != 4:
+    if len(figures) != 4:
         raise ScriptError(line, "expected the committed and the peak RATE:BURST")
 
-    return Rates(*found)
+    return Rates(*figures)
 
 
 HANDLERS: dict[str, Callable[[Arrays, int, tuple[str, ...]], None]] = {

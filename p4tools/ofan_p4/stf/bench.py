@@ -1,4 +1,4 @@
-"""A switch on the bench: does what a script says and keeps what comes out."""
+"""A switch on the bench: it runs a script's commands and keeps the frames that leave."""
 
 from __future__ import annotations
 
@@ -113,8 +113,8 @@ class Bench:
     def receive(self, port: int, frame: bytes) -> None:
         """Put a frame through the switch, with all its copies."""
         waiting: list[Pending] = self.switch.ingress(port, frame)
-        # Recirculated and resubmitted packets come back as waiting ones, for ever if the program
-        # says so.
+        # Recirculated and resubmitted packets come back as waiting packets, in some programs for
+        # ever.
         for _ in range(MOST_ROUNDS):
             if not waiting:
                 return
@@ -130,7 +130,7 @@ class Bench:
 
     def table(self, line: int, name: str) -> Table:
         """Return the table that a script names."""
-        found: Table = find_named(
+        named_table: Table = find_named(
             line,
             "table",
             name,
@@ -141,7 +141,7 @@ class Bench:
             ),
         )
 
-        return found
+        return named_table
 
     def choice(self, line: int, table: Table, call: Call) -> tuple[int, tuple[int, ...]]:
         """Return the number and the arguments of an action of the table."""
@@ -153,17 +153,17 @@ class Bench:
             ((item.name, item) for item in offered),
         )
 
-        given = dict(call.arguments)
-        unknown = set(given) - set(action.parameter_names)
-        missing = set(action.parameter_names) - set(given)
+        arguments = dict(call.arguments)
+        unknown = set(arguments) - set(action.parameter_names)
+        missing = set(action.parameter_names) - set(arguments)
 
         if unknown or missing:
-            wanted = ", ".join(action.parameter_names) or "no arguments"
+            parameters = ", ".join(action.parameter_names) or "no arguments"
             raise ScriptError(
-                line, f"{action.name} takes {wanted}, found {', '.join(given) or 'none'}"
+                line, f"{action.name} takes {parameters}, found {', '.join(arguments) or 'none'}"
             )
 
-        values = numbers(line, [given[name] for name in action.parameter_names])
+        values = numbers(line, [arguments[name] for name in action.parameter_names])
         for name, value, bits in zip(
             action.parameter_names, values, action.parameter_bits, strict=True
         ):
@@ -177,11 +177,11 @@ class Bench:
     def match(self, line: int, table: Table, keys: Iterable[tuple[str, str]]) -> Match:
         """Return the matches of a script in the order of the table's keys."""
         names = [key.name for key in table.spec.key]
-        given: dict[str, str] = {}
+        matches: dict[str, str] = {}
         for name, text in keys:
-            given[key_name(line, names, name)] = text
+            matches[key_name(line, names, name)] = text
 
-        return tuple(match_of(key, given.get(key.name)) for key in table.spec.key)
+        return tuple(match_of(key, matches.get(key.name)) for key in table.spec.key)
 
     def _place(self, command: Add | Remove) -> Installed:
         table = self.table(command.line, str(command.table))
@@ -189,8 +189,8 @@ class Bench:
         return Installed(table, self.match(command.line, table, command.keys), priority)
 
     def _add(self, command: Add) -> None:
-        place = self._place(command)
-        table = place.table
+        entry = self._place(command)
+        table = entry.table
         choices = [self.choice(command.line, table, call) for call in command.calls]
 
         if table.is_const:
@@ -208,10 +208,10 @@ class Bench:
                 command.line, f"{table.spec.name} has no action selector: one action only"
             )
 
-        table.insert(place.match, place.priority, action, data)
+        table.insert(entry.match, entry.priority, action, data)
         if command.id is not None:
             # Scripts write `= id` and later `$id`.
-            self._entries[command.id.lstrip("$")] = place
+            self._entries[command.id.lstrip("$")] = entry
 
     def _remove(self, command: Remove) -> None:
         if command.table is None:
@@ -222,31 +222,31 @@ class Bench:
 
             return
 
-        # `remove NAME`: an entry of that name, if there is one, else the whole key of a table.
-        place = None if command.keys else self._entries.pop(command.table.lstrip("$"), None)
-        place = place or self._place(command)
-        place.table.delete(place.match, place.priority)
+        # `remove NAME`: an entry of that name, if it exists, else the whole key of a table.
+        entry = None if command.keys else self._entries.pop(command.table.lstrip("$"), None)
+        entry = entry or self._place(command)
+        entry.table.delete(entry.match, entry.priority)
 
     # Counters
 
     def _check_counter(self, command: CheckCounter) -> None:
         packets, octets = self._count(command.line, command.name, command.index)
-        found = packets if command.unit == "packets" else octets
-        if not COMPARE[command.condition](found, command.value):
-            wanted = f"{command.unit} {command.condition} {command.value}"
+        count = packets if command.unit == "packets" else octets
+        if not COMPARE[command.condition](count, command.value):
+            condition = f"{command.unit} {command.condition} {command.value}"
             raise CheckFailed(
-                f"line {command.line}: {command.name}({command.index}) has {found} {command.unit}, "
-                f"expected {wanted}"
+                f"line {command.line}: {command.name}({command.index}) has {count} {command.unit}, "
+                f"expected {condition}"
             )
 
     def _count(self, line: int, name: str, index: str) -> tuple[int, int]:
-        # The counter of an entry is a direct one, whatever the script calls it.
+        # The counter of an entry is a direct counter; the name in the script is not read.
         if not index[0].isdigit():
-            place = self._entries.get(index.lstrip("$"))
-            if place is None:
+            entry = self._entries.get(index.lstrip("$"))
+            if entry is None:
                 raise ScriptError(line, f"no entry is called '{index}'")
 
-            record = place.table.find(place.match, place.priority)[2]
+            record = entry.table.find(entry.match, entry.priority)[2]
             return record.packets, record.octets
 
         cell = self._arrays.counter(line, name, int(index, 0))
@@ -271,7 +271,7 @@ class Bench:
     def _value_set(self, line: int, arguments: tuple[str, ...]) -> None:
         """Add a member: a value, or a value and a mask, per field."""
         names = [item.name for item in self.pipeline.program.value_sets]
-        found = find_named(
+        value_set = find_named(
             line, "value set", arguments[0], zip(names, self.pipeline.value_sets, strict=True)
         )
         member = []
@@ -282,23 +282,23 @@ class Bench:
             # Low, high and mask; -1 has all bits set, whatever the width.
             member.append((first, first, second[0] if second else -1))
 
-        found.replace([*found.members, ((), tuple(member))])
+        value_set.replace([*value_set.members, ((), tuple(member))])
 
     def _expect_log(self, line: int, arguments: tuple[str, ...]) -> None:
-        found = self.logged.pop(0) if self.logged else None
-        if found != arguments[0]:
+        logged = self.logged.pop(0) if self.logged else None
+        if logged != arguments[0]:
             raise CheckFailed(
-                f"line {line}: expected the log line {arguments[0]!r}, found {found!r}"
+                f"line {line}: expected the log line {arguments[0]!r}, found {logged!r}"
             )
 
     def _expect_digest(self, line: int, arguments: tuple[str, ...]) -> None:
-        wanted = tuple(numbers(line, arguments[1:]))
+        expected = tuple(numbers(line, arguments[1:]))
         number, values = self.digests.pop(0) if self.digests else (None, ())
         name = self.pipeline.program.learn_lists[number].name if number is not None else None
 
-        if (name, values) != (arguments[0], wanted):
+        if (name, values) != (arguments[0], expected):
             raise CheckFailed(
-                f"line {line}: expected the digest {arguments[0]} {wanted}, found {name} {values}"
+                f"line {line}: expected the digest {arguments[0]} {expected}, found {name} {values}"
             )
 
 

@@ -58,7 +58,7 @@ def _judge(program: Path, text: str, include_dirs: Sequence[str | Path]) -> tupl
         compiled = compile_file(program, include_dirs)
         bench = Bench(compiled.json)
 
-        # Everything sent is kept; what was expected is compared at the end, as the format has it.
+        # All sent frames are kept; they are compared at the end, as the format has it.
         for command in commands:
             bench.run(command)
     except (CompileError, SoftswitchError, ScriptError) as error:

@@ -1,4 +1,4 @@
-"""`ofan-p4 stf`: run STF tests, one or a folder of them."""
+"""`ofan-p4 stf`: run an STF test, or a folder of tests."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def stf_command(
     elif len(cases) > 1 or program.is_dir():
         click.echo(", ".join(f"{counts[status]} {status}" for status in STATUSES))
 
-    # Failures weigh more than what we refuse to run.
+    # Failures weigh more than unsupported tests.
     raise SystemExit(FAILED if counts["failed"] else REFUSED if counts["unsupported"] else PASSED)
 
 

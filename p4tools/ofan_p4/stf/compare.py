@@ -17,12 +17,12 @@ def first_difference(
 ) -> str | None:
     """Describe the first packet that is missing, too many or wrong; None if all are right."""
     for port in sorted({item.port for item in expected} | set(sent)):
-        wanted = [item for item in expected if item.port == port]
+        expectations = [item for item in expected if item.port == port]
         # One such line makes the others of the port meaningless: there is no order to compare.
-        if any(item.digits is None for item in wanted):
-            difference = _any_number(wanted, port, sent)
+        if any(item.digits is None for item in expectations):
+            difference = _any_number(expectations, port, sent)
         else:
-            difference = _port_difference(program, port, wanted, sent.get(port, ()))
+            difference = _port_difference(program, port, expectations, sent.get(port, ()))
 
         if difference:
             return difference
@@ -42,8 +42,8 @@ def _port_difference(
     for number, (item, frame) in enumerate(zip(wanted, frames, strict=False)):
         digit = differs_at(item, frame)
         if digit is not None:
-            what = describe(program, item, frame, digit)
-            return f"line {item.line}: packet {number} on port {port} {what}"
+            description = describe(program, item, frame, digit)
+            return f"line {item.line}: packet {number} on port {port} {description}"
 
     if len(frames) < len(wanted):
         missing = wanted[len(frames)]
@@ -69,7 +69,7 @@ def differs_at(item: Expect, frame: bytes) -> int | None:
         if want not in ("*", have):
             return digit
 
-    # Without `$`, what follows the digits is not looked at.
+    # Without `$`, digits of the frame behind the expected ones are not compared.
     if len(actual) < len(digits) or (item.is_whole and len(actual) > len(digits)):
         return min(len(actual), len(digits))
 

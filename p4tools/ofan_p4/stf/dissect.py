@@ -56,7 +56,7 @@ class _Walk:
         self.start: str = parser["init_state"]
 
     def run(self) -> None:
-        """Follow the states from the first one."""
+        """Follow the states from the first state."""
         name: str | None = self.start
         # A parser may loop without taking a bit.
         for _ in range(MAX_STATES):
@@ -72,7 +72,7 @@ class _Walk:
     def bits(self, offset: int, width: int) -> int:
         """Return bits of the frame from the current place on."""
         end = self.position + offset + width
-        # The frame is too short: what has been named so far stays.
+        # The frame is too short: the fields named so far stay.
         if end > len(self.frame) * 8:
             raise Unknown
 
@@ -112,15 +112,15 @@ class _Walk:
             self.position += width
 
     def assign(self, target: Json, source: Json) -> None:
-        """Do an assignment; what cannot be known is forgotten."""
-        place = (str(target["value"][0]), str(target["value"][1]))
+        """Do an assignment; forget the target's value if the source is unknown."""
+        key = (str(target["value"][0]), str(target["value"][1]))
         try:
-            self.values[place] = self.value(source)
+            self.values[key] = self.value(source)
         except Unknown:
-            self.values.pop(place, None)
+            self.values.pop(key, None)
 
     def value(self, operand: Json) -> int:
-        """Return what an operand is worth."""
+        """Return the value of an operand."""
         match operand["type"]:
             case "hexstr":
                 return int(operand["value"], 16)
@@ -139,8 +139,8 @@ class _Walk:
         key = [(self.value(item), self.width(item)) for item in state["transition_key"]]
         for transition in state["transitions"]:
             if transition["type"] == "default" or self.matches(transition, key):
-                found = transition["next_state"]
-                return None if found is None else str(found)
+                next_state = transition["next_state"]
+                return None if next_state is None else str(next_state)
 
         return None
 

@@ -79,7 +79,7 @@ class Multicast:
                 replica for node in reversed(nodes) for replica in self._nodes[node]
             )
 
-        # Sessions last, since what they clone to are the groups as they are now.
+        # Sessions last, since they clone to the groups as they are now.
         for session, group in self._group_sessions.items():
             replication.sessions[session] = CloneSession(replication.groups.get(group, ()))
 

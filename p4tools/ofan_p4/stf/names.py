@@ -9,23 +9,23 @@ from ofan_p4.stf.script import ScriptError
 
 
 def find_named(line: int, kind: str, name: str, named: Iterable[tuple[str, Any]]) -> Any:
-    """Return what has the name, or the only thing whose name ends with it."""
+    """Return the item of this name, or the only item with a name that ends with it."""
     pairs = list(named)
     # A whole name first, then whole components, then any end, as the format allows.
-    exact = [item for known, item in pairs if known == name]
-    suffix = [item for known, item in pairs if known.endswith(f".{name}")] or [
-        item for known, item in pairs if known.endswith(name)
+    exact = [item for offered, item in pairs if offered == name]
+    suffix = [item for offered, item in pairs if offered.endswith(f".{name}")] or [
+        item for offered, item in pairs if offered.endswith(name)
     ]
-    found = exact or suffix
+    matches = exact or suffix
 
-    if not found:
-        known = ", ".join(known for known, _ in pairs) or "there is none"
-        raise ScriptError(line, f"no {kind} is called '{name}' ({known})")
+    if not matches:
+        offered = ", ".join(offered for offered, _ in pairs) or "there is none"
+        raise ScriptError(line, f"no {kind} is called '{name}' ({offered})")
 
-    if len(found) > 1:
+    if len(matches) > 1:
         raise ScriptError(line, f"{kind} '{name}' is ambiguous")
 
-    return found[0]
+    return matches[0]
 
 
 def key_name(line: int, names: list[str], name: str) -> str:
@@ -36,22 +36,22 @@ def key_name(line: int, names: list[str], name: str) -> str:
     head, mark, tail = name.partition("$")
     # `hdr$0.x` is `hdr[0].x`.
     digits = tail[: len(tail) - len(tail.lstrip("0123456789"))]
-    wanted = f"{head}[{digits}]{tail[len(digits) :]}" if mark and digits else name
+    normalized = f"{head}[{digits}]{tail[len(digits) :]}" if mark and digits else name
     spellings = [
-        wanted,
-        f"{wanted}.$valid$",
-        f"{wanted}.isValid()",
-        wanted.removesuffix("valid") + "$valid$",
+        normalized,
+        f"{normalized}.$valid$",
+        f"{normalized}.isValid()",
+        normalized.removesuffix("valid") + "$valid$",
     ]
 
     for spelling in spellings:
         if spelling in names:
             return spelling
 
-    for spelling in (wanted, *spellings[3:], wanted.removesuffix("valid") + "isValid()"):
-        for known in names:
-            if known.endswith(f".{spelling}"):
-                return known
+    for spelling in (normalized, *spellings[3:], normalized.removesuffix("valid") + "isValid()"):
+        for key in names:
+            if key.endswith(f".{spelling}"):
+                return key
 
     raise ScriptError(
         line, f"no key is called '{name}' ({', '.join(names) or 'the table has none'})"

@@ -1,11 +1,11 @@
 """The STF format: one command per line, `#` begins a comment.
 
     packet PORT HEX...                        a frame comes in
-    expect PORT [HEX...] [$]                  a frame goes out: `*` is any digit, `$` says that
-                                              nothing follows it; without digits, any number of
-                                              frames leaves through this port
-    no_packet                                 nothing more is expected (what a script does not
-                                              expect always fails)
+    expect PORT [HEX...] [$]                  a frame goes out: `*` is any digit, `$` means that
+                                              nothing follows it; without digits, at least one
+                                              frame leaves through this port
+    no_packet                                 nothing more is expected (an unexpected frame
+                                              always fails)
     add TABLE [PRIORITY] KEY:MATCH... ACTION(NAME:VALUE, ...) [= ID]
     remove all | remove ID | remove TABLE [PRIORITY] KEY:MATCH...
     setdefault TABLE ACTION(NAME:VALUE, ...)
@@ -20,11 +20,12 @@
     meter_set_rates NAME INDEX RATE:BURST RATE:BURST, meter_array_set_rates NAME RATE:BURST
     RATE:BURST, meter_get_rates NAME INDEX
 
-A MATCH is a number, `VALUE/LENGTH`, digits with `*`, and, beyond what the format's first users
-have, `VALUE&&&MASK` and `LOW->HIGH`. Also beyond them: several actions in one `add` are the members
-of a selector's group, `register_read` and `counter_read` end with `== VALUE` to check one,
+A MATCH is a number, `VALUE/LENGTH`, digits with `*`, and, unknown to the format's first users,
+`VALUE&&&MASK` and `LOW->HIGH`. Also unknown to them: several actions in one `add` are the members
+of a selector's group, `register_read` and `counter_read` end with `== VALUE` to check a cell,
 `value_set NAME MATCH...` adds a member to a parser value set, and `expect_log TEXT` and
-`expect_digest NAME VALUE...` say what the program logs and what it tells the controller, in order.
+`expect_digest NAME VALUE...` name the program's log lines and its digests to the controller, in
+order.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class ScriptError(Exception):
 
 
 class CheckFailed(Exception):
-    """A command that looks at the switch found something else than the script says.
+    """A failed check: the switch does something else than the script expects.
 
     The message is the reason.
     """
@@ -71,7 +72,7 @@ class Packet:
 class Expect:
     """A frame that goes out.
 
-    `digits` has `*` for any digit, and None says that anything may leave through the port.
+    `digits` has `*` for any digit; None means that any frames leave through the port.
     """
 
     line: int
@@ -121,7 +122,7 @@ class SetDefault:
 
 @dataclass(frozen=True, slots=True)
 class CheckCounter:
-    """What a counter must have counted; `index` is a number or the id of an entry."""
+    """The expected count of a counter; `index` is a number or the id of an entry."""
 
     line: int
     name: str
@@ -170,15 +171,15 @@ class _Line:
         self.position = 0
 
     def fail(self, wanted: str) -> ScriptError:
-        """Return the error for what stands here instead of what is wanted."""
+        """Return the error for a token that stands here instead of the expected token."""
         return ScriptError(
             self.number, f"expected {wanted}, found {self.peek()[1] or 'the end of the line'!r}"
         )
 
     def peek(self, ahead: int = 0) -> tuple[str, str]:
         """Return kind and text of a token without taking it."""
-        place = self.position + ahead
-        return self.tokens[place] if place < len(self.tokens) else ("end", "")
+        index = self.position + ahead
+        return self.tokens[index] if index < len(self.tokens) else ("end", "")
 
     def take(self, kind: str, wanted: str) -> str:
         """Take a token of a kind."""
@@ -211,7 +212,7 @@ class _Line:
             raise ScriptError(self.number, f"expected {wanted}, found {text!r}") from None
 
     def done(self) -> None:
-        """Refuse what is left over."""
+        """Refuse further tokens."""
         if self.position < len(self.tokens):
             raise self.fail("the end of the line")
 
@@ -256,9 +257,9 @@ def _command(number: int, text: str) -> Command:
 
 def _frame(number: int, word: str, tail: str) -> Command:
     """`packet PORT HEX...` or `expect PORT [HEX...] [$]`."""
-    words = tail.split()
-    port = "".join(words[:1])
-    digits = "".join(words[1:])
+    pieces = tail.split()
+    port = "".join(pieces[:1])
+    digits = "".join(pieces[1:])
 
     if not port.isdigit():
         raise ScriptError(number, f"expected a port, found {port or 'the end of the line'!r}")

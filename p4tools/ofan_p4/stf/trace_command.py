@@ -70,7 +70,7 @@ class TraceError(Exception):
 
 @dataclass(slots=True)
 class Traced:
-    """One packet: where it came in, what happened, what left."""
+    """One packet: its port and frame, its steps, and the frames that left."""
 
     port: int
     frame: bytes
@@ -89,7 +89,7 @@ class Traced:
 
 
 class Tracer:
-    """A program on the bench whose packets are traced."""
+    """A program on the bench, with the traces of its packets."""
 
     def __init__(self, program: dict[str, Any], p4info: p4info_pb2.P4Info | None) -> None:
         self.packets: list[Traced] = []
@@ -112,7 +112,7 @@ class Tracer:
             self.packet(port, frame)
 
     def apply(self, file: Path, with_packets: bool) -> None:
-        """Do what an entries file says; its packets are traced only if asked for."""
+        """Run the commands of an entries file; trace its packets only if asked for."""
         text = _text(file)
         if is_protobuf(text):
             self._write(file, text)
@@ -142,7 +142,7 @@ class Tracer:
         self._service = _primary(self.bench.switch)
         self._service.set_pipeline(request)
         assert self.bench.switch.pipeline is not None
-        # The switch has loaded the program anew; the bench must look at that one.
+        # The switch has loaded the program anew; the bench must look at the new pipeline.
         self.bench.pipeline = self.bench.switch.pipeline
 
     def packet(self, port: int, frame: bytes) -> None:
@@ -176,7 +176,7 @@ class Tracer:
             case Packet():
                 if with_packets:
                     self.packet(command.port, command.frame)
-            # A trace shows what happens; it does not judge.
+            # A trace shows steps; it does not judge.
             case Expect() | CheckCounter():
                 pass
             case _:
@@ -202,7 +202,7 @@ class Tracer:
 
 
 def _primary(switch: Switch) -> P4RuntimeService:
-    """Return a P4Runtime service whose primary controller has the election id 1."""
+    """Return a P4Runtime service with a primary controller of election id 1."""
     service = P4RuntimeService(switch)
     hello = p4runtime_pb2.StreamMessageRequest()
     hello.arbitration.election_id.low = 1
@@ -214,15 +214,15 @@ def _primary(switch: Switch) -> P4RuntimeService:
 def is_protobuf(text: str) -> bool:
     """Say whether an entries file is P4Runtime text: then its first word opens a message."""
     for line in text.splitlines():
-        words = line.partition("#")[0].replace("{", " { ").replace(":", " : ").split()
-        if words:
-            return len(words) == 1 or words[1] in ("{", ":")
+        tokens = line.partition("#")[0].replace("{", " { ").replace(":", " : ").split()
+        if tokens:
+            return len(tokens) == 1 or tokens[1] in ("{", ":")
 
     return False
 
 
 def write_request(text: str) -> p4runtime_pb2.WriteRequest:
-    """Return what a text-format message asks for.
+    """Return the request of a text-format message.
 
     The entities of a ReadResponse are inserted, cells are modified.
     """
@@ -243,7 +243,7 @@ def write_request(text: str) -> p4runtime_pb2.WriteRequest:
 
 
 def _kind(entity: p4runtime_pb2.Entity) -> int:
-    """Return the update that brings an entity about which a read has told."""
+    """Return the type of update that makes an entity of a ReadResponse."""
     kind = entity.WhichOneof("entity") or ""
     is_cell = kind in (
         "counter_entry",
@@ -400,7 +400,7 @@ def trace(
         frames = (*frames, *(frame for capture in captures for frame in captured(capture)))
         tracer.run(files, port, frames)
     except CheckFailed as error:
-        # How it began to go round is what one wants to see.
+        # The first steps show how the loop began.
         if tracer.packets:
             _show(program, tracer.packets, as_json)
 

@@ -104,7 +104,7 @@ def _serve(pipe: Connection, include_dirs: Sequence[str]) -> None:
 
 
 def _judge(program: Path, script: Path, include_dirs: Sequence[str]) -> Verdict:
-    """Run one test; what is a bug of ours is a failure of the test, not the end of the run."""
+    """Run one test; a bug of ours is a failure of the test, not the end of the run."""
     try:
         return run_case(program, script, include_dirs)
     except (OSError, UnicodeDecodeError) as error:

@@ -30,7 +30,7 @@ def primitives(flow: Flow) -> list[Json]:
 
 
 class _Assembler:
-    """Primitives with jumps whose targets are labels until all positions are known."""
+    """Primitives with jumps; a jump's target is a label until all positions are known."""
 
     def __init__(self) -> None:
         self.code: list[Json] = []

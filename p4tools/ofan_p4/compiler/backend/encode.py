@@ -84,7 +84,7 @@ def field(header: str, name: str) -> Json:
 
 
 def operation(op: str, left: Json | None, right: Json) -> Json:
-    """Return an operator with its operands; `left` is None for an unary one."""
+    """Return an operator with its operands; `left` is None for an unary operator."""
     return {"type": "expression", "value": {"op": op, "left": left, "right": right}}
 
 

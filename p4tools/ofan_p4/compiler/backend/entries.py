@@ -33,9 +33,9 @@ def initial_entries(switch: Switch, info: p4info_pb2.P4Info) -> p4runtime_pb2.Wr
             update = request.updates.add(type=p4runtime_pb2.Update.INSERT)
             message = update.entity.table_entry
             message.table_id = about[table.name].preamble.id
-            own = entry.own_priority
+            priority = entry.own_priority
             message.priority = (
-                (highest - entry.priority if own is None else own) if has_ranks else 0
+                (highest - entry.priority if priority is None else priority) if has_ranks else 0
             )
             _matches(message, about[table.name], table, entry)
             _action(message.action.action, actions[entry.action.name], entry)
@@ -50,7 +50,7 @@ def _matches(
         width = ty.width_of(key.operand.type)
         full = (1 << width) - 1
         everything = full if key.match_kind == "range" else 0
-        # What matches everything is left out.
+        # A match of everything is left out.
         if key.match_kind != "exact" and (match.value, match.second) == (0, everything):
             continue
 

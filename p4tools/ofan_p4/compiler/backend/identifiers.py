@@ -1,7 +1,7 @@
 """P4Runtime's ids and aliases, by the rules of p4c: both compilers give a program the same ids.
 
 An id is an 8-bit kind and 24 bits from `@id` or from Jenkins' one-at-a-time hash of the name; the
-names of a kind are hashed in alphabetical order and a taken id moves on to the next free one. An
+names of a kind are hashed in alphabetical order and a taken id moves on to the next free id. An
 alias is the shortest suffix that no other name shares.
 """
 
@@ -73,11 +73,11 @@ class Symbols:
     def resolve(self) -> None:
         """Give every object its id and alias."""
         # All ids of annotations before the first hash, or one could be taken from under them.
-        taken = {own for own in self.own_ids.values() if own is not None}
-        self.ids = {key: own for key, own in self.own_ids.items() if own is not None}
+        taken = {own_id for own_id in self.own_ids.values() if own_id is not None}
+        self.ids = {key: own_id for key, own_id in self.own_ids.items() if own_id is not None}
         for kind in PREFIXES:
             for name in sorted(
-                name for (of, name), own in self.own_ids.items() if of == kind and own is None
+                name for (of, name), own_id in self.own_ids.items() if of == kind and own_id is None
             ):
                 self.ids[kind, name] = _free_id(PREFIXES[kind], name, taken)
                 taken.add(self.ids[kind, name])
@@ -120,19 +120,19 @@ def _alias(parts: list[str], counts: Counter[tuple[str, ...]]) -> str:
 
 def field_ids(own_ids: list[int | None]) -> list[int]:
     """Return the ids of fields or parameters: those of annotations, and numbers around them."""
-    taken = {own for own in own_ids if own is not None}
+    taken = {own_id for own_id in own_ids if own_id is not None}
     ids: list[int] = []
     following = 1
 
-    for own in own_ids:
-        if own is None:
+    for own_id in own_ids:
+        if own_id is None:
             while following in taken:
                 following += 1
 
             taken.add(following)
             ids.append(following)
         else:
-            ids.append(own)
+            ids.append(own_id)
             following += 1
 
     return ids

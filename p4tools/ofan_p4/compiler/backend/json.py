@@ -18,7 +18,7 @@ VERSION = [2, 23]
 
 
 def bmv2_json(switch: Switch, program_name: str) -> Json:
-    """Return what simple_switch loads."""
+    """Return the JSON that simple_switch loads."""
     actions = Actions()
     numbers = Numbers()
     # First, because it adds scalars for its branches and keys.
@@ -247,7 +247,7 @@ def _registers(switch: Switch) -> list[Json]:
 
 
 def _bound_tables(switch: Switch) -> dict[str, Table]:
-    """Return the table of every direct counter and meter; raises CompileError if one has two."""
+    """Return the table of every direct counter and meter; raises CompileError for two tables."""
     bound: dict[str, Table] = {}
     for table in tables_of((*switch.ingress, *switch.egress)):
         for item in (table.counters, table.meters):

@@ -1,4 +1,4 @@
-"""P4Info: what the control plane needs to know of a program (P4Runtime 1.3, chapter 6)."""
+"""P4Info: the parts of a program that the control plane needs (P4Runtime 1.3, chapter 6)."""
 
 from __future__ import annotations
 
@@ -83,12 +83,12 @@ def _collect(draft: Draft) -> None:
 
 
 def _actions(draft: Draft) -> list[Action]:
-    """Return every visible action once; one with bound arguments exists several times."""
-    found = {action.name: action for table in draft.tables for action in table.actions}
-    found |= {action.name: action for action in draft.switch.called if action.name not in found}
+    """Return every visible action once; actions with bound arguments exist several times."""
+    actions = {action.name: action for table in draft.tables for action in table.actions}
+    actions |= {action.name: action for action in draft.switch.called if action.name not in actions}
     return [
         action
-        for action in found.values()
+        for action in actions.values()
         if action.source is not None and not has_annotation(action.source.annotations, "hidden")
     ]
 
@@ -165,7 +165,7 @@ def _table(draft: Draft, table: Table) -> None:
         _match_field(draft, message.match_fields.add(id=number_), key)
 
     for entry, action in zip(source.actions, table.actions, strict=True):
-        # What is hidden from the control plane is no choice of its.
+        # The control plane cannot choose a hidden action.
         if not draft.symbols.has("action", action.name):
             continue
 
@@ -310,7 +310,7 @@ def _digests(draft: Draft) -> None:
 
 
 def _param_name(param: ty.Parameter) -> str:
-    """Return what the control plane calls a parameter."""
+    """Return the control plane's name of a parameter."""
     return string_annotation(param.annotations, "name") or param.name
 
 

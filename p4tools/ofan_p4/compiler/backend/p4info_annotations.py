@@ -46,12 +46,12 @@ def annotate(
 
 
 def own_id(annotations: Annotations) -> int | None:
-    """Return the number of `@id`, None without one."""
+    """Return the number of `@id`, None without it."""
     return int_annotation(annotations, "id")
 
 
 def limit(annotations: Annotations, name: str) -> int:
-    """Return the number of an annotation, 0 without one; the format keeps it in 31 bits."""
+    """Return the number of an annotation, 0 if it is missing; the format keeps it in 31 bits."""
     limit = int_annotation(annotations, name) or 0
     item = find_annotation(annotations, name)
     if item is not None and limit >> 31:

@@ -1,4 +1,4 @@
-"""A P4Info that is being written, and what all of its messages share: names, ids, annotations."""
+"""A P4Info in progress, and the parts that all its messages share: names, ids, annotations."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Draft:
         annotations: Annotations,
         skip: Iterable[str] = (),
     ) -> None:
-        """Fill in what every object of the P4Info has."""
+        """Fill in an object's id, name, alias and annotations."""
         preamble.id = self.symbols.id_of(kind, name)
         preamble.name = name
         preamble.alias = self.symbols.aliases[name]

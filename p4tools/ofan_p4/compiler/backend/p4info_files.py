@@ -45,7 +45,7 @@ def _fresh(message: Message) -> Any:
 
 @cache
 def _message_class(name: str) -> Any:
-    # A pool of its own: the default one has the published classes already.
+    # A pool of its own: the default pool has the published classes already.
     pool = DescriptorPool()
     done: set[str] = set()
     for file in (p4info_pb2.DESCRIPTOR, p4runtime_pb2.DESCRIPTOR):

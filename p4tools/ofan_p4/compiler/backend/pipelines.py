@@ -90,7 +90,7 @@ def pipeline(
 
 
 class _Linker:
-    """Walks flow backwards, so that every node knows the name of the next one."""
+    """A walk of flow backwards, so that every node knows the name of the next node."""
 
     def __init__(self, actions: Actions, numbers: Numbers) -> None:
         self.actions = actions
@@ -121,7 +121,7 @@ class _Linker:
             case Test():
                 return self._test(item, after)
             case Scope(label, body):
-                # Walking backwards, what follows the scope is known before anything inside leaves
+                # Walking backwards, the node after the scope is known before anything inside leaves
                 # it.
                 self.labels[label] = after
                 return self.link(body, after)

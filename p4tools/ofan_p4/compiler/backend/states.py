@@ -72,10 +72,10 @@ class _Builder:
         return f"{base}_{len(self.states)}"
 
     def add_all(self, flow: Flow, state: Json, base: str) -> Json | None:
-        """Add a flow to a state; return the one open afterwards, None if the flow jumped away."""
+        """Add a flow to a state; return the state open afterwards, None if the flow jumped away."""
         current: Json | None = state
         for item in flow:
-            # What follows a jump is never reached.
+            # Steps after a jump are never reached.
             if current is None:
                 return None
 
@@ -154,7 +154,7 @@ class _Builder:
         state["transitions"] = _transitions(source.cases, widths)
 
     def _key(self, key: ir.Value, state: Json, span: Span) -> ir.Value:
-        """Return what the target can select on: a field, or a temporary with the computed value."""
+        """Return a key for the target: a field, or a temporary with the computed value."""
         if isinstance(key, ir.FieldRef | ir.LastField):
             return key
 

@@ -1,4 +1,4 @@
-"""What a program stores, in BMv2's JSON: types of headers, their instances, stacks and unions."""
+"""A program's storage in BMv2's JSON: types of headers, their instances, stacks and unions."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ def _header_types(switch: Switch) -> list[Json]:
 
 
 def _type_name(header: ty.Struct) -> str:
-    given = string_annotation(header.annotations, "name") or header.name
+    name = string_annotation(header.annotations, "name") or header.name
     # Instances of one generic header are different types.
-    return given.removeprefix(".") + "".join(f"_{ty.show(arg)}" for arg in header.args)
+    return name.removeprefix(".") + "".join(f"_{ty.show(arg)}" for arg in header.args)
 
 
 def _standard(switch: Switch) -> ty.Struct:

@@ -63,8 +63,8 @@ def _entry(entries: Any, name: str) -> Any:
     if not hasattr(entries, "add"):
         return entries[name]
 
-    found = next((pair for pair in entries if pair.key == name), None)
-    return (entries.add(key=name) if found is None else found).value
+    entry = next((pair for pair in entries if pair.key == name), None)
+    return (entries.add(key=name) if entry is None else entry).value
 
 
 def _bitstring(width: int, signed: bool) -> p4types_pb2.P4BitstringLikeTypeSpec:
@@ -174,7 +174,7 @@ def translation(type_: ty.NewType) -> tuple[str, int | None] | None:
 
 
 def control_plane_width(type_: ty.Type) -> int:
-    """Return the width that P4Info gives a field; 0 for what the control plane sees as a string."""
+    """Return the width that P4Info gives a field; 0 if the control plane sees a string."""
     if isinstance(type_, ty.NewType) and (translated := translation(type_)) is not None:
         return translated[1] or 0
 

@@ -37,8 +37,8 @@ class Argument:
     @property
     def storage(self) -> ir.Operand | None:
         """The storage of the caller that the call reads or writes."""
-        place = self.left.place if self.left is not None else self.operand
-        return place if isinstance(place, ir.Operand) else None
+        operand = self.left.place if self.left is not None else self.operand
+        return operand if isinstance(operand, ir.Operand) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +58,10 @@ def evaluate(
     value of every other argument, before the next argument is evaluated.
     """
     order = in_text_order(args)
-    last = max((at for at, i in enumerate(order) if _has_effects(args[i])), default=0)
+    last = max((position for position, i in enumerate(order) if _has_effects(args[i])), default=0)
     made = {
-        i: _argument(params[i], args[i], span, frame, is_last=at >= last)
-        for at, i in enumerate(order)
+        i: _argument(params[i], args[i], span, frame, is_last=position >= last)
+        for position, i in enumerate(order)
     }
 
     return [made[i] for i in range(len(params))]
@@ -113,16 +113,18 @@ def bind(
     copies: dict[int, Copy] = {}
 
     for i, (param, arg) in enumerate(zip(params, evaluated, strict=True)):
-        others = used + [place for place in _storage(evaluated, params, i) if place is not None]
+        in_use = used + [
+            storage for storage in _storage(evaluated, params, i) if storage is not None
+        ]
         if not isinstance(arg.operand, ir.Operand):
             bindings[param] = arg.operand
         elif is_written(param):
-            bindings[param] = place = _writable(param, arg, others, span, frame)
+            bindings[param] = storage = _writable(param, arg, in_use, span, frame)
             # Bound to its own place, an argument needs no copy: writing the parameter writes it.
-            if arg.left is not None and place is not arg.left.place:
-                copies[i] = Copy(arg.left, place)
+            if arg.left is not None and storage is not arg.left.place:
+                copies[i] = Copy(arg.left, storage)
         else:
-            bindings[param] = _readable(arg.operand, others, span, frame)
+            bindings[param] = _readable(arg.operand, in_use, span, frame)
 
     return Bound(bindings, tuple(copies[i] for i in in_text_order(args) if i in copies))
 
@@ -147,16 +149,16 @@ def _writable(
 
     # Copy-in/copy-out shows only where two names mean one place, or where the place is no whole
     # field: everywhere else the argument itself can stand for the parameter.
-    own = isinstance(arg.operand, ir.FieldRef | ir.Place) and not any(
-        overlap(arg.operand, other) for other in others
+    is_direct = isinstance(arg.operand, ir.FieldRef | ir.Place) and not any(
+        overlap(arg.operand, operand) for operand in others
     )
-    place = arg.operand if own else frame.temporary(param.type, span, param.name)
+    storage = arg.operand if is_direct else frame.temporary(param.type, span, param.name)
     if param.direction == "out":
-        reset(place, span, frame)
-    elif not own:
-        assign(place, arg.operand, span, frame)
+        reset(storage, span, frame)
+    elif not is_direct:
+        assign(storage, arg.operand, span, frame)
 
-    return place
+    return storage
 
 
 def _readable(
@@ -168,7 +170,7 @@ def _readable(
     # A computed value may be used often in the body; one temporary is cheaper than the whole
     # expression each time, and the fields that it reads cannot change under it.
     computed = isinstance(operand, ir.Compute | ir.Choose)
-    if computed or any(overlap(operand, other) for other in written):
+    if computed or any(overlap(operand, target) for target in written):
         return freeze(operand, span, frame)
 
     return operand
@@ -177,9 +179,9 @@ def _readable(
 def _used_outside(body: td.Body, frame: Frame) -> Iterator[ir.Operand]:
     """Yield the storage of the caller that a body uses by name."""
     for path in paths(body):
-        place = static_place(path, frame)
-        if place is not None:
-            yield place
+        operand = static_place(path, frame)
+        if operand is not None:
+            yield operand
 
 
 def copy_out(copies: Sequence[Copy], span: Span, frame: Frame) -> None:

@@ -78,8 +78,8 @@ def _assign(target: ir.Operand, value: ir.Operand, span: Span, frame: Frame) -> 
             kind = "assign_union_stack" if element.kind == "header_union" else "assign_header_stack"
             frame.emit(ir.Primitive(kind, (target, value), span))
         case ir.StackAt(_, _, elements), ir.StructAt(_, _, items):
-            for place, item in zip(elements, items, strict=True):
-                assign(place, item, span, frame)
+            for part, item in zip(elements, items, strict=True):
+                assign(part, item, span, frame)
         case _:
             fail("the target cannot do this assignment", span)
 
@@ -105,8 +105,8 @@ def _assign_struct(target: ir.StructAt, value: ir.StructAt, span: Span, frame: F
     if overlap(target, value):
         items = tuple(freeze(item, span, frame) for item in items)
 
-    for place, item in zip(target.items, items, strict=True):
-        assign(place, item, span, frame)
+    for element, item in zip(target.items, items, strict=True):
+        assign(element, item, span, frame)
 
 
 def _assign_fields(target: ir.HeaderAt, value: ir.StructAt, span: Span, frame: Frame) -> None:

@@ -66,11 +66,13 @@ def lower_all(nodes: Sequence[ty.Expression], frame: Frame) -> list[ir.Operand]:
     """
     operands: dict[int, ir.Operand] = {}
     order = in_text_order(nodes)
-    last = max((at for at, index in enumerate(order) if has_effects(nodes[index])), default=0)
-    for at, index in enumerate(order):
+    last = max(
+        (position for position, index in enumerate(order) if has_effects(nodes[index])), default=0
+    )
+    for position, index in enumerate(order):
         operand = lower(nodes[index], frame)
         # Only then a copy: most expressions have no effects.
-        if at < last:
+        if position < last:
             operand = freeze(operand, nodes[index].span, frame)
 
         operands[index] = operand
@@ -124,20 +126,20 @@ def static_place(node: ty.Expression, frame: Frame) -> ir.Operand | None:
             binding = frame.bindings.get(declaration)
             return binding if isinstance(binding, ir.Operand) else None
         case t.Field(span, _, base, name):
-            place = static_place(base, frame)
+            operand = static_place(base, frame)
             # Of an element that is not known, the whole stack counts.
-            known = isinstance(place, ir.StructAt | ir.HeaderAt | ir.UnionAt)
-            return member(place, name, span) if place is not None and known else place
+            is_known = isinstance(operand, ir.StructAt | ir.HeaderAt | ir.UnionAt)
+            return member(operand, name, span) if operand is not None and is_known else operand
         case t.Element(_, _, base, index):
-            place = static_place(base, frame)
+            operand = static_place(base, frame)
             if (
-                isinstance(place, ir.StackAt)
+                isinstance(operand, ir.StackAt)
                 and isinstance(index, t.Literal)
-                and int(index.value) < len(place.elements)
+                and int(index.value) < len(operand.elements)
             ):
-                return place.elements[int(index.value)]
+                return operand.elements[int(index.value)]
 
-            return place
+            return operand
         case t.StackMember(_, _, base) | t.Slice(_, _, base):
             return static_place(base, frame)
         case _:

@@ -95,7 +95,7 @@ def leaves(item: Item, label: Label) -> bool:
 
 
 def close(label: Label, items: list[Item]) -> tuple[Item, ...]:
-    """Return flow whose label ends here, without a scope if no step jumps from the middle."""
+    """Return flow that ends at the label, without a scope if no step jumps from the middle."""
     if items and items[-1] == Leave(label):
         items = items[:-1]
 

@@ -43,7 +43,7 @@ Bindings = dict[ty.Parameter | td.Variable | td.Instance, Binding]
 
 @dataclass(frozen=True, slots=True)
 class LeftValue:
-    """A place whose indexes have been evaluated, or a slice (of a slice ...) of it.
+    """A place with evaluated indexes, or a slice (of a slice ...) of it.
 
     The outermost slice is the first.
     """

@@ -109,9 +109,9 @@ def _fold(
 
 
 def _logical(op: str, left: ir.Value, right: ir.Value) -> ir.Value:
-    for known, other in ((left, right), (right, left)):
-        if isinstance(known, ir.Flag):
-            return known if known.value == (op == "||") else other
+    for flag, operand in ((left, right), (right, left)):
+        if isinstance(flag, ir.Flag):
+            return flag if flag.value == (op == "||") else operand
 
     return ir.Compute("and" if op == "&&" else "or", left, right, ty.BOOL)
 

@@ -185,7 +185,7 @@ def _any_equal(
 
 
 def _for(node: t.For, frame: Frame) -> None:
-    """Unroll a loop whose counter is known at compile time; other loops jump back at run time."""
+    """Unroll a loop if its counter is known at compile time; other loops jump back at run time."""
     out = Label("break")
     with frame.collect(bindings=dict(frame.bindings)) as inner:
         counter = _counter(node)
@@ -237,9 +237,9 @@ def _values(node: t.For, counter: td.Variable, frame: Frame) -> list[ir.Operand]
         return None
 
     # With these known, every turn folds to constants (see `operands`).
-    known = {counter, update.old} if isinstance(update, t.Update) else {counter}
+    variables = {counter, update.old} if isinstance(update, t.Update) else {counter}
     if not all(
-        _is_known(part, known, frame) for part in (node.condition, update.value, counter.value)
+        _is_known(part, variables, frame) for part in (node.condition, update.value, counter.value)
     ):
         return None
 

@@ -240,7 +240,7 @@ def _matches(written: ty.Expression, type_: ty.Type, frame: Frame) -> list[Match
 def prefixes(low: int, high: int, width: int) -> list[Match]:
     """Split `low .. high` into values with masks, the fewest that cover exactly the range."""
     full = (1 << width) - 1
-    found = []
+    matches = []
     while low <= high:
         # The largest block of a power of two that may begin at `low` ...
         size = low & -low if low else 1 << width
@@ -248,7 +248,7 @@ def prefixes(low: int, high: int, width: int) -> list[Match]:
         while size > high - low + 1:
             size >>= 1
 
-        found.append(Match(low, full & ~(size - 1)))
+        matches.append(Match(low, full & ~(size - 1)))
         low += size
 
-    return found
+    return matches

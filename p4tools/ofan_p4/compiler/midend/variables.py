@@ -17,32 +17,32 @@ def declare(variable: td.Variable, span: Span, frame: Frame) -> None:
     """Give a variable storage and its initial value."""
     value = lower(variable.value, frame) if variable.value is not None else None
     name = f"{frame.path}.{variable.name}" if frame.path else variable.name
-    place = frame.bindings.get(variable)
+    storage = frame.bindings.get(variable)
 
     # A declaration that is lowered again, as in an unrolled loop, keeps its place.
-    if not isinstance(place, ir.Operand):
-        place = frame.temporary(variable.type, span, name)
-        frame.bindings[variable] = place
+    if not isinstance(storage, ir.Operand):
+        storage = frame.temporary(variable.type, span, name)
+        frame.bindings[variable] = storage
 
     if value is None:
-        reset(place, span, frame)
+        reset(storage, span, frame)
     else:
-        assign(place, value, variable.span, frame)
+        assign(storage, value, variable.span, frame)
 
 
 def write(target: ty.Expression, value: ty.Expression, span: Span, frame: Frame) -> None:
     """Emit `target = value`."""
     # The left side is evaluated first ("Assignment statement").
-    left = left_value(target, frame, is_kept=has_effects(value))
-    store(left, lower(value, frame), span, frame)
+    destination = left_value(target, frame, is_kept=has_effects(value))
+    store(destination, lower(value, frame), span, frame)
 
 
 def update(node: t.Update, frame: Frame) -> None:
     """Emit `target op= value`; the place is fixed first, since its index can have effects."""
-    left = left_value(node.target, frame)
+    destination = left_value(node.target, frame)
     # `value` was typed with the variable `old` in the place of the target.
-    frame.bindings[node.old] = load(left, node.span)
-    store(left, lower(node.value, frame), node.span, frame)
+    frame.bindings[node.old] = load(destination, node.span)
+    store(destination, lower(node.value, frame), node.span, frame)
 
 
 def left_value(node: ty.Expression, frame: Frame, is_kept: bool = True) -> LeftValue:

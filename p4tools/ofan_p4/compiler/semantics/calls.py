@@ -250,8 +250,8 @@ def _check_packet_call(node: n.Call, name: str, args: td.Args, types: tuple[ty.T
         fail(f"extract() needs a header, not {ty.show(header)}", node.span)
 
     if has_varbit != (len(args) == 2):
-        wanted = "needs" if has_varbit else "has no varbit field for"
-        fail(f"header {header.name} {wanted} the length of its varbit field", node.span)
+        verb = "needs" if has_varbit else "has no varbit field for"
+        fail(f"header {header.name} {verb} the length of its varbit field", node.span)
 
 
 def _specialised(param: ty.Parameter, bound: Bound) -> ty.Parameter:

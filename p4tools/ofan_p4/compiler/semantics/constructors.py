@@ -161,7 +161,7 @@ def _check_block(  # noqa: C901 one message for each thing that can differ
         fail(f"expected a {definition.kind}, found {made.name}", span)
 
     # The type parameters of the block type are bound by the block that is given ...
-    own: Bound = dict.fromkeys(definition.type_params, ty.DONT_CARE)
+    type_args: Bound = dict.fromkeys(definition.type_params, ty.DONT_CARE)
     if len(made.type.params) != len(definition.params):
         fail(
             f"{made.type.name} has {len(made.type.params)} parameters, "
@@ -169,14 +169,18 @@ def _check_block(  # noqa: C901 one message for each thing that can differ
             span,
         )
 
-    for given, wanted in zip(made.type.params, definition.params, strict=True):
-        if given.direction != wanted.direction or not unify(wanted.type, given.type, own):
-            expected = f"{wanted.direction} {ty.show(ty.substitute(wanted.type, own))}".strip()
-            fail(f"parameter '{given.name}' of {made.type.name} must be {expected}", span)
+    for actual, declared in zip(made.type.params, definition.params, strict=True):
+        if actual.direction != declared.direction or not unify(
+            declared.type, actual.type, type_args
+        ):
+            expected = (
+                f"{declared.direction} {ty.show(ty.substitute(declared.type, type_args))}".strip()
+            )
+            fail(f"parameter '{actual.name}' of {made.type.name} must be {expected}", span)
 
     # ... and must then agree with the package's other blocks: one H, one M.
     for pattern, variable in zip(param.type.args, definition.type_params, strict=True):
-        if not unify(pattern, own[variable], bound):
-            shown = ty.show(own[variable])
+        if not unify(pattern, type_args[variable], bound):
+            shown = ty.show(type_args[variable])
             wanted_type = ty.show(ty.substitute(pattern, bound))
             fail(f"{made.type.name} uses {shown} where the others use {wanted_type}", span)

@@ -110,19 +110,19 @@ def _reorder(value: Aggregate, names: tuple[str, ...] | None) -> tuple[Expressio
     if names is None:
         return None
 
-    given = {
+    fields = {
         item.name: expression
         for item, expression in zip(value.type.fields, value.items, strict=True)
     }
 
     # All fields or an error: `...` in a struct expression is not supported.
-    if sorted(given) != sorted(names):
-        odd = sorted(set(given) ^ set(names))
+    if sorted(fields) != sorted(names):
+        odd = sorted(set(fields) ^ set(names))
         raise CompileError(
-            f"field '{odd[0]}' is {'unknown' if odd[0] in given else 'missing'}", value.span
+            f"field '{odd[0]}' is {'unknown' if odd[0] in fields else 'missing'}", value.span
         )
 
-    return tuple(given[name] for name in names)
+    return tuple(fields[name] for name in names)
 
 
 def cast_to(value: Expression, target: Type) -> Expression:
@@ -176,8 +176,8 @@ def _castable(source: Type, target: Type) -> bool:
             return True
         case ty.Bits(), ty.Simple("int"):
             return True
-        case below, other:
-            return below == other
+        case source_type, target_type:
+            return source_type == target_type
 
 
 def coerce_set(key: Expression, element: Type) -> Expression:

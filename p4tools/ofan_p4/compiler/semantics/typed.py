@@ -310,8 +310,8 @@ Pair = tuple[str, Literal]
 class Program:
     """A checked program: `main`, and the objects that the control plane can see without it.
 
-    `spans` are those of struct declarations; `structured` holds what the structured annotations
-    say, by their place in the text.
+    `spans` are those of struct declarations; `structured` holds the pairs of structured
+    annotations, by their place in the text.
     """
 
     main: Instance

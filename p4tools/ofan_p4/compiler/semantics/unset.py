@@ -2,7 +2,7 @@
 
 P4 leaves their values undefined ("Reading uninitialized values"); BMv2's are 0. Warnings are
 certain: no statement that can come before writes to the variable, on any path. Only scalars are
-looked at, as parts of structs are written one by one.
+looked at, as parts of structs are written separately.
 """
 
 from __future__ import annotations

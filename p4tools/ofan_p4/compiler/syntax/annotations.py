@@ -1,4 +1,4 @@
-"""Annotations, whose contents stay tokens until somebody asks for them."""
+"""Annotations; their contents stay tokens until a caller asks for them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ofan_p4.diagnostics import CompileError
 
 def annotation_list(cursor: Cursor) -> n.Annotations:
     """`(@name [(tokens)] | @name[tokens])*`."""
-    found: list[n.Annotation] = []
+    notes: list[n.Annotation] = []
     while cursor.at("@"):
         start = cursor.take().span
         name = cursor.take()
@@ -24,15 +24,17 @@ def annotation_list(cursor: Cursor) -> n.Annotations:
 
         tokens, structured = _annotation_body(cursor)
         item = n.Annotation(cursor.since(start), name.text, tokens, structured)
-        # "Structured annotations": at most one of a name, beside which stands no unstructured one.
-        if any(item.name == other.name and (structured or other.structured) for other in found):
+        # "Structured annotations": a name once at most, and without an unstructured annotation.
+        if any(
+            item.name == earlier.name and (structured or earlier.structured) for earlier in notes
+        ):
             raise CompileError(f"annotation '{item.name}' is given twice", item.span)
 
-        found.append(item)
-        # By its place: what the parser tries twice is found twice.
+        notes.append(item)
+        # By its place: an annotation that the parser tries twice is found twice.
         cursor.annotations[item.span.start] = item
 
-    return tuple(found)
+    return tuple(notes)
 
 
 def _annotation_body(cursor: Cursor) -> tuple[tuple[Token, ...], bool]:

@@ -1,4 +1,4 @@
-"""Parsers, controls and packages, with what stands in them."""
+"""Parsers, controls and packages, with their contents."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _state(cursor: Cursor, notes: n.Annotations) -> nd.State:
         if cursor.token.kind is Kind.END:
             raise CompileError("this '{' is never closed", opening)
 
-        # A transition ends the state; what stands behind it is an error below.
+        # A transition ends the state; a statement behind it is an error below.
         if cursor.at("transition"):
             transition = _transition(cursor)
             break

@@ -47,12 +47,12 @@ class Cursor:
         return self.tokens[min(self.position + ahead, len(self.tokens) - 1)]
 
     def at(self, *texts: str) -> bool:
-        """Say whether the next token is one of these symbols or keywords."""
+        """Return whether the next token is any of these symbols or keywords."""
         token = self.tokens[self.position]
         return token.text in texts and token.kind is Kind.SYMBOL
 
     def at_word(self, *words: str) -> bool:
-        """Say whether the next token is one of these words, keyword or not."""
+        """Return whether the next token is any of these words, keyword or not."""
         token = self.tokens[self.position]
         return token.text in words and token.kind in (Kind.NAME, Kind.SYMBOL)
 
@@ -68,7 +68,7 @@ class Cursor:
         return token
 
     def accept(self, *texts: str) -> bool:
-        """Take the next token if it is one of these."""
+        """Take the next token if it is any of these."""
         if self.at(*texts):
             self.position += 1
             return True
@@ -86,7 +86,7 @@ class Cursor:
         return self.take()
 
     def expect_name(self, what: str) -> Token:
-        """Take a name; `_` is one for a type that is to be inferred only."""
+        """Take a name; `_` is a name only for a type that is to be inferred."""
         if not self.at_name() or (self.token.text == "_" and what != "a type"):
             self.fail(f"expected {what}, found {describe(self.token)}")
 

@@ -1,4 +1,4 @@
-"""Syntax tree of P4_16: what a program declares, from parameters to parsers and controls."""
+"""Syntax tree of P4_16: declarations, from parameters to parsers and controls."""
 
 from __future__ import annotations
 

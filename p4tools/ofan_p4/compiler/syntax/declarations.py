@@ -30,12 +30,12 @@ def parse(source: Source) -> nd.Program:
         if not cursor.accept(";"):
             declarations.append(_hinted(cursor))
 
-    annotations = tuple(cursor.annotations[at] for at in sorted(cursor.annotations))
+    annotations = tuple(cursor.annotations[position] for position in sorted(cursor.annotations))
     return nd.Program(cursor.since(start), tuple(declarations), annotations)
 
 
 def _hinted(cursor: Cursor) -> nd.Declaration:
-    """Parse a declaration; an error says which word may be a misspelt keyword."""
+    """Parse a declaration; an error names the word that may be a misspelt keyword."""
     start = cursor.position
     try:
         return _top_level(cursor)
@@ -51,7 +51,7 @@ def _top_level(cursor: Cursor) -> nd.Declaration:
     if token.text == "type" and token.kind is Kind.NAME and cursor.peek().text not in ("<", "("):
         return _typedef(cursor, notes)
 
-    # `error { ... }` declares errors, `error f()` is a function that returns one.
+    # `error { ... }` declares errors, `error f()` is a function that returns an error.
     is_error_type = token.text == "error" and cursor.peek().text != "{"
     if token.kind is Kind.SYMBOL and token.text in _BY_KEYWORD and not is_error_type:
         return _BY_KEYWORD[token.text](cursor, notes)

@@ -104,7 +104,7 @@ def _sized_type(cursor: Cursor) -> n.TypeExpression:
 def type_args(cursor: Cursor) -> tuple[n.TypeExpression, ...]:
     """`< [type (, type)*] >`."""
     cursor.expect("<")
-    # `tuple<>` has no elements; whatever else needs arguments says so.
+    # `tuple<>` has no elements; for other types without arguments there is an error later.
     if cursor.accept(">"):
         return ()
 
@@ -296,8 +296,8 @@ def _call_type_args(cursor: Cursor, function: n.Expression) -> tuple[n.TypeExpre
         return None
 
     cursor.position += 1
-    # A type argument that is an unknown name is left to the comparison, whose message is the better
-    # one.
+    # A type argument that is an unknown name is left to the comparison, which has the better
+    # message.
     could_be_type = starts_type(cursor) or cursor.token.text == "_"
     cursor.position -= 1
 
@@ -419,11 +419,11 @@ def _braces(cursor: Cursor) -> n.Expression:
 
 
 def key_set(cursor: Cursor) -> tuple[n.Expression, ...]:
-    """`simple | (simple, ...)`: what a select case or a table entry matches."""
+    """`simple | (simple, ...)`: the keys of a select case or a table entry."""
     if cursor.at("("):
         position = cursor.position
         cursor.take()
-        # `(a, b) : next` is a tuple of keys, `(a) & b : next` an expression; what follows decides.
+        # `(a, b) : next` is a tuple of keys, `(a) & b : next` an expression; a colon decides.
         keys = cursor.attempt(lambda at: comma_list(at, ")", simple_key))
 
         if keys is not None and cursor.at(":"):

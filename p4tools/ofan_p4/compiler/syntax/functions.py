@@ -67,7 +67,7 @@ def extern(cursor: Cursor, notes: n.Annotations) -> nd.Extern | nd.ExternFunctio
         declared = cursor.attempt(lambda at: _extern_object(at, notes))
         if declared is not None:
             return declared
-        # A brace decides: then the error inside the extern is the one to report.
+        # A brace decides: then the error inside the extern is reported.
         if cursor.peek().text == "{":
             return _extern_object(cursor, notes)
 
@@ -82,13 +82,13 @@ def _signature(cursor: Cursor) -> nd.Method:
     The type parameters may stand in the returned type, before they are declared.
     """
     position = cursor.position
-    known = set(cursor.type_names)
+    type_names = set(cursor.type_names)
     returns = type_expression(cursor)
     method = method_tail(cursor, (), returns)
     cursor.position = position
     # Once more, now that the type parameters are known to be types.
     generics = method.type_params
-    cursor.type_names = known | set(generics)
+    cursor.type_names = type_names | set(generics)
 
     return method_tail(cursor, (), type_expression(cursor))
 

@@ -10,7 +10,7 @@ from ofan_p4.diagnostics import CompileError, Source, Span
 
 
 class Kind(Enum):
-    """The classes of tokens; keywords and punctuation share one, told apart by their text."""
+    """The classes of tokens; keywords and punctuation share a class and differ by their text."""
 
     NAME = auto()
     NUMBER = auto()
@@ -34,7 +34,7 @@ KEYWORDS = frozenset(
 )
 """Words that are never names; others (`apply`, `key`, `state`) mean something in one place only."""
 
-# `>` is always a token of its own: `bit<bit<8>>` and `a >> 2` are told apart by the parser.
+# `>` is always a token of its own: the parser separates `bit<bit<8>>` from `a >> 2`.
 _TOKEN = re.compile(
     r"""(?P<space>[ \t\r\n\f\v]+|//[^\n]*|/\*.*?\*/)
     |(?P<number>[0-9][0-9a-zA-Z_]*)
@@ -146,7 +146,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 
 
 def string(token: Token) -> str:
-    """Return what a string literal stands for."""
+    """Return the value of a string literal."""
     return re.sub(
         r"\\(.)", lambda match: _ESCAPES.get(match[1], match[1]), token.text[1:-1], flags=re.DOTALL
     )

@@ -229,7 +229,7 @@ def _for(cursor: Cursor) -> n.For | n.ForIn:
     """`for (init; condition; update) statement` or `for (type name in collection) statement`."""
     start = cursor.take().span
     cursor.expect("(", "after 'for'")
-    # Both forms may begin with a type and a name; only `in` tells them apart.
+    # Both forms may begin with a type and a name; they differ by `in` only.
     if (head := cursor.attempt(_for_in_head)) is not None:
         declared, name, collection = head
         body = statement(cursor)
@@ -266,7 +266,7 @@ def _init_statement(cursor: Cursor) -> n.Statement:
 
 def _for_in_head(cursor: Cursor) -> tuple[n.TypeExpression, Token, n.Expression]:
     """`annotations type name in collection)`."""
-    # They name what the control plane never sees.
+    # They name a variable, which the control plane never sees.
     annotation_list(cursor)
     declared = type_expression(cursor)
     name = cursor.expect_name("the name of a variable")

@@ -4,7 +4,7 @@ A search takes as many steps as there are masks that may still hold a better ent
 there are entries. `levels`, which generated code reads, holds (rank that no entry of the mask
 beats, mask, lookup of a masked key); a lookup gives (rank, entry). The lowest rank wins: the
 highest priority, and among equals the entry that came first. A step costs twice as much as the
-comparison of one row, so that `levels` stays empty, and rows are compared one by one, unless there
+comparison of a row, so that `levels` stays empty, and rows are compared in turn, unless there
 are at least twice as many entries as masks.
 """
 

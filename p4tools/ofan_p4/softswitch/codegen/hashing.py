@@ -87,8 +87,8 @@ def _parts(program: Program, item: Json) -> Iterator[Part]:
             yield Part(program.header(item["value"][0]).valid, 1, None)
         case "field":
             yield _field_part(program, program.field(*item["value"]))
-        case other:
-            raise PipelineError(f"unknown calculation input {other!r}")
+        case kind:
+            raise PipelineError(f"unknown calculation input {kind!r}")
 
 
 def _field_part(program: Program, field: Field) -> Part:

@@ -84,7 +84,7 @@ class Bytes(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Temporary(Expression):
-    """A variable that holds what it was last assigned, a number or bytes, for a few statements."""
+    """A variable that holds its last value, a number or bytes, for a few statements."""
 
     name: str
     bits: int | None = None

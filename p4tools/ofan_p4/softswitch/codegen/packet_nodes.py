@@ -214,7 +214,7 @@ class ResumedList(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Asked(Expression):
-    """A part of a packet's request: the request; its only number; or one of its two."""
+    """A part of a packet's request: the request; its only number; or a number of its two."""
 
     request: str
     part: int | None = None

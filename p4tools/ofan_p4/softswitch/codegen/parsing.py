@@ -170,12 +170,12 @@ class ParserCode:
             return InSet(number, masked, tuple(masks))
 
         values = _split(hex_int(item["value"], "transition value"), widths)
-        found = [
+        conditions = [
             _test(key, value, bits, width)
             for key, value, bits, width in zip(keys, values, masks, widths, strict=True)
         ]
 
-        tests = [test for test in found if test is not None]
+        tests = [test for test in conditions if test is not None]
         return all_of(tests) if tests else Truth(value=True)
 
     def _key(self, state: ParseState, cursor: Cursor) -> tuple[Code, list[Expression], list[int]]:

@@ -87,14 +87,16 @@ class _Unpartable(Exception):
 def part(egress: Statements) -> Parted | None:
     """Return the two parts of egress, None where it must run at the departure as a whole."""
     # Ingress and egress are one function then: nothing has to be handed over.
-    body = tuple(each for each in egress if not isinstance(each, code.TakeState))
-    travelling = [each for each in egress if isinstance(each, code.TakeState)]
+    body = tuple(statement for statement in egress if not isinstance(statement, code.TakeState))
+    travelling = [statement for statement in egress if isinstance(statement, code.TakeState)]
     try:
         body = _without_drop(body)
         late = _late(body)
         frame = _early(body, late)
         leave = _Leave(body, late)
-        handed = {variable.name: variable for each in travelling for variable in each.targets}
+        handed = {
+            variable.name: variable for statement in travelling for variable in statement.targets
+        }
         return Parted(frame, leave.body, *leave.state(handed))
     except _Unpartable:
         return None
@@ -109,7 +111,7 @@ def _without_drop(body: Statements) -> Statements:
                 isinstance(inside[-1], code.ReturnEgress) and inside[-1].is_dropped
             ):
                 # BMv2 clears egress_spec before egress: only egress's own values there could drop.
-                if any(_may_drop(each, spec) for each in _walk(body)):
+                if any(_may_drop(step, spec) for step in _walk(body)):
                     raise _Unpartable
             case code.If(arms=((Compare("==", Number(0), DropPort()), _),)):
                 # A program without the field.
@@ -139,7 +141,7 @@ def _walk(body: Iterable[Statement]) -> Iterator[Statement]:
 def _inside(statement: Statement) -> list[Statement]:
     match statement:
         case code.If():
-            return [*(each for _, arm in statement.arms for each in arm), *statement.otherwise]
+            return [*(inner for _, arm in statement.arms for inner in arm), *statement.otherwise]
         case code.Once():
             return list(statement.body)
 
@@ -149,7 +151,9 @@ def _inside(statement: Statement) -> list[Statement]:
 def _targets(statement: Statement) -> set[str]:
     """Return the names of the variables that a statement sets itself."""
     targets = getattr(statement, "targets", None) or (getattr(statement, "target", None),)
-    return {each.name for each in targets if isinstance(each, (Local, Bytes, Temporary))}
+    return {
+        variable.name for variable in targets if isinstance(variable, (Local, Bytes, Temporary))
+    }
 
 
 def _is_effect(statement: Statement) -> bool:
@@ -162,20 +166,20 @@ def _is_effect(statement: Statement) -> bool:
 def _looked_at(statement: Statement) -> list[Any]:
     """Return the nodes that a statement itself looks at, its bodies left out."""
     if isinstance(statement, code.If):
-        found: list[Any] = [test for test, _ in statement.arms]
+        nodes: list[Any] = [test for test, _ in statement.arms]
     elif isinstance(statement, code.Once):
-        found = []
+        nodes = []
     else:
         names_ = PARTS[type(statement)]
-        found = [getattr(statement, name) for name in names_ if name not in ("target", "targets")]
+        nodes = [getattr(statement, name) for name in names_ if name not in ("target", "targets")]
         target = getattr(statement, "target", None)
         # A cell's index is read, and the old value of a change or a halving.
         if isinstance(target, Cell):
-            found.append(target.index)
+            nodes.append(target.index)
         if isinstance(statement, (code.Change, code.Halve)):
-            found.append(target)
+            nodes.append(target)
 
-    return [*_nodes(found)]
+    return [*_nodes(nodes)]
 
 
 def _nodes(parts: list[Any]) -> Iterator[Any]:
@@ -231,16 +235,19 @@ def _set_late(statement: Statement, late: set[str]) -> set[str]:
 def _decided(test: code.If) -> set[str]:
     """Return the variables that are set in an arm of an If."""
     inside = list(_walk(_inside(test)))
-    if any(isinstance(each, (code.Break, code.MakeFrame, code.ReturnEgress)) for each in inside):
+    if any(
+        isinstance(statement, (code.Break, code.MakeFrame, code.ReturnEgress))
+        for statement in inside
+    ):
         raise _Unpartable
 
-    return {name for each in inside for name in _targets(each)}
+    return {name for statement in inside for name in _targets(statement)}
 
 
 def _early(body: Statements, late: set[str]) -> Statements:
     """Return the statements that do not depend on the departure; they must make the whole frame."""
-    found = (_early_one(each, late) for each in body)
-    return tuple(each for each in found if each is not None)
+    early = (_early_one(statement, late) for statement in body)
+    return tuple(statement for statement in early if statement is not None)
 
 
 def _early_one(statement: Statement, late: set[str]) -> Statement | None:
@@ -254,7 +261,9 @@ def _early_one(statement: Statement, late: set[str]) -> Statement | None:
         case code.Once():
             return code.Once(_early(statement.body, late))
         case code.Clear():
-            return code.Clear(tuple(each for each in statement.targets if each.name not in late))
+            return code.Clear(
+                tuple(variable for variable in statement.targets if variable.name not in late)
+            )
         case code.Break() | code.AskNothing():
             return statement
 
@@ -290,7 +299,7 @@ class _Leave:
             if len(self._needed) == before:
                 break
 
-        is_needed = any(_is_effect(each) for each in _walk(kept))
+        is_needed = any(_is_effect(statement) for statement in _walk(kept))
         self.body = kept if is_needed else ()
 
     def _once_early(self, body: Statements) -> set[str]:
@@ -306,17 +315,17 @@ class _Leave:
             ):
                 first |= _targets(statement) - self._late
 
-        others = [each for each in _walk(body) if not isinstance(each, code.Clear)]
+        statements = [step for step in _walk(body) if not isinstance(step, code.Clear)]
         counts: dict[str, int] = {}
-        for statement in others:
+        for statement in statements:
             for name in _targets(statement):
                 counts[name] = counts.get(name, 0) + 1
 
         return {name for name in first if counts.get(name, 0) <= 1 and name in counts}
 
     def _kept(self, body: Statements) -> Statements:
-        found = (self._kept_one(each) for each in body)
-        return tuple(each for each in found if each is not None)
+        kept = (self._kept_one(statement) for statement in body)
+        return tuple(statement for statement in kept if statement is not None)
 
     def _kept_one(self, statement: Statement) -> Statement | None:
         match statement:
@@ -330,8 +339,10 @@ class _Leave:
             case code.MakeFrame() | code.ReturnEgress() | code.AskNothing():
                 return None
             case code.Clear():
-                wanted = self._needed.keys() - self._early
-                targets = tuple(each for each in statement.targets if each.name in wanted)
+                needed = self._needed.keys() - self._early
+                targets = tuple(
+                    variable for variable in statement.targets if variable.name in needed
+                )
                 return replace(statement, targets=targets) if targets else None
 
         if not self._is_kept(statement):
@@ -369,9 +380,13 @@ class _Leave:
         self, handed: dict[str, Local | Bytes]
     ) -> tuple[tuple[Local, ...], tuple[Local, ...]]:
         """Return the variables that the departure needs: of ingress, of egress' beginning."""
-        wanted = [self._needed[name] for name in sorted(self._needed)] if self.body else []
+        needed = [self._needed[name] for name in sorted(self._needed)] if self.body else []
         kept = {*handed, POSITION.name}
         return (
-            tuple(each for each in wanted if each.name in kept and each.name not in self._early),
-            tuple(each for each in wanted if each.name in self._early),
+            tuple(
+                variable
+                for variable in needed
+                if variable.name in kept and variable.name not in self._early
+            ),
+            tuple(variable for variable in needed if variable.name in self._early),
         )

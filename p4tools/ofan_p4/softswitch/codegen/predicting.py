@@ -46,7 +46,7 @@ def way(assembly: Assembly, frame: bytes, port: int) -> Way:
 
     turns: list[tuple[int, tuple[int]]] = []
     before = assembly.ingress[: assembly.ingress.index(assembly.parser[0])]
-    start = [each for each in before if not isinstance(each, code.If)]
+    start = [statement for statement in before if not isinstance(statement, code.If)]
     told = [*start, *_told(assembly.parser)]
     arguments = (*INGRESS_ARGUMENTS, names.TRACE)
     source = [f"def parse({', '.join(arguments)}):", *indented(lines(told))]
@@ -55,8 +55,8 @@ def way(assembly: Assembly, frame: bytes, port: int) -> Way:
     exec("\n".join(source), scope)
     scope["parse"](frame, port, len(frame), 0, None, lambda *turn: turns.append(turn))
     # Round a loop an If may go several ways.
-    found = {number: arm for number, (arm,) in turns}
-    return found if len(found) == len(turns) else {}
+    arms = {number: arm for number, (arm,) in turns}
+    return arms if len(arms) == len(turns) else {}
 
 
 def _is_pure(statements: Statements) -> bool:
@@ -75,7 +75,7 @@ def _is_pure(statements: Statements) -> bool:
             ):
                 return False
 
-            todo += [each for _, body in statement.arms for each in body]
+            todo += [step for _, body in statement.arms for step in body]
             todo += statement.otherwise
         elif isinstance(statement, code.Once):
             todo += statement.body
@@ -85,7 +85,7 @@ def _is_pure(statements: Statements) -> bool:
 
 def _told(statements: Statements) -> list[Statement]:
     """Return statements with Ifs that report the arm that they take."""
-    return [_telling(each) for each in statements]
+    return [_telling(statement) for statement in statements]
 
 
 def _telling(statement: Statement) -> Statement:

@@ -120,7 +120,9 @@ def _compare(node: nodes.Compare | nodes.CompareBytes) -> str:
 
 
 def _joined_bits(node: packet_nodes.JoinedBits | packet_nodes.JoinedBytes) -> str:
-    parts = " ".join(f"({text(there)}, {text(value)}, {n})," for there, value, n in node.parts)
+    parts = " ".join(
+        f"({text(is_present)}, {text(value)}, {n})," for is_present, value, n in node.parts
+    )
     return f"{names.JOIN_BITS}(({parts}))"
 
 

@@ -322,11 +322,11 @@ class Program:
 
     def field(self, header: str, name: str) -> Field:
         """Return a field by the file's names."""
-        found = next((f for f in self.header(header).fields if f.name == name), None)
-        if found is None:
+        matching = next((f for f in self.header(header).fields if f.name == name), None)
+        if matching is None:
             raise PipelineError(f"header {header!r} has no field {name!r}")
 
-        return found
+        return matching
 
     def header(self, name: str) -> Header:
         """Return a header by the file's name."""

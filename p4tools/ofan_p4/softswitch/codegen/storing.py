@@ -47,11 +47,11 @@ class StoreCode:
                 self._expressions.stack(node["value"][0]), node["value"][1], value
             )
 
-        found = self._expressions.field_of(node)
-        if found is None:
+        reference = self._expressions.field_of(node)
+        if reference is None:
             raise PipelineError(f"cannot assign to {node!r}")
 
-        ref, fields = found
+        ref, fields = reference
         if ref.index is None:
             return self.set_field(fields[0], value)
 

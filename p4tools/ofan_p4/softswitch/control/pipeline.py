@@ -47,7 +47,7 @@ class Pipeline:
     `random(low, high)` draws an integer, both ends included; `is_up(port)` gives selectors the
     members that are alive, `has_port(port)` which ports exist; `drop_port` is the egress_spec that
     means drop. With a `walk`, every step of every packet is reported to it, by a second form of the
-    generated code; without one, tracing costs nothing.
+    generated code; without a `walk`, tracing costs nothing.
     """
 
     def __init__(

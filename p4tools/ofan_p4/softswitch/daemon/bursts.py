@@ -53,8 +53,8 @@ def turns_function() -> Callable[..., int]:
 class Bursts:
     """The sockets of a switch, and the rings of its ports: those that send at once and unseen.
 
-    Each port has two of the `polled`, one with a ring and one without, of which at most one holds
-    its socket; behind them are the sockets of `wait_for`.
+    Each port has two of the `polled`, for a socket with a ring and without it; at most one entry
+    holds its socket. Behind them are the sockets of `wait_for`.
     """
 
     def __init__(self, ports: Iterable[Port], wanted: bool) -> None:
@@ -103,7 +103,7 @@ class Bursts:
         """Let turns end when a socket of these is readable."""
         self._others = others
         behind = _polled(len(others))
-        behind["fd"] = [other.fileno() for other in others]
+        behind["fd"] = [socket_.fileno() for socket_ in others]
         self._polled = np.concatenate([self._polled[: 2 * len(self._ports)], behind])
         # Numpy is slow at naming an address.
         self._addresses = [

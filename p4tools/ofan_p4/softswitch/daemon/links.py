@@ -57,12 +57,12 @@ class Links:
                 self._on_change(port)
 
     def _follow(self, port: Port, index: int) -> None:
-        """Take another interface of a port's name for it; the old one has been deleted."""
+        """Take another interface of a port's name for it; the old interface has been deleted."""
         port.forsake()
         # A socket of an interface that is gone is readable for ever, and never has anything.
         self._bursts.renew(port)
 
-        # Not before it is up: kernels forget a socket whose ring is made while its interface comes
+        # Not before it is up: kernels forget a socket if its ring is made while its interface comes
         # up. An interface that cannot be opened is tried again at its next change.
         with suppress(InterfaceError):
             if index and is_running(port.socket, port.name):

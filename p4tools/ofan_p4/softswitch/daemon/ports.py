@@ -81,7 +81,7 @@ class Waiting(NamedTuple):
 class Line:
     """The copies of a priority that wait at a port, in the order in which they leave.
 
-    `queue` has the times at which they may leave; `due_ps` is when the first one is looked at:
+    `queue` has the times at which they may leave; `due_ps` is the time to look at the first copy:
     `BLOCKED` if all wait for the interface, `NEVER` while no departure is foreseen.
     """
 
@@ -95,7 +95,7 @@ BLOCKED = -1
 
 @dataclass(slots=True, eq=False)
 class Port:
-    """One port. A queue without rate sends at once, so that it holds what the interface refuses.
+    """One port. A queue without rate sends at once, and holds packets that the interface refuses.
 
     Each queue has its line. Where ports pause, `gates` have the queues too, and the buffers of
     arriving packets.

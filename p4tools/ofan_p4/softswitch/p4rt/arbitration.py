@@ -74,7 +74,7 @@ class Arbitration:
             self._notify(role, state, [client])
 
     def leave(self, client: Client) -> None:
-        """Forget a client whose stream has ended."""
+        """Forget a client after its stream has ended."""
         if client.role is None:
             return
 

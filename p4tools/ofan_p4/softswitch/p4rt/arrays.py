@@ -162,8 +162,8 @@ class Arrays:
             table = self._contract.table(entry.table_entry.table_id)
             _require(getattr(table, what), table.name, what)
 
-        for table, found in self._entries.records(entry.table_entry):
-            yield table, found
+        for table, record in self._entries.records(entry.table_entry):
+            yield table, record
 
 
 def _encode_meter(message: Any, meter: Meter, wanted: Any) -> None:

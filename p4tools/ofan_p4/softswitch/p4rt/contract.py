@@ -250,15 +250,15 @@ class Contract:
         what: str,
     ) -> dict[int, ArrayInfo]:
         by_name = {array.name: (array, cell) for array, cell in zip(arrays, cells, strict=True)}
-        found = {}
+        infos = {}
         for item in declared:
             name = item.preamble.name
             if name not in by_name:
                 raise PipelineError(f"the device config has no {what} {name!r}")
 
-            found[item.preamble.id] = ArrayInfo(item.preamble.id, name, *by_name[name], item)
+            infos[item.preamble.id] = ArrayInfo(item.preamble.id, name, *by_name[name], item)
 
-        return found
+        return infos
 
     def _value_set(self, declared: p4info_pb2.ValueSet) -> ValueSetInfo:
         name = declared.preamble.name

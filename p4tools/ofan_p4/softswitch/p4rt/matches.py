@@ -15,19 +15,19 @@ from ofan_p4.softswitch.state.tables import Match, prefix_mask
 
 def decode_match(key: Sequence[MatchSpec], fields: Iterable[FieldMatch], where: str) -> Match:
     """Return the match of a request; a field that is left out is a wildcard, unless it is exact."""
-    given: dict[int, FieldMatch] = {}
+    by_id: dict[int, FieldMatch] = {}
     for field in fields:
         # 9.1.1: each field at most once.
-        if field.field_id in given:
+        if field.field_id in by_id:
             raise _invalid(f"{where}: match field {field.field_id} appears twice")
 
-        given[field.field_id] = field
+        by_id[field.field_id] = field
 
-    unknown = given.keys() - {spec.id for spec in key}
+    unknown = by_id.keys() - {spec.id for spec in key}
     if unknown:
         raise _invalid(f"{where}: no match field {min(unknown)}")
 
-    return tuple(_decode_field(spec, given.get(spec.id), f"{where}: {spec.name}") for spec in key)
+    return tuple(_decode_field(spec, by_id.get(spec.id), f"{where}: {spec.name}") for spec in key)
 
 
 def add_match(key: Sequence[MatchSpec], match: Match, fields: Any) -> None:

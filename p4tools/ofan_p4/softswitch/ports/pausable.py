@@ -158,14 +158,14 @@ class PausableQueue(OutputQueue):
     def _serve_anew(self, now_ps: int) -> None:
         """Give times to all packets that have not begun: the lane first, then the queue."""
         lines: list[Held] = [*self._lane, *self._waiting]  # type: ignore[list-item]
-        begun = (each.free_ps for each in lines if each.start_ps <= now_ps)
+        begun = (passage.free_ps for passage in lines if passage.start_ps <= now_ps)
         free_ps = max(now_ps, self._left_free_ps, *begun)
-        frames = [each for each in lines if each.is_urgent and each.start_ps > now_ps]
+        frames = [passage for passage in lines if passage.is_urgent and passage.start_ps > now_ps]
         free_ps = self._start(frames, free_ps)
         unbegun = list(self._unbegun(now_ps))
         if self._is_paused:
-            for each in unbegun:
-                each.start_ps = each.departure_ps = each.free_ps = NEVER
+            for passage in unbegun:
+                passage.start_ps = passage.departure_ps = passage.free_ps = NEVER
         else:
             free_ps = self._start(unbegun, free_ps)
 

@@ -2,7 +2,7 @@
 
 The switch process and the virtual-time network use this class and nothing else, so that both drop
 and delay alike. The simulator has a body of its own (`sim/kernels/ports.py`), records inside
-compiled kernels that know the sizes of a run. This body serves real packets, one by one and of any
+compiled kernels that know the sizes of a run. This body serves real packets, singly and of any
 size: limits in packets as BMv2 has them, rates in packets per second, depths for the program's
 metadata. The rules are the same (`docs/decisions/two-ports.md`), and the switch imports nothing of
 the simulator.
@@ -43,8 +43,8 @@ class OutputQueue:
 
     A packet without room is cut to `trim_to` bytes; 0 is a port that drops it. Cut packets, and
     packets that are urgent from the start, go into the lane: after the packet that is being sent
-    (from the instant of its start on) and those in the lane before, ahead of all others, whose
-    transmissions start later for it. The lane has room for as many bytes as the queue, and neither
+    (from the instant of its start on) and those in the lane before, ahead of all others, which
+    start later for it. The lane has room for as many bytes as the queue, and neither
     counts the other's.
 
     Readings: `drops`; `max_bytes`, the most that has waited; `byte_ps`, the bytes of each packet

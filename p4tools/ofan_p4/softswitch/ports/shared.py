@@ -52,7 +52,7 @@ class SharedQueue(OutputQueue):
 
 
 class SharedBuffer(Buffer):
-    """A buffer whose bytes, all but the headroom, are in the memory that a switch's buffers share.
+    """A buffer with its bytes, except the headroom, in the memory that a switch's buffers share.
 
     A packet goes into the headroom if the buffer would hold more than alpha times the free memory,
     and pauses the link; `over` bytes are there, and leave first.

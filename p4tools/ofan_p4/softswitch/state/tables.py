@@ -61,7 +61,7 @@ class Index(Protocol):
         """Remove an entry."""
 
     def set_default(self, entry: Entry) -> None:
-        """Make this the entry of packets that match no other one."""
+        """Make this the entry of packets that match no other entry."""
 
 
 class PythonIndex:
@@ -137,7 +137,7 @@ class PythonIndex:
             del self.rows[index]
 
     def set_default(self, entry: Entry) -> None:
-        """Make this the entry of packets that match no other one."""
+        """Make this the entry of packets that match no other entry."""
         self.default[0] = entry
 
     def _prefix(self, match: Match) -> tuple[int, IndexKey]:

@@ -47,25 +47,25 @@ class Call:
     object: Object | None = None
 
     def arg(self, index: int) -> ty.Expression:
-        found = self.args[index]
-        assert found is not None
-        return found
+        argument = self.args[index]
+        assert argument is not None
+        return argument
 
     def operand(self, index: int) -> ir.Operand:
         """Return an argument as it was evaluated before the call."""
-        found = self.operands[index]
-        if found is None or not isinstance(found.operand, ir.Operand):
+        argument = self.operands[index]
+        if argument is None or not isinstance(argument.operand, ir.Operand):
             fail("the target has no such argument", self.arg(index).span)
 
-        return found.operand
+        return argument.operand
 
     def value(self, index: int) -> ir.Value:
         return as_value(self.operand(index), self.arg(index).span)
 
     def target(self, index: int) -> LeftValue | None:
         """Return where an out argument is written to, None if it is `_`."""
-        found = self.operands[index]
-        return None if found is None else found.left
+        argument = self.operands[index]
+        return None if argument is None else argument.left
 
     def emit(self, name: str, *args: ir.Argument) -> None:
         self.frame.emit(ir.Primitive(name, args, self.span))
@@ -76,7 +76,7 @@ Handler = tuple[tuple[str, ...], Callable[[Call], ir.Operand | None]]
 
 
 def owner(call: Call) -> Object:
-    """Return the object whose method is called."""
+    """Return the object of the method that is called."""
     assert call.object is not None
     return call.object
 
@@ -102,7 +102,7 @@ def to_field(call: Call, index: int, step: Callable[[ir.FieldRef], None]) -> Non
 
 
 def _with_sign(field: ir.FieldRef, call: Call) -> None:
-    """Bring a signed field into its range: what a register or a hash writes has no sign."""
+    """Bring a signed field into its range: a register or a hash writes values without sign."""
     if is_signed(field.type):
         call.frame.emit(ir.Assign(field, reduce_to(field, field.type), call.span))
 
@@ -127,16 +127,16 @@ def flatten(operand: ir.Operand, span: Span) -> list[ir.Value]:
 
 def as_fields(operand: ir.Operand, span: Span, frame: Frame) -> tuple[ir.Value, ...]:
     """Return values as the target's lists want them: fields, or numbers of known width."""
-    found = []
+    fields = []
     for value in flatten(operand, span):
         # BMv2 hashes and sends bits, so the number of them must be known.
         if isinstance(value, ir.Num) and value.type == ty.INT:
             fail(f"the number {value.value} needs a width here", span)
 
         plain = isinstance(value, ir.Num | ir.FieldRef)
-        found.append(value if plain else as_value(freeze_value(value, span, frame), span))
+        fields.append(value if plain else as_value(freeze_value(value, span, frame), span))
 
-    return tuple(found)
+    return tuple(fields)
 
 
 def freeze_value(value: ir.Value, span: Span, frame: Frame) -> ir.Operand:

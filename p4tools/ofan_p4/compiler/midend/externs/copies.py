@@ -1,4 +1,4 @@
-"""Packets that go round again or leave twice, and the field lists that say what stays with them."""
+"""Packets that go round again or leave twice, and the lists of fields that stay with them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def clone(call: Call) -> None:
     if not isinstance(kind, t.Literal):
         fail("the type of the clone must be known at compile time", kind.span)
 
-    name, place = CLONES[str(kind.value)]
-    if call.frame.where != place:
-        fail(f"CloneType.{kind.value} is possible in {place} only", kind.span)
+    name, pipeline = CLONES[str(kind.value)]
+    if call.frame.where != pipeline:
+        fail(f"CloneType.{kind.value} is possible in {pipeline} only", kind.span)
 
     kept = _data_list if call.name == "clone3" else _field_list
     list_id = kept(call, 2) if len(call.args) > 2 else _empty_list(call)
@@ -38,7 +38,7 @@ CLONES = {
 def _field_list(call: Call, index: int) -> int:
     """Return the target's id of a field list.
 
-    Ids start at 1, since 0 says that nothing is to be done.
+    Ids start at 1, since 0 means that nothing is to be done.
     """
     chosen = constant(call.arg(index), call.frame, "the index of the field list")
     lists = call.frame.builder.switch.field_lists
@@ -91,7 +91,7 @@ def collect_field_lists(
 ) -> None:
     """Fill the field lists that the annotations @field_list of the user metadata describe.
 
-    What is in a list has its fields in it as well: `outer`.
+    The fields of a struct are in the lists of the struct as well: `outer`.
     """
     if not isinstance(struct, ty.Struct) or not isinstance(metadata, ir.StructAt | ir.HeaderAt):
         return

@@ -47,15 +47,15 @@ def _operands(
     signature: ty.Signature, node: t.ExternCall | t.MethodCall, frame: Frame
 ) -> tuple[Argument | None, ...]:
     """Evaluate the arguments of a call, but strings: the target has none."""
-    known = {
+    pairs = {
         i: (param, arg)
         for i, (param, arg) in enumerate(zip(signature.params, node.args, strict=True))
         if arg is not None and arg.type != ty.STRING
     }
 
-    params = tuple(param for param, _ in known.values())
-    args = tuple(arg for _, arg in known.values())
-    made = dict(zip(known, evaluate(params, args, node.span, frame), strict=True))
+    params = tuple(param for param, _ in pairs.values())
+    args = tuple(arg for _, arg in pairs.values())
+    made = dict(zip(pairs, evaluate(params, args, node.span, frame), strict=True))
     return tuple(made.get(i) for i in range(len(node.args)))
 
 
@@ -92,7 +92,7 @@ def foreign(
 
 def lower_method(node: t.MethodCall, frame: Frame) -> ir.Operand | None:
     """Emit the call of a method of an extern object."""
-    # The object may be a constructor parameter, so only the frame knows which one is meant.
+    # The object may be a constructor parameter, so only the frame knows the actual object.
     target = frame.bindings.get(node.object)
     if isinstance(target, Packet):
         kind = "packet"

@@ -32,16 +32,16 @@ def _mark_to_drop(call: Call) -> None:
         call.emit("mark_to_drop", ir.Named("header", STANDARD_METADATA))
         return
 
-    place = call.operand(0)
-    assert isinstance(place, ir.StructAt)
+    metadata = call.operand(0)
+    assert isinstance(metadata, ir.StructAt)
     # The usual argument; BMv2's primitive knows where the fields are.
-    if isinstance(place.items[0], ir.FieldRef) and place.items[0].header == STANDARD_METADATA:
+    if isinstance(metadata.items[0], ir.FieldRef) and metadata.items[0].header == STANDARD_METADATA:
         call.emit("mark_to_drop", ir.Named("header", STANDARD_METADATA))
         return
 
-    # A copy of the standard metadata: what BMv2's primitive does, by hand. 511 is its drop port.
+    # A copy of the standard metadata: the work of BMv2's primitive, by hand. 511 is its drop port.
     for field, value in (("egress_spec", 511), ("mcast_grp", 0)):
-        target = place.item(field)
+        target = metadata.item(field)
         assign(target, number(value, target.type), call.span, call.frame)
 
 

@@ -21,28 +21,28 @@ def _extract(call: Call) -> None:
         call.frame.emit(ir.Advance(number(ty.width_of(header_type), ty.Bits(32)), call.span))
         return
 
-    place = call.operand(0)
+    header = call.operand(0)
     if (
-        not isinstance(place, ir.HeaderAt | ir.NextAt | ir.NextMember)
-        or place.type.kind != "header"
+        not isinstance(header, ir.HeaderAt | ir.NextAt | ir.NextMember)
+        or header.type.kind != "header"
     ):
         fail("the target extracts to named headers and to 'next' of a stack only", arg.span)
 
     length = call.value(1) if len(call.args) > 1 else None
-    has_varbit = any(isinstance(item.type, ty.Varbit) for item in place.type.fields)
-    # BMv2 has two operations, `extract` and `extract_VL`, one for each sort of header.
+    has_varbit = any(isinstance(item.type, ty.Varbit) for item in header.type.fields)
+    # BMv2 has an operation for each sort of header, `extract` and `extract_VL`.
     if has_varbit != (length is not None):
-        wanted = "needs" if has_varbit else "has no varbit field for"
-        fail(f"header {place.type.name} {wanted} the length of its varbit field", call.span)
+        verb = "needs" if has_varbit else "has no varbit field for"
+        fail(f"header {header.type.name} {verb} the length of its varbit field", call.span)
 
-    call.frame.emit(ir.Extract(place, length, call.span))
+    call.frame.emit(ir.Extract(header, length, call.span))
 
 
 def _lookahead(call: Call) -> ir.Operand:
     type_ = call.types[0]
     if isinstance(ty.underlying(type_), ty.Struct | ty.Stack):
-        # BMv2 holds the width of a lookahead against what is left of the packet, not its offset:
-        # only one of all the bits finds the packet too short, and before anything is stored.
+        # BMv2 compares the rest of the packet with a lookahead's width, not with its offset: only
+        # a lookahead of all bits finds the packet too short, and before anything is stored.
         _look(ty.Bits(ty.width_of(type_)), 0, call)
 
     result, _ = _look(type_, 0, call)
@@ -50,7 +50,7 @@ def _lookahead(call: Call) -> ir.Operand:
 
 
 def _look(type_: ty.Type, offset: int, call: Call) -> tuple[ir.Operand, int]:
-    """Copy what lies ahead into temporaries; return them and the bits that they took."""
+    """Copy the bits ahead into temporaries; return them and their number of bits."""
     match ty.underlying(type_):
         case ty.Struct(fields=fields):
             items = []
@@ -130,13 +130,13 @@ def _execute_meter(call: Call) -> None:
 
 def _meter_read(call: Call) -> None:
     """The target runs a direct meter when it applies its table, and writes to one field only."""
-    place = None if call.args[0] is None else call.operand(0)
-    if not isinstance(place, ir.FieldRef):
+    field = None if call.args[0] is None else call.operand(0)
+    if not isinstance(field, ir.FieldRef):
         fail("the target needs a field for the colour of a direct meter", call.span)
 
     targets = call.frame.builder.switch.meter_targets
     name = owner(call).name
-    if targets.setdefault(name, place) != place:
+    if targets.setdefault(name, field) != field:
         fail(f"direct meter '{name}' is read into different fields", call.span)
 
 

@@ -39,7 +39,7 @@ def check_control(node: nd.Control, context: Context) -> td.Control:
         name=node.name,
         params=params,
         constructor=constructor,
-        # Read after the body, which is what adds to them.
+        # Read after the body, which adds to them.
         locals=(*local, *(inner.direct_applications or [])),
         body=body,
         annotations=node.annotations,
@@ -147,7 +147,7 @@ def _parser_local(
 def _any_local(
     node: n.Constant | n.Variable | nd.Instance, context: Context
 ) -> td.Variable | td.Instance | None:
-    """Declare what may stand in both; None for a constant, of which nothing is left to lower."""
+    """Declare a local of either block; None for a constant, of which nothing is left to lower."""
     match node:
         case n.Constant():
             declare_constant(node, context)

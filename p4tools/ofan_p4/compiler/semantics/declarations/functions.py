@@ -19,7 +19,7 @@ from ofan_p4.compiler.syntax import declaration_nodes as nd
 
 
 def declare_function(node: nd.Function, context: Context) -> None:
-    """Declare a function; one with type parameters is checked when it is called."""
+    """Declare a function; a function with type parameters is checked when it is called."""
     if node.method.type_params:
         generic = GenericFunction(
             check_signature(node.method, context), partial(_specialised, node, context)
@@ -79,7 +79,7 @@ def check_action(node: nd.Action, context: Context) -> td.Action:
     directionless = False
 
     for param in params:
-        # "Actions": what the control plane gives stands last.
+        # "Actions": the control plane's parameters stand last.
         if param.direction and directionless:
             fail("parameters with a direction stand before those without", param.span)
 

@@ -19,7 +19,7 @@ from ofan_p4.diagnostics import Span
 
 
 def check_typedef(node: nd.Typedef, context: Context) -> ty.Type:
-    """Return the type of a `typedef`, or the new one of a `type`."""
+    """Return the type of a `typedef`, or the new type of a `type`."""
     target = resolve_type(node.type, context)
     if not node.distinct:
         return target
@@ -31,7 +31,7 @@ def check_typedef(node: nd.Typedef, context: Context) -> ty.Type:
 
 
 def declare_struct(node: nd.Struct, context: Context) -> None:
-    """Declare a struct, header or header_union; one with type parameters when it is used."""
+    """Declare a struct, header or header_union; those with type parameters when they are used."""
     if node.type_params:
         # Its fields must fit whatever the arguments are; a use of it can only be wrong besides.
         inner = context.nested()
@@ -101,7 +101,7 @@ def _field_lists(node: nd.Field, context: Context) -> tuple[int, ...]:
         return ()
 
     end = Token(Kind.END, "end of the annotation", note.span)
-    # The tokens of an annotation are parsed only now, when it is known what they mean: here an
+    # The tokens of an annotation are parsed only now, when their meaning is known: here an
     # expression, for which the grammar needs an end.
     cursor = Cursor([*note.tokens, Token(Kind.SYMBOL, ")", note.span), end])
     indices = comma_list(cursor, ")", expression)
@@ -134,10 +134,10 @@ def _may_contain(kind: str, field_type: ty.Type) -> bool:
 
 
 def check_enum(node: nd.EnumDeclaration, context: Context) -> ty.Enum:
-    """Type an enum; the members of one with an underlying type need values."""
+    """Type an enum; with an underlying type, its members need values."""
     names = tuple(member.name for member in node.members)
-    for place, member in enumerate(node.members):
-        if member.name in names[:place]:
+    for index, member in enumerate(node.members):
+        if member.name in names[:index]:
             fail(f"member '{member.name}' is declared twice", member.span)
 
     if node.underlying is None:
@@ -181,9 +181,9 @@ def _member_value(member: nd.EnumMember, base: ty.Bits, context: Context) -> int
 def declare_names(node: nd.NameList, context: Context) -> None:
     """Add the names of `error {...}` or `match_kind {...}`, which may stand several times."""
     # Both are open: every declaration adds names to one list.
-    known = context.globals.errors if node.kind == "error" else context.globals.match_kinds
+    names = context.globals.errors if node.kind == "error" else context.globals.match_kinds
     for name, span in node.names:
-        if name in known:
+        if name in names:
             fail(f"{node.kind} '{name}' is declared twice", span)
 
-        known.append(name)
+        names.append(name)

@@ -62,19 +62,19 @@ def check_program(program: nd.Program) -> t.Program:
     check_annotations(program.annotations, context)
     structured = check_structured(program.annotations, context)
     _check_version(context)
-    found = context.globals
-    if found.main is None:
+    declared = context.globals
+    if declared.main is None:
         raise CompileError("the program does not instantiate 'main'", program.span)
 
     lists = (
-        tuple(sorted(found.errors, key=_error_order)),
-        tuple(found.instances),
-        tuple(found.headers),
-        tuple(found.enums),
+        tuple(sorted(declared.errors, key=_error_order)),
+        tuple(declared.instances),
+        tuple(declared.headers),
+        tuple(declared.enums),
     )
 
-    warnings = (*unknown_annotations(program.annotations), *found.warnings)
-    return t.Program(found.main, *lists, found.spans, structured, warnings)
+    warnings = (*unknown_annotations(program.annotations), *declared.warnings)
+    return t.Program(declared.main, *lists, declared.spans, structured, warnings)
 
 
 # Of p4c's v1model.p4, which asks the program with a macro.
@@ -87,7 +87,7 @@ def _check_version(context: Context) -> None:
     if not isinstance(symbol, ConstantName) or not isinstance(symbol.value, t.Literal):
         return
 
-    # As a number of 32 bits, a negative one is far above all.
+    # As a number of 32 bits, a negative number is far above all.
     asked = int(symbol.value.value)
     if not FIRST_VERSION <= asked <= LAST_VERSION:
         fail(
@@ -98,7 +98,7 @@ def _check_version(context: Context) -> None:
 
 def _error_order(name: str) -> int:
     """Sort the errors of core.p4 first, wherever it is included."""
-    # The target numbers errors in this order and says 0 where there was none.
+    # The target numbers errors in this order; 0 means no error.
     return CORE_ERRORS.index(name) if name in CORE_ERRORS else len(CORE_ERRORS)
 
 

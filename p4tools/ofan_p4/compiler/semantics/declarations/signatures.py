@@ -1,4 +1,4 @@
-"""Parameters and what consists of nothing else: externs and the types of blocks."""
+"""Parameters, and the declarations made of parameters: externs and the types of blocks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def params_of(
     """Type parameters."""
     params: list[ty.Parameter] = []
     for node in nodes:
-        # Said here, since signatures without a body declare nothing.
+        # Checked here, since signatures without a body declare nothing.
         if any(node.name == present.name for present in params):
             fail(f"parameter '{node.name}' is declared twice", node.span)
 
@@ -120,7 +120,7 @@ def check_extern(node: nd.Extern, context: Context) -> ty.ExternDefinition:
 
 def declare_extern_function(node: nd.ExternFunction, context: Context) -> None:
     """Declare an extern function, which may have several signatures."""
-    # Only extern functions may share a name; the call picks one by its arguments.
+    # Only extern functions may share a name; the call picks a function by its arguments.
     present = context.scope.symbols.get(node.name)
     signature = check_signature(node.method, context)
     if isinstance(present, Overloads):

@@ -1,4 +1,4 @@
-"""The actions of a table: its list, its default, and the choice of one of them."""
+"""The actions of a table: its list, its default, and the choice of an action."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def check_actions(node: nd.Table, context: Context) -> tuple[td.ActionEntry, ...
     entries: list[td.ActionEntry] = []
     for reference in node.actions:
         entry = _action_entry(reference, context)
-        # The control plane tells the actions of a table apart by name alone.
+        # The control plane identifies the actions of a table by name alone.
         if any(entry.action is present.action for present in entries):
             fail(f"action '{entry.action.name}' is listed twice", reference.span)
 
@@ -121,7 +121,7 @@ def _reference(node: n.Expression) -> nd.ActionReference:
 def check_choice(
     reference: nd.ActionReference, actions: tuple[td.ActionEntry, ...], context: Context
 ) -> td.ActionChoice:
-    """Type an action with all its arguments, which must be one of the table's."""
+    """Type an action with all its arguments; it must be an action of the table."""
     action = _find_action(reference, context)
     entry = next((present for present in actions if present.action is action), None)
     if entry is None:

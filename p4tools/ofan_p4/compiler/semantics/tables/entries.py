@@ -55,7 +55,7 @@ def check_entries(
 
 def check_ranking(node: nd.Table, context: Context) -> tuple[bool, int]:
     """Return whether the largest priority wins, and the step between those that are not given."""
-    # The language says so where the property is not given.
+    # The language's default where the property is not given.
     largest_wins = find_property(node, "largest_priority_wins") is None or flag(
         node, "largest_priority_wins", context
     )
@@ -63,8 +63,8 @@ def check_ranking(node: nd.Table, context: Context) -> tuple[bool, int]:
     if step is None:
         return largest_wins, 1
 
-    what = "'priority_delta'"
-    return largest_wins, constant_int(step.value, context, what, low=1, high=MAX_PRIORITY)
+    subject = "'priority_delta'"
+    return largest_wins, constant_int(step.value, context, subject, low=1, high=MAX_PRIORITY)
 
 
 Rank = tuple[ty.Expression | None, int | None]
@@ -101,8 +101,8 @@ def _ranks(node: nd.Table, entries: nd.Entries, context: Context) -> list[Rank]:
         [max(priorities) + 1 - priority for priority in priorities] if largest_wins else priorities
     )
     return [
-        (t.Literal(entry.span, ty.INT, rank), own if largest_wins else None)
-        for entry, rank, own in zip(entries.entries, ranks, priorities, strict=True)
+        (t.Literal(entry.span, ty.INT, rank), number if largest_wins else None)
+        for entry, rank, number in zip(entries.entries, ranks, priorities, strict=True)
     ]
 
 

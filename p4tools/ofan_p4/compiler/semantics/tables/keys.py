@@ -19,7 +19,7 @@ def check_key(node: nd.KeyElement, context: Context) -> td.Key:
         hint = did_you_mean(node.match_kind, context.globals.match_kinds)
         fail(f"match kind '{node.match_kind}' is not declared{hint}", node.match_span)
 
-    # What has a fixed number of bits.
+    # Types with a fixed number of bits.
     match ty.underlying(expression.type):
         case ty.Bits() | ty.Enum() | ty.Simple("bool" | "error"):
             pass
@@ -72,14 +72,14 @@ def _key_name(node: n.Expression, context: Context) -> str | None:
 
 
 def _member_name(base: n.Expression, name: str, context: Context) -> str | None:
-    """Return the name of a field, or what its annotation @name says instead."""
+    """Return the name of a field, or the name of its annotation @name instead."""
     prefix = _key_name(base, context)
     struct = context.check(base).type if prefix else None
     if isinstance(struct, ty.Struct):
         annotations = next((item.annotations for item in struct.fields if item.name == name), ())
         name = string_annotation(annotations, "name") or name
 
-    # `@name(".x")` is a name from the root, without what stands before it.
+    # `@name(".x")` is a name from the root, without the prefix.
     if name.startswith("."):
         return name[1:]
 

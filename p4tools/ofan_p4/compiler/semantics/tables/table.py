@@ -40,7 +40,7 @@ def check_table(node: nd.Table, context: Context) -> td.Table:
 
     check_ranking(node, context)
     choice = default_action(node, default, actions, context)
-    # NoAction that nobody listed: it must have an id and a place in the JSON.
+    # NoAction that the table does not list: it must have an id and a place in the JSON.
     if choice.entry not in actions:
         actions = (*actions, choice.entry)
 

@@ -146,5 +146,5 @@ class QueueCalls(interface.Queues):
                 raise CallError(f"port {port.number} pauses (--pfc): its queues stay as they are")
 
             yield from (
-                (port, queue) for place, queue in enumerate(port.queues) if priority in (-1, place)
+                (port, queue) for index, queue in enumerate(port.queues) if priority in (-1, index)
             )

@@ -229,7 +229,7 @@ class TableCalls(Entries, interface.Tables):
 
 
 class IndirectCalls(Entries, interface.Indirect):
-    """Tables whose entries name a member or a group of an action profile."""
+    """Tables with entries that name a member or a group of an action profile."""
 
     def bm_mt_indirect_add_entry(
         self,

@@ -1,7 +1,7 @@
 """Thrift's binary protocol, as far as BMv2's services use it.
 
 Annotations define the wire's types: an argument or a field is `I16`, `I32`, `I64`, `bool`, `float`,
-`str`, `bytes`, a list, a dict of strings, or a dataclass, whose fields are numbered from 1 in their
+`str`, `bytes`, a list, a dict of strings, or a dataclass with fields numbered from 1 in their
 order. `| None` marks a field that may be absent.
 """
 
