@@ -61,7 +61,7 @@ def ring_rounds(rings: Int64, steps: int, size: int) -> list[Round]:
 
 
 def chain_rounds(chains: Int64, size: int) -> list[Round]:
-    """Return the rounds that pass the bytes of a row's first rank on, from each rank to the next."""
+    """Return the rounds that pass the bytes of a row's first rank on from rank to rank."""
     return [(chains[:, index], chains[:, index + 1], size) for index in range(chains.shape[1] - 1)]
 
 
@@ -74,7 +74,7 @@ def shift_rounds(groups: Int64, size: int) -> list[Round]:
 
 
 def halving_rounds(ranks: int, size: int) -> list[Round]:
-    """Return the rounds of recursive halving: half of the rest with the rank at half the distance."""
+    """Return the rounds of recursive halving: half of the rest at half the distance each."""
     me = np.arange(ranks)
     distances = [ranks >> step for step in range(1, ranks.bit_length())]
     return [(me, me ^ distance, -(-size * distance // ranks)) for distance in distances]
@@ -243,7 +243,7 @@ def _incast(servers: Int64, size: int) -> Graph:
 
 
 def _down(ranks: Int64, parent: Int64, size: int) -> Graph:
-    """Return the transfers down a tree from rank 0, each rank to its children when it has the data."""
+    """Return transfers down a tree from rank 0; each rank sends when it has received."""
     graph = transfers(parent, ranks, np.full(len(ranks), size, dtype=np.int64))
     into = np.full(len(ranks) + 1, -1, dtype=np.int64)
     into[ranks] = np.arange(len(ranks))
