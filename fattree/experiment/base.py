@@ -1,4 +1,4 @@
-"""What all tables of an experiment file have in common."""
+"""The base of all tables of an experiment file."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -23,7 +23,7 @@ Network = Literal["virtual", "mininet", "sim"]
 class Section(BaseModel):
     """A frozen table of the file; unknown keys are errors.
 
-    The sentence below a key is what the reference and the JSON Schema say of it.
+    The sentence below a key is its text in the reference and the JSON Schema.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -47,7 +47,7 @@ class Section(BaseModel):
 def _has(value: Any, is_wrong: Callable[[Any], object]) -> bool:
     """Return whether a value is wrong, or a list with a wrong value in it."""
     if isinstance(value, list):
-        return any(_has(each, is_wrong) for each in value)
+        return any(_has(element, is_wrong) for element in value)
 
     return bool(is_wrong(value))
 

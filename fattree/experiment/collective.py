@@ -23,7 +23,7 @@ Matrix = Literal[
     "workload",
 ]
 Algorithm = Literal["ring", "double_tree", "recursive", "hierarchical", "direct"]
-# What each matrix heeds beside `matrix`; any other key would be set without effect.
+# The keys that each matrix heeds beside `matrix`; any other key would be set without effect.
 SHARD_KEYS = ("model", "parameters", "layers", "hidden_size")
 ON_HOSTS = ("hosts", "placement")
 BY_ALGORITHM = ("message_bytes", "algorithm", "chunks", *ON_HOSTS)
@@ -60,7 +60,7 @@ DIRECT = ("all_to_all", "incast")
 
 
 class Collective(Section):
-    """Who sends how much to whom (`fattree.demand.traffic`).
+    """The senders, receivers and sizes of flows (`fattree.demand.traffic`).
 
     `steps` of a ring: by default a whole exchange, one step for fsdp.
     """
@@ -133,7 +133,7 @@ class Collective(Section):
 
     @model_validator(mode="after")
     def _no_key_without_effect(self) -> "Collective":
-        # Defaults pass: whoever copies a collective gives every key.
+        # Defaults pass: a copy of a collective gives every key.
         for key in self.unheeded:
             if getattr(self, key) != type(self).model_fields[key].default:
                 raise wrong(key, no_such_key(self, key))
@@ -143,8 +143,8 @@ class Collective(Section):
 
 def no_such_key(collective: Collective, key: str) -> str:
     """Return the error of a key without effect on a matrix, with the keys that it takes."""
-    others = [matrix for matrix, keys in MATRIX_KEYS.items() if key in keys]
-    of = others[0] if len(others) == 1 else f"{', '.join(others[:-1])} and {others[-1]}"
+    matrices = [matrix for matrix, keys in MATRIX_KEYS.items() if key in keys]
+    of = matrices[0] if len(matrices) == 1 else f"{', '.join(matrices[:-1])} and {matrices[-1]}"
     return (
         f"collective.{key} has no effect on matrix {collective.matrix}, which takes "
         f"{', '.join(MATRIX_KEYS[collective.matrix])} ({key} is for {of})"

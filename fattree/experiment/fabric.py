@@ -111,7 +111,7 @@ class Fabric(Section):
         if not isinstance(values, dict):
             return values
 
-        # What is written down has the counts, too: it must not depend on files that may change.
+        # A stored experiment has the counts, too: it must not depend on files that may change.
         file = values.get("topology")
         if isinstance(file, str) and values.get("edges_per_pod") is None:
             try:
@@ -135,13 +135,13 @@ class Fabric(Section):
 
     @model_validator(mode="after")
     def _counts_make_a_fabric(self) -> "Fabric":
-        given = [key for key in COUNTS if getattr(self, key) is not None]
-        if self.k and given:
-            raise wrong(given[0], f"fabric.{given[0]} and k = {self.k}: give counts or k, not both")
+        keys = [key for key in COUNTS if getattr(self, key) is not None]
+        if self.k and keys:
+            raise wrong(keys[0], f"fabric.{keys[0]} and k = {self.k}: give counts or k, not both")
 
         for key in () if self.k else NEEDED:
             if getattr(self, key) is None:
-                first = given[0] if given else "k"
+                first = keys[0] if keys else "k"
                 raise wrong(first, f"fabric.{first} = {getattr(self, first)} needs fabric.{key}")
 
         if self.pods and self.pods > 1 and not self.cores_per_agg:
@@ -153,7 +153,7 @@ class Fabric(Section):
         try:
             refuse_unaddressable(self.tree)
         except ValueError as error:
-            raise wrong(given[0] if given else "k", f"fabric: {error}") from None
+            raise wrong(keys[0] if keys else "k", f"fabric: {error}") from None
 
         return self
 
@@ -163,7 +163,7 @@ class Fabric(Section):
             if getattr(self, key) is not None:
                 raise wrong(key, f"fabric.{key} needs fabric.cores_per_agg: there are no cores")
 
-        # A topology file says all of its tiers, and may be of one pod.
+        # A topology file names all of its tiers, and may be of one pod.
         if self.cores_per_agg and self.tree.pods_per_plane == 1 and not self.topology:
             raise wrong(
                 "cores_per_agg",

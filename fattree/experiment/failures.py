@@ -11,7 +11,7 @@ from fattree.experiment.base import LATEST_NS, MOST_RTTS, Section, only_on
 DAMPING_SUPPRESS = 3.0
 DAMPING_REUSE = 1.0
 
-# What a slow link carries of its rate at least; less is as good as dead.
+# The least share of its rate that a slow link carries; less is as good as dead.
 LEAST_SHARE = 0.001
 
 # Probes are packets of a controller that the simulator does not have.
@@ -42,7 +42,7 @@ class Place(Section):
 
     @property
     def name(self) -> str:
-        """Return what it is called."""
+        """Return the name of the link, host or switch."""
         return self.link or self.host or self.switch or ""
 
 
@@ -114,7 +114,7 @@ class Degraded(Place):
 
 
 class Storm(Section):
-    """A host whose NIC pauses its link all the time, from one time on, perhaps until a second."""
+    """A host that pauses its link all the time, from one time on, perhaps until a second."""
 
     host: Annotated[str, ON_VIRTUAL_LINKS]
     """The host, `h0_1_0`."""
@@ -166,7 +166,7 @@ class Failures(Section):
 
 
 class Controller(Section):
-    """How the controller learns of failures, and how it treats links that come and go.
+    """The detection of failures by the controller, and its treatment of links that come and go.
 
     G (`failures.convergence_rtt`) starts when the controller learns of a change: with `announced`
     at the change itself.

@@ -1,4 +1,4 @@
-"""`[packets]`, `[load_balancer]` and `[transport]`: what is sent, where, and how fast."""
+"""`[packets]`, `[load_balancer]` and `[transport]`: packets, their paths and their rates."""
 
 from typing import Annotated, Literal
 
@@ -10,7 +10,7 @@ Congestion = Literal["fixed", "swift", "lazy_swift", "mswift", "nscc", "dcqcn"]
 
 
 class Packets(Section):
-    """What a packet of each class occupies on the wire."""
+    """The bytes that a packet of each class occupies on the wire."""
 
     # Below 256 bytes switches would take data for ACKs (design, decision 2). The headers are our
     # packets' 58 bytes and Ethernet's FCS.
@@ -114,7 +114,7 @@ class Transport(Section):
     by selective ACKs, or by go-back-N, whose receivers take packets only in order
     (`docs/lossless.md`).
     """
-    # Beyond that no sender is ahead of what is missing: its ring of packets has 1,024.
+    # Beyond that no sender is ahead of a missing packet: its ring of packets has 1,024.
     reorder_packets: Annotated[int, Field(ge=0, le=1023)] = 0
     """Go-back-N: how many packets beyond the next in order a NIC keeps, to deliver them in order
     (`docs/lossless.md`).
@@ -128,14 +128,14 @@ class Transport(Section):
     """The hosts' rate: fixed, or set by one of five congestion controls (`docs/congestion.md`;
     DCQCN: `docs/lossless.md`).
     """
-    # A bitmap has 1,024 bits, so the highest number is at most 1,023 above the lowest missing one.
+    # A bitmap has 1,024 bits, so the highest number is at most 1,023 above the lowest missing.
     sack_threshold: Annotated[int, Field(ge=1, le=1023)] | None = None
     """SACK: a missing packet counts as lost when so many later packets have arrived. By default 32;
     with `congestion = "nscc"` one and a half windows, at least 5 packets and at most the largest
     window.
     """
-    # No packet times out sooner, in zero-load RTTs: with one instead of three, rttvar shrinks below
-    # what a longer queue adds, and REPS freezes without any failure.
+    # No packet times out sooner, in zero-load RTTs: with 1 instead of 3, rttvar shrinks below the
+    # delay that a longer queue adds, and REPS freezes without any failure.
     timer_floor_rtt: Annotated[float, Field(ge=0, le=MOST_RTTS)] = 3
     """The shortest timeout of a packet."""
     pacing_jitter: Annotated[float, Field(ge=0, le=1)] = 0

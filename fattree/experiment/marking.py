@@ -18,14 +18,14 @@ class Marking(NamedTuple):
 
 
 def marking(size: int, least_percent: float, full_percent: float, chance: float) -> Marking:
-    """Return the marking whose bounds are shares of `size` bytes.
+    """Return the marking with bounds that are shares of `size` bytes.
 
-    The chance grows from 0 at the lower bound to `chance` at the upper one.
+    The chance grows from 0 at the lower bound to `chance` at the upper bound.
     """
     # Percentages are decimals: exact in fractions, so that bounds do not depend on rounding. Queues
-    # are whole bytes: what is above a share is above its floor.
+    # are whole bytes: a queue above a share is above its floor.
     parts = (Fraction(str(percent)) for percent in (least_percent, full_percent))
-    # No packet is as small as a byte: 1 says the same as 0, which P4 programs take for no marks.
+    # No packet is as small as a byte: 1 means the same as 0, which P4 programs take for no marks.
     least, full = (max(1, floor(size * part / 100)) for part in parts)
     if full <= least:
         return Marking(least, least, 0)

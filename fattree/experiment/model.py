@@ -53,7 +53,7 @@ NOT_BOTH = "give a [collective] or [[jobs]], not both"
 
 # Where a load balancer marks nothing and the congestion control needs marks.
 NSCC_ECN_PERCENT = 20
-# DCQCN's bounds are one to four in the public simulator of HPCC; an eighth of 800 KB is as much at
+# DCQCN's bounds are 1 to 4 in the public simulator of HPCC; an eighth of 800 KB is as much at
 # 800 Gbit/s as its publication's 5 KB at 40 Gbit/s.
 DCQCN_ECN_PERCENT = 12.5
 DCQCN_ECN_TIMES = 4
@@ -152,7 +152,7 @@ class Settings(Section):
 
     @property
     def is_graph(self) -> bool:
-        """Return whether what hosts send is a graph of transfers (`demand.workloads`)."""
+        """Return whether the traffic of hosts is a graph of transfers (`demand.workloads`)."""
         return bool(self.jobs) or self.collective.is_graph
 
     @property
@@ -160,7 +160,7 @@ class Settings(Section):
         """Return whether the flows that are ready share a host's rate, instead of fixed shares.
 
         The paper's matrices have equal, fixed shares. Graphs, jobs, steps and traces do not, nor do
-        pairs and connection matrices, whose flows may start at different times or share a receiver.
+        pairs and connection matrices: their flows may start at different times or share a receiver.
         """
         sharing = self.transport.sharing
         is_listed = self.collective.matrix in ("pairs", "file")
@@ -172,7 +172,7 @@ class Settings(Section):
         if not self.is_shared_actively:
             return False
 
-        # Pauses do what no NIC's receiver does.
+        # With pauses (RoCE) no NIC's receiver announces shares.
         told = self.transport.receiver_share
         is_free = self.transport.congestion == "fixed" and self.fabric.flow_control == "none"
         return is_free if told is None else told
@@ -180,19 +180,21 @@ class Settings(Section):
     @property
     def files(self) -> tuple[str, ...]:
         """Return the files of the collectives, each once."""
-        return tuple(dict.fromkeys(one.file for one in self.collectives if one.file))
+        return tuple(
+            dict.fromkeys(collective.file for collective in self.collectives if collective.file)
+        )
 
     @property
     def matrix(self) -> str:
         """Return the names of the collectives' matrices, each once."""
-        return "+".join(dict.fromkeys(one.matrix for one in self.collectives))
+        return "+".join(dict.fromkeys(collective.matrix for collective in self.collectives))
 
 
 Whole = TypeVar("Whole", bound=Settings)
 
 
 def with_files(settings: Whole, renamed: Mapping[str, str]) -> Whole:
-    """Return settings whose collectives have new paths of their files."""
+    """Return settings with new paths of the collectives' files."""
 
     def moved(collective: Collective) -> Collective:
         file = collective.file
@@ -287,8 +289,10 @@ class Scenario(Settings):
     def latencies_ps(self) -> tuple[int, int, int]:
         """Return the latency of the links of each level."""
         fabric = self.fabric
-        given = (fabric.latency_ns, fabric.edge_agg_latency_ns, fabric.agg_core_latency_ns)
-        host, edge_agg, agg_core = (round((ns or fabric.latency_ns) * PS_PER_NS) for ns in given)
+        latencies_ns = (fabric.latency_ns, fabric.edge_agg_latency_ns, fabric.agg_core_latency_ns)
+        host, edge_agg, agg_core = (
+            round((ns or fabric.latency_ns) * PS_PER_NS) for ns in latencies_ns
+        )
         return host, edge_agg, agg_core
 
     @property
@@ -432,7 +436,7 @@ class Experiment(Settings):
         return (len(self.policies) + (self.host_rule is not None)) * self.seeds
 
     def alone(self, like: str) -> "Experiment":
-        """Return the experiment with one load balancer, `like` one of ours but for a host rule."""
+        """Return the experiment with one load balancer: `like`, or its host rule with `like`."""
         if self.host_rule is None:
             return self.model_copy(update={"policies": (like,)})
 

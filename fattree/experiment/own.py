@@ -1,4 +1,4 @@
-"""What users bring along: P4 programs, host rules, packets."""
+"""Additions of users: P4 programs, host rules, packets."""
 
 import re
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ def _has_groups(slug: str) -> str:
 Like = Annotated[str, AfterValidator(_has_groups)]
 
 MACRO = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# What the fabric's size and the network say.
+# Macros that the fabric's size and the network set.
 OUR_MACROS = ("MAX_UPLINKS", "MAX_ROUTES", "CONTROL_PRIORITY", "ACK_PRIORITY")
 
 
@@ -56,7 +56,7 @@ def _macros(values: Any) -> Any:
     return tuple((name, str(value)) for name, value in sorted(values.items()))
 
 
-# Pairs, which can be compared and hashed, of what is a table in a file.
+# Pairs, which can be compared and hashed, of a table in a file.
 Macros = Annotated[
     tuple[tuple[str, str], ...],
     BeforeValidator(_macros),
@@ -66,7 +66,7 @@ Macros = Annotated[
 
 
 class OwnProgram(Section):
-    """A P4 program of the user's, and the load balancer whose groups and hosts it gets."""
+    """A P4 program of the user's, and the load balancer that gives it groups and hosts."""
 
     file: Annotated[str, Field(min_length=1), EMULATED]
     """Your P4 program (`.p4`, or BMv2 `.json` with its P4Info beside it), run instead of
@@ -95,7 +95,7 @@ class OwnText(Section):
         if not isinstance(values, dict) or not isinstance(values.get("file"), str):
             return values
 
-        # What is written down must not depend on files that may change, or that others cannot read.
+        # A stored experiment must not depend on files that may change, or that others cannot read.
         name = Path(values["file"]).name
         text = values.get("text")
         text = read_text(values["file"], ExperimentError) if text is None else text

@@ -17,7 +17,7 @@ RESUME_PACKETS = 2
 MOST_QUANTA = 0xFFFF
 QUANTUM_BITS = 512
 NEVER = 2**62
-# What a link carries of its rate where it is not slow.
+# The share of its rate that a link carries where it is not slow.
 FULL = 1.0
 
 
@@ -46,7 +46,7 @@ class Lasting(NamedTuple):
 
 
 class Watchdog(NamedTuple):
-    """A switch's guard against storms: a pause so long is one; the port then drops or sends."""
+    """A switch's guard against storms: after a pause of `patience_ps` the port drops or sends."""
 
     patience_ps: int
     drops: bool
@@ -68,7 +68,7 @@ def lasting(scenario: Scenario, level: Level) -> Lasting:
 
 
 def watchdog(scenario: Scenario) -> Watchdog:
-    """Return the switches' watchdog, whose patience is NEVER where they have none."""
+    """Return the switches' watchdog, with patience NEVER where they have none."""
     patience_us = scenario.fabric.pause_watchdog_us
     return Watchdog(
         NEVER if patience_us is None else round(patience_us * PS_PER_US),
@@ -98,7 +98,7 @@ def room(
 
     `late_ps` is how late pauses may be heeded, `shares` a slow link's (`slow_ports`).
     """
-    most = scenario.fabric.queue_bytes
+    capacity = scenario.fabric.queue_bytes
     told = scenario.fabric.headroom_bytes
     headroom = told
     if headroom is None:
@@ -107,15 +107,15 @@ def room(
             for comes, goes in ((FULL, FULL), *shares)
         )
 
-    above = most - headroom
+    above = capacity - headroom
     resume_at = above - RESUME_PACKETS * scenario.data_bytes
     if resume_at < 0:
         raise ExperimentError(
-            f"fabric.queue_bytes = {most} has no room for a headroom of {headroom} bytes and"
+            f"fabric.queue_bytes = {capacity} has no room for a headroom of {headroom} bytes and"
             f" {RESUME_PACKETS} packets below it"
         )
 
-    return Room(most, above, resume_at)
+    return Room(capacity, above, resume_at)
 
 
 def headroom_bytes(
@@ -127,11 +127,11 @@ def headroom_bytes(
 ) -> int:
     """Return how many bytes may come in beyond the threshold, at the very most.
 
-    The packet that crosses it and the one that begins just before the pause is there, both whole;
-    and what a link carries while the pause waits for a packet on the way back and for an earlier
-    control frame, is sent, travels, and while what was sent before it arrives travels, too. Real
-    processes do all this late, by `late_ps` together. The link carries the share `comes` of its
-    rate, and `goes` on the way back.
+    The packet that crosses it and the packet that begins just before the pause is there, both
+    whole; and the bytes that a link carries while the pause waits for a packet on the way back and
+    for an earlier control frame, is sent, travels, and while bytes sent before its arrival travel,
+    too. Real processes do all this late, by `late_ps` together. The link carries the share `comes`
+    of its rate, and `goes` on the way back.
     """
     gap = scenario.packets.gap_bytes
     time_ps = (

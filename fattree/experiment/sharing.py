@@ -2,8 +2,8 @@
 
 The rule is the dynamic threshold of Choudhury and Hahne (*Dynamic queue length thresholds for
 shared-memory packet switches*, IEEE/ACM Transactions on Networking, 1998): a queue may hold alpha
-times what is free. Memory is what ports have by themselves without sharing, so that both kinds of
-buffers cost a switch as much.
+times the free memory. The memory has the bytes of all ports' buffers without sharing, so that both
+kinds of buffers cost a switch as much.
 """
 
 from fractions import Fraction
@@ -24,5 +24,5 @@ def is_shared(scenario: Scenario) -> bool:
 def alpha(scenario: Scenario) -> int:
     """Return alpha times 2**16, rounded down; 0 where memory is not shared."""
     told = scenario.fabric.buffer_alpha
-    wanted = Fraction(str(DEFAULT_ALPHA if told is None else told))
-    return floor(wanted * 2**ALPHA_BITS) if is_shared(scenario) else 0
+    factor = Fraction(str(DEFAULT_ALPHA if told is None else told))
+    return floor(factor * 2**ALPHA_BITS) if is_shared(scenario) else 0

@@ -10,11 +10,12 @@
 
 Nodes and Connections are required, and of a connection exactly one of start and trigger.
 
-A trigger becomes `Flows.after`, so only those that a host can see by itself are possible: whoever
-fires it must begin or end where the connections that it starts begin. `send_done_trigger` fires
-when the sender has all acknowledged, or, where it starts connections of the receiver's, when that
-has all. `recv_done_trigger` is the latter by name, so what it starts must begin at the receiver.
-What else htsim knows (failures, prio) is refused by name.
+A trigger becomes `Flows.after`, so only those that a host can see by itself are possible: the
+connection that fires it must begin or end where the connections that it starts begin.
+`send_done_trigger` fires when the sender has all acknowledged, or, where it starts connections of
+the receiver's, when the receiver has all. `recv_done_trigger` is the latter by name, so the
+connections that it starts must begin at the receiver. Other words of htsim's (failures, prio) are
+refused by name.
 """
 
 import math
@@ -33,7 +34,7 @@ Entry = TypeVar("Entry", "Connection", "Trigger")
 # Simulators of the htsim family disagree: some read `start` as ps, some as us.
 PS_PER_UNIT = {"ps": 1, "us": PS_PER_US}
 
-# 11 days; what is later is a slip of the unit, and must not overflow int64 with a run added to it.
+# 11 days; a later time is a slip of the unit, and must not overflow int64 with a run added to it.
 LONGEST_PS = 10**18
 HEADER_FIELDS = (
     Fields(("Nodes",), Use.USED, "hosts"),
@@ -87,7 +88,7 @@ class Connection:
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """What starts connections: all at its first firing, one at each, or all after `count`."""
+    """A start of connections: all at its first firing, one at each, or all after `count`."""
 
     line: int
     identity: int
@@ -111,7 +112,7 @@ class ConnectionMatrix:
     def shown(self, word: str) -> str:
         """Return a word of the file as errors quote it.
 
-        Before any header nothing is quoted: whose file it is, and what is in it, nobody knows.
+        Before any header nothing is quoted: the file may be another user's, with any content.
         """
         if not self.counts:
             return "another word"
@@ -120,7 +121,7 @@ class ConnectionMatrix:
 
 
 def describe(matrix: ConnectionMatrix, unit: Unit) -> str:
-    """Return one line that says how a file was understood, the unit of `start` above all."""
+    """Return one line about the reading of a file, the unit of `start` above all."""
     latest = (
         max((connection.start or 0 for connection in matrix.connections), default=0)
         * PS_PER_UNIT[unit]
@@ -138,13 +139,13 @@ def describe(matrix: ConnectionMatrix, unit: Unit) -> str:
 def parse_connection_matrix(text: str, source: str) -> ConnectionMatrix:
     """Parse the text of a file; `source` names it in errors.
 
-    Raises MatrixError with the line and what was expected.
+    Raises MatrixError with the line and the expected words.
     """
     matrix = ConnectionMatrix(source)
     for number, line in enumerate(text.split("\n"), start=1):
-        words = line.split()
-        if words and not words[0].startswith("#"):
-            _parse_line(matrix, number, words)
+        tokens = line.split()
+        if tokens and not tokens[0].startswith("#"):
+            _parse_line(matrix, number, tokens)
 
     _check_counts(matrix)
     return matrix
@@ -292,13 +293,13 @@ def _check_counts(matrix: ConnectionMatrix) -> None:
         if name not in matrix.counts:
             raise MatrixError(f"{matrix.source}: expected a line {name} N, found none")
 
-    for name, found in (
+    for name, count in (
         ("Connections", len(matrix.connections)),
         ("Triggers", len(matrix.triggers)),
     ):
-        if matrix.counts.get(name, 0) != found:
+        if matrix.counts.get(name, 0) != count:
             raise MatrixError(
-                f"{matrix.source}: {name} is {matrix.counts.get(name, 0)}, but the file has {found}"
+                f"{matrix.source}: {name} is {matrix.counts.get(name, 0)}, but the file has {count}"
             )
 
     _refuse_repeated(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Use(Enum):
-    """What a reader does with a field."""
+    """The treatment of a field by a reader."""
 
     USED = "used"
     LEFT_OUT = "left out"

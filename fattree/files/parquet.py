@@ -4,7 +4,7 @@ Polars panics at some damage, and at some aborts the whole process, which no `ex
 process of its own reads (a seventh of a second of CPU), with limits on memory and time, and hands
 over what it has understood in Arrow's format, uncompressed. A checksum in the file would notice
 damage, but not an intention. A file that promises to unpack to hundreds of times its size is
-refused before it is read, and one that does not keep its promise has no memory to break it.
+refused before it is read, and a file that breaks its promise meets the limit on memory.
 """
 
 import io
@@ -25,12 +25,12 @@ from fattree.files.parquet_footer import unpacked_bytes
 
 READER = Path(__file__).with_name("parquet_process.py")
 SECONDS = 120
-# Where the machine does not say what is free.
+# Where the machine's free memory is unknown.
 USUAL_BYTES = 8 * 10**9
 MOST_LINE = 1 << 20
 # Workloads and results of ours unpack to 75 times their size at most.
 MOST_TIMES, ALWAYS_BYTES = 256, 64 << 20
-# What the reading process takes without a file, of addresses, and of each byte that is promised.
+# Addresses that the reading process takes without a file, and for each byte that is promised.
 PROCESS_BYTES, TIMES_BYTES = 1 << 30, 8
 
 
@@ -39,7 +39,7 @@ class ParquetError(FabricError):
 
 
 class Table(NamedTuple):
-    """What a file holds, and what is said of it in its metadata."""
+    """The table of a file, and the metadata of the file."""
 
     frame: pl.DataFrame
     metadata: dict[str, str]
@@ -48,9 +48,13 @@ class Table(NamedTuple):
 def read_parquet(contents: Sequence[bytes]) -> Iterator[Table]:
     """Yield the table of each content, in order; raises ParquetError at the first that is none."""
     promises = [_promise(content) for content in contents]
-    # What is refused comes behind those that can be read.
-    count = next((at for at, one in enumerate(promises) if one.problem), len(promises))
-    memory_bytes = PROCESS_BYTES + TIMES_BYTES * sum(one.unpacked for one in promises[:count])
+    # The error of a refused file comes after the tables before it.
+    count = next(
+        (index for index, promise in enumerate(promises) if promise.problem), len(promises)
+    )
+    memory_bytes = PROCESS_BYTES + TIMES_BYTES * sum(
+        promise.unpacked for promise in promises[:count]
+    )
     try:
         with ExitStack() as stack:
             files = [stack.enter_context(_file(content)) for content in contents[:count]]
@@ -68,7 +72,7 @@ def read_parquet(contents: Sequence[bytes]) -> Iterator[Table]:
 
 
 class _Promise(NamedTuple):
-    """What a content says that it unpacks to, and what is wrong with that, empty for nothing."""
+    """The bytes that a content promises to unpack to, and the problem, empty without any."""
 
     unpacked: int = 0
     problem: str = ""

@@ -1,4 +1,4 @@
-"""What a Parquet file promises to unpack to, read from its footer before anything is unpacked.
+"""The size that a Parquet file promises to unpack to, from its footer, before it is unpacked.
 
     file      = "PAR1" pages footer LENGTH "PAR1"       LENGTH: 4 bytes, of the footer
     footer    = a struct of Thrift's compact protocol: 4 = list of row groups
@@ -49,11 +49,11 @@ class _Footer:
         self._at = 0
 
     def total(self) -> int:
-        """Return what all columns of all row groups promise."""
+        """Return the bytes that all columns of all row groups promise."""
         return sum(self._column() for _ in self._within(ROW_GROUPS) for _ in self._within(COLUMNS))
 
     def _column(self) -> int:
-        found = 0
+        promised = 0
         for field, kind in self._fields():
             if field != METADATA or kind != STRUCT:
                 self._skip(kind)
@@ -62,11 +62,11 @@ class _Footer:
             for inner, inner_kind in self._fields():
                 if inner in (VALUES, UNPACKED) and inner_kind in WHOLE:
                     # A file that promises less than nothing promises nothing right.
-                    found += max(self._number(), 0) * (VALUE_BYTES if inner == VALUES else 1)
+                    promised += max(self._number(), 0) * (VALUE_BYTES if inner == VALUES else 1)
                 else:
                     self._skip(inner_kind)
 
-        return found
+        return promised
 
     def _within(self, wanted: int) -> Iterator[None]:
         """Stand before each struct of a struct's list; read all else of that struct."""
@@ -123,7 +123,7 @@ class _Footer:
         for _ in range(count):
             for inner in kinds:
                 self._skip(inner, depth + 1, in_list=True)
-            # What takes no bytes could be any number.
+            # Values that take no bytes could be any number.
             if self._at > len(self._content):
                 raise IndexError
 

@@ -1,9 +1,10 @@
-"""The process in which other people's Parquet is read (`parquet`): what ends it ends nobody else.
+"""The process that reads other people's Parquet (`parquet`): its end ends no other process.
 
     parquet_process.py MEMORY_BYTES SECONDS DESCRIPTOR...
 
 For each file that is open at a descriptor it writes one line of JSON, and behind it the table in
-Arrow's own format, of as many bytes as the line says. It runs by its path, with nothing of ours.
+Arrow's own format, of as many bytes as the line has under `bytes`. It runs by its path, with
+nothing of ours.
 """
 
 import io
@@ -17,19 +18,19 @@ import polars as pl
 
 def limit(memory_bytes: int, seconds: int) -> None:
     """Take no more memory and processor time than that, and leave no dump behind."""
-    for which, most in (
+    for which, bound in (
         (resource.RLIMIT_AS, memory_bytes),
         (resource.RLIMIT_CPU, seconds),
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_FSIZE, 0),
     ):
         _, hard = resource.getrlimit(which)
-        lower = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        lower = bound if hard == resource.RLIM_INFINITY else min(bound, hard)
         resource.setrlimit(which, (lower, lower))
 
 
 def answer(content: bytes) -> tuple[dict[str, object], bytes]:
-    """Return what is said of a file, and its table."""
+    """Return a file's line of JSON, as an object, and its table."""
     table = io.BytesIO()
     said: dict[str, object] = {}
     try:

@@ -1,4 +1,4 @@
-"""Reading a user's file: whatever the system says against it becomes one line."""
+"""Reading a user's file: any error of the system becomes one line."""
 
 import errno
 import os
@@ -16,7 +16,7 @@ NOT_REGULAR = "not a regular file"
 def read_text(path: str | Path, refusal: type[FabricError], most: int = MOST_BYTES) -> str:
     """Return the UTF-8 text of a file; raises `refusal` if it cannot be read or is too large."""
     try:
-        # Windows begins texts with a byte order mark, which says nothing.
+        # Windows begins texts with a byte order mark, which has no meaning.
         return read_bytes(path, refusal, most).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise refusal(f"{path}: cannot be read: not UTF-8 text") from None

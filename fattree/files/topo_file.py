@@ -1,4 +1,4 @@
-"""Fabrics in htsim's topology files (`.topo`), as the keys of `[fabric]` that say the same.
+"""Fabrics in htsim's topology files (`.topo`), as the keys of `[fabric]` that mean the same.
 
 A file has words and numbers line by line: `Nodes`, `Tiers` (2 or 3) and `Podsize` (hosts), then a
 block a tier, from `Tier 0` at the hosts on. A tier's links are those below it; `Bundle` is how many
@@ -18,7 +18,7 @@ OPTIONAL_FIELDS = (
     Fields(("oversubscribed",), Use.USED, "must be what the other numbers make; 1 if missing"),
     Fields(("switch_latency_ns",), Use.USED, "refused above 0: add it to the latency of links"),
 )
-# Keys of htsim's that are said elsewhere here.
+# Keys of htsim's that belong elsewhere here.
 ELSEWHERE_FIELDS = (
     Fields(("queue_up", "queue_down"), Use.REFUSED, "say fabric.queue_bytes in the experiment"),
 )
@@ -97,25 +97,25 @@ def _blocks(text: str, source: str) -> tuple[Block, list[Block]]:
     blocks: dict[int, Block] = {}
     current = head
     for number, line in enumerate(text.splitlines(), 1):
-        words = line.partition("#")[0].split()
-        if not words:
+        tokens = line.partition("#")[0].split()
+        if not tokens:
             continue
 
-        place = f"{source}:{number}"
-        key, value = _pair(words, place)
+        position = f"{source}:{number}"
+        key, value = _pair(tokens, position)
         if key == "tier":
             if value in blocks:
-                raise ExperimentError(f"{place}: tier {value} a second time")
+                raise ExperimentError(f"{position}: tier {value} a second time")
 
             current = blocks[value] = {}
         elif key not in (HEAD if current is head else (*NEEDED, *OPTIONAL)):
             where = ELSEWHERE.get(key)
             hint = f" ({where})" if where else ""
             # Nothing is quoted of a file that has no word of this format before.
-            unknown = f"unknown word {words[0]:.40}" if head or where else "expected Nodes"
-            raise ExperimentError(f"{place}: {unknown}{hint}")
+            unknown = f"unknown word {tokens[0]:.40}" if head or where else "expected Nodes"
+            raise ExperimentError(f"{position}: {unknown}{hint}")
         elif key in current:
-            raise ExperimentError(f"{place}: {words[0]} a second time")
+            raise ExperimentError(f"{position}: {tokens[0]} a second time")
         else:
             current[key] = value
 

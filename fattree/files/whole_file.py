@@ -9,7 +9,7 @@ def write_whole(path: Path, content: bytes) -> None:
     try:
         path.write_bytes(content)
     except OSError as error:
-        # Of a full disk's half a file nobody has any use.
+        # Half a file, as on a full disk, is of no use.
         if is_new:
             path.unlink(missing_ok=True)
 

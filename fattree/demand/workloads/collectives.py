@@ -1,8 +1,8 @@
 """Collectives as graphs: which rank sends how much to which, round after round.
 
-`size` is in bytes, as nccl-tests count it: the buffer of an all-reduce or broadcast, what every
-rank puts into a reduce-scatter, what every rank has after an all-gather; in an all-to-all, what
-each rank sends to each other one.
+`size` is in bytes, as nccl-tests count it: the buffer of an all-reduce or broadcast, the
+input of every rank to a reduce-scatter, the output of every rank from an all-gather; in an
+all-to-all, the bytes that each rank sends to each other rank.
 """
 
 from collections.abc import Callable, Sequence
@@ -56,17 +56,17 @@ def of_rounds(rounds: Sequence[Round], *, in_turn: bool = False) -> Graph:
 
 
 def ring_rounds(rings: Int64, steps: int, size: int) -> list[Round]:
-    """Return `steps` rounds in which every rank of a ring (a row) sends to the next one."""
+    """Return `steps` rounds in which every rank of a ring (a row) sends to the next rank."""
     return [(rings.ravel(), np.roll(rings, -1, axis=1).ravel(), size)] * steps
 
 
 def chain_rounds(chains: Int64, size: int) -> list[Round]:
-    """Return the rounds in which what the first of a row has goes from each to the next."""
-    return [(chains[:, at], chains[:, at + 1], size) for at in range(chains.shape[1] - 1)]
+    """Return the rounds that pass the bytes of a row's first rank on from rank to rank."""
+    return [(chains[:, index], chains[:, index + 1], size) for index in range(chains.shape[1] - 1)]
 
 
 def shift_rounds(groups: Int64, size: int) -> list[Round]:
-    """Return the rounds in which each of a row sends to the next one, the one after it, ..."""
+    """Return the rounds in which each rank of a row sends to the next, the second next, ..."""
     return [
         (groups.ravel(), np.roll(groups, -shift, axis=1).ravel(), size)
         for shift in range(1, groups.shape[1])
@@ -74,7 +74,7 @@ def shift_rounds(groups: Int64, size: int) -> list[Round]:
 
 
 def halving_rounds(ranks: int, size: int) -> list[Round]:
-    """Return the rounds of recursive halving: half of the rest with whoever is half as far."""
+    """Return the rounds of recursive halving: half of the rest at half the distance each."""
     me = np.arange(ranks)
     distances = [ranks >> step for step in range(1, ranks.bit_length())]
     return [(me, me ^ distance, -(-size * distance // ranks)) for distance in distances]
@@ -177,7 +177,7 @@ def _ring_all_to_all(servers: Int64, size: int) -> Graph:
 
 
 def _recursive_all_to_all(servers: Int64, size: int) -> Graph:
-    """Half of all blocks with whoever is half as far away, log2 n times."""
+    """Half of all blocks with the rank at half the distance, log2 n times."""
     count = _power_of_two(servers)
     me = np.arange(count)
     steps = range(1, count.bit_length())
@@ -196,15 +196,15 @@ def parents(count: int) -> Int64:
     """Return the parent of each of `count` ranks in a binary tree in order, -1 for rank 0.
 
     A rank is as high as its number has zeros at the end, so that odd ranks are leaves: its parent
-    is the neighbour at the distance of its lowest one that is one higher, or the other one where
-    that does not exist.
+    is the neighbour at the distance of its lowest 1 bit that is a level higher, or the other
+    neighbour where that does not exist.
     """
     rank = np.arange(count)
     low = rank & -rank
     up = np.where(rank & (low << 1), rank - low, rank + low)
-    found = np.where(up < count, up, rank - low)
-    found[0] = -1
-    return found
+    parent = np.where(up < count, up, rank - low)
+    parent[0] = -1
+    return parent
 
 
 def two_trees(ranks: Int64) -> tuple[Int64, Int64]:
@@ -243,7 +243,7 @@ def _incast(servers: Int64, size: int) -> Graph:
 
 
 def _down(ranks: Int64, parent: Int64, size: int) -> Graph:
-    """Return what goes down a tree from rank 0, each to its children when it has it."""
+    """Return transfers down a tree from rank 0; each rank sends when it has received."""
     graph = transfers(parent, ranks, np.full(len(ranks), size, dtype=np.int64))
     into = np.full(len(ranks) + 1, -1, dtype=np.int64)
     into[ranks] = np.arange(len(ranks))

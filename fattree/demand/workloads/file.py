@@ -6,8 +6,8 @@
     after                 the rows (from 0) that must be complete at the source before
     nic                   (may be missing) the NIC of a transfer at both ends, from 0: its plane
 
-The file's metadata under "ofan" is JSON: what the workload is of (`about`), how many GPUs a server
-has, and by how much bytes and computations were divided (`scale`).
+The file's metadata under "ofan" is JSON: the workload's description (`about`), how many GPUs a
+server has, and by how much bytes and computations were divided (`scale`).
 """
 
 import io
@@ -42,9 +42,9 @@ MOST_NICS = 1000
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What is said of a workload beside its graph; `ranks` counts those that do nothing, too.
+    """The metadata of a workload beside its graph; `ranks` counts those that do nothing, too.
 
-    `in_turn` is the graph's, whatever is given.
+    `in_turn` is the graph's: writing replaces any other value.
     """
 
     about: str = ""
@@ -57,7 +57,7 @@ class About:
 def write_workload(path: Path, graph: Graph, about: About) -> None:
     """Write a workload that can be read again, or leave no new file.
 
-    Raises TrafficError for one that is too large to be read, OSError.
+    Raises TrafficError for a workload that is too large to be read, OSError.
     """
     content = _packed(graph, about)
     if len(content) > MOST_BYTES:
@@ -81,7 +81,7 @@ def _packed(graph: Graph, about: About) -> bytes:
         }
     ).join(waits, on="row", how="left", maintain_order="left")
 
-    # What goes wrong is an OSError, which Polars' own writing hides.
+    # A failed write is an OSError, which Polars' own writing hides.
     data = io.BytesIO()
     said = replace(about, in_turn=graph.in_turn)
     metadata = {KEY: TypeAdapter(About).dump_json(said).decode()}

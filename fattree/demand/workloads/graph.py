@@ -25,7 +25,7 @@ class Graph:
     """Nodes as int64 arrays of one length, and edges: node `waiting[e]` waits for `awaited[e]`.
 
     A transfer has `size` bytes; a computation has none, its rank at both ends, and `compute_ps`.
-    With `in_turn` what a rank sends leaves one after the other, as it may begin. `nic` is each
+    With `in_turn` a rank's transfers leave one after the other, as each may begin. `nic` is each
     transfer's NIC, at both of its ends, where the workload names them.
     """
 
@@ -68,7 +68,7 @@ def transfers(source: Int64, destination: Int64, size: Int64) -> Graph:
 
 
 def joined(graphs: Sequence[Graph]) -> Graph:
-    """Return several graphs of the same ranks as one; they do not wait for each other."""
+    """Return several graphs of the same ranks as a graph; they do not wait for each other."""
     first = offsets(np.array([len(graph) for graph in graphs]))
     return Graph(
         *(
@@ -93,14 +93,14 @@ def in_rounds(graph: Graph, number: Int64) -> Graph:
     # follows the other, and equal ones are a group.
     count = len(graph)
     rank = np.concatenate([graph.source, graph.destination])
-    most = int(number.max(initial=0)) + 1
-    keys, group_of = np.unique(rank * most + np.tile(number, 2), return_inverse=True)
+    rounds = int(number.max(initial=0)) + 1
+    keys, group_of = np.unique(rank * rounds + np.tile(number, 2), return_inverse=True)
     member = np.argsort(group_of, kind="stable") % count
     offset = offsets(np.bincount(group_of, minlength=len(keys)))
 
-    own = group_of[:count]
-    before = own - 1
-    has_one = (own > 0) & (keys[before] // most == graph.source)
+    group = group_of[:count]
+    before = group - 1
+    has_one = (group > 0) & (keys[before] // rounds == graph.source)
     chosen = np.flatnonzero(has_one)
     lengths = np.diff(offset)[before[chosen]]
     awaited = member[entries(offset, before[chosen])]
@@ -109,9 +109,9 @@ def in_rounds(graph: Graph, number: Int64) -> Graph:
 
 
 def pipelined(graph: Graph, chunks: int) -> Graph:
-    """Cut every transfer into chunks, each of which waits for its own chunk of what it awaits.
+    """Cut every transfer into chunks; each waits for the chunk of its number of awaited transfers.
 
-    What one rank sends to another goes one after the other, by depth and then by chunk.
+    The chunks from a rank to another go one after the other, by depth, transfer and chunk.
     """
     refuse_many(len(graph) * chunks)
     depth = np.repeat(graph.depth(), chunks)
@@ -141,9 +141,9 @@ def pipelined(graph: Graph, chunks: int) -> Graph:
 
 
 def longest_ps(graph: Graph, times: Int64) -> int:
-    """Return the longest chain of a graph whose nodes take `times`."""
+    """Return the longest chain of a graph with nodes that take `times`."""
     flows = _flows(graph, graph.source, graph.destination, graph.size, graph.size)
-    # Whose flow it is plays no part: it is known at both ends at once.
+    # The hosts of a flow play no part: its completion is known at both ends at once.
     ends = chain_ends(
         flows,
         graph.depth(),

@@ -32,13 +32,13 @@ def hosts_named(tree: FatTree, text: str) -> Int64:
         return np.arange(tree.hosts)
 
     places = coordinates(tree)
-    found = np.concatenate([_matching(tree, places, name.strip()) for name in text.split(",")])
-    chosen, counts = np.unique(found, return_counts=True)
-    if len(chosen) < len(found):
+    hosts = np.concatenate([_matching(tree, places, name.strip()) for name in text.split(",")])
+    chosen, counts = np.unique(hosts, return_counts=True)
+    if len(chosen) < len(hosts):
         pod, edge, index = places[chosen[counts > 1][0]]
         raise TrafficError(f"hosts = {text!r} names h{pod}_{edge}_{index} twice")
 
-    return found
+    return hosts
 
 
 def coordinates(tree: FatTree) -> Int64:
@@ -48,9 +48,9 @@ def coordinates(tree: FatTree) -> Int64:
 
 
 def _matching(tree: FatTree, places: Int64, name: str) -> Int64:
-    found = NAME.fullmatch(name)
-    parts = found[2].split("_") if found else []
-    if not found or len(parts) != KINDS[found[1]]:
+    parsed = NAME.fullmatch(name)
+    parts = parsed[2].split("_") if parsed else []
+    if not parsed or len(parts) != KINDS[parsed[1]]:
         raise TrafficError(f"hosts: {name!r} is no name of hosts: {EXAMPLE}")
 
     chosen = np.ones(len(places), dtype=np.bool_)

@@ -40,7 +40,7 @@ def job_flows(scenario: Scenario) -> list[tuple[str, Flows]]:
     if not scenario.jobs:
         return [("", _flows(scenario, scenario.collective, 0))]
 
-    found: dict[str, Flows] = {}
+    by_name: dict[str, Flows] = {}
     first: dict[str, int] = {}
     count = 0
     for job in scenario.jobs:
@@ -49,19 +49,19 @@ def job_flows(scenario: Scenario) -> list[tuple[str, Flows]]:
 
         flows = replace(flows, after=flows.after + count)
         if job.after is not None:
-            flows = _following(scenario.tree, flows, found[job.after], first[job.after], job.name)
+            flows = _following(scenario.tree, flows, by_name[job.after], first[job.after], job.name)
 
-        found[job.name] = flows
+        by_name[job.name] = flows
         first[job.name] = count
         count += len(flows)
         refuse_many(count)
 
-    return list(found.items())
+    return list(by_name.items())
 
 
 @contextmanager
 def _named(job: str) -> Iterator[None]:
-    """Put the job's name before what is wrong with its collective; a collective alone has none."""
+    """Put the job's name before an error of its collective; a collective alone has none."""
     try:
         yield
     except TrafficError as error:
@@ -69,7 +69,9 @@ def _named(job: str) -> Iterator[None]:
 
 
 def _refuse_idle_use(scenario: Scenario) -> None:
-    if scenario.fabric.plane_use and all(one.placement == "rail" for one in scenario.collectives):
+    if scenario.fabric.plane_use and all(
+        collective.placement == "rail" for collective in scenario.collectives
+    ):
         raise TrafficError(
             f'fabric.plane_use = "{scenario.fabric.plane_use}" says nothing where placement = '
             '"rail" has chosen the plane of every message'
@@ -77,7 +79,7 @@ def _refuse_idle_use(scenario: Scenario) -> None:
 
 
 def scale_of(scenario: Scenario) -> int:
-    """Return what a scenario's workloads were divided by, 1 without one; raises TrafficError."""
+    """Return the divisor of a scenario's workloads, 1 without a workload; raises TrafficError."""
     names = [job.name for job in scenario.jobs] or [""]
     scales = set()
     for name, collective in zip(names, scenario.collectives, strict=True):
@@ -166,12 +168,12 @@ def _graph(scenario: Scenario, collective: Collective) -> tuple[Graph, Int64]:
             )
 
         # Packed or by rail, the first hosts; at random, any.
-        wanted = hosts if collective.placement == "random" else hosts[: about.ranks]
-        return graph, placed(wanted, collective.placement, scenario.seed, about.gpus_per_server)
+        candidates = hosts if collective.placement == "random" else hosts[: about.ranks]
+        return graph, placed(candidates, collective.placement, scenario.seed, about.gpus_per_server)
 
     hosts = placed(hosts, collective.placement, scenario.seed, 1)
     algorithm = collective.algorithm or collective.usual_algorithm
-    # Only where it matters: whoever takes a ring need not have whole servers.
+    # Only where it matters: a ring needs no whole servers.
     servers = (
         _in_servers(tree, hosts)
         if algorithm == "hierarchical"
@@ -212,8 +214,8 @@ def _in_servers(tree: FatTree, hosts: Int64) -> Int64:
 
 def _following(tree: FatTree, flows: Flows, before: Flows, first: int, name: str) -> Flows:
     """Let the flows of a job that wait for nothing wait for their hosts' parts of another job."""
-    # Both ends of a flow know when it is complete. What other flows of the host wait for is not
-    # waited for once more.
+    # Both ends of a flow know when it is complete. A flow that another flow of the host
+    # awaits is not awaited once more.
     machines = tree.machines
     number = np.arange(len(before)) + first
     host = np.concatenate([before.source, before.destination]) % machines
