@@ -29,7 +29,7 @@ FABRICS: Mapping[str, str] = {
         "--hosts 128 --oversubscription 4 --lossless --nics in-order"
     ),
 }
-# The one of the picture.
+# The fabric of the picture.
 SHOWN = "leaf-spine, 4:1"
 
 
@@ -39,30 +39,30 @@ def folder(fabric: str) -> Path:
 
 
 def answer(fabric: str) -> dict[str, Any]:
-    """Return what `ofan choose` says of a fabric."""
+    """Return the answer of `ofan choose` for a fabric."""
     arguments = ["choose", *FABRICS[fabric].split(), *SETTINGS, "--output", str(folder(fabric))]
     done = CliRunner().invoke(cli, arguments)
     if done.exit_code:
         raise click.ClickException(done.output)
 
-    found: dict[str, Any] = json.loads(done.stdout[done.stdout.index("{") :])
-    return found
+    choice: dict[str, Any] = json.loads(done.stdout[done.stdout.index("{") :])
+    return choice
 
 
 def row(fabric: str) -> Sequence[str]:
     """Return the row of a fabric."""
-    found = answer(fabric)
-    by_name = {each["name"]: each for each in found["rows"]}
-    first = found["first"]
+    choice = answer(fabric)
+    by_name = {each["name"]: each for each in choice["rows"]}
+    first = choice["first"]
     best = by_name[first[0]]
-    behind = [each for each in found["rows"] if each["name"] not in first]
-    up = min(found["rows"], key=lambda each: float(each["percent"]["up"]["mean"]))
-    others = _listed([by_name[name] for name in first[1:]])
-    level = f", not told apart from {others}" if others else ""
+    behind = [each for each in choice["rows"] if each["name"] not in first]
+    up = min(choice["rows"], key=lambda each: float(each["percent"]["up"]["mean"]))
+    tied = _listed([by_name[name] for name in first[1:]])
+    level = f", not told apart from {tied}" if tied else ""
     return (
         fabric,
         f"**{best['label']}**{level}",
-        f"{best['worst_percent']:.1f} % ({_words(found, best['worst_condition'])})",
+        f"{best['worst_percent']:.1f} % ({_words(choice, best['worst_condition'])})",
         f"{behind[0]['label']}, {behind[0]['worst_percent']:.1f} %" if behind else "",
         f"{up['label']}, {up['percent']['up']['mean']:.1f} %",
         f"`{FABRICS[fabric]}`",
@@ -70,7 +70,7 @@ def row(fabric: str) -> Sequence[str]:
 
 
 def _listed(rows: Sequence[Mapping[str, Any]], most: int = 3) -> str:
-    names = ", ".join(each["label"] for each in rows[:most])
+    names = ", ".join(balancer["label"] for balancer in rows[:most])
     return names + (f" and {len(rows) - most} more" if len(rows) > most else "")
 
 

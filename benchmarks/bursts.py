@@ -1,7 +1,7 @@
 """The switch's machine code: between rings in plain memory, and flooded through veth pairs.
 
-Beside it a plain forwarder, the same loop and rings with a program that looks at nothing: what it
-reaches is what Linux leaves for a program to use up.
+Beside it a plain forwarder, the same loop and rings with a program that looks at nothing: its rate
+is the limit that Linux leaves for a program.
 
     python -m benchmarks.bursts                     in process: ofan, ecmp, router
     sudo python -m benchmarks.bursts --veth         also flooded through veths, in a namespace
@@ -106,8 +106,8 @@ def in_process(name: str, size: str, runs: int) -> Row:
 
     received = ring([frame(SIZES[size], label) for label in range(256)])
     sent = np.zeros_like(received)
-    words = np.zeros((2, burst_code.PORT_WORDS), np.uint64)
-    for port, row in enumerate(words, 1):
+    port_words = np.zeros((2, burst_code.PORT_WORDS), np.uint64)
+    for port, row in enumerate(port_words, 1):
         row[burst_code.NUMBER] = port
         row[burst_code.RX_BASE : burst_code.RX_NEXT] = (address(received), FRAMES, FRAME_BYTES)
         row[burst_code.TX_BASE : burst_code.TX_NEXT] = (address(sent), FRAMES, FRAME_BYTES)
@@ -121,9 +121,9 @@ def in_process(name: str, size: str, runs: int) -> Row:
     for _ in range(runs):
         received[:, burst_code.STATUS] = burst_code.TP_STATUS_USER
         sent[:, burst_code.STATUS : burst_code.LEN] = 0
-        words[:, [burst_code.RX_NEXT, burst_code.TX_NEXT]] = 0
+        port_words[:, [burst_code.RX_NEXT, burst_code.TX_NEXT]] = 0
         arguments = (
-            *(address(words), 0, address(of_port)),
+            *(address(port_words), 0, address(of_port)),
             *(*functions.addresses, functions.burst_state),
             *(0, FRAMES + 1, functions.growth, address(report)),
         )
@@ -138,7 +138,7 @@ def in_process(name: str, size: str, runs: int) -> Row:
 
 
 def forward(stop: Any) -> None:
-    """Be the plain forwarder from s1 to s2 until told to stop."""
+    """Run the plain forwarder from s1 to s2 until `stop` is set."""
     ports = {
         number: Port(
             number,
@@ -179,8 +179,8 @@ def flooded(pid: int, seconds: float, *, switch: str, program: str, size: str) -
     )
     sender.start()
     time.sleep(1)
-    # What comes is read last at the start and first at the end, so that no frame under way counts
-    # as one that came from nowhere.
+    # Arrivals are read last at the start and first at the end, so that no frame under way counts
+    # as an arrival that was never offered.
     offered = -counted("s1", "rx_packets")
     came = -counted("i1", "rx_packets")
     busy = -cpu_s(pid)
@@ -206,11 +206,11 @@ def flooded(pid: int, seconds: float, *, switch: str, program: str, size: str) -
 
 def counted(interface: str, name: str) -> int:
     """Return a counter of an interface of this namespace (`/sys` would show another's)."""
-    found = subprocess.run(
+    listing = subprocess.run(
         ["ip", "-s", "-j", "link", "show", interface], check=True, capture_output=True
     )
-    way, _, what = name.partition("_")
-    return int(json.loads(found.stdout)[0]["stats64"][way][what])
+    way, _, counter = name.partition("_")
+    return int(json.loads(listing.stdout)[0]["stats64"][way][counter])
 
 
 def on_wires(seconds: float) -> Iterator[Row]:

@@ -1,10 +1,10 @@
-"""The control plane at scale: plans, entries per switch, installation, what traffic notices.
+"""The control plane at scale: plans, entries per switch, installation, lost packets.
 
 .venv/bin/python benchmarks/control_plane.py [--quick] [--json] [--figure FILE]
 
 Each k is planned in a process of its own, so that its memory is its own. Switches are in this
-process, then processes behind gRPC on Unix sockets, which end with this one; packets are counted in
-virtual time and, with root and Mininet, on veths.
+process, then processes behind gRPC on Unix sockets, which end with this process; packets are
+counted in virtual time and, with root and Mininet, on veths.
 """
 
 import argparse
@@ -88,11 +88,11 @@ def real_interruption() -> Row:
         took_ms = (fabric.installations[0].took_ps or 0) / 10**9
 
     accounts = outcome.accounts
-    what = (
+    label = (
         f"Mininet (30 packets/s a host): {CORE_LINK} fails, G = 0, installed {took_ms:.0f} ms after"
     )
     return {
-        "what": what,
+        "what": label,
         "lost": accounts.lost,
         "unrouted": accounts.unrouted,
         "sent": accounts.sent,
@@ -101,23 +101,23 @@ def real_interruption() -> Row:
 
 def measure(quick: bool, say: Callable[[str], object]) -> dict[str, list[Row]]:
     """Measure everything."""
-    found: dict[str, list[Row]] = {"plans": [], "installations": [], "packets": []}
+    rows: dict[str, list[Row]] = {"plans": [], "installations": [], "packets": []}
     for k in QUICK_SIZES if quick else SIZES:
         say(f"planning k = {k} ...")
-        found["plans"].append(in_own_process(k))
+        rows["plans"].append(in_own_process(k))
 
     for k in (4,) if quick else (4, 8):
         say(f"installing on {scenario(k).tree.switches} switches ...")
-        found["installations"] += [installing_in_process(k), installing_over_grpc(k)]
+        rows["installations"] += [installing_in_process(k), installing_over_grpc(k)]
 
     say("counting packets ...")
-    found["packets"] += interruptions()
+    rows["packets"] += interruptions()
     try:
-        found["packets"] += [] if quick else [real_interruption()]
+        rows["packets"] += [] if quick else [real_interruption()]
     except EmulationError as error:
         say(f"Mininet is left out: {error}")
 
-    return found
+    return rows
 
 
 def main() -> None:
@@ -135,12 +135,12 @@ def main() -> None:
         print(json.dumps(planning(chosen.plan)))
         return
 
-    found = measure(chosen.quick, lambda line: print(line, file=sys.stderr))
+    rows = measure(chosen.quick, lambda line: print(line, file=sys.stderr))
     if chosen.figure:
-        draw(found["plans"], chosen.figure)
+        draw(rows["plans"], chosen.figure)
 
     if chosen.json:
-        print(json.dumps(found, indent=2))
+        print(json.dumps(rows, indent=2))
         return
 
     console = Console(width=None if sys.stdout.isatty() else 200)
@@ -152,7 +152,7 @@ def main() -> None:
         ("Installation", INSTALL_COLUMNS, "installations"),
         ("Packets", PACKET_COLUMNS, "packets"),
     ):
-        console.print(table(title, columns, found[name]), "")
+        console.print(table(title, columns, rows[name]), "")
 
 
 if __name__ == "__main__":

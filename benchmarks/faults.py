@@ -1,4 +1,4 @@
-"""What faults cost on Mininet (root) and in virtual time: packets lost, time to recover.
+"""The cost of faults on Mininet (root) and in virtual time: packets lost, time to recover.
 
     sudo .venv/bin/python benchmarks/faults.py --runs 10 --update docs/faults.md
     sudo .venv/bin/python benchmarks/faults.py --runs 1 --only probe
@@ -77,7 +77,7 @@ def update(page: Path, table: str) -> None:
 def measurements(
     runs: int, with_virtual: bool
 ) -> Iterator[tuple[str, str, str, Callable[[], list[Sample]]]]:
-    """Yield the fault, its injection, the detection mode, and what measures it."""
+    """Yield the fault, its injection, the detection mode, and the function that measures it."""
     for case in CASES:
         yield case.fault, case.injected, case.mode, partial(samples, case, runs)
 
@@ -111,7 +111,7 @@ def main(
 ) -> None:
     """Measure all faults."""
     rows = []
-    known = {
+    kept_rows = {
         (done["fault"], done["mode"]): done
         for done in map(json.loads, keep.read_text().splitlines() if keep and keep.exists() else ())
     }
@@ -120,9 +120,9 @@ def main(
         if only not in f"{fault} {mode}":
             continue
 
-        rows.append(known.get((fault, mode)) or row(fault, injected, mode, measured()))
+        rows.append(kept_rows.get((fault, mode)) or row(fault, injected, mode, measured()))
         click.echo(_line(rows[-1]), err=True, nl=False)
-        if keep and (fault, mode) not in known:
+        if keep and (fault, mode) not in kept_rows:
             with keep.open("a") as file:
                 file.write(json.dumps(rows[-1]) + "\n")
 

@@ -60,16 +60,16 @@ def damaged(draw: random.Random, content: bytes) -> bytes:
     """Return content with a few bytes changed, removed, doubled or replaced."""
     data = bytearray(content)
     for _ in range(draw.randrange(1, 6)):
-        at = draw.randrange(len(data) + 1)
+        offset = draw.randrange(len(data) + 1)
         match draw.randrange(4):
-            case 0 if at < len(data):
-                data[at] ^= 1 << draw.randrange(8)
+            case 0 if offset < len(data):
+                data[offset] ^= 1 << draw.randrange(8)
             case 1:
-                del data[at : at + draw.randrange(1, 9)]
+                del data[offset : offset + draw.randrange(1, 9)]
             case 2:
-                data[at:at] = data[at : at + draw.randrange(1, 40)]
+                data[offset:offset] = data[offset : offset + draw.randrange(1, 40)]
             case _:
-                data[at : at + draw.randrange(3)] = draw.choice(PIECES)
+                data[offset : offset + draw.randrange(3)] = draw.choice(PIECES)
 
     return bytes(data)
 
@@ -100,8 +100,8 @@ def capture(data: bytes, folder: Path) -> None:
     """Read a capture."""
     path = folder / "x.pcap"
     path.write_bytes(data)
-    for at, frame, packet in frames(path):
-        decode(at, frame, packet.summary())
+    for time_s, frame, packet in frames(path):
+        decode(time_s, frame, packet.summary())
 
 
 def packet(data: bytes, _folder: Path) -> None:
@@ -128,7 +128,7 @@ def model(data: bytes, folder: Path) -> None:
 
 
 def footer(data: bytes, _folder: Path) -> None:
-    """Read what a Parquet file promises to unpack to."""
+    """Read the size that a Parquet file promises to unpack to."""
     try:
         unpacked_bytes(data)
     except ValueError as error:
@@ -193,7 +193,7 @@ KINDS: dict[str, tuple[Callable[[bytes, Path], None], tuple[bytes, ...], float]]
 @click.option("--count", default=100_000, show_default=True)
 @click.option("--seed", default=1, show_default=True)
 def main(count: int, seed: int) -> None:
-    """Damage and read; what fails otherwise ends it, with how to have it again."""
+    """Damage and read inputs; a crash or a hang ends the run, with the input's number and seed."""
     shares = sum(weight for *_, weight in KINDS.values())
     with TemporaryDirectory() as folder:
         for name, (read, samples, weight) in KINDS.items():
@@ -202,7 +202,7 @@ def main(count: int, seed: int) -> None:
             for i in range(number):
                 draw = random.Random(f"{seed}/{name}/{i}")
                 data = damaged(draw, draw.choice(samples))
-                at = time.monotonic()
+                started = time.monotonic()
                 try:
                     read(data, Path(folder))
                 except REFUSALS:
@@ -210,7 +210,7 @@ def main(count: int, seed: int) -> None:
                 except Exception as error:
                     raise click.ClickException(f"{name} {i} (seed {seed}): {error!r}") from error
 
-                if time.monotonic() - at > LONGEST_SECONDS:
+                if time.monotonic() - started > LONGEST_SECONDS:
                     raise click.ClickException(f"{name} {i} (seed {seed}) hangs")
 
             memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10

@@ -6,8 +6,8 @@
     python benchmarks/gpu.py --compile         # needs no GPU: what kernels become for one
 
 All runs are of one process and take turns. A GPU's first run compiles and is not counted; of the
-others the least wall time is, from a built network to its end: `send` and `back` are the world's
-way to the GPU and from it, `windows` what lies between. Where results differ, it fails.
+others the least wall time counts, from a built network to its end: `send` and `back` are the
+world's way to the GPU and from it, `windows` the time between. Where results differ, it fails.
 """
 
 import os
@@ -37,12 +37,12 @@ from sim.kernels.state import Buffers
 from sim.runs.engine import Device, buffers_of, prepare, simulate
 
 SIZES = (8, 16, 32, 64)
-# Compute capability of what to compile for: Hopper.
+# Compute capability that kernels are compiled for: Hopper.
 CAPABILITY = (9, 0)
 
 
 class Clock:
-    """Adds up what calls take, by name."""
+    """The total seconds of calls, by name."""
 
     def __init__(self) -> None:
         self.seconds: defaultdict[str, float] = defaultdict(float)
@@ -52,9 +52,9 @@ class Clock:
 
         def call(*arguments: Any, **named: Any) -> Any:
             began = time.perf_counter()
-            found = function(*arguments, **named)
+            result = function(*arguments, **named)
             self.seconds[name] += time.perf_counter() - began
-            return found
+            return result
 
         return call
 
@@ -99,20 +99,20 @@ def compared(k: int, policy: str, size: int, threads: int, tries: int) -> list[s
     )
     run(scenario, 1, "gpu")
     ours, gpu = least(scenario, 1, "gpu", tries)
-    alone, one = least(scenario, 1, "cpu", tries)
+    alone, single = least(scenario, 1, "cpu", tries)
     crew, many = least(scenario, threads, "cpu", tries)
     refuse_difference(ours, alone)
     refuse_difference(crew, alone)
 
-    seconds = [one["all"], many["all"], gpu["all"], gpu["send"], gpu["windows"], gpu["back"]]
-    ratio = min(one["all"], many["all"]) / gpu["all"]
-    return [policy, str(k), *(f"{each:.3f}" for each in seconds), f"{ratio:.2f}"]
+    seconds = [single["all"], many["all"], gpu["all"], gpu["send"], gpu["windows"], gpu["back"]]
+    ratio = min(single["all"], many["all"]) / gpu["all"]
+    return [policy, str(k), *(f"{time_s:.3f}" for time_s in seconds), f"{ratio:.2f}"]
 
 
 def kernels() -> Iterator[tuple[str, Any, Any]]:
     """Yield each kernel of a run, plain and with all features, with its signature."""
     network = build(Scenario(fabric=Fabric(k=4), collective=Collective(message_bytes=1 << 16)))
-    stacked: Any = [np.stack([each, each]) for each in buffers_of(network.world, 4)]
+    stacked: Any = [np.stack([array, array]) for array in buffers_of(network.world, 4)]
     buffers = Buffers(*stacked)
     number, totals = types.int64, typeof(network.world.counters)
     routes, span = typeof(network.routes[0].routes), typeof(gpu_kernels.Span(0, 1, 2, 3))
@@ -159,7 +159,7 @@ def assembled(ptx: str) -> list[str]:
 
 
 class Absent:
-    """A GPU that is not there: all that compiling device functions asks of one."""
+    """An absent GPU, with the attribute that compiling device functions asks for."""
 
     compute_capability = CAPABILITY
 
@@ -190,14 +190,14 @@ def main(
     if compiles:
         with patch("numba.cuda.dispatcher.get_current_device", Absent):
             headings = "kernel | CPU s to PTX | bytes of arguments | floats | registers | spilled"
-            shown = table(headings, (compiled(*each) for each in kernels()))
+            shown = table(headings, (compiled(*case) for case in kernels()))
     else:
         prepare()
         headings = "load balancer | k | cpu s | threads s | gpu s | send | windows | back | cpu/gpu"
         balancers = policies.split(",")
         shown = table(
             headings,
-            (compared(k, each, size, threads, tries) for k in sizes for each in balancers),
+            (compared(k, case, size, threads, tries) for k in sizes for case in balancers),
         )
 
     Console(width=120).print(shown)

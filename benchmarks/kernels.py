@@ -6,8 +6,8 @@
     python benchmarks/kernels.py build/last --quick --json rows.json
 
 Both versions run the same scenarios with the same Python and libraries, in processes of their own
-that take turns, so that a busy machine is as busy for both. What counts is the least CPU time of
-all runs, building included; the spread (median over least) says how far to believe it. Completion
+that take turns, so that a busy machine is as busy for both. The least CPU time of all runs counts,
+building included; the spread (median over least) shows how far to believe it. Completion
 times must be equal, or the benchmark fails: figures of different results compare nothing.
 """
 
@@ -32,7 +32,7 @@ MILLION = 1e6
 Case: TypeAlias = tuple[int, int, str, int]
 CASES = ((8, 4, "ofan", 7), (8, 4, "jsq", 7), (32, 1, "ofan", 1))
 MORE = ((8, 4, "rsq", 7), (16, 1, "ofan", 3), (32, 1, "jsq", 1))
-# What a process does: only what all versions have.
+# The program of a process: it uses only names that all versions have.
 CHILD = """
 import json, sys
 from fattree.experiment.model import Collective, Fabric, Scenario
@@ -70,7 +70,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One scenario on both versions; `ratio` above 1 where this one is faster."""
+    """One scenario on both versions; `ratio` is above 1 where the version here is faster."""
 
     policy: str
     k: int
@@ -100,7 +100,7 @@ def measure(folder: Path, case: Case) -> list[list[float]]:
 
 
 def side(rows: Sequence[Sequence[float]]) -> Side:
-    """Return what runs of one scenario come to, which are all alike but for their time."""
+    """Return the side of a scenario's runs, which are all alike but for their time."""
     packet_hops, cct_ps, _ = rows[0]
     return Side(int(packet_hops), int(cct_ps), [cpu_s for _, _, cpu_s in rows])
 
@@ -172,7 +172,7 @@ def table(rows: Sequence[Row]) -> Table:
 def main(there: Path, quick: bool, tries: int, as_json: Path | None) -> None:
     """Compare the kernels here with those of the version in a folder, by default build/last.
 
-    It is a checkout, or what pip has installed with --target.
+    It is a checkout, or a folder that pip has filled with --target.
     """
     rows = [
         compared(case, there.resolve(), tries) for case in (CASES if quick else (*CASES, *MORE))

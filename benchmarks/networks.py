@@ -82,10 +82,10 @@ def draw(rates: list[Rate], path: Path) -> None:
     figure, axes = plt.subplots(figsize=(7, 0.5 * len(rates) + 1.2), layout="constrained")
     places = range(len(rates), 0, -1)
     axes.scatter([rate.per_cpu_s for rate in rates], places, color=SLATES[1], s=60, zorder=2)
-    for rate, place in zip(rates, places, strict=True):
+    for rate, height in zip(rates, places, strict=True):
         axes.annotate(
             f"{rate.per_cpu_s / MILLION:.2g} million",
-            (rate.per_cpu_s, place),
+            (rate.per_cpu_s, height),
             textcoords="offset points",
             xytext=(8, -3),
             fontsize=8,

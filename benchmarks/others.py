@@ -2,9 +2,9 @@
 
     python -m benchmarks.others FOLDER...
 
-Connection matrices (.cm), topologies (.topo), GOAL schedules (.goal, and the .bin of one of these
-beside it or below) and Chakra traces (PREFIX.0.et, ...) are read by what reads them for a run. What
-a text names is counted a second time, by its words alone. Equal files count once.
+Connection matrices (.cm), topologies (.topo), GOAL schedules (.goal, and the .bin of such a file
+beside it or below) and Chakra traces (PREFIX.0.et, ...) are read by the readers of a run. The bytes
+or hosts of a text are counted a second time, by its words alone. Equal files count once.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ BYTE = 1
 
 
 def numbers(pattern: str, text: str) -> list[int]:
-    """Return what a pattern finds in the lines of a text, without comments."""
+    """Return the numbers that a pattern finds in the lines of a text, without comments."""
     return [int(number) for number in re.findall(pattern, re.sub("#.*", "", text), re.I | re.M)]
 
 
@@ -53,23 +53,23 @@ def topology(path: Path) -> tuple[int, int]:
 
 def schedule(path: Path) -> tuple[int, int]:
     """Return the bytes of a GOAL schedule as read and as the words of its text say."""
-    found = read_goal(path.read_bytes(), str(path))
-    goal_graph(found)
+    goal = read_goal(path.read_bytes(), str(path))
+    goal_graph(goal)
     texts = [path.with_suffix(".goal"), path.parent.parent / f"{path.stem}.goal"]
-    text = next((each.read_text(encoding="latin1") for each in texts if each.is_file()), None)
+    text = next((file.read_text(encoding="latin1") for file in texts if file.is_file()), None)
     if text is None:
-        return found.total_bytes, found.total_bytes
+        return goal.total_bytes, goal.total_bytes
 
-    words = re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.S)
-    return found.total_bytes, sum(numbers(r"\bsend\s+(\d+)b", words))
+    statements = re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.S)
+    return goal.total_bytes, sum(numbers(r"\bsend\s+(\d+)b", statements))
 
 
 def trace(path: Path) -> tuple[int, int]:
     """Return the bytes of a Chakra trace as read, and once more: its form has no words."""
-    found = read_chakra(str(path).removesuffix(".0.et"))
-    # One rank has nobody to send to.
-    chakra_graph(stretched(found, 4) if len(found.ranks) == 1 else found)
-    return found.total_bytes, found.total_bytes
+    chakra = read_chakra(str(path).removesuffix(".0.et"))
+    # A single rank has no rank to send to.
+    chakra_graph(stretched(chakra, 4) if len(chakra.ranks) == 1 else chakra)
+    return chakra.total_bytes, chakra.total_bytes
 
 
 KINDS: dict[str, tuple[str, Callable[[Path], tuple[int, int]]]] = {
@@ -83,28 +83,28 @@ KINDS: dict[str, tuple[str, Callable[[Path], tuple[int, int]]]] = {
 
 def files(folders: Sequence[Path], suffix: str) -> Iterator[Path]:
     """Return the files of a kind, equal ones once."""
-    known = set[bytes]()
-    for path in sorted(each for folder in folders for each in folder.rglob(f"*{suffix}")):
+    digests = set[bytes]()
+    for path in sorted(file for folder in folders for file in folder.rglob(f"*{suffix}")):
         content = hashlib.sha256(path.read_bytes()).digest() if path.is_file() else b""
-        if content and content not in known:
-            known.add(content)
+        if content and content not in digests:
+            digests.add(content)
             yield path
 
 
 def outcome(path: Path, read: Callable[[Path], tuple[int, int]]) -> str:
     """Return why a file does not load, nothing if it does."""
     try:
-        found, wanted = read(path)
+        loaded, expected = read(path)
     except FabricError as error:
         # Files differ in places and numbers, reasons do not.
         reason = re.sub(r"^.*?(:\d+)?: ", "", str(error).replace(str(path), "x"))
         return re.sub(r"\d+", "N", reason)
 
-    return "" if found == wanted else f"wrong: {path} has {wanted:,}, read were {found:,}"
+    return "" if loaded == expected else f"wrong: {path} has {expected:,}, read were {loaded:,}"
 
 
 def judged(folders: Sequence[Path]) -> Iterator[str]:
-    """Return a line for each kind, and one for each reason of not loading."""
+    """Return a line for each kind, and a line for each reason of not loading."""
     for kind, (suffix, read) in KINDS.items():
         outcomes = Counter(outcome(path, read) for path in files(folders, suffix))
         total = outcomes.total()

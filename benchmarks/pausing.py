@@ -1,4 +1,4 @@
-"""What load balancing does to pauses: the runs behind two tables of docs/lossless.md.
+"""The effect of load balancing on pauses: the runs behind two tables of docs/lossless.md.
 
 python -m benchmarks.tables pauses slow_link
 """
@@ -70,16 +70,16 @@ ROWS = {slug: partial(paused, slug) for slug in POLICIES}
 
 def beside_slow_link(policy: str) -> Sequence[str]:
     """Return a load balancer's row: RoCE with PFC, one link slow, routes that know it or do not."""
-    known, unknown = (slow_results(policy, rtts) for rtts in ("0", "inf"))
-    dropped = sum(result.record.dropped for result in (*known, *unknown))
-    return POLICIES[policy].label, *slow_cells(known), *slow_cells(unknown), f"{dropped:,}"
+    aware, unaware = (slow_results(policy, rtts) for rtts in ("0", "inf"))
+    dropped = sum(result.record.dropped for result in (*aware, *unaware))
+    return POLICIES[policy].label, *slow_cells(aware), *slow_cells(unaware), f"{dropped:,}"
 
 
 def slow_results(policy: str, convergence_rtt: str) -> list[Result]:
     """Return a load balancer's runs beside a slow link, a seed each."""
     settings = (f"failures.convergence_rtt={convergence_rtt}", f"seeds={SEEDS}")
-    found = load_experiment(EXPERIMENTS / "roce_pfc_slow_link.toml", settings).alone(policy)
-    return [run(scenario) for scenario in found.scenarios()]
+    experiment = load_experiment(EXPERIMENTS / "roce_pfc_slow_link.toml", settings).alone(policy)
+    return [run(scenario) for scenario in experiment.scenarios()]
 
 
 def slow_cells(results: Sequence[Result]) -> Sequence[str]:

@@ -3,7 +3,7 @@
     python -m benchmarks.pictures                      all of them (two minutes)
     python -m benchmarks.pictures docs/demo.png        one of them
 
-`docs/pictures.json` keeps what each picture shows as numbers, and the model that gave them: tests
+`docs/pictures.json` keeps the numbers that each picture shows, and the model that gave them: tests
 compare these, as pixels depend on fonts. Pictures of a report are drawn from the report's own data.
 Each PNG file names the model, too.
 """
@@ -34,7 +34,7 @@ from sim.sweeps.model_version import model_version
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "docs" / "pictures.json"
 MODEL = "Model"
-# Numbers by what they are of; a picture's file is written where the path says.
+# Numbers by their subject; a maker writes a picture's file to its path.
 Numbers = dict[str, Any]
 Maker = Callable[[Path], Numbers]
 
@@ -90,33 +90,34 @@ def your_own(path: Path) -> Numbers:
         shutil.copy(output / "comparison.png", path)
 
     text = done.stdout
-    found = json.loads(text[text.index("{") :])
+    report = json.loads(text[text.index("{") :])
     return {
         f"{number}: {record['policy']}": [record["cct_ps"], record["max_queue_bytes"]]
-        for number, record in enumerate(found["records"], start=1)
+        for number, record in enumerate(report["records"], start=1)
     }
 
 
 def slow(path: Path) -> Numbers:
-    """Draw what a slow link costs, and write its table."""
+    """Draw the cost of a slow link, and write its table."""
     seeds = 10
-    found = slow_link.costs(seeds, 1 << 20)
-    slow_link.draw(found, path, seeds)
-    slow_link.update(ROOT / "docs" / "faults.md", found)
-    return {cost.policy: [cost.before.tolist(), cost.planned.tolist()] for cost in found}
+    costs = slow_link.costs(seeds, 1 << 20)
+    slow_link.draw(costs, path, seeds)
+    slow_link.update(ROOT / "docs" / "faults.md", costs)
+    return {cost.policy: [cost.before.tolist(), cost.planned.tolist()] for cost in costs}
 
 
 def choice(path: Path) -> Numbers:
     """Draw the heat map of docs/choose.md, as `ofan choose` does."""
-    found = answers.answer(answers.SHOWN)
+    answer = answers.answer(answers.SHOWN)
     shutil.copy(answers.folder(answers.SHOWN) / "answer.png", path)
     return {
-        row["name"]: [values["mean"] for values in row["percent"].values()] for row in found["rows"]
+        row["name"]: [values["mean"] for values in row["percent"].values()]
+        for row in answer["rows"]
     }
 
 
 def of_report(folder: str, name: str, panel: str = "") -> Maker:
-    """Return what draws a picture of a kept report from the report's data."""
+    """Return a function that draws a picture of a kept report from the report's data."""
 
     def make(path: Path) -> Numbers:
         data = ROOT / folder / "data"
@@ -144,7 +145,7 @@ PICTURES: Mapping[str, Maker] = {
     "docs/report/overload.png": of_report("docs/report", "overload", "1 MB"),
     "docs/beyond/overview.png": of_report("docs/beyond", "overview"),
 }
-# What these show depends on the machine, or is no run's: how each is made.
+# These pictures depend on the machine, or show no run: how each is made.
 OTHERS: Mapping[str, str] = {
     "docs/architecture.svg": "drawn by hand",
     "docs/control-plane.png": "benchmarks/control_plane.py --figure FILE, on a quiet machine",
@@ -173,9 +174,9 @@ def name_model(path: Path, model: str) -> None:
 
 
 def kept() -> dict[str, Any]:
-    """Return what is kept of the pictures: for each its model and its numbers."""
-    found: dict[str, Any] = json.loads(KEPT.read_text()) if KEPT.is_file() else {}
-    return found
+    """Return the kept data of the pictures: for each its model and its numbers."""
+    pictures: dict[str, Any] = json.loads(KEPT.read_text()) if KEPT.is_file() else {}
+    return pictures
 
 
 @click.command()

@@ -42,7 +42,7 @@ GIB = 2**30
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What one process has measured: building and running apart, in seconds of CPU time."""
+    """The measurement of one process: building and running apart, in seconds of CPU time."""
 
     policy: str
     engine: str
@@ -96,11 +96,11 @@ def alone(scenario: Scenario, kind: str) -> Row:
 
 
 def scenarios(policies: list[str], programs: tuple[Path, ...], k: int, mib: int) -> list[Scenario]:
-    """Return what is measured at one size; a user's program is like JSQ."""
+    """Return the scenarios measured at one size; a user's program is like JSQ."""
     alike = Scenario(fabric=Fabric(k=k), collective=Collective(message_bytes=mib * MIB))
     ours = [{"policy": policy, "program": BUILT_IN} for policy in policies]
     users = [{"policy": "jsq", "program": str(path)} for path in programs]
-    return [alike.model_copy(update=each) for each in (*ours, *users)]
+    return [alike.model_copy(update=settings) for settings in (*ours, *users)]
 
 
 @click.command()
@@ -133,8 +133,8 @@ def _rows(scenario: Scenario, tries: int) -> list[Row]:
     if scenario.program == BUILT_IN:
         measured.insert(0, (scenario.model_copy(update={"program": None}), KERNEL))
 
-    each = [[alone(*one) for one in measured] for _ in range(tries)]
-    rows = [min(turns, key=lambda row: row.run_s) for turns in zip(*each, strict=True)]
+    attempts = [[alone(*case) for case in measured] for _ in range(tries)]
+    rows = [min(turns, key=lambda row: row.run_s) for turns in zip(*attempts, strict=True)]
     if scenario.fabric.k <= PYTHON_UP_TO:
         short = scenario.model_copy(update={"collective": Collective(message_bytes=PYTHON_BYTES)})
         rows.append(alone(short, PYTHON))

@@ -1,4 +1,4 @@
-"""What NICs that put packets in order need: the runs behind a table of docs/lossless.md.
+"""The needs of NICs that put packets in order: the runs behind a table of docs/lossless.md.
 
 python -m benchmarks.tables reordering
 """
@@ -16,12 +16,12 @@ from reproduction.report.schemes import PERMUTATION
 from sim.sweeps.sweeping import simulate
 
 BALANCERS = ("flow", "host_flowlet_ar", "switch_pkt_ar", "simple_rr", "ofan", "host_dr")
-# What NICs have room for, in packets, and the most that they may have.
+# Sizes of NICs' reorder buffers, in packets, and the largest size.
 ROOMS = (0, 32, 128, 512)
 MOST = 1023
 SEEDS = range(1, 6)
 COLUMNS = ("load balancer", "out of order", *(f"{room} packets" for room in ROOMS))
-# Nothing is lost, and nobody loses patience: what goes back then was too far out of order.
+# Nothing is lost, and no timer ends: a sender goes back only for packets too far out of order.
 PATIENT = {
     "fabric__queue_bytes": 0,
     "transport__timer_floor_rtt": 1000,
@@ -30,11 +30,15 @@ PATIENT = {
 
 
 def reordered(policy: str) -> Sequence[str]:
-    """Return a load balancer's row: how far packets overtake each other, and what NICs make of it.
+    """Return a load balancer's row: how far packets overtake each other, then a cell for each room.
 
-    Each room's cell has the CCT over the bound, and how often senders went back.
+    A cell has the CCT over the bound, and how often senders went back.
     """
-    return (POLICIES[policy].label, f"{farthest(policy)}", *(kept(policy, room) for room in ROOMS))
+    return (
+        POLICIES[policy].label,
+        f"{farthest(policy)}",
+        *(kept(policy, packets) for packets in ROOMS),
+    )
 
 
 def farthest(policy: str) -> int:
@@ -49,9 +53,9 @@ def farthest(policy: str) -> int:
 
 def kept(policy: str, room: int) -> str:
     """Return how a load balancer does with NICs that have so much room."""
-    found = runs(policy, room, {})
-    over = [100 * record.increase for record in found]
-    returns = mean(record.returns for record in found)
+    records = runs(policy, room, {})
+    over = [100 * record.increase for record in records]
+    returns = mean(record.returns for record in records)
     return f"{mean(over):,.1f} ± {stdev(over):.1f} %, {returns:,.0f}"
 
 

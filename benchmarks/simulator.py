@@ -6,7 +6,7 @@
     HTSIM="path/htsim_roce -strat ecmp_rr" python benchmarks/simulator.py --htsim-k 8
 
 Rates are per second of this process's CPU time, building included, so that a busy machine does not
-change them much; what threads gain is wall-clock time, and that needs a quiet machine. Every
+change them much; threads gain wall-clock time, and that needs a quiet machine. Every
 measurement has a process of its own; memory may lie well or badly for the caches, so --tries 3
 takes the fastest of three.
 
@@ -55,7 +55,7 @@ PATIENCE_S = 3600
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What one process has measured over its seeds.
+    """The measurement of one process over its seeds.
 
     `rate` is packet-hops per CPU second, `cct_us` of the last seed.
     """
@@ -110,7 +110,7 @@ def apart(scenarios: Sequence[Scenario], threads: int) -> Row:
 
 
 def plan(sizes: Iterable[int], quick: bool) -> Iterator[tuple[list[Scenario], int]]:
-    """Yield what is measured: all load balancers on a small fabric, two of them on a large one."""
+    """Yield scenarios and threads: all load balancers on small fabrics, two on large fabrics."""
     for k in sizes:
         for policy in PAPER_POLICIES if k <= EVERYONE_UP_TO else LARGE:
             seeds = 1 if quick and k > QUICK[0] else SEEDS.get(k, 1)
@@ -140,7 +140,7 @@ def connection_matrix(scenario: Scenario) -> str:
 
 
 def side_by_side(command: Sequence[str], k: int, folder: Path) -> Iterator[Row]:
-    """Yield what our simulator and another one need for one connection matrix.
+    """Yield the rows of our simulator and of another for one connection matrix.
 
     Packet-hops are ours for both.
     """
@@ -385,10 +385,10 @@ def main(
         Console(width=140).print(table(part))
 
     if as_json:
-        found = {"rows": rows, "side_by_side": beside}
+        tables = {"rows": rows, "side_by_side": beside}
         as_json.write_text(
             json.dumps(
-                {name: [asdict(row) for row in part] for name, part in found.items()}, indent=2
+                {name: [asdict(row) for row in part] for name, part in tables.items()}, indent=2
             )
             + "\n"
         )

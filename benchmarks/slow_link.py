@@ -1,8 +1,8 @@
-"""What one core link at a quarter of its rate costs every load balancer, in the simulator.
+"""The cost of one core link at a quarter of its rate for every load balancer, in the simulator.
 
     python benchmarks/slow_link.py --chart docs/slow-link.png --update docs/faults.md
 
-A permutation on k = 8. The CCT is told beside that of the same seed with whole links: while routes
+A permutation on k = 8. The CCT is shown beside that of the same seed with whole links: while routes
 do not know of the slow link (G = infinity), and with plans that weigh it (G = 0).
 """
 
@@ -33,7 +33,7 @@ STATES = {
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """How much longer a load balancer's CCTs are, as shares by seed: before and with plans."""
+    """The growth of a load balancer's CCTs, as shares by seed: before and with plans."""
 
     policy: str
     before: NDArray[np.float64]
@@ -94,12 +94,12 @@ def draw(found: list[Cost], path: Path, seeds: int) -> None:
         label = {"before": "routes do not know (G = inf)", "planned": "plans weigh it (G = 0)"}
         axes.barh(places + shift, middle, 0.38, color=colour, label=label[name])
         axes.errorbar(middle, places + shift, xerr=spread, fmt="none", ecolor="black", lw=0.7)
-        # One seed whose flow has met the link again and again would make all bars tiny.
-        for place, most in zip(places, shares.max(axis=1), strict=True):
-            if most > MOST_PERCENT:
-                beyond = f"to {most:.0f} %"
+        # A single seed with a flow that has met the link again and again would make all bars tiny.
+        for height, largest in zip(places, shares.max(axis=1), strict=True):
+            if largest > MOST_PERCENT:
+                beyond = f"to {largest:.0f} %"
                 axes.text(
-                    MOST_PERCENT, place + 2.2 * shift, beyond, ha="right", va="center", size=7
+                    MOST_PERCENT, height + 2.2 * shift, beyond, ha="right", va="center", size=7
                 )
 
     axes.set_yticks(places, [POLICIES[cost.policy].label for cost in found])
@@ -125,13 +125,13 @@ def update(page: Path, found: list[Cost]) -> None:
 @click.option("--chart", type=click.Path(path_type=Path), help="Draw a picture.")
 @click.option("--update", "page", type=click.Path(path_type=Path), help="Write the table there.")
 def main(seeds: int, message_bytes: int, chart: Path | None, page: Path | None) -> None:
-    """Measure what a slow core link costs."""
-    found = costs(seeds, message_bytes)
-    click.echo(table(found))
+    """Measure the cost of a slow core link."""
+    measured = costs(seeds, message_bytes)
+    click.echo(table(measured))
     if chart:
-        draw(found, chart, seeds)
+        draw(measured, chart, seeds)
     if page:
-        update(page, found)
+        update(page, measured)
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ class Updates(threading.Thread):
         self.failure: Exception | None = None
 
     def run(self) -> None:
-        """Work until told to stop; an error ends it."""
+        """Work until `stopping` is set; an error ends the work."""
         try:
             for number in itertools.count():
                 if self.stopping.is_set():
@@ -66,9 +66,9 @@ class Updates(threading.Thread):
             self._stub.Write(_routes(kind, number), timeout=WAIT_S)
             self.updates += BATCH
 
-        wanted = p4runtime_pb2.ReadRequest(device_id=1)
-        wanted.entities.add().table_entry.SetInParent()
-        list(self._stub.Read(wanted, timeout=WAIT_S))
+        request = p4runtime_pb2.ReadRequest(device_id=1)
+        request.entities.add().table_entry.SetInParent()
+        list(self._stub.Read(request, timeout=WAIT_S))
 
         if number % 10 == 0:
             self._backup()
@@ -113,7 +113,7 @@ def resident_kib(pid: int) -> int:
 
 
 def soak(minutes: float, warm_up_s: float) -> dict[str, Any]:
-    """Run the soak; return the samples of memory and what was done meanwhile."""
+    """Run the soak; return the samples of memory and the counts of work done meanwhile."""
     frames = [frame(60, label) for label in range(256)]
     samples: list[tuple[float, int]] = []
     received = lost = 0
@@ -143,7 +143,7 @@ def soak(minutes: float, warm_up_s: float) -> dict[str, Any]:
 
         samples.append((time.monotonic() - started, resident_kib(pid)))
 
-    warm = next((size for at, size in samples if at >= warm_up_s), samples[-1][1])
+    warm = next((size for time_s, size in samples if time_s >= warm_up_s), samples[-1][1])
     return {
         "minutes": minutes,
         "rss_kib": {
@@ -191,13 +191,13 @@ def main(inside: bool, minutes: float, warm_up: float, allowed: float, file: Pat
         enter_namespace()
 
     ip("link set lo up")
-    found = soak(minutes, warm_up)
+    report = soak(minutes, warm_up)
     if file is not None:
-        file.write_text(json.dumps(found, indent=2) + "\n")
+        file.write_text(json.dumps(report, indent=2) + "\n")
 
-    print(json.dumps({name: value for name, value in found.items() if name != "samples"}))
-    if found["growth"] > allowed:
-        raise click.ClickException(f"the memory has grown by {found['growth']:.1%}")
+    print(json.dumps({name: value for name, value in report.items() if name != "samples"}))
+    if report["growth"] > allowed:
+        raise click.ClickException(f"the memory has grown by {report['growth']:.1%}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """The switch at a steady rate, and with few frames under way: CPU a packet, and how long they take.
 
-Beside it the plain forwarder of `steady.c` on the same wires, which looks at nothing: what it needs
-is what Linux needs. simple_switch_grpc has its turn where it is installed.
+Beside it the plain forwarder of `steady.c` on the same wires, which looks at nothing: its cost is
+the cost of Linux. simple_switch_grpc has its turn where it is installed.
 
     sudo python -m benchmarks.steady                a minute a program
     sudo python -m benchmarks.steady --json FILE --program ofan --seconds 10
@@ -61,7 +61,7 @@ def forwarder(steady: Path) -> Iterator[int]:
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         try:
-            # It says when it is ready.
+            # Its first line means that it is ready.
             process.stdout.readline()
             yield process.pid
         finally:
@@ -84,10 +84,10 @@ def measured(steady: Path, pid: int, names: tuple[str, str, str], seconds: float
     switch, program, size = names
     loads = [(rate, None) for rate in RATES] + [(None, window) for window in WINDOWS]
     for rate, window in loads:
-        words = [rate or ANY_RATE, window or ANY_WINDOW, seconds, frame(SIZES[size]).hex()]
+        arguments = [rate or ANY_RATE, window or ANY_WINDOW, seconds, frame(SIZES[size]).hex()]
         before = cpu_s(pid)
         done = subprocess.run(
-            [steady, "traffic", "i0", "i1", *map(str, words)],
+            [steady, "traffic", "i0", "i1", *map(str, arguments)],
             check=True,
             capture_output=True,
             text=True,
@@ -153,8 +153,8 @@ def main(
         print(line(row), flush=True)
 
     if rows_file is not None:
-        found = [{**asdict(row), "cpu_us": row.cpu_us} for row in rows]
-        rows_file.write_text(json.dumps({"rows": found}, indent=2) + "\n")
+        measurements = [{**asdict(row), "cpu_us": row.cpu_us} for row in rows]
+        rows_file.write_text(json.dumps({"rows": measurements}, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Large training steps from a configuration to a result: what they cost.
+"""The cost of large training steps, from a configuration to a result.
 
     python -m benchmarks.steps                      both
     python -m benchmarks.steps --step gpt_13b       128 GPUs, nothing divided
@@ -25,7 +25,7 @@ GIGABYTE = 1e9
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """A step: its model and how it is spread, the fabric, and what packets stand for."""
+    """A step: its model and how it is spread, the fabric, and options of packets."""
 
     model: str
     spread: str
@@ -54,7 +54,7 @@ STEPS = {
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a step took, and how long it is: seconds of CPU, bytes, and ms of the whole step."""
+    """The cost of a step, and its length: seconds of CPU, bytes, and ms of the whole step."""
 
     cpu_s: float
     peak_bytes: int
@@ -70,8 +70,8 @@ def measured(benchmark: Benchmark, folder: Path) -> Measured:
         "workload", "from-model", benchmark.model, str(file), *benchmark.spread.split()
     )
     options = ("--k", str(benchmark.k), "--matrix", "workload", "--policies", "ofan", "--json")
-    place = ("--set", f"collective.file={file}")
-    run = _run("sim", "run", *options, *place, *benchmark.packets.split())
+    workload = ("--set", f"collective.file={file}")
+    run = _run("sim", "run", *options, *workload, *benchmark.packets.split())
     record: dict[str, Any] = json.loads(run.said)["runs"][0]
     scale = record["scale"] / 1e9
     return Measured(
@@ -112,12 +112,12 @@ def main(steps: tuple[str, ...]) -> None:
     """Measure large training steps."""
     for name in steps or STEPS:
         with tempfile.TemporaryDirectory() as folder:
-            found = measured(STEPS[name], Path(folder))
+            result = measured(STEPS[name], Path(folder))
 
         click.echo(
-            f"{name}: {found.cpu_s:,.0f} s of CPU, {found.peak_bytes / GIGABYTE:.2f} GB, "
-            f"{found.packet_hops / 1e6:,.0f} million packet-hops; step {found.step_ms:,.1f} ms, "
-            f"computations alone {found.compute_ms:,.1f} ms"
+            f"{name}: {result.cpu_s:,.0f} s of CPU, {result.peak_bytes / GIGABYTE:.2f} GB, "
+            f"{result.packet_hops / 1e6:,.0f} million packet-hops; step {result.step_ms:,.1f} ms, "
+            f"computations alone {result.compute_ms:,.1f} ms"
         )
 
 

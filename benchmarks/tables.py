@@ -4,8 +4,8 @@
     python -m benchmarks.tables contenders      one of them
 
 A table stands between two comments in its page, of which the first names the table and the model
-that made it. What a row says in words is here, what it says in numbers comes from runs, a row at a
-time, so that a test may draw a row and compare it.
+that made it. The words of a row are here, its numbers come from runs, a row at a time, so that a
+test may draw a row and compare it.
 """
 
 import json
@@ -37,7 +37,7 @@ Row = Callable[[], Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of a page: its columns, and what makes each row; a row's first cell is its key."""
+    """A table of a page: its columns, and its rows' functions; a row's first cell is its key."""
 
     page: str
     columns: tuple[str, ...]
@@ -54,7 +54,7 @@ def _cell(text: str) -> str:
 
 
 def runs(policy: str, settings: Mapping[str, Any], seeds: Sequence[int] = TEN) -> list[Record]:
-    """Return the records of a permutation on 128 hosts, or of what settings say, by seed."""
+    """Return the records of a permutation on 128 hosts, changed by the settings, by seed."""
     return [simulate(scenario) for scenario in grid({**PERMUTATION, **settings}, (policy,), seeds)]
 
 
@@ -70,7 +70,7 @@ def reach(values: Sequence[float], middle: float, digits: int = 1, bold: bool = 
     return f"{shown} ({min(values):.{digits}f} to {max(values):.{digits}f})"
 
 
-# README: one of each kind, without and with failed links.
+# README: a load balancer of each kind, without and with failed links.
 HEADLINES = ("flow", "simple_rr", "host_pkt_ar", "host_dr", "ofan")
 
 
@@ -79,7 +79,7 @@ def headline(policy: str) -> Sequence[str]:
     whole, failing = runs(policy, {}), runs(policy, {"failures__rate": 0.01})
     return (
         _label(policy),
-        *(_over(found) for found in (whole, failing)),
+        *(_over(records) for records in (whole, failing)),
         spread([record.max_queue_packets for record in whole]),
     )
 
@@ -114,12 +114,12 @@ NAMES = {
 
 def contender(policy: str) -> Sequence[str]:
     """Return a load balancer's row of the table of all."""
-    found = runs(policy, {})
+    records = runs(policy, {})
     return (
         _name(policy),
-        _over(found),
-        spread([record.max_queue_packets for record in found]),
-        f"{sum(record.dropped for record in found):,}",
+        _over(records),
+        spread([record.max_queue_packets for record in records]),
+        f"{sum(record.dropped for record in records):,}",
         SAYS[policy],
     )
 
@@ -129,7 +129,7 @@ def _name(policy: str) -> str:
 
 
 def compared(file: str, policy: str, *options: str) -> list[dict[str, Any]]:
-    """Return what `ofan compare` finds for a load balancer, in the order of networks and seeds."""
+    """Return a load balancer's records of `ofan compare`, in the order of networks and seeds."""
     with tempfile.TemporaryDirectory() as folder:
         arguments = ["compare", f"experiments/{file}", "--policies", policy, "--json", *options]
         done = CliRunner().invoke(cli, [*arguments, "--output", f"{folder}/compared"])
@@ -142,7 +142,7 @@ def compared(file: str, policy: str, *options: str) -> list[dict[str, Any]]:
     return records
 
 
-# A flow or a subflow whose path has the failed link keeps it.
+# A flow or a subflow with the failed link on its path keeps the path.
 NEVER_END = ("flow", "subflow")
 
 
@@ -167,10 +167,12 @@ def linked(policy: str) -> Sequence[str]:
 def both_networks(policy: str) -> Sequence[str]:
     """Return a load balancer's row of the virtual network beside the simulator."""
     options = ("--set", "fabric.k=4", "--seeds", "3", "--networks", "virtual,sim")
-    found = compared("permutation.toml", policy, *options)
-    networks = [[each for each in found if each["network"] == name] for name in ("virtual", "sim")]
-    ccts = [sum(each["cct_ps"] for each in some) / len(some) for some in networks]
-    queues = [np.mean([each["max_queue_packets"] for each in some]) for some in networks]
+    records = compared("permutation.toml", policy, *options)
+    networks = [
+        [record for record in records if record["network"] == name] for name in ("virtual", "sim")
+    ]
+    ccts = [sum(record["cct_ps"] for record in some) / len(some) for some in networks]
+    queues = [np.mean([record["max_queue_packets"] for record in some]) for some in networks]
     return (
         _label(policy),
         *(f"{cct / 1e6:.3f}" for cct in ccts),
@@ -202,9 +204,9 @@ def beside(policy: str) -> Sequence[str]:
     cells = []
     for k in (8, 16):
         for rate in (0.0, 0.01):
-            found = runs(policy, {"fabric__k": k, "failures__rate": rate}, range(1, 6))
-            over = [100 * record.increase for record in found]
-            queues = [record.max_queue_packets for record in found]
+            records = runs(policy, {"fabric__k": k, "failures__rate": rate}, range(1, 6))
+            over = [100 * record.increase for record in records]
+            queues = [record.max_queue_packets for record in records]
             cells.append(
                 f"{reach(over, float(np.median(over)))}, "
                 f"{reach(queues, float(np.median(queues)), 0)}"
@@ -237,14 +239,14 @@ def swift(labels: str, control: str) -> Sequence[str]:
         "transport__sack_threshold": 3 if control == "plain Swift" else 32,
         **options,
     }
-    found = [run(scenario) for scenario in grid(settings, (policy,), TEN)]
+    results = [run(scenario) for scenario in grid(settings, (policy,), TEN)]
     is_published = labels == next(iter(LABELS))
     # Of the flows' own times, each from its start.
-    times = [100 * ((one.done_ps - one.start_ps) / one.bound_ps - 1) for one in found]
-    ccts = [100 * one.increase for one in found]
-    tails = [float(np.percentile(each, 99)) for each in times]
-    middles = [float(each.mean()) for each in times]
-    records = [one.record for one in found]
+    times = [100 * ((result.done_ps - result.start_ps) / result.bound_ps - 1) for result in results]
+    ccts = [100 * result.increase for result in results]
+    tails = [float(np.percentile(of_seed, 99)) for of_seed in times]
+    middles = [float(of_seed.mean()) for of_seed in times]
+    records = [result.record for result in results]
     again = [100 * (record.transmissions / record.packets - 1) for record in records]
     digits = 0 if control == "plain Swift" else 1
     return (
@@ -266,7 +268,7 @@ def cca(size: int, options: Mapping[str, Any]) -> Sequence[str]:
             cells.append("")
             continue
 
-        found = runs(
+        records = runs(
             policy,
             {
                 "collective__message_bytes": size,
@@ -275,7 +277,7 @@ def cca(size: int, options: Mapping[str, Any]) -> Sequence[str]:
                 **options,
             },
         )
-        over = [100 * record.increase for record in found]
+        over = [100 * record.increase for record in records]
         cells.append(reach(over, float(np.mean(over))))
 
     return (f"{size // MIB} MiB" + (", ECN of REPS at 20 %" if options else ""), *cells)
@@ -300,7 +302,7 @@ INCASTS: dict[str, tuple[int, int, dict[str, Any]]] = {
 
 
 def incast(name: str) -> Sequence[str]:
-    """Return an incast's row: CCT over what the link needs, and what was sent again."""
+    """Return an incast's row: CCT over the least time of the link, and packets sent again."""
     senders, size, options = INCASTS[name]
     cells = []
     for trimming in (True, False):
@@ -413,8 +415,8 @@ def end(name: str) -> str:
 
 def kept(page: str, name: str) -> tuple[str, list[str]]:
     """Return the model that made a page's table, and the table's lines; raises ValueError."""
-    _, found, rest = page.partition(begin(name))
-    if not found or end(name) not in rest:
+    _, comment, rest = page.partition(begin(name))
+    if not comment or end(name) not in rest:
         raise ValueError(f"no table {name}")
 
     model, _, rest = rest.partition(" -->\n")
