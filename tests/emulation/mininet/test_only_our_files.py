@@ -66,7 +66,7 @@ SMALL = ("--message-bytes", "16KiB", "--k", "4")
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """Yield a folder of user `nobody`, with folders for all variables, full of modules and settings.
+    """Yield a folder of user `nobody`, with a folder of modules and settings for each variable.
 
     Not pytest's own, which is root's alone.
     """
