@@ -1,4 +1,4 @@
-"""What a user names may have no end, or lie about its size: one line, little memory."""
+"""User input may have no end, or lie about its size: one line, little memory."""
 
 import json
 import struct
@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT_BYTES = 3 << 30
-# What is refused in time takes no memory.
+# Input that is refused in time takes no memory.
 BAD = ("Traceback", "MemoryError", "out of memory")
 # From the moment on at which something is going to draw, there is 1 MiB more, and that is all.
 NO_ROOM_TO_DRAW = """
@@ -28,7 +28,7 @@ sys.addaudithook(hook)
 sys.argv = sys.argv[1:]
 runpy.run_module("ofan", run_name="__main__", alter_sys=True)
 """
-# One process for all commands: most of what each would cost is to start.
+# One process for all commands: most of a command's cost is to start.
 RUN = f"""
 import io, json, resource, sys
 from contextlib import redirect_stderr, redirect_stdout
@@ -46,7 +46,7 @@ for words in json.load(sys.stdin):
 
 
 class Ended(NamedTuple):
-    """What a command has returned, and what it has said."""
+    """A command's exit status, and its output."""
 
     status: int
     said: str
@@ -68,14 +68,14 @@ def ofan(*commands: Sequence[str]) -> list[Ended]:
 
 
 def lying_pcapng(path: Path) -> Path:
-    """Write a capture whose second block says that it has 4 GB."""
+    """Write a capture with a second block that claims to have 4 GB."""
     section = struct.pack("<IIIHHqI", 0x0A0D0D0A, 28, 0x1A2B3C4D, 1, 0, -1, 28)
     path.write_bytes(section + struct.pack("<II", 6, 0xFFFFFFF0) + bytes(64))
     return path
 
 
 def lying_pcap(path: Path) -> Path:
-    """Write a capture whose only packet says that it has 2 GB."""
+    """Write a capture with a single packet that claims to have 2 GB."""
     head = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
     path.write_bytes(head + struct.pack("<IIII", 0, 0, 0x7FFFFFFF, 0x7FFFFFFF) + bytes(64))
     return path
@@ -95,10 +95,10 @@ ENDLESS = (
 
 
 def test_what_has_no_end_is_one_line() -> None:
-    for words, (status, said) in zip(ENDLESS, ofan(*ENDLESS), strict=True):
-        assert status not in (0, None), (words, said)
-        assert not any(word in said for word in BAD), (words, said)
-        assert 1 <= len(said.strip().splitlines()) <= 4, (words, said)
+    for command, (status, said) in zip(ENDLESS, ofan(*ENDLESS), strict=True):
+        assert status not in (0, None), (command, said)
+        assert not any(word in said for word in BAD), (command, said)
+        assert 1 <= len(said.strip().splitlines()) <= 4, (command, said)
 
 
 def test_a_capture_that_lies_about_a_block_is_one_line(tmp_path: Path) -> None:
@@ -107,11 +107,11 @@ def test_a_capture_that_lies_about_a_block_is_one_line(tmp_path: Path) -> None:
         for lie in (lying_pcapng, lying_pcap)
         for command in (("pcap",), ("p4", "trace", "p4src/ofan.p4", "--pcap"))
     ]
-    for words, (_, said) in zip(commands, ofan(*commands), strict=True):
-        assert not any(word in said for word in BAD), (words, said)
-        # Scapy cuts what a packet lacks, and says so once: then there is a packet to tell of.
+    for arguments, (_, said) in zip(commands, ofan(*commands), strict=True):
+        assert not any(word in said for word in BAD), (arguments, said)
+        # Scapy cuts a packet that lacks bytes, and warns once: then there is a packet to print.
         is_cut = any(word in said for word in ("truncated", "received 64 bytes"))
-        assert len(said.strip().splitlines()) <= 4 or is_cut, (words, said)
+        assert len(said.strip().splitlines()) <= 4 or is_cut, (arguments, said)
 
 
 @pytest.mark.parametrize(
@@ -128,9 +128,9 @@ def test_a_capture_that_lies_about_a_block_is_one_line(tmp_path: Path) -> None:
 )
 def test_no_memory_to_draw_is_one_line(tmp_path: Path, words: tuple[str, ...]) -> None:
     # Isolated, as `ofan` runs as root: it would start itself anew otherwise, without the limit.
-    given = [word.format(here=tmp_path) for word in words]
+    arguments = [word.format(here=tmp_path) for word in words]
     done = subprocess.run(
-        [sys.executable, "-I", "-c", NO_ROOM_TO_DRAW, "ofan", *given],
+        [sys.executable, "-I", "-c", NO_ROOM_TO_DRAW, "ofan", *arguments],
         capture_output=True,
         text=True,
         timeout=120,

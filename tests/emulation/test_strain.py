@@ -1,4 +1,4 @@
-"""Mininet says where hosts offer more than this machine's processes carry."""
+"""Mininet's warning where hosts offer more than this machine's processes carry."""
 
 from pathlib import Path
 

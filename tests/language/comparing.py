@@ -1,7 +1,7 @@
-"""One random program on the judge, and on our compiler with both engines: what differs.
+"""Differences between the judge and our compiler with both engines, on one random program.
 
 The judge reads the source with a front end of its own; the engines run the BMv2 JSON that our
-compiler makes of it. What leaves the switch must be the same, and so must digests, log messages,
+compiler makes of it. The packets sent must be the same, and so must digests, log messages,
 registers and counters.
 """
 
@@ -41,9 +41,9 @@ SAMPLED = 8
 
 @dataclass(slots=True)
 class Verdict:
-    """`difference` is empty where all agree; `refused` says why the compiler takes no such program.
+    """A program's verdict: `difference` is empty if all agree; `refused` is the compiler's reason.
 
-    `no_code` says why machine code does not; `judged` packets are defined by the language to their
+    `no_code` is machine code's reason; `judged` packets are defined by the language to their
     end, `undefined` ones are not.
     """
 
@@ -58,7 +58,7 @@ class Verdict:
 
 @dataclass(slots=True)
 class Seen:
-    """What one packet has led to."""
+    """The results of one packet."""
 
     sent: list[tuple[int, bytes]] = field(default_factory=list)
     digests: list[tuple[int, ...]] = field(default_factory=list)
@@ -88,19 +88,19 @@ def compare_program(program: Drawn, seed: int, count: int, engines: Sequence[Eng
         verdict.refused = str(error).split("error: ", 1)[1].split("\n", 1)[0]
         return verdict
 
-    verdict.judged = sum(found is not None for found in expected.packets)
+    verdict.judged = sum(result is not None for result in expected.packets)
     verdict.undefined = count - verdict.judged
-    verdict.sent = sum(len(found.sent) for found in expected.packets if found is not None)
+    verdict.sent = sum(len(result.sent) for result in expected.packets if result is not None)
     for engine in engines:
         try:
-            found = difference(program, source, installed, arrivals, expected, engine)
+            result = difference(program, source, installed, arrivals, expected, engine)
         except PipelineError as error:
             if "no native code" not in str(error):
                 raise
             verdict.no_code = str(error)
             continue
-        if found:
-            verdict.difference = found
+        if result:
+            verdict.difference = result
             break
 
     return verdict
@@ -110,9 +110,9 @@ def compiled(program: str) -> bytes:
     """Return the JSON of a program; the includes, which are all the same, are read only once."""
     included = library()
     # Directives end with the includes: the rest needs no preprocessor.
-    own = program.split("#include <v1model.p4>\n", 1)[1]
-    text = f"{included.text}\n{own}"
-    lines = own.split("\n")
+    program_text = program.split("#include <v1model.p4>\n", 1)[1]
+    text = f"{included.text}\n{program_text}"
+    lines = program_text.split("\n")
     origin = [*included.origin, *(("program.p4", i) for i in range(1, len(lines) + 1))]
     files = {**included.files, "program.p4": lines}
     source = Source(text, origin, files, included.code, included.markers)
@@ -127,7 +127,7 @@ def library() -> Source:
 
 @dataclass(slots=True)
 class Expected:
-    """What the judge says of each packet (None: undefined), and of the state in the end."""
+    """The judge's results for each packet (None: undefined), and its state in the end."""
 
     packets: list[Seen | None]
     cells: dict[str, list[int]]
@@ -136,7 +136,7 @@ class Expected:
 def judged(
     draw: Random, program: Drawn, arrivals: list[tuple[int, bytes]]
 ) -> tuple[dict[str, list[Entry]], Expected]:
-    """Return entries made of keys that these packets look up, and what the judge expects."""
+    """Return entries made of keys that these packets look up, and the judge's expectations."""
     tree = read(program.source)
     widths = {spec.name.split(".")[-1]: [key.width for key in spec.keys] for spec in program.tables}
     first = Judge(tree, entries={}, key_widths=widths, groups=GROUPS, sessions=SESSIONS)
@@ -146,10 +146,10 @@ def judged(
     installed = entries(draw, program, first.looked_up)
 
     judge = Judge(tree, entries=installed, key_widths=widths, groups=GROUPS, sessions=SESSIONS)
-    found = [outcome(judge, port, frame) for port, frame in arrivals]
+    outcomes = [outcome(judge, port, frame) for port, frame in arrivals]
     cells = {path: [number(cell) for cell in kept.cells] for path, kept in judge.objects.items()}
 
-    return installed, Expected(found, cells)
+    return installed, Expected(outcomes, cells)
 
 
 def number(cell: Any) -> int:
@@ -157,7 +157,7 @@ def number(cell: Any) -> int:
 
 
 def outcome(judge: Judge, port: int, frame: bytes) -> Seen | None:
-    """Return what the judge sees; a packet that is undefined leaves no trace."""
+    """Return the judge's results; a packet that is undefined leaves no trace."""
     kept = {path: list(item.cells) for path, item in judge.objects.items()}
     try:
         results = judge.receive(port, frame)
@@ -181,7 +181,7 @@ def difference(
     expected: Expected,
     engine: Engine,
 ) -> str:
-    """Return where an engine does something else than the judge says; empty where it does not."""
+    """Return the first difference between an engine and the judge; empty where there is none."""
     seen = Seen()
     switch = Switch(0, lambda: 0, lambda low, _high: low, PORTS, engine=engine)
     switch.on_digest = lambda _number, values: seen.digests.append(values)
@@ -190,15 +190,15 @@ def difference(
     replicate(switch)
     install(switch, program, installed)
 
-    for (port, frame), wanted in zip(arrivals, expected.packets, strict=True):
-        if wanted is None:
+    for (port, frame), expectation in zip(arrivals, expected.packets, strict=True):
+        if expectation is None:
             continue
         seen.sent = []
         seen.digests.clear()
         seen.logs.clear()
         sent(switch, port, frame, seen)
-        if seen.parts() != wanted.parts():
-            return f"{engine}: {frame.hex()} on {port}: {shown(seen)}, judge {shown(wanted)}"
+        if seen.parts() != expectation.parts():
+            return f"{engine}: {frame.hex()} on {port}: {shown(seen)}, judge {shown(expectation)}"
 
     return cells_differ(switch, expected.cells, engine)
 
@@ -246,8 +246,8 @@ def install(switch: Switch, program: Drawn, installed: dict[str, list[Entry]]) -
         ordered = any(key.kind in ("ternary", "range", "optional") for key in table.spec.key)
         for row in rows:
             match = tuple(
-                prefix(key, own.width) if own.kind == "lpm" and ordered else key
-                for key, own in zip(row.keys, spec_of(program, name).keys, strict=True)
+                prefix(key, key_spec.width) if key_spec.kind == "lpm" and ordered else key
+                for key, key_spec in zip(row.keys, spec_of(program, name).keys, strict=True)
             )
             table.insert(match, row.priority if ordered else 0, numbers[row.action], row.args)
 
@@ -265,15 +265,15 @@ def cells_differ(switch: Switch, wanted: dict[str, list[int]], engine: str) -> s
     """Return the first register or counter that differs from the judge's; empty where none does."""
     pipeline = switch.pipeline
     assert pipeline is not None
-    found = {}
+    held_cells = {}
     for array, cells in zip(pipeline.program.registers, pipeline.registers, strict=True):
-        found[array.name] = [int(cell) % (1 << array.bits) for cell in cells]
+        held_cells[array.name] = [int(cell) % (1 << array.bits) for cell in cells]
     for counter, counts in zip(pipeline.program.counters, pipeline.counters, strict=True):
         if counter.name in wanted:
-            found[counter.name] = [int(cell[0]) for cell in counts]
+            held_cells[counter.name] = [int(cell[0]) for cell in counts]
 
     for name, cells in wanted.items():
-        if found.get(name, cells) != cells:
-            return f"{engine}: {name} holds {found[name]}, judge {cells}"
+        if held_cells.get(name, cells) != cells:
+            return f"{engine}: {name} holds {held_cells[name]}, judge {cells}"
 
     return ""

@@ -52,9 +52,9 @@ class Drawing(Pieces):
         """Return a value of an enum, or an error."""
         if depth > 0 and self.draw.random() < 0.2:
             return self.choice(type_, names, depth)
-        found = self.variable(type_, names)
-        if found is not None and self.draw.random() < 0.6:
-            return found
+        variable = self.variable(type_, names)
+        if variable is not None and self.draw.random() < 0.6:
+            return variable
         if isinstance(type_, n.Enum):
             return Text(f"{type_.name}.{self.draw.choice(type_.members)}", POSTFIX)
         return Text(f"error.{self.draw.choice(names.errors)}", POSTFIX)
@@ -91,9 +91,9 @@ class Drawing(Pieces):
 
     def leaf(self, type_: n.Bits, names: Names) -> Text:
         """Return an expression without operators, but for slices and casts."""
-        found = self.variable(type_, names)
-        if found is not None and self.draw.random() < 0.85:
-            return found
+        variable = self.variable(type_, names)
+        if variable is not None and self.draw.random() < 0.85:
+            return variable
         # Made of a variable of another type, so that few expressions are constant.
         if self.draw.random() < 0.6:
             wider = [
@@ -124,14 +124,14 @@ class Drawing(Pieces):
 
     def two(self, type_: n.Bits, names: Names, depth: int) -> tuple[Text, Text]:
         """Return both sides of an operator."""
-        left = self.numeric(type_, names, depth)
+        left_side = self.numeric(type_, names, depth)
         # An `int` takes the other side's type.
         if self.draw.random() < 0.1:
             value = self.number(min(type_.width - type_.signed, 31) or 1)
             if not type_.signed or type_.width > 1:
-                return left, Text(str(value))
+                return left_side, Text(str(value))
 
-        return left, self.numeric(type_, names, depth)
+        return left_side, self.numeric(type_, names, depth)
 
     def arithmetic(self, type_: n.Bits, names: Names, depth: int) -> Text:
         op = self.draw.choice(("+", "-", "*", "&", "|", "^", "|+|", "|-|"))
@@ -139,7 +139,7 @@ class Drawing(Pieces):
 
     def shift(self, type_: n.Bits, names: Names, depth: int) -> Text:
         """Return a shift, mostly by few places."""
-        left = self.numeric(type_, names, depth)
+        operand = self.numeric(type_, names, depth)
         roll = self.draw.random()
         if roll < 0.4:
             places = Text(str(self.draw.choice((0, 1, type_.width - 1, type_.width, 3, 200))))
@@ -148,7 +148,7 @@ class Drawing(Pieces):
         else:
             places = self.numeric(n.Bits(self.draw.choice((9, 16, 32))), names, depth - 1)
 
-        return self.binary(self.draw.choice(("<<", ">>")), left, places)
+        return self.binary(self.draw.choice(("<<", ">>")), operand, places)
 
     def division(self, type_: n.Bits, names: Names, depth: int) -> Text | None:
         """Return a division by a power of two, which is all that the target can do."""
@@ -182,11 +182,11 @@ class Drawing(Pieces):
         if type_.width < 2:
             return None
         low = self.draw.randrange(1, type_.width)
-        # The left side says whether the result has a sign.
-        left = self.numeric(n.Bits(type_.width - low, type_.signed), names, depth)
-        right = self.numeric(n.Bits(low, type_.signed), names, depth)
+        # The left side decides whether the result has a sign.
+        high_part = self.numeric(n.Bits(type_.width - low, type_.signed), names, depth)
+        low_part = self.numeric(n.Bits(low, type_.signed), names, depth)
 
-        return self.binary("++", left, right)
+        return self.binary("++", high_part, low_part)
 
     def conversion(self, type_: n.Bits, names: Names, depth: int) -> Text:
         """Return a cast from another type."""
@@ -226,7 +226,7 @@ class Drawing(Pieces):
         return self.call(self.draw.choice(fitting), names, depth) if fitting else None
 
     def call(self, function: Callable_, names: Names, depth: int) -> Text | None:
-        """Return a call; None where no variable fits one of its `out` parameters."""
+        """Return a call; None where no variable fits an `out` parameter."""
         if not names.favourite and self.draw.random() < 0.7:
             names = self.entangled(names, [type_ for _, type_ in function.params])
 
@@ -285,7 +285,7 @@ class Drawing(Pieces):
         return self.turned(made, function.returns, type_)
 
     def effect(self, type_: n.Bits, names: Names, depth: int) -> Text | None:
-        """Return `v op f(v)`, where the call changes what stands on its left."""
+        """Return `v op f(v)`, where the call changes the operand on its left."""
         fitting = [
             item
             for item in names.functions
@@ -305,13 +305,13 @@ class Drawing(Pieces):
         ]
         if not changed:
             return made
-        left = self.cast(type_, Text(self.draw.choice(changed).source, POSTFIX))
-        pair = (left, made) if self.draw.random() < 0.8 else (made, left)
+        operand = self.cast(type_, Text(self.draw.choice(changed).source, POSTFIX))
+        pair = (operand, made) if self.draw.random() < 0.8 else (made, operand)
 
         return self.binary(self.draw.choice(("+", "-", "^", "|")), *pair)
 
     def place(self, type_: Type, names: Names, whole: bool = False, depth: int = 0) -> str | None:
-        """Return something to write to: a variable, or a slice of one."""
+        """Return a left-value: a variable, or a slice of a variable."""
         if isinstance(type_, n.Struct):
             return self.draw.choice(names.structs) if names.structs else None
 
@@ -325,14 +325,14 @@ class Drawing(Pieces):
         if names.favourite in fitting and self.draw.random() < 0.7:
             return names.favourite
         if self.draw.random() < 0.15:
-            found = self.element(type_, names, depth)
-            if found is not None:
-                return found
+            lvalue = self.element(type_, names, depth)
+            if lvalue is not None:
+                return lvalue
 
         if isinstance(type_, n.Bits) and not type_.signed and self.draw.random() < 0.3:
-            found = self.part(type_, names)
-            if found is not None:
-                return found
+            lvalue = self.part(type_, names)
+            if lvalue is not None:
+                return lvalue
 
         return self.draw.choice(fitting) if fitting else None
 
@@ -356,7 +356,7 @@ class Drawing(Pieces):
         return f"{item.source}[{low + type_.width - 1}:{low}]"
 
     def element(self, type_: Type, names: Names, depth: int) -> str | None:
-        """Return a field of an element whose index is computed, often with effects."""
+        """Return a field of an element with a computed index, often with effects."""
         if names.stack is None:
             return None
         fields = [name for name, kind in names.stack.fields if kind == type_]
@@ -396,9 +396,9 @@ class Drawing(Pieces):
     def truth(self, names: Names, depth: int) -> Text:
         """Return a boolean expression."""
         if depth <= 0:
-            found = self.variable(BOOL, names)
-            if found is not None and self.draw.random() < 0.5:
-                return found
+            term = self.variable(BOOL, names)
+            if term is not None and self.draw.random() < 0.5:
+                return term
             return self.comparison(names, 0)
 
         roll = self.draw.random()
@@ -422,9 +422,9 @@ class Drawing(Pieces):
                 self.draw.choice(("==", "!=")), received, self.member(ERROR, names, 0)
             )
 
-        found = self.called(BOOL, names, depth - 1)
+        term = self.called(BOOL, names, depth - 1)
 
-        return found or Text(self.draw.choice(("true", "false")))
+        return term or Text(self.draw.choice(("true", "false")))
 
     def comparison(self, names: Names, depth: int) -> Text:
         """Return two sides of one type, compared."""
@@ -432,11 +432,11 @@ class Drawing(Pieces):
             kinds: tuple[Type, ...] = (BOOL, *self.enums)
             type_ = self.draw.choice(kinds)
             op = self.draw.choice(("==", "!="))
-            left = self.expression(type_, names, depth)
-            return self.binary(op, left, self.expression(type_, names, depth))
+            first = self.expression(type_, names, depth)
+            return self.binary(op, first, self.expression(type_, names, depth))
 
         numbers = [item.type for item in names.variables if isinstance(item.type, n.Bits)]
-        wanted = self.draw.choice(numbers) if numbers else self.bits()
+        compared_type = self.draw.choice(numbers) if numbers else self.bits()
         op = self.draw.choice(("==", "!=", "<", "<=", ">", ">="))
 
-        return self.binary(op, *self.two(wanted, names, depth))
+        return self.binary(op, *self.two(compared_type, names, depth))

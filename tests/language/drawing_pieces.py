@@ -40,7 +40,7 @@ LEVELS = {
 
 
 class Pieces:
-    """Draws what needs no names, and puts operators between what is given."""
+    """Draws of parts that need no names, and operators between given expressions."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Pieces:
         return self.draw.choice(self.widths)
 
     def bits(self) -> n.Bits:
-        # p4c fuses two casts into one that changes sign and width, and refuses it.
+        # p4c fuses two casts into a single cast that changes sign and width, and refuses it.
         return n.Bits(self.width(), not self.for_p4c and self.draw.random() < 0.3)
 
     def type(self) -> Type:
@@ -93,8 +93,8 @@ class Pieces:
 
     def number(self, width: int) -> int:
         """Return bits, the ends of the range more often than others."""
-        most = (1 << width) - 1
-        ends = (0, 1, most, most >> 1, (most >> 1) + 1 & most, most - 1 & most)
+        largest = (1 << width) - 1
+        ends = (0, 1, largest, largest >> 1, (largest >> 1) + 1 & largest, largest - 1 & largest)
         return self.draw.choice((*ends, *(self.draw.getrandbits(width) for _ in range(5))))
 
     def literal(self, type_: n.Bits) -> Text:
@@ -107,7 +107,7 @@ class Pieces:
         return self.cast(type_, Text(f"({value})"))
 
     def turned(self, text: Text, given: n.Bits, wanted: Type) -> Text | None:
-        """Return an expression as one of another type."""
+        """Return an expression turned into an expression of another type."""
         if given == wanted:
             return text
         if wanted == BOOL:

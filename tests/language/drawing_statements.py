@@ -11,7 +11,7 @@ from tests.language.names import Callable_, Names, Type, Variable, show
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """What may be said at a place."""
+    """The conditions of a place, which decide the statements allowed there."""
 
     in_control: bool = False
     in_parser: bool = False
@@ -26,7 +26,7 @@ class Where:
     depth: int = 0
 
     def deeper(self, in_loop: bool = False) -> Where:
-        """Return what may be said in a block inside."""
+        """Return the conditions in a block inside."""
         return replace(
             self,
             in_loop=self.in_loop or in_loop,
@@ -36,7 +36,7 @@ class Where:
 
 
 class StatementMaker(TypeMaker):
-    """Draws statements for a place, which says what is allowed there."""
+    """A maker of statements that are allowed at their place."""
 
     def function(self) -> str:
         """Return a function, which later code may call."""
@@ -78,7 +78,7 @@ class StatementMaker(TypeMaker):
         return f"{kind} {name}(inout {kind} p0) {{ p0 = {changed}; return {result}; }}\n"
 
     def blending_function(self) -> str:
-        """Return a function whose results depend on all of its arguments."""
+        """Return a function with results that depend on all of its arguments."""
         name = self.name("f")
         kind = show(self.common)
         params = tuple((way, self.common) for way in ("in", "inout", "in"))
@@ -100,16 +100,16 @@ class StatementMaker(TypeMaker):
             names.structs.append(source)
 
     def type_with_variables(self) -> Type:
-        """Return a type, mostly one that some variable has."""
+        """Return a type, mostly the type of some variable."""
         if self.chance(0.4):
             return self.common
-        known = [
+        types = [
             type_
             for struct in (self.main, self.metadata, self.option)
             for _, type_ in struct.fields
             if isinstance(type_, n.Bits | n.Plain | n.Enum)
         ]
-        return self.draw.choice(known) if self.chance(0.8) else self.expressions.type()
+        return self.draw.choice(types) if self.chance(0.8) else self.expressions.type()
 
     def constant(self, type_: Type) -> str:
         return self.expressions.expression(type_, Names(errors=ERRORS), 0).source
@@ -155,19 +155,19 @@ class StatementMaker(TypeMaker):
             value = self.expressions.expression(item.type, names, 3)
             return f"{item.source} = {value.source};"
 
-        place = self.expressions.place(item.type, names) or item.source
+        lvalue = self.expressions.place(item.type, names) or item.source
         readable = not item.guard or item.guard in names.valid
-        if roll > 0.85 and readable and place == item.source:
+        if roll > 0.85 and readable and lvalue == item.source:
             op = self.draw.choice(("+", "-", "*", "&", "|", "^", "|+|", "|-|"))
             right = self.expressions.expression(item.type, names, 2).source
             # p4c reads the left side behind a call on the right, which may have changed it.
-            if self.for_p4c and any(f"{known.name}(" in right for known in names.functions):
-                return f"{place} = {place} {op} ({right});"
-            return f"{place} {op}= {right};"
+            if self.for_p4c and any(f"{function.name}(" in right for function in names.functions):
+                return f"{lvalue} = {lvalue} {op} ({right});"
+            return f"{lvalue} {op}= {right};"
 
         value = self.expressions.expression(item.type, names, self.draw.randrange(1, 5))
 
-        return f"{place} = {value.source};"
+        return f"{lvalue} = {value.source};"
 
     def struct_assignment(self, names: Names) -> str:
         """Assign something as a whole: structs and headers, or lists to them."""
@@ -177,8 +177,8 @@ class StatementMaker(TypeMaker):
         if roll < 0.35:
             return self.draw.choice(("h.option = h.either.one;", "h.either.one = h.option;"))
         if roll < 0.5:
-            left, right = self.draw.sample(range(self.items.size), 2)
-            return f"h.items[{left}] = h.items[{right}];"
+            to_index, from_index = self.draw.sample(range(self.items.size), 2)
+            return f"h.items[{to_index}] = h.items[{from_index}];"
 
         headers = (("h.option", self.option), ("h.either.two", self.other))
         # p4c loses a header that is assigned a list of its own fields.
@@ -197,17 +197,17 @@ class StatementMaker(TypeMaker):
 
     def call_statement(self, names: Names, where: Where) -> str:
         """Return a call for its effect, or an assignment where no function fits."""
-        # Of several arguments one can change what another one is.
+        # Of several arguments, an argument can change another.
         several = [item for item in names.functions if len(item.params) > 1]
         functions = several if several and self.chance(0.7) else names.functions
         if functions:
             function = self.draw.choice(functions)
             made = self.expressions.call(function, names, 2)
-            place = None
+            lvalue = None
             if made is not None and function.returns is not None and self.chance(0.5):
-                place = self.expressions.place(function.returns, names)
+                lvalue = self.expressions.place(function.returns, names)
             if made is not None:
-                return f"{place} = {made.source};" if place else f"{made.source};"
+                return f"{lvalue} = {made.source};" if lvalue else f"{made.source};"
 
         return self.assignment(names, where)
 
@@ -232,8 +232,10 @@ class StatementMaker(TypeMaker):
             labels = [f"{PLAIN_ENUM.name}.{member}" for member in PLAIN_ENUM.members[:2]]
         else:
             subject = self.expressions.numeric(n.Bits(width), names, 2).source
-            most = min(1 << width, 6)
-            labels = [f"{width}w{v}" for v in self.draw.sample(range(most), min(most, 3))]
+            value_count = min(1 << width, 6)
+            labels = [
+                f"{width}w{v}" for v in self.draw.sample(range(value_count), min(value_count, 3))
+            ]
 
         cases = []
         for i, written in enumerate(labels):
@@ -302,10 +304,10 @@ class StatementMaker(TypeMaker):
         parts = [f"{header}.setValid();"]
         # Its own fields have no values yet, whatever name reaches them.
         family = header.split("[", 1)[0]
-        known = names.inner()
-        known.variables = [v for v in known.variables if not v.guard.startswith(family)]
+        inner_names = names.inner()
+        inner_names.variables = [v for v in inner_names.variables if not v.guard.startswith(family)]
         for item in self.of(header, struct):
-            value = self.expressions.expression(item.type, known, 1).source
+            value = self.expressions.expression(item.type, inner_names, 1).source
             parts.append(f"{item.source} = {value};")
 
         return " ".join(parts)
@@ -319,9 +321,9 @@ class StatementMaker(TypeMaker):
             index = bits.numeric(n.Bits(size.bit_length() - 1), names, 2)
             i = bits.cast(n.Bits(32), index).source
             if self.chance(0.5):
-                place = bits.place(type_, names)
-                if place is not None:
-                    return f"{name}.read({place}, {i});"
+                lvalue = bits.place(type_, names)
+                if lvalue is not None:
+                    return f"{name}.read({lvalue}, {i});"
             return f"{name}.write({i}, {bits.numeric(type_, names, 2).source});"
 
         if roll < 0.45 and self.counters:
@@ -347,7 +349,7 @@ class StatementMaker(TypeMaker):
         )
 
     def listed(self, names: Names, whole: bool = True) -> list[str]:
-        """Return expressions for a list that is hashed or told: each with a width of its own."""
+        """Return expressions for a list to hash, log or digest: each with a width of its own."""
         count = self.draw.randrange(1, 4)
         return [
             self.expressions.numeric(self.expressions.bits(), names, 2).source for _ in range(count)
@@ -357,8 +359,8 @@ class StatementMaker(TypeMaker):
         """Return a call of hash()."""
         algorithm = self.draw.choice(("crc32", "crc16", "csum16", "xor16"))
         type_ = n.Bits(self.draw.choice((8, 16, 32, 48)))
-        place = self.expressions.place(type_, names)
-        if place is None:
+        lvalue = self.expressions.place(type_, names)
+        if lvalue is None:
             item = self.draw.choice(
                 [
                     v
@@ -367,13 +369,13 @@ class StatementMaker(TypeMaker):
                 ]
             )
             assert isinstance(item.type, n.Bits)
-            type_, place = item.type, item.source
+            type_, lvalue = item.type, item.source
 
         base = f"{type_.width}{'s' if type_.signed else 'w'}{self.draw.choice((0, 1))}"
         if type_ == n.Bits(1, True):
             base = "1s0"
-        most = self.draw.choice(("32w1", "32w16", "32w100", "64w0x100000000", "16w0xffff"))
+        modulus = self.draw.choice(("32w1", "32w16", "32w100", "64w0x100000000", "16w0xffff"))
         data = ", ".join(self.listed(names))
-        call = f"HashAlgorithm.{algorithm}, {base}, {{ {data} }}, {most}"
+        call = f"HashAlgorithm.{algorithm}, {base}, {{ {data} }}, {modulus}"
 
-        return f"hash({place}, {call});"
+        return f"hash({lvalue}, {call});"

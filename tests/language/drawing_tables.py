@@ -93,13 +93,15 @@ class TableMaker(StatementMaker):
 
         listed = " ".join(f"{action};" for action, _ in actions)
         default, widths = self.draw.choice(actions)
-        given = ", ".join(self.argument(spec_width) for spec_width in self.types_of(text, default))
+        arguments = ", ".join(
+            self.argument(spec_width) for spec_width in self.types_of(text, default)
+        )
         entries = ""
         if not has_others and self.chance(0.3):
             entries = self.const_entries(spec, text)
         text += (
             f"table {name} {{ key = {{ {' '.join(keys)} }} actions = {{ {listed} NoAction; }} "
-            f"default_action = {default}({given}); {entries} }}\n"
+            f"default_action = {default}({arguments}); {entries} }}\n"
         )
         self.tables.append(spec)
 
@@ -124,7 +126,7 @@ class TableMaker(StatementMaker):
             keys = []
             for key in spec.keys:
                 value = self.expressions.number(key.width)
-                most = (1 << key.width) - 1
+                all_ones = (1 << key.width) - 1
                 match key.kind:
                     case "exact":
                         keys.append(f"{key.width}w{value}")
@@ -133,7 +135,7 @@ class TableMaker(StatementMaker):
                         keys.append(f"{key.width}w{value} .. {key.width}w{high}")
                     case "lpm":
                         # One length, so that the longest prefix is the first, too.
-                        mask = most ^ (most >> 1)
+                        mask = all_ones ^ (all_ones >> 1)
                         keys.append(f"{key.width}w{value & mask} &&& {key.width}w{mask}")
                     case "optional":
                         keys.append(self.draw.choice((f"{key.width}w{value}", "_")))
@@ -145,23 +147,23 @@ class TableMaker(StatementMaker):
                 continue
             seen.add(written)
             action, _ = self.draw.choice(spec.actions)
-            given = ", ".join(self.argument(type_) for type_ in self.types_of(text, action))
+            arguments = ", ".join(self.argument(type_) for type_ in self.types_of(text, action))
             keyset = f"({written})" if len(keys) > 1 else written
-            lines.append(f"{keyset}: {action}({given});")
+            lines.append(f"{keyset}: {action}({arguments});")
 
         return f"const entries = {{ {' '.join(lines)} }}"
 
     def application(self, name: str, spec: TableSpec, names: Names, is_ingress: bool) -> str:
-        """Return a statement that applies a table and goes on by what it has found."""
+        """Return a statement that applies a table and goes on by the result."""
         where = Where(in_control=True, is_ingress=is_ingress, can_jump=True, depth=1)
         roll = self.draw.random()
         if roll < 0.3:
             return f"{name}.apply();"
         if roll < 0.6:
-            what = self.draw.choice((".hit", ".miss"))
+            outcome = self.draw.choice((".hit", ".miss"))
             negation = self.draw.choice(("", "!"))
             then = self.block(names, where)
-            return f"if ({negation}{name}.apply(){what}) {then} else {self.block(names, where)}"
+            return f"if ({negation}{name}.apply(){outcome}) {then} else {self.block(names, where)}"
 
         cases = [
             f"{action}: {self.block(names, where)}"

@@ -17,7 +17,7 @@ ERRORS = ("NoError", "PacketTooShort", "NoMatch", "StackOutOfBounds", "HeaderToo
 
 
 class TypeMaker:
-    """Draws the types of a program; the classes above it draw what uses them."""
+    """A maker of a program's types; its subclasses make the code that uses them."""
 
     def __init__(self, draw: Random, widths: Sequence[int] = WIDTHS, for_p4c: bool = False) -> None:
         self.draw = draw
@@ -124,15 +124,15 @@ class TypeMaker:
 
     def of(self, source: str, struct: n.Struct, guard: str = "") -> list[Variable]:
         """Return the fields of a struct or header as variables."""
-        found = []
+        variables = []
         for name, type_ in struct.fields:
             match type_:
                 case n.Bits() | n.Enum() | n.Plain():
-                    found.append(Variable(f"{source}.{name}", type_, guard=guard))
+                    variables.append(Variable(f"{source}.{name}", type_, guard=guard))
                 case n.Struct(kind="struct"):
-                    found += self.of(f"{source}.{name}", type_, guard)
+                    variables += self.of(f"{source}.{name}", type_, guard)
 
-        return found
+        return variables
 
     def indexed(self, names: Names) -> None:
         """Add the elements of the stack by an index that is computed."""
@@ -143,7 +143,7 @@ class TypeMaker:
         names.stack = Indexed("h.items", n.Bits(bits), self.item.fields)
 
     def control_names(self, is_egress: bool) -> Names:
-        """Return what the code of a control may name."""
+        """Return the names that the code of a control may use."""
         names = Names(functions=self.functions, errors=ERRORS, parser_error="s.parser_error")
         names.variables += self.of("h.main", self.main)
         names.variables += self.of("m", self.metadata)

@@ -1,8 +1,8 @@
-"""What expressions, statements and calls of P4_16 do, as plainly as the specification says it.
+"""Expressions, statements and calls of P4_16, as plainly as in the specification.
 
-Every value knows its type, so nothing is checked or inferred beforehand: an operator looks at what
-it gets. Calls copy their arguments in and out, always, as "Calling convention: call by copy in/copy
-out" has it.
+Every value knows its type, so nothing is checked or inferred beforehand: an operator looks at its
+operands. Calls copy their arguments in and out, always, as "Calling convention: call by copy
+in/copy out" has it.
 """
 
 from __future__ import annotations
@@ -80,14 +80,14 @@ class Evaluator:
                 return sliced(self.value(base, scope), high, low)
             case n.Unary(op, operand):
                 return unary(op, self.value(operand, scope))
-            case n.Binary("&&", left, right):
-                return self.value(left, scope) and self.value(right, scope)
-            case n.Binary("||", left, right):
-                return self.value(left, scope) or self.value(right, scope)
-            case n.Binary(op, left, right):
-                # A copy: what the right side does must not change the left.
-                first = copied(self.value(left, scope))
-                return binary(op, first, self.value(right, scope))
+            case n.Binary("&&", left_side, right_side):
+                return self.value(left_side, scope) and self.value(right_side, scope)
+            case n.Binary("||", left_side, right_side):
+                return self.value(left_side, scope) or self.value(right_side, scope)
+            case n.Binary(op, left_side, right_side):
+                # A copy: the right side must not change the left.
+                first = copied(self.value(left_side, scope))
+                return binary(op, first, self.value(right_side, scope))
             case n.Choice(condition, then, otherwise):
                 return self.value(then if self.value(condition, scope) else otherwise, scope)
             case n.Cast(type_, operand):
@@ -108,7 +108,7 @@ class Evaluator:
         return self.value(node, scope)
 
     def read(self, node: n.Expression, scope: Scope) -> Any:
-        """Return what stands at an expression, defined or not."""
+        """Return the value of an expression, defined or not."""
         match node:
             case n.Name(name):
                 return scope.find(name)
@@ -182,7 +182,7 @@ class Evaluator:
         raise TypeError(f"{node} is not a place")
 
     def type_of(self, node: n.Expression, scope: Scope) -> n.Type:
-        """Return the type of a variable, or of a part of one."""
+        """Return the type of a variable, or of a part of a variable."""
         match node:
             case n.Name(name):
                 return scope.holder(name).types[name]
@@ -215,16 +215,16 @@ class Evaluator:
                 for statement in body:
                     self.run(statement, inner)
             case n.Declare(type_, name, value):
-                given = fresh(type_)
+                new_value = fresh(type_)
                 if value is not None:
-                    given = converted(self.loose(value, scope), type_)
-                scope.declare(name, type_, given)
+                    new_value = converted(self.loose(value, scope), type_)
+                scope.declare(name, type_, new_value)
             case n.Assign(target, op, value):
-                place = self.place(target, scope)
-                old = defined(place.get()) if op else None
-                given = self.loose(value, scope)
-                made = binary(op, old, defined(given)) if op else given
-                place.set(converted(made, place.type))
+                lvalue = self.place(target, scope)
+                old = defined(lvalue.get()) if op else None
+                new_value = self.loose(value, scope)
+                made = binary(op, old, defined(new_value)) if op else new_value
+                lvalue.set(converted(made, lvalue.type))
             case n.Do(call):
                 assert isinstance(call, n.Call)
                 self.call(call, scope)
@@ -245,7 +245,7 @@ class Evaluator:
                 raise LoopSignal(kind)
 
     def switch(self, node: n.Switch, scope: Scope) -> None:
-        """Run the case whose label is the subject's value."""
+        """Run the case with the subject's value as its label."""
         subject = self.value(node.subject, scope)
         chosen = None
         for i, (written, _) in enumerate(node.cases):
@@ -317,11 +317,11 @@ class Evaluator:
         match node.target:
             case n.Name(name):
                 try:
-                    found = scope.find(name)
+                    function = scope.find(name)
                 except KeyError:
                     return self.extern(name, node, scope)
-                assert isinstance(found, n.Function)
-                return self.invoke(found, node.args, scope)
+                assert isinstance(function, n.Function)
+                return self.invoke(function, node.args, scope)
             case n.Member(base, name) if name in HEADERS:
                 return self.header_method(self.read(base, scope), name, node, scope)
             case n.Member(n.Name(name), "apply"):
@@ -351,7 +351,7 @@ class Evaluator:
     def invoke(
         self, function: n.Function, args: tuple[n.Expression, ...], scope: Scope, data: Any = ()
     ) -> Any:
-        """Call a function or action; `data` are what the control plane gives for the last ones."""
+        """Call a function or action; `data` are the last arguments, from the control plane."""
         home = self.home(function, scope)
         with self.bound(function.params, args, scope, home, data) as inner:
             try:
@@ -363,7 +363,7 @@ class Evaluator:
         return None
 
     def home(self, function: n.Function, scope: Scope) -> Scope:
-        """Return the scope in which a function is declared, which is what its body sees."""
+        """Return the scope in which a function is declared, which is the scope around its body."""
         return scope.holder(function.name)
 
     @contextmanager
@@ -378,34 +378,34 @@ class Evaluator:
         """Copy arguments in, and those of `out` and `inout` parameters back at the end."""
         inner = Scope(home)
         back: list[tuple[str, Place | Part]] = []
-        given: list[tuple[n.Param, Any]] = []
+        bound_values: list[tuple[n.Param, Any]] = []
         by_name = {param.name: param for param in params}
-        # In the order of the text: each one sees what those before it have changed.
+        # In the order of the text: each argument sees the changes of those before it.
         for i, arg in enumerate(args):
             param = params[i]
             if isinstance(arg, n.Named):
                 param, arg = by_name[arg.name], arg.value
             if param.direction in ("out", "inout"):
-                place = self.place(arg, scope)
-                back.append((param.name, place))
+                lvalue = self.place(arg, scope)
+                back.append((param.name, lvalue))
                 value = fresh(param.type)
                 if param.direction == "inout":
-                    value = copied(place.get())
+                    value = copied(lvalue.get())
             else:
                 value = converted(self.loose(arg, scope), param.type)
-            given.append((param, value))
+            bound_values.append((param, value))
 
-        given += zip(params[len(args) :], data, strict=True)
-        for param, value in given:
+        bound_values += zip(params[len(args) :], data, strict=True)
+        for param, value in bound_values:
             inner.declare(param.name, param.type, value)
         try:
             yield inner
         finally:
             # Also after `exit`: the copies are made before the program ends.
-            for name, place in back:
-                place.set(copied(inner.values[name]))
+            for name, lvalue in back:
+                lvalue.set(copied(inner.values[name]))
 
-    # What packets, tables and externs do is in subclasses.
+    # Packets, tables and externs are in subclasses.
 
     def extern(self, name: str, node: n.Call, scope: Scope) -> Any:
         raise NotImplementedError

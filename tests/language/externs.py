@@ -1,4 +1,4 @@
-"""The externs of v1model: registers, counters, hashes, and what a pipeline asks for."""
+"""The externs of v1model: registers, counters, hashes, and a pipeline's requests."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Cells:
 
 @dataclass(slots=True)
 class Wishes:
-    """What a pipeline asks for beside its packet."""
+    """A pipeline's requests beside its packet."""
 
     clone: tuple[int, int] | None = None
     again: int | None = None
@@ -105,15 +105,15 @@ class ExternEvaluator(Evaluator):
 
     def do_hash(self, node: n.Call, scope: Scope) -> None:
         """`hash`: base + (hash mod max)."""
-        place = self.place(node.args[0], scope)
+        lvalue = self.place(node.args[0], scope)
         base = self.value(node.args[2], scope)
         data = copied(self.value(node.args[3], scope))
-        most = self.value(node.args[4], scope)
-        found = hashed(self.algorithm(node.args[1]), to_bytes([data]))
-        offset = found % most.value if most.value else 0
-        assert isinstance(place.type, n.Bits)
+        modulus = self.value(node.args[4], scope)
+        hash_value = hashed(self.algorithm(node.args[1]), to_bytes([data]))
+        offset = hash_value % modulus.value if modulus.value else 0
+        assert isinstance(lvalue.type, n.Bits)
         total = Num(base.value + offset)
-        place.set(converted(total, place.type))
+        lvalue.set(converted(total, lvalue.type))
 
     def algorithm(self, node: n.Expression) -> str:
         assert isinstance(node, n.OfType)
@@ -152,28 +152,28 @@ class ExternEvaluator(Evaluator):
     do_recirculate_preserving_field_list = do_resubmit_preserving_field_list
 
     def checksum(self, node: n.Call, scope: Scope) -> tuple[bool, Num]:
-        """Return whether a checksum is wanted, and what it is."""
-        wanted = self.value(node.args[0], scope)
-        if not wanted:
+        """Return whether a checksum is wanted, and its value."""
+        condition = self.value(node.args[0], scope)
+        if not condition:
             return False, Num(0)
         data = self.value(node.args[1], scope)
-        found = hashed(self.algorithm(node.args[3]), to_bytes([data]))
+        hash_value = hashed(self.algorithm(node.args[3]), to_bytes([data]))
 
-        return True, Num(found)
+        return True, Num(hash_value)
 
     def do_update_checksum(self, node: n.Call, scope: Scope) -> None:
-        wanted, found = self.checksum(node, scope)
-        if wanted:
-            place = self.place(node.args[2], scope)
-            place.set(converted(found, place.type))
+        condition, checksum = self.checksum(node, scope)
+        if condition:
+            lvalue = self.place(node.args[2], scope)
+            lvalue.set(converted(checksum, lvalue.type))
 
     def register_read(self, base: Cells, node: n.Call, scope: Scope) -> None:
         """`register.read`; beyond the end the result is undefined."""
-        place = self.place(node.args[0], scope)
+        lvalue = self.place(node.args[0], scope)
         i = self.value(node.args[1], scope).value
         if i >= len(base.cells):
             raise UndefinedError
-        place.set(base.cells[i])
+        lvalue.set(base.cells[i])
 
     def register_write(self, base: Cells, node: n.Call, scope: Scope) -> None:
         """`register.write`; beyond the end nothing happens."""

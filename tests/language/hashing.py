@@ -15,7 +15,7 @@ def crc(data: bytes, width: int, polynomial: int, start: int, last: int) -> int:
 
 
 def words(data: bytes) -> list[int]:
-    """Return 16-bit words; the last one is filled with zeros."""
+    """Return 16-bit words; the last word is filled with zeros."""
     filled = data + bytes(len(data) % 2)
     return [filled[i] << 8 | filled[i + 1] for i in range(0, len(filled), 2)]
 
@@ -40,9 +40,9 @@ def hashed(algorithm: str, data: bytes) -> int:
         case "csum16":
             return csum16(data)
         case "xor16":
-            found = 0
+            total = 0
             for word in words(data):
-                found ^= word
-            return found
+                total ^= word
+            return total
 
     raise ValueError(f"the judge does not know {algorithm}")

@@ -1,4 +1,4 @@
-"""What goes through a drawn program, and into its tables: packets and entries, drawn as well."""
+"""Inputs of a drawn program and of its tables: packets and entries, drawn as well."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class KeySpec:
 
 @dataclass(slots=True)
 class TableSpec:
-    """What the control plane has to know of a table; `actions` are names and widths."""
+    """A table's facts for the control plane; `actions` are names and widths."""
 
     name: str
     keys: list[KeySpec]
@@ -26,7 +26,7 @@ class TableSpec:
 
 @dataclass(slots=True)
 class Drawn:
-    """A program, and what is needed to draw packets and entries for it."""
+    """A program, and the facts needed to draw packets and entries for it."""
 
     source: str
     tables: list[TableSpec]
@@ -43,8 +43,10 @@ def packets(draw: Random, program: Drawn, count: int) -> list[tuple[int, bytes]]
     for _ in range(count):
         first = draw.choice((*program.first_bytes, draw.randrange(256)))
         # Wide fields take more than the packets of most programs have.
-        most = 120 if program.main_bytes < 120 else 3 * program.main_bytes
-        size = draw.choice((most // 2, most, most, most, draw.randrange(1, 100)))
+        full_size = 120 if program.main_bytes < 120 else 3 * program.main_bytes
+        size = draw.choice(
+            (full_size // 2, full_size, full_size, full_size, draw.randrange(1, 100))
+        )
         filler = draw.choice((bytes(size), b"\xff" * size, *[draw.randbytes(size)] * 6))
         made.append((draw.choice((1, 2, 3, 200)), bytes([first]) + filler))
 
@@ -60,24 +62,24 @@ def entries(
         if spec.is_const:
             continue
         name = spec.name.split(".")[-1]
-        found: dict[tuple[tuple[int, int], ...], Entry] = {}
+        by_keys: dict[tuple[tuple[int, int], ...], Entry] = {}
         for priority in range(1, draw.randrange(2, 6)):
-            known = seen.get(name) or [tuple(0 for _ in spec.keys)]
+            looked_up = seen.get(name) or [tuple(0 for _ in spec.keys)]
             keys = tuple(
                 entry_key(draw, key, value)
-                for key, value in zip(spec.keys, draw.choice(known), strict=True)
+                for key, value in zip(spec.keys, draw.choice(looked_up), strict=True)
             )
             action, widths = draw.choice(spec.actions)
             args = tuple(draw.getrandbits(width) for width in widths)
-            found.setdefault(keys, Entry(keys, priority, action, args))
-        made[name] = list(found.values())
+            by_keys.setdefault(keys, Entry(keys, priority, action, args))
+        made[name] = list(by_keys.values())
 
     return made
 
 
 def entry_key(draw: Random, key: KeySpec, value: int) -> tuple[int, int]:
     """Return a key that this value matches, mostly."""
-    most = (1 << key.width) - 1
+    all_ones = (1 << key.width) - 1
     match key.kind:
         case "exact":
             return value, 0
@@ -85,9 +87,9 @@ def entry_key(draw: Random, key: KeySpec, value: int) -> tuple[int, int]:
             length = draw.randrange(key.width + 1)
             return value >> (key.width - length) << (key.width - length), length
         case "range":
-            return max(value - draw.randrange(3), 0), min(value + draw.randrange(3), most)
+            return max(value - draw.randrange(3), 0), min(value + draw.randrange(3), all_ones)
         case "optional":
-            return draw.choice(((value, most), (0, 0)))
+            return draw.choice(((value, all_ones), (0, 0)))
 
     mask = draw.getrandbits(key.width)
 

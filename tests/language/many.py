@@ -64,7 +64,7 @@ def quick_machine_code(is_simple: bool = False) -> Iterator[None]:
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of what was compared, and the differences by the programs' numbers."""
+    """Counts of the programs and packets compared, and of the programs that differ."""
 
     programs: int = 0
     packets: int = 0

@@ -1,4 +1,4 @@
-"""What a random expression is made of: names that may be used at a place, and pieces of source."""
+"""Parts of a random expression: names that may be used at a place, and pieces of source."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from tests.language import tree as n
 
-# The level of what needs no parentheses anywhere.
+# The level of text that needs no parentheses anywhere.
 ATOM = 14
 Type = n.Bits | n.Plain | n.Enum | n.Struct
 
@@ -41,7 +41,7 @@ class Callable_:
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
-    """A stack whose elements are reached by an index that is computed."""
+    """A stack with elements that are reached by a computed index."""
 
     source: str
     index: n.Bits
@@ -50,7 +50,7 @@ class Indexed:
 
 @dataclass(slots=True)
 class Names:
-    """What can be used at a place in the program."""
+    """The names that can be used at a place in the program."""
 
     variables: list[Variable] = field(default_factory=list)
     functions: list[Callable_] = field(default_factory=list)

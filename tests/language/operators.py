@@ -1,4 +1,4 @@
-"""What operators, casts and copies do to values, as the specification says it."""
+"""Operators, casts and copies of values, as the specification defines them."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ from tests.language.values import (
 def overwrite(target: Any, value: Any) -> None:
     """Copy a struct, header, union or stack into another of its type."""
     match target, value:
-        case Struct(fields), Struct(given):
-            for name, inner in given.items():
+        case Struct(fields), Struct(source):
+            for name, inner in source.items():
                 if isinstance(inner, Struct | Header | Union | Stack):
                     overwrite(fields[name], inner)
                 else:
                     fields[name] = inner
-        case Header(), Header(fields=given, valid=valid):
+        case Header(), Header(fields=source, valid=valid):
             if valid:
                 target.make_valid()
-                # The same dict: a place that a call copies its argument out to stays this one.
-                target.fields.update(given)
+                # The same dict, so that a place that a call copies its argument out to stays valid.
+                target.fields.update(source)
             else:
                 target.make_invalid()
-        case Union(members), Union(given):
+        case Union(members), Union(source):
             for member in members.values():
                 member.make_invalid()
-            for name, inner in given.items():
+            for name, inner in source.items():
                 if inner.valid:
                     overwrite(members[name], inner)
-        case Stack(elements, _), Stack(given, following):
-            for element, inner in zip(elements, given, strict=True):
+        case Stack(elements, _), Stack(source, following):
+            for element, inner in zip(elements, source, strict=True):
                 overwrite(element, inner)
             target.next = following
         case _:
@@ -58,24 +58,24 @@ def sliced(value: Num, high: int, low: int) -> Num:
 
 
 def converted(value: Any, type_: n.Type) -> Any:
-    """Return a value as one of a type, by the implicit casts: of `int`, and of lists."""
+    """Return a value converted to a type by the implicit casts: of `int`, and of lists."""
     match type_, value:
         case n.Bits(width, signed), Num(number, None):
             return wrapped(number, width, signed)
-        case n.Struct(kind="struct", fields=fields), Struct(given):
+        case n.Struct(kind="struct", fields=fields), Struct(members):
             return Struct(
                 {
                     name: converted(copied(inner), below)
-                    for (name, below), inner in zip(fields, ordered(given, fields), strict=True)
+                    for (name, below), inner in zip(fields, ordered(members, fields), strict=True)
                 }
             )
-        case n.Tuple(items), Struct(given):
-            pairs = zip(items, given.values(), strict=True)
+        case n.Tuple(items), Struct(members):
+            pairs = zip(items, members.values(), strict=True)
             return Struct({str(i): converted(inner, t) for i, (t, inner) in enumerate(pairs)})
-        case n.Struct(kind="header", fields=fields), Struct(given):
+        case n.Struct(kind="header", fields=fields), Struct(members):
             made = fresh(type_)
             made.valid = True
-            for (name, below), inner in zip(fields, ordered(given, fields), strict=True):
+            for (name, below), inner in zip(fields, ordered(members, fields), strict=True):
                 made.fields[name] = converted(inner, below)
             return made
         case _:

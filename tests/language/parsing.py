@@ -39,14 +39,14 @@ class Packet:
         if count > self.left():
             raise ParserError("PacketTooShort")
         whole = int.from_bytes(self.data, "big")
-        found = whole >> (8 * len(self.data) - self.position - count) & ((1 << count) - 1)
+        value = whole >> (8 * len(self.data) - self.position - count) & ((1 << count) - 1)
         if move:
             self.position += count
-        return found
+        return value
 
 
 class ParserEvaluator(TableEvaluator):
-    """Runs parsers on `packet`, and gathers what a deparser emits in `emitted`."""
+    """An evaluator of parsers on `packet`, which gathers a deparser's output in `emitted`."""
 
     def __init__(
         self,
@@ -121,10 +121,10 @@ class ParserEvaluator(TableEvaluator):
         return isinstance(node, n.Member) and node.name == "next"
 
     def fill(self, header: Header, node: n.Call, scope: Scope) -> None:
-        """Extract a header; a varbit takes as many bits as the call says."""
+        """Extract a header; a varbit takes as many bits as the call's second argument."""
         length = self.value(node.args[1], scope).value if len(node.args) > 1 else 0
-        most = sum(t.width for _, t in header.type.fields if isinstance(t, n.Varbit))
-        if length > most:
+        max_bits = sum(t.width for _, t in header.type.fields if isinstance(t, n.Varbit))
+        if length > max_bits:
             # The specification looks at the packet first, the target at the header.
             if self.packet.left() < width_of(header.type) + length:
                 raise UndefinedError

@@ -1,7 +1,7 @@
-"""One random program by two calls for each packet, against itself by the two that always do.
+"""One random program by two calls for each packet, against itself by the two calls of any packet.
 
-`pass` and `leave` promise what `ingress` and `egress` do. Packets wait meanwhile, as many as a draw
-says, so that what happens at a departure is seen by the arrivals behind it.
+`pass` and `leave` promise the results of `ingress` and `egress`. A drawn number of packets wait
+meanwhile, so that the arrivals behind a departure see its effects.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ROOM = 4096
 DROP = 511
 LOW_32 = (1 << 32) - 1
 MOST_WAITING = 4
-# What a program asks a switch for, up to its parenthesis.
+# A program's requests to a switch, up to the parenthesis.
 ASKING = re.compile(
     r"\b(log_msg|digest|clone|clone_preserving_field_list|resubmit_preserving_field_list"
     r"|recirculate_preserving_field_list|truncate)\s*(<[\w ]+>)?\("
@@ -33,7 +33,7 @@ ASKING = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What differs, empty where nothing does; how many packets passed, None where none may.
+    """The difference, empty where there is none; the packets passed, None where none may.
 
     `in_place` of them kept the length of their headers.
     """
@@ -44,7 +44,7 @@ class Found:
 
 
 class Caller:
-    """A switch whose machine code is called by address."""
+    """A switch with machine code that is called by address."""
 
     def __init__(self, source: bytes, program: Any, installed: Any) -> None:
         self.switch = Switch(0, lambda: 0, lambda low, _high: low, PORTS, engine="native")
@@ -78,8 +78,10 @@ class ByParts(Caller):
         data = ctypes.create_string_buffer(frame, len(frame))
         state = (ctypes.c_uint32 * (self.native.state_bytes // 4))()
         size = len(frame)
-        at = ctypes.addressof(data), ctypes.addressof(state)
-        self._ingress(self.memory.address, at[0], size, size, port, size, now_ps, at[1])
+        addresses = ctypes.addressof(data), ctypes.addressof(state)
+        self._ingress(
+            self.memory.address, addresses[0], size, size, port, size, now_ps, addresses[1]
+        )
         goes = state[0] not in (DROP,) and state[1] == 0
         self.waiting.append((data, state, size) if goes else None)
 
@@ -92,8 +94,10 @@ class ByParts(Caller):
         out = ctypes.create_string_buffer(size + self.native.out_growth + ROOM)
         growth = ctypes.c_int32(state[3]).value
         told = state[0], state[2], size + growth, 0, 0, now_ps, 0, 0, 0, depth
-        at = ctypes.addressof(data), ctypes.addressof(state), ctypes.addressof(out)
-        length = self._egress(self.memory.address, at[0], size, size, at[1], *told, at[2])
+        addresses = ctypes.addressof(data), ctypes.addressof(state), ctypes.addressof(out)
+        length = self._egress(
+            self.memory.address, addresses[0], size, size, addresses[1], *told, addresses[2]
+        )
         return None if length < 0 else (state[0], out.raw[:length])
 
 
@@ -115,17 +119,17 @@ class AtOnce(Caller):
         state = (ctypes.c_uint64 * (self.calls.state_bytes // 8 + 1))()
         out = ctypes.create_string_buffer(len(frame) + self.native.out_growth + ROOM)
         size = len(frame)
-        at = ctypes.addressof(data), ctypes.addressof(state), ctypes.addressof(out)
+        addresses = ctypes.addressof(data), ctypes.addressof(state), ctypes.addressof(out)
         told = size, size, port, size, now_ps
-        answer = self._pass(self.memory.address, at[0], *told, at[1], at[2])
+        answer = self._pass(self.memory.address, addresses[0], *told, addresses[1], addresses[2])
         if answer < 0:
             self.waiting.append(None)
             return
 
         length = answer >> 32
         self.in_place += length == 0
-        left = out.raw[:length] if length else data.raw
-        self.waiting.append((answer & LOW_32, left, state))
+        leaving_frame = out.raw[:length] if length else data.raw
+        self.waiting.append((answer & LOW_32, leaving_frame, state))
 
     def leave(self, now_ps: int, depth: int) -> tuple[int, bytes] | None:
         kept = self.waiting.popleft()
@@ -144,12 +148,12 @@ def quiet(source: str) -> str:
     """Return a program without the statements that ask for copies, or say something."""
     kept = []
     end = 0
-    for found in ASKING.finditer(source):
-        if found.start() < end:
+    for call in ASKING.finditer(source):
+        if call.start() < end:
             continue
 
-        kept.append(source[end : found.start()])
-        depth, end = 0, found.end() - 1
+        kept.append(source[end : call.start()])
+        depth, end = 0, call.end() - 1
         while True:
             depth += {"(": 1, ")": -1}.get(source[end], 0)
             end += 1
@@ -190,10 +194,10 @@ def compare_on(
 
         if ours.waiting and (not frame or draw.randrange(MOST_WAITING) < len(ours.waiting)):
             depth = len(ours.waiting) - 1
-            left, right = ours.leave(now_ps, depth), theirs.leave(now_ps, depth)
-            passed += left is not None
-            if left != right:
-                return Found(f"{frame.hex()} on {port}: {left}, by parts {right}", passed)
+            at_once, by_parts = ours.leave(now_ps, depth), theirs.leave(now_ps, depth)
+            passed += at_once is not None
+            if at_once != by_parts:
+                return Found(f"{frame.hex()} on {port}: {at_once}, by parts {by_parts}", passed)
 
     if ours.cells() != theirs.cells():
         return Found(f"{ours.cells()}, by parts {theirs.cells()}", passed)

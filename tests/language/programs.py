@@ -23,7 +23,7 @@ from tests.language.values import width_of
 def drawn(seed: int, widths: Sequence[int] = WIDTHS, for_p4c: bool = False) -> Drawn:
     """Return the program of a number, with fields of these widths.
 
-    With `for_p4c`, without what p4c's back end for BMv2 does not take.
+    With `for_p4c`, without constructs that p4c's back end for BMv2 does not take.
     """
     maker = Maker(Random(seed), widths, for_p4c)
     # Not drawn, so that the other programs stay as they were.
@@ -31,7 +31,7 @@ def drawn(seed: int, widths: Sequence[int] = WIDTHS, for_p4c: bool = False) -> D
     return maker.program()
 
 
-# A call whose second argument changes the index of the first.
+# A call with a second argument that changes the index of the first.
 INDEX_FUNCTIONS = """bit<1> turned(inout bit<1> p0) { p0 = ~p0; return p0; }
 void stepped(inout bit<7> p0, in bit<1> p1) { p0 = p0 + 5 + (bit<7>) p1; }
 """
@@ -155,7 +155,7 @@ class Maker(TableMaker):
         )
 
     def parser(self) -> str:
-        """Return the parser, whose states stand in a drawn order."""
+        """Return the parser, with its states in a drawn order."""
         names = Names(functions=self.functions, errors=ERRORS)
         names.variables += self.of("h.main", self.main)
         names.variables += self.of("m", self.metadata)
@@ -166,7 +166,7 @@ class Maker(TableMaker):
         if counted is not None and self.chance(0.3):
             before = self.inner_parser()
             instance = "inner_parser() sub;\n"
-            # In front of and behind what is counted, arguments that may change it.
+            # In front of and behind the counted argument, arguments that may change it.
             entangled = replace(names, favourite=counted)
             before_it, behind = (
                 self.expressions.argument("in", n.Bits(8), entangled, 2) for _ in range(2)
@@ -219,7 +219,7 @@ class Maker(TableMaker):
         )
 
     def parser_statements(self, names: Names, where: Where) -> list[str]:
-        """Return what a state does beside extracting."""
+        """Return the statements of a state beside its extraction."""
         made = []
         if self.chance(0.5):
             made.append(self.assignment(names, Where(in_parser=True)))
@@ -277,7 +277,7 @@ class Maker(TableMaker):
         return f"transition select({', '.join(keys)}) {{ {' '.join(lines)} }}"
 
     def case_key(self, width: int) -> str:
-        """Return what a case of a `select` matches."""
+        """Return the key of a case of a `select`."""
         value = self.expressions.number(width)
         match self.draw.randrange(4):
             case 0:

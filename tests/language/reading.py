@@ -1,6 +1,6 @@
 """P4 source to the judge's tree: statements and declarations, by the specification's grammar.
 
-Only what the judge evaluates is read.
+Only constructs that the judge evaluates are read.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ERRORS = [
 
 
 def read(source: str) -> n.Program:
-    """Return the tree of a program; raises ValueError for what the judge does not know."""
+    """Return the tree of a program; raises ValueError for source that the judge does not know."""
     return Reader(source).program()
 
 
@@ -236,7 +236,7 @@ class Reader(ExpressionReader):
         return n.Function(name, self.params(), self.block(), is_action=True)
 
     def function_or_instance(self, made: n.Program) -> None:
-        """Read what begins with a type."""
+        """Read a declaration that begins with a type."""
         type_ = self.type()
         if self.peek() == "(":
             made.instances.append(self.instance(type_))
@@ -282,15 +282,15 @@ class Reader(ExpressionReader):
         name = self.take()
         params = self.params()
         self.expect("{")
-        found = []
+        local_items = []
         while self.peek() != "apply":
-            found.append(self.local())
+            local_items.append(self.local())
 
         self.expect("apply")
         body = self.block()
         self.expect("}")
 
-        return n.Control(name, params, tuple(found), body)
+        return n.Control(name, params, tuple(local_items), body)
 
     def parser(self) -> n.Parser:
         """Read a parser."""
@@ -298,15 +298,15 @@ class Reader(ExpressionReader):
         name = self.take()
         params = self.params()
         self.expect("{")
-        found = []
+        local_items = []
         while self.peek() != "state":
-            found.append(self.local())
+            local_items.append(self.local())
 
         states = []
         while not self.accept("}"):
             states.append(self.state())
 
-        return n.Parser(name, params, tuple(found), tuple(states))
+        return n.Parser(name, params, tuple(local_items), tuple(states))
 
     def state(self) -> n.State:
         """Read a state of a parser."""

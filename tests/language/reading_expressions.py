@@ -1,7 +1,7 @@
 """Types and expressions of P4 source to the judge's tree.
 
-Types are declared before they are used, so a name is known to be a type when it is met, which is
-how `(name) -x` is told from a subtraction.
+Types are declared before they are used, so a name is known to be a type when it is met. So
+`(name) -x` is distinguished from a subtraction.
 """
 
 from __future__ import annotations
@@ -106,24 +106,24 @@ class ExpressionReader(Tokens):
         return self.types[name]
 
     def expression(self, least: int = 1) -> n.Expression:
-        """Read an expression whose operators bind at least so tight."""
-        left = self.prefix()
+        """Read an expression with operators that bind at least so tight."""
+        node = self.prefix()
         while True:
             op = self.operator()
             if op == "?" and least <= 1:
                 self.take()
                 then = self.expression()
                 self.expect(":")
-                left = n.Choice(left, then, self.expression())
+                node = n.Choice(node, then, self.expression())
                 continue
             level = PRECEDENCE.get(op, 0)
             if level < least or level == 0:
-                return left
+                return node
             self.position += 2 if op == ">>" else 1
-            left = n.Binary(op, left, self.expression(level + 1))
+            node = n.Binary(op, node, self.expression(level + 1))
 
     def operator(self) -> str:
-        """Return the operator that comes next; two `>` side by side are one."""
+        """Return the next operator; two `>` side by side are a single operator."""
         if self.peek() != ">" or self.peek(1) != ">":
             return self.peek()
         return (
@@ -220,7 +220,7 @@ class ExpressionReader(Tokens):
         return n.Slice(base, index.value, low.value)
 
     def key(self) -> n.Expression:
-        """Read what a case or an entry matches."""
+        """Read the key of a case or an entry."""
         value = self.expression()
         if self.accept("&&&"):
             return n.Masked(value, self.expression())
@@ -228,15 +228,15 @@ class ExpressionReader(Tokens):
 
     def keys(self) -> tuple[n.Expression, ...]:
         """Read the keys of a case or an entry."""
-        # `(a, b)` are several keys; `(a)` and `(bit<8>) a` are one.
+        # `(a, b)` are several keys; `(a)` and `(bit<8>) a` are a single key.
         start = self.position
         if self.accept("("):
             try:
-                found = self.listed(self.key, ")")
+                case_keys = self.listed(self.key, ")")
             except ValueError:
-                found = ()
-            if len(found) > 1 or (found and self.peek() == ":"):
-                return found
+                case_keys = ()
+            if len(case_keys) > 1 or (case_keys and self.peek() == ":"):
+                return case_keys
             self.position = start
 
         return (self.key(),)
@@ -244,9 +244,9 @@ class ExpressionReader(Tokens):
 
 def number(text: str) -> n.Number:
     """Return a literal: `8w0x1f`, `4s7`, `0b11`, `12`."""
-    found = re.fullmatch(r"(?:(\d+)([ws]))?(.*)", text)
-    assert found is not None
-    width, sign, digits = found.groups()
+    literal = re.fullmatch(r"(?:(\d+)([ws]))?(.*)", text)
+    assert literal is not None
+    width, sign, digits = literal.groups()
     value = int(digits.replace("_", ""), 0 if digits[:1] == "0" and len(digits) > 1 else 10)
     if width is None:
         return n.Number(value)

@@ -1,4 +1,4 @@
-"""Names and what they stand for: scopes of blocks, and places that can be written to."""
+"""Names and their meanings: scopes of blocks, and places that can be written to."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.language.values import (
 
 @dataclass(slots=True)
 class Scope:
-    """Names of a block: variables with their types, and what else has been declared there."""
+    """Names of a block: variables with their types, and its other declarations."""
 
     parent: Scope | None
     values: dict[str, Any] = field(default_factory=dict)

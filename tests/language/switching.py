@@ -32,12 +32,12 @@ from tests.language.values import (
     zero,
 )
 
-# Ports, each with what egress_rid is there, by the number of a group or session.
+# Ports, each with its egress_rid, by the number of a group or session.
 Ports = dict[int, tuple[tuple[int, int], ...]]
 
 NORMAL, INGRESS_CLONE, EGRESS_CLONE, RECIRCULATED, REPLICATED, RESUBMITTED = 0, 1, 2, 4, 5, 6
 MOST_ROUNDS = 8
-# What v1model does not say of clones.
+# Fields of clones that v1model does not define.
 UNKNOWN = {"ingress_port": UNDEFINED, "parser_error": UNDEFINED, "checksum_error": UNDEFINED}
 METADATA = 2
 
@@ -85,7 +85,7 @@ class Judge(ParserEvaluator):
         wishes = self.wishes
         standard = state[2].fields
 
-        # Nobody says what a copy keeps of a packet that is cut short.
+        # The copy of a packet that is cut short is not defined.
         if wishes.truncate and (wishes.clone is not None or wishes.again is not None):
             raise UndefinedError
 
@@ -94,7 +94,7 @@ class Judge(ParserEvaluator):
             saved = self.saved(state[1], number)
             for copy_port, rid in self.sessions.get(session, ()):
                 again, rest = self.parsed(parser, port, data, kind=INGRESS_CLONE, kept=saved)
-                # What the parser has computed is gone, as with any clone.
+                # The parser's results are gone, as with any clone.
                 again[1] = zero(self.metadata_type())
                 again[1].fields.update(copied(Struct(saved)).fields)
                 again[2].fields.update(UNKNOWN)
@@ -126,7 +126,7 @@ class Judge(ParserEvaluator):
 
         spec = defined(standard["egress_spec"]).value
         if spec != DROP:
-            # The target marks what goes to one port as normal, also after another round.
+            # The target marks a packet to one port as normal, also after another round.
             standard["instance_type"] = Num(NORMAL, 32)
             self.egress(
                 state,
@@ -167,13 +167,13 @@ class Judge(ParserEvaluator):
         """Return the metadata that copies keep, by the number of the list."""
         parser = self.program.blocks[self.program.main[0]]
         metadata = parser.params[METADATA].type
-        found: dict[int, list[str]] = defaultdict(list)
+        fields_by_list: dict[int, list[str]] = defaultdict(list)
         assert isinstance(metadata, n.Struct)
         for name, numbers in metadata.lists:
             for number in numbers:
-                found[number].append(name)
+                fields_by_list[number].append(name)
 
-        return found
+        return fields_by_list
 
     def egress(
         self,
@@ -273,7 +273,7 @@ class Judge(ParserEvaluator):
             try:
                 self.walk(block, inner)
             except ParserError as error:
-                # What its arguments hold behind an error in it, nobody says.
+                # The arguments of a parser are not defined behind an error in it.
                 raise UndefinedError from error
 
         return None

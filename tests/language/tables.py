@@ -54,10 +54,10 @@ class TableEvaluator(ExternEvaluator):
         values = [copied(self.value(key, scope)) for key, _ in table.keys]
         bits = tuple(key_bits(value) for value in values)
         self.looked_up[table.name].append(bits)
-        found = self.best(table, bits)
-        if found is not None:
-            self.act(found.action, (), found.args, scope)
-            return Applied(True, found.action)
+        installed_entry = self.best(table, bits)
+        if installed_entry is not None:
+            self.act(installed_entry.action, (), installed_entry.args, scope)
+            return Applied(True, installed_entry.action)
 
         for entry in table.entries:
             if all(
@@ -81,8 +81,8 @@ class TableEvaluator(ExternEvaluator):
         ]
         has_priority = any(kind in ("ternary", "range", "optional") for kind in kinds)
         if not has_priority and "lpm" in kinds:
-            at = kinds.index("lpm")
-            return max(matching, key=lambda entry: entry.keys[at][1], default=None)
+            lpm_index = kinds.index("lpm")
+            return max(matching, key=lambda entry: entry.keys[lpm_index][1], default=None)
 
         return max(matching, key=lambda entry: entry.priority, default=None)
 
@@ -100,10 +100,10 @@ class TableEvaluator(ExternEvaluator):
                     and binary("<=", value, self.value(high, scope))
                 )
 
-        wanted = self.value(written, scope)
-        if isinstance(wanted, Num) and isinstance(value, Num):
-            return bool(binary("==", converted(wanted, typed(value)), value))
-        return equal(wanted, value)
+        expected = self.value(written, scope)
+        if isinstance(expected, Num) and isinstance(value, Num):
+            return bool(binary("==", converted(expected, typed(value)), value))
+        return equal(expected, value)
 
     def act(
         self, name: str, args: tuple[n.Expression, ...], data: tuple[int, ...], scope: Scope
@@ -113,11 +113,11 @@ class TableEvaluator(ExternEvaluator):
             return
         action = scope.find(name)
         assert isinstance(action, n.Function)
-        given = [
+        action_data = [
             from_bits(param.type, value)
             for param, value in zip(action.params[len(args) :], data, strict=True)
         ]
-        self.invoke(action, args, scope, tuple(given))
+        self.invoke(action, args, scope, tuple(action_data))
 
 
 def typed(value: Num) -> n.Bits:

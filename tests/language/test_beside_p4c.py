@@ -1,8 +1,8 @@
 """Random programs beside the reference compiler and the reference switch, where they are installed.
 
-p4c's JSON on our switch, and our JSON on BMv2, do what the judge reads out of the specification.
-The programs leave out what p4c's back end does not take, or is known to compile otherwise
-(docs/p4-support.md).
+p4c's JSON on our switch, and our JSON on BMv2, behave as the judge reads the specification.
+The programs leave out constructs that p4c's back end does not take, or is known to compile
+otherwise (docs/p4-support.md).
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ PROGRAMS = range(40)
 # Few of them fit the bench of BMv2.
 PROGRAMS_ON_BMV2 = range(120)
 FIRST_THRIFT_PORT = 20_500
-# What the bench of BMv2 does not set up, and what differs there by itself.
+# Constructs that the bench of BMv2 does not set up, or that differ there by themselves.
 BEYOND_BENCH = ("clone", "mcast_grp = ", "resubmit", "recirculate", ": lpm")
 
 
 def beside_p4c(seed: int, folder: Path) -> str | None:
-    """Return where p4c's JSON does not do what the judge says, None if there is no such JSON."""
+    """Return where p4c's JSON differs from the judge, None if there is no such JSON."""
     program = drawn(seed, for_p4c=True)
     draw = Random(seed)
     arrivals = packets(draw, program, PACKETS)
@@ -50,10 +50,10 @@ def beside_p4c(seed: int, folder: Path) -> str | None:
 
 @pytest.mark.skipif(shutil.which(reference.P4C) is None, reason="p4c-bm2-ss is not on the PATH")
 def test_p4c_compiles_random_programs_to_what_the_specification_says(tmp_path: Path) -> None:
-    found = {seed: beside_p4c(seed, tmp_path) for seed in PROGRAMS}
+    differences = {seed: beside_p4c(seed, tmp_path) for seed in PROGRAMS}
 
-    assert {seed: text for seed, text in found.items() if text} == {}
-    assert sum(text is not None for text in found.values()) > len(PROGRAMS) // 3
+    assert {seed: text for seed, text in differences.items() if text} == {}
+    assert sum(text is not None for text in differences.values()) > len(PROGRAMS) // 3
 
 
 def fits_the_bench(program: Drawn) -> bool:
@@ -88,11 +88,11 @@ def test_bmv2_does_with_our_json_what_the_specification_says(tmp_path: Path) -> 
         sent = forwarded(
             folder, source, [came for came, _ in defined], ports, FIRST_THRIFT_PORT + seed
         )
-        wanted = {
+        expected_frames = {
             port: [frame for _, seen in defined for out, frame in seen.sent if out == port]
             for port in sent
         }
-        assert sent == wanted, f"seed {seed}"
+        assert sent == expected_frames, f"seed {seed}"
         compared += 1
 
     assert compared > 3

@@ -1,4 +1,4 @@
-"""The judge itself on what is known: examples of the specification, and of hashes' definitions."""
+"""The judge itself on known results: examples of the specification, and of hashes' definitions."""
 
 from __future__ import annotations
 
@@ -85,14 +85,14 @@ def test_numbers_are_read_as_the_specification_writes_them() -> None:
 def test_a_place_stays_one_while_its_header_becomes_another() -> None:
     # "Calling convention": an argument's left-value is found before the call, and written after it.
     kind = n.Struct("header", "one_t", (("bits", n.Bits(8)),))
-    target, given = Header(kind, {"bits": UNDEFINED}), Header(kind, {"bits": Num(7, 8)}, True)
-    place = Place(target.fields, "bits", n.Bits(8), target)
+    target, source = Header(kind, {"bits": UNDEFINED}), Header(kind, {"bits": Num(7, 8)}, True)
+    lvalue = Place(target.fields, "bits", n.Bits(8), target)
 
-    overwrite(target, given)
-    place.set(Num(9, 8))
+    overwrite(target, source)
+    lvalue.set(Num(9, 8))
 
     assert target.fields == {"bits": Num(9, 8)}
-    assert given.fields == {"bits": Num(7, 8)}
+    assert source.fields == {"bits": Num(7, 8)}
 
 
 def test_what_the_judge_does_not_know_it_says() -> None:

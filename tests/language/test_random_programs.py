@@ -1,4 +1,4 @@
-"""Random programs: our compiler and both engines do what the judge reads out of the specification.
+"""Random programs: our compiler and both engines behave as the judge reads the specification.
 
 `comparing.compare(seed, ...)` makes a failure again; nothing but the seed decides it. More:
 `python -m tests.language.many --count 20000`.

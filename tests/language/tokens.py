@@ -23,9 +23,9 @@ class Tokens:
 
     def __init__(self, source: str) -> None:
         self.tokens = [
-            (str(found.lastgroup), found.group(), found.start())
-            for found in TOKEN.finditer(source)
-            if found.lastgroup != "skip"
+            (str(token.lastgroup), token.group(), token.start())
+            for token in TOKEN.finditer(source)
+            if token.lastgroup != "skip"
         ]
         self.tokens.append(("end", "", len(source)))
         self.position = 0
@@ -57,24 +57,24 @@ class Tokens:
 
     def listed(self, item: Callable[[], Item], end: str) -> tuple[Item, ...]:
         """Read items between commas up to `end`, which is consumed."""
-        found: list[Item] = []
+        items: list[Item] = []
         while not self.accept(end):
-            found.append(item())
+            items.append(item())
             if not self.accept(","):
                 self.expect(end)
                 break
 
-        return tuple(found)
+        return tuple(items)
 
     def annotations(self) -> list[tuple[str, list[str]]]:
         """Read annotations; return their names with the tokens in their parentheses."""
-        found = []
+        pairs = []
         while self.accept("@"):
             name = self.take()
             inside: list[str] = []
             if self.accept("("):
                 while not self.accept(")"):
                     inside.append(self.take())
-            found.append((name, inside))
+            pairs.append((name, inside))
 
-        return found
+        return pairs

@@ -1,8 +1,8 @@
 """Values of P4_16 as the specification has them; every value knows its own type.
 
-What the language leaves undefined (variables before they are written, fields of invalid headers,
-elements beyond the end of a stack) is `UNDEFINED`: it may be copied, but whoever looks at it gets
-`UndefinedError`, and nothing can be judged from there on.
+A value that the language leaves undefined (a variable before it is written, a field of an invalid
+header, an element beyond the end of a stack) is `UNDEFINED`: it may be copied, but a look at it
+raises `UndefinedError`, and nothing can be judged from there on.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ class Header:
     type: n.Struct
     fields: dict[str, Any]
     valid: bool = False
-    # The other members of its union: at most one of them is valid.
+    # The other members of its union: at most one member is valid.
     others: list[Header] = field(default_factory=list)
 
     def make_valid(self) -> None:
-        for other in self.others:
-            other.make_invalid()
+        for member in self.others:
+            member.make_invalid()
 
         self.valid = True
 
@@ -115,7 +115,7 @@ def clamped(value: int, width: int, signed: bool) -> Num:
 
 
 def fresh(type_: n.Type) -> Any:
-    """Return what a variable holds before it is written: headers are invalid."""
+    """Return the value of a variable before it is written: headers are invalid."""
     match type_:
         case n.Struct(kind="struct", fields=fields):
             return Struct({name: fresh(inner) for name, inner in fields})
@@ -124,7 +124,7 @@ def fresh(type_: n.Type) -> Any:
         case n.Struct(kind="header_union", fields=fields):
             members = {name: fresh(inner) for name, inner in fields}
             for name, member in members.items():
-                member.others = [other for key, other in members.items() if key != name]
+                member.others = [sibling for key, sibling in members.items() if key != name]
             return Union(members)
         case n.Stack(element, size):
             return Stack([fresh(element) for _ in range(size)])
@@ -163,7 +163,7 @@ def copied(value: Any) -> Any:
         case Union(members):
             made = Union({name: copied(inner) for name, inner in members.items()})
             for name, member in made.members.items():
-                member.others = [other for key, other in made.members.items() if key != name]
+                member.others = [sibling for key, sibling in made.members.items() if key != name]
             return made
         case Stack(elements, following):
             return Stack([copied(element) for element in elements], following)
@@ -181,16 +181,16 @@ def defined(value: Any) -> Any:
 def equal(left: Any, right: Any) -> bool:
     """Return `left == right`: headers are equal if both are invalid or all is equal."""
     match left, right:
-        case Struct(one), Struct(other):
-            return all(equal(one[name], other[name]) for name in one)
+        case Struct(first), Struct(second):
+            return all(equal(first[name], second[name]) for name in first)
         case Header(), Header():
             if not left.valid or not right.valid:
                 return not left.valid and not right.valid
             return all(equal(left.fields[name], right.fields[name]) for name in left.fields)
-        case Union(one), Union(other):
-            return all(equal(one[name], other[name]) for name in one)
-        case Stack(one), Stack(other):
-            return all(equal(*pair) for pair in zip(one, other, strict=True))
+        case Union(first), Union(second):
+            return all(equal(first[name], second[name]) for name in first)
+        case Stack(first), Stack(second):
+            return all(equal(*pair) for pair in zip(first, second, strict=True))
         case Num(), Num():
             return left.value == right.value
         case _:
@@ -227,13 +227,13 @@ def from_bits(type_: n.Type, bits: int) -> Any:
         case n.Plain("bool"):
             return bool(bits)
         case n.Struct(fields=fields):
-            found = {}
-            left = width_of(type_)
+            values = {}
+            shift = width_of(type_)
             for name, inner in fields:
-                left -= width_of(inner)
-                part = bits >> left & ((1 << width_of(inner)) - 1)
-                found[name] = from_bits(inner, part)
-            return Struct(found) if type_.kind == "struct" else Header(type_, found, True)
+                shift -= width_of(inner)
+                part = bits >> shift & ((1 << width_of(inner)) - 1)
+                values[name] = from_bits(inner, part)
+            return Struct(values) if type_.kind == "struct" else Header(type_, values, True)
 
     raise ValueError(f"{type_} has no bits")
 

@@ -1,4 +1,4 @@
-"""Pictures that nobody looks at are drawn, but not rendered: that takes most of a test's time."""
+"""Pictures in tests are drawn, but not rendered: that takes most of a test's time."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`ofan compare`: what is equal, what differs and how it is shown.
+"""`ofan compare`: equal results, differences and their display.
 
 Virtual time and the simulator side by side.
 """
@@ -168,13 +168,21 @@ def test_the_engine_is_that_of_the_virtual_network(
         return engine.fabric(*given)
 
     monkeypatch.setattr(experiment_run, "fabric", noted)
-    words = ("compare", str(DEMO), "--message-bytes", "4KiB", "--policies", "ofan", "--engine")
+    command_line = (
+        "compare",
+        str(DEMO),
+        "--message-bytes",
+        "4KiB",
+        "--policies",
+        "ofan",
+        "--engine",
+    )
     out = ("--output", str(tmp_path / "out"))
-    done = CliRunner().invoke(ofan.cli, [*words, "python", *out, "--json"])
+    done = CliRunner().invoke(ofan.cli, [*command_line, "python", *out, "--json"])
     assert done.exit_code == 0 and json.loads(done.stdout)["differences"] == []
     assert asked == ["python"]
 
-    done = CliRunner().invoke(ofan.cli, [*words, "native", "--networks", "sim,mininet"])
+    done = CliRunner().invoke(ofan.cli, [*command_line, "native", "--networks", "sim,mininet"])
     assert done.exit_code == 2 and "--engine is for the virtual network" in done.output
 
 
@@ -199,7 +207,7 @@ def test_a_program_runs_on_mininet_too(tmp_path: Path, monkeypatch: pytest.Monke
         catch_exceptions=False,
     )
     records = json.loads(done.stdout)["records"]
-    assert [(each["network"], each["policy"]) for each in records] == [
+    assert [(record["network"], record["policy"]) for record in records] == [
         (network, name)
         for network in ("virtual", "mininet")
         for name in ("two_choices.p4", "keep.p4")
@@ -211,6 +219,6 @@ def test_what_mininet_refuses_is_refused_of_a_program_too(monkeypatch: pytest.Mo
     for command in (emulate, compare):
         monkeypatch.setattr(command, "refuse_if_unable", lambda: None)
 
-    words = ["compare", "demo", "--program", "two_choices.p4", "--networks", "virtual,mininet"]
-    done = CliRunner().invoke(ofan.cli, words)
+    arguments = ["compare", "demo", "--program", "two_choices.p4", "--networks", "virtual,mininet"]
+    done = CliRunner().invoke(ofan.cli, arguments)
     assert done.exit_code != 0 and "packets/s to software switches" in done.output

@@ -1,4 +1,4 @@
-"""What a command line cannot mean is one line and exit code 2, before anything runs."""
+"""A contradictory command line is one line and exit code 2, before anything runs."""
 
 import os
 from functools import partial
@@ -53,10 +53,17 @@ def test_a_key_is_given_once(
 def test_options_that_only_some_commands_have_are_keys_too(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    words = ("emulate", "demo", "--detection", "probe", "--set", "controller.detection=announced")
-    assert "--detection and --set controller.detection both set" in refused(capsys, *words)
-    words = ("sim", "run", "--program", "two_choices.p4", "--set", "program.file=x.p4")
-    assert "--program and --set program.file both set" in refused(capsys, *words)
+    arguments = (
+        "emulate",
+        "demo",
+        "--detection",
+        "probe",
+        "--set",
+        "controller.detection=announced",
+    )
+    assert "--detection and --set controller.detection both set" in refused(capsys, *arguments)
+    arguments = ("sim", "run", "--program", "two_choices.p4", "--set", "program.file=x.p4")
+    assert "--program and --set program.file both set" in refused(capsys, *arguments)
 
 
 @pytest.mark.parametrize("command", ["sim run", "emulate", "compare", "watch"])
@@ -75,7 +82,7 @@ def test_the_last_seed_is_a_seed(capsys: pytest.CaptureFixture[str], command: st
 
 def test_the_last_seed_may_be_the_greatest() -> None:
     experiment = Experiment(seed=2**63 - 2, seeds=2)
-    assert [each.seed for each in experiment.scenarios()] == [2**63 - 2, 2**63 - 1]
+    assert [scenario.seed for scenario in experiment.scenarios()] == [2**63 - 2, 2**63 - 1]
 
 
 def test_an_empty_host_rule_is_the_rule_and_not_another_file(tmp_path: Path) -> None:
@@ -86,8 +93,8 @@ def test_an_empty_host_rule_is_the_rule_and_not_another_file(tmp_path: Path) -> 
 
 
 def test_stale_queues_name_the_command_that_has_them(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("emulate", "demo", "--set", "load_balancer.queue_staleness_ns=100")
-    assert "(ofan sim run without --program and --as p4)" in refused(capsys, *words)
+    arguments = ("emulate", "demo", "--set", "load_balancer.queue_staleness_ns=100")
+    assert "(ofan sim run without --program and --as p4)" in refused(capsys, *arguments)
 
 
 @pytest.mark.parametrize(
@@ -96,8 +103,8 @@ def test_stale_queues_name_the_command_that_has_them(capsys: pytest.CaptureFixtu
 def test_stdout_has_room_for_one_kind_of_text(
     capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
-    for words in (("--json", "--csv", "-"), ("--csv", "-", "--json")):
-        said = refused(capsys, *command.split(), *words)
+    for options in (("--json", "--csv", "-"), ("--csv", "-", "--json")):
+        said = refused(capsys, *command.split(), *options)
         assert "--json and --csv - both write to stdout" in said
 
 
@@ -178,8 +185,8 @@ def test_every_network_of_a_comparison_is_looked_at_first(
 def test_a_rate_that_cuts_flows_off_is_bad_input_however_many_runs_there_are(
     capsys: pytest.CaptureFixture[str], seeds: str
 ) -> None:
-    words = ("--k", "4", "--failure-rate", "1", "--seeds", seeds)
-    assert "lower failures.rate" in refused(capsys, "sim", "run", *words)
+    options = ("--k", "4", "--failure-rate", "1", "--seeds", seeds)
+    assert "lower failures.rate" in refused(capsys, "sim", "run", *options)
 
 
 def test_a_queue_without_room_for_a_packet_is_refused(

@@ -1,4 +1,4 @@
-"""What the demo says where it cannot send real packets."""
+"""The demo's message where it cannot send real packets."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`ofan doctor`: finds by trying, and says how to get what is missing."""
+"""`ofan doctor`: finds by trying, and names the remedy for each missing part."""
 
 import json
 

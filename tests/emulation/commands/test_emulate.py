@@ -1,4 +1,4 @@
-"""`ofan emulate`: the folder that it leaves, what it prints, and one line for whatever is wrong."""
+"""`ofan emulate`: the folder that it leaves, its output, and one line for any error."""
 
 import json
 from pathlib import Path
@@ -65,17 +65,19 @@ def test_processes_change_no_record(finished: tuple[Path, Result], tmp_path: Pat
     command = ("emulate", "demo", *short, "--jobs", "2", "--json", "--output", str(tmp_path))
     done = CliRunner().invoke(ofan.cli, command)
     assert done.exit_code == 0, done.output
-    one, two = (json.loads(result.stdout)["records"] for result in (finished[1], done))
+    records, parallel_records = (
+        json.loads(result.stdout)["records"] for result in (finished[1], done)
+    )
     costs = {"cpu_s": 0, "max_rss_bytes": 0}
-    assert [row | costs for row in one] == [row | costs for row in two]
+    assert [row | costs for row in records] == [row | costs for row in parallel_records]
     logs = [(folder / "run.log").read_text().splitlines() for folder in (finished[0], tmp_path)]
     first, second = ([json.loads(line)["events_sha256"] for line in log] for log in logs)
     assert first == second
 
 
 def test_the_folder_repeats_the_experiment(finished: tuple[Path, Result]) -> None:
-    wanted = load_experiment(DEMO, [FAST[1], "policies=simple_rr,ofan", "seeds=2"])
-    assert load_experiment(finished[0] / "experiment.toml") == wanted
+    expected = load_experiment(DEMO, [FAST[1], "policies=simple_rr,ofan", "seeds=2"])
+    assert load_experiment(finished[0] / "experiment.toml") == expected
 
 
 def test_tables_hold_runs_flows_ports_and_queues(finished: tuple[Path, Result]) -> None:
@@ -104,11 +106,11 @@ def test_the_log_has_the_hash_and_the_accounts_of_every_run(finished: tuple[Path
 
 
 def test_a_run_without_a_hash_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = ("emulate", str(DEMO), *FAST, "--set", "policies=ofan", "--force", "--output")
+    arguments = ("emulate", str(DEMO), *FAST, "--set", "policies=ofan", "--force", "--output")
     hashed, unhashed = tmp_path / "hashed", tmp_path / "unhashed"
-    few = CliRunner().invoke(ofan.cli, [*words, str(hashed), "--engine", "native"])
+    few = CliRunner().invoke(ofan.cli, [*arguments, str(hashed), "--engine", "native"])
     monkeypatch.setattr(engine, "FEW_HOPS", 100)
-    many = CliRunner().invoke(ofan.cli, [*words, str(unhashed), "--engine", "native"])
+    many = CliRunner().invoke(ofan.cli, [*arguments, str(unhashed), "--engine", "native"])
     assert (few.exit_code, many.exit_code) == (0, 0)
     logs = [json.loads((folder / "run.log").read_text()) for folder in (hashed, unhashed)]
     assert len(logs[0]["events_sha256"]) == 64 and logs[1]["events_sha256"] is None

@@ -1,4 +1,4 @@
-"""What `ofan emulate --network mininet` refuses, each in one line."""
+"""Refusals of `ofan emulate --network mininet`, each in one line."""
 
 import os
 import re
@@ -46,7 +46,7 @@ def test_without_root(refusal):
 
 
 def test_root_is_needed_first(refusal, tmp_path):
-    # A folder that cannot be made; whoever is not root may write in few.
+    # A folder that cannot be made; a user other than root may write in few.
     (tmp_path / "file").write_text("")
     said = refusal("--network", "mininet", "--output", str(tmp_path / "file" / "out"))
     assert "Mininet needs root" in said

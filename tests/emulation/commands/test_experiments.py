@@ -57,7 +57,7 @@ def test_a_copy_of_every_experiment_loads_from_an_empty_folder(empty: Path, name
     if "[sweep]" in file.read_text():
         assert load_sweep(file)
     else:
-        # What it needs is read from beside it.
+        # The files that it needs are read from beside it.
         experiment = load_experiment(file)
         assert all(Path(needed).is_relative_to(empty) for needed in experiment.files)
 

@@ -77,9 +77,12 @@ def test_a_sweep_lists_rules_and_keeps_what_it_has_computed(folder: Path) -> Non
         '[host_rule]\nfile = "fixed.py"\n'
         '[sweep]\n"host_rule.file" = ["fixed.py", "fast_labels.py"]\n'
     )
-    found = [(one.balancer, one.host_rule and one.host_rule.text) for one in load_sweep("s.toml")]
+    choices = [
+        (run_scenario.balancer, run_scenario.host_rule and run_scenario.host_rule.text)
+        for run_scenario in load_sweep("s.toml")
+    ]
     ours = ("flow", None)
-    assert found == [("fixed.py", FIXED), ours, ("fast_labels.py", RULE), ours]
+    assert choices == [("fixed.py", FIXED), ours, ("fast_labels.py", RULE), ours]
     rows = answer("sim", "sweep", "s.toml", "--jobs", "1")["runs"]
     assert [row["policy"] for row in rows] == ["fixed.py", "flow", "fast_labels.py"]
     table = CliRunner().invoke(ofan.cli, ["sim", "results", "results/s.sqlite"]).output
@@ -88,8 +91,8 @@ def test_a_sweep_lists_rules_and_keeps_what_it_has_computed(folder: Path) -> Non
 
 def test_a_runs_key_has_the_rules_text_and_not_its_name() -> None:
     keys = [
-        run_key(one)
-        for one in (
+        run_key(run_scenario)
+        for run_scenario in (
             scenario(RULE),
             scenario(RULE, "other.py"),
             scenario(OTHER),
@@ -112,9 +115,9 @@ def test_equal_rules_are_computed_once_and_keep_their_names() -> None:
 @pytest.mark.slow
 def test_workers_need_no_file(folder: Path) -> None:
     (folder / "fixed.py").unlink()
-    wanted = [scenario(text, seed=seed) for text in (FIXED, RULE) for seed in (1, 2)]
-    there, here = (sweep(wanted, jobs=jobs) for jobs in (2, 1))
-    assert [one.cct_ps for one in there] == [one.cct_ps for one in here]
+    scenarios = [scenario(text, seed=seed) for text in (FIXED, RULE) for seed in (1, 2)]
+    remote, local = (sweep(scenarios, jobs=jobs) for jobs in (2, 1))
+    assert [result.cct_ps for result in remote] == [result.cct_ps for result in local]
 
 
 @pytest.mark.parametrize(

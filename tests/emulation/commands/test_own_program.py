@@ -53,7 +53,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 def test_our_own_program_as_a_users_equals_ours(tmp_path: Path) -> None:
-    found = emulated(
+    results = emulated(
         tmp_path,
         "--program",
         str(p4src.path("ofan")),
@@ -62,12 +62,12 @@ def test_our_own_program_as_a_users_equals_ours(tmp_path: Path) -> None:
         "--policies",
         "ofan,jsq",
     )
-    assert list(found) == ["ofan.p4", "ofan", "jsq"]
-    assert found["ofan.p4"] == found["ofan"] != found["jsq"]
+    assert list(results) == ["ofan.p4", "ofan", "jsq"]
+    assert results["ofan.p4"] == results["ofan"] != results["jsq"]
 
 
 def test_a_program_is_like_simple_rr_unless_it_is_said(tmp_path: Path) -> None:
-    found = emulated(
+    results = emulated(
         tmp_path,
         str(DEMO),
         "--program",
@@ -75,7 +75,7 @@ def test_a_program_is_like_simple_rr_unless_it_is_said(tmp_path: Path) -> None:
         "--policies",
         "simple_rr,switch_pkt",
     )
-    assert found["round_robin.p4"] == found["simple_rr"] != found["switch_pkt"]
+    assert results["round_robin.p4"] == results["simple_rr"] != results["switch_pkt"]
 
 
 def test_the_folder_has_the_program_and_its_name_in_every_table(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_our_includes_are_found_by_name_in_any_folder(
     CliRunner().invoke(ofan.cli, command, catch_exceptions=False)
     assert Path("first.json").stat().st_size > 10_000
 
-    # A folder of that name that is here is the one that is meant.
+    # A folder of that name here is the folder that is meant.
     Path("p4src/include").mkdir(parents=True)
     Path("p4src/include/fabric.p4").write_text("no P4")
     assert CliRunner().invoke(ofan.cli, command).exit_code != 0
@@ -140,7 +140,7 @@ def test_a_kept_experiment_runs_its_program_again(
     assert list(again) == ["first.p4", "rsq", "jsq"]
     assert again == first
     kept = [load_experiment(Path(folder, "experiment.toml"), takes_program=True) for folder in "12"]
-    assert [Path(each.program.file).name for each in kept if each.program] == [
+    assert [Path(experiment.program.file).name for experiment in kept if experiment.program] == [
         "first.p4",
         "first.p4",
     ]
@@ -199,7 +199,7 @@ def test_options_that_make_no_sense_are_one_line(
 
 
 def without(table: str, action: str = "") -> Pipeline:
-    """Return Ofan's pipeline without a table, or with another name for one of its actions."""
+    """Return Ofan's pipeline without a table, or with another name for an action."""
     info = text_format.Parse(p4src.p4info_path("ofan").read_text(), p4info_pb2.P4Info())
     for kind in info.actions if action else info.tables:
         name = kind.preamble.name.rpartition(".")[2]

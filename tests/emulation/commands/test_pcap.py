@@ -54,8 +54,8 @@ def test_a_flipped_bit_is_shown():
 def test_a_pause_shows_its_priorities_and_quanta():
     pause = MACControlClassBasedFlowControl(c0_enabled=1, c0_pause_time=9, c3_enabled=1)
     line = decode(1, bytes(Ether(dst="01:80:c2:00:00:01") / pause))
-    words = "priority 0 for 9 quanta, priority 3 for 0 quanta"
-    assert text(line) == f"    1.000000  PAUSE  {words}  60 B"
+    priorities = "priority 0 for 9 quanta, priority 3 for 0 quanta"
+    assert text(line) == f"    1.000000  PAUSE  {priorities}  60 B"
 
 
 def test_a_foreign_frame_is_summarised():

@@ -37,9 +37,9 @@ def test_program_rule_and_packets_travel(tmp_path: Path, monkeypatch: pytest.Mon
 
     # Workers start where we stand.
     monkeypatch.chdir(far)
-    words = ["sim", "sweep", "x.toml", "--json", "--program", "by_path.p4"]
-    words += ["--like", "host_pkt", "--host-rule", "fast_labels.py"]
-    words += ["--agent-packet", "my_packet.py"]
+    arguments = ["sim", "sweep", "x.toml", "--json", "--program", "by_path.p4"]
+    arguments += ["--like", "host_pkt", "--host-rule", "fast_labels.py"]
+    arguments += ["--agent-packet", "my_packet.py"]
     rows = []
     with LocalCluster(n_workers=1, host="127.0.0.1", dashboard_address=None) as cluster:
         monkeypatch.chdir(mine)
@@ -47,7 +47,7 @@ def test_program_rule_and_packets_travel(tmp_path: Path, monkeypatch: pytest.Mon
             ("a.sqlite", ["--scheduler", cluster.scheduler_address]),
             ("b.sqlite", ["--jobs", "1"]),
         ):
-            done = CliRunner().invoke(ofan.cli, [*words, "--store", store, *more])
+            done = CliRunner().invoke(ofan.cli, [*arguments, "--store", store, *more])
             assert done.exit_code == 0, done.output
             rows.append([(row["policy"], row["cct_ps"]) for row in json.loads(done.stdout)["runs"]])
 

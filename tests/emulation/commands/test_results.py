@@ -19,7 +19,7 @@ DEMO = Path(__file__).parents[3] / "experiments" / "demo.toml"
 
 
 def invoke(*arguments: object) -> Result:
-    return CliRunner().invoke(ofan.cli, [str(each) for each in arguments])
+    return CliRunner().invoke(ofan.cli, [str(argument) for argument in arguments])
 
 
 @pytest.fixture(scope="module")

@@ -31,15 +31,15 @@ def run(*words: str) -> Any:
 
 
 def copied(folder: Path, name: str) -> Path:
-    """Write a program of ours as one of a user's."""
+    """Write a program of ours as a user's program."""
     path = folder / f"my_{name}.p4"
     path.write_text((p4src.FOLDER / f"{name}.p4").read_text().replace("include/", ""))
     return path
 
 
 def values(row: dict[str, Any]) -> dict[str, Any]:
-    others = ("policy", "scenario_hash", "cpu_s", "max_rss_bytes")
-    return {key: value for key, value in row.items() if key not in others}
+    left_out = ("policy", "scenario_hash", "cpu_s", "max_rss_bytes")
+    return {key: value for key, value in row.items() if key not in left_out}
 
 
 def test_programs_of_ours_equal_kernels() -> None:
@@ -49,9 +49,9 @@ def test_programs_of_ours_equal_kernels() -> None:
 
 
 def test_several_programs_stand_beside_load_balancers(tmp_path: Path) -> None:
-    own = [copied(tmp_path, name) for name in ("ofan", "round_robin")]
-    given = [word for path in own for word in ("--program", str(path))]
-    rows = run("run", *SMALL, *given, "--policies", "ofan", "--like", "ofan", "--seeds", "2")
+    paths = [copied(tmp_path, name) for name in ("ofan", "round_robin")]
+    options = [word for path in paths for word in ("--program", str(path))]
+    rows = run("run", *SMALL, *options, "--policies", "ofan", "--like", "ofan", "--seeds", "2")
     assert [row["policy"] for row in rows] == ["ofan"] * 2 + ["my_ofan.p4"] * 2 + [
         "my_round_robin.p4"
     ] * 2
@@ -70,7 +70,7 @@ def test_a_program_alone_needs_no_load_balancer(tmp_path: Path) -> None:
 def test_a_sweep_keeps_runs_of_programs_until_these_change(tmp_path: Path) -> None:
     (tmp_path / "sweep.toml").write_text(SWEEP)
     program = copied(tmp_path, "ecmp")
-    words = (
+    arguments = (
         "sweep",
         f"{tmp_path}/sweep.toml",
         "--program",
@@ -78,13 +78,13 @@ def test_a_sweep_keeps_runs_of_programs_until_these_change(tmp_path: Path) -> No
         "--store",
         f"{tmp_path}/runs.sqlite",
     )
-    first = run(*words, "--jobs", "1")
+    first = run(*arguments, "--jobs", "1")
     assert [row["policy"] for row in first].count("my_ecmp.p4") == 2
-    assert run(*words, "--jobs", "1") == first
+    assert run(*arguments, "--jobs", "1") == first
     assert len(run("results", f"{tmp_path}/runs.sqlite")) == 6
 
     program.write_text(program.read_text() + "// another text\n")
-    run(*words, "--jobs", "2")
+    run(*arguments, "--jobs", "2")
     assert len(run("results", f"{tmp_path}/runs.sqlite")) == 8
 
 
@@ -133,7 +133,7 @@ def test_a_key_depends_on_the_p4info_beside_json(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(60)
 def test_a_key_reads_no_file_that_the_preprocessor_leaves_out(tmp_path: Path) -> None:
-    """Nor pipes and devices at all, which have no end."""
+    """Read no pipes and devices at all, which have no end."""
     os.mkfifo(tmp_path / "pipe")
     for directive in ('#if 0\n#include "/dev/zero"\n#endif', '#include "pipe"'):
         program = tmp_path / "own.p4"
@@ -151,12 +151,12 @@ def test_a_key_reads_no_file_that_the_preprocessor_leaves_out(tmp_path: Path) ->
 )
 def test_bad_input_is_one_line(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
     (tmp_path / "bad.p4").write_text("nonsense\n")
-    given = [word.format(tmp_path) for word in words]
-    done = CliRunner().invoke(ofan.cli, ["sim", "run", *SMALL, *given])
+    arguments = [word.format(tmp_path) for word in words]
+    done = CliRunner().invoke(ofan.cli, ["sim", "run", *SMALL, *arguments])
     assert done.exit_code != 0 and message in done.output
 
 
 def test_without_flows_there_is_no_folder_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Whoever is killed would leave it behind.
+    # A killed process would leave it behind.
     monkeypatch.setattr(simulation, "own_folder", None)
     assert len(run("run", *SMALL)) == 1

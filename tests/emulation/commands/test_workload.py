@@ -1,4 +1,4 @@
-"""`ofan workload`: files from models and traces, what it says of them, and runs of them."""
+"""`ofan workload`: files from models and traces, their descriptions, and runs of them."""
 
 import json
 import re
@@ -51,7 +51,7 @@ def test_a_step_of_a_model_is_written_and_run(tmp_path: Path, config: Path) -> N
     said = run("workload", "from-model", config, file, *spread, "--scale", 16)
     assert "tp 2 x pp 2 x dp 4, ep 2, 8 sequences of 2048 tokens" in said
     assert "divided by 16, latencies are not" in said
-    # Whoever spreads a model also wants to know whether it fits.
+    # A user who spreads a model also wants to know whether it fits.
     shown = run("workload", "show", file)
     assert said.startswith(shown)
     assert re.fullmatch(r"[\d.]+ GB of a GPU's memory .* of activations\n", said[len(shown) :])
@@ -59,12 +59,12 @@ def test_a_step_of_a_model_is_written_and_run(tmp_path: Path, config: Path) -> N
     options = ("--k", 4, "--matrix", "workload", "--set", f"collective.file={file}")
     shown = run("sim", "run", *options, "--set", "collective.placement=rail")
     times = r"step ([\d.,]+) ms \(16 times the run's CCT, ([\d.]+) µs\), .* alone ([\d.,]+)"
-    found = re.search(times, shown)
-    assert found
-    step, run_us, computed = (float(number.replace(",", "")) for number in found.groups())
-    # The table has the run's own time, and the line says how the two belong together.
+    step_line = re.search(times, shown)
+    assert step_line
+    step, run_us, computed = (float(number.replace(",", "")) for number in step_line.groups())
+    # The table has the run's own time, and the line shows how the two belong together.
     assert step == pytest.approx(16 * run_us / 1000, rel=1e-3) and step > computed
-    assert re.search(rf"CCT \(µs\).*Ofan +1 +{re.escape(found[2])} ", shown, re.DOTALL)
+    assert re.search(rf"CCT \(µs\).*Ofan +1 +{re.escape(step_line[2])} ", shown, re.DOTALL)
     alone = re.search(r"computations alone: ([\d.,]+) ms", said)
     assert alone
     assert computed == pytest.approx(16 * float(alone[1]), rel=1e-2)
@@ -153,9 +153,9 @@ def test_what_is_wrong_is_one_line(tmp_path: Path, config: Path) -> None:
 
 def test_jobs_have_times_of_their_own() -> None:
     shown = run("sim", "run", EXPERIMENTS / "two_jobs.toml", "--set", "policies=ofan")
-    found = re.search(r"Ofan, seed 1: reduce ([\d.]+) µs, publish ([\d.]+) µs, experts", shown)
-    assert found
-    assert float(found[1]) < float(found[2])
+    job_times = re.search(r"Ofan, seed 1: reduce ([\d.]+) µs, publish ([\d.]+) µs, experts", shown)
+    assert job_times
+    assert float(job_times[1]) < float(job_times[2])
 
 
 def test_times_of_jobs_are_means_over_seeds() -> None:
@@ -189,25 +189,25 @@ def test_rows_have_a_column_for_each_job_and_the_label(tmp_path: Path) -> None:
     shown = run("sim", "sweep", file, "--store", tmp_path / "x", "--csv", rows, "--parquet", table)
     assert "many.start_ns" in shown
 
-    found = pl.read_csv(rows)
-    assert found["label"].to_list() == ["with an incast"] * 2
-    assert found["jobs.many.start_ns"].to_list() == [0, 9000]
+    frame = pl.read_csv(rows)
+    assert frame["label"].to_list() == ["with an incast"] * 2
+    assert frame["jobs.many.start_ns"].to_list() == [0, 9000]
     for name in ("many", "single"):
-        said = [re.search(rf"\b{name}=(\d+)", text) for text in found["jobs_ps"]]
-        assert found[f"jobs_ps.{name}"].to_list() == [int(each[1]) for each in said if each]
+        said = [re.search(rf"\b{name}=(\d+)", text) for text in frame["jobs_ps"]]
+        assert frame[f"jobs_ps.{name}"].to_list() == [int(match[1]) for match in said if match]
 
     columns = ["jobs_ps.many", "jobs_ps.single", "label", "jobs.many.start_ns"]
-    assert pl.read_parquet(table)[columns].rows() == found[columns].rows()
+    assert pl.read_parquet(table)[columns].rows() == frame[columns].rows()
 
 
 def test_a_folder_of_results_has_them_too(tmp_path: Path) -> None:
     file, folder = tmp_path / "x.toml", tmp_path / "out"
     file.write_text(JOBS)
     run("emulate", file, "--output", folder, "--csv", tmp_path / "x.csv")
-    found = pl.read_parquet(folder / "results.parquet")
-    assert found["jobs_ps.many"][0] > found["jobs_ps.single"][0] > 0
+    frame = pl.read_parquet(folder / "results.parquet")
+    assert frame["jobs_ps.many"][0] > frame["jobs_ps.single"][0] > 0
     assert (
-        pl.read_csv(tmp_path / "x.csv")["jobs_ps.many"].to_list() == found["jobs_ps.many"].to_list()
+        pl.read_csv(tmp_path / "x.csv")["jobs_ps.many"].to_list() == frame["jobs_ps.many"].to_list()
     )
 
 
@@ -230,10 +230,10 @@ def test_what_memory_has_no_room_for_is_refused_unless_forced(
         ("from-model", config, "--gpus", 16, "--tp", 2),
     ):
         name, source, *options = command
-        words = ("workload", name, source, file, *options)
-        assert "--force tries all the same" in refused(*words)
+        arguments = ("workload", name, source, file, *options)
+        assert "--force tries all the same" in refused(*arguments)
         assert not file.exists()
-        run(*words, "--force")
+        run(*arguments, "--force")
         file.unlink()
 
 
@@ -256,13 +256,13 @@ def test_the_page_runs_what_it_has_written(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     written = ""
     for command, rest in lines[:4]:
-        words = rest.split()
+        arguments = rest.split()
         if command == "sim run":
-            assert words[1:] == ["--set", f"collective.file={written}"]
-            experiment = load_experiment(EXPERIMENTS / Path(words[0]).name, words[2:])
+            assert arguments[1:] == ["--set", f"collective.file={written}"]
+            experiment = load_experiment(EXPERIMENTS / Path(arguments[0]).name, arguments[2:])
             assert experiment.files == (written,)
         else:
-            written = words[1]
-            run("workload", "from-model", *words, "--scale", 20_000)
+            written = arguments[1]
+            run("workload", "from-model", *arguments, "--scale", 20_000)
 
     assert [command for command, _ in lines[:4]] == ["workload from-model", "sim run"] * 2

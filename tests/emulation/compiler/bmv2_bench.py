@@ -42,7 +42,7 @@ LOOKED_AT = ("register_read", "counter_read", "expect_log", "expect_digest", "no
 
 
 class Unsupported(Exception):
-    """A command that BMv2's command line lacks; the message says which."""
+    """A command that BMv2's command line lacks; the message names it."""
 
 
 def missing() -> str | None:
@@ -65,10 +65,10 @@ def translated(bench: Bench, command: Command) -> str | float | None:
         case Add():
             return _table_add(bench, command)
         case SetDefault(line, table, call):
-            found = bench.table(line, table)
-            action, data = bench.choice(line, found, call)
+            target_table = bench.table(line, table)
+            action, data = bench.choice(line, target_table, call)
             name = bench.pipeline.program.actions[action].name
-            return f"table_set_default {found.spec.name} {name} {' '.join(map(str, data))}"
+            return f"table_set_default {target_table.spec.name} {name} {' '.join(map(str, data))}"
         case Remove():
             raise Unsupported("remove")
 
@@ -141,7 +141,7 @@ class Bmv2Bench:
         time.sleep(0.05)
 
     def answers(self) -> str:
-        """Return what the command line has said so far."""
+        """Return the output of the command line so far."""
         return (self._folder / "said").read_text()
 
 
@@ -266,11 +266,11 @@ def captured(path: Path) -> list[bytes]:
     """Return the frames of a capture file."""
     data = path.read_bytes() if path.exists() else b""
     frames = []
-    at = len(CAPTURE_HEAD)
-    while at + 16 <= len(data):
-        length = struct.unpack_from("<I", data, at + 8)[0]
-        frames.append(data[at + 16 : at + 16 + length])
-        at += 16 + length
+    offset = len(CAPTURE_HEAD)
+    while offset + 16 <= len(data):
+        length = struct.unpack_from("<I", data, offset + 8)[0]
+        frames.append(data[offset + 16 : offset + 16 + length])
+        offset += 16 + length
 
     return frames
 
@@ -278,7 +278,7 @@ def captured(path: Path) -> list[bytes]:
 def run(
     folder: Path, program: dict[str, Any], commands: Sequence[Command], thrift_port: int
 ) -> dict[int, list[bytes]]:
-    """Do a script and return what left through each port; raises Unsupported."""
+    """Do a script and return the frames that left through each port; raises Unsupported."""
     bench = Bench(program)
     plan = [(command, translated(bench, command)) for command in commands]
     inputs = sorted({command.port for command in commands if isinstance(command, Packet)})
@@ -307,7 +307,7 @@ def forwarded(
     ports: Sequence[int],
     thrift_port: int,
 ) -> dict[int, list[bytes]]:
-    """Send packets through BMv2 without any command; return what left through each port."""
+    """Send packets through BMv2 without commands; return the frames that left through each port."""
     inputs = sorted({port for port, _ in arrivals})
     every = sorted({*inputs, *ports})
     with started(folder, program, thrift_port, inputs=inputs, ports=every) as (switch, pipes):

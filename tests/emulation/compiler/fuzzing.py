@@ -1,8 +1,8 @@
-"""Texts that no programmer wrote, and what the compiler and the switch make of them.
+"""Texts that no programmer wrote, and the answers of the compiler and the switch.
 
 python tests/emulation/compiler/fuzzing.py --seconds 300 --seed 1
 
-tries random bytes, token soup and mutated programs, and prints how many were answered by what. A
+tries random bytes, token soup and mutated programs, and prints the count of each answer. A
 text must be answered by a program or by one CompileError, in time; a program must load in the
 switch and survive packets.
 """
@@ -58,8 +58,10 @@ class TooSlow(Exception):
 def sources() -> tuple[str, ...]:
     """Return the programs that are mutated: the cases, good and bad, and our own."""
     paths = [*sorted(CASES.glob("*.p4")), *sorted((CASES / "errors").glob("*.p4"))]
-    own = [path.read_text() for path in sorted(P4SRC.glob("*.p4"))]
-    return tuple([path.read_text().replace('"../include/', '"include/') for path in paths] + own)
+    own_texts = [path.read_text() for path in sorted(P4SRC.glob("*.p4"))]
+    return tuple(
+        [path.read_text().replace('"../include/', '"include/') for path in paths] + own_texts
+    )
 
 
 @cache
@@ -78,7 +80,7 @@ def random_bytes(rng: random.Random) -> str:
 
 
 def token_soup(rng: random.Random) -> str:
-    """Return tokens of real programs in any order, with or without the frame of a real one."""
+    """Return tokens of real programs in any order, with or without the frame of a real program."""
     soup = " ".join(rng.choice(pieces()) for _ in range(rng.randrange(120)))
     if rng.random() < 0.5:
         return soup
@@ -101,58 +103,58 @@ def mutated(rng: random.Random) -> str:
 
 
 def _tokens(rng: random.Random, text: str) -> str:
-    found = list(TOKEN.finditer(text))
-    if not found:
+    tokens = list(TOKEN.finditer(text))
+    if not tokens:
         return text
 
-    one = rng.choice(found)
-    other = rng.choice(found)
-    new = rng.choice(("", one[0] * 2, other[0], rng.choice(pieces())))
+    target = rng.choice(tokens)
+    donor = rng.choice(tokens)
+    new = rng.choice(("", target[0] * 2, donor[0], rng.choice(pieces())))
 
-    return text[: one.start()] + new + text[one.end() :]
+    return text[: target.start()] + new + text[target.end() :]
 
 
 def _numbers(rng: random.Random, text: str) -> str:
-    found = list(re.finditer(r"\b\d\w*\b", text))
-    if not found:
+    numbers = list(re.finditer(r"\b\d\w*\b", text))
+    if not numbers:
         return text
 
-    one = rng.choice(found)
+    number = rng.choice(numbers)
 
-    return text[: one.start()] + rng.choice(NUMBERS) + text[one.end() :]
+    return text[: number.start()] + rng.choice(NUMBERS) + text[number.end() :]
 
 
 def _lines(rng: random.Random, text: str) -> str:
     lines = text.split("\n")
-    one = rng.randrange(len(lines))
-    other = rng.randrange(len(lines))
+    first = rng.randrange(len(lines))
+    second = rng.randrange(len(lines))
     match rng.randrange(3):
         case 0:
-            del lines[one]
+            del lines[first]
         case 1:
-            lines.insert(other, lines[one])
+            lines.insert(second, lines[first])
         case _:
-            lines[one], lines[other] = lines[other], lines[one]
+            lines[first], lines[second] = lines[second], lines[first]
 
     return "\n".join(lines)
 
 
 def _characters(rng: random.Random, text: str) -> str:
-    at = rng.randrange(len(text) + 1)
+    index = rng.randrange(len(text) + 1)
     return (
-        text[:at]
+        text[:index]
         + rng.choice(("", chr(rng.randrange(1, 0x250)), "\\", '"', "#", "\n#", "/*", "{", "}", "("))
-        + text[at + rng.randrange(2) :]
+        + text[index + rng.randrange(2) :]
     )
 
 
 def _splice(rng: random.Random, text: str) -> str:
-    other = rng.choice(sources()).split("\n")
-    start = rng.randrange(len(other))
+    donor_lines = rng.choice(sources()).split("\n")
+    start = rng.randrange(len(donor_lines))
     lines = text.split("\n")
-    at = rng.randrange(len(lines) + 1)
+    index = rng.randrange(len(lines) + 1)
 
-    return "\n".join(lines[:at] + other[start : start + rng.randint(1, 8)] + lines[at:])
+    return "\n".join(lines[:index] + donor_lines[start : start + rng.randint(1, 8)] + lines[index:])
 
 
 KINDS = {"bytes": random_bytes, "tokens": token_soup, "mutated": mutated}
@@ -234,14 +236,14 @@ def main() -> None:
     options = parser.parse_args()
     counts: Counter[tuple[str, str]] = Counter()
 
-    for kind, found, text in fuzz(options.seconds, options.seed, options.kind):
-        good = found in ("program", "diagnostic")
-        counts[kind, found if good else "WRONG"] += 1
+    for kind, outcome, text in fuzz(options.seconds, options.seed, options.kind):
+        good = outcome in ("program", "diagnostic")
+        counts[kind, outcome if good else "WRONG"] += 1
         if not good:
-            sys.stdout.write(f"--- {kind}\n{text}\n--- {found}\n")
+            sys.stdout.write(f"--- {kind}\n{text}\n--- {outcome}\n")
 
-    for (kind, found), count in sorted(counts.items()):
-        sys.stdout.write(f"{kind:8} {found:10} {count}\n")
+    for (kind, outcome), count in sorted(counts.items()):
+        sys.stdout.write(f"{kind:8} {outcome:10} {count}\n")
 
 
 if __name__ == "__main__":

@@ -30,12 +30,12 @@ def ingress(local: str, body: str) -> str:
 
 
 def statement(text: str) -> str:
-    """A program whose ingress consists of these statements."""
+    """Return a program with an ingress of these statements."""
     return ingress("", text)
 
 
 def local(text: str, body: str = "") -> str:
-    """A program whose ingress declares `text` and does `body`."""
+    """Return a program with an ingress that declares `text` and does `body`."""
     return ingress(text, body)
 
 
@@ -52,9 +52,9 @@ def assert_error_at_mark(marked: str, message: str) -> None:
     assert message in caught.value.message
 
     before = marked[: marked.index("§")]
-    place = caught.value.location
+    location = caught.value.location
 
-    assert (place.file, place.line, place.column) == (
+    assert (location.file, location.line, location.column) == (
         "case.p4",
         before.count("\n") + 1,
         len(before) - before.rfind("\n"),

@@ -166,14 +166,14 @@ names the whole statement or package; 12 are refused for their `main`, which is 
 
 def rows(paths: Iterable[Path]) -> dict[str, list[tuple[str, str]]]:
     """Return (feature, name of the case) by area."""
-    found: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    features: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for path in sorted(paths, key=lambda path: path.stem):
         area, _, feature = (
             path.read_text(encoding="utf-8").split("\n", 1)[0].removeprefix("// ").partition(": ")
         )
-        found[area].append((feature, path.stem))
+        features[area].append((feature, path.stem))
 
-    return found
+    return features
 
 
 def reason(name: str) -> str:

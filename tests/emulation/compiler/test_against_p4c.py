@@ -42,8 +42,8 @@ CASES = sorted((HERE / "cases").glob("*.stf"), key=lambda path: path.stem)
 PACKETS = 10_000
 FAILED_LINKS = 3
 CPU_PORT = 510
-# What p4c 1.2.5.16 refuses, or compiles to something else than the language says, although we take
-# it.
+# Programs that p4c 1.2.5.16 refuses, or compiles to something else than the specification's
+# meaning, although we take them.
 STRICTER = "p4c's type checker is stricter"
 GRAMMAR = "p4c's grammar or back end has no such loop, branch or annotation"
 UNNAMED = "p4c wants a @name on a table property that is an instance"
@@ -78,11 +78,11 @@ BEYOND_P4C = {
 
 def first_policies() -> dict[str, str]:
     """Return one load balancer for each program of p4src."""
-    found: dict[str, str] = {}
+    policies: dict[str, str] = {}
     for slug, policy in POLICIES.items():
-        found.setdefault(policy.program, slug)
+        policies.setdefault(policy.program, slug)
 
-    return found
+    return policies
 
 
 def switch_of(scenario: Scenario, index: int, compiler: Compiler) -> Switch:
@@ -162,7 +162,7 @@ def _damaged(frame: bytes, rng: random.Random) -> bytes:
 
 
 def outputs(switch: Switch, port: int, frame: bytes) -> list[tuple[int, bytes]]:
-    """Return what a frame becomes."""
+    """Return the (port, frame) pairs that a frame becomes."""
     waiting = switch.ingress(port, frame)
     sent = []
     while waiting:

@@ -1,4 +1,4 @@
-"""The language cases on BMv2 itself, where it is installed: what the scripts expect comes out."""
+"""The language cases on BMv2 itself, where it is installed: the expected packets come out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = [
 ]
 CASES = sorted((Path(__file__).parent / "cases").glob("*.stf"), key=lambda path: path.stem)
 FIRST_THRIFT_PORT = 21_000
-# What the bench fixes and BMv2 does not.
+# Conditions that the bench fixes and BMv2 does not.
 DIFFERENT = {
     "random_numbers": "BMv2 draws its own random numbers",
     "meters": "colours depend on how fast this machine sends",

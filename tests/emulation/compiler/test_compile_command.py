@@ -171,9 +171,9 @@ def test_preprocessed_programs_compile_to_the_same_places(program: Path) -> None
     assert (folder / "pp.p4").read_text() == text
     assert run("-o", folder / "two.json", folder / "pp.p4") == (0, "")
 
-    one, two = ((folder / name).read_text() for name in ("one.json", "two.json"))
+    direct, preprocessed = ((folder / name).read_text() for name in ("one.json", "two.json"))
 
-    assert json.loads(one)["pipelines"] == json.loads(two)["pipelines"]
+    assert json.loads(direct)["pipelines"] == json.loads(preprocessed)["pipelines"]
 
 
 def test_unknown_annotations_warn_and_can_be_disabled_or_errors(program: Path) -> None:

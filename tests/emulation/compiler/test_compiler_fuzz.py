@@ -1,4 +1,4 @@
-"""Whatever the text, the compiler answers in time, with a program or one CompileError."""
+"""The compiler answers any text in time, with a program or one CompileError."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def test_texts_that_no_programmer_wrote_are_answered(kind: str, seed: int) -> No
 def test_seconds_of_fuzzing_find_nothing() -> None:
     """OFAN_FUZZ_SECONDS gives it more than CI has."""
     counts: Counter[str] = Counter()
-    for _, found, text in fuzz(int(os.environ.get("OFAN_FUZZ_SECONDS", "20")), seed=7):
-        assert found in GOOD, f"{text}\n{found}"
-        counts[found] += 1
+    for _, outcome, text in fuzz(int(os.environ.get("OFAN_FUZZ_SECONDS", "20")), seed=7):
+        assert outcome in GOOD, f"{text}\n{outcome}"
+        counts[outcome] += 1
 
     assert counts["program"] > 10 and counts["diagnostic"] > 100

@@ -1,4 +1,4 @@
-"""Constants against Python's integers: what the compiler computes is what the language says."""
+"""Constants that the compiler computes, by the language's rules, against Python's integers."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ def pairs(draw: st.DrawFn) -> tuple[Bits, int, int]:
 
 
 def folded(op: str, pair: tuple[Bits, int, int]) -> int:
-    type_, left, right = pair
-    return folding.fold_binary(op, left=left, right=right, type_=type_, span=HERE)
+    type_, first, second = pair
+    return folding.fold_binary(op, left=first, right=second, type_=type_, span=HERE)
 
 
 @given(pair=pairs())
 def test_sums_products_and_differences_wrap(pair: tuple[Bits, int, int]) -> None:
-    type_, left, right = pair
+    type_, first, second = pair
     low, high = ends(type_)
-    for op, exact in (("+", left + right), ("-", left - right), ("*", left * right)):
-        found = folded(op, pair)
-        assert low <= found <= high
-        assert (found - exact) % 2**type_.width == 0
+    for op, exact in (("+", first + second), ("-", first - second), ("*", first * second)):
+        result = folded(op, pair)
+        assert low <= result <= high
+        assert (result - exact) % 2**type_.width == 0
 
 
 @given(pair=pairs())
@@ -50,46 +50,46 @@ def test_sums_products_and_differences_wrap(pair: tuple[Bits, int, int]) -> None
 @example(pair=(Bits(8, False), 3, 5))
 @example(pair=(Bits(1, True), -1, -1))
 def test_saturation_stops_at_the_ends(pair: tuple[Bits, int, int]) -> None:
-    type_, left, right = pair
+    type_, first, second = pair
     low, high = ends(type_)
 
-    assert folded("|+|", pair) == min(max(left + right, low), high)
-    assert folded("|-|", pair) == min(max(left - right, low), high)
+    assert folded("|+|", pair) == min(max(first + second, low), high)
+    assert folded("|-|", pair) == min(max(first - second, low), high)
 
 
 @given(pair=pairs())
 def test_bits_are_combined(pair: tuple[Bits, int, int]) -> None:
-    type_, left, right = pair
+    type_, first, second = pair
     # In two's complement, bit by bit of the unsigned patterns.
     whole = 2**type_.width
     for op, bits in (
-        ("&", left % whole & right % whole),
-        ("|", left % whole | right % whole),
-        ("^", left % whole ^ right % whole),
+        ("&", first % whole & second % whole),
+        ("|", first % whole | second % whole),
+        ("^", first % whole ^ second % whole),
     ):
         low, high = ends(type_)
-        found = folded(op, pair)
-        assert found % whole == bits
-        assert low <= found <= high
+        result = folded(op, pair)
+        assert result % whole == bits
+        assert low <= result <= high
 
 
 @given(pair=pairs(), places=st.integers(0, 5000))
 def test_shifts(pair: tuple[Bits, int, int], places: int) -> None:
-    type_, left, _ = pair
+    type_, number, _ = pair
     low, high = ends(type_)
-    moved = folded("<<", (type_, left, places))
+    moved = folded("<<", (type_, number, places))
 
     assert low <= moved <= high
-    assert (moved - left * 2**places) % 2**type_.width == 0
+    assert (moved - number * 2**places) % 2**type_.width == 0
     # Rounded down, which keeps the sign.
-    assert folded(">>", (type_, left, places)) == left // 2**places
+    assert folded(">>", (type_, number, places)) == number // 2**places
 
 
 @given(pair=pairs())
 def test_single_operators(pair: tuple[Bits, int, int]) -> None:
-    type_, left, _ = pair
+    type_, number, _ = pair
     low, high = ends(type_)
-    for op, exact in (("-", -left), ("~", -left - 1)):
-        found = folding.fold_unary(op, left, type_)
-        assert low <= found <= high
-        assert (found - exact) % 2**type_.width == 0
+    for op, exact in (("-", -number), ("~", -number - 1)):
+        result = folding.fold_unary(op, number, type_)
+        assert low <= result <= high
+        assert (result - exact) % 2**type_.width == 0

@@ -1,4 +1,4 @@
-"""Probable mistakes are told: misspelt words with what was meant, limits the wrong way round."""
+"""Hints at probable mistakes: misspelt words with the word meant, limits the wrong way round."""
 
 from __future__ import annotations
 

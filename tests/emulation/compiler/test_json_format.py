@@ -1,4 +1,4 @@
-"""The JSON holds together: what it names is declared, and its numbers have the format's widths."""
+"""The JSON holds together: its names are declared, and its numbers have the format's widths."""
 
 from __future__ import annotations
 
@@ -86,11 +86,11 @@ def fields(program: Json) -> dict[str, dict[str, Any]]:
 
 
 def test_fields_exist(program: Json) -> None:
-    known = fields(program)
+    header_fields = fields(program)
     for node in nodes(program):
         if node.get("type") == "field":
             header, name = node["value"]
-            assert name in known[header]
+            assert name in header_fields[header]
 
 
 def test_named_objects_exist(program: Json) -> None:
@@ -112,18 +112,18 @@ def test_named_objects_exist(program: Json) -> None:
 
 def test_every_step_of_a_pipeline_exists(program: Json) -> None:
     for pipeline in program["pipelines"]:
-        known = {
+        steps = {
             None,
             *(item["name"] for key in ("tables", "conditionals") for item in pipeline[key]),
         }
-        assert len(known) == 1 + len(pipeline["tables"]) + len(pipeline["conditionals"])
-        assert pipeline["init_table"] in known
+        assert len(steps) == 1 + len(pipeline["tables"]) + len(pipeline["conditionals"])
+        assert pipeline["init_table"] in steps
 
         for table in pipeline["tables"]:
-            assert {table["base_default_next"], *table["next_tables"].values()} <= known
+            assert {table["base_default_next"], *table["next_tables"].values()} <= steps
 
         for conditional in pipeline["conditionals"]:
-            assert {conditional["true_next"], conditional["false_next"]} <= known
+            assert {conditional["true_next"], conditional["false_next"]} <= steps
 
 
 def test_tables_name_their_actions(program: Json) -> None:
@@ -139,11 +139,11 @@ def test_tables_name_their_actions(program: Json) -> None:
 
 
 def test_entries_have_the_width_of_their_keys(program: Json) -> None:
-    known = fields(program)
+    widths = fields(program)
     for table in all_tables(program):
         for entry in table.get("entries", []):
             for match, key in zip(entry["match_key"], table["key"], strict=True):
-                width = (known[key["target"][0]][key["target"][1]] + 7) // 8
+                width = (widths[key["target"][0]][key["target"][1]] + 7) // 8
                 assert match["match_type"] == key["match_type"]
                 for part in ("key", "mask", "start", "end"):
                     assert part not in match or len(match[part]) == 2 + 2 * width
@@ -174,16 +174,18 @@ def test_run_time_data_is_declared(program: Json) -> None:
 
 def test_parser_states_exist_and_match_whole_bytes(program: Json) -> None:
     parser = program["parsers"][0]
-    known = {None, *(state["name"] for state in parser["parse_states"])}
+    state_names = {None, *(state["name"] for state in parser["parse_states"])}
     widths = fields(program)
 
-    assert parser["init_state"] in known and len(known) == 1 + len(parser["parse_states"])
+    assert parser["init_state"] in state_names and len(state_names) == 1 + len(
+        parser["parse_states"]
+    )
 
     for state in parser["parse_states"]:
         keys = [key["value"] for key in state["transition_key"] if key["type"] == "field"]
         total = sum((widths[header][name] + 7) // 8 for header, name in keys)
         for transition in state["transitions"]:
-            assert transition["next_state"] in known
+            assert transition["next_state"] in state_names
             if transition["type"] == "hexstr" and len(keys) == len(state["transition_key"]):
                 assert len(transition["value"]) == 2 + 2 * total
 

@@ -184,12 +184,12 @@ def test_implicit_default_is_a_defaultonly_no_action(info: p4info_pb2.P4Info) ->
 
 def test_hidden_actions_are_not_told() -> None:
     hidden = PROGRAM.replace("action forward", "@hidden action forward")
-    found = compile_source(hidden.replace("action drop", "@hidden action drop"), "x.p4").p4info
-    lpm = table(found, "MyIngress.ipv4_lpm")
+    p4info = compile_source(hidden.replace("action drop", "@hidden action drop"), "x.p4").p4info
+    lpm = table(p4info, "MyIngress.ipv4_lpm")
 
     assert not lpm.action_refs and not lpm.const_default_action_id
     assert not {"MyIngress.forward", "MyIngress.drop"} & {
-        each.preamble.name for each in found.actions
+        listed.preamble.name for listed in p4info.actions
     }
 
 

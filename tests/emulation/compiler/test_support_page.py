@@ -1,4 +1,4 @@
-"""docs/p4-support.md says what the cases show, no more and no less."""
+"""docs/p4-support.md lists the features that the cases show, no more and no less."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ def test_page_is_made_of_the_cases() -> None:
 
 def test_every_case_names_its_area_and_a_feature_of_its_own() -> None:
     everything = [*FOLDER.glob("*.p4"), *(FOLDER / "errors").glob("*.p4")]
-    found = rows(everything)
+    features_by_area = rows(everything)
 
-    assert set(found) == set(AREAS)
+    assert set(features_by_area) == set(AREAS)
 
     names = Counter(
-        f"{area}: {feature}" for area, features in found.items() for feature, _ in features
+        f"{area}: {feature}"
+        for area, features in features_by_area.items()
+        for feature, _ in features
     )
 
     assert [name for name, count in names.items() if count > 1] == []

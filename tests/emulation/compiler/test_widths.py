@@ -150,12 +150,12 @@ def frame(which: int) -> bytes:
 
 
 def sent(program: str, packet: bytes, engine: Engine) -> list[tuple[int, bytes]]:
-    """Return what a switch sends when the packet arrives."""
+    """Return the (port, frame) pairs that a switch sends when the packet arrives."""
     switch = Switch(0, lambda: 0, lambda low, _high: low, range(16), engine=engine)
     switch.load(json.dumps(compile_source(program).json).encode())
     waiting = switch.ingress(PORT, packet)
 
-    return [(out.port, out.frame) for each in waiting for out in switch.egress(each)]
+    return [(out.port, out.frame) for pending in waiting for out in switch.egress(pending)]
 
 
 @pytest.mark.parametrize("line", LINES, ids=lambda line: line.text)

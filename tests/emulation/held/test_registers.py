@@ -1,4 +1,4 @@
-"""What `ofan registers` shows: all registers and counters of a program, through P4Runtime."""
+"""The output of `ofan registers`: all registers and counters of a program, through P4Runtime."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What `ofan schedule` and `ofan pointers` show of a switch."""
+"""The output of `ofan schedule` and `ofan pointers` for a switch."""
 
 import pytest
 

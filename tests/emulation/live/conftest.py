@@ -37,12 +37,12 @@ class Served:
     ) -> tuple[int, dict[str, str], bytes]:
         """Send a request as it stands; header names take _ for -."""
         connection = HTTPConnection("127.0.0.1", self.port, timeout=20)
-        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        fields = {name.replace("_", "-"): value for name, value in headers.items()}
         try:
             connection.putrequest(
-                method, path, skip_host="Host" in given, skip_accept_encoding=True
+                method, path, skip_host="Host" in fields, skip_accept_encoding=True
             )
-            for name, value in {"Content-Length": str(len(body or b"")), **given}.items():
+            for name, value in {"Content-Length": str(len(body or b"")), **fields}.items():
                 connection.putheader(name, value)
             connection.endheaders(body)
             answer = connection.getresponse()
@@ -51,14 +51,14 @@ class Served:
             connection.close()
 
     def get(self, name: str = "", **headers: str) -> tuple[int, dict[str, str], bytes]:
-        """Get one of the page's addresses."""
+        """Get an address of the page."""
         return self.ask("GET", f"/{self.token}/{name}", None, **headers)
 
     def post(self, name: str, command: Any, **headers: str) -> tuple[int, dict[str, Any]]:
         """Send a command as the page does."""
-        given = {"Content_Type": "application/json", "Origin": f"http://{self.host}", **headers}
+        fields = {"Content_Type": "application/json", "Origin": f"http://{self.host}", **headers}
         status, _, body = self.ask(
-            "POST", f"/{self.token}/{name}", json.dumps(command).encode(), **given
+            "POST", f"/{self.token}/{name}", json.dumps(command).encode(), **fields
         )
         return status, json.loads(body)
 

@@ -39,8 +39,8 @@ def counts(**places: dict[tuple[int, int], int]) -> PortReading:
         for name in ("carried", "queued", "longest", "dropped", "lost_to_failure")
     }
     for name, values in places.items():
-        for place, value in values.items():
-            arrays[name][place] = value
+        for port, value in values.items():
+            arrays[name][port] = value
     return PortReading(**arrays)
 
 

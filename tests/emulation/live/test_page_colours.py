@@ -1,4 +1,4 @@
-"""The page's colours: what has a meaning stands out from what is behind it (WCAG 2, 1.4.11)."""
+"""The page's colours: marks with a meaning stand out from their background (WCAG 2, 1.4.11)."""
 
 import re
 from importlib import resources
@@ -20,7 +20,7 @@ def colours(scheme: str) -> dict[str, str]:
 
 def luminance(colour: str) -> float:
     """Return the relative luminance of a colour (WCAG 2)."""
-    shares = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    shares = [int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)]
     red, green, blue = (
         share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares
     )
@@ -40,12 +40,12 @@ def test_contrast_is_that_of_the_standard() -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", [*LEVELS, "dead", "focus", "accent", "soft", "rim"])
 def test_links_and_the_ring_of_the_chosen_one_stand_out(scheme: str, name: str) -> None:
-    own = colours(scheme)
-    assert contrast(own[name], own["card"]) >= LEAST
+    palette = colours(scheme)
+    assert contrast(palette[name], palette["card"]) >= LEAST
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_more_load_stands_out_more(scheme: str) -> None:
-    own = colours(scheme)
-    steps = [contrast(own[level], own["card"]) for level in LEVELS]
+    palette = colours(scheme)
+    steps = [contrast(palette[level], palette["card"]) for level in LEVELS]
     assert all(after > 1.15 * before for before, after in pairwise(steps))

@@ -1,6 +1,6 @@
 """The doors of the page: who has the token, on this machine, from the page itself, comes in.
 
-Nobody and nothing else.
+No other client does.
 """
 
 import json
@@ -40,8 +40,8 @@ def test_whoever_has_the_token_gets_the_page(served: Served, name: str) -> None:
 @pytest.mark.parametrize("name", [*FILES, "layout", "events", "nothing"])
 @pytest.mark.parametrize("token", ["", "x", "{token}x", "{short}", "../{token}", "%00"])
 def test_without_the_token_everything_is_forbidden(served: Served, name: str, token: str) -> None:
-    given = token.format(token=served.token, short=served.token[:-1])
-    status, _, body = served.ask("GET", f"/{given}/{name}")
+    shown_token = token.format(token=served.token, short=served.token[:-1])
+    status, _, body = served.ask("GET", f"/{shown_token}/{name}")
     assert (status, body) == (403, b'{"error": "Forbidden"}')
 
 
@@ -186,7 +186,7 @@ def test_other_methods_are_not_allowed(served: Served, method: str, name: str) -
 
 
 def raw(served: Served, data: bytes) -> bytes:
-    """Return what the server answers to some bytes, up to its hanging up."""
+    """Return the server's answer to some bytes, up to its hanging up."""
     answer = b""
     with socket.create_connection(("127.0.0.1", served.port), timeout=20) as client:
         client.sendall(data)
@@ -284,36 +284,38 @@ def test_the_page_asks_nobody_else_for_anything() -> None:
 
 
 def test_a_viewer_sees_what_is_clicked(serve: Callable[..., Served]) -> None:
-    own = serve()
-    with socket.create_connection(("127.0.0.1", own.port), timeout=30) as viewer:
-        viewer.sendall(f"GET /{own.token}/events HTTP/1.1\r\nHost: {own.host}\r\n\r\n".encode())
+    viewed = serve()
+    with socket.create_connection(("127.0.0.1", viewed.port), timeout=30) as viewer:
+        viewer.sendall(
+            f"GET /{viewed.token}/events HTTP/1.1\r\nHost: {viewed.host}\r\n\r\n".encode()
+        )
         stream = viewer.makefile("rb")
         events = (json.loads(line[6:]) for line in stream if line.startswith(b"data: "))
         assert next(events) == []
         first = next(events)
         assert (first["links"][16][0], first["state"], first["changes"]) == (True, "running", [])
-        assert own.post("link", {"link": LINK, "up": False}) == (
+        assert viewed.post("link", {"link": LINK, "up": False}) == (
             200,
             {"message": f"{LINK} has failed"},
         )
         changed = next(event for event in events if event["changes"])
         assert changed["links"][16][0] is False
-        assert own.post("rate", {"link": OTHER_LINK, "rate": 0.25}) == (
+        assert viewed.post("rate", {"link": OTHER_LINK, "rate": 0.25}) == (
             200,
             {"message": f"{OTHER_LINK} is at 25 % of its rate"},
         )
         slowed = next(event for event in events if event["links"][17][6] == 0.25)
         assert slowed["changes"][-1]["word"] == "at 25 % of its rate"
-        assert own.post("start", {"policy": "jsq"}) == (200, {"message": "JSQ has started"})
+        assert viewed.post("start", {"policy": "jsq"}) == (200, {"message": "JSQ has started"})
         assert (
             next(event for event in events if event["policy"] == "jsq")["time_ps"]
             < changed["time_ps"]
         )
-    assert own.post("pace", {"factor": 0.5, "paused": True}) == (200, {"message": "paused"})
+    assert viewed.post("pace", {"factor": 0.5, "paused": True}) == (200, {"message": "paused"})
 
 
 def spoken(served: Served, request: bytes) -> bytes:
-    """Return what the server answers to bytes, until it hangs up."""
+    """Return the server's answer to bytes, until it hangs up."""
     with socket.create_connection(("127.0.0.1", served.port), timeout=20) as client:
         client.sendall(request)
         client.shutdown(socket.SHUT_WR)
@@ -378,16 +380,16 @@ def test_too_many_connections_are_turned_away_with_one_line(
 
 
 def test_silent_strangers_keep_nobody_out(served: Served) -> None:
-    most = reception.most_connections()
+    limit = reception.most_connections()
     with ExitStack() as stack:
         guest = stack.enter_context(closing(HTTPConnection("127.0.0.1", served.port, timeout=20)))
         guest.request("GET", f"/{served.token}/layout")
         assert guest.getresponse().read()
         strangers = [
             stack.enter_context(socket.create_connection(("127.0.0.1", served.port), timeout=20))
-            for _ in range(most)
+            for _ in range(limit)
         ]
-        # Wrong tokens make nobody a guest.
+        # Wrong tokens make no client a guest.
         strangers[1].sendall(b"GET /wrong/ HTTP/1.1\r\nHost: localhost:1\r\n\r\n")
         assert b"403" in strangers[1].recv(1 << 16)
 
@@ -397,6 +399,6 @@ def test_silent_strangers_keep_nobody_out(served: Served) -> None:
         strangers[2].setblocking(False)
         with pytest.raises(BlockingIOError):
             strangers[2].recv(1)
-        # Whoever has shown the token stays, however old the connection is.
+        # A client that has shown the token stays, however old the connection is.
         guest.request("GET", f"/{served.token}/layout")
         assert guest.getresponse().status == 200

@@ -1,6 +1,4 @@
-"""The page in headless Chromium: what is clicked is seen, with the mouse and with the keyboard, in
-light and in dark.
-"""
+"""The page in headless Chromium: clicks are shown, with mouse and keyboard, in light and dark."""
 
 from collections.abc import Callable
 from typing import Any
@@ -48,14 +46,14 @@ class Page:
         """Move the mouse onto a link, a share of its length from its lower end; press it there."""
         from selenium.webdriver.common.action_chains import ActionChains
 
-        place = self.run(
+        position = self.run(
             f"(() => {{ const path = document.querySelector('[data-link=\"{link}\"] .hit');"
             f" const point = path.getPointAtLength(path.getTotalLength() * {share})"
             ".matrixTransform(path.getScreenCTM());"
             " return [Math.round(point.x), Math.round(point.y)]; }})()".replace("}}", "}")
         )
         actions = ActionChains(self.driver)
-        actions.w3c_actions.pointer_action.move_to_location(*place)  # type: ignore[no-untyped-call]
+        actions.w3c_actions.pointer_action.move_to_location(*position)  # type: ignore[no-untyped-call]
         if click:
             actions.w3c_actions.pointer_action.click()
 
@@ -82,7 +80,7 @@ class Page:
         )
 
     def wait_for_colour(self, link: str, colours: str) -> None:
-        """Wait until a link has one of some colours, given as a regular expression."""
+        """Wait until a link's colour matches a regular expression."""
         stroke = (
             f"getComputedStyle(document.querySelector('[data-link=\"{link}\"] .strand')).stroke"
         )
@@ -192,7 +190,7 @@ def test_a_run_can_be_paused_and_begun_again_with_another_load_balancer(page: Pa
     )
     said = "[$('message').textContent, $('start').textContent, $('start').className]"
     assert page.run(said) == ["this run is still one of Ofan", "Start with Flow", "next"]
-    # Whoever starts again wants to see a run, and not one that stands.
+    # A user who starts again wants to see a run, and not a run that stands.
     page.driver.find_element("id", "start").click()
     page.wait("latest.policy === 'flow' && latest.state === 'running' && latest.time_ps > 1e5")
     page.wait("$('start').className === '' && $('start').textContent === 'Start again'")
@@ -219,7 +217,7 @@ def test_a_machine_that_cannot_keep_up_is_told(page: Page) -> None:
 
 def test_the_cross_of_a_failed_link_lies_above_all_others(page: Page) -> None:
     page.fail("edge2_0-agg2_1", "edge2_1-agg2_0", "agg0_0-core0_1")
-    # What lies above it takes the mouse, if crosses are let to.
+    # An element above a cross takes the mouse, if crosses are let to.
     page.driver.execute_script(
         "document.querySelectorAll('.cross').forEach((cross) => {"
         " cross.style.pointerEvents = 'stroke'; })"
@@ -264,7 +262,7 @@ def test_long_numbers_stay_in_their_column(page: Page, width: int) -> None:
         " return [box.left - each.getBoundingClientRect().left, own.right - box.right]; }); })()"
     )
     assert len(ends) == 5
-    assert all(left >= -0.5 and right >= -0.5 for left, right in ends)
+    assert all(left_gap >= -0.5 and right_gap >= -0.5 for left_gap, right_gap in ends)
 
 
 def test_the_table_fits_a_telephone_and_says_nothing_of_a_failed_links_load(page: Page) -> None:

@@ -1,4 +1,4 @@
-"""Where the page draws what, on any fabric."""
+"""The places of all parts in the page's picture, on any fabric."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`ofan serve`: what it prints, how it ends, and what it refuses."""
+"""`ofan serve`: its output, its end, and its refusals."""
 
 import re
 import signal

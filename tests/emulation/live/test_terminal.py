@@ -1,4 +1,4 @@
-"""The terminal's view: what it shows, in which room, and how it leaves the terminal."""
+"""The terminal's view: its content, its room, and how it leaves the terminal."""
 
 import fcntl
 import io
@@ -212,7 +212,7 @@ def resize(terminal: int, rows: int, columns: int) -> None:
 @pytest.fixture
 def watched() -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     """Yield `ofan watch` on a terminal of its own, and our end of it."""
-    # Whoever runs tests in parallel gives them COLUMNS, which would win over the terminal.
+    # A parallel run of tests gives them COLUMNS, which would win over the terminal.
     without_a_size = {
         name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")
     }
@@ -237,7 +237,7 @@ def watched() -> Iterator[tuple[subprocess.Popen[bytes], int]]:
 
 
 def read_until(ours: int, words: bytes, seconds: float = 60) -> bytes:
-    """Return what a terminal has been sent, up to and with some words, or to its end."""
+    """Return the bytes sent to a terminal, up to and with some words, or to its end."""
     data, end = b"", time.monotonic() + seconds
     with suppress(OSError):
         while words not in data and time.monotonic() < end:
@@ -266,5 +266,5 @@ def test_a_resize_is_followed(watched: tuple[subprocess.Popen[bytes], int]) -> N
     read_until(ours, b"Convergence")
     resize(ours, 50, 60)
     process.send_signal(signal.SIGWINCH)
-    wanted = ("╭" + "─" * 58 + "╮").encode()
-    assert wanted in read_until(ours, wanted, 20)
+    border = ("╭" + "─" * 58 + "╮").encode()
+    assert border in read_until(ours, border, 20)

@@ -114,9 +114,11 @@ def test_a_source_that_keeps_up_says_nothing_and_one_that_does_not_says_how_fast
 
 
 def test_a_program_of_the_users_has_its_own_name_among_those_to_start(hand: Hand) -> None:
-    own = own_program(OwnProgram(file=str(EXPERIMENTS / "two_choices.p4")), scenario().tree)
-    mine = scenario("simple_rr", program=own.path.name)
-    source = VirtualSource(mine, 1e-6, own, clock=hand)
+    user_program = own_program(
+        OwnProgram(file=str(EXPERIMENTS / "two_choices.p4")), scenario().tree
+    )
+    mine = scenario("simple_rr", program=user_program.path.name)
+    source = VirtualSource(mine, 1e-6, user_program, clock=hand)
     assert list(source.policies.items())[:2] == [("two_choices.p4",) * 2, ("flow", "Flow")]
     digests = []
     for name in ("two_choices.p4", "simple_rr", "two_choices.p4"):
@@ -225,8 +227,12 @@ def test_a_click_fails_the_link_and_traffic_moves_to_the_others(hand: Hand) -> N
     source.set_link(IDLE_LINK, up=False)
     after = looked(3)
     assert source.poll().failed == (IDLE_LINK,)
-    others = ("agg2_0-core0_1", "agg2_1-core1_0", "agg2_1-core1_1")
-    assert sum(after[other] for other in others) > 1.15 * sum(before[other] for other in others) > 0
+    neighbours = ("agg2_0-core0_1", "agg2_1-core1_0", "agg2_1-core1_1")
+    assert (
+        sum(after[neighbour] for neighbour in neighbours)
+        > 1.15 * sum(before[neighbour] for neighbour in neighbours)
+        > 0
+    )
     assert before[IDLE_LINK] > 0.2 > after[IDLE_LINK]
     source.set_link(IDLE_LINK, up=True)
     assert looked(3)[IDLE_LINK] > 0.2
@@ -377,6 +383,6 @@ def test_a_replay_without_an_end_is_given_up() -> None:
 
 
 def test_the_usual_speed_makes_a_run_last_as_long_as_asked() -> None:
-    wanted = scenario()
-    last = list(VirtualSource(wanted, default_speed(wanted, 10)).replay())[-1]
-    assert 10 <= last.time_ps / 10**12 / default_speed(wanted, 10) < 11
+    chosen = scenario()
+    last = list(VirtualSource(chosen, default_speed(chosen, 10)).replay())[-1]
+    assert 10 <= last.time_ps / 10**12 / default_speed(chosen, 10) < 11

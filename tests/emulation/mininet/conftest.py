@@ -1,4 +1,4 @@
-"""What the tests with real namespaces share. All traffic stays in namespaces that a test makes."""
+"""Fixtures of the tests with real namespaces. All traffic stays in namespaces that a test makes."""
 
 import subprocess
 from collections.abc import Callable, Iterator

@@ -170,7 +170,7 @@ def test_a_capture_holds_every_packet_decoded(agent, processes, tmp_path):
     tap = tap_named(SCENARIO.tree, "h0_0_0")
     with captures([tap], processes, tmp_path) as (capture,):
         run(agent)
-    lines = [decode(at, frame) for at, frame, _ in frames(tmp_path / "h0_0_0.pcap")]
+    lines = [decode(time_ps, frame) for time_ps, frame, _ in frames(tmp_path / "h0_0_0.pcap")]
     assert capture.packets == len(lines) >= 256
     data = [line for line in lines if line.what == "DATA" and line.source == "h0_0_0"]
     assert [line.psn for line in data] == list(range(len(data)))

@@ -1,6 +1,6 @@
 """Nothing of ours is left after a run, after Ctrl-C at any moment, after kill -9 and another run.
 
-What is foreign stays.
+Foreign interfaces and processes stay.
 """
 
 import os
@@ -65,7 +65,7 @@ def foreign(namespace):
 
 
 class Emulation:
-    """A running `ofan emulate`, all of whose processes carry a marker in their environment."""
+    """A running `ofan emulate`; all of its processes carry a marker in their environment."""
 
     def __init__(self, process, marker):
         self.process = process
@@ -83,14 +83,14 @@ class Emulation:
 
     def processes(self):
         """Return the processes with our marker: command lines."""
-        found = []
+        commands = []
         for environment in Path("/proc").glob("[0-9]*/environ"):
             with suppress(OSError):
                 if self.marker.encode() in environment.read_bytes():
-                    found.append(
+                    commands.append(
                         environment.with_name("cmdline").read_bytes().replace(b"\0", b" ").decode()
                     )
-        return found
+        return commands
 
     def wait_for_the_last_process(self):
         """Wait until no process with our marker is left (a killed run's end within a moment)."""
@@ -131,7 +131,7 @@ def emulation(experiment, *options):
 
 
 def left_behind():
-    """Return what an emulation could leave where the machine's own things are."""
+    """Return the traces that an emulation could leave among the machine's own things."""
     interfaces = subprocess.run(
         ["ip", "-o", "link"], capture_output=True, text=True, check=True
     ).stdout.splitlines()

@@ -27,8 +27,8 @@ def look(sent: int = 0, refused: int = 0, got: int = 0) -> list[SwitchCounters]:
 
 
 def lost(first: Reading, last: Reading) -> int:
-    found = counted(TREE, first, last)
-    return found.died + sum(port.lost_to_failure for port in found.ports)
+    losses = counted(TREE, first, last)
+    return losses.died + sum(port.lost_to_failure for port in losses.ports)
 
 
 def quiet(sent: int = 0, refused: int = 0, got: int = 0) -> Reading:

@@ -58,7 +58,9 @@ def test_a_fabric_carries_a_permutation_as_in_virtual_time(name, tmp_path, recor
     virtual = VirtualFabric(scenario).run()
     with mininet_fabric(scenario, Setup(folder=tmp_path / "ofan")) as fabric:
         outcome = run_on(fabric)
-    record_property("cct_ms", [round(at / 1e9, 1) for at in (virtual.cct_ps, outcome.cct_ps)])
+    record_property(
+        "cct_ms", [round(cct_ps / 1e9, 1) for cct_ps in (virtual.cct_ps, outcome.cct_ps)]
+    )
     assert outcome.accounts.unaccounted == outcome.accounts.dropped == 0
     assert outcome.cct_ps == pytest.approx(virtual.cct_ps, rel=0.25)
 
@@ -67,7 +69,7 @@ def test_a_fabric_carries_a_permutation_as_in_virtual_time(name, tmp_path, recor
     ("name", "use"), [("rails", "spray"), ("rails", "keep"), ("planes of three levels", "keep")]
 )
 def test_an_all_reduce_goes_over_planes_as_in_virtual_time(name, use, tmp_path, record_property):
-    # Kept to a plane in turn, each message waits for one that has come by another NIC.
+    # Kept to a plane in turn, each message waits for a message of another NIC.
     scenario = Scenario(
         fabric={**SLOW, **FABRICS[name], "plane_use": use},
         collective={"matrix": "all_reduce", "message_bytes": 16 * 4096, "chunks": 2},
@@ -76,6 +78,8 @@ def test_an_all_reduce_goes_over_planes_as_in_virtual_time(name, use, tmp_path, 
     virtual = VirtualFabric(scenario).run()
     with mininet_fabric(scenario, Setup(folder=tmp_path / "ofan")) as fabric:
         outcome = run_on(fabric)
-    record_property("cct_ms", [round(at / 1e9, 1) for at in (virtual.cct_ps, outcome.cct_ps)])
+    record_property(
+        "cct_ms", [round(cct_ps / 1e9, 1) for cct_ps in (virtual.cct_ps, outcome.cct_ps)]
+    )
     assert outcome.accounts.unaccounted == outcome.accounts.dropped == 0
     assert outcome.cct_ps == pytest.approx(virtual.cct_ps, rel=0.25)

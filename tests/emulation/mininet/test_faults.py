@@ -1,4 +1,4 @@
-"""Real processes and real failures: who notices, who goes on, and what is left behind."""
+"""Real processes and real failures: who notices, who goes on, and which traces remain."""
 
 import os
 import signal
@@ -75,7 +75,7 @@ def disturbed(fabric, *events):
 
 
 def change(fabric, down=(), up=()):
-    """Return what breaks and mends links."""
+    """Return a call that breaks and mends links."""
     return partial(
         fabric.change_links,
         LinkChange(
@@ -101,8 +101,17 @@ def test_a_failure_that_nobody_announces_is_found_and_routed_around(tmp_path, co
         first = [dict(fabric.entries(switch)) for switch in range(fabric.tree.switches)]
         outcome = disturbed(fabric, (300, change(fabric, down=[LINK])))
         serve(fabric, lambda: fabric.routed == fabric.failed)
-        found = next(found for found in fabric.installations if fabric.failed <= found.change.down)
-        assert found.failed_ps < found.detected_ps <= found.planned_ps < found.installed_ps
+        installation = next(
+            installation
+            for installation in fabric.installations
+            if fabric.failed <= installation.change.down
+        )
+        assert (
+            installation.failed_ps
+            < installation.detected_ps
+            <= installation.planned_ps
+            < installation.installed_ps
+        )
         assert outcome.accounts.lost > 0 and outcome.accounts.unaccounted == 0
         assert holds_its_plan(fabric)
         change(fabric, up=[LINK])()
@@ -116,15 +125,15 @@ def test_a_killed_switch_is_reprovisioned_and_no_other_is_touched(tmp_path):
         fabric.on_news = news.append
         victim = switch_named(fabric.tree, "agg1_0")
         sessions, old_pid = list(fabric.sessions), fabric.switches.processes.pids["agg1_0"]
-        wanted = dict(fabric.entries(victim))
-        others = [switch for switch in range(fabric.tree.switches) if switch != victim]
-        for switch in others:
-            fabric.sessions[switch].write = None  # whoever wrote to another switch would fail
+        entries = dict(fabric.entries(victim))
+        healthy_switches = [switch for switch in range(fabric.tree.switches) if switch != victim]
+        for switch in healthy_switches:
+            fabric.sessions[switch].write = None  # a write to another switch would fail
         outcome = disturbed(fabric, (300, lambda: os.kill(old_pid, signal.SIGKILL)))
         serve(fabric, lambda: not fabric.fleet.lost)
-        assert dict(fabric.entries(victim)) == wanted
-        assert [fabric.sessions[switch] for switch in others] == [
-            sessions[switch] for switch in others
+        assert dict(fabric.entries(victim)) == entries
+        assert [fabric.sessions[switch] for switch in healthy_switches] == [
+            sessions[switch] for switch in healthy_switches
         ]
         assert fabric.switches.processes.pids["agg1_0"] != old_pid
         assert any("agg1_0 was ended by SIGKILL; it is started again" in line for line in news)
@@ -162,12 +171,12 @@ def test_a_frozen_switch_keeps_neither_the_loop_nor_the_others_waiting(tmp_path)
             assert frozen in fabric.fleet.lost
             serve(fabric, lambda: set(fabric.fleet.lost) == {frozen})
 
-            # What `ofan status` asks for.
+            # The requests of `ofan status`.
             begun = time.monotonic()
             counters = fabric.switches.counters()
             assert len(fabric.held_entries()) == fabric.tree.switches - 1
             assert time.monotonic() - begun < 5
-            assert [one.is_silent for one in counters].count(True) == 1
+            assert [switch_counters.is_silent for switch_counters in counters].count(True) == 1
         finally:
             os.kill(pid, signal.SIGCONT)
         serve(fabric, lambda: not fabric.fleet.lost)
@@ -262,7 +271,7 @@ def test_a_link_that_flaps_at_10_hz_is_damped(tmp_path):
         outcome = disturbed(fabric, *events)
         serve(fabric, lambda: not fabric.routed and fabric.controller.next_release_ps is None)
         assert outcome.accounts.unaccounted == 0
-        planned = [found for found in fabric.installations if found.updates]
+        planned = [installation for installation in fabric.installations if installation.updates]
         assert len(planned) < 2 * 10, "not every flap is worth a plan"
         assert holds_its_plan(fabric)
 

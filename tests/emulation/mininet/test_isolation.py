@@ -47,9 +47,9 @@ def rights(pid: int) -> tuple[int, int]:
 def test_no_planted_file_runs_in_a_whole_emulation(surroundings, trap, tmp_path):
     file = tmp_path / "x.toml"
     file.write_text(EXPERIMENT)
-    words = ["emulate", str(file), "--network", "mininet", "--output", str(tmp_path / "out")]
+    arguments = ["emulate", str(file), "--network", "mininet", "--output", str(tmp_path / "out")]
     done = subprocess.run(
-        python_command("ofan", *words), capture_output=True, text=True, timeout=60, check=False
+        python_command("ofan", *arguments), capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 0, done.stderr
     assert caught(trap) == ""

@@ -1,4 +1,4 @@
-"""What netlink tells about the links of a fat-tree: changes as they come, and the truth where
+"""Netlink's messages about the links of a fat-tree: changes as they come, and the truth where
 messages were lost.
 """
 
@@ -21,7 +21,7 @@ SECONDS = 10
 
 
 def set_and_await(tree: FatTree, link: int, is_up: bool) -> None:
-    """Set a link, and wait until the kernel says so of both ends: it may do so a little later."""
+    """Set a link, and wait until the kernel shows it at both ends: it may do so a little later."""
     set_link(Scenario(fabric=Fabric(k=tree.k)), link, is_up)
     ends = [interface_name(tree, *end) for end in tree.link_ends(link)]
     late = time.monotonic() + SECONDS

@@ -1,4 +1,4 @@
-"""Where a switch that is told nothing listens: read from the kernel, in a namespace of its own."""
+"""Addresses where a switch listens by default: read from the kernel, in a namespace of its own."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ LOOPBACK, P4RUNTIME, LISTENS = "0100007F", f"{9559:04X}", "0A"
 
 
 def listening():
-    """Return (address, port) in hexadecimal of what listens on TCP here.
+    """Return (address, port) in hexadecimal of the sockets that listen on TCP here.
 
     Loopback's IPv6 form is 32 digits.
     """
@@ -34,8 +34,8 @@ def test_p4runtime_is_on_loopback_alone(namespace, tmp_path):
     ) as process:
         try:
             end = time.monotonic() + 60
-            while not (found := listening()) and time.monotonic() < end:
+            while not (listeners := listening()) and time.monotonic() < end:
                 time.sleep(0.1)
         finally:
             os.kill(process.pid, 15)
-    assert found == {(LOOPBACK, P4RUNTIME)}
+    assert listeners == {(LOOPBACK, P4RUNTIME)}

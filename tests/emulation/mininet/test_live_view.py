@@ -39,7 +39,7 @@ def fabric(tmp_path_factory):
 
 @pytest.fixture
 def looking(fabric):
-    """Return what calls a function elsewhere while this thread serves the held network."""
+    """Return a caller of functions elsewhere while this thread serves the held network."""
     held = Held(fabric, lambda _line: None)
     with (
         control_server(fabric.folder, fabric.loop.selector, held.handlers),
@@ -67,9 +67,9 @@ def seen_when(source, condition):
 
 
 def loads(seen):
-    """Return what goes up the link, and up the others of its pod."""
+    """Return the load up the link, and the sum of the loads up the others of its pod."""
     up = {link.name: link.load_up for link in seen.links}
-    return up[LINK], sum(up[other] for other in OTHERS)
+    return up[LINK], sum(up[neighbour] for neighbour in OTHERS)
 
 
 def is_mended(seen):

@@ -96,10 +96,12 @@ def test_what_links_lose_is_sent_again_and_counted_there(able, tmp_path):
             accounts = outcome.accounts
             assert all(flow.done_ps for flow in outcome.flows)
             assert accounts.unaccounted == accounts.dropped == accounts.unrouted == 0
-            of_ports = {(one.switch, one.port): one.lost_to_failure for one in outcome.ports}
-            assert {place for place, lost in of_ports.items() if lost} <= ends
+            of_ports = {
+                (counts.switch, counts.port): counts.lost_to_failure for counts in outcome.ports
+            }
+            assert {port for port, lost in of_ports.items() if lost} <= ends
             on_link += of_ports[tree.link_ends(link_named(tree, LINK))[0]]
-            # What a host itself has lost is no port's.
+            # A host's own losses are no port's.
             by_host += accounts.lost - sum(of_ports.values())
 
         assert on_link > 0 and by_host > 0
@@ -118,7 +120,9 @@ def test_probes_take_no_lossy_link_for_a_dead_one(able, tmp_path):
         assert fabric.installations == []
         ends = fabric.tree.link_ends(link_named(fabric.tree, LINK))
         assert outcome.accounts.lost == sum(
-            one.lost_to_failure for one in outcome.ports if (one.switch, one.port) in ends
+            counts.lost_to_failure
+            for counts in outcome.ports
+            if (counts.switch, counts.port) in ends
         )
     assert outcome.accounts.lost > 0 and outcome.accounts.unaccounted == 0
 

@@ -18,10 +18,10 @@ pytestmark = pytest.mark.root
 
 
 def test_every_link_is_a_veth_pair_with_our_names_and_large_frames(network, tree, interfaces):
-    found = interfaces()
-    assert len(found) == 1 + 2 * tree.links + tree.hosts
-    assert {"e0_0-1", "e0_0-4", "a3_1-3", "c1_1-4"} < found.keys()
-    assert all("mtu 9000" in line and ",UP" in line for name, line in found.items() if name != "lo")
+    lines = interfaces()
+    assert len(lines) == 1 + 2 * tree.links + tree.hosts
+    assert {"e0_0-1", "e0_0-4", "a3_1-3", "c1_1-4"} < lines.keys()
+    assert all("mtu 9000" in line and ",UP" in line for name, line in lines.items() if name != "lo")
 
 
 def test_links_join_what_the_topology_says(network, tree, interfaces):

@@ -1,4 +1,4 @@
-"""A fat-tree of switch processes over veths: one network, brought up once, and what it must do."""
+"""A fat-tree of switch processes over veths: one network, brought up once, and its duties."""
 
 import json
 import os
@@ -60,7 +60,7 @@ def fabric(captured, tmp_path_factory):
 
 @pytest.fixture
 def commands(fabric, monkeypatch):
-    """Return a function that runs one of our commands while this thread serves the held network."""
+    """Return a function that runs our commands while this thread serves the held network."""
     held = Held(fabric, lambda _line: None, "complete in 5.0 ms")
     monkeypatch.setattr(emulation.held.cli, "ask", lambda request: ask(request, fabric.folder))
     with (
@@ -79,7 +79,7 @@ def commands(fabric, monkeypatch):
 
 
 def ofan(command, *arguments):
-    """Run a command of the command line; return what it says."""
+    """Run a command of the command line; return its output."""
     result = CliRunner().invoke(getattr(emulation.held.cli, command), list(arguments))
     return result.output.removeprefix("Error: ").strip()
 
@@ -172,7 +172,9 @@ def test_a_degraded_link_is_spared_until_it_is_restored(commands, fabric):
     uplinks = [
         row["uplinks"] for row in json.loads(commands(ofan, "schedule", "edge0_0", "--json"))
     ]
-    assert {tuple(map(own.count, ("agg0_0", "agg0_1"))) for own in uplinks} == {(4, 1)}
+    assert {tuple(map(uplink_names.count, ("agg0_0", "agg0_1"))) for uplink_names in uplinks} == {
+        (4, 1)
+    }
     assert run_on(fabric, with_events=False).accounts.unaccounted == 0
     said = commands(ofan, "link", "restore", LINK)
     assert f"{LINK} is at its full rate; new schedules installed after" in said
@@ -204,12 +206,12 @@ def test_traffic_can_be_stopped(commands):
     )
     said = commands(ofan, "traffic", "stop")
     assert said.startswith("ended: stopped, 16 flows are not complete")
-    found = re.search(r"(\d+) packets sent, (\d+) received, .* (\d+) lost on links", said)
-    assert found, said
-    sent, received, lost = map(int, found.groups())
+    totals = re.search(r"(\d+) packets sent, (\d+) received, .* (\d+) lost on links", said)
+    assert totals, said
+    sent, received, lost = map(int, totals.groups())
     assert sent >= received >= lost == 0
     assert said.endswith(" 0 unaccounted for")
-    # What happened last is what `status` tells.
+    # `status` shows the last event.
     assert f"traffic: {said}" in commands(ofan, "status")
 
 
@@ -260,7 +262,7 @@ def test_a_files_slow_link_is_slow_from_the_start_and_spared(tmp_path):
     assert took.pop(15) > 5 * 23 * SCENARIO.slot_ps > min(took.values())
     packets = {port.port: port.packets for port in outcome.ports if port.switch == end.switch}
     whole = packets[end.port - 1]
-    # Four packets to one, and whatever else a real network sends.
+    # Four times as many packets, and the others that a real network sends.
     assert 3 < whole / packets[end.port] < 5
 
 
@@ -273,7 +275,9 @@ def test_a_switch_that_dies_is_named(captured, tmp_path):
 
 def test_captures_hold_data_and_acks_of_an_uplink(fabric, captured):
     run_on(fabric)
-    lines = [decode(at, frame) for at, frame, _ in frames(captured / "ofan-1-edge0_0-3.pcap")]
+    lines = [
+        decode(time_ps, frame) for time_ps, frame, _ in frames(captured / "ofan-1-edge0_0-3.pcap")
+    ]
     assert {line.what for line in lines} == {"DATA", "ACK"}
     assert all(line.intact for line in lines)
 

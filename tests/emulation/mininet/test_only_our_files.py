@@ -27,8 +27,8 @@ pytestmark = [
 ]
 __all__ = ["address", "folder"]
 OFAN = Path(sys.executable).with_name("ofan")
-# Where commands write by default, below the folder that one stands in, and what the tests' commands
-# name there.
+# Folders below the current folder: those that commands write to by default, and those that the
+# tests' commands name.
 OWN = ("results", "build", "demo", "p4src")
 PLACES = (
     "HOME",
@@ -66,20 +66,20 @@ SMALL = ("--message-bytes", "16KiB", "--k", "4")
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """Yield a folder of nobody's, with one for each variable, all full of modules and settings.
+    """Yield a folder of user `nobody`, with a folder of modules and settings for each variable.
 
     Not pytest's own, which is root's alone.
     """
     with TemporaryDirectory(dir="/tmp") as name:
-        place = Path(name)
-        plant_modules(place / "here", place / "trapped")
+        root = Path(name)
+        plant_modules(root / "here", root / "trapped")
         for folder in PLACES:
-            plant_settings(place / folder, place / "trapped")
-        for path in (place, *place.rglob("*")):
+            plant_settings(root / folder, root / "trapped")
+        for path in (root, *root.rglob("*")):
             os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
 
-        place.chmod(0o755)
-        yield place
+        root.chmod(0o755)
+        yield root
 
 
 def plant_modules(folder: Path, trap: Path) -> None:
@@ -111,35 +111,35 @@ def plant_settings(folder: Path, trap: Path) -> None:
 
 
 def third_party() -> set[str]:
-    """Return what can be imported beside the standard library, ours included."""
+    """Return the names that can be imported beside the standard library, ours included."""
     folders = [Path(name) for name in sys.path if Path(name).is_dir()]
     stems = {path.stem for folder in folders for path in folder.iterdir()}
     return {stem for stem in stems if stem.isidentifier()}
 
 
 def environment(place: Path) -> dict[str, str]:
-    """Return variables that lead to nobody's folders."""
+    """Return variables that lead to folders of user `nobody`."""
     path = f".::{os.environ['PATH']}"
     return VARIABLES | {"PATH": path} | {name: str(place / name) for name in PLACES}
 
 
 def theirs(place: Path, log: Path) -> list[str]:
-    """Return what was asked for among nobody's files, but for results and what was named."""
+    """Return the calls for files of user `nobody`, but for results and named files."""
     here = place / "here"
-    own = {here / name for name in OWN}
+    own_paths = {here / name for name in OWN}
     return sorted(
         {
             f"{call} {path}"
             for call, path in asked_for(log, here)
-            if place in path.parents and not own & {path, *path.parents}
-            # To stand there, and to know what it is, is to read nothing.
+            if place in path.parents and not own_paths & {path, *path.parents}
+            # To stand in the folder, and to look it up, is to read nothing.
             if path != here or call in ("open", "openat")
         }
     )
 
 
 def run(place: Path, log: Path, *words: str) -> str:
-    """Run a command to its end among nobody's files; return what it says."""
+    """Run a command to its end among the files of user `nobody`; return its output."""
     with watched([OFAN, *words], log, place / "here", environment(place)) as process:
         said, _ = process.communicate(timeout=600)
 
@@ -173,8 +173,8 @@ def test_a_command_asks_for_nothing_of_theirs(place: Path, tmp_path: Path, words
 @pytest.mark.slow
 def test_serve_asks_for_nothing_of_theirs(place: Path, tmp_path: Path) -> None:
     log = tmp_path / "log"
-    words = [OFAN, "serve", "demo", "--policies", "ofan", "--message-bytes", "16KiB"]
-    with watched(words, log, place / "here", environment(place)) as process:
+    command = [OFAN, "serve", "demo", "--policies", "ofan", "--message-bytes", "16KiB"]
+    with watched(command, log, place / "here", environment(place)) as process:
         assert process.stdout is not None
         address = next(word for line in process.stdout for word in line.split() if "http" in word)
         with urllib.request.urlopen(address) as page:

@@ -43,7 +43,7 @@ def scenario(**more) -> Scenario:
 
 
 def captured(wanted, folder, program=None):
-    """Run a scenario and return what has passed a host's link, as bytes."""
+    """Run a scenario and return the frames that have passed a host's link, as bytes."""
     tap = tap_named(wanted.tree, HERE)
     setup = Setup(program=program, taps=(tap,), captured=folder, folder=folder / "ofan")
     with mininet_fabric(wanted, setup) as fabric:
@@ -57,18 +57,20 @@ def captured(wanted, folder, program=None):
 
 def sent(read: list[Packet | None], wanted: Scenario) -> list[Packet]:
     here = host_ip(wanted.tree, 0)
-    return [each for each in read if each and not each.is_ack and each.source_ip == here]
+    return [packet for packet in read if packet and not packet.is_ack and packet.source_ip == here]
 
 
 def test_hosts_send_the_packets_of_a_users_function(tmp_path):
-    own = AgentPacket(file="my_packet.py", text=(EXPERIMENTS / "my_packet.py").read_text())
-    wanted = scenario(agent_packet=own, packets=Packets(header_bytes=66))
+    agent_packet = AgentPacket(file="my_packet.py", text=(EXPERIMENTS / "my_packet.py").read_text())
+    chosen = scenario(agent_packet=agent_packet, packets=Packets(header_bytes=66))
     file = OwnProgram(file=str(EXPERIMENTS / "by_path.p4"), like="host_pkt")
-    seen = captured(wanted, tmp_path, own_program(file, wanted.tree).program)
-    read = [scenario_packets(wanted).parse(frame) for frame in seen]
+    seen = captured(chosen, tmp_path, own_program(file, chosen.tree).program)
+    read = [scenario_packets(chosen).parse(frame) for frame in seen]
     assert None not in read and len(read) >= 2 * 24
-    data = sent(read, wanted)
-    assert {each.psn for each in data} >= set(range(12)) and len({each.label for each in data}) > 6
+    data = sent(read, chosen)
+    assert {data_packet.psn for data_packet in data} >= set(range(12)) and len(
+        {data_packet.label for data_packet in data}
+    ) > 6
     # The label is the path behind UDP, and its source port, which switches of ours hash.
     for frame, packet in zip(seen, read, strict=True):
         assert frame[42:46] == packet.label.to_bytes(2, "big") + b"\0\0"
@@ -76,7 +78,7 @@ def test_hosts_send_the_packets_of_a_users_function(tmp_path):
 
 
 def test_hosts_label_packets_by_a_users_rule(tmp_path):
-    wanted = scenario(host_rule=HostRule(file="fixed.py", text=FIXED))
-    data = sent([parse(frame) for frame in captured(wanted, tmp_path)], wanted)
+    chosen = scenario(host_rule=HostRule(file="fixed.py", text=FIXED))
+    data = sent([parse(frame) for frame in captured(chosen, tmp_path)], chosen)
     assert len(data) >= 12
-    assert {each.label for each in data} == {MARKED_LABEL, MARKED_LABEL + 1}
+    assert {packet.label for packet in data} == {MARKED_LABEL, MARKED_LABEL + 1}

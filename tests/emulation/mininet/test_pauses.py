@@ -22,18 +22,18 @@ from hostagent.agents.process import inside
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
 CORE, UPLINK, SENDER, RECEIVER = "core0_0:1", "agg0_0:2", "h0_0_0", "h2_0_0"
-# A packet with its gap takes 20.9 ms; hosts are patient, as a pause of theirs is a long one.
+# A packet with its gap takes 20.9 ms; hosts are patient, as their pauses are long.
 RATE_BPS = 1_600_000
 LATENCY_S = 0.005
 SLOT_S = (4158 + 20) * 8 / RATE_BPS
-# What processes may be late by, where the machine is busy.
+# The most that processes may be late by, where the machine is busy.
 LATE_S = 0.5
 HELD_S = 3.0
 QUANTA = round(HELD_S * RATE_BPS / 512)
 
 
 def scenario(flow_control: str, **failures: object) -> Scenario:
-    """Return two hosts that send to a third one, and meet at the core."""
+    """Return two hosts that send to a third host, and meet at the core."""
     counts = {"pods": 3, "edges_per_pod": 1, "hosts_per_edge": 1, "aggs_per_pod": 1}
     return Scenario.model_validate(
         {
@@ -64,20 +64,20 @@ def processes(monkeypatch):
     except NetworkError as error:
         pytest.skip(str(error))
 
-    found = []
+    host_processes = []
     listed = emulation.mininet.topology.host_processes
 
     def listing(*arguments):
-        found[:] = listed(*arguments)
-        return found
+        host_processes[:] = listed(*arguments)
+        return host_processes
 
     monkeypatch.setattr(emulation.mininet.topology, "host_processes", listing)
-    return found
+    return host_processes
 
 
 @dataclass
 class Captured:
-    """What a port has seen: control frames and data packets, in seconds of the capture."""
+    """The frames of a port: control frames and data packets, in seconds of the capture."""
 
     control: list[tuple[float, bytes]]
     data: list[float]
@@ -102,7 +102,7 @@ def quanta(frame) -> int:
 def silent(found: Captured) -> list[float]:
     """Return how long the sender of these data packets was paused each time, and sent nothing.
 
-    But for what had begun.
+    But for packets that had begun.
     """
     spans = []
     for (begin, frame), (end, _) in pairwise(found.control):
@@ -129,7 +129,7 @@ def test_pauses_are_frames_on_the_wire_and_nothing_is_lost(processes, tmp_path, 
 
         run = Run(net, chosen)
         run.start(with_events=True)
-        # The receiver's own words, once: nobody ever says that the edge may go on.
+        # The receiver's own pause, once: no frame ever lets the edge go on.
         net.call_at(PS_PER_SECOND, lambda: stranger.send(frame))
         net.loop.run(lambda: run.is_over)
         outcome = run.outcome()

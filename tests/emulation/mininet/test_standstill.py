@@ -1,4 +1,4 @@
-"""Real processes: a run that leads nowhere for ever ends by itself, and says why."""
+"""Real processes: a run that leads nowhere for ever ends by itself, and gives the reason."""
 
 import pytest
 

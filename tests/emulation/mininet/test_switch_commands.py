@@ -53,7 +53,7 @@ def test_bmv2_gets_general_options_before_the_dashes_and_target_options_after():
 
 
 def test_a_switch_of_bmv2_is_ready_when_it_listens_to_thrift_too(tmp_path, monkeypatch):
-    """It begins to do so later than to P4Runtime: one of 23 starts was ended by that."""
+    """It begins to do so later than to P4Runtime: 1 of 23 starts was ended by that."""
     with socket.create_server(("127.0.0.1", 0)) as thrift:
         monkeypatch.setattr(bmv2_queues, "FIRST_THRIFT_PORT", thrift.getsockname()[1] - 1)
         names = []
@@ -93,8 +93,8 @@ def test_bmv2_gives_acks_a_queue_that_is_faster_by_as_much_as_they_are_shorter()
 
 
 def test_a_slow_port_of_bmv2_sends_a_share_of_its_packets():
-    found = [(rate.port, rate.queue, rate.value) for rate in rate_settings(SCENARIO, 0, 3, 0.25)]
-    assert found == [(3, 0, 15), (3, 1, 744)]
+    settings = [(rate.port, rate.queue, rate.value) for rate in rate_settings(SCENARIO, 0, 3, 0.25)]
+    assert settings == [(3, 0, 15), (3, 1, 744)]
 
 
 def test_a_setting_is_a_strict_thrift_call():
@@ -139,10 +139,10 @@ def test_what_bmv2_counts_is_what_the_kernel_has_seen():
         1: InterfaceCounts(sent=5, sent_bytes=500, refused=1, received=8),
         2: InterfaceCounts(sent=1, sent_bytes=100, refused=0, received=2),
     }
-    found = BMV2.counters(FOLDER / "edge0_0.stats", kernel)
-    assert found.ports[1] == PortCounters(packets=5, bytes=500, received=8)
-    assert found.unrouted == 10 - 7
-    assert found.ports[1].max_queue_bytes is None, "nobody has looked"
+    counters = BMV2.counters(FOLDER / "edge0_0.stats", kernel)
+    assert counters.ports[1] == PortCounters(packets=5, bytes=500, received=8)
+    assert counters.unrouted == 10 - 7
+    assert counters.ports[1].max_queue_bytes is None, "nobody has looked"
 
 
 def test_what_a_target_cannot_do_it_says():

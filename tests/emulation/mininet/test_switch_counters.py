@@ -1,4 +1,4 @@
-"""Which counters are those of now: whoever answers too late has told nothing this time."""
+"""Counters of now: a switch that answers too late has no counters this time."""
 
 import socket
 import threading
@@ -25,7 +25,7 @@ SLOW = switch_name(SCENARIO.tree, 0)
 
 
 class Answers:
-    """What switches tell: how often they were asked; the slow one not before it is `woken`."""
+    """Answers of switches: the requests to the slow switch, which waits until it is `woken`."""
 
     def __init__(self) -> None:
         self.woken = threading.Event()
@@ -42,9 +42,9 @@ class Answers:
 
 @pytest.fixture
 def answers() -> Iterator[Answers]:
-    found = Answers()
-    yield found
-    found.woken.set()
+    switch_answers = Answers()
+    yield switch_answers
+    switch_answers.woken.set()
 
 
 def test_whoever_answers_a_moment_too_late_is_silent(
@@ -93,5 +93,8 @@ def test_control_frames_are_no_packets_that_come_in_or_leave(
 
     with socket.socket() as channel:
         target = replace(SOFTSWITCH, counters=counters)
-        for each in Switches(SCENARIO, target, tmp_path, Children(channel)).counters():
-            assert (each.arrived, each.left) == (17 * len(each.ports), 8 * len(each.ports))
+        for switch_counters in Switches(SCENARIO, target, tmp_path, Children(channel)).counters():
+            assert (switch_counters.arrived, switch_counters.left) == (
+                17 * len(switch_counters.ports),
+                8 * len(switch_counters.ports),
+            )

@@ -49,7 +49,7 @@ def test_completion_times_agree_with_virtual_time(policy, tmp_path, record_prope
     with mininet_fabric(scenario, Setup(folder=tmp_path / "ofan")) as fabric:
         outcomes = [run_on(fabric) for _ in range(REPETITIONS)]
     times = [outcome.cct_ps for outcome in outcomes]
-    record_property("cct_ms", [round(at / 1e9, 1) for at in [virtual.cct_ps, *times]])
+    record_property("cct_ms", [round(cct_ps / 1e9, 1) for cct_ps in [virtual.cct_ps, *times]])
     assert scenario.bdp_packets >= IN_FLIGHT
     assert median(times) == pytest.approx(virtual.cct_ps, rel=0.15)
     assert all(
@@ -58,7 +58,7 @@ def test_completion_times_agree_with_virtual_time(policy, tmp_path, record_prope
 
 
 def test_the_shipped_file_leaves_the_machine_room(tmp_path):
-    # Processor time would say how fast this machine is. What the file and our processes decide is
+    # Processor time would measure this machine's speed. The file and our processes decide
     # how often packets come, that processes sleep between them, and how often they wake up.
     assert switch_packets_per_second(SCENARIOS["ofan"]) < COMFORTABLE_PACKETS_PER_SECOND
     with mininet_fabric(SCENARIOS["ofan"], Setup(folder=tmp_path / "ofan")) as fabric:

@@ -1,4 +1,4 @@
-"""Pictures and tables show what the runs have measured, with labels and units."""
+"""Pictures and tables show the measurements of the runs, with labels and units."""
 
 from dataclasses import replace
 from io import StringIO
@@ -99,9 +99,9 @@ def test_every_look_is_a_colour_a_marker_and_a_line_that_can_be_drawn() -> None:
 
 
 def test_own_programs_have_colours_of_their_own() -> None:
-    found = looks_of(["a.p4", "ofan", "b.p4"])
-    assert len({look.colour for look in found.values()}) == 3
-    assert found["ofan"] == LOOKS["ofan"]
+    looks = looks_of(["a.p4", "ofan", "b.p4"])
+    assert len({look.colour for look in looks.values()}) == 3
+    assert looks["ofan"] == LOOKS["ofan"]
 
 
 def without_samples(outcome: Outcome, is_reported: bool) -> Outcome:

@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 
 
 def script(port: int, *lines: str) -> tuple[int, list[str]]:
-    """Run commands as from a file; the exit status, and what each command has said."""
+    """Run commands as from a file; return the exit status, and each command's output."""
     done = subprocess.run(
         [
             sys.executable,
@@ -49,7 +49,7 @@ class Running:
         self.port = port
 
     def script(self, *lines: str) -> tuple[int, list[str]]:
-        """Run commands as from a file; the exit status, and what each command has said."""
+        """Run commands as from a file; return the exit status, and each command's output."""
         return script(self.port, *lines)
 
     def client(self) -> Client:
@@ -81,30 +81,30 @@ def switch(program: Path, *arguments: str) -> Iterator[Running]:
 
 @pytest.fixture
 def running(program: Path) -> Iterator[Running]:
-    with switch(program) as found:
-        yield found
+    with switch(program) as running_switch:
+        yield running_switch
 
 
 @pytest.fixture(scope="module")
 def refusing(program: Path) -> Iterator[Running]:
-    """One that is told nothing that it does."""
-    with switch(program) as found:
-        yield found
+    """A switch that gets only commands that it refuses."""
+    with switch(program) as running_switch:
+        yield running_switch
 
 
 @pytest.fixture
 def wired(program: Path, hosts: dict[int, socket.socket]) -> Iterator[Running]:
-    """One whose ports 1 and 2 are those of the hosts."""
+    """A switch with ports 1 and 2 on the hosts' wires."""
     ports = [word for port, sock in hosts.items() for word in ("-i", f"{port}@{name_of(sock)}s")]
-    with switch(program, *ports) as found:
-        yield found
+    with switch(program, *ports) as running_switch:
+        yield running_switch
 
 
 @pytest.fixture
 def hosts() -> Iterator[dict[int, socket.socket]]:
     """Hosts on ports 1 and 2; the switch's end has an `s` behind the name of theirs."""
     with ExitStack() as stack:
-        found = {}
+        sockets = {}
         for port in (1, 2):
             name = f"r{os.getpid() % 100000}{port}"
             ip(f"link add {name} type veth peer name {name}s")
@@ -114,13 +114,13 @@ def hosts() -> Iterator[dict[int, socket.socket]]:
                 ip(f"link set {end} up")
 
             sock = stack.enter_context(socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0))
-            # Only what the switch sends.
+            # Only frames from the switch.
             sock.setsockopt(263, 23, 1)
             sock.bind((name, 3))
             sock.settimeout(WAIT_S)
-            found[port] = sock
+            sockets[port] = sock
 
-        yield found
+        yield sockets
 
 
 def name_of(sock: socket.socket) -> str:

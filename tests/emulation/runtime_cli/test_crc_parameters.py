@@ -37,15 +37,15 @@ def compiled() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def path(compiled: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    found = tmp_path_factory.mktemp("crcs") / "crcs.json"
-    found.write_text(json.dumps(compiled))
-    return found
+    file = tmp_path_factory.mktemp("crcs") / "crcs.json"
+    file.write_text(json.dumps(compiled))
+    return file
 
 
 @pytest.fixture(scope="module")
 def hashing(path: Path) -> Iterator[Running]:
-    with switch(path) as found:
-        yield found
+    with switch(path) as running_switch:
+        yield running_switch
 
 
 @pytest.mark.parametrize(
@@ -146,21 +146,21 @@ class Setting(NamedTuple):
 
     def command(self) -> str:
         """Return the line of the command line that sets them."""
-        given = self.parameters
+        parameters = self.parameters
         return (
             f"set_crc{16 << self.calculation}_parameters calc_{self.calculation}"
-            f" {given.polynomial:#x} {given.initial} {given.final_xor:#x}"
-            f" {given.reflect_data} {given.reflect_remainder}"
+            f" {parameters.polynomial:#x} {parameters.initial} {parameters.final_xor:#x}"
+            f" {parameters.reflect_data} {parameters.reflect_remainder}"
         )
 
 
 def settings() -> list[Setting]:
     """Return parameters for both calculations in turn."""
     draw = Random(1)
-    found = []
+    drawn = []
     for number in range(SETTINGS):
-        most = 1 << (16 << number % 2)
-        polynomial, initial, final_xor = (draw.randrange(most) for _ in range(3))
+        limit = 1 << (16 << number % 2)
+        polynomial, initial, final_xor = (draw.randrange(limit) for _ in range(3))
         parameters = Parameters(
             polynomial,
             initial,
@@ -168,9 +168,9 @@ def settings() -> list[Setting]:
             reflect_data=draw.random() < 0.5,
             reflect_remainder=draw.random() < 0.5,
         )
-        found.append(Setting(number % 2, parameters, draw.randbytes(14)))
+        drawn.append(Setting(number % 2, parameters, draw.randbytes(14)))
 
-    return found
+    return drawn
 
 
 def ours(compiled: dict[str, Any], engine: Engine) -> list[bytes]:

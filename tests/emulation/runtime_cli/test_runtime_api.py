@@ -1,4 +1,4 @@
-"""The runtime API itself: several clients, and what is no call at all."""
+"""The runtime API itself: several clients, and bytes that are no call at all."""
 
 from __future__ import annotations
 
@@ -37,10 +37,13 @@ def test_clients_see_what_others_have_done(running: Any) -> None:
         first.call("standard:bm_mt_add_entry", **entry(key))
 
     second.call("standard:bm_mt_delete_entry", table_name="I.l2", entry_handle=0)
-    (left,) = first.call("standard:bm_mt_get_entries", table_name="I.l2")
+    (remaining,) = first.call("standard:bm_mt_get_entries", table_name="I.l2")
 
-    assert (left.entry_handle, left.match_key[0].exact) == (1, m.Exact(bytes(5) + b"\2"))
-    assert (left.action_entry.action_name, left.action_entry.action_data) == ("I.send", [b"\0\1"])
+    assert (remaining.entry_handle, remaining.match_key[0].exact) == (1, m.Exact(bytes(5) + b"\2"))
+    assert (remaining.action_entry.action_name, remaining.action_entry.action_data) == (
+        "I.send",
+        [b"\0\1"],
+    )
 
     with pytest.raises(Refusal) as refused:
         first.call("simple_switch:mirroring_session_delete", mirror_id=3)
@@ -118,14 +121,14 @@ def test_a_taken_port_is_one_line(running: Any) -> None:
 
 
 def test_fields_that_nobody_knows_are_passed_over() -> None:
-    known = members_of({"name": str, "number": bool | None})
+    members = members_of({"name": str, "number": bool | None})
     # 9: a list of maps, 1: the name, 2: left out.
     data = b"\x0f\0\x09\x0d\0\0\0\1\x0b\x08\0\0\0\1\0\0\0\1k\0\0\0\7" + b"\x0b\0\1\0\0\0\2ab\0"
 
-    assert read_members(known, Reader(BytesIO(data)), "it") == {"name": "ab", "number": None}
+    assert read_members(members, Reader(BytesIO(data)), "it") == {"name": "ab", "number": None}
 
     with pytest.raises(WireError, match="name is missing"):
-        read_members(known, Reader(BytesIO(bytes([Kind.STOP]))), "it")
+        read_members(members, Reader(BytesIO(bytes([Kind.STOP]))), "it")
 
 
 def test_silent_connections_make_room(running: Any) -> None:

@@ -1,4 +1,4 @@
-"""Scripts for BMv2's command line, on a running switch: what they set, print and are refused."""
+"""Scripts for BMv2's command line, on a running switch: their settings, output and refusals."""
 
 from __future__ import annotations
 
@@ -221,32 +221,32 @@ def test_packets_follow_tables_groups_and_sessions(wired: Any, hosts: Hosts) -> 
 
     assert (status, [text for text in said if "Error" in text or "Invalid" in text]) == (0, [])
 
-    left, right = hosts[1], hosts[2]
+    first, second = hosts[1], hosts[2]
 
-    left.send(frame(1))
+    first.send(frame(1))
 
-    assert right.recv(2000) == frame(1)
+    assert second.recv(2000) == frame(1)
 
-    left.send(frame(2))
+    first.send(frame(2))
 
-    assert (left.recv(2000), right.recv(2000)) == (frame(2), frame(2))
+    assert (first.recv(2000), second.recv(2000)) == (frame(2), frame(2))
 
     # The mirrored packet, and its clones to the group.
-    left.send(frame(3))
+    first.send(frame(3))
 
-    assert [left.recv(2000), left.recv(2000), right.recv(2000)] == [frame(3)] * 3
+    assert [first.recv(2000), first.recv(2000), second.recv(2000)] == [frame(3)] * 3
 
     routed = ipv4(1, src=bytes([10, 9, 2, 1]), to=bytes([10, 0, 1, 7]), small=10)
-    left.send(routed)
+    first.send(routed)
 
-    assert right.recv(2000)[:6] == bytes.fromhex("0a0000000009")
+    assert second.recv(2000)[:6] == bytes.fromhex("0a0000000009")
 
-    # Dropped by the second rule, let through by the first, whose number is smaller.
-    left.send(ipv4(1, src=bytes([10, 9, 2, 1]), to=bytes(4)))
+    # Dropped by the second rule, let through by the first, with the smaller number.
+    first.send(ipv4(1, src=bytes([10, 9, 2, 1]), to=bytes(4)))
     passed = ipv4(1, src=bytes([10, 9, 1, 1]), to=bytes(4))
-    left.send(passed)
+    first.send(passed)
 
-    assert left.recv(2000) == passed
+    assert first.recv(2000) == passed
 
 
 @pytest.mark.root
@@ -260,13 +260,13 @@ def test_counters_meters_and_registers_are_those_of_the_packets(wired: Any, host
 
     assert status == 0
 
-    left, right = hosts[1], hosts[2]
+    first, second = hosts[1], hosts[2]
     for _ in range(3):
-        left.send(frame(1))
+        first.send(frame(1))
 
-    assert [right.recv(2000) for _ in range(2)] == [frame(1)] * 2
+    assert [second.recv(2000) for _ in range(2)] == [frame(1)] * 2
 
-    left.send(frame(9))
+    first.send(frame(9))
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         status, said = wired.script("counter_read seen 1")
@@ -308,22 +308,22 @@ def test_queues_take_rates_and_depths_while_packets_flow(wired: Any, hosts: Host
         ],
     )
 
-    left, right = hosts[1], hosts[2]
+    first, second = hosts[1], hosts[2]
     for _ in range(10):
-        left.send(frame(1))
+        first.send(frame(1))
 
     began = time.monotonic()
 
-    assert [right.recv(2000) for _ in range(3)] == [frame(1)] * 3
+    assert [second.recv(2000) for _ in range(3)] == [frame(1)] * 3
     assert time.monotonic() - began > 0.09
-    # What did not fit was dropped; without a rate packets pass at once again.
+    # Packets that did not fit were dropped; without a rate packets pass at once again.
     assert wired.script("set_queue_rate 0", "show_ports")[0] == 0
 
     waits = []
     for _ in range(100):
         began = time.monotonic()
-        left.send(frame(1, 64))
-        assert right.recv(2000) == frame(1, 64)
+        first.send(frame(1, 64))
+        assert second.recv(2000) == frame(1, 64)
         waits.append(time.monotonic() - began)
 
     # The rate asked for a twentieth of a second between any two.
@@ -334,15 +334,15 @@ def test_queues_take_rates_and_depths_while_packets_flow(wired: Any, hosts: Host
 def test_no_packet_overtakes_those_that_wait_when_a_rate_goes(wired: Any, hosts: Hosts) -> None:
     assert wired.script("table_add l2 send 1 => 2", "set_queue_rate 1 2")[0] == 0
 
-    left, right = hosts[1], hosts[2]
-    left.send(frame(1, 70))
-    left.send(frame(1, 71))
+    first, second = hosts[1], hosts[2]
+    first.send(frame(1, 70))
+    first.send(frame(1, 71))
 
     assert wired.script("set_queue_rate 0")[0] == 0
 
-    left.send(frame(1, 72))
+    first.send(frame(1, 72))
 
-    assert [len(right.recv(2000)) for _ in range(3)] == [70, 71, 72]
+    assert [len(second.recv(2000)) for _ in range(3)] == [70, 71, 72]
 
 
 def test_direct_meters_have_the_rates_of_one_entry_or_of_all(running: Any) -> None:

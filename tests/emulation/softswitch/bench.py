@@ -74,7 +74,7 @@ class Controller:
 
 
 class Bench:
-    """A switch with a program, without queues: what goes in comes out at once."""
+    """A switch with a program, without queues: packets leave at once."""
 
     def __init__(self, program: Bmv2 | bytes, ports: int = 8, cpu_port: int | None = None) -> None:
         self.now_ps = 0

@@ -1,4 +1,4 @@
-"""What machine code finds in a dense table, read as `ofan_p4.softswitch.native.context` says."""
+"""Dense tables read as machine code reads them, by `ofan_p4.softswitch.native.context`."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from ofan_p4.softswitch.native.dense import Dense
 def walked(table: Dense, key: int) -> int:
     """Return the index of a key's entry plus 1, or 0."""
     node = 0
-    for words in table.levels.tolist():
-        own = int(table.cells[node])
-        if key & words[context.SHARED] != words[context.SHARED_VALUE]:
-            return own
+    for level in table.levels.tolist():
+        node_entry = int(table.cells[node])
+        if key & level[context.SHARED] != level[context.SHARED_VALUE]:
+            return node_entry
 
-        high = key >> words[context.RUN_SHIFT] & words[context.RUN_ONES]
-        low = key >> words[context.LOW_SHIFT] & words[context.LOW_ONES]
-        cell = int(table.cells[node + 1 + (high << words[context.RUN_ABOVE]) + low])
+        high = key >> level[context.RUN_SHIFT] & level[context.RUN_ONES]
+        low = key >> level[context.LOW_SHIFT] & level[context.LOW_ONES]
+        cell = int(table.cells[node + 1 + (high << level[context.RUN_ABOVE]) + low])
         if cell < context.DENSE_NODE:
             return cell
 

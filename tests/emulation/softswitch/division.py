@@ -13,9 +13,9 @@ def divided(data: bytes, width: int, parameters: Parameters) -> int:
     # The initial remainder is added to the first bits, of which there are some behind the data.
     number = int(bits + "0" * width, 2) ^ parameters.initial << len(bits)
     divisor = 1 << width | parameters.polynomial
-    for place in range(len(bits) + width - 1, width - 1, -1):
-        if number >> place & 1:
-            number ^= divisor << place - width
+    for index in range(len(bits) + width - 1, width - 1, -1):
+        if number >> index & 1:
+            number ^= divisor << index - width
 
     text = f"{number:0{width}b}"
     return int(text[::-1] if parameters.reflect_remainder else text, 2) ^ parameters.final_xor

@@ -34,7 +34,7 @@ LATENCY = 500_000
 
 
 class VirtualClock(Clock):
-    """What time it is, and what happens then."""
+    """A virtual clock and its queue of events."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,26 +51,26 @@ class VirtualClock(Clock):
     def run(self, switches: list[Dataplane], until_ps: int) -> None:
         """Let everything happen that is due until then: packets leave before others arrive."""
         while True:
-            due = [when for each in switches if (when := each._due_ps()) is not None]
+            due = [when for dataplane in switches if (when := dataplane._due_ps()) is not None]
             due += [self._events[0][0]] if self._events else []
             if not due or min(due) > until_ps:
                 return
 
             self.now_ps = min(due)
-            for each in switches:
-                each._run_due()
+            for dataplane in switches:
+                dataplane._run_due()
 
             while self._events and self._events[0][0] <= self.now_ps:
                 heappop(self._events)[2]()
 
-            for each in switches:
-                for port in each.ports.values():
+            for dataplane in switches:
+                for port in dataplane.ports.values():
                     if port.socket.waiting:  # type: ignore[attr-defined]
-                        each._receive(port)
+                        dataplane._receive(port)
 
 
 class End(socket.socket):
-    """A port's end of a wire that takes no time: what is sent is in the far end's hands at once."""
+    """A port's end of a wire that takes no time: the far end has a sent frame at once."""
 
     def __init__(self) -> None:
         super().__init__(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -93,7 +93,7 @@ class End(socket.socket):
 
 
 def program() -> bytes:
-    """Return a program for frames whose address ends with a priority and a port to leave by."""
+    """Return a program for frames with an address that ends with a priority and an output port."""
     p = Bmv2()
     p.header("h", address=32, priority=8, out=8)
     p.state("start", [p.extract("h")])
@@ -120,11 +120,11 @@ def switch(
     engine: Engine = "python",
     priorities: int = 1,
 ) -> Dataplane:
-    """Return a switch whose ports, from 1 on, pause; each has the same room, rate and latency."""
-    found = Switch(
+    """Return a switch with pausing ports, from 1 on, all of the same room, rate and latency."""
+    device = Switch(
         1, clock, random=lambda low, _high: low, ports=range(1, ports + 1), engine=engine
     )
-    found.load(program())
+    device.load(program())
     made = {}
     for number in range(1, ports + 1):
         gates = tuple(
@@ -141,12 +141,12 @@ def switch(
             address=bytes([2, 0, 0, 0, 0, 0x10 + number]),
         )
 
-    return Dataplane(found, made, clock, open_link_events(), Log("off", None))
+    return Dataplane(device, made, clock, open_link_events(), Log("off", None))
 
 
 @dataclass
 class Host:
-    """Sends frames one after the other at line rate, but for pauses, and takes what comes."""
+    """A host that sends frames back to back at line rate, but for pauses, and records arrivals."""
 
     clock: VirtualClock
     far: End
@@ -186,13 +186,13 @@ class Host:
 
 def end_of(dataplane: Dataplane, number: int) -> End:
     """Return a port's end of its wire."""
-    found = dataplane.ports[number].socket
-    assert isinstance(found, End)
-    return found
+    end = dataplane.ports[number].socket
+    assert isinstance(end, End)
+    return end
 
 
 def attach(clock: VirtualClock, dataplane: Dataplane, number: int, out: int, frames: int) -> Host:
-    """Put a host on a port, which sends frames that leave by another one."""
+    """Put a host on a port; its frames leave the switch by port `out`."""
     far = end_of(dataplane, number)
     host = Host(clock, far, out, frames)
     far.deliver = host.take
@@ -200,7 +200,7 @@ def attach(clock: VirtualClock, dataplane: Dataplane, number: int, out: int, fra
 
 
 def join(first: End, second: End, clock: Clock) -> list[tuple[int, str, bytes]]:
-    """Join two ports by a wire; return what crosses it: when, which way, the frame."""
+    """Join two ports by a wire; return its crossings: the time, the direction, the frame."""
     seen: list[tuple[int, str, bytes]] = []
 
     def crossing(way: str, to: End) -> Callable[[bytes], None]:

@@ -1,4 +1,4 @@
-"""docs/generated-ofan.py.txt: what the switch makes of p4src/ofan.p4, with a key to its names.
+"""docs/generated-ofan.py.txt: the switch's code for p4src/ofan.p4, with a key to its names.
 
 `make sample` writes it, a test compares it.
 """
@@ -38,7 +38,7 @@ def sample() -> str:
 
 
 def key(program: Program, assembly: Assembly) -> Iterator[str]:
-    """Yield what the numbers of this program's names stand for."""
+    """Yield the meanings of the numbers in this program's names."""
     used = names_in(assembly.source)
     yield "Headers and structs of this program, and the fields that occur below:"
     for header in program.headers:

@@ -1,4 +1,4 @@
-"""Caps, bounds and widths in generated code: what lies exactly on them, and one beyond."""
+"""Caps, bounds and widths in generated code: values exactly at the limit, and 1 beyond it."""
 
 from __future__ import annotations
 

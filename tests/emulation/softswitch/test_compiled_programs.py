@@ -1,4 +1,4 @@
-"""The switch runs what this project's compiler writes: both halves of the JSON seam together."""
+"""The switch runs the output of this project's compiler: both halves of the JSON seam together."""
 
 from __future__ import annotations
 
@@ -254,10 +254,10 @@ def test_translated_types_are_strings_that_the_switch_numbers(named: Controller)
 def test_translated_types_are_read_as_they_were_written(named: Controller) -> None:
     written = entry_of(named, "route", b"red", "forward", port=b"Ethernet0")
     named.write(("INSERT", written))
-    wanted = p4.Entity()
-    wanted.table_entry.table_id = written.table_entry.table_id
+    query = p4.Entity()
+    query.table_entry.table_id = written.table_entry.table_id
 
-    assert named.read(wanted) == [written]
+    assert named.read(query) == [written]
 
 
 def test_names_keep_their_numbers_over_pipelines(named: Controller) -> None:
@@ -365,12 +365,12 @@ def test_initial_entries_have_their_own_priorities_and_leave_room(bench: Any) ->
     source = json.dumps(compiled.json).encode()
     c = Controller(bench(source), compiled.p4info)
     c.set_pipeline(source)
-    wanted = p4.Entity()
-    wanted.table_entry.table_id = compiled.p4info.tables[0].preamble.id
-    read = c.read(wanted)
+    query = p4.Entity()
+    query.table_entry.table_id = compiled.p4info.tables[0].preamble.id
+    read = c.read(query)
 
     assert [item.table_entry.priority for item in read] == [70, 90, 50]
-    # What the compiler would have a controller insert is what the switch has.
+    # The switch has the entries that the compiler lists for a controller to insert.
     assert [update.entity for update in compiled.entries.updates] == read
     assert [c.bench.send(bytes([kind]))[0][0] for kind in (0x11, 0x12, 0x20)] == [2, 1, 3]
 

@@ -1,4 +1,4 @@
-"""Generated control flow does what a walk through its graph does."""
+"""Generated control flow takes the same steps as a walk through its graph."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ def name_of(target: int | None) -> str | None:
 
 def walk(ways: list[Way], has_else: list[bool], choice: list[int]) -> list[Any]:
     trail: list[Any] = []
-    place: int | None = 0
-    while place is not None and len(trail) < 200:
-        trail.append(place)
-        taken = choice[place]
-        if taken >= len(ways[place]):
-            if not has_else[place]:
+    block: int | None = 0
+    while block is not None and len(trail) < 200:
+        trail.append(block)
+        taken = choice[block]
+        if taken >= len(ways[block]):
+            if not has_else[block]:
                 break
-            taken = len(ways[place]) - 1
-        trail.append((place, taken))
-        place = ways[place][taken]
+            taken = len(ways[block]) - 1
+        trail.append((block, taken))
+        block = ways[block][taken]
 
     return trail
 
@@ -64,12 +64,12 @@ def text(graph: Graph) -> list[str]:
 
 def run(graph: Graph, choice: list[int]) -> list[Any]:
     trail: list[Any] = []
-    given = {f"choice{i}": taken for i, taken in enumerate(choice)}
+    choices = {f"choice{i}": taken for i, taken in enumerate(choice)}
 
     def log(_: str, place: tuple[int, ...]) -> None:
         trail.append(place if len(place) > 1 else place[0])
 
-    exec("\n".join(text(graph)), {"log": log, "place": "", **given})
+    exec("\n".join(text(graph)), {"log": log, "place": "", **choices})
 
     return trail
 
@@ -137,7 +137,7 @@ def test_two_ways_to_one_block_and_a_third_elsewhere_stay_short() -> None:
 
 
 def test_a_structured_program_needs_no_numbers() -> None:
-    """if a: (if b: return); tail -- the early return must not flatten what follows."""
+    """if a: (if b: return); tail -- the early return must not flatten the tail."""
     ways: list[Way] = [(1, 2), (None, 2), (3,), (None,)]
     assert not any("q" in line for line in text(graph_of(ways, [True] * 4)))
 
@@ -150,17 +150,17 @@ def test_every_block_stands_once_or_the_code_would_grow_with_each_level(
 ) -> None:
     ways, has_else = shape
     graph = graph_of(ways, has_else)
-    found = [line.strip() for line in text(graph)]
+    code_lines = [line.strip() for line in text(graph)]
     marks = [line.strip() for i in range(len(ways)) for line in lines([seen(i)])]
 
-    assert {found.count(mark) for mark in marks} <= {0, 1}
+    assert {code_lines.count(mark) for mark in marks} <= {0, 1}
 
 
 def test_each_number_has_its_arm_however_many() -> None:
-    """Arms are halved three times; what is no number of theirs is left to the last."""
-    number, found = Temporary("number"), Temporary("found")
-    arms: list[list[Statement]] = [[Assign(found, Number(1_000 + arm))] for arm in range(200)]
-    code = "\n".join(lines([arm_of(number, arms, [Assign(found, Number(7))])]))
+    """Arms are halved three times; a number without an arm takes the `otherwise` branch."""
+    number, result = Temporary("number"), Temporary("found")
+    arms: list[list[Statement]] = [[Assign(result, Number(1_000 + arm))] for arm in range(200)]
+    code = "\n".join(lines([arm_of(number, arms, [Assign(result, Number(7))])]))
     for value in (-1, *range(202)):
         names: dict[str, Any] = {"number": value}
         exec(code, names)

@@ -1,4 +1,4 @@
-"""CRCs whose parameters the control plane sets, on both engines.
+"""CRCs with parameters that the control plane sets, on both engines.
 
 The judges are the check values of the catalogues (the CRC of "123456789") and a division of
 polynomials bit by bit.
@@ -30,7 +30,7 @@ CATALOGUE = {
     "CRC-16/KERMIT": (16, (0x1021, 0, 0, True, True), 0x2189),
     "CRC-16/IBM-SDLC": (16, (0x1021, 0xFFFF, 0xFFFF, True, True), 0x906E),
     "CRC-16/GENIBUS": (16, (0x1021, 0xFFFF, 0xFFFF, False, False), 0xD64E),
-    # What "initial" means shows where it is no palindrome.
+    # The meaning of "initial" shows where it is no palindrome.
     "CRC-16/RIELLO": (16, (0x1021, 0xB2AA, 0, True, True), 0x63D0),
     "CRC-32/ISO-HDLC": (32, (0x04C11DB7, 0xFFFFFFFF, 0xFFFFFFFF, True, True), 0xCBF43926),
     "CRC-32/BZIP2": (32, (0x04C11DB7, 0xFFFFFFFF, 0xFFFFFFFF, False, False), 0xFC891918),
@@ -78,12 +78,12 @@ def hashes_of(switch: Switch, frame: bytes, count: int) -> list[int]:
 def test_crcs_of_the_catalogues_have_their_check_values(program: Any, engine: Engine) -> None:
     switch = hashing(program, engine, "crc16_custom", "crc32_custom")
     assert switch.pipeline is not None
-    found = {}
+    crcs = {}
     for name, (width, values, _) in CATALOGUE.items():
         switch.pipeline.custom_crcs[width == 32].configure(Parameters(*values))
-        found[name] = hashes_of(switch, CHECKED, 2)[width == 32]
+        crcs[name] = hashes_of(switch, CHECKED, 2)[width == 32]
 
-    assert found == {name: check for name, (_, _, check) in CATALOGUE.items()}
+    assert crcs == {name: check for name, (_, _, check) in CATALOGUE.items()}
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -91,12 +91,12 @@ def test_calculations_and_switches_have_parameters_of_their_own(
     new_program: Any, engine: Engine
 ) -> None:
     algorithms = ("crc16_custom", "crc16", "crc16_custom")
-    one, other = (hashing(new_program(), engine, *algorithms) for _ in range(2))
-    assert one.pipeline is not None
-    one.pipeline.custom_crcs[1].configure(Parameters(*CATALOGUE["CRC-16/XMODEM"][1]))
+    configured, untouched = (hashing(new_program(), engine, *algorithms) for _ in range(2))
+    assert configured.pipeline is not None
+    configured.pipeline.custom_crcs[1].configure(Parameters(*CATALOGUE["CRC-16/XMODEM"][1]))
 
-    assert hashes_of(one, CHECKED, 3) == [0xBB3D, 0xBB3D, 0x31C3]
-    assert hashes_of(other, CHECKED, 3) == [0xBB3D, 0xBB3D, 0xBB3D]
+    assert hashes_of(configured, CHECKED, 3) == [0xBB3D, 0xBB3D, 0x31C3]
+    assert hashes_of(untouched, CHECKED, 3) == [0xBB3D, 0xBB3D, 0xBB3D]
 
 
 NUMBERS = st.integers(0, 0xFFFFFFFF)

@@ -42,7 +42,7 @@ def drawn(draw: Random) -> tuple[dict[tuple[int, int], int], int, int, int]:
 @pytest.mark.parametrize("seed", range(5))
 def test_the_longest_prefix_is_found(seed: int) -> None:
     draw = Random(seed)
-    found = 0
+    dense_count = 0
     for _ in range(100):
         entries, bits, base, vary = drawn(draw)
         table = dense(
@@ -55,14 +55,14 @@ def test_the_longest_prefix_is_found(seed: int) -> None:
         if table is None:
             continue
 
-        found += 1
+        dense_count += 1
         for _ in range(KEYS):
             # Near the entries, or one bit away from all of them.
             near = base ^ (draw.getrandbits(bits) & vary)
             key = near if draw.random() < 0.8 else base ^ (1 << draw.randrange(bits))
             assert walked(table, key) == longest(entries, bits, key), (entries, key)
 
-    assert found > MOST_ARE * 100
+    assert dense_count > MOST_ARE * 100
 
 
 def test_sparse_keys_have_no_dense_table() -> None:

@@ -1,4 +1,4 @@
-"""What programs become: the sample in docs/ is true, and the legend knows every name."""
+"""Generated code: the sample in docs/ is true, and the legend has every name."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ def test_the_sample_is_what_ofan_becomes() -> None:
 
 def names_of(source: bytes) -> set[str]:
     """Return the names that a program's code uses, with tracing and without."""
-    found: set[str] = set()
+    used: set[str] = set()
     for is_traced in (False, True):
-        found |= names_in(assemble(load(source), is_traced).source)
+        used |= names_in(assemble(load(source), is_traced).source)
 
-    return found - set(dir(builtins))
+    return used - set(dir(builtins))
 
 
 @pytest.fixture(scope="module")
@@ -74,8 +74,10 @@ def test_every_term_of_the_legend_is_a_name(all_names: set[str], program: Any) -
     quotient, rest = (program.op(op, "h.a", "h.c") for op in "/%")
     divisions = [program.call("assign", "h.a", value) for value in (quotient, rest)]
     program.run("divide", divisions, pipeline="egress")
-    found = all_names | names_of(program.source())
-    unused = [term.name for term in TERMS if not any(re.fullmatch(term.pattern, n) for n in found)]
+    used_names = all_names | names_of(program.source())
+    unused = [
+        term.name for term in TERMS if not any(re.fullmatch(term.pattern, n) for n in used_names)
+    ]
 
     assert not unused
 

@@ -180,7 +180,7 @@ def threads_of_a_switch() -> Iterator[None]:
 
 @pytest.mark.usefixtures("threads_of_a_switch")
 def test_a_large_write_does_not_keep_other_clients_waiting(connect: Any, echo: Any) -> None:
-    client, other = connect(), connect()
+    client, second_client = connect(), connect()
     client.announce(10)
     client.set_pipeline(*echo, election=10)
     request = p4.WriteRequest(device_id=1)
@@ -196,7 +196,7 @@ def test_a_large_write_does_not_keep_other_clients_waiting(connect: Any, echo: A
         writing = client.stub.Write.future(request, timeout=600)
         answers = 0
         while not writing.done():
-            other.stub.Capabilities(p4.CapabilitiesRequest(), timeout=600)
+            second_client.stub.Capabilities(p4.CapabilitiesRequest(), timeout=600)
             answers += 1
             time.sleep(0.01)
 
@@ -207,7 +207,7 @@ def test_a_large_write_does_not_keep_other_clients_waiting(connect: Any, echo: A
         request.updates.extend(list(request.updates))
 
     assert answers > 5
-    assert other.announce(9) == Code.ALREADY_EXISTS
+    assert second_client.announce(9) == Code.ALREADY_EXISTS
 
 
 def test_packets_go_out_and_come_in_while_another_controller_waits(connect: Any, echo: Any) -> None:

@@ -27,7 +27,7 @@ def as_bytes(bits: str) -> bytes:
 
 
 def parts_program(p: Any, inputs: list[str], algorithm: str = "crc32") -> Any:
-    """Hash fields of three headers, of which the first byte says which are there."""
+    """Hash fields of three headers; the first byte decides which of them are present."""
     p.header("out", hash=64)
     p.header("which", emit=False, bits=8)
     for name, widths in WIDTHS.items():

@@ -34,7 +34,7 @@ def clock() -> VirtualClock:
 
 @pytest.fixture
 def dataplane(clock: VirtualClock) -> Iterator[Dataplane]:
-    """A switch that pauses nothing, and whose ports have rates."""
+    """A switch that pauses nothing, with rates at its ports."""
     switch = Switch(1, clock, random=lambda low, _high: low, ports=(1, 2), engine="python")
     switch.load(program())
     ports = {
@@ -58,10 +58,10 @@ def arrive(dataplane: Dataplane, numbers: range) -> None:
 
 
 def listen(clock: VirtualClock, dataplane: Dataplane) -> list[tuple[int, bytes]]:
-    """Return what is going to leave by port 2: when, and the frame."""
-    left: list[tuple[int, bytes]] = []
-    end_of(dataplane, 2).deliver = lambda frame: left.append((clock(), frame))
-    return left
+    """Return a list that receives the frames that leave by port 2, with their times."""
+    departures: list[tuple[int, bytes]] = []
+    end_of(dataplane, 2).deliver = lambda frame: departures.append((clock(), frame))
+    return departures
 
 
 def set_rate(clock: VirtualClock, dataplane: Dataplane, rate_bps: int) -> None:
@@ -74,7 +74,7 @@ def set_rate(clock: VirtualClock, dataplane: Dataplane, rate_bps: int) -> None:
 def test_frames_that_wait_take_another_rate_and_stay_in_order(
     clock: VirtualClock, dataplane: Dataplane, before: int, after: int
 ) -> None:
-    left = listen(clock, dataplane)
+    departures = listen(clock, dataplane)
     set_rate(clock, dataplane, RATE_BPS // before)
     arrive(dataplane, range(3))
     clock.now_ps = 10
@@ -82,15 +82,15 @@ def test_frames_that_wait_take_another_rate_and_stay_in_order(
     arrive(dataplane, range(3, 5))
     clock.run([dataplane], LATER)
 
-    # The first one has begun, and is sent to its end as it was.
-    times = [before * T + after * T * place for place in range(5)]
-    assert left == [(when, frame_to(2, number)) for number, when in enumerate(times)]
+    # The first frame has begun, and is sent to its end at the former rate.
+    times = [before * T + after * T * index for index in range(5)]
+    assert departures == [(when, frame_to(2, number)) for number, when in enumerate(times)]
 
 
 def test_frames_wait_in_their_queue_for_an_interface_that_takes_no_more(
     clock: VirtualClock, dataplane: Dataplane
 ) -> None:
-    left = listen(clock, dataplane)
+    departures = listen(clock, dataplane)
     port = dataplane.ports[2]
     end_of(dataplane, 2).is_full = True
     count = 3 * MAX_WAITING
@@ -105,5 +105,5 @@ def test_frames_wait_in_their_queue_for_an_interface_that_takes_no_more(
 
     end_of(dataplane, 2).is_full = False
     clock.run([dataplane], LATER)
-    assert [frame for _, frame in left] == [frame_to(2, n) for n in range(MAX_WAITING + 1)]
+    assert [frame for _, frame in departures] == [frame_to(2, n) for n in range(MAX_WAITING + 1)]
     assert port.counts.tx_packets * PACKET == port.counts.tx_bytes

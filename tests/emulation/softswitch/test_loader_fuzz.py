@@ -101,7 +101,10 @@ def places(node: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         if isinstance(node, list)
         else ()
     )
-    return [path, *(place for key, child in children for place in places(child, (*path, key)))]
+    return [
+        path,
+        *(inner_path for key, child in children for inner_path in places(child, (*path, key))),
+    ]
 
 
 def replaced(node: Any, path: tuple[Any, ...], value: Any) -> Any:

@@ -25,7 +25,7 @@ PAGE = (ROOT / "docs/decisions/machine-code-contract.md").read_text(encoding="ut
 FUNCTION = re.compile(r"^ {4}i64 (\w+)\((.*)\)$", re.MULTILINE)
 DEFINED = re.compile(r'^define i64 @"(\w+)"\((.*)\)', re.MULTILINE)
 CONSTANT = re.compile(r"`([A-Z_]+)` (-?\d+)|^\| `([A-Z_]+)` \| (\d+)", re.MULTILINE)
-# What callers of version 2 were written for. Whoever changes it raises the version.
+# The contract that callers of version 2 were written for. A change of it raises the version.
 VERSION = 2
 ARGUMENTS = {"ingress": 8, "egress": 16}
 AT_ONCE = {"pass": 9, "leave": 5}
@@ -42,7 +42,7 @@ def bmv2_json() -> bytes:
 
 
 def test_the_version_stands_for_what_callers_know(bmv2_json: bytes) -> None:
-    """Where this fails, others' calls do: raise the version, here and in what calls."""
+    """Where this fails, others' calls fail: raise the version, here and in the callers."""
     assert contract.VERSION == VERSION
     assert f"**This is version {VERSION}.**" in PAGE
 
@@ -53,11 +53,13 @@ def test_the_version_stands_for_what_callers_know(bmv2_json: bytes) -> None:
     assert {name: functions[name] for name in ARGUMENTS} == ARGUMENTS
 
     counting = load(json.dumps(compile_file(PROGRAM.with_name("counting.p4")).json).encode())
-    found = translated(counting, b"")
-    assert found is not None
-    defined = DEFINED.findall(found[0])
+    translation = translated(counting, b"")
+    assert translation is not None
+    defined = DEFINED.findall(translation[0])
 
-    assert {name: len(given.split(",")) for name, given in defined if name in AT_ONCE} == AT_ONCE
+    assert {
+        name: len(parameters.split(",")) for name, parameters in defined if name in AT_ONCE
+    } == AT_ONCE
     assert {name: getattr(context, name) for name in WORDS} == WORDS
     assert {name: getattr(shared, name) for name in ANSWERS} == ANSWERS
     assert (shared.DROPPED, shared.ASKED) == (DROPPED, ASKED)
@@ -68,14 +70,14 @@ def test_the_page_has_the_figures_of_the_version() -> None:
 
     assert functions == ARGUMENTS | AT_ONCE
 
-    found = (filter(None, each) for each in CONSTANT.findall(PAGE))
-    told = {name: int(value) for name, value in found}
+    constants = (filter(None, groups) for groups in CONSTANT.findall(PAGE))
+    told = {name: int(value) for name, value in constants}
 
     assert told == WORDS | ANSWERS | {"DROPPED": DROPPED, "ASKED": ASKED}
 
 
 class Caller:
-    """Calls a program by address as the page says, and knows nothing else of it."""
+    """A caller that calls a program by address, with the page's knowledge alone."""
 
     def __init__(self, bmv2_json: bytes) -> None:
         i64 = ctypes.c_int64
@@ -100,21 +102,21 @@ class Caller:
     def egress(
         self, frame: bytes, avail: int, *, port: int, length: int = 0, depth: int = 0
     ) -> tuple[int, bytes]:
-        """Return the answer, and what was written in front of a pattern."""
+        """Return the answer, and the bytes written in front of a pattern."""
         kept = ctypes.create_string_buffer(frame[:avail], avail)
-        room = avail + self.native.out_growth
-        out = ctypes.create_string_buffer(b"\xee" * (room + 8), room + 8)
-        data, state, leaves = (ctypes.addressof(each) for each in (kept, self.state, out))
-        given = (port, 0, length or len(frame), 0, 0, 9, 0, 0, 2, depth)
-        answer = self._egress(self.memory.address, data, avail, len(frame), state, *given, leaves)
-        assert out.raw[room:] == b"\xee" * 8
+        out_bytes = avail + self.native.out_growth
+        out = ctypes.create_string_buffer(b"\xee" * (out_bytes + 8), out_bytes + 8)
+        data, state, leaves = (ctypes.addressof(buffer) for buffer in (kept, self.state, out))
+        inputs = (port, 0, length or len(frame), 0, 0, 9, 0, 0, 2, depth)
+        answer = self._egress(self.memory.address, data, avail, len(frame), state, *inputs, leaves)
+        assert out.raw[out_bytes:] == b"\xee" * 8
 
-        return int(answer), out.raw[:room]
+        return int(answer), out.raw[:out_bytes]
 
     def outcome(self) -> list[int]:
         """Return the first four words of the state."""
-        words = chain.from_iterable((word & 0xFFFFFFFF, word >> 32) for word in self.state)
-        return [next(words) for _ in range(4)]
+        halves = chain.from_iterable((word & 0xFFFFFFFF, word >> 32) for word in self.state)
+        return [next(halves) for _ in range(4)]
 
 
 @pytest.fixture
@@ -140,7 +142,7 @@ def test_a_frame_passes_by_what_the_page_says_alone(caller: Caller, avail: int) 
 
     length, written = caller.egress(FRAME, avail, port=3, length=900, depth=77)
 
-    # Four bytes more, and of the payload what was in memory.
+    # Four bytes more, and the part of the payload that was in memory.
     assert length == len(FRAME) + 4
 
     headers = bytes([3, 110]) + (0x1234).to_bytes(2, "big") + (900).to_bytes(2, "big") + b"\0\x4d"
@@ -159,9 +161,9 @@ def test_what_is_dropped_or_asked_for_is_told(caller: Caller) -> None:
 def test_what_means_drop_is_a_word_of_the_context(bmv2_json: bytes, caller: Caller) -> None:
     assert caller.memory.context[WORDS["DROP"]] == 511
 
-    own = Pipeline(bmv2_json, Random(1).randint, drop_port=17, engine="native").memory
+    memory = Pipeline(bmv2_json, Random(1).randint, drop_port=17, engine="native").memory
 
-    assert own is not None and own.context[WORDS["DROP"]] == 17
+    assert memory is not None and memory.context[WORDS["DROP"]] == 17
 
 
 def test_the_simulator_calls_no_code_of_another_version(

@@ -1,4 +1,4 @@
-"""Programs at the edges of what they may do: the same answer on both engines, and BMv2's."""
+"""Programs at the limits of their operations: the same answer on both engines, and BMv2's."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ TAIL = b"\x12\x34\xff"
 
 
 def switch(engine: Engine) -> Switch:
-    found = Switch(1, lambda: 0, random=Random(1).randint, ports=range(4), engine=engine)
-    found.load(SOURCE)
-    assert found.pipeline is not None
-    assert (found.pipeline.native is None) == (engine == "python")
-    (table,) = (table for table in found.pipeline.tables if table.spec.key)
+    device = Switch(1, lambda: 0, random=Random(1).randint, ports=range(4), engine=engine)
+    device.load(SOURCE)
+    assert device.pipeline is not None
+    assert (device.pipeline.native is None) == (engine == "python")
+    (table,) = (table for table in device.pipeline.tables if table.spec.key)
     table.insert(((5, 0),), 0, table.spec.actions[0], (77,))
 
-    return found
+    return device
 
 
 def answer(target: Switch, *packet: int, tail: bytes = TAIL) -> tuple[int, bytes]:
@@ -43,7 +43,7 @@ CASES = {
     "saturation stops at both ends": ((3, 250, 10), (3, 255, 0, 0x12, 0x34, 0xFF)),
     "a shift by less": ((4, 4, 1), (4, 4, 1, 0x23, 0x40, 0xFF)),
     "a shift by more than there are bits": ((4, 200, 200), (4, 200, 200, 0, 0, 0xFF)),
-    # 32 bits is what 16 are computed in.
+    # 16 bits are computed in 32.
     "a shift by all the bits": ((4, 16, 1), (4, 16, 1, 0, 0, 0xFF)),
     "a shift by as many bits as a machine has": ((4, 32, 1), (4, 32, 1, 0, 0, 0xFF)),
     "a register beyond its end leaves the target": ((5, 9, 1), (5, 9, 7, 0x12, 0x34, 0xFF)),
@@ -51,7 +51,7 @@ CASES = {
     "a miss": ((7, 6, 0), (7, 6, 9, 0x12, 0x34, 0xFF)),
     "minus minus one, and a product that wraps": ((8, 0, 0), (8, 0, 0, 0x46, 0x34, 1)),
     "a draw from one number": ((9, 0, 42), (9, 42, 42, 0x12, 0x34, 0xFF)),
-    # LLVM leaves undefined what 32 bits of nothing, shifted by 32, are.
+    # LLVM leaves 32 bits of nothing, shifted by 32, undefined.
     "zeros in front of as many bits as a machine has": ((12, 0, 5), (12, 1, 5, 0x12, 0x34, 0xFF)),
     "zeros in front of another number": ((12, 0, 6), (12, 2, 6, 0x12, 0x34, 0xFF)),
     "minus one shifted right is minus one": ((13, 0, 0), (13, 1, 0, 0x12, 0x34, 0xFF)),
@@ -81,7 +81,7 @@ def test_a_register_that_overflows_wraps(engine: Engine) -> None:
 
 
 def colours(engine: Engine, seed: int) -> tuple[list[int], list[list[int]]]:
-    """The colours of packets at random times under random rates, and what the meter has counted."""
+    """Return colours of packets at random times under random rates, and the meter's counts."""
     draw = Random(seed)
     now = 0
     target = Switch(1, lambda: now, random=draw.randint, ports=range(4), engine=engine)
@@ -102,7 +102,7 @@ def test_meters_colour_alike(seed: int) -> None:
     seen, counted = colours("native", seed)
 
     assert (seen, counted) == colours("python", seed)
-    assert [sum(colour == found for found in seen) for colour in range(3)] == [
+    assert [sum(colour == mark for mark in seen) for colour in range(3)] == [
         packets for packets, _ in counted
     ]
 

@@ -1,4 +1,4 @@
-"""Programs whose machine code once ended the process, run apart, against Python's answer."""
+"""Programs with machine code that once ended the process, run apart, against Python's answer."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ def answers(source: bytes, frames: list[str], engine: Engine) -> list[str]:
     switch.load(source)
     pending = [switch.ingress(0, bytes.fromhex(frame))[0] for frame in frames]
 
-    return [switch.egress(each)[0].frame.hex() for each in pending]
+    return [switch.egress(packet)[0].frame.hex() for packet in pending]
 
 
 def apart(source: bytes, frames: list[str], folder: Path) -> list[str]:
-    """Return what machine code answers in a process of its own, which has kept no code."""
+    """Return the answers of machine code in a process of its own, which has kept no code."""
     path = folder / "program.json"
     path.write_bytes(source)
     run = subprocess.run(
@@ -87,7 +87,7 @@ def test_a_hash_of_more_than_two_machine_words(tmp_path: Path) -> None:
     assert apart(source, frames, tmp_path) == answers(source, frames, "python")
 
 
-# P4 has no division of signed numbers and none by what a packet brings, but BMv2 JSON has.
+# P4 has no division of signed numbers and none by a packet's value, but BMv2 JSON has.
 @pytest.mark.parametrize("op", ["/", "%"])
 @pytest.mark.parametrize("form", ["int<32>", "int<64>", "bit<96>"])
 def test_division(form: str, op: str, tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_division(form: str, op: str, tmp_path: Path) -> None:
     bits = int(form[4:-1])
     numbers = (0, 1, 2, 7, 1 << 30, 1 << bits - 1, (1 << bits) - 7, (1 << bits) - 1)
     digits = [format(number, f"0{bits // 4}x") for number in numbers]
-    frames = [left + right for left in digits for right in digits]
+    frames = [dividend + divisor for dividend in digits for divisor in digits]
 
     assert apart(source, frames, tmp_path) == answers(source, frames, "python")
 

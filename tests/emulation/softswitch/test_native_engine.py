@@ -140,7 +140,7 @@ def state_of(pipeline: Pipeline) -> Any:
 
 
 def walk(pipeline: Pipeline, draws: Random, packets: list[bytes]) -> Iterator[Any]:
-    """Send packets through; yield everything that either function says but the state."""
+    """Send packets through; yield all results of both functions but the state."""
     now = 0
     for frame in packets:
         now += draws.randrange(10**7)
@@ -156,12 +156,12 @@ def walk(pipeline: Pipeline, draws: Random, packets: list[bytes]) -> Iterator[An
             again = Resume(1, requests[0][1], requests[1])
             *_, state = pipeline.ingress(frame, port, len(frame), now, again)
         depths = [draws.randrange(3) for _ in range(4)]
-        out, wanted = pipeline.egress(
+        out, egress_requests = pipeline.egress(
             state, draws.choice([*PORTS, 510]), draws.randrange(2), len(frame), 0, 0, now, *depths
         )
-        yield out, None if wanted is None else (wanted[0], wanted[2:])
-        if wanted is not None and wanted[1] is not None:
-            yield pipeline.egress(wanted[1], 3, 0, len(frame), 2, 0, now, *depths)[0]
+        yield out, None if egress_requests is None else (egress_requests[0], egress_requests[2:])
+        if egress_requests is not None and egress_requests[1] is not None:
+            yield pipeline.egress(egress_requests[1], 3, 0, len(frame), 2, 0, now, *depths)[0]
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
@@ -185,8 +185,8 @@ def compare(path: Path, seeds: range, count: int) -> None:
         pairs = zip(
             walk(native, Random(seed), packets), walk(python, Random(seed), packets), strict=True
         )
-        for i, (one, other) in enumerate(pairs):
-            assert one == other, (path.stem, seed, i)
+        for i, (native_outcome, python_outcome) in enumerate(pairs):
+            assert native_outcome == python_outcome, (path.stem, seed, i)
         assert state_of(native) == state_of(python)
 
 

@@ -1,4 +1,4 @@
-"""Machine code reads and writes only what it was given: frames lie against forbidden pages."""
+"""Machine code reads and writes only its own memory: frames lie against forbidden pages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PAGES = 4
 
 
 class Guarded:
-    """Memory whose end is the end of what may be touched; a page before it is forbidden too."""
+    """Memory between two forbidden pages; the first byte behind its end is forbidden."""
 
     def __init__(self) -> None:
         size = mmap.PAGESIZE
@@ -46,8 +46,8 @@ def run(path: Path, seed: int, count: int) -> None:
     draw = Random(seed)
     pipeline = Pipeline(source(path), draw.randint, engine="native")
     twin = Pipeline(source(path), draw.randint, engine="native")
-    for table, other in zip(pipeline.tables, twin.tables, strict=True):
-        fill(draw, table, other, pipeline)
+    for table, twin_table in zip(pipeline.tables, twin.tables, strict=True):
+        fill(draw, table, twin_table, pipeline)
 
     native, functions = pipeline.native, pipeline.functions
     assert native is not None
@@ -60,17 +60,17 @@ def run(path: Path, seed: int, count: int) -> None:
     block = state.room(native.state_bytes)
     frames = [packet(draw) for _ in range(count)]
     for frame in (whole[:size] for whole in frames for size in range(len(whole) + 1)):
-        place = data.put(frame)
+        frame_address = data.put(frame)
         size = len(frame)
-        ingress(context, place, size, size, 1, size, 0, block)
+        ingress(context, frame_address, size, size, 1, size, 0, block)
         leaves = out.room(size + native.out_growth)
-        length = egress(context, place, size, size, block, 510, *[0] * 9, leaves)
+        length = egress(context, frame_address, size, size, block, 510, *[0] * 9, leaves)
         assert length <= size + native.out_growth
 
 
 @pytest.mark.slow
 def test_nothing_beyond_a_frame_is_touched() -> None:
-    # Whoever touches a forbidden page dies, and should not take pytest along.
+    # A process that touches a forbidden page dies, and should not be pytest's.
     program = (
         f"from tests.emulation.softswitch.{Path(__file__).stem} import *\n"
         "for path in PROGRAMS:\n    print(path.stem, flush=True)\n    run(path, 1, 40)"
@@ -79,7 +79,7 @@ def test_nothing_beyond_a_frame_is_touched() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=100
     )
 
-    # The last one named is who has died.
+    # The last program named has died.
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     assert done.stdout.split() == [path.stem for path in PROGRAMS]
 

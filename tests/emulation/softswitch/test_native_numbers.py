@@ -1,7 +1,7 @@
 """Numbers in machine code against Python's integers, for widths from 1 to 4,096 bits.
 
-A function is made for some forms of numbers (bits, sign) and then run on many values of them: what
-it returns must be the exact result, in the range that its own form promises.
+A function is made for some forms of numbers (bits, sign) and then run on many values of them: its
+result must be exact, in the range that its own form promises.
 """
 
 from __future__ import annotations
@@ -69,17 +69,17 @@ Made = Callable[[values.Builder, list[Number]], Number]
 
 
 def compiled(made: Made, forms: Sequence[Form]) -> tuple[Callable[[Sequence[int]], int], Number]:
-    """Return a function of numbers in memory, and what is known of its result."""
+    """Return a function of numbers in memory, and the known properties of its result."""
     module = ir.Module()
     arguments = [container(form.bits).as_pointer() for form in forms]
     pointer = ir.IntType(8).as_pointer()
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [*arguments, pointer]), "f")
     builder = ir.IRBuilder(function.append_basic_block())
-    given = [
-        Number(builder.load(place), form.bits, form.signed)
-        for place, form in zip(function.args, forms, strict=False)
+    operands = [
+        Number(builder.load(argument), form.bits, form.signed)
+        for argument, form in zip(function.args, forms, strict=False)
     ]
-    result = made(builder, given)
+    result = made(builder, operands)
     out = builder.bitcast(function.args[-1], result.value.type.as_pointer())
     builder.store(result.value, out)
     builder.ret_void()
@@ -96,7 +96,7 @@ def compiled(made: Made, forms: Sequence[Form]) -> tuple[Callable[[Sequence[int]
     def run(numbers: Sequence[int], _keeper: Any = code) -> int:
         rooms = [room(number, form.size) for number, form in zip(numbers, forms, strict=True)]
         answer = room(0, result.width)
-        call(*(ctypes.addressof(each) for each in (*rooms, answer)))
+        call(*(ctypes.addressof(buffer) for buffer in (*rooms, answer)))
         raw = int.from_bytes(answer.raw, "little") & ((1 << result.width) - 1)
 
         # The container, not only the bits of the number, must hold the value.
@@ -149,9 +149,9 @@ def test_results_at_the_ends_of_signed_numbers_fit(op: str, bits: int) -> None:
     # The product of the two lowest numbers alone needs all the bits of both together.
     form = Form(bits, True)
     run, result = compiled(lambda b, n: values.added(b, n[0], n[1], op), (form, form))
-    for one in (form.low, form.high):
-        for other in (form.low, form.high):
-            assert_exact(run((one, other)), result, EXACT[op](one, other))
+    for first in (form.low, form.high):
+        for second in (form.low, form.high):
+            assert_exact(run((first, second)), result, EXACT[op](first, second))
 
 
 @pytest.mark.parametrize("op", EXACT)
@@ -212,19 +212,19 @@ def test_numbers_are_compared_whatever_their_forms(
 @settings(max_examples=15)
 def test_one_of_two_numbers_is_chosen(data: st.DataObject, left: Form, right: Form) -> None:
     def made(builder: values.Builder, numbers: list[Number]) -> Number:
-        one, other = numbers
-        return values.selected(builder, values.compared(builder, "<", one, other), one, other)
+        first, second = numbers
+        return values.selected(builder, values.compared(builder, "<", first, second), first, second)
 
     check(data, made, (left, right), min)
 
 
 @given(number=st.integers(-(1 << 4000), 1 << 4000))
 def test_constants_have_the_fewest_bits(number: int) -> None:
-    found = values.constant(number)
+    result = values.constant(number)
     bits = (~number).bit_length() + 1 if number < 0 else number.bit_length()
 
-    assert (found.bits, found.is_signed) == (bits, number < 0)
-    assert found.value.constant == number
+    assert (result.bits, result.is_signed) == (bits, number < 0)
+    assert result.value.constant == number
 
 
 @pytest.mark.parametrize("bits", range(1, MAX_BITS + 1, 97))

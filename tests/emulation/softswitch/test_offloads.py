@@ -41,7 +41,7 @@ SEGMENT = TCP(sport=1, dport=2, seq=0xFFFFFF00, flags="FPACE", options=[("Timest
 
 
 def unfinished(packet: Packet, size: int, kind: int) -> tuple[bytes, bytes]:
-    """Return what the kernel hands over of a packet whose checksum is left to the interface."""
+    """Return a packet as the kernel hands it over, its checksum left to the interface."""
     frame = bytearray(bytes(packet))
     layer = packet[TCP] if TCP in packet else packet[UDP]
     start = len(frame) - len(layer)
@@ -71,8 +71,8 @@ def test_checksums_are_completed_as_scapy_computes_them(
 def test_a_udp_checksum_of_zero_is_written_in_its_other_form() -> None:
     # This payload makes the sum come out as 0, which would say "no checksum".
     packet = LINK / V4 / UDP(sport=1, dport=2) / Raw(b"\0\0")
-    wanted = Ether(bytes(packet))[UDP].chksum
-    packet[Raw].load = struct.pack(">H", wanted)
+    checksum = Ether(bytes(packet))[UDP].chksum
+    packet[Raw].load = struct.pack(">H", checksum)
     (frame,) = finished(*unfinished(packet, 0, 0))
 
     assert Ether(frame)[UDP].chksum == 0xFFFF
@@ -91,10 +91,10 @@ def test_tcp_is_cut_into_segments(tag: Packet, network: Packet, kind: int) -> No
     whole = tag / network / SEGMENT / Raw(DATA)
     frames = finished(*unfinished(whole, 1000, kind | ECN))
     expected = []
-    for number, at in enumerate(range(0, len(DATA), 1000)):
-        packet = tag / network / SEGMENT / Raw(DATA[at : at + 1000])
-        is_last = at + 1000 >= len(DATA)
-        packet[TCP].seq = (0xFFFFFF00 + at) & 0xFFFFFFFF
+    for number, offset in enumerate(range(0, len(DATA), 1000)):
+        packet = tag / network / SEGMENT / Raw(DATA[offset : offset + 1000])
+        is_last = offset + 1000 >= len(DATA)
+        packet[TCP].seq = (0xFFFFFF00 + offset) & 0xFFFFFFFF
         packet[TCP].flags = "AE" + "C" * (not number) + "FP" * is_last
         if IP in packet:
             packet[IP].id = (0xFFFE + number) & 0xFFFF
@@ -108,7 +108,7 @@ def test_udp_is_cut_into_datagrams() -> None:
     frames = finished(*unfinished(whole, 1200, UDP_SEGMENTS))
 
     assert [bytes(Ether(frame)[UDP].payload) for frame in frames] == [
-        DATA[at : at + 1200] for at in range(0, len(DATA), 1200)
+        DATA[offset : offset + 1200] for offset in range(0, len(DATA), 1200)
     ]
 
     for frame in frames:
@@ -165,12 +165,12 @@ def hosts() -> Iterator[list[str]]:
 
 @pytest.fixture
 def switched(program: Any, hosts: list[str], tmp_path: Path) -> Iterator[Callable[..., Any]]:
-    """A switch that sends what one host sends to the other, and what it has counted."""
+    """Start a switch that sends frames between two hosts, and read its counts."""
     p = program
     p.header("h", kind=8)
     p.state("start", [p.extract("h")])
-    other = p.op("^", "standard_metadata.ingress_port", 3)
-    p.run("out", [p.call("assign", "standard_metadata.egress_spec", other)])
+    far_port = p.op("^", "standard_metadata.ingress_port", 3)
+    p.run("out", [p.call("assign", "standard_metadata.egress_spec", far_port)])
     (tmp_path / "p.json").write_bytes(p.source())
     with ExitStack() as stack:
 

@@ -88,11 +88,11 @@ def test_the_papers_data_packet_holds_an_800_gbps_link_for_41780_ps() -> None:
 
 def test_a_packet_has_left_at_its_departure_and_makes_room() -> None:
     queue = OutputQueue(8 * 10**9, 100)
-    left = departure(queue, 0, 100)
+    departure_ps = departure(queue, 0, 100)
 
-    assert left is not None
-    assert queue.offer(left - 1, 100) is None
-    assert departure(queue, left, 100) == 2 * left
+    assert departure_ps is not None
+    assert queue.offer(departure_ps - 1, 100) is None
+    assert departure(queue, departure_ps, 100) == 2 * departure_ps
 
 
 def test_rate_in_packets_ignores_sizes() -> None:
@@ -118,9 +118,9 @@ def test_impossible_rates_are_refused(rates: dict[str, int | None]) -> None:
 def test_a_rate_holds_for_what_starts_from_then_on_foreseen_or_not() -> None:
     foreseen = OutputQueue(8 * 10**9, None)
     foreseen.foresee_rates([(100_000, 4 * 10**9), (500_000, 8 * 10**9)])
-    found = [departure(foreseen, 0, 100) for _ in range(4)]
+    departures = [departure(foreseen, 0, 100) for _ in range(4)]
 
-    assert found == [100_000, 300_000, 500_000, 600_000]
+    assert departures == [100_000, 300_000, 500_000, 600_000]
     assert [foreseen.tx_ps(start, 1) for start in (99_999, 100_000, 500_000)] == [1000, 2000, 1000]
 
     queue = OutputQueue(8 * 10**9, None)
@@ -155,8 +155,8 @@ RATE = 8 * 10**9
 def taken(
     queue: OutputQueue, now: int, size: int, times: int = 1, is_urgent: bool = False
 ) -> list[Passage]:
-    found = [queue.offer(now, size, is_urgent) for _ in range(times)]
-    return [passage for passage in found if passage is not None]
+    passages = [queue.offer(now, size, is_urgent) for _ in range(times)]
+    return [passage for passage in passages if passage is not None]
 
 
 def times(*passages: Passage) -> list[tuple[int, int]]:
@@ -178,7 +178,7 @@ def test_what_is_cut_goes_behind_what_is_being_sent_and_before_what_waits() -> N
     assert times(second, third) == [(150_000, 250_000), (270_000, 370_000)]
     assert queue.byte_ps == 100 * (100_000 + 250_000 + 370_000)
 
-    # Another one behind it; one that comes at the very instant of a start is too late for that.
+    # Another header behind it; a header at the very instant of a start is too late for that.
     (again,) = taken(queue, 60_000, 10, is_urgent=True)
 
     assert times(again, second) == [(150_000, 160_000), (180_000, 280_000)]

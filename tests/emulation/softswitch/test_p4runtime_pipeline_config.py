@@ -1,4 +1,4 @@
-"""SetForwardingPipelineConfig: what each action does, and that a bad pipeline changes nothing."""
+"""SetForwardingPipelineConfig: the effect of each action; a bad pipeline changes nothing."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_the_json_may_come_in_a_p4_device_config(program: Any, control: Any) -> 
 
     request = p4.GetForwardingPipelineConfigRequest(device_id=1)
 
-    # What is read is what was set.
+    # A read returns the configuration that was set.
     assert c.service.get_pipeline(request).config.p4_device_config == wrapped(changed(program))
 
 

@@ -170,7 +170,7 @@ def test_a_member_whose_watch_port_is_down_is_left_out(balanced: Any) -> None:
 
 @pytest.fixture
 def copier(program: Any, control: Any) -> Any:
-    """The first byte says what to do; instance type and egress_rid come back after it."""
+    """Select an action by the first byte; instance type and egress_rid come back after it."""
     p = program
     p.header("h", what=8, kind=8, rid=8, kept=8)
     p.metadata("meta", {"kept": 8})
@@ -334,14 +334,14 @@ def test_value_sets_steer_the_parser(program: Any, control: Any) -> None:
     p.state("more", [p.extract("more")])
     p.run("out", [p.call("assign", "standard_metadata.egress_spec", "more.port")])
     c = control(p)
-    wanted = p4.Entity()
-    wanted.value_set_entry.value_set_id = VALUE_SET + 1
-    wanted.value_set_entry.members.add().match.add(field_id=1).exact.value = b"\x12\x34"
-    c.write(("MODIFY", wanted))
+    value_set = p4.Entity()
+    value_set.value_set_entry.value_set_id = VALUE_SET + 1
+    value_set.value_set_entry.members.add().match.add(field_id=1).exact.value = b"\x12\x34"
+    c.write(("MODIFY", value_set))
 
     assert [c.bench.send(frame)[0][0] for frame in (b"\x12\x34\x05", b"\x12\x35\x05")] == [5, 0]
-    assert c.read(p4.Entity(value_set_entry=p4.ValueSetEntry())) == [wanted]
+    assert c.read(p4.Entity(value_set_entry=p4.ValueSetEntry())) == [value_set]
 
-    wanted.value_set_entry.members.append(wanted.value_set_entry.members[0])
+    value_set.value_set_entry.members.append(value_set.value_set_entry.members[0])
 
-    assert c.code("MODIFY", wanted) == "ALREADY_EXISTS"
+    assert c.code("MODIFY", value_set) == "ALREADY_EXISTS"

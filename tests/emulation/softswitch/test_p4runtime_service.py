@@ -215,35 +215,37 @@ def test_wildcard_reads_filter_by_action_and_metadata(program: Any, control: Any
     first, second = entry(ROUTES, **ROUTE), entry(ROUTES, DROP, f1=("lpm", b"\x0b\0\0\0", 8))
     second.table_entry.metadata = b"mine"
     c.write(("INSERT", first), ("INSERT", second))
-    wanted = entry(ROUTES, None)
-    wanted.table_entry.action.action.action_id = FORWARD
-    assert c.read(wanted) == [first]
-    wanted = entry(ROUTES, None)
-    wanted.table_entry.metadata = b"mine"
-    assert c.read(wanted) == [second]
+    query = entry(ROUTES, None)
+    query.table_entry.action.action.action_id = FORWARD
+    assert c.read(query) == [first]
+    query = entry(ROUTES, None)
+    query.table_entry.metadata = b"mine"
+    assert c.read(query) == [second]
 
 
 def test_values_are_read_back_in_canonical_form(program: Any, control: Any) -> None:
     c = control(program)
     c.write(("INSERT", entry(EXACT, f1=("exact", b"\0\0\6"))))
-    [found] = c.read(entry(EXACT, None))
-    assert found.table_entry.match[0].exact.value == b"\6"
+    [entity] = c.read(entry(EXACT, None))
+    assert entity.table_entry.match[0].exact.value == b"\6"
 
 
 def test_direct_counters_count_hits(program: Any, control: Any) -> None:
     c = control(program)
     c.write(("INSERT", entry(ROUTES, **ROUTE)))
     c.bench.send(FRAME)
-    wanted = p4.Entity()
-    wanted.direct_counter_entry.table_entry.table_id = ROUTES
-    [found] = c.read(wanted)
-    assert found.direct_counter_entry.data == p4.CounterData(packet_count=1, byte_count=len(FRAME))
-    found.direct_counter_entry.data.packet_count = 0
-    c.write(("MODIFY", found))
-    wanted = entry(ROUTES, None)
-    wanted.table_entry.counter_data.SetInParent()
-    assert c.read(wanted)[0].table_entry.counter_data.packet_count == 0
-    assert c.code("INSERT", found) == "INVALID_ARGUMENT"
+    query = p4.Entity()
+    query.direct_counter_entry.table_entry.table_id = ROUTES
+    [counter] = c.read(query)
+    assert counter.direct_counter_entry.data == p4.CounterData(
+        packet_count=1, byte_count=len(FRAME)
+    )
+    counter.direct_counter_entry.data.packet_count = 0
+    c.write(("MODIFY", counter))
+    query = entry(ROUTES, None)
+    query.table_entry.counter_data.SetInParent()
+    assert c.read(query)[0].table_entry.counter_data.packet_count == 0
+    assert c.code("INSERT", counter) == "INVALID_ARGUMENT"
 
 
 def cell(kind: str, number: int, index: int | None) -> p4.Entity:
@@ -276,42 +278,42 @@ def test_indices_of_arrays_are_checked(program: Any, control: Any, kind: str, nu
 def test_counters_are_read_and_written(program: Any, control: Any) -> None:
     c = control(program)
     c.bench.send(FRAME)
-    [found] = c.read(cell("counter", COUNTER + 1, 1))
-    assert (found.counter_entry.data.packet_count, found.counter_entry.data.byte_count) == (
+    [counter] = c.read(cell("counter", COUNTER + 1, 1))
+    assert (counter.counter_entry.data.packet_count, counter.counter_entry.data.byte_count) == (
         1,
         len(FRAME),
     )
-    found.counter_entry.data.packet_count = 5
-    c.write(("MODIFY", found))
-    assert c.read(cell("counter", COUNTER + 1, 1)) == [found]
+    counter.counter_entry.data.packet_count = 5
+    c.write(("MODIFY", counter))
+    assert c.read(cell("counter", COUNTER + 1, 1)) == [counter]
 
 
 def test_registers_are_read_and_written(program: Any, control: Any) -> None:
     c = control(program)
-    wanted = cell("register", REGISTER + 1, 2)
-    wanted.register_entry.data.bitstring = b"\x0a\xbc"
-    c.write(("MODIFY", wanted))
-    assert c.read(cell("register", REGISTER + 1, 2)) == [wanted]
+    register = cell("register", REGISTER + 1, 2)
+    register.register_entry.data.bitstring = b"\x0a\xbc"
+    c.write(("MODIFY", register))
+    assert c.read(cell("register", REGISTER + 1, 2)) == [register]
     assert c.bench.switch.pipeline.registers == [[0, 0, 0xABC, 0]]
-    wanted.register_entry.data.bitstring = b"\x1a\xbc"
-    assert c.code("MODIFY", wanted) == "OUT_OF_RANGE"
+    register.register_entry.data.bitstring = b"\x1a\xbc"
+    assert c.code("MODIFY", register) == "OUT_OF_RANGE"
 
 
 def test_meters_keep_their_configuration(program: Any, control: Any) -> None:
     c = control(program)
-    wanted = cell("meter", METER + 1, 0)
-    wanted.meter_entry.config.CopyFrom(p4.MeterConfig(cir=10, cburst=1, pir=20, pburst=2))
-    c.write(("MODIFY", wanted))
-    assert c.read(cell("meter", METER + 1, 0)) == [wanted]
-    wanted.meter_entry.config.cir = 30
-    assert c.code("MODIFY", wanted) == "INVALID_ARGUMENT"
+    meter = cell("meter", METER + 1, 0)
+    meter.meter_entry.config.CopyFrom(p4.MeterConfig(cir=10, cburst=1, pir=20, pburst=2))
+    c.write(("MODIFY", meter))
+    assert c.read(cell("meter", METER + 1, 0)) == [meter]
+    meter.meter_entry.config.cir = 30
+    assert c.code("MODIFY", meter) == "INVALID_ARGUMENT"
 
 
 def test_idle_entries_are_reported_once_per_timeout(program: Any, control: Any) -> None:
     c = control(program)
-    wanted = entry(EXACT, f1=("exact", b"\6"))
-    wanted.table_entry.idle_timeout_ns = 1000
-    c.write(("INSERT", wanted))
+    idle_entry = entry(EXACT, f1=("exact", b"\6"))
+    idle_entry.table_entry.idle_timeout_ns = 1000
+    c.write(("INSERT", idle_entry))
     assert c.service.next_tick_ps() == 1_000_000
     c.bench.now_ps = 900_000
     c.bench.send(FRAME)
@@ -346,18 +348,18 @@ ATOMIC = [p4.WriteRequest.ROLLBACK_ON_ERROR, p4.WriteRequest.DATAPLANE_ATOMIC]
 
 def state_of(c: Any) -> list[p4.Entity]:
     """All that these tests write, with counters."""
-    wanted = [entry(table, None) for table in (ROUTES, ACL, RANGES, EXACT)]
-    for item in wanted:
+    table_queries = [entry(table, None) for table in (ROUTES, ACL, RANGES, EXACT)]
+    for item in table_queries:
         item.table_entry.counter_data.SetInParent()
 
     default = p4.Entity()
     default.table_entry.table_id = EXACT
     default.table_entry.is_default_action = True
-    others = [p4.Entity() for _ in range(3)]
-    others[0].register_entry.register_id = REGISTER + 1
-    others[1].counter_entry.counter_id = COUNTER + 1
-    others[2].packet_replication_engine_entry.multicast_group_entry.multicast_group_id = 1
-    return list(c.read(*wanted, default, *others))
+    object_queries = [p4.Entity() for _ in range(3)]
+    object_queries[0].register_entry.register_id = REGISTER + 1
+    object_queries[1].counter_entry.counter_id = COUNTER + 1
+    object_queries[2].packet_replication_engine_entry.multicast_group_entry.multicast_group_id = 1
+    return list(c.read(*table_queries, default, *object_queries))
 
 
 def group(*ports: int) -> p4.Entity:

@@ -15,7 +15,7 @@ DIGEST = 8 << 24
 
 
 class Peer:
-    """A controller that writes down what it is told: (status code, highest election id)."""
+    """A controller that records its answers: (status code, highest election id)."""
 
     def __init__(self, service: P4RuntimeService) -> None:
         self.messages: list[p4.StreamMessageResponse] = []
@@ -103,10 +103,10 @@ def test_a_primary_can_step_down(service: P4RuntimeService) -> None:
 
 
 def test_no_election_id_is_always_a_backup_and_roles_are_apart(service: P4RuntimeService) -> None:
-    standby, other = Peer(service), Peer(service)
+    standby, role_holder = Peer(service), Peer(service)
 
     assert standby.announce(None) == [(Code.NOT_FOUND, 0)]
-    assert other.announce(1, role="other") == [(Code.OK, 1)]
+    assert role_holder.announce(1, role="other") == [(Code.OK, 1)]
     assert standby.told() == []
     assert [may_write(service, 1, role) for role in ("", "other", "unknown")] == [
         False,

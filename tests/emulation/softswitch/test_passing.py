@@ -1,4 +1,4 @@
-"""A packet by two calls, `pass` and `leave`: what may, what it comes to, by the contract's page."""
+"""A packet by two calls, `pass` and `leave`: conditions and results, by the contract's page."""
 
 from __future__ import annotations
 
@@ -36,28 +36,28 @@ def bmv2_json(*defines: str) -> bytes:
 
 
 class Caller:
-    """Calls a program as the page says, and knows nothing else of it."""
+    """A caller that calls a program with the page's knowledge alone."""
 
     def __init__(self, *defines: str, sample: bytes = FRAME) -> None:
         source = bmv2_json(*defines)
         self.pipeline = Pipeline(source, Random(1).randint, engine="native")
         native, memory = self.pipeline.native, self.pipeline.memory
         assert native is not None and memory is not None
-        found = passing(native, source, sample)
-        assert isinstance(found, Passing)
+        functions = passing(native, source, sample)
+        assert isinstance(functions, Passing)
         self.memory, self.growth = memory, native.out_growth
-        self._pass: Callable[..., int] = ctypes.CFUNCTYPE(I64, *[I64] * 9)(found.pass_address)
-        self._leave: Callable[..., int] = ctypes.CFUNCTYPE(I64, *[I64] * 5)(found.leave_address)
-        self.state = (ctypes.c_uint64 * (found.state_bytes // 8))()
+        self._pass: Callable[..., int] = ctypes.CFUNCTYPE(I64, *[I64] * 9)(functions.pass_address)
+        self._leave: Callable[..., int] = ctypes.CFUNCTYPE(I64, *[I64] * 5)(functions.leave_address)
+        self.state = (ctypes.c_uint64 * (functions.state_bytes // 8))()
 
     def arrive(self, frame: bytes, *, length: int = 0) -> tuple[int, bytes, bytes]:
-        """Return the answer, what is at `data`, and what is at `out`."""
+        """Return the answer, the bytes at `data`, and the bytes at `out`."""
         data = ctypes.create_string_buffer(frame, len(frame))
         out = ctypes.create_string_buffer(len(frame) + self.growth)
-        at = ctypes.addressof(data), ctypes.addressof(self.state), ctypes.addressof(out)
+        addresses = ctypes.addressof(data), ctypes.addressof(self.state), ctypes.addressof(out)
         size = len(frame)
         told = size, size, 1, length or size, 7
-        answer = self._pass(self.memory.address, at[0], *told, at[1], at[2])
+        answer = self._pass(self.memory.address, addresses[0], *told, addresses[1], addresses[2])
         return answer, data.raw, out.raw
 
     def leave(self, port: int, depth: int) -> int:
@@ -138,15 +138,15 @@ def compared(seeds: range) -> None:
     judged = passed = in_place = unpartable = 0
     for seed in seeds:
         try:
-            found = compare(seed, 20)
+            comparison = compare(seed, 20)
         except (CompileError, PipelineError):
             continue
 
-        assert found.difference == "", seed
+        assert comparison.difference == "", seed
         judged += 1
-        unpartable += found.passed is None
-        passed += found.passed or 0
-        in_place += found.in_place
+        unpartable += comparison.passed is None
+        passed += comparison.passed or 0
+        in_place += comparison.in_place
 
     # Else nothing has been compared.
     assert judged - unpartable > MOST_MAY * len(seeds)

@@ -81,8 +81,8 @@ def test_any_damage_is_read_as_scapy_reads_it_or_not_at_all(
     quanta: dict[int, int], changes: list[tuple[int, int]], length: int
 ) -> None:
     frame = bytearray(pause_frame(SOURCE, quanta))
-    for place, value in changes:
-        frame[place] = value
+    for index, value in changes:
+        frame[index] = value
 
     damaged = bytes(frame[:length])
     told = read_pause(damaged)

@@ -51,16 +51,16 @@ def new_switch(clock: VirtualClock) -> Iterator[Switch]:
         return made[-1]
 
     yield new
-    for each in made:
-        each.close()
+    for dataplane in made:
+        dataplane.close()
 
 
 def incast(clock: VirtualClock, found: Dataplane, frames: int = 100) -> list[Host]:
-    """Let hosts at ports 1 and 2 send at line rate to the one at port 3."""
+    """Let hosts at ports 1 and 2 send at line rate to the host at port 3."""
     hosts = [attach(clock, found, number, out=3, frames=frames) for number in (1, 2)]
     hosts.append(attach(clock, found, 3, out=1, frames=0))
-    for each in hosts:
-        each.start()
+    for host in hosts:
+        host.start()
 
     clock.run([found], FOREVER)
     return hosts
@@ -78,13 +78,13 @@ def test_a_buffer_needs_room_for_what_is_under_way_and_not_a_byte_less(
     needed = (last - (last - 1) // 2) * PACKET
 
     def dropped(most: int) -> int:
-        room = most, whole * PACKET, (whole - 2) * PACKET
+        limits = most, whole * PACKET, (whole - 2) * PACKET
         fresh = VirtualClock()
-        found = switch(fresh, 3, room, engine)
-        *senders, receiver = incast(fresh, found)
-        lost = sum(counts(found, "queue_drops"))
-        assert sum(each.sent for each in senders) == len(receiver.received) + lost
-        found.close()
+        dataplane = switch(fresh, 3, limits, engine)
+        *senders, receiver = incast(fresh, dataplane)
+        lost = sum(counts(dataplane, "queue_drops"))
+        assert sum(sender.sent for sender in senders) == len(receiver.received) + lost
+        dataplane.close()
         return int(lost)
 
     assert dropped(needed) == 0
@@ -95,8 +95,8 @@ def test_a_sender_hears_of_a_pause_when_the_closed_form_says(
     clock: VirtualClock, new_switch: Switch
 ) -> None:
     whole = 10
-    found = new_switch(3, (10**6, whole * PACKET, (whole - 2) * PACKET))
-    first, second, _ = incast(clock, found)
+    dataplane = new_switch(3, (10**6, whole * PACKET, (whole - 2) * PACKET))
+    first, second, _ = incast(clock, dataplane)
 
     # As many have come by then as in tests/theory/test_pauses.py; 2 * whole of the second host's.
     for host, arrivals in ((first, 2 * whole + 1), (second, 2 * whole)):
@@ -107,17 +107,17 @@ def test_a_sender_hears_of_a_pause_when_the_closed_form_says(
 
 
 class Chain:
-    """Two hosts at a first switch, whose packets leave a second one by a port that may be held."""
+    """Two hosts at a first switch; their packets leave a second by a port that may be held."""
 
     def __init__(self, clock: VirtualClock, new_switch: Switch, engine: Engine) -> None:
         self.clock = clock
-        room = 200 * PACKET, 20 * PACKET, 18 * PACKET
-        self.first, self.second = (new_switch(3, room, engine) for _ in range(2))
+        limits = 200 * PACKET, 20 * PACKET, 18 * PACKET
+        self.first, self.second = (new_switch(3, limits, engine) for _ in range(2))
         self.wire = join(end_of(self.first, 3), end_of(self.second, 1), clock)
         self.hosts = [attach(clock, self.first, number, out=3, frames=300) for number in (1, 2)]
         self.receiver = attach(clock, self.second, 3, out=1, frames=0)
-        for each in self.hosts:
-            each.start()
+        for host in self.hosts:
+            host.start()
 
     def hold(self, when_ps: int, quanta: int) -> None:
         """Pause the port by which all leaves the second switch, as its receiver would."""
@@ -134,7 +134,7 @@ def test_two_switches_lose_nothing_and_a_paused_port_sends_nothing(
 ) -> None:
     chain = Chain(clock, new_switch, engine)
     chain.wire.clear()
-    # Of three packets' time the bottleneck may use that of one.
+    # Of three packets' time the bottleneck may use one packet's.
     for turn in range(400):
         chain.hold(3 * turn * SLOT, MOST_QUANTA)
         chain.hold((3 * turn + 2) * SLOT, 0)
@@ -164,7 +164,7 @@ def test_two_switches_lose_nothing_and_a_paused_port_sends_nothing(
     assert len(times) > 10, "the link was paused again and again"
     for (paused, quanta), (resumed, _) in pairwise(times):
         if quanta:
-            # What had begun is there a packet's time and a latency later, what begins then, too.
+            # A frame comes a packet's time and a latency after its start; none starts in a pause.
             assert not [each for each in forth if paused < each - T - LATENCY < resumed]
 
     paused_ps = sum(after - before for (before, is_on), (after, _) in pairwise(times) if is_on)
@@ -199,17 +199,17 @@ def test_a_pause_lasts_as_many_quanta_as_it_says(clock: VirtualClock, new_switch
 def test_a_thousand_pauses_of_a_port_are_one_event(
     clock: VirtualClock, new_switch: Switch, times: Sequence[int]
 ) -> None:
-    found = new_switch(3, (10**9, 10**9 - 10**6, 0))
+    dataplane = new_switch(3, (10**9, 10**9 - 10**6, 0))
     for quanta in times:
-        assert found._pauses.takes(found.ports[3], pause_frame(bytes(6), {0: quanta}))
+        assert dataplane._pauses.takes(dataplane.ports[3], pause_frame(bytes(6), {0: quanta}))
 
     # The last one takes the place of those before it.
-    assert len(found._events) == 0
-    assert found._due_ps() == min(pause_ps(quanta, RATE_BPS) for quanta in times)
-    clock.run([found], pause_ps(times[-1], RATE_BPS) - 1)
-    assert found.ports[3].gates[0].queue.is_paused
-    clock.run([found], pause_ps(times[-1], RATE_BPS))
-    assert not found.ports[3].gates[0].queue.is_paused
+    assert len(dataplane._events) == 0
+    assert dataplane._due_ps() == min(pause_ps(quanta, RATE_BPS) for quanta in times)
+    clock.run([dataplane], pause_ps(times[-1], RATE_BPS) - 1)
+    assert dataplane.ports[3].gates[0].queue.is_paused
+    clock.run([dataplane], pause_ps(times[-1], RATE_BPS))
+    assert not dataplane.ports[3].gates[0].queue.is_paused
 
 
 @pytest.mark.parametrize("drops", [True, False])
@@ -252,7 +252,7 @@ def test_a_pause_is_renewed_before_it_ends_for_as_long_as_it_is_needed(
     assert all(after - before < longest for before, after in pairwise(back))
     assert not chain.receiver.received
     assert chain.second.ports[1].counts.pauses == 1, "it is one pause"
-    assert all(each.is_paused for each in chain.hosts)
+    assert all(host.is_paused for host in chain.hosts)
 
     chain.run()
     assert len(chain.receiver.received) == 600
@@ -285,32 +285,34 @@ def test_a_frame_that_the_interface_does_not_take_is_told_later_as_it_is_then(
 def test_each_priority_has_its_own_buffer_and_pauses(
     clock: VirtualClock, new_switch: Switch, engine: Engine
 ) -> None:
-    found = new_switch(2, (100 * PACKET, 10 * PACKET, 8 * PACKET), engine, priorities=2)
+    dataplane = new_switch(2, (100 * PACKET, 10 * PACKET, 8 * PACKET), engine, priorities=2)
     told: list[bytes] = []
-    end_of(found, 1).deliver = told.append
-    receiver = attach(clock, found, 2, out=1, frames=0)
-    end_of(found, 2).waiting.append(pause_frame(bytes(6), {1: MOST_QUANTA}))
+    end_of(dataplane, 1).deliver = told.append
+    receiver = attach(clock, dataplane, 2, out=1, frames=0)
+    end_of(dataplane, 2).waiting.append(pause_frame(bytes(6), {1: MOST_QUANTA}))
     for number in range(11):
         for priority in (1, 0):
-            end_of(found, 1).waiting.append(frame_to(2, number, priority))
+            end_of(dataplane, 1).waiting.append(frame_to(2, number, priority))
 
     for port in (2, 1):
-        found._receive(found.ports[port])
-    clock.run([found], 30 * SLOT + LATENCY)
+        dataplane._receive(dataplane.ports[port])
+    clock.run([dataplane], 30 * SLOT + LATENCY)
     assert [frame[4] for _, frame in receiver.received] == [0] * 11, "the others are held"
     by_priority = [Ether(frame)[MACControlClassBasedFlowControl] for frame in told]
-    assert [(each.c0_enabled, each.c0_pause_time) for each in by_priority if each.c0_enabled] == [
+    assert [
+        (pause.c0_enabled, pause.c0_pause_time) for pause in by_priority if pause.c0_enabled
+    ] == [
         (1, MOST_QUANTA),
         (1, 0),
     ]
-    paused = [each for each in by_priority if each.c1_enabled]
-    assert [each.c1_pause_time for each in paused] == [MOST_QUANTA]
+    paused = [pause for pause in by_priority if pause.c1_enabled]
+    assert [pause.c1_pause_time for pause in paused] == [MOST_QUANTA]
 
-    end_of(found, 2).waiting.append(pause_frame(bytes(6), {1: 0}))
-    found._receive(found.ports[2])
-    clock.run([found], FOREVER)
+    end_of(dataplane, 2).waiting.append(pause_frame(bytes(6), {1: 0}))
+    dataplane._receive(dataplane.ports[2])
+    clock.run([dataplane], FOREVER)
     assert [frame[4] for _, frame in receiver.received] == [0] * 11 + [1] * 11
-    assert all(gate.buffer.held == 0 for port in found.ports.values() for gate in port.gates)
+    assert all(gate.buffer.held == 0 for port in dataplane.ports.values() for gate in port.gates)
 
 
 def test_a_link_that_comes_back_begins_without_pauses(
@@ -322,11 +324,11 @@ def test_a_link_that_comes_back_begins_without_pauses(
     above = chain.first.ports[3]
     assert above.gates[0].queue.is_paused and above.lines[0].waiting
 
-    # At both ends, as the kernel tells both.
+    # At both ends, as the kernel notifies both.
     below = chain.second.ports[1]
     below.is_up = False
-    for found, port in ((chain.first, above), (chain.second, below)):
-        found._pauses.link_changed(port)
+    for dataplane, port in ((chain.first, above), (chain.second, below)):
+        dataplane._pauses.link_changed(port)
 
     assert not above.gates[0].queue.is_paused
     before = len(chain.wire)
@@ -352,14 +354,14 @@ def test_a_link_that_comes_back_begins_without_pauses(
 def test_malformed_control_frames_are_counted_and_go_nowhere(
     clock: VirtualClock, new_switch: Switch, engine: Engine, frame: bytes
 ) -> None:
-    found = new_switch(3, (10**6, 10**5, 0), engine)
-    hosts = [attach(clock, found, number, out=3, frames=0) for number in (1, 2, 3)]
-    end_of(found, 2).waiting.append(frame)
-    found._receive(found.ports[2])
-    clock.run([found], FOREVER)
+    dataplane = new_switch(3, (10**6, 10**5, 0), engine)
+    hosts = [attach(clock, dataplane, number, out=3, frames=0) for number in (1, 2, 3)]
+    end_of(dataplane, 2).waiting.append(frame)
+    dataplane._receive(dataplane.ports[2])
+    clock.run([dataplane], FOREVER)
 
-    counted = found.ports[2].counts
+    counted = dataplane.ports[2].counts
     assert (counted.control_received, counted.control_malformed) == (1, 1)
-    assert (counted.rx_packets, found.switch.counts.received) == (0, 0)
+    assert (counted.rx_packets, dataplane.switch.counts.received) == (0, 0)
     assert not any(host.received or host.pauses for host in hosts)
-    assert not found.ports[2].gates[0].queue.is_paused
+    assert not dataplane.ports[2].gates[0].queue.is_paused

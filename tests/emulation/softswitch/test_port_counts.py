@@ -1,4 +1,4 @@
-"""What a port counts when its interface does not take a frame."""
+"""A port's counts when its interface does not take a frame."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ofan_p4.softswitch.daemon.ports import Port
 
 
 class Refusing(socket.socket):
-    """A socket whose interface refuses every frame.
+    """A socket on an interface that refuses every frame.
 
     The kernel's ENOBUFS cannot be had on demand.
     """

@@ -55,7 +55,7 @@ def host(name: str) -> socket.socket:
 
 
 class Wired:
-    """A switch that sends what port 1 receives out of port 2, and hosts on both."""
+    """A switch that sends the frames of port 1 out of port 2, and hosts on both."""
 
     def __init__(self, process: subprocess.Popen[str], ends: list[str], stats: Path) -> None:
         self.left, self.right = (host(name) for name in ends)
@@ -164,15 +164,15 @@ def test_an_interface_that_goes_down_and_comes_back(
     ip(f"link set {ends[1]}s up")
     ip(f"link set {ends[1]} up")
     net.right.settimeout(0.2)
-    found = 0
+    frame_number = 0
     deadline = time.monotonic() + WAIT_S
     # Carriers take their time to come back.
-    while found != 99 and time.monotonic() < deadline:
+    while frame_number != 99 and time.monotonic() < deadline:
         net.left.send(frame(100, 99))
         with suppress(TimeoutError):
-            found = struct.unpack_from(">I", net.right.recv(2048), 14)[0]
+            frame_number = struct.unpack_from(">I", net.right.recv(2048), 14)[0]
 
-    assert found == 99
+    assert frame_number == 99
 
     stats = net.statistics()
     port = stats["ports"]["2"]
@@ -205,7 +205,7 @@ def test_packets_wait_behind_an_interface_that_takes_no_more(
     assert port["tx_failed"] == 0
     assert len(arrived) + port["waiting_drops"] + stats["ports"]["1"]["kernel_drops"] == len(sent)
 
-    # In order, and none twice, whoever waited where.
+    # In order, and none twice, wherever frames waited.
     numbers = [struct.unpack_from(">I", data, 14)[0] for data in arrived]
 
     assert numbers == sorted(set(numbers))
@@ -227,7 +227,7 @@ def test_a_backlog_longer_than_the_ring_leaves_without_waiting(
 
     net.process.send_signal(signal.SIGCONT)
 
-    # As they came: the first byte says how many waited before it.
+    # As they came: the first byte is the number of frames that waited before it.
     assert [net.right.recv(1 << 16) for _ in sent] == sent
 
 
@@ -308,7 +308,7 @@ def test_an_interface_that_is_made_again_under_its_name_is_followed(
 
 
 def until(is_true: Callable[[], bool]) -> None:
-    """Wait for what happens when the switch has heard of it."""
+    """Wait until the switch has come to a state."""
     limit = time.monotonic() + WAIT_S
     while not is_true():
         assert time.monotonic() < limit, "it never happened"

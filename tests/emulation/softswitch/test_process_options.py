@@ -1,4 +1,4 @@
-"""The command line of simple_switch_grpc, ours beside it, and one line for what is wrong."""
+"""The command line of simple_switch_grpc, ours beside it, and one line for an error."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def wires() -> Iterator[tuple[list[str], dict[int, socket.socket]]]:
 
 @contextmanager
 def bmv2(ends: list[str], folder: Path) -> Iterator[Any]:
-    """A running simple_switch_grpc: a stub whose controller is primary."""
+    """Run simple_switch_grpc; yield a stub with a controller that is primary."""
     address = f"unix:{folder}/grpc"
     interfaces = [word for end in ends for word in ("-i", end)]
     options = ["--no-p4", "--device-id", "1", "--thrift-port", "19091", "-L", "off", *interfaces]
@@ -102,9 +102,9 @@ def bmv2(ends: list[str], folder: Path) -> Iterator[Any]:
 
 def entries_of(service: P4RuntimeService, info: Any) -> Iterator[tuple[int, p4.Entity]]:
     """Yield the updates that give another switch the tables of ours."""
-    wanted = p4.ReadRequest(device_id=1)
-    wanted.entities.add().table_entry.SetInParent()
-    for response in service.read(wanted):
+    request = p4.ReadRequest(device_id=1)
+    request.entities.add().table_entry.SetInParent()
+    for response in service.read(request):
         yield from (
             (p4.Update.INSERT, entity)
             for entity in response.entities
@@ -115,10 +115,10 @@ def entries_of(service: P4RuntimeService, info: Any) -> Iterator[tuple[int, p4.E
         if table.const_default_action_id:
             continue
         (
-            wanted.entities[0].table_entry.table_id,
-            wanted.entities[0].table_entry.is_default_action,
+            request.entities[0].table_entry.table_id,
+            request.entities[0].table_entry.is_default_action,
         ) = table.preamble.id, True
-        for response in service.read(wanted):
+        for response in service.read(request):
             yield from (
                 (p4.Update.MODIFY, entity)
                 for entity in response.entities
@@ -144,7 +144,7 @@ def program(stub: Any, service: P4RuntimeService, compiled: Any) -> None:
 
 
 def ours(switch: Switch, packets: list[tuple[int, bytes]]) -> Sent:
-    """What our switch sends."""
+    """Return the frames that our switch sends, by port."""
     sent: Sent = {port: [] for port in PORTS}
     for port, frame in packets:
         for pending in switch.ingress(port, frame):
@@ -157,7 +157,7 @@ def ours(switch: Switch, packets: list[tuple[int, bytes]]) -> Sent:
 def theirs(
     sockets: dict[int, socket.socket], packets: list[tuple[int, bytes]], expected: int
 ) -> Sent:
-    """What the switch on the wires sends: few packets at a time, so that none is dropped."""
+    """Send few packets at a time to the switch on the wires, to lose none; return its frames."""
     sent: Sent = {port: [] for port in PORTS}
     for start in range(0, len(packets), BATCH):
         batch = packets[start : start + BATCH]
@@ -175,7 +175,7 @@ def theirs(
 
 
 def collect(sockets: dict[int, socket.socket], sent: Sent, wait_s: float) -> None:
-    """Take what has arrived, until nothing comes for a while."""
+    """Take the frames that have arrived, until none comes for a while."""
     ports = {sock: port for port, sock in sockets.items()}
     while readable := select.select(list(ports), [], [], wait_s)[0]:
         for sock in readable:
@@ -183,9 +183,9 @@ def collect(sockets: dict[int, socket.socket], sent: Sent, wait_s: float) -> Non
 
 
 def counted(sent: Sent, is_free: bool) -> Counter[tuple[str, bytes]]:
-    """How often each frame has left through each port.
+    """Count how often each frame has left through each port.
 
-    The uplinks are one where the choice is free.
+    The uplinks are a single port where the choice is free.
     """
     names = {port: "up" if is_free and port in UPLINKS else str(port) for port in PORTS}
     return Counter((names[port], frame) for port, frames in sent.items() for frame in frames)
@@ -208,10 +208,10 @@ def test_ten_thousand_packets_leave_alike(name: str, tmp_path: Path) -> None:
     for _ in range(ATTEMPTS):
         with wires() as (ends, sockets), bmv2(ends, tmp_path) as stub:
             program(stub, service, compiled)
-            found = theirs(sockets, packets, sum(map(len, expected.values())))
-        if sum(map(len, found.values())) == sum(map(len, expected.values())):
+            actual = theirs(sockets, packets, sum(map(len, expected.values())))
+        if sum(map(len, actual.values())) == sum(map(len, expected.values())):
             break
 
     is_free = name in FREE_CHOICE
 
-    assert counted(found, is_free) == counted(expected, is_free)
+    assert counted(actual, is_free) == counted(expected, is_free)

@@ -73,7 +73,7 @@ def test_the_benchmark_forwards_packets_through_veths(tmp_path: Path) -> None:
 @needs_root
 def test_memory_stays_flat_for_half_a_minute(tmp_path: Path) -> None:
     run("soak_switch.py", "--minutes", 0.5, "--warm-up", 10, "--json", tmp_path / "soak")
-    found = json.loads((tmp_path / "soak").read_text())
+    report = json.loads((tmp_path / "soak").read_text())
 
-    assert found["packets"] > 10_000
-    assert found["updates"] > 1000
+    assert report["packets"] > 10_000
+    assert report["updates"] > 1000

@@ -1,4 +1,4 @@
-"""A little of what `benchmarks/fuzz_switch.py` does at length."""
+"""Short runs of the long ones in `benchmarks/fuzz_switch.py`."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def test_damaged_packets_are_dropped_or_forwarded(program: str) -> None:
 
 
 def test_damaged_programs_are_refused_in_one_line_or_run() -> None:
-    found = fuzz_programs(
+    counts = fuzz_programs(
         [json.dumps(compile_file(HERE / "conformance" / "conformance.p4").json).encode()],
         60,
         seed=3,
     )
 
-    assert found["loaded"] > 5
-    assert found["refused"] > 5
+    assert counts["loaded"] > 5
+    assert counts["refused"] > 5
 
 
 @pytest.mark.timeout(120)

@@ -21,7 +21,7 @@ def checksum(data: bytes) -> int:
 
 
 def ipv4(ttl: int = 64, dst: bytes = b"\x0a\x00\x00\x01", damage: int = 0) -> bytes:
-    """An IPv4 header; `damage` is what its checksum is falsified with."""
+    """Return an IPv4 header; `damage` flips bits of its checksum."""
     start = struct.pack(">BBHHHBB", 0x45, 0, 31, 7, 0x4000, ttl, 17)
     addresses = b"\xc0\xa8\x00\x01" + dst
     return start + struct.pack(">H", checksum(start + b"\0\0" + addresses) ^ damage) + addresses

@@ -19,12 +19,12 @@ def lookup_program(p: Any, *kinds: str) -> Any:
     names = [f"k{i}" for i in range(len(kinds))]
     p.header("h", out=8, **dict.fromkeys(names, 8))
     p.state("start", [p.extract("h")])
-    found = p.action("found", [p.call("assign", "h.out", p.argument(0))], number=8)
+    action = p.action("found", [p.call("assign", "h.out", p.argument(0))], number=8)
     p.table(
         "t",
         {f"h.{name}": kind for name, kind in zip(names, kinds, strict=True)},
-        [found],
-        found,
+        [action],
+        action,
         [0],
     )
 
@@ -47,7 +47,7 @@ def matches(kind: str, pair: Pair, value: int) -> bool:
 def install(
     run: Any, entries: list[tuple[tuple[Pair, ...], int]]
 ) -> dict[int, tuple[tuple[Pair, ...], int]]:
-    """Insert what is not a duplicate; entry i answers i + 1."""
+    """Insert entries that are not duplicates; entry i answers i + 1."""
     table = run.switch.pipeline.tables[0]
     installed: dict[int, tuple[tuple[Pair, ...], int]] = {}
     for i, (match, priority) in enumerate(entries):

@@ -1,4 +1,4 @@
-"""Who goes where the runtime API has no room: the longest silent, and no one who just called."""
+"""Connections that a full runtime API closes: the longest silent, none that has just called."""
 
 import socket
 import time
@@ -12,7 +12,7 @@ import pytest
 from ofan_p4.softswitch.daemon.thrift import server as module
 from ofan_p4.softswitch.daemon.thrift.server import ThriftServer
 
-# The first byte of a call, whose rest is waited for.
+# The first byte of a call; the server waits for the rest.
 BEGUN = b"\x80"
 
 
@@ -39,9 +39,9 @@ def server(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[ThriftServ
     monkeypatch.setattr(module, "MOST_CONNECTIONS", 2)
     monkeypatch.setattr(module, "calls_of", lambda *_: [])
     nobody: Any = SimpleNamespace()
-    found = ThriftServer(nobody, nobody, 0)
-    yield found
-    found.close()
+    thrift = ThriftServer(nobody, nobody, 0)
+    yield thrift
+    thrift.close()
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_who_has_just_called_is_not_hung_up_on(
     clock.now += 0.5
     with socket.create_connection(("127.0.0.1", server.port), 10) as newcomer:
         assert not is_open(newcomer)
-    assert [is_open(each) for each in clients] == [True, True]
+    assert [is_open(client) for client in clients] == [True, True]
 
 
 def test_the_longest_silent_makes_room(
@@ -88,7 +88,7 @@ def test_the_longest_silent_makes_room(
     clock.now += 5
     with socket.create_connection(("127.0.0.1", server.port), 10) as newcomer:
         assert is_open(newcomer)
-    assert [is_open(each) for each in clients] == [False, True]
+    assert [is_open(client) for client in clients] == [False, True]
 
 
 def test_a_call_counts_and_not_the_connection(
@@ -99,4 +99,4 @@ def test_a_call_counts_and_not_the_connection(
     until(lambda: clock.now in server._called.values())
     with socket.create_connection(("127.0.0.1", server.port), 10) as newcomer:
         assert is_open(newcomer)
-    assert [is_open(each) for each in clients] == [True, False]
+    assert [is_open(client) for client in clients] == [True, False]

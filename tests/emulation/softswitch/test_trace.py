@@ -1,4 +1,4 @@
-"""The traced form of a program: the same packets as the plain form, and every step told."""
+"""The traced form of a program: the same packets as the plain form, and a record of every step."""
 
 from __future__ import annotations
 

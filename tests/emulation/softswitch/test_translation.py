@@ -23,9 +23,9 @@ def test_given_names_have_their_numbers_the_empty_one_too() -> None:
 
 def test_digits_name_their_own_number_and_others_are_chosen_from_the_top() -> None:
     names = Names(4, {})
-    found = [names.number(value, "port") for value in (b"3", b"a", b"16", b"b", b"3")]
+    numbers = [names.number(value, "port") for value in (b"3", b"a", b"16", b"b", b"3")]
 
-    assert found == [3, 14, 13, 12, 3]
+    assert numbers == [3, 14, 13, 12, 3]
     assert names.text(13) == b"16"
     assert names.text(5) == b"5"
 

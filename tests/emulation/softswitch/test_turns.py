@@ -1,4 +1,4 @@
-"""Turns wait, move frames and come back for what needs Python; here with plain memory."""
+"""Turns wait, move frames and come back for Python's work; here with plain memory."""
 
 import socket
 import time
@@ -16,7 +16,7 @@ FRAME = bytes(range(60))
 
 
 class Ports:
-    """Two ports, 1 and 2, in plain memory, with a socket each that says when something has come.
+    """Two ports, 1 and 2, in plain memory, each with a socket that signals its arrivals.
 
     The program of `Nothing` sends all frames to port 2.
     """
@@ -28,23 +28,23 @@ class Ports:
         self.received = [ring([FRAME]) for _ in range(2)]
         self.sent = np.zeros_like(self.received[0])
         self.words = np.zeros((2, burst_code.PORT_WORDS), np.uint64)
-        for number, words in enumerate(self.words, 1):
-            words[burst_code.NUMBER] = number
-            words[burst_code.RX_BASE : burst_code.RX_NEXT] = (
+        for number, row in enumerate(self.words, 1):
+            row[burst_code.NUMBER] = number
+            row[burst_code.RX_BASE : burst_code.RX_NEXT] = (
                 address(self.received[number - 1]),
                 FRAMES,
                 2048,
             )
-            words[burst_code.TX_BASE : burst_code.TX_NEXT] = (
+            row[burst_code.TX_BASE : burst_code.TX_NEXT] = (
                 address(self.sent),
                 FRAMES,
                 FRAME_BYTES,
             )
-            words[burst_code.TX_MOST] = 1500
+            row[burst_code.TX_MOST] = 1500
 
         self.of_port = np.zeros(burst_code.PORT_NUMBERS, np.int64)
         self.polled = np.zeros(3, turn_code.POLLED)
-        self.polled["fd"] = [each.fileno() for each in self.near]
+        self.polled["fd"] = [end.fileno() for end in self.near]
         self.polled["events"] = turn_code.POLLIN
         self.report = np.zeros(burst_code.REPORT_WORDS, np.int64)
         self.calls = turn_code.library_calls()
@@ -72,11 +72,11 @@ class Ports:
 
 @pytest.fixture
 def ports() -> Iterator[Ports]:
-    found = Ports()
-    yield found
+    memory_ports = Ports()
+    yield memory_ports
 
-    for each in (*found.near, *found.far):
-        each.close()
+    for end in (*memory_ports.near, *memory_ports.far):
+        end.close()
 
 
 def test_a_deadline_ends_the_waiting_and_not_before(ports: Ports) -> None:
@@ -101,7 +101,7 @@ def test_frames_go_where_the_program_says_and_the_kernel_is_asked_to_send(ports:
     ports.of_port[2] = 2
     ports.arrive(0, count=5)
 
-    # Nobody takes them out of plain memory.
+    # Nothing takes them out of plain memory.
     assert ports.take_turns() == turn_code.UNSENT
     assert ports.words[1][
         [burst_code.TX_NEXT, burst_code.TX_PACKETS, burst_code.TX_PENDING]
@@ -131,7 +131,7 @@ def test_no_port_keeps_others_waiting(ports: Ports) -> None:
         assert ports.take_turns(first=first) == burst_code.PASSED
         port = int(ports.report[burst_code.PORT])
         ended.append(port)
-        # What Python does with a frame that it has gone on with.
+        # Python gives back the slot of a frame that it has gone on with.
         ports.received[port][int(ports.words[port, burst_code.RX_NEXT]), burst_code.STATUS] = 0
         ports.words[port, burst_code.RX_NEXT] += np.uint64(1)
         first = (port + 1) % 2

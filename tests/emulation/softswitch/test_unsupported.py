@@ -1,4 +1,4 @@
-"""What has no machine code is told by the name that docs/p4-support.md lists."""
+"""Constructs without machine code are named in the reason, as docs/p4-support.md lists them."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_varbits_are_not_compared() -> None:
 def test_nothing_is_traced(program: Any) -> None:
     program.header("h", a=8)
     program.state("start", [program.extract("h")])
-    found = load(program.source())
+    loaded = load(program.source())
 
     with pytest.raises(UnsupportedError, match=r"^Trace: "):
-        translate(found, assemble(found, is_traced=True))
+        translate(loaded, assemble(loaded, is_traced=True))

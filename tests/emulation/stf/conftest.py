@@ -40,7 +40,7 @@ V1Switch(P(), V(), I(), E(), V(), D()) main;
 
 @pytest.fixture
 def case(tmp_path: Path) -> Callable[..., tuple[Path, Path]]:
-    """Return what writes NAME.p4 and NAME.stf; `body` is a statement of the program."""
+    """Return a writer of NAME.p4 and NAME.stf; `body` is a statement of the program."""
 
     def write(script: str, name: str = "prog", body: str = "") -> tuple[Path, Path]:
         program = tmp_path / f"{name}.p4"

@@ -1,4 +1,4 @@
-"""One test and its verdict: what differs, where, and why a script cannot be run."""
+"""One test and its verdict: the difference, its place, and why a script cannot be run."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ def test_the_caret_stands_under_the_first_different_digit(case: Case) -> None:
         f"packet 1 {FRAME}\n"
         "expect 2 000000000001 000000000002 1234 1f0002\n"
     )
-    _, wanted, found, caret, headers = run_case(*case(script)).detail.split("\n")
+    _, expected_line, found_line, caret, headers = run_case(*case(script)).detail.split("\n")
 
-    assert wanted == "  expected 0000000000010000000000021234 1f0002"
-    assert found == "  found    0000000000010000000000021234 1f0001 0fbeef 77"
-    assert found[caret.index("^")] == "1" and wanted[caret.index("^")] == "2"
+    assert expected_line == "  expected 0000000000010000000000021234 1f0002"
+    assert found_line == "  found    0000000000010000000000021234 1f0001 0fbeef 77"
+    assert found_line[caret.index("^")] == "1" and expected_line[caret.index("^")] == "2"
     assert headers == "  headers  ethernet notes[0] notes[1] payload"
 
 

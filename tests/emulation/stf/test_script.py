@@ -1,4 +1,4 @@
-"""The STF format: what each line means, and what is said of lines that mean nothing."""
+"""The STF format: the meaning of each line, and the errors for lines that mean nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ofan p4 trace`: entries of both kinds, JSON, and one line for what is wrong."""
+"""`ofan p4 trace`: entries of both kinds, JSON, and one line for an error."""
 
 from __future__ import annotations
 

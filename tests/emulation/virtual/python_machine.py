@@ -32,7 +32,7 @@ class PythonMachine:
     @property
     def program(self) -> Program:
         ingress, egress, forget = (
-            ctypes.cast(each, ctypes.c_void_p).value or 0 for each in self._functions
+            ctypes.cast(function, ctypes.c_void_p).value or 0 for function in self._functions
         )
         places = np.arange(len(self._pipelines))
         return Program(ingress, egress, 0, 0, 0, forget, places, places)
@@ -50,8 +50,8 @@ class PythonMachine:
         )
         number = next(self._numbers)
         self._states[number] = remembered
-        words = (ctypes.c_int32 * 4).from_address(state)
-        words[:] = [spec, group, priority, delta]
+        fields = (ctypes.c_int32 * 4).from_address(state)
+        fields[:] = [spec, group, priority, delta]
         WORD.from_address(state + 16).value = number
         return 0 if requested is None else 1
 

@@ -1,4 +1,4 @@
-"""How many bytes of headers programs may put into packets, counted by hand."""
+"""Bytes of headers that programs may put into packets, counted by hand."""
 
 import json
 

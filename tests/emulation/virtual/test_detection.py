@@ -1,5 +1,5 @@
-"""How the controller of a virtual network finds out about failures: by probes, or because it is
-told; and how it damps flaps.
+"""Failure detection by the controller of a virtual network: by probes, or by announcements; and
+its damping of flaps.
 """
 
 from typing import Any
@@ -55,10 +55,10 @@ def test_probes_find_a_dead_link_after_as_many_intervals_as_may_miss(
     fabric, outcome = ran(
         scenario(probing, FailureEvent(link=LINK, down_ns=4_321), convergence_rtt=0.1)
     )
-    (found,) = fabric.installations
-    assert [link_name(FatTree(4), link) for link in found.change.down] == [LINK]
+    (installation,) = fabric.installations
+    assert [link_name(FatTree(4), link) for link in installation.change.down] == [LINK]
     latency_ps = fabric.scenario.latency_ps
-    waited_ps = found.detected_ps - 4_321_000
+    waited_ps = installation.detected_ps - 4_321_000
     assert (
         misses * interval_us * PS_PER_US
         <= waited_ps
@@ -66,7 +66,7 @@ def test_probes_find_a_dead_link_after_as_many_intervals_as_may_miss(
     )
     convergence_ps = fabric.scenario.convergence_ps
     assert convergence_ps is not None
-    assert found.installed_ps == found.detected_ps + convergence_ps
+    assert installation.installed_ps == installation.detected_ps + convergence_ps
     assert outcome.accounts.lost > 0 and outcome.accounts.unaccounted == 0
 
 
@@ -100,14 +100,14 @@ def test_the_more_often_probes_are_sent_the_less_is_lost() -> None:
 
 def test_a_link_that_fails_at_the_start_is_found_too() -> None:
     fabric, _ = ran(scenario(PROBING, FailureEvent(link=LINK, down_ns=0)))
-    (found,) = fabric.installations
-    assert found.failed_ps == 0 < found.detected_ps
+    (installation,) = fabric.installations
+    assert installation.failed_ps == 0 < installation.detected_ps
 
 
 @pytest.mark.parametrize("policy", ["host_dr", "jsq"])
 def test_other_load_balancers_recover_by_probes(policy: str) -> None:
-    wanted = scenario(PROBING, FailureEvent(link="edge0_0-agg0_1", down_ns=4_000), policy=policy)
-    fabric, outcome = ran(wanted)
+    chosen = scenario(PROBING, FailureEvent(link="edge0_0-agg0_1", down_ns=4_000), policy=policy)
+    fabric, outcome = ran(chosen)
     assert fabric.installations and outcome.accounts.unaccounted == 0
 
 

@@ -1,4 +1,4 @@
-"""Which engine runs a scenario, why, and what it says of programs that do what they may not."""
+"""Which engine runs a scenario, why, and its errors for programs that do forbidden things."""
 
 from pathlib import Path
 

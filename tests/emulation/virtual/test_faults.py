@@ -1,4 +1,4 @@
-"""What can go wrong around a run, without root: a full disk, an interrupt at any time, a storm of
+"""Faults around a run, without root: a full disk, an interrupt at any time, a storm of
 failures.
 """
 
@@ -61,7 +61,7 @@ def ofan(*words: str, most_bytes: int | None = None) -> subprocess.Popen[str]:
             resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
 
     if most_bytes is not None:
-        # Python keeps half of what it has compiled where a file may not be longer, and the next
+        # Python keeps half of a compiled module where a file may not be longer, and the next
         # process cannot read it: "marshal data too short".
         for package in ("controller", "emulation", "fattree", "hostagent", "p4tools", "sim"):
             compileall.compile_dir(ROOT / package, quiet=1)
@@ -111,15 +111,23 @@ def test_a_full_disk_loses_no_result_and_leaves_no_half_folder(
 def test_a_full_disk_ends_a_sweep_with_what_is_finished_kept(tmp_path: Path) -> None:
     sweep = tmp_path / "sweep.toml"
     sweep.write_text(SWEEP)
-    words = ("sim", "sweep", str(sweep), "--jobs", "1", "--store", str(tmp_path / "runs.sqlite"))
+    arguments = (
+        "sim",
+        "sweep",
+        str(sweep),
+        "--jobs",
+        "1",
+        "--store",
+        str(tmp_path / "runs.sqlite"),
+    )
     # The names of all runs come first: 80 KB.
-    limited = ofan(*words, most_bytes=200_000)
+    limited = ofan(*arguments, most_bytes=200_000)
     _, err = limited.communicate()
     assert limited.returncode == BAD_INPUT and "Traceback" not in err
     with Store(tmp_path / "runs.sqlite") as store:
         assert 0 < len(store.runs()) < 200
 
-    again = ofan(*words)
+    again = ofan(*arguments)
     again.communicate()
     assert again.returncode == 0
     with Store(tmp_path / "runs.sqlite") as store:
@@ -149,13 +157,13 @@ def test_an_interrupt_at_any_time_is_one_line_and_leaves_nothing(
         assert "Traceback" not in err
         if (
             process.returncode != -signal.SIGINT
-        ):  # which is how it ends while there is nobody to say a word yet
+        ):  # which is how it ends before any code of ours can print a line
             assert (
                 process.returncode == INTERRUPTED
                 and err.strip().splitlines()[-1] == "ofan: interrupted"
             ), moment
-        left = sorted(os.listdir(folder)) if folder.exists() else []
-        assert left in ([], sorted(os.listdir(tmp_path / "whole"))), "all of it, or nothing"
+        files = sorted(os.listdir(folder)) if folder.exists() else []
+        assert files in ([], sorted(os.listdir(tmp_path / "whole"))), "all of it, or nothing"
 
 
 def storm(tree: FatTree, links: int, seed: int) -> tuple[FailureEvent, ...]:
@@ -169,8 +177,8 @@ def storm(tree: FatTree, links: int, seed: int) -> tuple[FailureEvent, ...]:
         if not len(cut_off(tree, LinkState.without(tree, frozenset(chosen.tolist())), flows)):
             times = rng.uniform(0.2, 1.2, links) * NS_PER_SECOND
             return tuple(
-                FailureEvent(link=link_name(tree, int(link)), down_ns=at)
-                for link, at in zip(chosen, times, strict=True)
+                FailureEvent(link=link_name(tree, int(link)), down_ns=down_ns)
+                for link, down_ns in zip(chosen, times, strict=True)
             )
 
 
@@ -181,13 +189,13 @@ def storm(tree: FatTree, links: int, seed: int) -> tuple[FailureEvent, ...]:
 def test_30_links_that_fail_within_a_second_are_all_routed_around(controller: Controller) -> None:
     """The rates of Mininet runs in virtual time: k = 8, 256 links, 41 packets a second and host."""
     tree = FatTree(8)
-    wanted = Scenario(
+    chosen = Scenario(
         fabric=Fabric(k=8, rate_gbps=0.0016, latency_ns=6e6),
         collective=Collective(message_bytes=60 * 4096),
         failures=Failures(events=storm(tree, 30, 3)),
         controller=controller,
     )
-    fabric = VirtualFabric(wanted)
+    fabric = VirtualFabric(chosen)
     outcome = fabric.run()
     assert len(fabric.controller.failed) == 30
     assert outcome.accounts.unaccounted == 0 and outcome.accounts.unrouted == 0

@@ -44,10 +44,14 @@ def run(policy: str = "ofan", **settings: Any) -> Outcome:
 
 
 def test_one_seed_gives_one_event_log_and_another_seed_another() -> None:
-    first, again, other = run("host_pkt", seed=1), run("host_pkt", seed=1), run("host_pkt", seed=2)
+    first, again, reseeded = (
+        run("host_pkt", seed=1),
+        run("host_pkt", seed=1),
+        run("host_pkt", seed=2),
+    )
     assert first.digest == again.digest
     assert first.flows == again.flows
-    assert first.digest != other.digest
+    assert first.digest != reseeded.digest
 
 
 @pytest.mark.parametrize(("k", "policy", "seed"), [(4, "flow", 74), (8, "ofan", 1)])
@@ -56,10 +60,10 @@ def test_two_opposite_flows_come_within_a_thousandth_of_the_bound(
 ) -> None:
     last = k**3 // 4 - 1
     pairs = Collective(matrix="pairs", pairs=((0, last), (last, 0)))
-    wanted = scenario(policy, seed=seed, fabric=Fabric(k=k), collective=pairs)
-    bound = bound_ps(wanted, flows(wanted))
-    assert bound == 17_056_940 - wanted.ack_slot_ps
-    assert 0 <= VirtualFabric(wanted).run().cct_ps - bound <= bound / 1000
+    chosen = scenario(policy, seed=seed, fabric=Fabric(k=k), collective=pairs)
+    bound = bound_ps(chosen, flows(chosen))
+    assert bound == 17_056_940 - chosen.ack_slot_ps
+    assert 0 <= VirtualFabric(chosen).run().cct_ps - bound <= bound / 1000
 
 
 @pytest.mark.parametrize("policy", ["flow", "simple_rr", "ofan"])

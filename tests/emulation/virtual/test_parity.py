@@ -49,16 +49,16 @@ def assert_same(outcome: Outcome, model: naive.Network) -> None:
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_load_balancer_follows_the_run_model(policy: str) -> None:
-    wanted = scenario(policy)
-    assert_same(VirtualFabric(wanted).run(), naive.run(wanted))
+    chosen = scenario(policy)
+    assert_same(VirtualFabric(chosen).run(), naive.run(chosen))
 
 
 @pytest.mark.parametrize("policy", ["simple_rr", "switch_pkt", "host_dr", "ofan"])
 def test_a_link_that_fails_and_comes_back_is_the_same_everywhere(policy: str) -> None:
-    wanted = scenario(policy, failures=CORE_LINK_FAILS)
-    outcome = VirtualFabric(wanted).run()
+    chosen = scenario(policy, failures=CORE_LINK_FAILS)
+    outcome = VirtualFabric(chosen).run()
     assert outcome.accounts.lost > 0
-    assert_same(outcome, naive.run(wanted))
+    assert_same(outcome, naive.run(chosen))
 
 
 @pytest.mark.parametrize(
@@ -74,5 +74,5 @@ def test_a_link_that_fails_and_comes_back_is_the_same_everywhere(policy: str) ->
     ids=lambda settings: "-".join(settings),
 )
 def test_other_settings_follow_the_run_model(settings: dict[str, Any]) -> None:
-    wanted = scenario("ofan", **settings)
-    assert_same(VirtualFabric(wanted).run(), naive.run(wanted))
+    chosen = scenario("ofan", **settings)
+    assert_same(VirtualFabric(chosen).run(), naive.run(chosen))

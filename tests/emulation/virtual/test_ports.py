@@ -1,4 +1,4 @@
-"""What the virtual network's ports count."""
+"""The counts of the virtual network's ports."""
 
 from emulation.virtual.ports import Port
 from emulation.virtual.wires import Wire

@@ -1,4 +1,4 @@
-"""A program that sends to a port that does not exist is told so, on every network in one way."""
+"""Packets to a port that does not exist are reported, on every network in one way."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -29,7 +29,7 @@ def said(
     monkeypatch.chdir(tmp_path)
 
     def run(egress: str, *words: str) -> str:
-        # A name of its own: what a process has compiled it keeps by name.
+        # A name of its own: a process keeps its compiled programs by name.
         program = tmp_path / f"{egress}.p4"
         program.write_text(PROGRAM.replace("EGRESS", egress))
         with pytest.raises(SystemExit) as stopped:

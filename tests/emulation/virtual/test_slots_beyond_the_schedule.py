@@ -1,4 +1,4 @@
-"""A program that takes a slot beyond its schedule is told so, on every network in one way."""
+"""Slots beyond a program's schedule are reported, on every network in one way."""
 
 import re
 from collections.abc import Callable
@@ -36,7 +36,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     leave_unrendered(monkeypatch)
 
     def run(name: str, choice: str, command: str, *words: str) -> tuple[int, str]:
-        # A name of its own: what a process has compiled it keeps by name.
+        # A name of its own: a process keeps its compiled programs by name.
         (tmp_path / f"{name}.p4").write_text(PROGRAM.replace("CHOOSE", choice))
         with pytest.raises(SystemExit) as stopped:
             ofan.main((*command.split(), "--program", f"{name}.p4", *words))
@@ -55,37 +55,37 @@ def test_a_run_that_cannot_end_says_why(run: Run, command: str) -> None:
 
 
 def test_a_run_that_ends_says_it_too_and_networks_count_alike(run: Run) -> None:
-    words = ("--k", "4", "--message-bytes", "16KiB", "--set", "controller.detection=announced")
+    options = ("--k", "4", "--message-bytes", "16KiB", "--set", "controller.detection=announced")
     counts = set()
     for command in COMMANDS:
-        code, said = run("inclusive", "random(slot, 0, meta.length);", command, *words)
-        found = re.search(SAID, said, re.MULTILINE)
-        assert code == 0 and found, said
-        assert found["who"] == "inclusive.p4: "
-        counts.add(found["packets"])
+        code, said = run("inclusive", "random(slot, 0, meta.length);", command, *options)
+        report = re.search(SAID, said, re.MULTILINE)
+        assert code == 0 and report, said
+        assert report["who"] == "inclusive.p4: "
+        counts.add(report["packets"])
 
     assert len(counts) == 1
 
 
 @pytest.mark.parametrize("command", ["emulate", "sim run"])
 def test_what_the_compiler_warns_of_is_told_once(run: Run, command: str) -> None:
-    words = ("--k", "2", "--message-bytes", "4096", "--seeds", "2")
-    code, said = run("unset", "slot = slot + 0;", command, *words)
+    options = ("--k", "2", "--message-bytes", "4096", "--seeds", "2")
+    code, said = run("unset", "slot = slot + 0;", command, *options)
     assert code == 0
     assert said.count("warning: 'slot' is read before anything is written to it") == 1
 
 
 @pytest.mark.parametrize("command", ["emulate", "sim run"])
 def test_a_program_that_keeps_to_its_slots_is_told_nothing(run: Run, command: str) -> None:
-    words = ("--k", "4", "--message-bytes", "16KiB")
-    code, said = run("inside", "random(slot, 0, meta.length - 1);", command, *words)
+    options = ("--k", "4", "--message-bytes", "16KiB")
+    code, said = run("inside", "random(slot, 0, meta.length - 1);", command, *options)
     assert code == 0 and "had no port" not in said
 
 
 def test_one_in_three_slots_of_two_uplinks_is_beyond(run: Run, tmp_path: Path) -> None:
-    """Between pods two switches draw one of three slots, of which the schedule has two.
+    """Between pods two switches draw from three slots, of which the schedule has two.
 
-    So of what hosts send 5/9 have no port, and of the ACKs of the other 4/9 as many.
+    So 5/9 of the hosts' packets have no port, and 5/9 of the ACKs of the other 4/9.
     """
     pair = "--k 4 --matrix pairs --set collective.pairs=[[0,8]] --message-bytes 16MiB"
     choice = "random(slot, 0, meta.length);"

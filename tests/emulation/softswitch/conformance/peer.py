@@ -41,13 +41,13 @@ def source() -> bytes:
 @functools.cache
 def ids() -> dict[str, int]:
     """Return the P4Info id of every object of the program, by alias."""
-    info, found = compiled().p4info, {}
+    info, numbers = compiled().p4info, {}
     for _, items in info.ListFields():
         for item in () if isinstance(items, Message) else items:
             if hasattr(item, "preamble"):
-                found[item.preamble.alias] = item.preamble.id
+                numbers[item.preamble.alias] = item.preamble.id
 
-    return found
+    return numbers
 
 
 def entity(text: str) -> p4.Entity:
@@ -242,10 +242,10 @@ class Peer:
     def read(self, *texts: str) -> list[p4.Entity]:
         """Return the entities that a read selects."""
         responses = self.service.read(p4.ReadRequest(device_id=DEVICE, entities=map(entity, texts)))
-        return [found for response in responses for found in response.entities]
+        return [read_entity for response in responses for read_entity in response.entities]
 
     def send(self, data: bytes, port: int = 0) -> list[tuple[int, bytes]]:
-        """Return what a packet becomes."""
+        """Return the (port, frame) pairs that a packet becomes."""
         waiting = self.switch.ingress(port, data)
         sent = [out for pending in waiting for out in self.switch.egress(pending)]
         return [(out.port, out.frame) for out in sent]

@@ -33,7 +33,7 @@ class Rule(NamedTuple):
     section: str = ""
 
     def name(self) -> str:
-        """Return what the case of the rule is called."""
+        """Return the name of the rule's case."""
         return f"{self.section} {self.words}"
 
 

@@ -20,7 +20,7 @@ OK, TAKEN, NONE = int(Code.OK), int(Code.ALREADY_EXISTS), int(Code.NOT_FOUND)
 
 
 class Clients:
-    """Controllers of one role, by number, and the codes that each was told since last asked."""
+    """Controllers of one role, by number, and the codes that each received since last asked."""
 
     def __init__(self) -> None:
         self.peer = Peer(has_pipeline=False)
@@ -29,7 +29,7 @@ class Clients:
         self.streams: dict[int, Any] = {}
 
     def say(self, number: int, election: int | None) -> dict[int, list[int]]:
-        """Announce an election id, and return what each controller is told."""
+        """Announce an election id, and return the codes that each controller receives."""
         if number not in self.streams:
             self.heard[number] = []
             self.streams[number] = self.peer.service.open_stream(self.heard[number].append)
@@ -38,12 +38,12 @@ class Clients:
         return self.told()
 
     def leave(self, number: int) -> dict[int, list[int]]:
-        """Close a stream, and return what each of the others is told."""
+        """Close a stream, and return the codes that each of the others receives."""
         self.streams.pop(number).close()
         return self.told()
 
     def told(self) -> dict[int, list[int]]:
-        """Return the codes that each controller was told since last asked."""
+        """Return the codes that each controller received since last asked."""
         codes = {
             number: [message.arbitration.status.code for message in heard]
             for number, heard in self.heard.items()
@@ -56,7 +56,7 @@ class Clients:
 
 
 def test_arbitration_from_the_first_controller_to_the_last() -> None:
-    """5.3 and 5.4: who becomes primary, and who is told what."""
+    """5.3 and 5.4: who becomes primary, and the code that each controller receives."""
     clients = Clients()
 
     assert clients.say(1, 10) == {1: [OK]}, "the first becomes primary"

@@ -69,7 +69,7 @@ def with_broken_config(peer: Peer) -> None:
 
 
 def of_another_role(peer: Peer) -> None:
-    """Write for a role whose primary has another election id."""
+    """Write for a role with a primary that has another election id."""
     Peer.announce(peer.service.open_stream(lambda _message: None), 5, role="sdn")
     peer.write(("INSERT", KNOWN), role="sdn")
 
@@ -183,7 +183,7 @@ def test_before_a_config_is_set_reads_and_writes_fail(call: Callable[[Peer], Any
     ],
 )
 def test_get_returns_the_fields_of_its_type(kind: int, fields: set[str]) -> None:
-    """15: response_type says which fields to populate; the cookie is the one that was set."""
+    """15: response_type selects the fields to populate; the cookie is as it was set."""
     config = Peer().service.get_pipeline(Get(device_id=DEVICE, response_type=kind)).config
 
     assert {field.name for field, _ in config.ListFields()} == fields
@@ -226,15 +226,15 @@ def test_valid_requests_of_a_read_are_answered() -> None:
     """13.3: the entities of the valid requests, then a status with one p4.Error per request."""
     peer = Peer()
     peer.write(("INSERT", KNOWN))
-    wanted = [
+    requested = [
         entity(entry("exact_table")),
         entity("table_entry { table_id: 7 }"),
         entity("counter_entry { counter_id: $counted }"),
     ]
-    responses, failure = peer.service.read_all(p4.ReadRequest(device_id=DEVICE, entities=wanted))
+    responses, failure = peer.service.read_all(p4.ReadRequest(device_id=DEVICE, entities=requested))
 
     assert [
-        found.WhichOneof("entity") for response in responses for found in response.entities
+        answered.WhichOneof("entity") for response in responses for answered in response.entities
     ] == ["table_entry"] + ["counter_entry"] * 4
     assert failure is not None
     assert [detail.canonical_code for detail in failure.details] == [

@@ -1,4 +1,4 @@
-"""What the P4Info says of tables, selectors, meters and types holds in the switch."""
+"""The P4Info's rules for tables, selectors, meters and types hold in the switch."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_entries_of_a_preinitialised_table_can_change() -> None:
 
 
 def test_groups_count_weights_or_members() -> None:
-    """6.4.3: selector_size_semantics says what max_group_size limits."""
+    """6.4.3: selector_size_semantics decides the quantity that max_group_size limits."""
 
     def by(members: bool) -> Callable[[p4info_pb2.P4Info], None]:
         def edit(info: p4info_pb2.P4Info) -> None:

@@ -1,4 +1,4 @@
-"""Sections 8.3, 9.1.6, 13 and 14 of the P4Runtime specification 1.4: reads, and what is kept."""
+"""Sections 8.3, 9.1.6, 13 and 14 of the P4Runtime specification 1.4: reads, and kept state."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from p4.v1 import p4runtime_pb2 as p4
 
 KNOWN = entry("exact_table", exact(5), action("forward", 3))
 
-# An entity of each kind, as messages say it: what a test writes, and then wants to read.
+# An entity of each kind, as messages have it: a test writes it, and then wants to read it.
 EVERYTHING = [
     ("INSERT", entry("exact_table", exact(5), action("forward", 3), "metadata: 'm'")),
     ("INSERT", entry("ternary_table", ternary(1, 3), between(5, 9), action("drop"), "priority: 4")),
@@ -93,10 +93,10 @@ def written(peer: Peer) -> list[p4.Entity]:
 def test_what_was_written_is_read() -> None:
     """8.3 Read-write symmetry: the message written and the message read should match."""
     peer = Peer()
-    wanted = written(peer)
-    found = peer.read(*WANTED)
+    expected = written(peer)
+    answered = peer.read(*WANTED)
 
-    assert [item for item in wanted if item not in found] == []
+    assert [item for item in expected if item not in answered] == []
 
 
 def test_reconcile_preserves_the_forwarding_state() -> None:
@@ -105,15 +105,15 @@ def test_reconcile_preserves_the_forwarding_state() -> None:
     written(peer)
     peer.write(("MODIFY", entry("exact_table", action("drop"), "is_default_action: true")))
     peer.send(frame(5))
-    wanted = [
+    queries = [
         *WANTED,
         entry("exact_table", "is_default_action: true"),
         entry("exact_table", "counter_data { }"),
     ]
-    before = peer.read(*wanted)
+    before = peer.read(*queries)
     peer.set_pipeline(Set.RECONCILE_AND_COMMIT)
 
-    assert peer.read(*wanted) == before
+    assert peer.read(*queries) == before
 
 
 def test_commit_clears_the_forwarding_state() -> None:
@@ -254,11 +254,11 @@ def test_read_selects(rule: Selection) -> None:
     insert_three_each(peer)
 
     try:
-        found: int | str = len(peer.read(rule.text))
+        result: int | str = len(peer.read(rule.text))
     except StatusError as error:
-        found = Code(error.details[0].canonical_code).name
+        result = Code(error.details[0].canonical_code).name
 
-    assert found == rule.result
+    assert result == rule.result
 
 
 def test_a_reset_default_entry_is_as_the_program_made_it() -> None:
@@ -266,18 +266,18 @@ def test_a_reset_default_entry_is_as_the_program_made_it() -> None:
     configuration.
     """
     peer = Peer()
-    wanted = entry("metered_table", "is_default_action: true meter_config { }")
-    before = peer.read(wanted)
+    query = entry("metered_table", "is_default_action: true meter_config { }")
+    before = peer.read(query)
     more = "metadata: 'x' meter_config { cir: 1 cburst: 1 pir: 2 pburst: 2 }"
     peer.write(
         ("MODIFY", entry("metered_table", action("police"), "is_default_action: true", more))
     )
 
-    assert peer.read(wanted) != before
+    assert peer.read(query) != before
 
     peer.write(("MODIFY", entry("metered_table", "is_default_action: true metadata: 'y'")))
 
-    assert peer.read(wanted) == before
+    assert peer.read(query) == before
 
 
 def test_const_entries_are_marked_when_read() -> None:

@@ -53,7 +53,7 @@ def packet_out(
     ],
 )
 def test_stream_errors_name_their_message(message: Any, code: Code, kind: str) -> None:
-    """16.6: the error has its code, and `details` says which message it is about."""
+    """16.6: the error has its code, and `details` names the message that it is about."""
     peer = Peer()
     peer.received.clear()
     peer.stream.receive(message)
