@@ -1,4 +1,4 @@
-"""Graphs over planes: a step that ends at a NIC starts the steps that wait at other NICs.
+"""Graphs over planes: a step that ends at a NIC starts steps that wait at its machine's others.
 
 Random ones are in `test_graphs`: collectives, jobs, workloads, failures, in up to three planes.
 """
