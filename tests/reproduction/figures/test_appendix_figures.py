@@ -206,7 +206,7 @@ class TestMeasures:
 
 
 def test_the_timeline_is_of_all_of_a_hosts_packets() -> None:
-    """Subflow's fastest run is the fastest of all, and its packets are those of one subflow of four."""
+    """Subflow's fastest run is the fastest of all, and its packets are of one subflow of four."""
     data = stored([figure("timeline")], MadeWith.read(DATA), DATA)["timeline"]
     (axes,) = timeline.draw(data)["a"].axes
     last = {line.get_label(): max(line.get_ydata()) for line in axes.lines}
