@@ -141,7 +141,7 @@ class Bmv2Session(Session):
 
 
 class Bmv2Switch:
-    """A running BMv2 with empty tables; `ingress` sends a frame and returns the frames that come out."""
+    """A running BMv2 with empty tables; `ingress` sends a frame and returns the outgoing frames."""
 
     def __init__(self, device_id: int, ports: Sequence[int]) -> None:
         self.number = next(_numbers)
