@@ -1,4 +1,4 @@
-"""The benchmark of the control plane: what it counts is right, and it leaves nothing behind."""
+"""The benchmark of the control plane: its counts are right, and it leaves nothing behind."""
 
 import json
 import subprocess
@@ -32,7 +32,7 @@ def test_an_edge_holds_what_the_paper_says(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_switches_are_installed_and_nothing_is_left(tmp_path: Path) -> None:
-    found = output(tmp_path, "--quick", "--json")
-    assert [row["first_updates"] for row in found["installations"]] == [276, 276]
-    assert found["packets"][-1]["lost"] == 0
+    report = output(tmp_path, "--quick", "--json")
+    assert [row["first_updates"] for row in report["installations"]] == [276, 276]
+    assert report["packets"][-1]["lost"] == 0
     assert not list(tmp_path.glob("ofan-*"))

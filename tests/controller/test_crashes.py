@@ -32,8 +32,8 @@ class CrashError(Exception):
 
 @dataclass
 class Wire:
-    """What all transports of one controller share: how many writes it lives for, and who looks on
-    after each.
+    """The state that all transports of a controller share: how many writes it lives for, and a
+    function to call after each.
     """
 
     left: int = 10**9
@@ -143,25 +143,32 @@ class World:
         return "looped"
 
     def fates(self, dead: frozenset[int] = frozenset()) -> set[str]:
-        """Send packets between all edges; return what has become of them."""
+        """Send packets between all edges; return their fates."""
         edges = range(0, TREE.hosts, TREE.hosts_per_edge)
-        return {self.travels(one, other, dead) for one in edges for other in edges if one != other}
+        return {
+            self.travels(source, target, dead)
+            for source in edges
+            for target in edges
+            if source != target
+        }
 
 
 def described(entries: Entries) -> dict[Any, Any]:
-    """Return what a switch does, whatever the ids of its schedules: routes with the ports that they
-    walk.
+    """Return a switch's behaviour, whatever the ids of its schedules: routes with the ports that
+    they walk.
     """
     slots: dict[Any, dict[Any, Any]] = {}
     for (table, key), (_, arguments) in entries.items():
         if table in ("schedule", "uplinks_of"):
             slots.setdefault(key[0], {})[table, key[1:]] = arguments
     rest: dict[Any, Any] = {
-        place: call for place, call in entries.items() if place[0] not in ("schedule", "uplinks_of")
+        entry_key: call
+        for entry_key, call in entries.items()
+        if entry_key[0] not in ("schedule", "uplinks_of")
     }
-    for place, (action, arguments) in rest.items():
+    for entry_key, (action, arguments) in rest.items():
         if action == "to_group":
-            rest[place] = (
+            rest[entry_key] = (
                 action,
                 (arguments[0], *arguments[2:], *sorted(slots[arguments[1]].items())),
             )
@@ -169,7 +176,7 @@ def described(entries: Entries) -> dict[Any, Any]:
 
 
 def read(fleet: Fleet) -> list[Entries]:
-    """Return what all switches hold."""
+    """Return the entries that all switches hold."""
     return [
         {(e.table, e.key): (e.action, e.arguments) for e in session.read()}
         for session in fleet.sessions
@@ -208,7 +215,7 @@ def test_whenever_it_dies_the_next_one_sends_exactly_the_rest(policy: str, chang
     fleet.write(brain.start())
     wire.writes = wire.updates = 0
     fleet.write(brain.on_event(0, move))
-    total, updates, wanted = (
+    total, updates, expected = (
         wire.writes,
         wire.updates,
         [described(entries) for entries in read(fleet)],
@@ -230,7 +237,7 @@ def test_whenever_it_dies_the_next_one_sends_exactly_the_rest(policy: str, chang
         fleet.write(successor.start())
         held = read(fleet)
         assert held == [dict(successor.entries(switch)) for switch in range(TREE.switches)]
-        assert [described(entries) for entries in held] == wanted
+        assert [described(entries) for entries in held] == expected
         assert wire.updates + again.updates == updates, f"killed after {lived} of {total} messages"
         fleet.write(successor.on_event(0, back))
         fleet.close()
@@ -262,7 +269,7 @@ def test_a_switch_that_has_lost_everything_gets_it_again_and_nobody_else_anythin
     world, before = World("ofan").installed(), Wire()
     brain, fleet = world.controller(wire=before)
     brain.start()
-    wanted = dict(brain.entries(3))
+    expected = dict(brain.entries(3))
     world.switches[3] = Switch(device_id(3), lambda: 0, SwitchDraws(1, 3), TREE.ports(3))
     world.services[3] = P4RuntimeService(world.switches[3])
     wire = Wire()
@@ -276,8 +283,8 @@ def test_a_switch_that_has_lost_everything_gets_it_again_and_nobody_else_anythin
     back: dict[int, int] = {}
     while not back:
         back = fleet.poll(0)
-    assert back == {3: len(wanted)}
-    assert read(fleet)[3] == wanted and wire.updates == len(wanted)
+    assert back == {3: len(expected)}
+    assert read(fleet)[3] == expected and wire.updates == len(expected)
     assert before.closed == 1, "the transport of the switch that was"
 
 

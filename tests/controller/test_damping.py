@@ -1,4 +1,4 @@
-"""Flap damping in virtual time: who is left out, until when, and what the switches are spared."""
+"""Flap damping in virtual time: the links left out, until when, and the updates not sent."""
 
 import pytest
 from hypothesis import given
@@ -106,8 +106,8 @@ def test_settings_without_effect_are_refused_by_name(
 
 
 def test_the_controller_plans_for_a_flapping_link_once() -> None:
-    wanted = Scenario(fabric=Fabric(k=4), controller=Controller(damping_half_life_us=10**6))
-    brain = FabricController(wanted, Pipeline.read(p4src.p4info_path("ofan")))
+    experiment = Scenario(fabric=Fabric(k=4), controller=Controller(damping_half_life_us=10**6))
+    brain = FabricController(experiment, Pipeline.read(p4src.p4info_path("ofan")))
     brain.start()
     planned = []
     for n in range(20):

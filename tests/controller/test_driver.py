@@ -1,4 +1,4 @@
-"""What drives a controller through a run: who is called back, and what instants are recorded."""
+"""The driver of a controller in a run: its callbacks, and the instants that it records."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -57,7 +57,7 @@ def test_whoever_waits_for_a_change_is_called_when_its_routes_are_in(world: Worl
     assert world.told == [frozenset({CORE_LINK})] and len(world.written) == 1
     assert convergence.took_ps == SCENARIO.convergence_ps
 
-    # Once each: the next change calls nobody who has been called.
+    # Once each: the next change repeats no call.
     world.driver.learn(LinkChange(up=frozenset({CORE_LINK})))
     world.pass_time()
     assert called == [convergence]

@@ -1,4 +1,4 @@
-"""The fabric's controller: events in, timed steps out, and only what changes."""
+"""The fabric's controller: events in, timed steps out, and only changes."""
 
 import pytest
 

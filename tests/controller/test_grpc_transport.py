@@ -68,10 +68,10 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     server.add_insecure_port(address)
     server.start()
     transport = GrpcTransport(address)
-    found = Session(transport, OFAN, 1, "edge0_0")
-    found.open()
-    yield found
-    found.close()
+    opened = Session(transport, OFAN, 1, "edge0_0")
+    opened.open()
+    yield opened
+    opened.close()
     transport.close()
     server.stop(None).wait()
 

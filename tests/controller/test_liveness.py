@@ -1,5 +1,5 @@
-"""Liveness by probes, without I/O: what is found out when, and when the controller rather suspects
-itself.
+"""Liveness by probes, without I/O: when failures are noticed, and when the controller rather
+suspects itself.
 """
 
 import pytest
@@ -31,7 +31,7 @@ def beat(
 ) -> LinkChange:
     """Tick when it is due (or later) and let all probes arrive but those over dead links.
 
-    Return what was found out.
+    Return the change of links that was noticed.
     """
     probes, change = probing.tick(probing.next_tick_ps if now_ps is None else now_ps)
     for probe in probes:
@@ -59,8 +59,8 @@ def test_the_fabric_sends_two_probes_for_each_link_and_interval() -> None:
 def test_a_link_is_dead_after_as_many_intervals_as_may_miss(misses: int) -> None:
     probing = Liveness(TREE, MS, misses)
     beat(probing)
-    found = [beat(probing, frozenset({LINK})) for _ in range(misses + 1)]
-    assert found == [NOTHING] * misses + [LinkChange(down=frozenset({LINK}))]
+    changes = [beat(probing, frozenset({LINK})) for _ in range(misses + 1)]
+    assert changes == [NOTHING] * misses + [LinkChange(down=frozenset({LINK}))]
 
 
 def test_a_link_is_alive_again_when_it_was_heard_as_often() -> None:
@@ -78,8 +78,8 @@ def test_one_direction_is_enough_to_be_dead() -> None:
     deaf = TREE.link_ends(LINK)[0]
     change = NOTHING
     for _ in range(4):
-        probes, found = probing.tick(probing.next_tick_ps)
-        change = found if found != NOTHING else change
+        probes, noticed = probing.tick(probing.next_tick_ps)
+        change = noticed if noticed != NOTHING else change
         for probe in probes:
             end = TREE.neighbour(probe.switch, probe.port)
             if end is not None and end != deaf:
@@ -106,8 +106,8 @@ def test_when_most_links_fall_silent_it_waits_longer_but_not_for_ever() -> None:
     probing = Liveness(TREE, MS, 2)
     beat(probing)
     everything = frozenset(range(TREE.links))
-    found = [beat(probing, everything) for _ in range(2 * PATIENCE + 1)]
-    assert found == [NOTHING] * (2 * PATIENCE) + [LinkChange(down=everything)]
+    changes = [beat(probing, everything) for _ in range(2 * PATIENCE + 1)]
+    assert changes == [NOTHING] * (2 * PATIENCE) + [LinkChange(down=everything)]
 
 
 @pytest.mark.parametrize(
@@ -118,9 +118,9 @@ def test_half_of_the_living_links_may_die_at_once(down: int, silent: int, is_pat
     probing = Liveness(TREE, MS, 2, down=range(down))
     beat(probing, frozenset(range(down)))
     dying = frozenset(range(down, down + silent))
-    found = [beat(probing, frozenset(range(down + silent))) for _ in range(2 * PATIENCE + 1)]
+    changes = [beat(probing, frozenset(range(down + silent))) for _ in range(2 * PATIENCE + 1)]
     last = 2 * PATIENCE if is_patient else 2
-    assert found[: last + 1] == [NOTHING] * last + [LinkChange(down=dying)]
+    assert changes[: last + 1] == [NOTHING] * last + [LinkChange(down=dying)]
 
 
 @pytest.mark.parametrize(
@@ -151,10 +151,10 @@ def test_a_probe_at_the_wrong_port_is_ignored() -> None:
 
 
 def test_by_default_probes_go_out_every_zero_load_rtt() -> None:
-    wanted = Scenario(fabric=Fabric(k=4), controller=Controller(detection="probe"))
-    probing = liveness(wanted)
+    experiment = Scenario(fabric=Fabric(k=4), controller=Controller(detection="probe"))
+    probing = liveness(experiment)
     assert probing is not None and (probing.interval_ps, probing.misses) == (
-        wanted.zero_load_rtt_ps,
+        experiment.zero_load_rtt_ps,
         DEFAULT_MISSES,
     )
     assert liveness(Scenario()) is None

@@ -29,8 +29,8 @@ def test_a_route_of_which_no_slot_is_left_goes() -> None:
 
 def test_weights_of_dead_ports_are_0_and_give_the_length_where_there_are_no_slots() -> None:
     weighted = OTHER | routed(6) | {("uplinks_of", (7,)): ("set_uplinks", (3, 2, 1, 3))}
-    left = OTHER | routed(5) | {("uplinks_of", (7,)): ("set_uplinks", (3, 2, 0, 3))}
-    assert repaired(weighted, frozenset({4})) == left
+    expected = OTHER | routed(5) | {("uplinks_of", (7,)): ("set_uplinks", (3, 2, 0, 3))}
+    assert repaired(weighted, frozenset({4})) == expected
 
 
 def test_where_no_port_is_dead_nothing_changes() -> None:

@@ -1,4 +1,4 @@
-"""Plans: what fattree.routes.forwarding says, as table entries, for every program and tier."""
+"""Plans: the state of fattree.routes.forwarding as table entries, for every program and tier."""
 
 from functools import lru_cache
 
@@ -74,7 +74,7 @@ def test_switch_pkt_has_16_orders() -> None:
 @pytest.mark.parametrize("slug", POLICIES)
 def test_settings_are_those_that_the_program_has(slug: str) -> None:
     _, plan = planned(scenario(slug), 0)
-    own = {
+    tables_of = {
         "flow": {"hashing"},
         "simple_rr": {"orders"},
         "jsq": {"quanta"},
@@ -83,7 +83,7 @@ def test_settings_are_those_that_the_program_has(slug: str) -> None:
     }
     expected = {
         table
-        for key, tables in own.items()
+        for key, tables in tables_of.items()
         if POLICIES[key].program == POLICIES[slug].program
         for table in tables
     }

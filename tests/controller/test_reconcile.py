@@ -34,14 +34,14 @@ def controller(
 
 
 def applied(state: dict[Place, Call], batches: Iterable[Sequence[Change]]) -> Iterator[Change]:
-    """Apply updates one by one as a switch would, refusing what it would refuse."""
+    """Apply updates singly as a switch would, refusing the updates that it would refuse."""
     for change in (change for batch in batches for change in batch):
-        place = change.entry.table, change.entry.key
-        assert (place in state) == (change.kind is not Kind.INSERT) or not place[1]
+        entry_key = change.entry.table, change.entry.key
+        assert (entry_key in state) == (change.kind is not Kind.INSERT) or not entry_key[1]
         if change.kind is Kind.DELETE:
-            del state[place]
+            del state[entry_key]
         else:
-            state[place] = change.entry.action, change.entry.arguments
+            state[entry_key] = change.entry.action, change.entry.arguments
         yield change
 
 
@@ -132,8 +132,8 @@ def test_new_blocks_get_ids_that_nobody_uses() -> None:
 
 def test_ids_of_16_orders_do_not_overlap() -> None:
     home = [tuple(bytes([order]) for order in range(16))]
-    other = tuple(bytes([15 - order]) for order in range(16))
-    assert assign(home, {(0, home[0]): 0}, [other, home[0]]) == [16, 32]
+    backwards = tuple(bytes([15 - order]) for order in range(16))
+    assert assign(home, {(0, home[0]): 0}, [backwards, home[0]]) == [16, 32]
 
 
 def test_nothing_is_sent_where_nothing_changes() -> None:
@@ -191,9 +191,9 @@ def test_default_entries_are_modified_even_at_first() -> None:
 
 @pytest.mark.parametrize("slug", SLUGS)
 def test_schedules_of_another_seed_are_replaced_and_never_modified(slug: str) -> None:
-    other, brain = controller(slug, seed=2), controller(slug, seed=1)
-    other.start()
-    states = [dict(other.entries(switch)) for switch in range(20)]
+    stranger, brain = controller(slug, seed=2), controller(slug, seed=1)
+    stranger.start()
+    states = [dict(stranger.entries(switch)) for switch in range(20)]
     for switch, state in enumerate(states):
         brain.adopt(switch, dict(state))
 
@@ -222,15 +222,15 @@ def test_of_equal_schedules_that_no_route_leads_to_the_lowest_id_is_taken() -> N
     entries = dict(brain.entries(0))
     used = max(int(str(key[0])) for table, key in entries if table == "schedule")
 
-    # Twice what the switch needs, under ids that a set does not hold in order, and no route to it.
-    found = {place: call for place, call in entries.items() if place[0] != "routes"}
+    # A needed schedule twice, under ids that a set does not hold in order, and no route to it.
+    adopted = {entry_key: call for entry_key, call in entries.items() if entry_key[0] != "routes"}
     for (table, key), call in entries.items():
         if table == "schedule" and key[0] == used:
-            del found[table, key]
-            found |= {(table, (schedule, *key[1:])): call for schedule in (64, 33)}
+            del adopted[table, key]
+            adopted |= {(table, (schedule, *key[1:])): call for schedule in (64, 33)}
 
-    brain.adopt(0, found)
+    brain.adopt(0, adopted)
     brain.restore(0, 0)
-    left = {key[0] for table, key in brain.entries(0) if table == "schedule"}
-    assert 33 in left
-    assert not left & {64, used}
+    schedules = {key[0] for table, key in brain.entries(0) if table == "schedule"}
+    assert 33 in schedules
+    assert not schedules & {64, used}

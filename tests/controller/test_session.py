@@ -1,5 +1,5 @@
-"""One switch over P4Runtime: a scripted peer answers, the session sends what it should and explains
-what went wrong.
+"""One switch over P4Runtime: a scripted peer answers, the session sends the messages it should and
+explains errors.
 """
 
 from collections.abc import Callable, Iterable
@@ -23,7 +23,7 @@ SLOT = Entry("schedule", (70_000, 0), "take_port", (4,))
 
 @dataclass
 class Peer:
-    """A switch that notes what it is sent; `outcomes` are the codes of the next write's updates."""
+    """A switch that notes its messages; `outcomes` are the codes of the next write's updates."""
 
     arbitration: int = OK
     is_open: bool = True

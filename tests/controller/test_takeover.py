@@ -70,7 +70,7 @@ def fleet(folder: Path) -> Iterator[tuple[FabricController, Fleet]]:
 
 
 def held(fleet: Fleet) -> list[Entries]:
-    """Return what all switches hold."""
+    """Return the entries that all switches hold."""
     return [
         {(entry.table, entry.key): (entry.action, entry.arguments) for entry in session.read()}
         for session in fleet.sessions
@@ -78,7 +78,7 @@ def held(fleet: Fleet) -> list[Entries]:
 
 
 def planned(brain: FabricController) -> list[Entries]:
-    """Return what they should hold."""
+    """Return the entries that they should hold."""
     return [dict(brain.entries(switch)) for switch in range(TREE.switches)]
 
 
@@ -144,12 +144,12 @@ def test_a_frozen_switch_holds_up_nobody_and_is_caught_up_with_when_it_wakes(
 
         # On a busy machine others may have been late, too: they come back at once.
         until(lambda: set(fleet.lost) == {victim}, fleet)
-        others = [switch for switch in range(TREE.switches) if switch != victim]
-        found = fleet.ask(lambda switch: fleet.sessions[switch].read(), others)
+        awake = [switch for switch in range(TREE.switches) if switch != victim]
+        entries_of = fleet.ask(lambda switch: fleet.sessions[switch].read(), awake)
         assert {
             switch: {(e.table, e.key): (e.action, e.arguments) for e in entries}
-            for switch, entries in found.items()
-        } == {switch: dict(brain.entries(switch)) for switch in others}
+            for switch, entries in entries_of.items()
+        } == {switch: dict(brain.entries(switch)) for switch in awake}
 
         # Trying to reach it takes none of the caller's time either.
         begun = time.monotonic()
@@ -197,8 +197,8 @@ class Proxy:
                 far = socket.socket(socket.AF_UNIX)
                 far.connect(str(self._target))
                 self._ends += [near, far]
-                for one, other in ((near, far), (far, near)):
-                    Thread(target=self._pump, args=(one, other), daemon=True).start()
+                for reader, writer in ((near, far), (far, near)):
+                    Thread(target=self._pump, args=(reader, writer), daemon=True).start()
 
     def _pump(self, one: socket.socket, other: socket.socket) -> None:
         with suppress(OSError):

@@ -1,7 +1,7 @@
 """BMv2 in the place of our switch: a process, a veth pair a port, P4Runtime on a Unix socket.
 
 It refuses registers through P4Runtime, so they are read and written over Thrift. It cannot hold a
-queue still, lie about a packet's length or take its random numbers from a test: tests that need one
+queue still, lie about a packet's length or take its random numbers from a test: tests that need any
 of these are skipped, with that as the reason.
 """
 
@@ -35,8 +35,9 @@ IS_WANTED = os.environ.get("OFAN_TEST_SWITCH") == "bmv2"
 PACKET_IGNORE_OUTGOING = 23
 ETH_P_ALL = 3
 START_SECONDS = 20.0
-# What has not come out by then was dropped. On a busy machine it may only be late, and then passes
-# for the answer to the next packet: tests in which every packet arrives wait ANSWER_SECONDS.
+# A packet that has not come out by then was dropped. On a busy machine it may only be late, and
+# then passes for the answer to the next packet: tests in which every packet arrives wait
+# ANSWER_SECONDS.
 SILENCE_SECONDS = 1.0
 ANSWER_SECONDS = 5.0
 CPU_PORT = 510
@@ -118,21 +119,21 @@ class Cells(list[int]):
 
     def __setitem__(self, where: Any, value: Any) -> None:
         super().__setitem__(where, value)
-        for index, (wanted, found) in enumerate(
+        for index, (cell, stored) in enumerate(
             zip(self, self._thrift.read(self._name), strict=True)
         ):
-            if wanted != found:
-                self._thrift.write(self._name, index, wanted)
+            if cell != stored:
+                self._thrift.write(self._name, index, cell)
 
 
 class Bmv2Session(Session):
-    """A session with BMv2, whose registers are read over Thrift."""
+    """A session with BMv2 that reads registers over Thrift."""
 
     thrift: Thrift
     names: list[str]
 
     def read_register(self, name: str, index: int | None = None) -> list[int]:
-        """Return the cells of a register array, or one of them."""
+        """Return the cells of a register array, or a single cell."""
         cells = self.thrift.read(
             next(full for full in self.names if full.rpartition(".")[2] == name)
         )
@@ -140,7 +141,7 @@ class Bmv2Session(Session):
 
 
 class Bmv2Switch:
-    """A running BMv2 with empty tables; `ingress` sends a frame and returns what came out."""
+    """A running BMv2 with empty tables; `ingress` sends a frame and returns the outgoing frames."""
 
     def __init__(self, device_id: int, ports: Sequence[int]) -> None:
         self.number = next(_numbers)
@@ -175,12 +176,12 @@ class Bmv2Switch:
 
     @property
     def pipeline(self) -> Any:
-        """Return what a test may set: the register arrays, in the program's order."""
+        """Return the values that a test may set: the register arrays, in the program's order."""
         return SimpleNamespace(registers=[Cells(self.thrift, name) for name in self.names])
 
     @property
     def counts(self) -> Any:
-        """Skip a test that asks the switch what became of a packet."""
+        """Skip a test that asks the switch for the fate of a packet."""
         pytest.skip("BMv2 counts no drops")
 
     def _await(self) -> None:
@@ -204,7 +205,7 @@ class Bmv2Switch:
         return channel
 
     def ingress(self, port: int, frame: bytes, length: int | None = None) -> list[Arrived]:
-        """Send a frame to a port; return what came out, an empty list where nothing did."""
+        """Send a frame to a port; return the packets that came out, an empty list without any."""
         if length is not None and length != len(frame):
             pytest.skip("BMv2 sees the true length of a packet")
         if len(frame) < 14:
@@ -213,18 +214,20 @@ class Bmv2Switch:
         return self.received()
 
     def received(self) -> list[Arrived]:
-        """Return what has come out since the last call."""
-        found: list[Arrived] = []
-        while ready := select.select(list(self._ends), [], [], 0 if found else SILENCE_SECONDS)[0]:
-            found += [Arrived(self._ends[end], end.recv(1 << 16)) for end in ready]
-        return found
+        """Return the packets that have come out since the last call."""
+        arrived: list[Arrived] = []
+        while ready := select.select(list(self._ends), [], [], 0 if arrived else SILENCE_SECONDS)[
+            0
+        ]:
+            arrived += [Arrived(self._ends[end], end.recv(1 << 16)) for end in ready]
+        return arrived
 
     def egress(self, pending: Arrived, behind: int = 0) -> list[Any]:
-        """Return what has left."""
+        """Return the packet that has left, in a list."""
         return [SimpleNamespace(port=pending.egress_port, frame=pending.frame)]
 
     def take_requeued(self) -> list[Arrived]:
-        """Return what the controller has sent out."""
+        """Return the packets that the controller has sent out."""
         return self.received()
 
 

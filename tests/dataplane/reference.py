@@ -1,4 +1,4 @@
-"""Every load balancer's rule as plainly as can be: what the P4 programs are compared with."""
+"""Every load balancer's rule as plainly as can be: the reference for the P4 programs."""
 
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -88,13 +88,13 @@ class Reference:
 
     def reshuffled(self, group: int) -> int:
         """Both classes share one pointer, that of data."""
-        place = group, 0
-        if not self.cells.get(place) or self.wraps[place] == 5:
-            self.orders[place], self.wraps[place] = self.draw(4), 0
-        slots = self.schedule(group, self.orders[place])
-        position = self.position(*place, slots)
-        self.wraps[place] += position + 1 == len(slots)
-        return self.walk(*place, slots, position)
+        cell = group, 0
+        if not self.cells.get(cell) or self.wraps[cell] == 5:
+            self.orders[cell], self.wraps[cell] = self.draw(4), 0
+        slots = self.schedule(group, self.orders[cell])
+        position = self.position(*cell, slots)
+        self.wraps[cell] += position + 1 == len(slots)
+        return self.walk(*cell, slots, position)
 
     def shortest(self, weights: dict[int, int], queues: list[int]) -> int:
         relative = {uplink: Fraction(queues[uplink], weight) for uplink, weight in weights.items()}

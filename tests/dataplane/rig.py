@@ -31,7 +31,7 @@ CPU_PORT = 510
 
 @lru_cache
 def compiled(program: str, max_uplinks: int = 8) -> tuple[bytes, Pipeline]:
-    """Return the BMv2 JSON and the pipeline of one of our programs."""
+    """Return the BMv2 JSON and the pipeline of a program of ours."""
     result = compile_file(p4src.path(program), defines={"MAX_UPLINKS": str(max_uplinks)})
     return json.dumps(result.json).encode(), Pipeline(result.p4info)
 
@@ -77,7 +77,7 @@ def internet_sum(header: bytes) -> int:
 
 
 def with_checksum(frame: bytes, at: int = 14) -> bytes:
-    """Return a frame whose IPv4 header at `at` has been given the right checksum."""
+    """Return a frame with the right checksum in its IPv4 header at `at`."""
     blank = frame[at : at + 10] + b"\0\0" + frame[at + 12 : at + 20]
     checksum = 0xFFFF - internet_sum(blank)
     return frame[: at + 10] + checksum.to_bytes(2, "big") + frame[at + 12 :]
@@ -115,14 +115,14 @@ class Rig:
     def leave(self, place: int = 0) -> tuple[int, bytes]:
         """Let a waiting packet leave (the first by default); return the port and the frame."""
         pending = self.waiting.pop(place)
-        behind = sum(other.egress_port == pending.egress_port for other in self.waiting)
+        behind = sum(packet.egress_port == pending.egress_port for packet in self.waiting)
         (sent,) = self.switch.egress(pending, behind)
         return sent.port, sent.frame
 
     def through(
         self, frame: bytes, port: int = 1, length: int | None = None
     ) -> tuple[int, bytes] | None:
-        """Let a frame pass a switch whose queues are empty.
+        """Let a frame pass a switch with empty queues.
 
         Return the port and the frame, or None.
         """
@@ -135,7 +135,7 @@ class Rig:
         return sent and sent[0]
 
     def apply(self, steps: Iterable[Step]) -> None:
-        """Send what concerns this switch."""
+        """Send the steps that concern this switch."""
         for step in steps:
             if step.switch == self.index:
                 self.session.write(step.changes)
@@ -193,7 +193,7 @@ def controller_of(scenario: Scenario, failed: Iterable[int] = ()) -> FabricContr
 
 
 class FabricRig:
-    """All switches of a scenario; packets cross it one at a time, through empty queues."""
+    """All switches of a scenario; packets cross it singly, through empty queues."""
 
     def __init__(self, scenario: Scenario, failed: Iterable[int] = ()) -> None:
         self.scenario = scenario
@@ -210,7 +210,7 @@ class FabricRig:
     def carry(self, source: int, frame: bytes) -> tuple[list[tuple[int, int]], bytes | None]:
         """Carry a frame from a host.
 
-        Return the (switch, output port) pairs that it passed and what arrived, or None.
+        Return the (switch, output port) pairs that it passed and the frame that arrived, or None.
         """
         hops: list[tuple[int, int]] = []
         switch, port = self.tree.access(source)

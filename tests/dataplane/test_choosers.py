@@ -16,7 +16,7 @@ from tests.dataplane.rig import Rig, ack, controller_of, data, rig, scenario
 SCHEMES = list(
     {(p.chooser, p.weighted): p.slug for p in POLICIES.values() if not p.outer_bytes}.values()
 )
-# Simple RR's option concerns nobody else.
+# Simple RR's option concerns no other scheme.
 CASES = [*((slug, "per_class") for slug in SCHEMES), ("simple_rr", "shared")]
 DATA_LENGTHS = (1000, 4158, 8000, 41_000, 90_000)
 

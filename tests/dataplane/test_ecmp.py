@@ -19,7 +19,7 @@ def slot(switch: int, five_tuple: bytes, length: int) -> int:
 def five_tuple(
     bench: Rig, source: int, destination: int, protocol: int, ports: tuple[int, int]
 ) -> bytes:
-    """Return what the hash reads."""
+    """Return the bytes that the hash reads."""
     ips = [host_ip(bench.tree, host).to_bytes(4, "big") for host in (source, destination)]
     return b"".join([*ips, bytes([protocol]), *(port.to_bytes(2, "big") for port in ports)])
 
@@ -30,10 +30,10 @@ def test_the_slot_is_the_scaled_hash(switch: int) -> None:
     slots = controller_of(scenario("flow")).forwarding().schedule(switch, 0).tolist()
     source, destination = (0, 15) if switch < 4 or switch < 10 else (15, 0)
     for label in range(0, 2**16, 997):
-        wanted = slots[
+        uplink = slots[
             slot(switch, five_tuple(bench, source, destination, 17, (label, 4791)), len(slots))
         ]
-        assert bench.port_of(data(bench.tree, source, destination, label)) == 3 + wanted
+        assert bench.port_of(data(bench.tree, source, destination, label)) == 3 + uplink
 
 
 def test_a_label_keeps_its_path_whatever_the_packet() -> None:

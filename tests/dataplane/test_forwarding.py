@@ -1,4 +1,4 @@
-"""What every program does with every packet: routes, TTL, checksums, and what it leaves alone."""
+"""Rules of every program for every packet: routes, TTL, checksums, and the bytes left alone."""
 
 import pytest
 from hypothesis import given, settings
@@ -50,8 +50,8 @@ def test_southbound_packets_take_the_port_of_their_destination(program: str, tie
     index = {"edge": tree.edge(1, 0), "agg": tree.agg(1, 0), "core": tree.core(0, 0)}[tier]
     bench = rig(scenario(SCHEMES[program]), index)
     for host in range(tree.hosts):
-        pod, edge, place = host // 4, host // 2 % 2, host % 2
-        expected = {"edge": place + 1, "agg": edge + 1, "core": pod + 1}[tier]
+        pod, edge, position = host // 4, host // 2 % 2, host % 2
+        expected = {"edge": position + 1, "agg": edge + 1, "core": pod + 1}[tier]
         if tier == "core" or (pod == 1 and (tier == "agg" or edge == 0)):
             assert bench.port_of(data(tree, 15 if host < 8 else 0, host), port=3) == expected
 

@@ -1,6 +1,6 @@
 """MRC over SRv6: hosts name the way in an IPv6 destination; switches act on one micro-segment each.
 
-What they shift and where packets go is read here from the bytes themselves (RFC 8200, RFC 9800).
+Their shifts and the packets' ways are read here from the bytes themselves (RFC 8200, RFC 9800).
 """
 
 import struct
@@ -42,8 +42,8 @@ def wrapped(frame: bytes, source: int, destination: int, label: int) -> bytes:
 
 def segments(frame: bytes) -> list[int]:
     """Return the micro-segments of a frame's destination, without the zeros behind them."""
-    found = list(struct.unpack_from(">6H", frame, SEGMENTS_AT))
-    return found[: len(found) - found[::-1].index(next(filter(None, found[::-1]), 0))]
+    fields = list(struct.unpack_from(">6H", frame, SEGMENTS_AT))
+    return fields[: len(fields) - fields[::-1].index(next(filter(None, fields[::-1]), 0))]
 
 
 def edge() -> Rig:
@@ -93,7 +93,7 @@ def test_a_switch_acts_on_the_first_segment_and_moves_the_others_up() -> None:
     assert segments(sent[1]) == segments(frame)[1:]
     assert sent[1][HOP_LIMIT] == frame[HOP_LIMIT] - 1
     same = [*range(HOP_LIMIT), *range(HOP_LIMIT + 1, SEGMENTS_AT), *range(INNER_AT, len(frame))]
-    assert [sent[1][place] for place in same] == [frame[place] for place in same]
+    assert [sent[1][index] for index in same] == [frame[index] for index in same]
 
 
 def test_all_six_segments_move() -> None:

@@ -1,7 +1,7 @@
 """Programs with one rule broken: for each patch in `mutants/` the tests that it names must go red.
 
-A patch says in its first line what it breaks, in its second who must notice. It is applied to a
-copy of `p4src` that stands beside links to everything else.
+The first line of a patch names the rule it breaks, the second the tests that must notice. It is
+applied to a copy of `p4src` that stands beside links to everything else.
 """
 
 import shutil
@@ -26,7 +26,7 @@ def workspace(folder: Path) -> Path:
 
 
 def named_tests(patch: Path) -> list[str]:
-    """Return the tests that a patch says must notice it."""
+    """Return the tests that must notice a patch, by its second line."""
     second = patch.read_text().splitlines()[1]
     return [f"tests/dataplane/{name}" for name in second.removeprefix("Tests: ").split()]
 

@@ -15,12 +15,12 @@ PLANS = [frozenset({16 + 1}), frozenset({0}), frozenset({16 + 5, 3}), frozenset[
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let BMv2 take its time: here every packet comes out, so that one that does not is late."""
+    """Let BMv2 take its time: here every packet comes out, so that a missing packet is late."""
     monkeypatch.setattr(bmv2_switch, "SILENCE_SECONDS", bmv2_switch.ANSWER_SECONDS)
 
 
 def single_updates(steps: list[Step]) -> Iterator[tuple[int, Change]]:
-    """Yield updates one by one, as a slow connection would deliver them."""
+    """Yield updates singly, as a slow connection would deliver them."""
     for step in steps:
         for change in step.changes:
             yield step.switch, change

@@ -14,14 +14,14 @@ SHARED = {"rr_pointer": "shared"}
 
 def schedules(bench: Rig) -> dict[int, list[int]]:
     """Return the ports of every schedule that a switch holds."""
-    found: dict[int, dict[int, int]] = {}
+    ports_by_slot: dict[int, dict[int, int]] = {}
     for entry in bench.entries("schedule"):
         schedule, slot = entry.key
         assert isinstance(schedule, int) and isinstance(slot, int)
-        found.setdefault(schedule, {})[slot] = entry.arguments[0]
+        ports_by_slot.setdefault(schedule, {})[slot] = entry.arguments[0]
     return {
         schedule: [ports[slot] for slot in sorted(ports)]
-        for schedule, ports in sorted(found.items())
+        for schedule, ports in sorted(ports_by_slot.items())
     }
 
 
@@ -167,11 +167,11 @@ def test_switch_pkt_orders_have_one_length_under_failures() -> None:
     controller, bench = controller_of(chosen), rig(chosen, 0)
     controller.start()
     bench.apply(controller.on_event(0, LinkChange(down=frozenset({16 * 8, 3}))))
-    found = schedules(bench)
+    ports_of = schedules(bench)
     groups = {
         entry.arguments[:3] for entry in bench.entries("routes") if entry.action == "to_group"
     }
     for _, first, length in groups:
-        assert [len(found[first + order]) for order in range(RESHUFFLE_ORDERS)] == [
+        assert [len(ports_of[first + order]) for order in range(RESHUFFLE_ORDERS)] == [
             length
         ] * RESHUFFLE_ORDERS

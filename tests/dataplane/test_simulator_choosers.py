@@ -20,7 +20,7 @@ from tests.dataplane.rig import Rig, ack, controller_of, data, need_our_draws, r
 SCHEMES = list(
     {(p.chooser, p.weighted): p.slug for p in POLICIES.values() if not p.outer_bytes}.values()
 )
-# Simple RR's option concerns nobody else.
+# Simple RR's option concerns no other scheme.
 CASES = [*((slug, "per_class") for slug in SCHEMES), ("simple_rr", "shared")]
 NO_DRAWS = ("flow", "uet_bitmap", "mrc", "simple_rr", "ofan", "ofan_fib", "themis")
 TREE = FatTree(4)
@@ -40,7 +40,7 @@ packets = st.lists(
     max_size=40,
 )
 
-# One link below an agg and one above: nobody is cut off.
+# One link below an agg and one above: no host is cut off.
 failures = st.tuples(st.integers(0, 15), st.integers(16, 31)).map(frozenset)
 
 
@@ -77,9 +77,9 @@ def port(bench: Rig, frame: bytes, queues: tuple[int, ...]) -> int | None:
     assert bench.switch.pipeline is not None
     first = TREE.uplink_port(bench.index, 0)
     bench.switch.pipeline.registers[0][first : first + TREE.edge_uplinks] = queues
-    found = bench.offer(frame)
+    chosen_port = bench.offer(frame)
     bench.waiting.clear()
-    return found
+    return chosen_port
 
 
 @pytest.mark.parametrize("switch", [0, TREE.edges])

@@ -18,7 +18,7 @@ def base(frame: bytes) -> int:
 
 
 def slots_of(path_numbers: Iterable[int], divisor: int, slots: list[int]) -> list[int]:
-    """Return the uplinks of paths by a switch that leaves out what `divisor` tells apart."""
+    """Return the uplinks of paths by a switch that leaves out the digit below `divisor`."""
     return [slots[number % 2**24 // divisor % len(slots)] for number in path_numbers]
 
 
@@ -29,8 +29,8 @@ def test_an_edge_takes_the_lower_digit(k: int, make: object) -> None:
     last = bench.tree.hosts - 1
     build = data if make is data else ack
     frames = [build(bench.tree, 0, last, 321, psn) for psn in NUMBERS]
-    wanted = slots_of((base(frames[0]) + psn for psn in NUMBERS), 1, list(range(k // 2)))
-    assert [bench.port_of(frame) for frame in frames] == [k // 2 + 1 + slot for slot in wanted]
+    expected = slots_of((base(frames[0]) + psn for psn in NUMBERS), 1, list(range(k // 2)))
+    assert [bench.port_of(frame) for frame in frames] == [k // 2 + 1 + slot for slot in expected]
 
 
 @pytest.mark.parametrize("k", [4, 6, 8])
@@ -39,8 +39,8 @@ def test_an_agg_takes_the_upper_digit(k: int) -> None:
     bench = rig(chosen, chosen.tree.agg(0, 1))
     last = bench.tree.hosts - 1
     frames = [data(bench.tree, 0, last, 321, psn) for psn in NUMBERS]
-    wanted = slots_of((base(frames[0]) + psn for psn in NUMBERS), k // 2, list(range(k // 2)))
-    assert [bench.port_of(frame) for frame in frames] == [k // 2 + 1 + slot for slot in wanted]
+    expected = slots_of((base(frames[0]) + psn for psn in NUMBERS), k // 2, list(range(k // 2)))
+    assert [bench.port_of(frame) for frame in frames] == [k // 2 + 1 + slot for slot in expected]
 
 
 def test_weights_are_repetitions_in_the_schedule() -> None:
@@ -54,8 +54,8 @@ def test_weights_are_repetitions_in_the_schedule() -> None:
     slots = state.schedule(0, int(state.group_schedule[group_of(state, 0, 31)])).tolist()
     assert sorted(slots.count(uplink) for uplink in range(4)) == [3, 4, 4, 4]
     frames = [data(bench.tree, 0, 127, 9, psn) for psn in range(60)]
-    wanted = slots_of((base(frames[0]) + psn for psn in range(60)), 1, slots)
-    assert [bench.port_of(frame) for frame in frames] == [5 + uplink for uplink in wanted]
+    expected = slots_of((base(frames[0]) + psn for psn in range(60)), 1, slots)
+    assert [bench.port_of(frame) for frame in frames] == [5 + uplink for uplink in expected]
 
 
 def test_as_many_packets_in_a_row_as_there_are_paths_take_each_once() -> None:
@@ -76,5 +76,5 @@ def test_flows_start_at_different_paths() -> None:
 def test_what_is_not_rocev2_keeps_its_flows_path() -> None:
     bench = rig(scenario("themis", k=8), 0)
     frames = [changed(data(bench.tree, 0, 127, 9, psn), 36, b"\x12\xb8") for psn in range(9)]
-    wanted = 5 + base(frames[0]) % 4
-    assert {bench.port_of(frame) for frame in frames} == {wanted}
+    expected = 5 + base(frames[0]) % 4
+    assert {bench.port_of(frame) for frame in frames} == {expected}

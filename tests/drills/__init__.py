@@ -1,4 +1,4 @@
-"""Fault drills: what a person would do by hand to break a network, seeded, by the hundred.
+"""Fault drills: acts of a person who breaks a network by hand, seeded, by the hundred.
 
-`make drills` runs them; `python -m tests.drills --help` says how to choose. Needs root and Mininet.
+`make drills` runs them; `python -m tests.drills --help` shows the options. Needs root and Mininet.
 """

@@ -35,7 +35,7 @@ END = "<!-- end: make drills -->"
 
 @dataclass(slots=True)
 class Seen:
-    """What the drills of one kind of fault have shown."""
+    """The results of the drills of one kind of fault."""
 
     drills: int = 0
     failures: list[str] = field(default_factory=list)
@@ -78,7 +78,7 @@ def drill(fabric: MininetFabric, fault: Fault, draw: Random, seen: Seen) -> None
     _serve(fabric, lambda: _is_quiet(fabric), "a switch never came back to its plan")
     seen.healed_ms.append((time.monotonic() - mended) * 1000)
 
-    # A run that was stopped, or whose last packets were lost, has accounts all the same.
+    # A run that was stopped, or has lost its last packets, has accounts all the same.
     try:
         places = run.outcome().accounts
         seen.sent += places.sent
@@ -111,7 +111,7 @@ def _is_quiet(fabric: MininetFabric) -> bool:
         and not fabric.routed
         and not fabric.failed
         and not fabric.switches.processes.exited
-        and all(found.installed_ps is not None for found in fabric.installations)
+        and all(installation.installed_ps is not None for installation in fabric.installations)
     )
 
 
@@ -138,14 +138,14 @@ def network(detection: str, folder: Path) -> Iterator[MininetFabric]:
         yield fabric
         pids |= set(fabric.switches.processes.pids.values())
 
-    if left := sorted(pid for pid in pids if Path(f"/proc/{pid}").exists()):
-        raise DrillError(f"processes are left: {left}")
+    if remaining := sorted(pid for pid in pids if Path(f"/proc/{pid}").exists()):
+        raise DrillError(f"processes are left: {remaining}")
     if folder.exists():
         raise DrillError(f"files are left: {sorted(folder.iterdir())}")
 
 
 def drills(count: int, seed: int, folder: Path) -> dict[str, Seen]:
-    """Run seeded faults; return what was seen of each kind."""
+    """Run seeded faults; return the results of each kind."""
     seen = {name: Seen() for name in FAULTS}
     names = list(FAULTS)
     done = 0
@@ -184,13 +184,13 @@ def table(seen: dict[str, Seen], seed: int) -> str:
         " back at the plan, median (ms) |",
         "|---|---|---|---|---|",
     ]
-    for name, found in seen.items():
-        if found.drills:
-            what = (FAULTS[name].__doc__ or name).split("\n")[0].rstrip(".")
+    for name, result in seen.items():
+        if result.drills:
+            description = (FAULTS[name].__doc__ or name).split("\n")[0].rstrip(".")
             lines.append(
-                f"| {what} | {found.drills} | {found.drills - len(found.failures)} |"
-                f" {found.sent:,} / {found.lost:,} |"
-                f" {median(found.healed_ms) if found.healed_ms else 0:.0f} |"
+                f"| {description} | {result.drills} | {result.drills - len(result.failures)} |"
+                f" {result.sent:,} / {result.lost:,} |"
+                f" {median(result.healed_ms) if result.healed_ms else 0:.0f} |"
             )
 
     return "\n".join(lines)
@@ -203,17 +203,17 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder", type=Path, default=Path("/run/ofan-drills"))
     parser.add_argument("--update", type=Path, help="write the table into this page")
-    given = parser.parse_args()
+    options = parser.parse_args()
 
-    seen = drills(given.count, given.seed, given.folder)
-    text = table(seen, given.seed)
+    seen = drills(options.count, options.seed, options.folder)
+    text = table(seen, options.seed)
     sys.stdout.write(f"{text}\n")
-    if given.update:
-        before, _, rest = given.update.read_text().partition(BEGIN)
+    if options.update:
+        before, _, rest = options.update.read_text().partition(BEGIN)
         after = rest.partition(END)[2]
-        given.update.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
+        options.update.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
 
-    failures = [line for found in seen.values() for line in found.failures]
+    failures = [line for result in seen.values() for line in result.failures]
     sys.stdout.write("".join(f"{line}\n" for line in failures))
     return bool(failures)
 

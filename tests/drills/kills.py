@@ -1,4 +1,4 @@
-"""Kill a command at drawn moments of its run, and look at what it leaves; then run it again.
+"""Kill a command at drawn moments of its run, and look at its remains; then run it again.
 
     python -m tests.drills.kills mininet serve report sweep --moments 20 --seed 1
 
@@ -36,7 +36,7 @@ RUN = "run folder"
 LEFT_FOLDER = f"{RUN} True"
 # The page of `ofan serve` is open for so long before it is closed.
 SERVED_SECONDS = 8.0
-# What a run may say when it is told to end (a shell's numbers for signals among them).
+# The statuses of a run that is asked to end (a shell's numbers for signals among them).
 QUIET = {0, 1, 128 + signal.SIGINT, 128 + signal.SIGTERM, -signal.SIGINT, -signal.SIGTERM}
 
 
@@ -83,7 +83,7 @@ SUBJECTS: Mapping[str, Subject] = {
 
 @dataclass(slots=True)
 class Seen:
-    """What the kills of one command have shown."""
+    """The results of the kills of one command."""
 
     moments: int = 0
     complaints: list[str] = field(default_factory=list)
@@ -142,7 +142,7 @@ class Running:
 
 
 def around() -> dict[str, object]:
-    """Return what a run could leave outside of its folder."""
+    """Return the remains that a run could leave outside of its folder."""
     said = subprocess.run(["ip", "-o", "link"], capture_output=True, text=True, check=False)
     return {
         "interfaces": {line.split(": ")[1].partition("@")[0] for line in said.stdout.splitlines()},
@@ -152,7 +152,7 @@ def around() -> dict[str, object]:
 
 
 def left(running: Running, before: Mapping[str, object]) -> list[str]:
-    """Return what is left of a run, beside temporary files; children have a while to end."""
+    """Return the remains of a run, beside temporary files; children have a while to end."""
     until = time.monotonic() + END_SECONDS
     while time.monotonic() < until and (running.processes() or around() != before):
         time.sleep(POLL_SECONDS)
@@ -168,7 +168,7 @@ def temporary_files(running: Running) -> list[str]:
 
 
 def whole(subject: Subject, folder: Path, before: Mapping[str, object]) -> tuple[float, list[str]]:
-    """Run a command to its end; return the seconds, and what was wrong."""
+    """Run a command to its end; return the seconds, and the complaints."""
     begun = time.monotonic()
     running = Running(subject, folder)
     if not subject.ends:
@@ -227,15 +227,15 @@ def drill(name: str, moments: int, seed: int) -> Seen:
         number = SIGNALS[moment % len(SIGNALS)]
         seconds = draw.uniform(0, length)
         with TemporaryDirectory() as folder:
-            one = killed(subject, number, seconds, Path(folder))
+            result = killed(subject, number, seconds, Path(folder))
 
         seen.moments += 1
-        seen.files += one.files
+        seen.files += result.files
         seen.complaints += [
             f"{name}, moment {moment}, {number.name} after {seconds:.2f} s: {line}"
-            for line in one.complaints
+            for line in result.complaints
         ]
-        sys.stderr.write(f"{name} {moment} {number.name} {seconds:.2f} s: {one.complaints}\n")
+        sys.stderr.write(f"{name} {moment} {number.name} {seconds:.2f} s: {result.complaints}\n")
 
     return seen
 
@@ -246,10 +246,10 @@ def main() -> int:
     parser.add_argument("subjects", nargs="+", choices=list(SUBJECTS))
     parser.add_argument("--moments", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
+    options = parser.parse_args()
     complaints = []
-    for name in given.subjects:
-        seen = drill(name, given.moments, given.seed)
+    for name in options.subjects:
+        seen = drill(name, options.moments, options.seed)
         complaints += seen.complaints
         sys.stdout.write(
             f"{name}: {seen.moments} moments, {len(seen.complaints)} complaints,"

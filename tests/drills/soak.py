@@ -35,7 +35,7 @@ FLAP_SECONDS = 10.0
 DOWN_SECONDS = 3.0
 SAMPLE_SECONDS = 15.0
 START_SECONDS = 120.0
-# What is in caches and what allocators keep grows at first, by less and less: a leak goes on.
+# Caches and the memory that allocators keep grow at first, by less and less: a leak goes on.
 WARM = 0.1
 GROWTH = 0.05
 GROWTH_BYTES = 4 << 20
@@ -57,7 +57,7 @@ class Sample:
 
 @dataclass(slots=True)
 class Soak:
-    """What was seen; `complaints` is empty where everything held."""
+    """The results; `complaints` is empty where everything held."""
 
     minutes: float
     runs: int = 0
@@ -69,7 +69,7 @@ class Soak:
 
 
 class Loop(threading.Thread):
-    """Something that is done again and again until the end; what goes wrong is a complaint."""
+    """A step that is done again and again until the end; an error in it is a complaint."""
 
     def __init__(self, soak: Soak, end: threading.Event, step: Any) -> None:
         super().__init__(daemon=True)
@@ -94,8 +94,8 @@ def send(soak: Soak, _end: threading.Event) -> None:
     """Run the collective once, and look at its accounts."""
     said = ask(StartTraffic(wait=True))
     soak.runs += 1
-    found = UNACCOUNTED.search(said)
-    if not found or int(found[1]):
+    unaccounted = UNACCOUNTED.search(said)
+    if not unaccounted or int(unaccounted[1]):
         soak.complaints.append(f"run {soak.runs}: {said}")
 
     sent = re.search(r"(\d+) packets sent", said)
@@ -130,7 +130,7 @@ def sample(soak: Soak, processes: dict[str, psutil.Process], begun: float) -> No
 
 
 def reading(process: psutil.Process, begun: float) -> Sample | None:
-    """Return what a process uses now; None where it has ended."""
+    """Return a process's use of resources now; None where it has ended."""
     try:
         with process.oneshot():
             return Sample(
@@ -155,12 +155,14 @@ def judge(soak: Soak) -> None:
     for name, samples in soak.samples.items():
         warm = samples[int(len(samples) * WARM) :]
         third = max(1, len(warm) // 3)
-        for what in ("rss_bytes", "descriptors", "threads"):
-            before = median(getattr(each, what) for each in warm[:third])
-            after = median(getattr(each, what) for each in warm[-third:])
-            room = max(GROWTH * before, GROWTH_BYTES if what == "rss_bytes" else 2)
-            if after > before + room:
-                soak.complaints.append(f"{name}: {what} grew from {before:,.0f} to {after:,.0f}")
+        for quantity in ("rss_bytes", "descriptors", "threads"):
+            before = median(getattr(entry, quantity) for entry in warm[:third])
+            after = median(getattr(entry, quantity) for entry in warm[-third:])
+            slack = max(GROWTH * before, GROWTH_BYTES if quantity == "rss_bytes" else 2)
+            if after > before + slack:
+                soak.complaints.append(
+                    f"{name}: {quantity} grew from {before:,.0f} to {after:,.0f}"
+                )
 
 
 @contextmanager
@@ -258,7 +260,7 @@ def watch(result: Soak, processes: dict[str, psutil.Process], browser: Any) -> N
 
 
 def table(result: Soak) -> str:
-    """Return what was seen: of every kind of process the one that has grown most."""
+    """Return the results as a table: of every kind, the process that has grown most."""
     lines = [
         f"{result.minutes:g} minutes: {result.runs} runs, {result.packets:,} packets,"
         f" {result.flaps} flaps; the page changed at {result.frames} looks",
@@ -288,15 +290,15 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=Path, help="write every sample to this file")
-    given = parser.parse_args()
+    options = parser.parse_args()
     if not (found(BROWSERS) and found(DRIVERS)):
         sys.stderr.write(f"the soak looks at the page: {needs_browser.kwargs['reason']}\n")
         return USAGE
 
-    result = soak(given.minutes, given.seed)
+    result = soak(options.minutes, options.seed)
     sys.stdout.write(f"{table(result)}\n" + "".join(f"{line}\n" for line in result.complaints))
-    if given.json:
-        given.json.write_text(json.dumps(asdict(result)))
+    if options.json:
+        options.json.write_text(json.dumps(asdict(result)))
 
     return bool(result.complaints)
 

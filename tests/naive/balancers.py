@@ -61,7 +61,7 @@ class Balancer:
         return self.choose(group, packet, queues) if group else None
 
     def choose(self, group: Group, packet: Packet, queues: list[int]) -> int:
-        """Return one of the uplinks of a group's schedule."""
+        """Choose an uplink of a group's schedule."""
         slots = group.schedules[0]
         start = group.starts[packet.size_class]
         options = self.scenario.load_balancer
@@ -93,9 +93,9 @@ class Balancer:
 
     def draw(self, bits: int) -> int:
         """Return the upper bits of the switch's next random number."""
-        found = number(self.scenario.seed, Purpose.SWITCH, self.switch, self.draws)
+        drawn = number(self.scenario.seed, Purpose.SWITCH, self.switch, self.draws)
         self.draws += 1
-        return found >> (32 - bits)
+        return drawn >> (32 - bits)
 
     def hashed(self, packet: Packet) -> int:
         """Return the upper 16 bits of the flow's hash times the switch's odd number."""
@@ -132,7 +132,7 @@ class Balancer:
         return ties[self.draw(16) * len(ties) >> 16]
 
     def lowest_bin(self, slots: list[int], queues: list[int]) -> int:
-        """Return the uplink of a random slot among those whose queue is in the lowest bin."""
+        """Return the uplink of a random slot among the slots with a queue in the lowest bin."""
         options = self.scenario.load_balancer
         shares = [Fraction(str(percent)) / 100 for percent in options.bins_percent]
         thresholds = [ceil(Wire(self.scenario).buffer_bytes * share) for share in shares]
@@ -143,7 +143,7 @@ class Balancer:
         return tickets[self.draw(16) * len(tickets) >> 16]
 
     def reshuffled(self, group: Group) -> int:
-        """Walk one of 16 orders, one pointer for both classes."""
+        """Return the next uplink of a random order, of 16; both classes share the pointer."""
         pointer = self.pointer(group, DATA)
         if pointer.wraps >= RESHUFFLE_WRAPS:
             pointer.order, pointer.wraps = self.draw(4), 0

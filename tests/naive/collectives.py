@@ -51,25 +51,25 @@ def jobs(scenario: Scenario) -> list[Job]:
         return [made(scenario, scenario.collective)]
 
     machines = Tree.of(scenario).hosts // (scenario.fabric.planes or 1)
-    found: dict[str, Job] = {}
-    for wanted in scenario.jobs:
-        job = made(scenario, wanted.collective)
-        job.first = sum(len(other.steps) for other in found.values())
-        job.start_ps = round(wanted.start_ns * PS_PER_NS)
+    by_name: dict[str, Job] = {}
+    for entry in scenario.jobs:
+        job = made(scenario, entry.collective)
+        job.first = sum(len(earlier.steps) for earlier in by_name.values())
+        job.start_ps = round(entry.start_ns * PS_PER_NS)
         roots = [not step.waits for step in job.steps]
         job.steps = [
-            replace(step, waits=frozenset(job.first + other for other in step.waits))
+            replace(step, waits=frozenset(job.first + earlier for earlier in step.waits))
             for step in job.steps
         ]
-        if wanted.after is not None:
-            before = found[wanted.after]
+        if entry.after is not None:
+            before = by_name[entry.after]
             job.start_ps = before.start_ps
             job.steps = [
                 replace(step, waits=last_steps(before, step.source, machines)) if is_root else step
                 for step, is_root in zip(job.steps, roots, strict=True)
             ]
-        found[wanted.name] = job
-    return list(found.values())
+        by_name[entry.name] = job
+    return list(by_name.values())
 
 
 def last_steps(job: Job, host: int, machines: int) -> frozenset[int]:
@@ -94,7 +94,7 @@ def made(scenario: Scenario, wanted: Any) -> Job:
         assert planes
         hosts = [plane * tree.hosts + host for host in hosts for plane in range(planes)]
     if wanted.placement == "random":
-        hosts = [hosts[place] for place in shuffled(scenario.seed, len(hosts))]
+        hosts = [hosts[index] for index in shuffled(scenario.seed, len(hosts))]
     if wanted.matrix == "workload":
         steps = of_file(wanted.file)
     elif wanted.matrix == "pairs":
@@ -129,7 +129,7 @@ def made(scenario: Scenario, wanted: Any) -> Job:
 def part_sizes(size: int, parts: int) -> list[int]:
     """Share out bytes: the first parts get one more where they do not come out even."""
     shared = [size // parts + (part < size % parts) for part in range(parts)]
-    return [max(each, 1) for each in shared] if size else shared
+    return [max(part_bytes, 1) for part_bytes in shared] if size else shared
 
 
 def over_planes(scenario: Scenario, steps: list[Step], planes: int, machines: int) -> list[Step]:
@@ -146,9 +146,11 @@ def over_planes(scenario: Scenario, steps: list[Step], planes: int, machines: in
         return kept
 
     parts = [
-        (at, plane) for at, step in enumerate(steps) for plane in range(planes if step.size else 1)
+        (index, plane)
+        for index, step in enumerate(steps)
+        for plane in range(planes if step.size else 1)
     ]
-    place = {part: at for at, part in enumerate(parts)}
+    indices = {part: index for index, part in enumerate(parts)}
     return [
         Step(
             plane * machines + step.source,
@@ -156,39 +158,43 @@ def over_planes(scenario: Scenario, steps: list[Step], planes: int, machines: in
             part_sizes(step.size, planes)[plane],
             step.compute_ps,
             frozenset(
-                place[other, there]
-                for other in step.waits
-                for there in range(planes)
-                if (other, there) in place
-                and (there == plane or not step.size or not steps[other].size)
+                indices[awaited, awaited_plane]
+                for awaited in step.waits
+                for awaited_plane in range(planes)
+                if (awaited, awaited_plane) in indices
+                and (awaited_plane == plane or not step.size or not steps[awaited].size)
             ),
         )
-        for at, plane in parts
-        for step in (steps[at],)
+        for index, plane in parts
+        for step in (steps[index],)
     ]
 
 
 def shares(steps: list[Step]) -> list[int]:
     """Return how many steps of one depth leave a step's source, or reach its destination."""
     depth = depths(steps)
-    at: defaultdict[tuple[str, int, int], int] = defaultdict(int)
+    counts: defaultdict[tuple[str, int, int], int] = defaultdict(int)
     for step, deep in zip(steps, depth, strict=True):
         if step.size:
-            at["from", deep, step.source] += 1
-            at["to", deep, step.destination] += 1
+            counts["from", deep, step.source] += 1
+            counts["to", deep, step.destination] += 1
     return [
-        max(at["from", deep, step.source], at["to", deep, step.destination]) if step.size else 1
+        max(counts["from", deep, step.source], counts["to", deep, step.destination])
+        if step.size
+        else 1
         for step, deep in zip(steps, depth, strict=True)
     ]
 
 
 def depths(steps: list[Step]) -> list[int]:
-    found: dict[int, int] = {}
-    while len(found) < len(steps):
+    depth_of: dict[int, int] = {}
+    while len(depth_of) < len(steps):
         for number_, step in enumerate(steps):
-            if number_ not in found and all(other in found for other in step.waits):
-                found[number_] = max((found[other] + 1 for other in step.waits), default=0)
-    return [found[number_] for number_ in range(len(steps))]
+            if number_ not in depth_of and all(awaited in depth_of for awaited in step.waits):
+                depth_of[number_] = max(
+                    (depth_of[awaited] + 1 for awaited in step.waits), default=0
+                )
+    return [depth_of[number_] for number_ in range(len(steps))]
 
 
 def of_file(path: str) -> list[Step]:
@@ -222,10 +228,12 @@ def named(tree: Tree, text: str) -> list[int]:
     return [
         host
         for name in text.replace(" ", "").split(",")
-        for host, place in every
+        for host, coordinates in every
         if all(
-            part == "*" or int(part.split("-")[0]) <= at <= int(part.split("-")[-1])
-            for part, at in zip(re.sub("^[a-z]+", "", name).split("_"), place, strict=False)
+            part == "*" or int(part.split("-")[0]) <= coordinate <= int(part.split("-")[-1])
+            for part, coordinate in zip(
+                re.sub("^[a-z]+", "", name).split("_"), coordinates, strict=False
+            )
         )
     ]
 
@@ -301,7 +309,7 @@ def hierarchical(
         case "broadcast":
             heads = [[(a[0], b[0], size)] for a, b in pairwise(servers)]
             return heads + [
-                [(row[at], row[at + 1], size) for row in servers] for at in range(g - 1)
+                [(row[index], row[index + 1], size) for row in servers] for index in range(g - 1)
             ]
         case _:
             return shifts(servers, size * s) + shifts(rails, size * g)
@@ -325,20 +333,20 @@ def to_all_others(n: int, size: int) -> list[Send]:
 
 def halves(n: int, size: int) -> list[list[Send]]:
     """Return the rounds of halving: half of the data, to a peer at half of the distance."""
-    found, distance = [], n // 2
+    all_rounds, distance = [], n // 2
     while distance:
-        found.append([(a, a ^ distance, ceil(size * distance / n)) for a in range(n)])
+        all_rounds.append([(a, a ^ distance, ceil(size * distance / n)) for a in range(n)])
         distance //= 2
-    return found
+    return all_rounds
 
 
 def scattering(n: int, size: int) -> list[list[Send]]:
-    found, distance = [], n // 2
+    all_rounds, distance = [], n // 2
     while distance:
         part = ceil(size * distance / n)
-        found.append([(a, a + distance, part) for a in range(0, n, 2 * distance)])
+        all_rounds.append([(a, a + distance, part) for a in range(0, n, 2 * distance)])
         distance //= 2
-    return found
+    return all_rounds
 
 
 def rounds(sent: list[list[Send]]) -> list[Step]:
@@ -373,8 +381,12 @@ def chunked(steps: list[Step], chunks: int) -> list[Step]:
             step.destination,
             ceil(step.size / chunks),
             0,
-            frozenset(other * chunks + chunk for other in step.waits)
-            | ({before[at]} if (at := number_ * chunks + chunk) in before else frozenset()),
+            frozenset(awaited * chunks + chunk for awaited in step.waits)
+            | (
+                {before[chunk_number]}
+                if (chunk_number := number_ * chunks + chunk) in before
+                else frozenset()
+            ),
         )
         for number_, step in enumerate(steps)
         for chunk in range(chunks)
@@ -393,10 +405,10 @@ def parent(place: int, n: int) -> int | None:
 
 
 def trees(n: int) -> list[dict[int, int | None]]:
-    """Return the parents in two trees; the second is reversed, or shifted by one."""
-    first = {place: parent(place, n) for place in range(n)}
-    other = {place: n - 1 - place if n % 2 == 0 else (place + 1) % n for place in range(n)}
-    second = {other[a]: None if b is None else other[b] for a, b in first.items()}
+    """Return the parents in two trees; the second is reversed, or shifted by 1."""
+    first = {rank: parent(rank, n) for rank in range(n)}
+    moved = {rank: n - 1 - rank if n % 2 == 0 else (rank + 1) % n for rank in range(n)}
+    second = {moved[a]: None if b is None else moved[b] for a, b in first.items()}
     return [first, dict(sorted(second.items()))]
 
 
@@ -416,13 +428,13 @@ def double_tree_all_reduce(n: int, size: int) -> list[Step]:
     for above in trees(n):
         base = len(steps)
         children = [rank for rank, up in above.items() if up is not None]
-        place = {rank: base + at for at, rank in enumerate(children)}
+        step_of = {rank: base + index for index, rank in enumerate(children)}
         for rank in children:
-            waits = {place[other] for other in children if above[other] == rank}
+            waits = {step_of[child] for child in children if above[child] == rank}
             steps.append(Step(rank, above[rank] or 0, ceil(size / 2), 0, frozenset(waits)))
         for rank in children:
             up = above[rank] or 0
-            tops = {place[other] for other in children if above[other] == up}
-            waits = {place[up] + len(children)} if up in place else tops
+            tops = {step_of[child] for child in children if above[child] == up}
+            waits = {step_of[up] + len(children)} if up in step_of else tops
             steps.append(Step(up, rank, ceil(size / 2), 0, frozenset(waits)))
     return steps

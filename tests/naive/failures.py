@@ -38,9 +38,9 @@ def changes(scenario: Scenario, flows: list[Message]) -> list[Change]:
         raise Refused("named failures leave a flow without a path")
 
     for attempt in range(MOST_DRAWS):
-        found = states(named + drawn_outages(scenario, attempt))
-        if not cuts_off(scenario, found, flows):
-            return found
+        link_changes = states(named + drawn_outages(scenario, attempt))
+        if not cuts_off(scenario, link_changes, flows):
+            return link_changes
     raise Refused("random failures leave a flow without a path every time")
 
 
@@ -60,8 +60,8 @@ def routes(scenario: Scenario, links: list[Change]) -> list[Change]:
             time + delay_ps,
             [frozenset[int](), *(change.down for change in links if change.time_ps <= time)][-1],
             frozenset(
-                (place, [1.0, *(share for since, share in steps if since <= time)][-1])
-                for place, steps in shares.items()
+                (direction, [1.0, *(share for since, share in steps if since <= time)][-1])
+                for direction, steps in shares.items()
             ),
         )
         for time in sorted(times)
@@ -69,7 +69,7 @@ def routes(scenario: Scenario, links: list[Change]) -> list[Change]:
 
 
 def counted(scenario: Scenario, links: list[Change], is_known_at_start: bool) -> list[Change]:
-    """Return the links that count as failed: what is down, and what flaps or flapped just now."""
+    """Return the links that count as failed: those down, and those that flap or just flapped."""
     half_life_us = scenario.controller.damping_half_life_us
     if half_life_us is None:
         return links
@@ -129,13 +129,13 @@ def host_outages(scenario: Scenario) -> list[Outage]:
 
 def spans(event: FailureEvent) -> list[tuple[int, int]]:
     """Return the (from, until) times at which an event's links are down."""
-    found = []
+    intervals = []
     for time in range(event.times):
         later_ps = time * round((event.every_ns or 0) * PS_PER_NS)
         since = round(event.down_ns * PS_PER_NS) + later_ps
         until = NEVER if event.up_ns is None else round(event.up_ns * PS_PER_NS) + later_ps
-        found.append((since, until))
-    return found
+        intervals.append((since, until))
+    return intervals
 
 
 def links_of(tree: Tree, place: Place) -> list[int]:
@@ -193,15 +193,17 @@ def slow(scenario: Scenario) -> tuple[Shares, Shares]:
         ]
         spans += [((*end, way), since, until, entry.rate) for end in ends for way in ways]
 
-    found: tuple[Shares, Shares] = {}, {}
-    for place in {place for place, *_ in spans}:
-        own = [(since, until, rate) for other, since, until, rate in spans if other == place]
-        times = sorted({time for since, until, _ in own for time in (since, until)} - {NEVER})
-        found[place[0]][place[1:]] = [
-            (time, min([1.0, *(rate for since, until, rate in own if since <= time < until)]))
+    shares: tuple[Shares, Shares] = {}, {}
+    for direction in {direction for direction, *_ in spans}:
+        periods = [
+            (since, until, rate) for slowed, since, until, rate in spans if slowed == direction
+        ]
+        times = sorted({time for since, until, _ in periods for time in (since, until)} - {NEVER})
+        shares[direction[0]][direction[1:]] = [
+            (time, min([1.0, *(rate for since, until, rate in periods if since <= time < until)]))
             for time in times
         ]
-    return found
+    return shares
 
 
 def drawn_outages(scenario: Scenario, attempt: int) -> list[Outage]:
@@ -217,15 +219,15 @@ def drawn_outages(scenario: Scenario, attempt: int) -> list[Outage]:
 def states(outages: list[Outage]) -> list[Change]:
     """Return the links that are down, from each instant of a change on.
 
-    A link is down while any of its outages lasts, so overlapping outages count as one.
+    A link is down while any of its outages lasts, so overlapping outages are a single outage.
     """
     times = sorted({time for _, *ends in outages for time in ends if time != NEVER})
-    found = [
+    link_states = [
         Change(time, frozenset(link for link, since, until in outages if since <= time < until))
         for time in times
     ]
-    before = [frozenset(), *(change.down for change in found)]
-    return [change for change, old in zip(found, before, strict=False) if change.down != old]
+    before = [frozenset(), *(change.down for change in link_states)]
+    return [change for change, old in zip(link_states, before, strict=False) if change.down != old]
 
 
 def cuts_off(scenario: Scenario, links: list[Change], flows: list[Message]) -> bool:

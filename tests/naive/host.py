@@ -13,7 +13,7 @@ from tests.naive.wire import NEVER
 
 @dataclass(slots=True)
 class Flow:
-    """Both ends of a flow: the sender's state and what the receiver has.
+    """Both ends of a flow: the states of the sender and of the receiver.
 
     `waits_for` are flows that must be complete first. Without packets it is a computation.
     """
@@ -38,11 +38,11 @@ class Flow:
     sent: set[int] = field(default_factory=set)
     is_sent: bool = False
     received: set[int] = field(default_factory=set)
-    # Go-back-N: what waits for a packet before it, since when, and whether that has been asked for.
+    # Go-back-N: packets that wait for an earlier packet, since when, and whether it was asked for.
     kept: set[int] = field(default_factory=set)
     gap_ps: int = 0
     has_asked: bool = False
-    # What nobody has been told of the packets that wait.
+    # The kept packets that no ACK has reported.
     silent: list[Packet] = field(default_factory=list)
     packets_per_ack: int = 1
     unanswered: int = 0
@@ -55,7 +55,7 @@ class Flow:
         return len(self.payloads)
 
     def payload(self, psn: int) -> int:
-        """Return what a packet carries; what is beyond the message is as long as its first ones."""
+        """Return a packet's bytes of payload: beyond the message, `payload_bytes`."""
         return self.payloads[psn] if psn < self.packets else self.payload_bytes
 
     @property
@@ -68,7 +68,7 @@ class Flow:
 
     @property
     def tries(self) -> int:
-        """Return how often it has been tried to bring over what is missing."""
+        """Return how often the sender has tried to deliver the missing packets."""
         # Behind a missing packet all others are in vain.
         return self.returns if isinstance(self.sender, GoBackN) else self.transmissions
 
@@ -83,10 +83,11 @@ class Flow:
 
 @dataclass(slots=True)
 class Host:
-    """The flows that begin here, the ACKs that wait, the one link; `nics` are of one machine.
+    """The flows that begin here, the ACKs that wait, the link; `nics` are of one machine.
 
-    `kept_ps` is the time from a packet to the NIC's next one, by its bytes, and `between_ps` the
-    least time from a data packet to the next one. Flows in `incoming` have arrived here in part.
+    `kept_ps` is the time from a packet to the NIC's next packet, by its bytes, and `between_ps` the
+    least time from a data packet to the next data packet. Flows in `incoming` have arrived here in
+    part.
     """
 
     number: int
@@ -96,13 +97,13 @@ class Host:
     free_ps: int = 0
     data_free_ps: int = 0
     incoming: set[int] = field(default_factory=set)
-    # By destination: the share that it has told last, and when.
+    # By destination: the share that it announced last, and when.
     heard: dict[int, tuple[int, int]] = field(default_factory=dict)
     flows: list[Flow] = field(default_factory=list)
     acks: deque[Packet] = field(default_factory=deque)
     last_was_ack: bool = True
     nics: list["Host"] = field(default_factory=list)
-    # The pauses that it was told, each from a time until another.
+    # The pauses that it was sent, each from a time until another.
     pauses: list[tuple[int, int]] = field(default_factory=list)
 
     def pause(self, now_ps: int, lasts_ps: int) -> None:
@@ -127,7 +128,7 @@ class Host:
             flow.sender.pacer.first_ps = now_ps
         pacer = flow.sender.pacer
         pacer.begin_ps = now_ps + flow.phase_ps
-        # A flow takes the share that the receiver told within a round trip, unless it goes in turn.
+        # A flow takes the share that the receiver sent within a round trip, unless it goes in turn.
         share, heard_ps = self.heard.get(flow.destination, (1, NEVER))
         if not pacer.is_whole and heard_ps != NEVER and now_ps - heard_ps <= flow.round_trip_ps:
             pacer.share = share
@@ -150,7 +151,7 @@ class Host:
         return [flow for flow in self.flows if flow.is_active and not flow.packets]
 
     def finish(self, now_ps: int) -> list[Flow]:
-        """End and return the computations that are over, and start what waited for them."""
+        """End and return the computations that are over; start the flows that waited for them."""
         over = [flow for flow in self.computing if flow.started_ps + flow.compute_ps <= now_ps]
         for flow in over:
             flow.done_ps = now_ps
@@ -182,7 +183,7 @@ class Host:
         size = self.link.wire.size(flow.payload(psn))
         self.free_ps = now_ps + self.kept_ps[size]
         self.data_free_ps = now_ps + self.between_ps[size]
-        # In a graph the last of a flow's own packets lets go what waits for it here.
+        # In a graph the last of a flow's own packets releases the flows that wait for it here.
         if flow.is_in_graph and not flow.is_sent and len(flow.sent) == flow.packets:
             flow.is_sent = True
             self.unblock(flow, now_ps)
@@ -198,7 +199,7 @@ class Host:
         )
 
     def take(self, packet: Packet, flow: Flow, now_ps: int) -> None:
-        """Take in a packet, and start what waited for the flow if that is complete here now."""
+        """Take in a packet; if its flow is complete here now, start the flows that wait for it."""
         is_complete = (
             self.take_data(packet, flow, now_ps)
             if packet.kind == DATA
@@ -208,7 +209,7 @@ class Host:
             self.unblock(flow, now_ps)
 
     def unblock(self, flow: Flow, now_ps: int) -> None:
-        """Start what waited for a flow alone, at any NIC of this machine."""
+        """Start the flows that waited for this flow alone, at any NIC of this machine."""
         for waiting in [waiting for nic in self.nics for waiting in nic.flows]:
             if flow.number in waiting.waits_for:
                 waiting.waits_for.remove(flow.number)
@@ -250,7 +251,7 @@ class Host:
         return is_new and len(flow.received) == flow.packets
 
     def take_out_of_order(self, packet: Packet, flow: Flow, now_ps: int) -> None:
-        """Answer go-back-N's duplicate; keep what is near, and ask once for what is missing."""
+        """Answer go-back-N's duplicate; keep a near packet, and ask once for the missing packet."""
         beyond = packet.psn - len(flow.received)
         is_kept = 0 < beyond <= flow.keeps
         if is_kept:
@@ -264,13 +265,13 @@ class Host:
         flow.has_asked |= is_late
 
     def with_silent(self, packet: Packet, flow: Flow) -> Packet:
-        """Return a packet as its answer sees it: with what kept ones would have been told of."""
-        known = [packet, *flow.silent]
+        """Return a packet as its answer sees it: with the marks and requests of silent packets."""
+        reported = [packet, *flow.silent]
         flow.silent.clear()
         return replace(
             packet,
-            marked=any(each.marked for each in known),
-            asks=any(each.asks for each in known),
+            marked=any(arrival.marked for arrival in reported),
+            asks=any(arrival.asks for arrival in reported),
         )
 
     def ack_of(self, packet: Packet, flow: Flow) -> Packet:

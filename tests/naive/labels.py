@@ -24,9 +24,9 @@ class Draws:
     count: int = 0
 
     def label(self) -> int:
-        found = number(self.seed, Purpose.LABEL, self.flow, self.count) % 2**16
+        drawn = number(self.seed, Purpose.LABEL, self.flow, self.count) % 2**16
         self.count += 1
-        return found
+        return drawn
 
 
 @dataclass(slots=True)
@@ -168,7 +168,7 @@ def empty_ring() -> list[Entry]:
 
 
 class Reps:
-    """Host Pkt AR: use labels again whose packets came back unmarked.
+    """Host Pkt AR: reuse the labels of packets that came back unmarked.
 
     After a timeout the sender is frozen: it uses labels of the ring, fresh or not, and later
     explores.
@@ -218,11 +218,11 @@ class Reps:
     def frozen_label(self) -> int:
         """Return the next label around the ring."""
         for step in range(RING):
-            place = (self.frozen_head + step) % RING
-            label = self.ring[place].label
+            index = (self.frozen_head + step) % RING
+            label = self.ring[index].label
             if label is not None:
-                self.ring[place].is_fresh = False
-                self.frozen_head = (place + 1) % RING
+                self.ring[index].is_fresh = False
+                self.frozen_head = (index + 1) % RING
                 return label
         return self.draws.label()
 

@@ -28,7 +28,7 @@ class Bitmap:
         return [turn ^ flip for turn in reversed(range(PATHS))]
 
     def take(self) -> int:
-        """Return the path whose turn it is."""
+        """Return the next path of the round."""
         path = self.round.pop()
         self.round = self.round or self.new_round()
         return path
@@ -68,10 +68,11 @@ class Mrc:
 
     def __init__(self, scenario: Scenario, draws: Draws, watch: Watch) -> None:
         self.watch = watch
-        # A connection has 128 at least; one whose packets use all planes has as many in each.
+        # A connection has 128 at least; a connection over all planes has as many in each.
         rails = all(
-            one.placement == "rail" or (one.matrix == "workload" and named_nics(one.file or ""))
-            for one in scenario.collectives
+            collective.placement == "rail"
+            or (collective.matrix == "workload" and named_nics(collective.file or ""))
+            for collective in scenario.collectives
         )
         is_in_all = scenario.fabric.plane_use != "keep" and not rails
         planes = (scenario.fabric.planes or 1) if is_in_all else 1

@@ -1,7 +1,7 @@
-"""What a run takes at least: what links carry, worked out link by link and instant by instant.
+"""The least time of a run: the bytes on links, worked out link by link and instant by instant.
 
 All data of a host cross its link, all data that leave an edge or a pod its uplinks, and all that
-come to it the same links downwards. From a host go the ACKs of what it gets, too.
+come to it the same links downwards. From a host go the ACKs of the data it gets, too.
 """
 
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ class Least:
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
         self.tree = Tree.of(scenario)
-        self.messages = [one for one in traffic.messages(scenario) if one.payloads]
+        self.messages = [message for message in traffic.messages(scenario) if message.payloads]
         self.changes = failures.changes(scenario, self.messages)
         self.slow_links, self.slow_hosts = failures.slow(scenario)
         self.outages = failures.host_outages(scenario)
@@ -62,9 +62,9 @@ class Least:
             "edge": self.tree.edge_of,
             "pod": self.tree.pod_of,
         }[kind]
-        ends = [(behind(one.source), behind(one.destination)) for one in self.messages]
+        ends = [(behind(flow.source), behind(flow.destination)) for flow in self.messages]
         crossing = [number in pair and pair[0] != pair[1] for pair in ends]
-        found = [0]
+        times_ps = [0]
         for is_up in (True, False):
             chosen = [
                 message
@@ -73,39 +73,39 @@ class Least:
             ]
             turned = [Link(link.number, is_up, link.level, link.is_host) for link in links]
             if chosen:
-                found.append(self.carried_ps(chosen, turned))
-        return max(found)
+                times_ps.append(self.carried_ps(chosen, turned))
+        return max(times_ps)
 
     def carried_ps(self, messages: list[traffic.Message], links: list[Link]) -> int:
         """Return when the last message is acknowledged if links carry all they can."""
         wire = Wire(self.scenario)
         packet = wire.data_bytes + wire.gap_bytes
         times = sorted(time for time in {t for link in links for t in self.times(link)} if time > 0)
-        # The gap behind the last packet on each link needs not pass, and what is under way when a
+        # The gap behind the last packet on each link needs not pass, and a packet under way when a
         # link changes goes as before.
         headers = wire.data_bytes - self.scenario.packets.payload_bytes + wire.gap_bytes
         sizes = [size for message in messages for size in message.payloads]
-        left = Fraction(sum(sizes) + len(sizes) * headers)
+        bytes_left = Fraction(sum(sizes) + len(sizes) * headers)
         before, after = self.ways_ps(messages, links[0])
         answered = self.answered(links[0])
         if answered:
-            left += self.acks(answered) * (wire.ack_bytes + wire.gap_bytes)
+            bytes_left += self.acks(answered) * (wire.ack_bytes + wire.gap_bytes)
             # The last one may be an ACK.
             after = min(after, sum(self.latencies(self.shortest(answered))))
-        left -= len(links) * (wire.gap_bytes + packet * len(times))
+        bytes_left -= len(links) * (wire.gap_bytes + packet * len(times))
         starts = [message.start_ps for message in [*messages, *answered]]
         now = Fraction(min(starts) + before)
         for until in [*times, NEVER]:
             rate = sum((self.rate(link, int(now)) for link in links), Fraction(0))
-            if until > now and rate and left <= rate * (until - now):
+            if until > now and rate and bytes_left <= rate * (until - now):
                 break
             if until > now:
-                left -= rate * (until - now)
+                bytes_left -= rate * (until - now)
                 now = Fraction(until)
-        return int(now + max(left, Fraction(0)) / rate) + after - max(starts)
+        return int(now + max(bytes_left, Fraction(0)) / rate) + after - max(starts)
 
     def answered(self, link: Link) -> list[traffic.Message]:
-        """Return the messages whose ACKs cross a link for sure: a host's that never fails."""
+        """Return the messages with ACKs that surely cross a link: a host's that never changes."""
         if not (link.is_host and link.is_up) or self.times(link):
             return []
         return [message for message in self.messages if message.destination == link.number]
@@ -113,8 +113,8 @@ class Least:
     def acks(self, messages: list[traffic.Message]) -> int:
         """Return how many ACKs there are at least: a NIC in order may report all it has kept."""
         transport = self.scenario.transport
-        most = transport.packets_per_ack + transport.reorder_packets
-        return sum(-(-len(message.payloads) // most) for message in messages)
+        packets_per_ack = transport.packets_per_ack + transport.reorder_packets
+        return sum(-(-len(message.payloads) // packets_per_ack) for message in messages)
 
     def ways_ps(self, messages: list[traffic.Message], link: Link) -> tuple[int, int]:
         """Return the shortest ways to a cut, and from it to the last ACK, latencies alone."""
@@ -150,7 +150,7 @@ class Least:
         return slow.get((link.number, link.is_up), [])
 
     def rate(self, link: Link, now: int) -> Fraction:
-        """Return what a link carries at a time, in bytes a picosecond."""
+        """Return a link's rate at a time, in bytes a picosecond."""
         share = Fraction(str([1.0, *(s for time, s in self.steps(link) if time <= now)][-1]))
         if link.is_host:
             down = any(host == link.number and a <= now < b for host, a, b in self.outages)

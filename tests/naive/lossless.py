@@ -50,7 +50,7 @@ class Stay:
 
 @dataclass(slots=True)
 class Frame:
-    """A control frame: a pause, or the end of one."""
+    """A control frame: a pause, or the end of a pause."""
 
     is_pause: bool
     is_lost: bool = False
@@ -60,7 +60,7 @@ class Frame:
 class Server:
     """A link and its waiting frames: a control frame first, then packets, which a pause holds.
 
-    `slow` has the times from which on the link has another rate. The port was told to pause at
+    `slow` has the times from which on the link has another rate. The port was paused at
     `closed_ps` (NEVER: it is not paused), until `until_ps`; a watchdog has given it up when it
     `is_tripped`. `begun` and `framed` count packets and control frames.
     """
@@ -103,11 +103,11 @@ class Server:
 
     def byte_ps(self, end_ps: int) -> int:
         """Return the integral of the occupancy from 0 to `end_ps`."""
-        return self.left_byte_ps + sum(one.size * (end_ps - one.since_ps) for one in self.stays)
+        return self.left_byte_ps + sum(stay.size * (end_ps - stay.since_ps) for stay in self.stays)
 
     def stale_bytes_at(self, then_ps: int) -> int:
         """Return the bytes that waited at an instant in the past, before its arrivals."""
-        here = sum(one.size for one in self.stays if one.since_ps < then_ps)
+        here = sum(stay.size for stay in self.stays if stay.since_ps < then_ps)
         return here + sum(
             size for since_ps, left_ps, size in self.gone if since_ps < then_ps < left_ps
         )
@@ -123,17 +123,16 @@ class LosslessNetwork(Network):
         super().__init__(scenario)
         wires = [Wire(scenario, level) for level in range(3)]
         self.servers = {
-            place: Server(wires[self.tree.level(*place)], self.slow_at(*place))
-            for place in self.ports
+            port: Server(wires[self.tree.level(*port)], self.slow_at(*port)) for port in self.ports
         }
         self.held = dict.fromkeys(self.servers, 0)
-        # With a shared memory: what of it is in the headroom, apart.
+        # With a shared memory: the bytes of `held` that are in the headroom.
         self.over = dict.fromkeys(self.servers, 0)
         # Since when a link is paused that fills a buffer, None where it is not.
         self.pausing: dict[Place, int | None] = dict.fromkeys(self.servers)
         self.bounds = {
-            place: bounds(scenario, one.wire, self.meeting(place))
-            for place, one in self.servers.items()
+            port: bounds(scenario, server.wire, self.meeting(port))
+            for port, server in self.servers.items()
         }
         self.was_held: set[tuple[int, int, int]] = set()
         fabric = scenario.fabric
@@ -145,14 +144,14 @@ class LosslessNetwork(Network):
             self.at(round(storm.at_ns * PS_PER_NS), Moment.TURNS, edge, index + 1, until_ps)
 
     def meeting(self, place: Place) -> list[tuple[int, Wire]]:
-        """Return the fastest rate at which a port's link fills it, by the wire of what it sends.
+        """Return the fastest rate at which a port's link fills it, by the wire of its own frames.
 
-        From each change of a rate on: what begins then goes at that wire's rate.
+        From each change of a rate on: a frame that begins then goes at that wire's rate.
         """
         back = self.servers[place]
         if place in self.cables:
-            other = self.servers[self.cables[place]]
-            wire, slow = other.wire, other.slow
+            far = self.servers[self.cables[place]]
+            wire, slow = far.wire, far.slow
         else:
             wire = back.wire
             slow = self.slow_wires(self.slow_hosts, 0, self.host_at(place), up=True)
@@ -160,7 +159,7 @@ class LosslessNetwork(Network):
         return [
             (
                 max(
-                    [wire, *(one for since, one in slow if since <= later)][-1].rate_bps
+                    [wire, *(slowed for since, slowed in slow if since <= later)][-1].rate_bps
                     for later in times
                     if later >= time
                 ),
@@ -255,26 +254,26 @@ class LosslessNetwork(Network):
         return self.scenario.fabric.buffer == "shared"
 
     def below_headroom(self, place: Place) -> int:
-        """Return what a link may fill of its switch before it is paused."""
+        """Return the bytes that a link may fill in its switch before it is paused."""
         if not self.is_shared:
             return self.bounds[place][1]
         beside = self.beside[place[0]]
-        memory = self.memory(sum(self.bounds[other][1] for other in beside))
-        held = sum(self.held[other] - self.over[other] for other in beside)
+        memory = self.memory(sum(self.bounds[port][1] for port in beside))
+        held = sum(self.held[port] - self.over[port] for port in beside)
         return memory.most(self.held[place] - self.over[place], held)
 
     def has_room(self, place: Place, size: int, is_above: bool) -> bool:
-        most, pause_above, _ = self.bounds[place]
+        capacity, pause_above, _ = self.bounds[place]
         if self.is_shared:
-            return not is_above or self.over[place] + size <= most - pause_above
-        return self.held[place] + size <= most
+            return not is_above or self.over[place] + size <= capacity - pause_above
+        return self.held[place] + size <= capacity
 
     def may_go_on(self, place: Place) -> bool:
         """Return whether a paused link may: two packets below where it was paused, or all gone."""
         _, pause_above, resume_at = self.bounds[place]
-        most = self.below_headroom(place) - (pause_above - resume_at)
+        limit = self.below_headroom(place) - (pause_above - resume_at)
         is_empty = self.is_shared and self.held[place] == 0
-        return self.over[place] == 0 and (is_empty or self.held[place] <= most)
+        return self.over[place] == 0 and (is_empty or self.held[place] <= limit)
 
     def begin(self, place: Place, now_ps: int) -> None:
         """Let a free link take the next frame."""
@@ -302,7 +301,7 @@ class LosslessNetwork(Network):
         self.at(server.free_ps, Moment.BEGINS, *place)
 
     def loses(self, place: Place, links: int, count: int, now_ps: int) -> bool:
-        """Return whether what starts now is lost: the `count`th of its kind at this link."""
+        """Return whether a frame that starts now is lost: the `count`th of its kind at the link."""
         drawn = draws.number(
             self.scenario.seed, draws.Purpose.LOSS, links + self.directed[place], count
         )
@@ -334,14 +333,14 @@ class LosslessNetwork(Network):
         server.gone.append((subject.since_ps, now_ps, subject.size))
         buffer = place[0], subject.came_by
         self.held[buffer] -= subject.size
-        # What is in the headroom leaves first.
+        # The bytes in the headroom leave first.
         self.over[buffer] = max(self.over[buffer] - subject.size, 0)
         if self.pausing[buffer] is not None and self.may_go_on(buffer):
             self.pausing[buffer] = None
             self.at(now_ps, Moment.TELLS, *buffer, False)
 
     def tell(self, place: Place, is_pause: bool, now_ps: int) -> None:
-        """Send a pause or its end back by the link that fills a buffer, not one that waits."""
+        """Send a pause or its end back by the link that fills a buffer, not a frame that waits."""
         self.servers[place].frame = Frame(is_pause)
         self.begin(place, now_ps)
 
@@ -371,7 +370,7 @@ class LosslessNetwork(Network):
             self.go_on(place, now_ps)
 
     def close(self, place: Place, now_ps: int, until_ps: int) -> None:
-        """Pause a port until a time, whatever was said before."""
+        """Pause a port until a time, which replaces an earlier end."""
         server = self.servers[place]
         server.until_ps = until_ps
         self.at(until_ps, Moment.TURNS, *place)
@@ -384,7 +383,7 @@ class LosslessNetwork(Network):
             self.at(now_ps + self.patience_ps, Moment.TRIPS, *place, now_ps)
 
     def turn(self, place: Place, storm_ps: int | None, now_ps: int) -> None:
-        """Begin a host's storm, which has an end, or end a pause that nobody has renewed."""
+        """Begin a host's storm, which has an end, or end a pause that was not renewed."""
         if storm_ps is not None:
             self.close(place, now_ps, storm_ps)
         elif self.servers[place].until_ps == now_ps:
@@ -425,16 +424,16 @@ class LosslessNetwork(Network):
 
 def bounds(scenario: Scenario, wire: Wire, meeting: list[tuple[int, Wire]]) -> tuple[int, int, int]:
     """Return a buffer's size, and the bounds at which it pauses its link and lets it continue."""
-    most = scenario.fabric.queue_bytes
+    capacity = scenario.fabric.queue_bytes
     headroom = scenario.fabric.headroom_bytes
     if headroom is None:
         longest = max(wire.data_bytes, wire.ack_bytes, PAUSE_BYTES)
         headroom = 0
         for rate_bps, back in [(wire.rate_bps, wire), *meeting]:
-            # What the link carries while news go there and back, behind a packet and a frame.
+            # The link's bytes while news go there and back, behind a packet and a frame.
             frame_ps = back.sending_ps(PAUSE_BYTES + wire.gap_bytes)
             packet_ps = back.sending_ps(longest + wire.gap_bytes)
             time_ps = packet_ps + 2 * frame_ps + 2 * wire.latency_ps
             carried = -(-time_ps * rate_bps // (8 * PS_PER_SECOND))
             headroom = max(headroom, carried + 2 * longest)
-    return most, most - headroom, most - headroom - 2 * wire.data_bytes
+    return capacity, capacity - headroom, capacity - headroom - 2 * wire.data_bytes

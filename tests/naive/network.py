@@ -57,12 +57,12 @@ class Network:
             for port in range(1, self.tree.first_uplink(switch) + self.tree.uplinks(switch))
         }
         self.beside: defaultdict[int, list[Place]] = defaultdict(list)
-        for place in self.ports:
-            self.beside[place[0]].append(place)
+        for switch_port in self.ports:
+            self.beside[switch_port[0]].append(switch_port)
         # Of the scenario, by its bytes.
         self.memory = cache(partial(Memory.of, scenario))
         # The number of each outgoing link among those of all switches.
-        self.directed = {place: number for number, place in enumerate(self.ports)}
+        self.directed = {switch_port: number for number, switch_port in enumerate(self.ports)}
 
         self.host_outages = failures.host_outages(scenario)
         self.link_losses, self.host_losses = failures.losses(scenario)
@@ -130,7 +130,7 @@ class Network:
 
     @property
     def end_ps(self) -> int:
-        """Return when the last flow was done, NEVER while one is not."""
+        """Return when the last flow was done, NEVER while a flow is not."""
         return NEVER if self.unfinished else max(flow.done_ps for flow in self.flows)
 
     @property
@@ -203,20 +203,18 @@ class Network:
     def route(self) -> None:
         """Plan for the links that are known to be down."""
         actual = Links(self.tree, self.failed)
-        known = Links(self.tree, self.routed.down, dict(self.routed.slow))
+        routed = Links(self.tree, self.routed.down, dict(self.routed.slow))
         if SCHEMES[self.scenario.policy].chooser == "segments":
-            known = Links(self.tree, NOTHING)
-        self.plan = Plan(self.scenario, known, actual)
+            routed = Links(self.tree, NOTHING)
+        self.plan = Plan(self.scenario, routed, actual)
 
     def slow_at(self, switch: int, port: int) -> list[tuple[int, Wire]]:
         """Return the rates of a slow link behind a switch's port, each with its time."""
-        place, level = (switch, port), self.tree.level(switch, port)
-        if place not in self.cables:
-            return self.slow_wires(self.slow_hosts, level, self.host_at(place), up=False)
+        near, level = (switch, port), self.tree.level(switch, port)
+        if near not in self.cables:
+            return self.slow_wires(self.slow_hosts, level, self.host_at(near), up=False)
         is_up = port >= self.tree.first_uplink(switch)
-        return self.slow_wires(
-            self.slow, level, self.tree.link(place, self.cables[place]), up=is_up
-        )
+        return self.slow_wires(self.slow, level, self.tree.link(near, self.cables[near]), up=is_up)
 
     def slow_wires(
         self, shares: failures.Shares, level: int, number: int, up: bool
@@ -230,12 +228,12 @@ class Network:
             self.at(wake_ps, Kind.SEND, host.number)
 
     def wake_all(self, host: Host, now_ps: int) -> None:
-        """Wake a machine: an end at one of its NICs may start flows at others."""
+        """Wake a machine: an end at any of its NICs may start flows at others."""
         for nic in host.nics:
             self.wake(nic, now_ps)
 
     def send(self, host: Host, now_ps: int) -> None:
-        """Put a packet on a host's link, if the link is free and there is one.
+        """Put a packet on a host's link, if the link is free and a packet is ready.
 
         Computations that are over by now end before.
         """
@@ -280,8 +278,8 @@ class Network:
 
     def foresee_anew(self) -> None:
         """Move arrivals to an earlier time where packets leave earlier than computed before."""
-        # Whoever gives way at a slow link may be sent when it is fast again. Later ones see to that
-        # themselves (`happen`).
+        # A packet that gives way at a slow link may be sent when it is fast again. Later arrivals
+        # see to that themselves (`happen`).
         for number, (time_ps, kind, *rest, subject) in enumerate(self.events):
             if kind is Kind.ARRIVE:
                 _, passage, latency_ps = subject
@@ -294,7 +292,7 @@ class Network:
         return self.wire.size(packet.payload) if is_long else self.wire.ack_bytes
 
     def forward(self, switch: int, packet: Packet, now_ps: int) -> None:
-        """Send a packet down where its destination is below, else up as the balancer says."""
+        """Send a packet down where its destination is below, else up as the balancer chooses."""
         port = self.plan.links.port_down(switch, packet.destination)
         if port is None:
             uplink = self.balancers[switch].uplink(self.plan, packet, self.queues(switch, now_ps))
@@ -305,7 +303,7 @@ class Network:
         self.enqueue((switch, port), packet, now_ps)
 
     def queues(self, switch: int, now_ps: int) -> list[int]:
-        """Return the bytes at a switch's uplinks, as old as the scenario says."""
+        """Return the bytes at a switch's uplinks, as old as the scenario sets."""
         first = self.tree.first_uplink(switch)
         uplinks = [
             self.ports[switch, first + uplink] for uplink in range(self.tree.uplinks(switch))
@@ -322,11 +320,11 @@ class Network:
         can_be = packet.size_class == DATA and not packet.marked
         is_marked = can_be and self.marks(place[0], waiting)
         is_full = waiting + self.size(packet) > self.room(place, now_ps)
-        # What is no longer than a packet that has been cut cannot be cut.
+        # A packet that is no longer than a cut packet cannot be cut.
         is_long = self.size(packet) > self.wire.ack_bytes
         is_cut = is_full and is_long and self.scenario.transport.trimming
         if packet.trimmed or is_cut:
-            # What has been cut, or tells of it, has a queue of its own, as long as the other.
+            # Cut packets, and NACKs of them, have a queue of their own, as long as the other.
             is_full = port.hurried_bytes_at(now_ps) + self.wire.ack_bytes > self.wire.queue_bytes
             port.trims += not packet.trimmed and not is_full
             packet = replace(packet, trimmed=True)
@@ -355,7 +353,7 @@ class Network:
             return self.wire.queue_bytes
         beside = self.beside[place[0]]
         memory = self.memory(len(beside) * self.wire.queue_bytes)
-        held = sum(self.ports[other].bytes_at(now_ps) for other in beside)
+        held = sum(self.ports[port].bytes_at(now_ps) for port in beside)
         return memory.most(self.ports[place].bytes_at(now_ps), held)
 
     def marks(self, switch: int, waiting: int) -> bool:

@@ -49,7 +49,7 @@ class NsccWindow:
     cut_ps: int = 0
     clear: int = 0
     is_fast: bool = False
-    # QuickAdapt's period: its end and what has arrived in it; and what is to be ignored after one.
+    # QuickAdapt's period: its end and the arrivals in it; and the arrivals to ignore after it.
     period_ends_ps: int = 0
     achieved: int = 0
     to_ignore: int = 0

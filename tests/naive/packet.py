@@ -36,6 +36,6 @@ class Packet:
 
     @property
     def size_class(self) -> int:
-        """Return what switches take it for, which only look at its length: data or an ACK."""
+        """Return its class for switches, which only look at its length: data or an ACK."""
         is_small = self.kind == ACK or self.payload + HEADERS < SMALL_BELOW
         return ACK if is_small else DATA

@@ -23,7 +23,7 @@ ORDER_DRAWS = 256
 class Group:
     """The owner of a pointer: its number at the switch, its schedules, the starts of data and ACKs.
 
-    With Switch Pkt it has 16 schedules, else one.
+    With Switch Pkt it has 16 schedules, else 1.
     """
 
     number: int
@@ -44,15 +44,15 @@ def simplified(weights: list[int]) -> list[int]:
 
 def small(weights: list[int]) -> list[int]:
     """Return weights halved, rounding up, until none is above 64."""
-    found = simplified(weights)
-    while max(found) > 64:
-        found = [-(-weight // 2) for weight in found]
-    return found
+    halved = simplified(weights)
+    while max(halved) > 64:
+        halved = [-(-weight // 2) for weight in halved]
+    return halved
 
 
 @dataclass(frozen=True)
 class _Part:
-    """A destination as a switch sees it: whose order it shares, and its uplinks.
+    """A destination as a switch sees it: the pod of its shared order, and its uplinks.
 
     `weights` are the weights towards its pod, `reaches` the uplinks that lead to the destination;
     `spared` are other weights for destinations behind slow links.
@@ -105,10 +105,10 @@ class Plan:
         tree = self.tree
         level = "edge" if tree.is_edge(switch) else "pod"
         if self.scheme.rotates:
-            wanted = self.pointers("edge" if tree.is_edge(switch) else "pod")
+            pointer_level = self.pointers("edge" if tree.is_edge(switch) else "pod")
 
             # An edge that keeps a pointer per pod still needs to know which edge to skip for.
-            level = "edge" if tree.is_edge(switch) and wanted == "pod" else wanted
+            level = "edge" if tree.is_edge(switch) and pointer_level == "pod" else pointer_level
         return {"pod": tree.pod_of(host), "edge": tree.edge_of(host), "host": host}[level]
 
     def repaired(self, switch: int) -> Iterator[tuple[int, Group]]:
@@ -133,32 +133,32 @@ class Plan:
 
         parts = self.parts(switch)
         level = "edge" if self.tree.is_edge(switch) else "pod"
-        wanted = self.pointers(level)
-        schedules = {place: self.rotation(switch, place, part) for place, part in parts.items()}
-        served = [place for place, schedule in schedules.items() if schedule]
+        pointer_level = self.pointers(level)
+        schedules = {target: self.rotation(switch, target, part) for target, part in parts.items()}
+        served = [target for target, schedule in schedules.items() if schedule]
 
-        if (level, wanted) == ("edge", "pod"):
+        if (level, pointer_level) == ("edge", "pod"):
             # One pointer per schedule: the pods' come first, then the exceptions'.
             owners = {
-                place: (1, place) if parts[place].is_exception else (0, parts[place].pod)
-                for place in served
+                target: (1, target) if parts[target].is_exception else (0, parts[target].pod)
+                for target in served
             }
             numbers = sorted(set(owners.values()))
-            for place in served:
-                own = numbers.index(owners[place])
-                yield place, self.made(switch, own, [schedules[place]])
+            for target in served:
+                group_number = numbers.index(owners[target])
+                yield target, self.made(switch, group_number, [schedules[target]])
             return
 
         inside = {"pod": 1, "edge": self.tree.edges_in_pod, "host": self.tree.hosts_in_pod}
-        copies = inside[wanted] // inside[level]
-        for place in served:
-            for column in range(place * copies, (place + 1) * copies):
-                yield column, self.made(switch, column, [schedules[place]])
+        copies = inside[pointer_level] // inside[level]
+        for target in served:
+            for column in range(target * copies, (target + 1) * copies):
+                yield column, self.made(switch, column, [schedules[target]])
 
     def parts(self, switch: int) -> dict[int, _Part]:
         """Return the destinations that are not below a switch: edges at an edge, pods at an agg."""
         tree, links = self.tree, self.links
-        uplinks, own = range(tree.uplinks(switch)), tree.pod(switch)
+        uplinks, own_pod = range(tree.uplinks(switch)), tree.pod(switch)
         if tree.is_edge(switch):
             return {edge: self.part(switch, edge) for edge in range(tree.edges) if edge != switch}
 
@@ -169,7 +169,7 @@ class Plan:
                 [True] * len(uplinks),
             )
             for pod in range(tree.pods)
-            if pod != own
+            if pod != own_pod
         }
 
     def part(self, switch: int, edge: int) -> _Part:
@@ -207,12 +207,12 @@ class Plan:
     def next_hop_sets(self, switch: int) -> Iterator[tuple[int, Group]]:
         """Yield one group per distinct set of (uplink, weight), numbered as they are needed."""
         numbers: dict[tuple[int, ...], int] = {}
-        for place, part in self.parts(switch).items():
+        for target, part in self.parts(switch).items():
             weights = simplified(part.own_weights)
             if any(weights):
-                own = numbers.setdefault(tuple(weights), len(numbers))
+                group_number = numbers.setdefault(tuple(weights), len(numbers))
                 schedules = [interleaved(weights, order) for order in self.orders(switch)]
-                yield place, self.made(switch, own, schedules)
+                yield target, self.made(switch, group_number, schedules)
 
     def made(self, switch: int, own: int, schedules: list[Schedule]) -> Group:
         """Return a group with its random starts, half a schedule apart (our choice)."""
@@ -232,11 +232,11 @@ class Plan:
 
         uplinks = self.tree.uplinks(switch)
         step = max(1, uplinks // RESHUFFLE_ORDERS)
-        found = []
+        rotations = []
         for count in range(RESHUFFLE_ORDERS):
             base, turn = self.order(switch, count // uplinks), count % uplinks * step % uplinks
-            found.append(base[turn:] + base[:turn])
-        return found
+            rotations.append(base[turn:] + base[:turn])
+        return rotations
 
     def order(self, switch: int, which: int) -> list[int]:
         """Return a random order of the uplinks: it depends on the seed, never on failures."""

@@ -29,8 +29,8 @@ class Port:
     `log` has every packet that was accepted, `hurried` those with priority. A free link takes the
     first packet with priority that came before this instant, else the first packet. `slow` has the
     times from which on another wire counts: the wire at the start of a transmission counts for all
-    of it. `is_ahead` tells that the last packet with priority lets another leave earlier than was
-    computed before.
+    of it. `is_ahead`: the last packet with priority lets another leave earlier than was computed
+    before.
     """
 
     wire: Wire
@@ -53,7 +53,9 @@ class Port:
 
     def stale_bytes_at(self, then_ps: int) -> int:
         """Return the value of `bytes_at` at an instant in the past, before its arrivals."""
-        return sum(one.size for one in unsent(self.log, then_ps) if one.enqueued_ps < then_ps)
+        return sum(
+            passage.size for passage in unsent(self.log, then_ps) if passage.enqueued_ps < then_ps
+        )
 
     def put(self, now_ps: int, size: int) -> Passage:
         """Accept a packet."""
@@ -94,7 +96,9 @@ class Port:
     def begun(self, now_ps: int) -> list[Passage]:
         """Return the last packet of each line that is being sent or has been."""
         lines = (self.log, self.hurried)
-        begun = ((one for one in reversed(line) if one.start_ps <= now_ps) for line in lines)
+        begun = (
+            (passage for passage in reversed(line) if passage.start_ps <= now_ps) for line in lines
+        )
         return [last for line in begun for last in islice(line, 1)]
 
     def unbegun(self, line: list[Passage], now_ps: int) -> list[Passage]:
@@ -117,11 +121,14 @@ class Port:
     @property
     def load_bytes(self) -> int:
         """Return the bytes of all packets that were accepted."""
-        return sum(one.size for one in self.log + self.hurried)
+        return sum(passage.size for passage in self.log + self.hurried)
 
     def byte_ps(self, end_ps: int) -> int:
         """Return the integral of the occupancy from 0 to `end_ps`."""
-        return sum(one.size * (min(one.departure_ps, end_ps) - one.enqueued_ps) for one in self.log)
+        return sum(
+            passage.size * (min(passage.departure_ps, end_ps) - passage.enqueued_ps)
+            for passage in self.log
+        )
 
 
 def unsent(log: list[Passage], now_ps: int) -> Iterator[Passage]:
@@ -131,4 +138,4 @@ def unsent(log: list[Passage], now_ps: int) -> Iterator[Passage]:
 
 def waiting_bytes(log: list[Passage], now_ps: int) -> int:
     """Return the bytes of packets."""
-    return sum(one.size for one in unsent(log, now_ps))
+    return sum(passage.size for passage in unsent(log, now_ps))

@@ -136,12 +136,12 @@ class Sack:
 
     def on_ack(self, psn: int, total: int, held: frozenset[int], marked: bool, now_ps: int) -> bool:
         self.heard_ps = now_ps
-        for other in sorted(held):
-            self.note(other)
+        for held_psn in sorted(held):
+            self.note(held_psn)
 
         if marked:
             self.pacer.on_mark(now_ps)
-        # Whether the first or the second of a packet was acknowledged, nobody knows (Karn).
+        # The ACK of a resent packet may be of either copy (Karn).
         rtt_ps = None
         if self.memory.knows(psn) and not self.memory.at(psn).is_resent:
             rtt_ps = now_ps - self.memory.at(psn).sent_ps
@@ -180,8 +180,8 @@ class Sack:
     def on_nack(self, psn: int, total: int, held: frozenset[int], now_ps: int) -> bool:
         self.heard_ps = now_ps
         self.pacer.on_mark(now_ps)
-        for other in sorted(held):
-            self.note(other)
+        for held_psn in sorted(held):
+            self.note(held_psn)
 
         is_known = psn < self.lowest or self.memory.at(psn).is_acked or psn in self.trimmed
         if not is_known:

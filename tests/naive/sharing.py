@@ -1,4 +1,4 @@
-"""A memory that all ports of a switch share, plainly: a queue may hold alpha times what is free."""
+"""A memory that all ports of a switch share: a queue may hold alpha times the free bytes."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,10 +17,10 @@ class Memory:
     @classmethod
     def of(cls, scenario: Scenario, size: int) -> "Memory":
         told = scenario.fabric.buffer_alpha
-        wanted = Fraction(str(1 if told is None else told))
-        return cls(size, Fraction(floor(wanted * 2**16), 2**16))
+        alpha = Fraction(str(1 if told is None else told))
+        return cls(size, Fraction(floor(alpha * 2**16), 2**16))
 
     def most(self, own: int, held: int) -> int:
-        """Return what a queue may hold that has `own` of all that is `held`."""
+        """Return the bytes that a queue may hold if it has `own` of all `held` bytes."""
         free = self.size - held
         return min(floor(self.alpha * free), own + free)

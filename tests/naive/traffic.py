@@ -13,7 +13,7 @@ from tests.naive.schemes import SCHEMES
 from tests.naive.tree import Links, Tree
 from tests.naive.wire import Wire
 
-# The matrix stream whose numbers an inter-pod permutation's swaps take.
+# The matrix stream of the numbers for an inter-pod permutation's swaps.
 SWAPS = 2**20
 
 
@@ -21,7 +21,7 @@ SWAPS = 2**20
 class Message:
     """A message between two hosts, sent when all messages that it waits for are complete.
 
-    `payloads` has what each of its packets carries: all as much, and the last what is left. Without
+    `payloads` has the bytes of each packet: all as many, and the last packet the rest. Without
     packets it is a computation. `share` 0: shares of the host's rate are counted.
     """
 
@@ -44,9 +44,9 @@ class Pace:
 
 
 def payloads(scenario: Scenario, size: int) -> tuple[int, ...]:
-    """Return what the packets of a message of so many bytes carry."""
-    most = scenario.packets.payload_bytes
-    return tuple(min(most, size - first) for first in range(0, size, most))
+    """Return the bytes of each packet of a message of `size` bytes."""
+    payload_bytes = scenario.packets.payload_bytes
+    return tuple(min(payload_bytes, size - first) for first in range(0, size, payload_bytes))
 
 
 def messages(scenario: Scenario) -> list[Message]:
@@ -59,7 +59,7 @@ def messages(scenario: Scenario) -> list[Message]:
             destination=message.destination,
             payloads=payloads(scenario, size),
             waits_for=frozenset(
-                other * parts + part for other in message.waits_for for part in range(parts)
+                awaited * parts + part for awaited in message.waits_for for part in range(parts)
             ),
             compute_ps=message.compute_ps,
             start_ps=message.start_ps,
@@ -72,7 +72,7 @@ def messages(scenario: Scenario) -> list[Message]:
 
 
 def over_planes(scenario: Scenario, planes: int) -> list[Message]:
-    """Return every machine's messages as those of its NICs, one in each plane."""
+    """Return every machine's messages as those of its NICs, a NIC in each plane."""
     fabric = scenario.fabric.model_copy(update={"planes": None})
     machines = scenario.model_copy(update={"fabric": fabric})
     whole, hosts = whole_messages(machines), Tree.of(machines).hosts
@@ -82,21 +82,21 @@ def over_planes(scenario: Scenario, planes: int) -> list[Message]:
                 source=plane * hosts + message.source,
                 destination=plane * hosts + message.destination,
                 payloads=payloads(scenario, size),
-                waits_for=frozenset(other * planes + plane for other in message.waits_for),
+                waits_for=frozenset(awaited * planes + plane for awaited in message.waits_for),
             )
             for message in whole
             for plane, size in enumerate(part_sizes(sum(message.payloads), planes))
         ]
 
-    found = []
+    of_nics = []
     sent: Counter[int] = Counter()
     for message in whole:
         first = (message.source + sent[message.source]) % planes * hosts
         sent[message.source] += 1
-        found.append(
+        of_nics.append(
             replace(message, source=first + message.source, destination=first + message.destination)
         )
-    return found
+    return of_nics
 
 
 def whole_messages(scenario: Scenario) -> list[Message]:
@@ -186,7 +186,9 @@ def shuffled(seed: int, stream: int, count: int) -> list[int]:
 def derangement(seed: int, count: int) -> list[int]:
     """Return the first random order that leaves no host where it is."""
     attempt = 0
-    while any(host == other for host, other in enumerate(shuffled(seed, attempt, count))):
+    while any(
+        host == destination for host, destination in enumerate(shuffled(seed, attempt, count))
+    ):
         attempt += 1
     return shuffled(seed, attempt, count)
 
@@ -197,13 +199,13 @@ def inter_pod_permutation(seed: int, tree: Tree) -> list[int]:
     draws = 0
     for host in range(tree.hosts):
         while tree.pod_of(order[host]) == tree.pod_of(host):
-            other = scaled(number(seed, Purpose.MATRIX, SWAPS, draws), tree.hosts)
+            partner = scaled(number(seed, Purpose.MATRIX, SWAPS, draws), tree.hosts)
             draws += 1
 
             # Swap where both then leave their pods; the other one may have been fine before.
-            leaves = tree.pod_of(order[other]) != tree.pod_of(host)
-            if leaves and tree.pod_of(order[host]) != tree.pod_of(other):
-                order[host], order[other] = order[other], order[host]
+            leaves = tree.pod_of(order[partner]) != tree.pod_of(host)
+            if leaves and tree.pod_of(order[host]) != tree.pod_of(partner):
+                order[host], order[partner] = order[partner], order[host]
     return order
 
 
@@ -222,7 +224,7 @@ def paces(scenario: Scenario, flows: list[Message], links: Links) -> list[Pace]:
     slot /= rate * limit(scenario)
 
     ranks: Counter[tuple[int, int]] = Counter()
-    found = []
+    flow_paces = []
     for flow, message in enumerate(flows):
         pace = Pace(ceil(slot * shares[flow]))
         if scenario.transport.random_phases:
@@ -231,8 +233,8 @@ def paces(scenario: Scenario, flows: list[Message], links: Links) -> list[Pace]:
         else:
             pace.phase_ps = ranks[generation[flow], message.source] * wire.data_slot_ps
             ranks[generation[flow], message.source] += 1
-        found.append(pace)
-    return found
+        flow_paces.append(pace)
+    return flow_paces
 
 
 def is_active(scenario: Scenario) -> bool:
@@ -268,13 +270,13 @@ def active_paces(scenario: Scenario, flows: list[Message], links: Links) -> list
     A flow that waits for others begins with the last of these, every other flow at a random phase.
     """
     gap_ps = between_ps(scenario, flows, links, Wire(scenario).data_bytes)
-    found = []
+    flow_paces = []
     for flow, message in enumerate(flows):
         draw = number(scenario.seed, Purpose.PHASE, flow, 0)
         is_free = not message.waits_for and not message.is_whole
         has_phase = scenario.transport.random_phases and is_free
-        found.append(Pace(gap_ps, scaled(draw, gap_ps) if has_phase else 0))
-    return found
+        flow_paces.append(Pace(gap_ps, scaled(draw, gap_ps) if has_phase else 0))
+    return flow_paces
 
 
 def between_ps(scenario: Scenario, flows: list[Message], links: Links, size: int) -> int:
@@ -300,12 +302,14 @@ def shares_of(flows: list[Message], generation: list[int]) -> list[int]:
 
 def generations(flows: list[Message]) -> list[int]:
     """Return how many flows must be complete, one after the other, before each begins."""
-    found: dict[int, int] = {}
-    while len(found) < len(flows):
+    generation_of: dict[int, int] = {}
+    while len(generation_of) < len(flows):
         for flow, message in enumerate(flows):
-            if all(other in found for other in message.waits_for):
-                found[flow] = max((found[other] + 1 for other in message.waits_for), default=0)
-    return [found[flow] for flow in range(len(flows))]
+            if all(awaited in generation_of for awaited in message.waits_for):
+                generation_of[flow] = max(
+                    (generation_of[awaited] + 1 for awaited in message.waits_for), default=0
+                )
+    return [generation_of[flow] for flow in range(len(flows))]
 
 
 def speeds(scenario: Scenario) -> list[Fraction]:

@@ -1,10 +1,10 @@
-"""When a flow may send, what it sends, and what an acknowledgement changes.
+"""The rules of a flow: when it may send, which packet it sends, how an acknowledgement changes it.
 
 One class per way of recovering from losses, `Erasure`, `tests.naive.sack.Sack` and
-`tests.naive.go_back_n.GoBackN`; one per congestion control,
-`FixedRate`, `SwiftWindow` and `tests.naive.nscc.NsccWindow`. A flow has one of each, with a `Timer`
-and a `Memory` that its label rule shares (load-balancers.md, "Transport"). All arithmetic is in
-integers, rounded down.
+`tests.naive.go_back_n.GoBackN`; a class per congestion control,
+`FixedRate`, `SwiftWindow` and `tests.naive.nscc.NsccWindow`. A flow has an object of each, with a
+`Timer` and a `Memory` that its label rule shares (load-balancers.md, "Transport"). All arithmetic
+is in integers, rounded down.
 """
 
 from dataclasses import dataclass, field
@@ -60,7 +60,7 @@ class Memory:
         return psn
 
     def at(self, psn: int) -> Sent:
-        """Return the entry at a packet's place: the packet, or a later one that overwrote it."""
+        """Return the entry at a packet's place: the packet, or a later packet that overwrote it."""
         return self.packets[psn % self.places]
 
     def knows(self, psn: int) -> bool:
@@ -113,7 +113,7 @@ class Timer:
 
     @property
     def pause_ps(self) -> int:
-        """Return how long an erasure sender pauses, by what is known now."""
+        """Return an erasure sender's pause: an srtt, or 3 zero-load RTTs before the first RTT."""
         return 3 * self.zero_load_rtt_ps if self.srtt_ps is None else self.srtt_ps
 
 
@@ -261,7 +261,7 @@ class Erasure:
         return self.is_enough
 
     def look(self, now_ps: int) -> None:
-        """Note the first stop; one that is still to come is expected anew."""
+        """Note the first stop; a stop that is still to come is expected anew."""
         if self.stopped_ps is not None and self.stopped_ps < now_ps:
             return
         self.stopped_ps = max(self.pacer.due_ps, now_ps) if self.is_enough else None
@@ -363,7 +363,7 @@ class SwiftWindow:
     def on_ack(self, news: News) -> None:
         acked, rtt_ps, now_ps = news.acked, news.rtt_ps, news.now_ps
         if rtt_ps is not None and now_ps - rtt_ps < self.decreased_ps:
-            return  # It left before the last cut: it cannot show what that has changed.
+            return  # It left before the last cut: it cannot show the cut's effect.
         if rtt_ps is not None:
             self.delays_ns.append(rtt_ps // NS)
         if not self.delays_ns:
@@ -380,8 +380,8 @@ class SwiftWindow:
 
     def median_ns(self) -> int:
         """Return the median of the delays of the last half window; of an even number, the mean."""
-        wanted = max(self.window // PARTS // 2, 1)
-        recent = sorted(self.delays_ns[-min(wanted, self.most_delays) :])
+        count = max(self.window // PARTS // 2, 1)
+        recent = sorted(self.delays_ns[-min(count, self.most_delays) :])
         middle = len(recent) // 2
         return recent[middle] if len(recent) % 2 else (recent[middle - 1] + recent[middle]) // 2
 

@@ -198,14 +198,14 @@ class Tree:
         return (pod * self.edges_in_pod + edge) * self.hosts_at_edge + index
 
     def switch_named(self, name: str) -> int:
-        found = END.fullmatch(name)
-        assert found, name
+        parts = END.fullmatch(name)
+        assert parts, name
         first, size = {
             "edge": (0, self.edges_in_pod),
             "agg": (self.edges, self.aggs_in_pod),
             "core": (self.lower, self.cores_over_agg),
-        }[found[1]]
-        return first + int(found[2]) * size + int(found[3])
+        }[parts[1]]
+        return first + int(parts[2]) * size + int(parts[3])
 
     def hops(self, source: int, destination: int) -> int:
         """Return the links on a path between two hosts."""
@@ -216,7 +216,7 @@ class Tree:
 
 @cache
 def eighths(share: float) -> int:
-    """Return a share in eighths, rounded half up, at least one."""
+    """Return a share in eighths, rounded half up, at least 1."""
     return max(1, int(Fraction(str(share)) * 8 + Fraction(1, 2)))
 
 
@@ -304,7 +304,7 @@ class Links:
         pod = tree.pod(destination)
         if source == destination:
             return []
-        found = {}
+        capacities = {}
         for last in range(tree.cores_over_agg * tree.to_core if tree.pod(source) != pod else 1):
             for up in range(tree.uplinks(source)):
                 agg = tree.above(source, up)
@@ -312,11 +312,13 @@ class Links:
                 carried = min(self.carried(source, up, True), ends)
                 if tree.pod(source) != pod:
                     carried = min(carried, self.over_core(agg, last, pod))
-                found[up, last] = carried
+                capacities[up, last] = carried
 
-        divisor = gcd(*found.values()) or 1
-        cycles = range(1, max(found.values(), default=0) // divisor + 1)
-        return [path for cycle in cycles for path in found if found[path] // divisor >= cycle]
+        divisor = gcd(*capacities.values()) or 1
+        cycles = range(1, max(capacities.values(), default=0) // divisor + 1)
+        return [
+            path for cycle in cycles for path in capacities if capacities[path] // divisor >= cycle
+        ]
 
     def port_down(self, switch: int, host: int) -> int | None:
         """Return the port towards a host below a switch; parallel links share the hosts."""

@@ -17,7 +17,7 @@ DEFAULT_BUFFER_BYTES = 800_000
 
 
 class Wire:
-    """What a scenario says of packets and of links of a level, in bytes and picoseconds.
+    """A scenario's packets and links of a level, in bytes and picoseconds.
 
     Levels are 0 at hosts, 1 between edges and aggs, 2 between aggs and cores.
     """
@@ -41,7 +41,7 @@ class Wire:
             fabric.agg_core_latency_ns,
         )
         full_bps = round((rates[level] or fabric.rate_gbps) * 10**9)
-        # What a slow link carries of its rate.
+        # A slow link carries a share of its rate.
         self.rate_bps = max(1, round(Fraction(str(share)) * full_bps))
         self.latency_ps = round((latencies[level] or fabric.latency_ns) * PS_PER_NS)
         self.gap_bytes = packets.gap_bytes

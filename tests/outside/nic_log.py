@@ -1,7 +1,7 @@
-"""What hosts of the virtual network have sent and got, noted frame by frame, and judged.
+"""A log of the frames that hosts of the virtual network have sent and got, and its judge.
 
 The judge shares no rule with the hosts: it knows the figures of the experiment (rate, sizes, when
-flows begin) and what a link is. It does not know pacers, recoveries or queues of ACKs.
+flows begin) and the rules of a link. It does not know pacers, recoveries or queues of ACKs.
 """
 
 from collections import defaultdict
@@ -32,7 +32,7 @@ class Sent(NamedTuple):
 
 @dataclass
 class Log:
-    """Departures and arrivals of data by host in their order, and bytes by what became of them."""
+    """Departures and arrivals of data by host in their order, and bytes by their fate."""
 
     sent: defaultdict[int, list[Sent]] = field(default_factory=lambda: defaultdict(list))
     data_ps: defaultdict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
@@ -58,7 +58,7 @@ def payload_of(frame: bytes) -> int:
 
 
 def size_of(scenario: Scenario, frame: bytes) -> int:
-    """Return what the experiment says that a frame is on the wire."""
+    """Return a frame's bytes on the wire, by the experiment's settings."""
     if is_ack(frame):
         return scenario.ack_bytes
 
@@ -105,30 +105,33 @@ def slot_ps(scenario: Scenario, size: int) -> int:
 
 
 def faults(scenario: Scenario, flows: Flows, log: Log) -> list[str]:
-    """Return what links cannot have done: too early, or idle while something could go."""
-    # A flow's packets are as far apart as full ones, its last one, too.
+    """Return events that links cannot have: too early, or idle while a packet could go."""
+    # A flow's packets are as far apart as full packets, its last packet, too.
     apart_ps = slot_ps(scenario, scenario.data_bytes)
-    found = []
+    complaints = []
     for host, sent in log.sent.items():
         free_ps, acks = 0, 0
-        left: defaultdict[int, list[int]] = defaultdict(list)
-        own = [flow for flow in range(len(flows)) if flows.source[flow] == host]
+        departures: defaultdict[int, list[int]] = defaultdict(list)
+        own_flows = [flow for flow in range(len(flows)) if flows.source[flow] == host]
         for packet in sent:
-            # What could have gone from when on: the next ACK, or the next new packet of a flow.
+            # Times from which a packet could go: the next ACK, or the next new packet of a flow.
             could = [
-                max(int(flows.start_ps[flow]), left[flow][-1] + apart_ps if left[flow] else 0)
-                for flow in own
-                if len(left[flow]) < flows.packets[flow]
+                max(
+                    int(flows.start_ps[flow]),
+                    departures[flow][-1] + apart_ps if departures[flow] else 0,
+                )
+                for flow in own_flows
+                if len(departures[flow]) < flows.packets[flow]
             ]
             could += log.data_ps[host][acks : acks + 1]
             if packet.time_ps < free_ps:
-                found.append(f"host {host}: {packet} before {free_ps}")
+                complaints.append(f"host {host}: {packet} before {free_ps}")
             if could and packet.time_ps > max(free_ps, min(could)):
-                found.append(f"host {host}: idle from {max(free_ps, min(could))} to {packet}")
+                complaints.append(f"host {host}: idle from {max(free_ps, min(could))} to {packet}")
 
             free_ps = packet.time_ps + slot_ps(scenario, packet.size)
             acks += packet.is_ack
             if not packet.is_ack:
-                left[packet.flow].append(packet.time_ps)
+                departures[packet.flow].append(packet.time_ps)
 
-    return found
+    return complaints

@@ -40,7 +40,7 @@ def rounds(ranks: int) -> Iterator[int]:
 
 
 def binomial_broadcast(ranks: int, size: int) -> list[Message]:
-    """Each rank that has the data sends them to one that has not, round by round."""
+    """Each rank that has the data sends them to a rank without them, round by round."""
     messages: list[Message] = []
     received: dict[int, int] = {}
     for distance in rounds(ranks):
@@ -52,7 +52,7 @@ def binomial_broadcast(ranks: int, size: int) -> list[Message]:
 
 
 def binary_broadcast(ranks: int, size: int) -> list[Message]:
-    """Each rank sends what it has from its parent to two children, one after the other."""
+    """Each rank sends its parent's data to two children, first to the lower."""
     return [
         Message((child - 1) // 2, child, size, (((child - 1) // 2) - 1,) if child > 2 else ())
         for child in range(1, ranks)
@@ -71,7 +71,7 @@ def binomial_reduce(ranks: int, size: int) -> list[Message]:
 
 
 def dissemination(ranks: int, size: int) -> list[Message]:
-    """Each rank sends to the one 1, 2, 4, ... ahead, each time after what it got before."""
+    """Each rank sends to the rank 1, 2, 4, ... ahead, each time after the message it got before."""
     messages: list[Message] = []
     for number, distance in enumerate(rounds(ranks)):
         for rank in range(ranks):
@@ -83,7 +83,7 @@ def dissemination(ranks: int, size: int) -> list[Message]:
 
 
 def linear_all_to_all(ranks: int, size: int) -> list[Message]:
-    """Each rank posts its messages to the next one, the one after that, and so on, all at once."""
+    """Each rank posts its messages to the ranks 1, 2, 3, ... ahead, all at once."""
     return [
         Message(rank, (rank + step) % ranks, size)
         for step in range(1, ranks)
@@ -93,10 +93,10 @@ def linear_all_to_all(ranks: int, size: int) -> list[Message]:
 
 def recursive_doubling_all_reduce(ranks: int, size: int) -> list[Message]:
     """Halves, quarters, ... to partners 1, 2, 4, ... away, and the same way back."""
-    there = [(distance, size // (2 * distance)) for distance in rounds(ranks)]
+    halvings = [(distance, size // (2 * distance)) for distance in rounds(ranks)]
     messages: list[Message] = []
     last: dict[int, int] = {}
-    for distance, part in [*there, *reversed(there)]:
+    for distance, part in [*halvings, *reversed(halvings)]:
         received: dict[int, int] = {}
         for rank in range(ranks):
             after = (last[rank],) if last else ()
@@ -117,7 +117,7 @@ def pipelined_ring(ranks: int, size: int, segments: int = 8) -> list[Message]:
 
 
 def ring_all_gather(ranks: int, size: int) -> list[Message]:
-    """Each rank passes on to the next one what it got last, at first its own part."""
+    """Each rank passes on to the next rank the part it got last, at first its own part."""
     return [
         Message(
             rank,
@@ -131,13 +131,13 @@ def ring_all_gather(ranks: int, size: int) -> list[Message]:
 
 
 def bruck_all_gather(ranks: int, size: int) -> list[Message]:
-    """Each rank sends all that it has to the one 1, 2, 4, ... behind, as far as that lacks it."""
+    """Each rank sends all that it has to the rank 1, 2, 4, ... behind, as far as that lacks it."""
     messages: list[Message] = []
     held = 1
     while held < ranks:
         first = len(messages)
         for rank in range(ranks):
-            # What came in the round before, from half as far.
+            # The message of the round before, from half as far.
             before = (first - ranks + (rank + held // 2) % ranks,) if first else ()
             part = min(held, ranks - held) * (size // ranks)
             messages.append(Message(rank, (rank - held) % ranks, part, before))

@@ -74,8 +74,8 @@ def test_flowlets_take_longer_than_subflows() -> None:
     """In theirs by 9 to 21 us, on each of ten permutations; in the paper as well."""
     flowlets, subflows = coarse("host_flowlet_ar"), coarse("subflow")
     longer = [
-        one.sending_cct_ps - other.sending_cct_ps
-        for one, other in zip(flowlets, subflows, strict=True)
+        flowlet_run.sending_cct_ps - subflow_run.sending_cct_ps
+        for flowlet_run, subflow_run in zip(flowlets, subflows, strict=True)
     ]
     assert np.mean(longer) > 4 * np.std(longer, ddof=1) / np.sqrt(len(longer))
 
@@ -89,8 +89,8 @@ def test_short_buffers_and_old_readings_cost_as_much(row: dict[str, Any]) -> Non
         "load_balancer": {"queue_staleness_ns": 100},
     }
     runs = [run(Scenario.model_validate({**shared, "seed": seed})) for seed in range(1, 11)]
-    least, most = row["percent"]
-    assert least <= 100 * np.mean([result.record.sending_increase for result in runs]) <= most
+    least, greatest = row["percent"]
+    assert least <= 100 * np.mean([result.record.sending_increase for result in runs]) <= greatest
 
 
 @pytest.mark.slow
@@ -102,7 +102,7 @@ def test_failures_that_nobody_learns_of_cost_as_much(row: dict[str, Any]) -> Non
         result = run(
             Scenario.model_validate({"policy": row["policy"], "seed": seed, "failures": failures})
         )
-        # Between pods all gaps are one: a permutation's hosts send one message each.
+        # Between pods all gaps are equal: a permutation's hosts send one message each.
         timing = Timing.of(result.scenario, data_slot_ps=int(result.gaps.max()))
         bound_ps = ack_times_ps(timing, int(result.flows.packets.max()))[-1]
         over.append(result.sending_cct_ps / bound_ps - 1)

@@ -31,10 +31,10 @@ def scenario(row: dict[str, Any], seed: int, congestion: str, has_pauses: bool) 
     }
     if "memory_bytes" in row:
         # Here an unused uplink has a part of the memory, too.
-        own = row["memory_bytes"] // (fabric["hosts_per_edge"] + 1)
+        share = row["memory_bytes"] // (fabric["hosts_per_edge"] + 1)
         fabric |= {
             "flow_control": "pfc",
-            "queue_bytes": own + WIRE["headroom_bytes"],
+            "queue_bytes": share + WIRE["headroom_bytes"],
             "headroom_bytes": WIRE["headroom_bytes"],
             "buffer": "shared",
             "buffer_alpha": 1 / 8,
@@ -83,7 +83,7 @@ def fcts_us(result: Result) -> Any:
 
 
 def on_one_uplink(row: dict[str, Any]) -> Result:
-    """Run with the first seed whose hashes send all that goes up from the first leaf by one uplink.
+    """Run with the first seed that sends all packets up from the first leaf by one uplink.
 
     There, as in the ns-3 run that has no other, flows collide. (With fewer uplinks hosts here would
     be paced from the start.)
@@ -133,8 +133,8 @@ def runs(row: dict[str, Any], has_pauses: bool) -> list[Result]:
 
 def fits(seen: list[float], mean: float, deviation: float) -> bool:
     """Return whether two means of as many seeds differ by three standard errors at most."""
-    room = 3 * float(np.hypot(np.std(seen, ddof=1), deviation)) / SEEDS**0.5
-    return bool(abs(np.mean(seen) - mean) <= room)
+    margin = 3 * float(np.hypot(np.std(seen, ddof=1), deviation)) / SEEDS**0.5
+    return bool(abs(np.mean(seen) - mean) <= margin)
 
 
 def called(row: dict[str, Any]) -> str:
@@ -146,14 +146,16 @@ def test_dcqcn_is_as_fast_as_even_and_queues_as_much(row: dict[str, Any]) -> Non
     results = runs(row, has_pauses=False)
     theirs = row["publication"]
     times = [fcts_us(result) for result in results]
-    assert fits([each.mean() for each in times], theirs["mean_us"], theirs["deviation_us"])
+    assert fits(
+        [flow_times.mean() for flow_times in times], theirs["mean_us"], theirs["deviation_us"]
+    )
 
-    evenness = [each.min() / each.max() for each in times]
+    evenness = [flow_times.min() / flow_times.max() for flow_times in times]
     assert fits(evenness, theirs["evenness"], theirs["evenness_deviation"])
     # There a packet that is being sent has left its queue: up to a packet less.
     queues = [result.ports.queue_byte_ps.max() / result.end_ps / 1000 for result in results]
-    room = WIRE["data_bytes"] / 1000 + 0.05 * theirs["queue_kb"]
-    assert np.mean(queues) == pytest.approx(theirs["queue_kb"], abs=room)
+    margin = WIRE["data_bytes"] / 1000 + 0.05 * theirs["queue_kb"]
+    assert np.mean(queues) == pytest.approx(theirs["queue_kb"], abs=margin)
 
 
 @pytest.mark.parametrize("row", DCQCN[2:], ids=called)

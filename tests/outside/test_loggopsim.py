@@ -45,8 +45,10 @@ def completion_us(pattern: str, folder: Path, ranks: int, size: int) -> float:
 
 @pytest.mark.parametrize("row", rows("loggopsim.toml", "completion"), ids=name_of)
 def test_a_pattern_takes_as_long_as_in_loggopsim(row: dict[str, Any], tmp_path: Path) -> None:
-    found = completion_us(row["pattern"], tmp_path, row.get("ranks", RANKS), row.get("bytes", MIB))
-    assert found == pytest.approx(row["us"] + row.get("stored", 0) * 4.096, rel=0.06)
+    time_us = completion_us(
+        row["pattern"], tmp_path, row.get("ranks", RANKS), row.get("bytes", MIB)
+    )
+    assert time_us == pytest.approx(row["us"] + row.get("stored", 0) * 4.096, rel=0.06)
 
 
 @pytest.mark.parametrize("size", [1, 255, 4_095, 4_096, 4_097, 8_191])
@@ -61,7 +63,7 @@ def test_a_message_takes_the_time_of_its_bytes(size: int) -> None:
             "transport": {"random_phases": False},
         }
     )
-    # A byte takes 1 ns on each of two links. All bytes cross the first one, and the first packet,
+    # A byte takes 1 ns on each of two links. All bytes cross the first link, and the first packet,
     # which is not shorter than the last, has to be there before any goes on. The ACK of a packet
     # that is shorter than an ACK waits for the one before.
     packets = -(-size // 4_096)

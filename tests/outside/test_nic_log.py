@@ -1,4 +1,4 @@
-"""Drawn traffic on the virtual network, judged by what a link is: rate, no idling, no loss."""
+"""Drawn traffic on the virtual network, judged by the rules of a link: rate, no idling, no loss."""
 
 import random
 from pathlib import Path
@@ -19,7 +19,7 @@ def drawn(seed: int, folder: Path, **transport: Any) -> Scenario:
     count = draw.randint(2, 9)
     lines = ["Nodes 16", f"Connections {count}"]
     for number in range(1, count + 1):
-        # Few destinations, so that messages meet at one and buffers overflow.
+        # Few destinations, so that messages meet there and buffers overflow.
         destination = draw.randrange(3)
         source = draw.choice([host for host in range(6) if host != destination])
         start, size = draw.randint(0, 2_000_000), draw.randint(1, 60_000)

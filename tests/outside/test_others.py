@@ -1,4 +1,4 @@
-"""Whether what counts others' files counts: right ones, refused ones, and wrong bytes."""
+"""The count of others' files: right files, refused files, and wrong bytes."""
 
 from pathlib import Path
 

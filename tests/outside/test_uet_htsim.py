@@ -1,4 +1,4 @@
-"""The public simulator of Ultra Ethernet: its constants, and what it does about losses."""
+"""The public simulator of Ultra Ethernet: its constants, and its handling of losses."""
 
 from typing import Any
 
@@ -22,15 +22,15 @@ LATE = 1_000_000 * PS_PER_US
 def flow(threshold: int | None = 3, **options: Any) -> Sender:
     """Return a flow under NSCC with 60 packets, on the network of the reference."""
     transport = Transport(recovery="sack", congestion="nscc", sack_threshold=threshold, **options)
-    found = Sender(Scenario(transport=transport), packets=400, gap_ps=330 * PS_PER_NS)
+    sender = Sender(Scenario(transport=transport), packets=400, gap_ps=330 * PS_PER_NS)
     rtt_ps = int(NSCC["reference_us"] * PS_PER_US)
     targets = NSCC["target_rtts_with_trimming" if options.get("trimming") else "target_rtts"]
-    found.rules = found.rules._replace(
+    sender.rules = sender.rules._replace(
         target_ps=int(targets * rtt_ps), zero_load_rtt_ps=rtt_ps, bdp_scale=ONE
     )
-    found.state.base_ps = rtt_ps
-    congestion.start(found.state, found.rules, hops=6)
-    return found
+    sender.state.base_ps = rtt_ps
+    congestion.start(sender.state, sender.rules, hops=6)
+    return sender
 
 
 def grown(sender: Sender, delay_ps: int, packets: int, first_packets: int = 40) -> float:
@@ -46,12 +46,12 @@ def grown(sender: Sender, delay_ps: int, packets: int, first_packets: int = 40) 
 @pytest.mark.parametrize("trimming", [False, True])
 def test_the_scale_and_the_target_are_its(trimming: bool) -> None:
     scenario = Scenario(transport=Transport(recovery="sack", congestion="nscc", trimming=trimming))
-    found = rules(scenario)
+    our_rules = rules(scenario)
     product = scenario.fabric.rate_gbps * scenario.zero_load_rtt_ps / PS_PER_US
     reference = NSCC["reference_gbps"] * NSCC["reference_us"]
-    assert found.bdp_scale / ONE == pytest.approx(product / reference, rel=1e-4)
+    assert our_rules.bdp_scale / ONE == pytest.approx(product / reference, rel=1e-4)
     targets = NSCC["target_rtts_with_trimming" if trimming else "target_rtts"]
-    assert found.target_ps == pytest.approx(targets * scenario.zero_load_rtt_ps, abs=1)
+    assert our_rules.target_ps == pytest.approx(targets * scenario.zero_load_rtt_ps, abs=1)
 
 
 def test_windows_are_as_large_and_as_small() -> None:
@@ -115,12 +115,12 @@ def test_holes_are_late_after_as_many_packets(window_packets: int) -> None:
     for _ in range(60):
         sender.send()
     sender.state.window = min(window_packets, largest) * ONE
-    most = max(LATE_HOLES["fewest_packets"], LATE_HOLES["windows"] * window_packets)
-    most = int(min(most, largest))
-    sender.state.acked = most - 1
-    sender.state.highest = most
+    packets = max(LATE_HOLES["fewest_packets"], LATE_HOLES["windows"] * window_packets)
+    packets = int(min(packets, largest))
+    sender.state.acked = packets - 1
+    sender.state.highest = packets
     assert sack.end_of_late(sender.state, sender.rules) == 0
-    sender.state.acked = most
+    sender.state.acked = packets
     assert sack.end_of_late(sender.state, sender.rules) == 1
 
 
@@ -167,11 +167,11 @@ def test_a_loss_costs_what_it_costs_there() -> None:
 def test_labels_are_remembered_as_there() -> None:
     reps, bitmap = table("uet_htsim.toml", "reps"), table("uet_htsim.toml", "bitmap")
     scenario = Scenario(policy="host_pkt_ar")
-    found = rules(scenario)
+    our_rules = rules(scenario)
     ours = {
         "ring": state.RING,
-        "explore_packets": found.explore_packets,
-        "freeze_us": found.freeze_ps / PS_PER_US,
+        "explore_packets": our_rules.explore_packets,
+        "freeze_us": our_rules.freeze_ps / PS_PER_US,
     }
     assert ours == reps
     assert bitmap.pop("paths") == state.PATHS

@@ -21,10 +21,10 @@ def pairs(rows: Sequence[str], columns: Sequence[str], quick: int = 1) -> list[P
             row,
             column,
             id=f"{row}-{column}",
-            marks=() if (at - number) % len(columns) < quick else pytest.mark.slow,
+            marks=() if (index - number) % len(columns) < quick else pytest.mark.slow,
         )
         for number, row in enumerate(rows)
-        for at, column in enumerate(columns)
+        for index, column in enumerate(columns)
     ]
 
 

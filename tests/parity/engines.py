@@ -23,7 +23,7 @@ def assert_same(ours: Outcome, theirs: Outcome) -> None:
 
 
 def outcome_of(wanted: Scenario, horizon_ps: int | None = None) -> Outcome:
-    """Return what both make of a scenario, their events included; raises what both raise."""
+    """Return the outcome of both for a scenario, events included; raises the error of both."""
     try:
         theirs = VirtualFabric(wanted).run(horizon_ps)
     except EmulationError as error:
@@ -31,8 +31,8 @@ def outcome_of(wanted: Scenario, horizon_ps: int | None = None) -> Outcome:
         complaint = str(error).partition(" µs, ")[2].partition(";")[0]
         try:
             native(wanted).run(horizon_ps)
-        except EmulationError as own:
-            assert str(own).partition(" µs, ")[2].partition(";")[0] == complaint
+        except EmulationError as native_error:
+            assert str(native_error).partition(" µs, ")[2].partition(";")[0] == complaint
             raise
 
         raise AssertionError(f"machine code ends where the network does not: {complaint}") from None

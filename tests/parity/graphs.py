@@ -59,15 +59,15 @@ def single_flows(draw: Any) -> Collective:
 
 @st.composite
 def jobs(draw: Any) -> tuple[Job, ...]:
-    found: list[Job] = []
+    chosen: list[Job] = []
     for number in range(draw(st.integers(1, 3))):
-        is_after = bool(found) and draw(st.booleans())
-        before = draw(st.sampled_from(found)) if is_after else None
+        is_after = bool(chosen) and draw(st.booleans())
+        before = draw(st.sampled_from(chosen)) if is_after else None
         if draw(st.booleans()) and not before:
-            found.append(Job(name=f"job{number}", collective=draw(single_flows())))
+            chosen.append(Job(name=f"job{number}", collective=draw(single_flows())))
             continue
 
-        found.append(
+        chosen.append(
             Job(
                 name=f"job{number}",
                 # Most jobs after another have its hosts: others have no part in it.
@@ -76,7 +76,7 @@ def jobs(draw: Any) -> tuple[Job, ...]:
                 after=before.name if before else None,
             )
         )
-    return tuple(found)
+    return tuple(chosen)
 
 
 @st.composite
@@ -90,12 +90,12 @@ def graphs(draw: Any) -> Graph:
         if source == destination and number:
             rows.append((source, source, 0, draw(st.sampled_from((0, 1, 5_120, 3_000_000)))))
         else:
-            other = (source + 1) % TREE.hosts if source == destination else destination
-            rows.append((source, other, draw(st.integers(1, 12 * PAYLOAD)), 0))
-        known = [n for n, row in enumerate(rows[:-1]) if source in row[:2]]
-        if known:
-            chosen = draw(st.lists(st.sampled_from(known), max_size=3, unique=True))
-            edges += [(number, other) for other in chosen]
+            target = (source + 1) % TREE.hosts if source == destination else destination
+            rows.append((source, target, draw(st.integers(1, 12 * PAYLOAD)), 0))
+        earlier = [n for n, row in enumerate(rows[:-1]) if source in row[:2]]
+        if earlier:
+            chosen = draw(st.lists(st.sampled_from(earlier), max_size=3, unique=True))
+            edges += [(number, target) for target in chosen]
     waits = np.array(edges, dtype=np.int64).reshape(-1, 2).T
     source, destination, size, compute_ps = np.array(rows, dtype=np.int64).T.copy()
     return Graph(source, destination, size, compute_ps, waits[0], waits[1])
@@ -105,7 +105,7 @@ def graphs(draw: Any) -> Graph:
 def graph_scenarios(draw: Any, folder: Path, is_any: bool = True, most_planes: int = 3) -> Scenario:
     """Draw a scenario at k = 4 with a collective, jobs or a workload file, and failures.
 
-    Or in up to `most_planes` planes of that. Not `is_any`: only what the virtual network can do,
+    Or in up to `most_planes` planes of that. Not `is_any`: only settings of the virtual network,
     too.
     """
     planes = draw(st.sampled_from([None, None, *range(2, most_planes + 1)]))

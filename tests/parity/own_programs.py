@@ -1,10 +1,10 @@
-"""Drawn experiments whose switches run a program of the user's, beside pauses, memory and faults.
+"""Drawn experiments with a user's program in switches, beside pauses, memory and faults.
 
     python -m tests.parity.own_programs              all 200
     python -m tests.parity.own_programs 40 --first 100 --seed 2
 
-The simulator's windows and the virtual network must agree. The user's programs are a copy of one of
-ours, with a register of its own, and one that we do not have; a copy is judged by the plain model.
+The simulator's windows and the virtual network must agree. The user's programs are a copy of ours,
+with a register of its own, and a program that we do not have; the plain model judges a copy.
 """
 
 from collections import Counter
@@ -34,7 +34,7 @@ from tests.parity.test_pauses import of_virtual
 from tests.table.rows import EXPERIMENTS
 
 COUNT = 200
-# The load balancers whose programs are copied: one of each kind of choice.
+# The load balancers of the programs copied: a load balancer for each kind of choice.
 COPIED = (
     "flow",
     "simple_rr",
@@ -100,7 +100,7 @@ def case(number: int, seed: int, folder: Path) -> Case:
 def drawn(
     random: Random, policy: str, *, pauses: bool, shares: bool, trims: bool, faults: str
 ) -> dict[str, Any]:
-    """Draw a small fabric whose hosts meet at receivers, and what its switches and links do."""
+    """Draw a small fabric with hosts that meet at receivers, its settings and its faults."""
     payload = random.choice((4096, 1000))
     whole = payload + 62
     fabric: dict[str, Any] = {
@@ -147,7 +147,7 @@ def drawn(
 
 
 def broken(random: Random, tree: FatTree, faults: str) -> dict[str, Any]:
-    """Draw faults of a kind, or of all; what fails comes back, so that runs end."""
+    """Draw faults of a kind, or of all; failed links come back, so that runs end."""
 
     def link() -> str:
         return link_name(tree, random.randrange(tree.links))
@@ -177,7 +177,7 @@ def broken(random: Random, tree: FatTree, faults: str) -> dict[str, Any]:
 
 
 def judge(drawn_case: Case) -> Counter[str]:
-    """Run an experiment everywhere and compare; return what happened in it."""
+    """Run an experiment everywhere and compare; return the events in it, counted by name."""
     scenario = drawn_case.scenario
     program = simulated.program_of(scenario)
     ours = scenario.model_copy(update={"program": None})
@@ -245,7 +245,7 @@ def assert_endless(drawn_case: Case, complaint: str) -> None:
 @click.option("--first", type=click.IntRange(0), default=0, help="The first one's number.")
 @click.option("--seed", type=int, default=1)
 def main(count: int, first: int, seed: int) -> None:
-    """Judge drawn experiments, and say what happened in how many of them."""
+    """Judge drawn experiments, and print in how many of them each event happened."""
     total: Counter[str] = Counter()
     failed = []
     with TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Small fabrics whose buffers pause, and what runs show there, in every column."""
+"""Small fabrics with buffers that pause, and the runs' results there, in every column."""
 
 from dataclasses import fields
 from typing import Any
@@ -97,7 +97,7 @@ def assert_simulator_same(chosen: Scenario, network: LosslessNetwork) -> sim.Res
 
 
 def incast(policy: str, **more: Any) -> Scenario:
-    """Return all hosts of a small fabric that send to one, whose buffers pause early."""
+    """Return an incast of all hosts of a small fabric to host 0, with buffers that pause early."""
     return Scenario.model_validate(
         {
             "policy": policy,
@@ -125,7 +125,7 @@ SHARING = st.sampled_from(
 
 @st.composite
 def paused(draw: Any, policy: str) -> Scenario:
-    """Draw a small fabric whose buffers pause, and hosts that meet at receivers."""
+    """Draw a small fabric with buffers that pause, and hosts that meet at receivers."""
     payload = draw(st.sampled_from((4096, 1000)))
     latency_ns = draw(st.sampled_from((500, 1, 83.56, 2_000)))
     edges = draw(st.integers(1, 3))
@@ -176,9 +176,9 @@ def paused(draw: Any, policy: str) -> Scenario:
 
 @st.composite
 def crowded(draw: Any, policy: str, has_faults: bool = False, planes: int = 1) -> Scenario:
-    """Draw any scenario whose buffers hold few packets; half the time all happens at once.
+    """Draw any scenario with buffers for few packets; half the time all happens at once.
 
-    More `planes` than one are separate fabrics of the drawn counts.
+    More `planes` than 1 are separate fabrics of the drawn counts.
     """
     drawn = draw(scenarios(policy)).model_dump(exclude_unset=True)
     if not has_faults:

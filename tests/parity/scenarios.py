@@ -55,7 +55,7 @@ SLOW = Failures(
     convergence_rtt=0.5,
 )
 
-# NICs whose reordering buffers are too small, and whose patience is too short.
+# NICs with reordering buffers that are too small, and with too short a patience.
 IN_ORDER = Transport(recovery="go_back_n", reorder_packets=8, reorder_timeout_rtt=0.2)
 
 # All to one over links without delay: queues of many target delays, which NSCC cuts for.
@@ -68,7 +68,7 @@ NSCC_INCAST: dict[str, Any] = {
 }
 
 
-# All to one, and queues so short that most is cut.
+# All to host 0, and queues so short that most is cut.
 TRIMMING: dict[str, Any] = {
     "fabric": Fabric(k=4, queue_bytes=30_000),
     "collective": Collective(
@@ -78,8 +78,8 @@ TRIMMING: dict[str, Any] = {
     ),
 }
 
-# So on, over links that become slow and fast again while queues are full, again and again: what
-# gives way starts at another rate than foreseen, slower or faster.
+# So on, over links that become slow and fast again while queues are full, again and again: a
+# packet that gives way starts at another rate than foreseen, slower or faster.
 TRIMMING_SLOW: dict[str, Any] = TRIMMING | {
     "failures": Failures(
         degraded=(
@@ -239,7 +239,7 @@ def options(draw: Any) -> LoadBalancer:
 
 
 def allowed(policy: str, transport: Transport) -> Transport:
-    """Return a transport with an ACK for every packet where the load balancer needs one."""
+    """Return a transport with an ACK for every packet where the load balancer needs it."""
     rule = POLICIES[policy].label_rule
     is_heard = transport.recovery == "sack" or rule not in UNNAMED_IS_LOST
     if rule != LabelRule.PLB and is_heard:
@@ -304,9 +304,9 @@ def failures(draw: Any, tree: FatTree) -> Failures:
 
 @st.composite
 def events(draw: Any, tree: FatTree, comes_back: bool) -> FailureEvent:
-    """Draw what fails, and when; what takes hosts with it comes back."""
-    place = draw(places(tree))
-    comes_back = comes_back or "link" not in place or draw(st.booleans())
+    """Draw a failure and its times; a failure that takes hosts with it comes back."""
+    target = draw(places(tree))
+    comes_back = comes_back or "link" not in target or draw(st.booleans())
     down_ns = draw(st.one_of(st.just(0), st.just(1_000), st.integers(0, 20_000)))
     outage_ns = draw(st.one_of(st.just(500), st.integers(1, 20_000)))
     flaps: dict[str, Any] = {}
@@ -315,14 +315,14 @@ def events(draw: Any, tree: FatTree, comes_back: bool) -> FailureEvent:
         flaps = {"times": draw(st.integers(2, 4)), "every_ns": outage_ns + pause_ns}
 
     return FailureEvent(
-        **place, down_ns=down_ns, up_ns=down_ns + outage_ns if comes_back else None, **flaps
+        **target, down_ns=down_ns, up_ns=down_ns + outage_ns if comes_back else None, **flaps
     )
 
 
 @st.composite
 def places(draw: Any, tree: FatTree) -> dict[str, str]:
     """Draw a link, a host's link, or a switch, by name."""
-    place: dict[str, str] = draw(
+    target: dict[str, str] = draw(
         st.one_of(
             st.integers(0, tree.links - 1).map(lambda link: {"link": link_name(tree, link)}),
             st.integers(0, tree.hosts - 1).map(lambda host: {"host": host_name(tree, host)}),
@@ -331,7 +331,7 @@ def places(draw: Any, tree: FatTree) -> dict[str, str]:
             ),
         )
     )
-    return place
+    return target
 
 
 @st.composite
@@ -342,9 +342,9 @@ def losses(draw: Any, tree: FatTree) -> Loss:
 
 @st.composite
 def slow_links(draw: Any, tree: FatTree) -> Degraded:
-    """Draw links that are slow; what takes hosts with it is slow all the time."""
-    place = draw(places(tree))
-    has_hosts = "host" in place or place.get("switch", "").startswith("edge")
+    """Draw links that are slow; a target that takes hosts with it is slow all the time."""
+    target = draw(places(tree))
+    has_hosts = "host" in target or target.get("switch", "").startswith("edge")
     span: dict[str, Any] = {}
     if not has_hosts:
         at_ns = draw(st.sampled_from((0, 1, 1_000, 5_000)))
@@ -352,7 +352,7 @@ def slow_links(draw: Any, tree: FatTree) -> Degraded:
         span = {"at_ns": at_ns, "until_ns": until_ns}
 
     return Degraded(
-        **place,
+        **target,
         rate=draw(st.sampled_from((0.25, 0.5, 0.1, 0.37, 0.95))),
         direction=draw(st.sampled_from(("both", "both", "up", "down"))),
         **span,

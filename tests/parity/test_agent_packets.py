@@ -56,16 +56,18 @@ MARKING = {
 )
 @pytest.mark.parametrize("name", PASSABLE)
 def test_packets_of_ones_own_have_the_same_events(name: str, transport: Transport) -> None:
-    wanted = scenario(name, transport=transport, **MARKING)
-    theirs = VirtualFabric(wanted).run()
-    assert_same(native(wanted).run(), theirs)
+    experiment = scenario(name, transport=transport, **MARKING)
+    theirs = VirtualFabric(experiment).run()
+    assert_same(native(experiment).run(), theirs)
     assert any(port.marked for port in theirs.ports)
 
 
 @pytest.mark.parametrize("name", ["after UDP", "in IPv4"])
 def test_lost_packets_and_waypoints_have_the_same_events(name: str) -> None:
-    wanted = scenario(name, policy="host_dr", fabric=TIGHT, transport=Transport(recovery="sack"))
-    assert_same(native(wanted).run(), VirtualFabric(wanted).run())
+    experiment = scenario(
+        name, policy="host_dr", fabric=TIGHT, transport=Transport(recovery="sack")
+    )
+    assert_same(native(experiment).run(), VirtualFabric(experiment).run())
 
 
 def test_packets_as_ours_have_the_events_of_ours() -> None:
@@ -79,19 +81,19 @@ def test_a_program_reads_the_header_of_ones_own(tmp_path: Path) -> None:
         "AFTER_UDP path_t", "BEFORE_IPV4 path_t\n#define BEFORE_IPV4_TYPE 0x88B5"
     )
     file.write_text(before.replace("after_udp", "before_ipv4"))
-    wanted = scenario("shim", policy="host_pkt", transport=Transport(recovery="sack"))
-    program = own_program(OwnProgram(file=str(file), like="host_pkt"), wanted.tree).program
-    theirs = VirtualFabric(wanted, program).run()
+    experiment = scenario("shim", policy="host_pkt", transport=Transport(recovery="sack"))
+    program = own_program(OwnProgram(file=str(file), like="host_pkt"), experiment.tree).program
+    theirs = VirtualFabric(experiment, program).run()
     ours = NativeFabric(
-        wanted, program, compile_for=lambda pipelines: NativeMachine(wanted, pipelines)
+        experiment, program, compile_for=lambda pipelines: NativeMachine(experiment, pipelines)
     ).run()
     assert_same(ours, theirs)
-    found = simulated.run(wanted.model_copy(update={"program": str(file)}))
-    assert found.done_ps.tolist() == [flow.done_ps for flow in theirs.flows]
+    result = simulated.run(experiment.model_copy(update={"program": str(file)}))
+    assert result.done_ps.tolist() == [flow.done_ps for flow in theirs.flows]
 
     # The paths are those of the labels: without them every edge uses one uplink alone.
     fixed = SHIM.replace("path=flow.label", "path=0").replace("udp(49152)", "udp(flow.label)")
-    same = wanted.model_copy(update={"agent_packet": AgentPacket(file="mine.py", text=fixed)})
+    same = experiment.model_copy(update={"agent_packet": AgentPacket(file="mine.py", text=fixed)})
     for outcome, used in ((theirs, 2), (VirtualFabric(same, program).run(), 1)):
         loads = [port.bytes > 0 for port in outcome.ports if port.layer == "E>A"]
         assert [sum(loads[i : i + 2]) for i in range(0, len(loads), 2)] == [used] * 8

@@ -70,7 +70,7 @@ def test_drawn_flaps_are_damped_alike(data: st.DataObject) -> None:
                 "every_ns": outage_ns + data.draw(st.sampled_from((1, 100, 1_000))),
             }
         )
-    wanted = flapping(
+    experiment = flapping(
         flaps,
         data.draw(st.sampled_from((0, 0, 0.3, 1.5))),
         damping_half_life_us=data.draw(st.sampled_from((0.5, 1, 4, 100))),
@@ -78,6 +78,6 @@ def test_drawn_flaps_are_damped_alike(data: st.DataObject) -> None:
         damping_reuse=data.draw(st.sampled_from((0.5, 1, 1.2))),
     )
     try:
-        assert_all_same(wanted)
+        assert_all_same(experiment)
     except (FabricError, sim.UnfinishedError):
         assume(False)

@@ -51,13 +51,13 @@ def experiments(draw: Any, policy: str) -> Scenario:
 
 
 def judge(drawn: Scenario) -> None:
-    """Run an experiment on both networks; what one refuses or cannot end, the other does not."""
-    wanted = virtual(drawn).model_copy(update={"horizon_us": HORIZON_PS / PS_PER_US})
+    """Run an experiment on both networks: neither runs or ends it where the other does not."""
+    experiment = virtual(drawn).model_copy(update={"horizon_us": HORIZON_PS / PS_PER_US})
     try:
-        result = sim.run(wanted)
+        result = sim.run(experiment)
     except FabricError:
         with pytest.raises(FabricError):
-            VirtualFabric(wanted).run()
+            VirtualFabric(experiment).run()
         return
     except sim.UnfinishedError:
         # It is the same virtual time that ends both; to run it packet by packet takes minutes.
@@ -66,12 +66,12 @@ def judge(drawn: Scenario) -> None:
     assert result.bound_ps <= result.cct_ps
     assert result.sending_bound_ps <= result.sending_cct_ps
     refuse_impossible(result)
-    if not wanted.is_graph:
-        assert Least(wanted).cct_ps() <= result.cct_ps
+    if not experiment.is_graph:
+        assert Least(experiment).cct_ps() <= result.cct_ps
 
     assume(result.transmissions.sum() <= MOST_TRANSMISSIONS)
     try:
-        outcome = VirtualFabric(wanted).run()
+        outcome = VirtualFabric(experiment).run()
     except EmulationError as error:
         raise AssertionError(f"the simulator ends after {result.end_ps} ps: {error}") from error
 

@@ -84,18 +84,18 @@ def scenario(shape: str, policy: str, **others: Any) -> Scenario:
 def test_every_load_balancer_is_the_same_on_every_fabric(policy: str, shape: str) -> None:
     # Late routes: a change of plans while packets are under way.
     failures = Failures(rate=0.2, at_ns=1500, convergence_rtt=0.5)
-    wanted = scenario(shape, policy, failures=failures)
-    result = sim.run(wanted)
+    experiment = scenario(shape, policy, failures=failures)
+    result = sim.run(experiment)
     assert result.ports.lost_to_failure.sum() > 0
-    test_virtual_equals_simulator.assert_same(VirtualFabric(wanted).run(), result)
-    test_programs_equal_kernels.assert_same(simulated.run(wanted, threads=2), result)
+    test_virtual_equals_simulator.assert_same(VirtualFabric(experiment).run(), result)
+    test_programs_equal_kernels.assert_same(simulated.run(experiment, threads=2), result)
 
 
 def test_a_lost_parallel_link_moves_its_hosts_to_the_others() -> None:
     event = FailureEvent(link="edge0_0-agg0_0/1", down_ns=0)
-    wanted = scenario("parallel links", "ofan", failures=Failures(events=(event,)))
-    result = sim.run(wanted)
-    tree = wanted.tree
+    experiment = scenario("parallel links", "ofan", failures=Failures(events=(event,)))
+    result = sim.run(experiment)
+    tree = experiment.tree
     agg = tree.first_port(tree.agg(0, 0))
     alive, dead = result.ports.packets[agg : agg + 2].tolist()
     assert (alive > 0, dead) == (True, 0)
@@ -105,14 +105,14 @@ def test_a_lost_parallel_link_moves_its_hosts_to_the_others() -> None:
 def test_planes_carry_what_the_plain_model_says(use: str) -> None:
     drawn = scenario("planes", "ofan", failures=Failures(rate=0.1))
     fabric = drawn.fabric.model_copy(update={"plane_use": use})
-    wanted = drawn.model_copy(update={"fabric": fabric})
-    result = sim.run(wanted)
-    plain = test_naive_against_sim.of_naive(naive.run(wanted, HORIZON_PS))
+    experiment = drawn.model_copy(update={"fabric": fabric})
+    result = sim.run(experiment)
+    plain = test_naive_against_sim.of_naive(naive.run(experiment, HORIZON_PS))
     assert test_naive_against_sim.of_sim(result) == plain
-    # Of every message each plane carries half, or one of them all.
+    # Of every message each plane carries half, or a single plane all.
     shares = {"spray": {3}, "keep": {6}}[use]
     assert set(result.flows.packets.tolist()) == shares
-    plane = wanted.tree.hosts_per_pod
+    plane = experiment.tree.hosts_per_pod
     assert (result.flows.source // plane == result.flows.destination // plane).all()
 
 
@@ -121,13 +121,13 @@ def test_planes_carry_what_the_plain_model_says(use: str) -> None:
 @given(st.data())
 @settings(LENIENT, max_examples=25)
 def test_scenarios_drawn_at_random_are_the_same(policy: str, data: st.DataObject) -> None:
-    wanted = virtual(data.draw(scenarios(policy)))
+    experiment = virtual(data.draw(scenarios(policy)))
     try:
-        result = sim.run(wanted, horizon_ps=HORIZON_PS)
+        result = sim.run(experiment, horizon_ps=HORIZON_PS)
     except (FabricError, sim.UnfinishedError):
         assume(False)
     try:
-        outcome = VirtualFabric(wanted).run(horizon_ps=HORIZON_PS)
+        outcome = VirtualFabric(experiment).run(horizon_ps=HORIZON_PS)
     except EmulationError as error:
-        raise AssertionError(wanted) from error
+        raise AssertionError(experiment) from error
     test_virtual_equals_simulator.assert_same(outcome, result)

@@ -94,10 +94,10 @@ MIXED = (
 
 @pytest.mark.parametrize("policy", ["ofan", "flow", "host_pkt_ar", "subflow"])
 def test_incasts_and_single_flows_beside_collectives(policy: str) -> None:
-    wanted = Scenario(policy=policy, fabric=Fabric(k=4), jobs=MIXED)
-    result = sim.run(wanted)
-    assert of_sim(result) == of_naive(naive.run(wanted, HORIZON_PS))
-    assert_same(VirtualFabric(wanted).run(), result)
+    experiment = Scenario(policy=policy, fabric=Fabric(k=4), jobs=MIXED)
+    result = sim.run(experiment)
+    assert of_sim(result) == of_naive(naive.run(experiment, HORIZON_PS))
+    assert_same(VirtualFabric(experiment).run(), result)
 
 
 def computing(folder: Path, *compute_ps: int) -> Collective:
@@ -119,23 +119,23 @@ def computing(folder: Path, *compute_ps: int) -> Collective:
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_load_balancer_waits_for_computations(policy: str, tmp_path: Path) -> None:
-    wanted = Scenario(
+    experiment = Scenario(
         policy=policy, fabric=Fabric(k=4), collective=computing(tmp_path, 7_000_000, 0, 1)
     )
-    result = sim.run(wanted)
-    first = wanted.scheme.subflows
+    result = sim.run(experiment)
+    first = experiment.scheme.subflows
     assert result.start_ps[-1] == result.start_ps[first] + 7_000_001
-    assert of_sim(result) == of_naive(naive.run(wanted, HORIZON_PS))
-    assert_same(VirtualFabric(wanted).run(), result)
+    assert of_sim(result) == of_naive(naive.run(experiment, HORIZON_PS))
+    assert_same(VirtualFabric(experiment).run(), result)
 
 
 def test_programs_in_the_switches_wait_for_computations(tmp_path: Path) -> None:
-    wanted = Scenario(fabric=Fabric(k=4), collective=computing(tmp_path, 7_000_000))
-    assert run_programs(wanted).done_ps.tolist() == sim.run(wanted).done_ps.tolist()
+    experiment = Scenario(fabric=Fabric(k=4), collective=computing(tmp_path, 7_000_000))
+    assert run_programs(experiment).done_ps.tolist() == sim.run(experiment).done_ps.tolist()
 
 
 def test_a_computation_ends_while_the_link_is_busy(tmp_path: Path) -> None:
-    # It takes no link: what follows it must not wait for what the host is sending.
+    # It takes no link: a message after it must not wait for the host's other messages.
     graph = Graph(
         source=np.array([0, 0, 0]),
         destination=np.array([9, 0, 5]),
@@ -146,12 +146,14 @@ def test_a_computation_ends_while_the_link_is_busy(tmp_path: Path) -> None:
     )
     path = tmp_path / "busy.parquet"
     write_workload(path, graph, About(ranks=16))
-    wanted = Scenario(fabric=Fabric(k=4), collective=Collective(matrix="workload", file=str(path)))
-    result = sim.run(wanted)
+    experiment = Scenario(
+        fabric=Fabric(k=4), collective=Collective(matrix="workload", file=str(path))
+    )
+    result = sim.run(experiment)
     assert result.done_ps[1] == 1_000_003
     assert result.start_ps[2] == 1_000_003
-    assert of_sim(result) == of_naive(naive.run(wanted, HORIZON_PS))
-    assert_same(VirtualFabric(wanted).run(), result)
+    assert of_sim(result) == of_naive(naive.run(experiment, HORIZON_PS))
+    assert_same(VirtualFabric(experiment).run(), result)
 
 
 @pytest.mark.parametrize("policy", ["ofan", "flow", "mrc"])
@@ -172,15 +174,15 @@ def test_messages_over_nics_that_a_workload_names(
     )
     path = tmp_path / "nics.parquet"
     write_workload(path, graph, About(ranks=16))
-    wanted = Scenario(
+    experiment = Scenario(
         policy=policy,
         fabric=Fabric(k=4, planes=3),
         collective=Collective(matrix="workload", file=str(path)),
     )
-    result = sim.run(wanted)
+    result = sim.run(experiment)
     assert (result.flows.source // 16).tolist() == [0, 1, 2, 2, 0, 2]
-    assert of_sim(result) == of_naive(naive.run(wanted, HORIZON_PS))
-    assert_same(VirtualFabric(wanted).run(), result)
+    assert of_sim(result) == of_naive(naive.run(experiment, HORIZON_PS))
+    assert_same(VirtualFabric(experiment).run(), result)
 
 
 @pytest.mark.parametrize("matrix", ["all_reduce", "reduce_scatter", "all_gather"])
@@ -188,8 +190,8 @@ def test_direct_collectives_send_to_all_at_once(matrix: str) -> None:
     collective = Collective.model_validate(
         {"matrix": matrix, "algorithm": "direct", "hosts": "pod0-1", "message_bytes": 64 * 4096}
     )
-    wanted = Scenario(fabric=Fabric(k=4), collective=collective)
-    result = sim.run(wanted)
+    experiment = Scenario(fabric=Fabric(k=4), collective=collective)
+    result = sim.run(experiment)
     assert len(result.done_ps) == 8 * 7 * (2 if matrix == "all_reduce" else 1)
-    assert of_sim(result) == of_naive(naive.run(wanted, HORIZON_PS))
-    assert_same(VirtualFabric(wanted).run(), result)
+    assert of_sim(result) == of_naive(naive.run(experiment, HORIZON_PS))
+    assert_same(VirtualFabric(experiment).run(), result)

@@ -108,7 +108,7 @@ def test_random_scenarios_are_the_same_on_both_networks(scenario: Scenario, name
         raise
     try:
         fabric = VirtualFabric(mine)
-    # What only the emulated networks refuse: stale queues, groups beyond a program's registers.
+    # Only the emulated networks refuse: stale queues, groups beyond a program's registers.
     except (EmulationError, ControllerError):
         assume(False)
         raise
@@ -121,19 +121,19 @@ def expression(draw: random.Random, depth: int) -> str:
     if depth == 0:
         edges = (0, 1, 2, 63, 64, 255, -1, -7, 2**31, 2**63 - 1, -(2**63) + 1)
         return draw.choice((*names, str(draw.choice(edges))))
-    one, two, three = (expression(draw, depth - 1) for _ in range(3))
+    first, second, third = (expression(draw, depth - 1) for _ in range(3))
     forms = (
-        *(f"({one} {operator} {two})" for operator in ("+", "-", "*", "//", "%", "<<", ">>")),
+        *(f"({first} {operator} {second})" for operator in ("+", "-", "*", "//", "%", "<<", ">>")),
         *(
-            f"({one} {operator} {two})"
+            f"({first} {operator} {second})"
             for operator in ("&", "|", "^", "and", "or", "<", ">=", "==")
         ),
-        *(f"({one} {operator} {two} {operator} {three})" for operator in ("<", "!=")),
-        *(f"({name}({one}))" for name in ("abs", "int", "bool", "not ", "~", "-")),
-        *(f"{name}({one}, {two}, {three})" for name in ("min", "max")),
-        f"({one} if {two} else {three})",
-        f"state.cells[{one}]",
-        f"helper(state, {one}, {two})",
+        *(f"({first} {operator} {second} {operator} {third})" for operator in ("<", "!=")),
+        *(f"({name}({first}))" for name in ("abs", "int", "bool", "not ", "~", "-")),
+        *(f"{name}({first}, {second}, {third})" for name in ("min", "max")),
+        f"({first} if {second} else {third})",
+        f"state.cells[{first}]",
+        f"helper(state, {first}, {second})",
     )
     return draw.choice(forms)
 
@@ -219,13 +219,13 @@ def test_sums_wrap_around_where_they_are_compared() -> None:
 def assert_same_states(text: str, acks: Iterable[tuple[int, bool, int]]) -> None:
     plain, native = own_rule(text, "mine.py"), compiled(text, "mine.py")
     shared = rules(Scenario())
-    words = np.array([tuple(shared)], RULES)
+    rule_words = np.array([tuple(shared)], RULES)
     senders, state = np.zeros(1, SENDER), plain.fresh()
     cells = native.first.copy()
     call = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 6)(native.on_ack.address)
     for label, marked, now_ps in acks:
         plain.on_ack(state, blank(SENDER), shared, label, marked, now_ps)
-        places = [array.ctypes.data for array in (cells, senders, words)]
+        places = [array.ctypes.data for array in (cells, senders, rule_words)]
         call(*places, label, marked, now_ps)
         assert [int(state.x), int(state.y), *map(int, state.cells)] == [
             int(cells["x"][0]),

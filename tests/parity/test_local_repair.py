@@ -35,8 +35,8 @@ def scenario(policy: str, convergence_rtt: float, events: tuple[FailureEvent, ..
 
 @pytest.mark.parametrize("policy", ["switch_pkt", "jsq", "host_dr", "ofan", "ofan_jsq_start"])
 def test_a_switch_that_leaves_its_dead_uplinks_is_the_same_on_both_networks(policy: str) -> None:
-    wanted = scenario(policy, 0.7, (EDGE, CORE))
-    assert_same(VirtualFabric(wanted).run(), sim.run(wanted))
+    experiment = scenario(policy, 0.7, (EDGE, CORE))
+    assert_same(VirtualFabric(experiment).run(), sim.run(experiment))
 
 
 @pytest.mark.slow
@@ -45,8 +45,10 @@ def test_a_switch_that_leaves_its_dead_uplinks_is_the_same_on_both_networks(poli
 def test_local_repair_is_the_same_for_every_delay_of_the_controller(
     policy: str, convergence_rtt: float
 ) -> None:
-    wanted = scenario(policy, convergence_rtt, (EDGE, CORE.model_copy(update={"up_ns": 20_000})))
-    assert_same(VirtualFabric(wanted).run(), sim.run(wanted))
+    experiment = scenario(
+        policy, convergence_rtt, (EDGE, CORE.model_copy(update={"up_ns": 20_000}))
+    )
+    assert_same(VirtualFabric(experiment).run(), sim.run(experiment))
 
 
 def test_less_is_lost_than_without() -> None:
@@ -66,12 +68,12 @@ def test_less_is_lost_than_without() -> None:
 def test_the_rule_on_entries_is_the_rule_on_arrays(
     policy: str, dead: frozenset[int], routed: frozenset[int]
 ) -> None:
-    wanted = Scenario(policy=policy, fabric=Fabric(k=4))
+    experiment = Scenario(policy=policy, fabric=Fabric(k=4))
     tree, planner = (
-        wanted.tree,
-        Planner(wanted, Pipeline.read(p4src.p4info_path(POLICIES[policy].program))),
+        experiment.tree,
+        Planner(experiment, Pipeline.read(p4src.p4info_path(POLICIES[policy].program))),
     )
-    table = scenario_forwarding(wanted, LinkState.without(tree, routed))
+    table = scenario_forwarding(experiment, LinkState.without(tree, routed))
     for switch in (0, 3, tree.edges, tree.edges + 5):
         plan, local = (
             planner.plan(state, switch)

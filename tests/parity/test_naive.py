@@ -1,4 +1,4 @@
-"""What every network must hold: no packet vanishes, queues fit, pointers follow their schedules."""
+"""The rules for every network: no packet vanishes, queues fit, pointers follow their schedules."""
 
 from collections import Counter
 
@@ -51,7 +51,7 @@ def test_two_opposite_flows_come_within_a_thousandth_of_the_bound(policy: str) -
     assert (
         next(
             cct_ps
-            for cct_ps in (naive.run(each).cct_ps for each in chosen)
+            for cct_ps in (naive.run(scenario).cct_ps for scenario in chosen)
             if cct_ps < BOUND_PS * 1.001
         )
         >= BOUND_PS

@@ -74,7 +74,7 @@ def of_port(port: naive.Port, end_ps: int) -> dict[str, int]:
         "lost_to_failure": port.lost,
         "max_queue_bytes": port.max_bytes,
         "queue_byte_ps": port.byte_ps(end_ps),
-        # Nothing is paused here (`tests/parity/test_pauses.py` has what is).
+        # Nothing is paused here (`tests/parity/test_pauses.py` has the pauses).
         **dict.fromkeys(("pauses", "paused_ps", "victims"), 0),
     }
 
@@ -160,7 +160,7 @@ def test_senders_in_vain_for_long_may_have_luck() -> None:
 
 
 def test_what_waits_behind_a_slow_link_is_no_standstill() -> None:
-    # For 160 us nobody hears of anything, thousands of the round trips of an empty fabric.
+    # For 160 us no host hears of anything, thousands of the round trips of an empty fabric.
     slow = (
         Degraded(link="edge2_0-agg2_2", rate=0.1),
         Degraded(host="h0_0_0", rate=0.25),
@@ -261,7 +261,7 @@ def test_nscc_cuts_and_adapts_quickly_alike() -> None:
 
 
 def test_rotations_of_switch_pkts_orders_go_the_same_way() -> None:
-    # With two uplinks a rotation and its opposite are one, so k = 6.
+    # With two uplinks a rotation and its opposite are equal, so k = 6.
     collective = Collective(message_bytes=20 * 4096)
     chosen = Scenario(policy="switch_pkt", fabric=Fabric(k=6), collective=collective)
     assert of_sim(sim.run(chosen)) == of_naive(naive.run(chosen, HORIZON_PS))
@@ -277,7 +277,7 @@ def test_a_thousand_more_scenarios_are_the_same(policy: str, data: st.DataObject
 
 @pytest.mark.parametrize("policy", ["ofan_jsq_start", "jsq", "rsq", "switch_pkt_ar"])
 def test_edges_look_at_no_queue_beyond_their_own(policy: str) -> None:
-    # Aggs have three uplinks and edges one: behind an edge's come other switches' ports.
+    # Aggs have three uplinks and edges have 1: behind an edge's come other switches' ports.
     fabric = Fabric(
         pods=3, edges_per_pod=2, hosts_per_edge=3, aggs_per_pod=1, cores_per_agg=3, rate_gbps=400
     )

@@ -1,4 +1,4 @@
-"""The plain model shares no code with what it is compared with: else both would be wrong alike."""
+"""The plain model shares no code with the networks it judges: else both would be wrong alike."""
 
 import ast
 from pathlib import Path
@@ -16,23 +16,23 @@ OURS = (
     "p4messages",
     "ofan",
 )
-# The scenario, and the parts of it whose types a signature names.
+# The scenario, and the parts of it that signatures name as types.
 ALLOWED = {("fattree.experiment.model", name) for name in ("Scenario", "FailureEvent", "Place")}
 
 
 def imported(source: str) -> set[tuple[str, str]]:
     """Return the (module, name) that a source imports, "" for a whole module."""
-    found = set()
+    names = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ImportFrom):
-            found |= {(node.module or "", alias.name) for alias in node.names}
+            names |= {(node.module or "", alias.name) for alias in node.names}
         elif isinstance(node, ast.Import):
-            found |= {(alias.name, "") for alias in node.names}
-    return found
+            names |= {(alias.name, "") for alias in node.names}
+    return names
 
 
 def test_the_plain_model_imports_nothing_of_ours_but_the_scenario() -> None:
     sources = [path.read_text() for path in NAIVE.glob("*.py")]
-    found = set().union(*map(imported, sources))
-    ours = {(module, name) for module, name in found if module.split(".")[0] in OURS}
+    names = set().union(*map(imported, sources))
+    ours = {(module, name) for module, name in names if module.split(".")[0] in OURS}
     assert ours == ALLOWED

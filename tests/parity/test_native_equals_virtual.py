@@ -59,7 +59,7 @@ def scenario(policy: str = "ofan", **settings: Any) -> Scenario:
 
 
 def ended(run: Callable[[], Outcome]) -> Outcome | str:
-    """Return an outcome, or which flows a run that cannot end says are not complete."""
+    """Return an outcome, or the incomplete flows by the error of a run that cannot end."""
     try:
         return run()
     except EmulationError as error:
@@ -68,9 +68,9 @@ def ended(run: Callable[[], Outcome]) -> Outcome | str:
 
 @pytest.mark.parametrize(("policy", "failing"), pairs([*POLICIES], [*FAILURES]))
 def test_every_load_balancer_has_the_same_events(policy: str, failing: str) -> None:
-    wanted = scenario(policy, failures=FAILURES[failing])
-    theirs = ended(VirtualFabric(wanted).run)
-    ours = ended(native(wanted).run)
+    experiment = scenario(policy, failures=FAILURES[failing])
+    theirs = ended(VirtualFabric(experiment).run)
+    ours = ended(native(experiment).run)
     if isinstance(theirs, str) or isinstance(ours, str):
         assert ours == theirs
     else:
@@ -110,7 +110,7 @@ def test_every_load_balancer_has_the_same_events(policy: str, failing: str) -> N
         {"policy": "mrc_srv6", "failures": HOSTS_TOO, "transport": Transport(recovery="sack")},
         {**TRIMMING_SLOW, "transport": TRIMMED_SACK},
         {"policy": "host_dr", **TRIMMING_SLOW, "transport": Transport(trimming=True)},
-        # NACKs wait in lanes of ports whose queues are empty until data come.
+        # NACKs wait in lanes of ports with empty queues until data come.
         {"fabric": TIGHT, "collective": ALL_TO_ALL, "transport": TRIMMED_SACK},
         {
             "policy": "host_flowlet_ar",
@@ -197,17 +197,17 @@ def test_every_load_balancer_has_the_same_events(policy: str, failing: str) -> N
     ],
 )
 def test_other_settings_have_the_same_events(settings: dict[str, Any]) -> None:
-    wanted = scenario(**settings)
-    outcome_of(wanted)
+    experiment = scenario(**settings)
+    outcome_of(experiment)
 
 
 @pytest.mark.parametrize("policy", ["ofan", "host_dr", "jsq"])
 def test_threads_change_nothing(policy: str) -> None:
-    wanted = scenario(policy, failures=FAILING["G = 2 RTT"])
-    theirs = VirtualFabric(wanted).run()
+    experiment = scenario(policy, failures=FAILING["G = 2 RTT"])
+    theirs = VirtualFabric(experiment).run()
     fabric = NativeFabric(
-        wanted,
-        compile_for=lambda pipelines: NativeMachine(wanted, pipelines),
+        experiment,
+        compile_for=lambda pipelines: NativeMachine(experiment, pipelines),
         has_digest=False,
         threads=3,
     )
@@ -219,5 +219,7 @@ def test_threads_change_nothing(policy: str) -> None:
 
 @pytest.mark.parametrize("policy", ["host_dr", "jsq"])
 def test_the_windows_do_not_care_what_is_behind_the_functions(policy: str) -> None:
-    wanted = scenario(policy, failures=FAILING["G = 2 RTT"])
-    assert_same(NativeFabric(wanted, compile_for=PythonMachine).run(), VirtualFabric(wanted).run())
+    experiment = scenario(policy, failures=FAILING["G = 2 RTT"])
+    assert_same(
+        NativeFabric(experiment, compile_for=PythonMachine).run(), VirtualFabric(experiment).run()
+    )

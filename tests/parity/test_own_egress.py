@@ -1,4 +1,4 @@
-"""Programs of a user's own with an egress: what it drops, and what it remembers for ingress."""
+"""Programs of a user's own with an egress: its drops, and its memory for ingress."""
 
 from pathlib import Path
 
@@ -90,13 +90,13 @@ V1Switch(SwitchParser(), SwitchVerifyChecksum(), OwnIngress(), OwnEgress(), Swit
 
 def outcomes(path: Path) -> tuple[Outcome, Outcome, int]:
     """Return a program's run in machine code, in the Python network, and the words kept."""
-    wanted = scenario(policy="host_pkt")
-    program = load_program(path, size_of(wanted.tree))
+    experiment = scenario(policy="host_pkt")
+    program = load_program(path, size_of(experiment.tree))
     fabric = NativeFabric(
-        wanted, program, compile_for=lambda pipelines: NativeMachine(wanted, pipelines)
+        experiment, program, compile_for=lambda pipelines: NativeMachine(experiment, pipelines)
     )
     ours = fabric.run()
-    return ours, VirtualFabric(wanted, program).run(), fabric.timed.packets.program.late_words
+    return ours, VirtualFabric(experiment, program).run(), fabric.timed.packets.program.late_words
 
 
 @pytest.mark.parametrize("lost", [1, 6])

@@ -39,7 +39,7 @@ def test_draws_are_of_all_kinds() -> None:
 
 
 def test_another_rule_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # A program that says that it is a copy, and takes another way.
+    # A program that claims to be a copy, and takes another way.
     def other(policy: str, folder: Path) -> Any:
         return EXPERIMENTS / "two_choices.p4"
 

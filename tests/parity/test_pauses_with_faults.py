@@ -40,7 +40,7 @@ WATCHDOGS: tuple[dict[str, Any], ...] = (
 
 @st.composite
 def acknowledged(draw: Any, policy: str) -> dict[str, Any]:
-    """Draw a small fabric whose buffers pause, with ACKs that may be longer than data."""
+    """Draw a small fabric with buffers that pause, and ACKs that may be longer than data."""
     drawn: dict[str, Any] = draw(paused(policy)).model_dump(exclude_unset=True)
     payload = drawn["packets"]["payload_bytes"]
     drawn["packets"]["ack_bytes"] = draw(st.sampled_from((64, payload + 62, payload + 262)))
@@ -70,7 +70,7 @@ def slow_only(draw: Any, policy: str) -> Scenario:
     drawn = draw(acknowledged(policy))
     tree = Fabric.model_validate(drawn["fabric"]).tree
     slow = draw(st.lists(slow_links(tree), max_size=3))
-    drawn["failures"] = {"degraded": [each.model_dump(exclude_unset=True) for each in slow]}
+    drawn["failures"] = {"degraded": [entry.model_dump(exclude_unset=True) for entry in slow]}
     drawn["fabric"] |= ROOMY | {"queue_bytes": draw(st.sampled_from((320_000, 700_000, 1_500_000)))}
     return valid(drawn)
 
@@ -176,7 +176,7 @@ def test_an_incast_beside_a_fault_is_alike(
     )
     outcome = assert_all_alike(chosen)
     assert outcome is not None
-    # Shared memory has room for what comes beside a dead link.
+    # Shared memory has room for the packets beside a dead link.
     assert sum(port.pauses for port in outcome.ports) > 0 or name == "dead"
     is_lossless = name in ("slow", "slow one way") or (name == "storm" and not watchdog)
     if is_lossless:
@@ -221,7 +221,7 @@ def test_acks_longer_than_data_have_room() -> None:
         collective={
             "matrix": "pairs",
             "message_bytes": 60 * 300,
-            "pairs": [(host, other) for host in range(4) for other in range(4, 16)],
+            "pairs": [(host, receiver) for host in range(4) for receiver in range(4, 16)],
         },
     )
     outcome = assert_all_alike(chosen)

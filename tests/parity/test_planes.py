@@ -1,4 +1,4 @@
-"""Graphs over planes: what ends at one NIC of a machine starts what waits at another.
+"""Graphs over planes: a step that ends at a NIC starts steps that wait at its machine's others.
 
 Random ones are in `test_graphs`: collectives, jobs, workloads, failures, in up to three planes.
 """
@@ -71,20 +71,20 @@ def all_reduce(fabric: dict[str, Any], use: str, **others: Any) -> Scenario:
     ("policy", "planes"), pairs(["ofan", "host_dr", "host_pkt_ar", "subflow"], [*PLANES])
 )
 def test_an_all_reduce_goes_over_planes(policy: str, planes: str) -> None:
-    wanted = all_reduce(*PLANES[planes], policy=policy)
-    result = assert_all_same(wanted)
+    experiment = all_reduce(*PLANES[planes], policy=policy)
+    result = assert_all_same(experiment)
     # Each plane has its part, and nothing leaves it.
-    plane = result.flows.source // wanted.tree.machines
-    assert (plane == result.flows.destination // wanted.tree.machines).all()
+    plane = result.flows.source // experiment.tree.machines
+    assert (plane == result.flows.destination // experiment.tree.machines).all()
     packets = np.bincount(plane, weights=result.flows.packets)
     assert packets.max() <= 1.2 * packets.min()
 
 
 def test_programs_and_threads_do_the_same() -> None:
-    wanted = all_reduce(THREE_LEVELS, "keep")
-    result = sim.run(wanted)
-    test_programs_equal_kernels.assert_same(run_programs(wanted, threads=2), result)
-    assert sim.run(wanted, threads=3).done_ps.tolist() == result.done_ps.tolist()
+    experiment = all_reduce(THREE_LEVELS, "keep")
+    result = sim.run(experiment)
+    test_programs_equal_kernels.assert_same(run_programs(experiment, threads=2), result)
+    assert sim.run(experiment, threads=3).done_ps.tolist() == result.done_ps.tolist()
 
 
 def training_file(folder: Path, tensor: int) -> str:
@@ -106,10 +106,10 @@ def test_a_training_step_of_machines_goes_over_planes(use: str | None, tmp_path:
 def test_gpus_of_one_number_are_a_rail(fabric: dict[str, Any], tmp_path: Path) -> None:
     file = training_file(tmp_path, tensor=2)
     collective = Collective(matrix="workload", file=file, placement="rail")
-    wanted = Scenario(fabric=Fabric.model_validate(fabric), collective=collective)
-    result = assert_all_same(wanted)
+    experiment = Scenario(fabric=Fabric.model_validate(fabric), collective=collective)
+    result = assert_all_same(experiment)
     # Rank t + 2 (d + 2 p) is GPU t of its server, and so in plane t.
-    gpus, machines = np.arange(8), wanted.tree.machines
+    gpus, machines = np.arange(8), experiment.tree.machines
     hosts = gpus % 2 * machines + gpus // 2
     used = {*result.flows.source.tolist(), *result.flows.destination.tolist()}
     assert used == set(hosts.tolist())
@@ -135,11 +135,11 @@ def test_a_computation_waits_for_the_parts_in_all_planes(tmp_path: Path) -> None
     builder.send(3, 0, 4_096, [builder.compute(3, 5_000_000, [sent])])
     path = tmp_path / "work.parquet"
     write_workload(path, builder.graph(), About(ranks=4))
-    wanted = Scenario(
+    experiment = Scenario(
         fabric=Fabric.model_validate(LEAVES),
         collective=Collective(matrix="workload", file=str(path)),
     )
-    result = assert_all_same(wanted)
+    result = assert_all_same(experiment)
     assert result.flows.waits_for(2).tolist() == [0, 1]
     assert result.flows.waits_for(3).tolist() == result.flows.waits_for(4).tolist() == [2]
 

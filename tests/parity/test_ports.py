@@ -1,4 +1,4 @@
-"""The port's bodies, for frames, for kernels' records and the plain one, given the same offers."""
+"""The port's bodies, for frames, for kernels' records and the plain model's, with equal offers."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -33,12 +33,12 @@ from tests.naive import packet as plain
 SWITCH, PORT, LINK, LEVEL = 0, 2, 1, 1
 NAME = "edge0_0-agg0_0"
 WHOLE, LAST, SHORT, NACK = "data", "last data", "ack", "nack"
-# What a last packet carries.
+# The bytes of payload of a last packet.
 LEFT = 1_000
 
 
 class Readings(NamedTuple):
-    """What a body says after all offers: departures of what was accepted, in order of arrival."""
+    """A body's values after all offers: departures of accepted packets, in order of arrival."""
 
     departures_ps: list[int]
     occupancy: int
@@ -147,7 +147,7 @@ def scenario(*degraded: Degraded, capacity: int = 0, **settings: Any) -> Scenari
     )
 
 
-# 10 ps a byte: data take 41,580 ps and hold the link for 41,780, what is cut 640 and 840.
+# 10 ps a byte: data take 41,580 ps and hold the link for 41,780, cut packets 640 and 840.
 HALF = Degraded(link=NAME, rate=0.5, at_ns=42, until_ns=150)
 BURST = [(0, WHOLE)] * 3
 
@@ -160,7 +160,7 @@ BURST = [(0, WHOLE)] * 3
         (BURST, [41_580, 83_360, 166_720]),
         # The NACK is first, so that the second is slow, too: 42,620 + 83,160.
         ([*BURST, (10_000, NACK)], [41_580, 125_780, 209_340, 42_420]),
-        # What is cut is behind the first NACK: 42,620 + 1,280; then from 44,300 on.
+        # A cut packet is behind the first NACK: 42,620 + 1,280; then from 44,300 on.
         (
             [*BURST, (10_000, NACK), (20_000, WHOLE)],
             [41_580, 127_460, 211_020, 42_420, 43_900],
@@ -206,7 +206,7 @@ LANE = 65 * [(0, NACK)]
         # There is room from the instant on at which a packet's last bit is out.
         (DATA_BYTES, False, [(0, WHOLE), (41_579, WHOLE)], 1, 1, 0),
         (DATA_BYTES, False, [(0, WHOLE), (41_580, WHOLE)], 2, 0, 0),
-        # What is cut needs no room in the queue; what is as short as that cannot be cut.
+        # A cut packet needs no room in the queue; a packet as short as that cannot be cut.
         (DATA_BYTES, True, [(0, WHOLE), (0, WHOLE), (0, SHORT)], 2, 1, 1),
         (DATA_BYTES, True, [(0, WHOLE), (0, LAST)], 2, 0, 1),
         # A lane as long as the queue: 64 packets of 64 bytes are 4,096, 65 are 4,160.
@@ -228,8 +228,12 @@ def test_a_port_has_room_to_the_byte_and_to_the_picosecond(
     dropped: int,
     trimmed: int,
 ) -> None:
-    found = body(scenario(capacity=capacity, trimming=trims), offers)
-    assert (len(found.departures_ps), found.dropped, found.trimmed) == (accepted, dropped, trimmed)
+    readings = body(scenario(capacity=capacity, trimming=trims), offers)
+    assert (len(readings.departures_ps), readings.dropped, readings.trimmed) == (
+        accepted,
+        dropped,
+        trimmed,
+    )
 
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
@@ -256,8 +260,8 @@ def test_what_begins_at_an_instant_is_ahead_of_what_comes_then(
     [(41_999, 41_580), (42_000, 83_160), (149_999, 83_160), (150_000, 41_580)],
 )
 def test_a_rate_holds_from_its_instant_on(body: Body, start_ps: int, sending_ps: int) -> None:
-    found = body(scenario(HALF), [(start_ps, WHOLE)])
-    assert found.departures_ps == [start_ps + sending_ps]
+    readings = body(scenario(HALF), [(start_ps, WHOLE)])
+    assert readings.departures_ps == [start_ps + sending_ps]
 
 
 @st.composite

@@ -71,20 +71,20 @@ def assert_same(ours: sim.Result, theirs: sim.Result) -> None:
 @pytest.mark.parametrize("failures", [Failures(), *FAILING.values()], ids=["no failure", *FAILING])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_program_equals_its_kernel(policy: str, failures: Failures) -> None:
-    wanted = scenario(policy, failures=failures)
+    experiment = scenario(policy, failures=failures)
     try:
-        theirs = sim.run(wanted)
+        theirs = sim.run(experiment)
     except UnfinishedError:
         with pytest.raises(EmulationError, match="flows are not complete"):
-            run(wanted)
+            run(experiment)
         return
-    assert_same(run(wanted), theirs)
+    assert_same(run(experiment), theirs)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_program_equals_its_kernel_at_k_8(policy: str) -> None:
-    wanted = scenario(policy, k=8, collective=Collective(message_bytes=64 * 4096))
-    assert_same(run(wanted, threads=2), sim.run(wanted))
+    experiment = scenario(policy, k=8, collective=Collective(message_bytes=64 * 4096))
+    assert_same(run(experiment, threads=2), sim.run(experiment))
 
 
 @pytest.mark.parametrize("policy", ["mrc_srv6", "host_dr"])
@@ -98,24 +98,24 @@ def test_ways_in_headers_use_each_of_parallel_links(policy: str) -> None:
         edge_agg_links=2,
         agg_core_links=2,
     )
-    wanted = scenario(policy, fabric=fabric, collective=Collective(message_bytes=8 * 4096))
-    assert_same(run(wanted), sim.run(wanted))
+    experiment = scenario(policy, fabric=fabric, collective=Collective(message_bytes=8 * 4096))
+    assert_same(run(experiment), sim.run(experiment))
 
 
 def test_no_window_has_both_what_a_program_marks_and_who_sees_the_mark() -> None:
     # Links so short that between two packets many windows pass in which nothing happens.
     short = Fabric(k=4, latency_ns=1, queue_bytes=0, threshold_bytes=83_160)
     transport = Transport(random_phases=False, packets_per_ack=2)
-    wanted = scenario(
+    experiment = scenario(
         fabric=short,
         collective=Collective(message_bytes=8192),
         transport=transport,
         load_balancer=LoadBalancer(ecn_percent=3.3),
         seed=0,
     )
-    theirs = sim.run(wanted)
+    theirs = sim.run(experiment)
     assert theirs.ports.marked.sum() > 10
-    assert_same(run(wanted), theirs)
+    assert_same(run(experiment), theirs)
 
 
 @pytest.mark.slow
@@ -123,25 +123,25 @@ def test_no_window_has_both_what_a_program_marks_and_who_sees_the_mark() -> None
 @given(st.data())
 @settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=4)
 def test_scenarios_drawn_at_random_are_the_same(policy: str, data: st.DataObject) -> None:
-    wanted = virtual(data.draw(scenarios(policy)))
+    experiment = virtual(data.draw(scenarios(policy)))
     try:
-        theirs = sim.run(wanted)
+        theirs = sim.run(experiment)
     except (FabricError, UnfinishedError):
         assume(False)
-    assert_same(run(wanted), theirs)
+    assert_same(run(experiment), theirs)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("k", [16, 32])
 @pytest.mark.parametrize("policy", ["ofan", "host_dr", "jsq", "host_pkt_ar"])
 def test_programs_equal_kernels_in_large_fabrics(policy: str, k: int) -> None:
-    wanted = scenario(policy, k=k)
-    assert_same(run(wanted), sim.run(wanted))
+    experiment = scenario(policy, k=k)
+    assert_same(run(experiment), sim.run(experiment))
 
 
 def test_repair_and_drops_are_the_same() -> None:
     local = FAILING["G = 2 RTT"].model_copy(update={"local_repair": True})
-    for each in (
+    for changes in (
         {"failures": local},
         {"policy": "switch_pkt", "failures": local},
         {
@@ -151,54 +151,54 @@ def test_repair_and_drops_are_the_same() -> None:
         },
         {"failures": Failures(rate=0.05)},
     ):
-        wanted = scenario(**each)
-        assert_same(run(wanted), sim.run(wanted))
+        experiment = scenario(**changes)
+        assert_same(run(experiment), sim.run(experiment))
 
 
 @pytest.mark.parametrize("trims", [False, True], ids=["", "trimming"])
 @pytest.mark.parametrize("policy", ["ofan", "jsq", "host_dr", "flow"])
 def test_slow_links_are_the_same_with_threads_too(policy: str, trims: bool) -> None:
     trimming: dict[str, Any] = TRIMMING_SLOW | {"transport": Transport(trimming=True)}
-    wanted = scenario(policy, **trimming if trims else {"failures": SLOW})
-    theirs = sim.run(wanted)
-    assert_same(run(wanted, threads=2), theirs)
-    assert_same(sim.run(wanted, threads=2), theirs)
+    experiment = scenario(policy, **trimming if trims else {"failures": SLOW})
+    theirs = sim.run(experiment)
+    assert_same(run(experiment, threads=2), theirs)
+    assert_same(sim.run(experiment, threads=2), theirs)
 
 
 @pytest.mark.parametrize("level", ["edge_pointers", "agg_pointers"])
 def test_programs_have_room_for_a_pointer_per_host(level: str) -> None:
     for k in (4, 8):
         fine = LoadBalancer.model_validate({level: "host"})
-        wanted = scenario(k=k, load_balancer=fine)
-        assert_same(run(wanted), sim.run(wanted))
-        assert sim.run(wanted).end_ps != sim.run(scenario(k=k)).end_ps
+        experiment = scenario(k=k, load_balancer=fine)
+        assert_same(run(experiment), sim.run(experiment))
+        assert sim.run(experiment).end_ps != sim.run(scenario(k=k)).end_ps
 
 
 def test_too_few_pointers_are_an_error_not_another_result() -> None:
     # The program of another setting of the same fabric.
-    wanted = scenario(load_balancer=LoadBalancer(edge_pointers="host"))
-    program = built_in(wanted.scheme.program, size_of(wanted.tree))
+    experiment = scenario(load_balancer=LoadBalancer(edge_pointers="host"))
+    program = built_in(experiment.scheme.program, size_of(experiment.tree))
     with pytest.raises(PlanError, match="register pointers has 16 cells, group 15"):
-        SimulatedFabric(wanted, program).run()
+        SimulatedFabric(experiment, program).run()
 
 
 def test_what_the_simulator_cannot_run_is_refused_in_a_line() -> None:
-    wanted = scenario(controller=Controller(detection="probe"))
+    experiment = scenario(controller=Controller(detection="probe"))
     with pytest.raises(UnsupportedError, match="the simulator cannot run it: the controller's"):
-        run(wanted)
+        run(experiment)
 
 
 def keys_of(index: NativeIndex) -> set[int]:
-    """Return keys that a table holds: the first and the last one of each prefix, and neighbours."""
+    """Return keys that a table holds: the first and last of each prefix, and neighbours."""
     bits = sum(key.bits for key in index._spec.key)
     ones = (1 << bits) - 1
-    found = {
+    bounds = {
         part
         for mask, slots in index._slots.items()
-        for key, place in slots.array[slots.array[:, -1] > 0].tolist()
+        for key, number in slots.array[slots.array[:, -1] > 0].tolist()
         for part in (key, key | (ones & ~(mask or ones)))
     }
-    return found | {key ^ 1 << bit for key in found for bit in (0, bits // 2, bits - 1)}
+    return bounds | {key ^ 1 << bit for key in bounds for bit in (0, bits // 2, bits - 1)}
 
 
 def entry_of(index: NativeIndex, key: int) -> list[int]:
@@ -213,8 +213,8 @@ def entry_of(index: NativeIndex, key: int) -> list[int]:
             hit = rows[rows[:, 0] == np.uint64(key & mask if mask else key)]
             number = int(hit[0, -1]) if len(hit) and not number else number
 
-    words = index.entries[max(number - 1, 0)]
-    return [int(words[place]) for place in (context.ACTION, *_arguments(index))]
+    entry = index.entries[max(number - 1, 0)]
+    return [int(entry[cell]) for cell in (context.ACTION, *_arguments(index))]
 
 
 def _arguments(index: NativeIndex) -> range:
@@ -230,11 +230,11 @@ def _arguments(index: NativeIndex) -> range:
     ],
 )
 def test_tables_are_those_that_the_controller_writes(policy: str, k: int) -> None:
-    wanted = scenario(policy, k=k, failures=Failures(rate=0.05))
-    program = built_in(wanted.scheme.program, size_of(wanted.tree))
-    control = Control(wanted, program, Clock())
+    experiment = scenario(policy, k=k, failures=Failures(rate=0.05))
+    program = built_in(experiment.scheme.program, size_of(experiment.tree))
+    control = Control(experiment, program, Clock())
     control.start(lambda *_: None, lambda *_: None)
-    fabric = SimulatedFabric(wanted, program)
+    fabric = SimulatedFabric(experiment, program)
     fabric.timed.happen()
     dense = 0
     for switch, pipeline in zip(control.switches, fabric.pipelines, strict=True):

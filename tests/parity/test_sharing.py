@@ -19,7 +19,7 @@ from tests.parity.scenarios import HORIZON_PS, scenarios
 
 @st.composite
 def sharing(draw: Any, policy: str) -> Scenario:
-    """Draw any scenario of switches whose memory has room for few packets."""
+    """Draw any scenario of switches with memory for few packets."""
     drawn = draw(scenarios(policy)).model_dump(exclude_unset=True)
     drawn.setdefault("transport", {})["trimming"] = False
     whole = drawn.get("packets", {}).get("payload_bytes", 4096) + 112

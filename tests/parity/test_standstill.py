@@ -41,12 +41,12 @@ def told(run: Callable[[], object]) -> tuple[str, float, str]:
     """Return how many flows a run that cannot end leaves, since when it stands still, and why."""
     with pytest.raises((sim.UnfinishedError, EmulationError)) as stopped:
         run()
-    found = re.search(
+    matched = re.search(
         r"(\d+) flow.* no progress since (.*) µs, and nothing can change that any more: (.*)",
         str(stopped.value),
     )
-    assert found
-    return found[1], float(found[2]), found[3]
+    assert matched
+    return matched[1], float(matched[2]), matched[3]
 
 
 @pytest.mark.parametrize(
@@ -68,19 +68,19 @@ def test_what_leads_nowhere_for_ever_is_given_up_by_all_at_once(
         transport=Transport(recovery=recovery),
         failures=failures,
     )
-    found = told(lambda: sim.run(stuck))
-    assert found[2].startswith(reason)
-    assert found == told(lambda: sim.run(stuck, threads=2))
-    assert found == told(lambda: simulated.run(stuck))
-    assert found == told(lambda: fabric(stuck, engine="native").run())
-    assert found == told(lambda: fabric(stuck, engine="python").run())
+    expected = told(lambda: sim.run(stuck))
+    assert expected[2].startswith(reason)
+    assert expected == told(lambda: sim.run(stuck, threads=2))
+    assert expected == told(lambda: simulated.run(stuck))
+    assert expected == told(lambda: fabric(stuck, engine="native").run())
+    assert expected == told(lambda: fabric(stuck, engine="python").run())
 
     with pytest.raises(TimeoutError, match="no progress") as stopped:
         naive.run(stuck)
     plain = naive.Network(stuck)
     since_us = int(str(stopped.value).split()[3]) / PS_PER_US
-    assert f"{since_us:.3f}" == f"{found[1]:.3f}"
-    assert len(plain.flows) > int(found[0]) > 0
+    assert f"{since_us:.3f}" == f"{expected[1]:.3f}"
+    assert len(plain.flows) > int(expected[0]) > 0
 
 
 def test_what_go_back_n_sends_behind_a_missing_packet_is_no_try() -> None:
@@ -92,7 +92,7 @@ def test_what_go_back_n_sends_behind_a_missing_packet_is_no_try() -> None:
         fabric=Fabric(k=2, latency_ns=1),
         collective=Collective(message_bytes=40 * 4096),
         transport=Transport(recovery="go_back_n", timer_floor_rtt=0),
-        failures=Failures(losses=tuple(Loss(switch=place, share=0.2) for place in places)),
+        failures=Failures(losses=tuple(Loss(switch=switch, share=0.2) for switch in places)),
     )
     assert sim.run(lossy).end_ps == naive.run(lossy).end_ps
 

@@ -55,10 +55,12 @@ STEPS = {
 def assert_all_same(graph: Graph, ranks: int, folder: Path) -> None:
     path = folder / "step.parquet"
     write_workload(path, graph, About(ranks=ranks))
-    wanted = Scenario(fabric=Fabric(k=4), collective=Collective(matrix="workload", file=str(path)))
-    result = sim.run(wanted)
-    assert of_sim(result) == of_naive(naive.run(wanted, HORIZON_PS))
-    assert_same(VirtualFabric(wanted).run(), result)
+    experiment = Scenario(
+        fabric=Fabric(k=4), collective=Collective(matrix="workload", file=str(path))
+    )
+    result = sim.run(experiment)
+    assert of_sim(result) == of_naive(naive.run(experiment, HORIZON_PS))
+    assert_same(VirtualFabric(experiment).run(), result)
 
 
 @pytest.mark.parametrize("name", STEPS)

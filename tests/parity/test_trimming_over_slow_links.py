@@ -25,7 +25,7 @@ LENIENT = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
 @st.composite
 def trimming(draw: Any) -> Scenario:
-    """Draw a scenario of any fabric whose switches trim early, with slow links."""
+    """Draw a scenario of any fabric with switches that trim early, and slow links."""
     drawn = virtual(draw(scenarios(draw(st.sampled_from(tuple(POLICIES))))))
     packets = draw(st.integers(1, 5))
     short = drawn.fabric.model_copy(update={"queue_bytes": packets * drawn.data_bytes})
@@ -44,7 +44,7 @@ def assert_all_same(wanted: Scenario) -> None:
     except (FabricError, sim.UnfinishedError):
         assume(False)
 
-    # What looks for a way all the while takes the plain model minutes.
+    # A run that looks for a way all the while takes the plain model minutes.
     assume(result.transmissions.sum() <= test_naive_against_sim.MOST_TRANSMISSIONS)
     plain = test_naive_against_sim.of_naive(naive.run(wanted, HORIZON_PS))
     assert test_naive_against_sim.of_sim(result) == plain

@@ -80,22 +80,22 @@ def assert_same(outcome: Outcome, result: sim.Result) -> None:
 def test_switches_take_the_shortest_packets_for_acks(size: int, marks: bool) -> None:
     # ACKs are never marked. An IPv4 packet of 256 bytes is none, whatever it is wrapped in.
     pairs = tuple((host, to) for host in range(4) for to in (12, 13) for _ in range(30))
-    wanted = scenario(
+    experiment = scenario(
         "host_dr",
         fabric=Fabric(k=4, edge_agg_gbps=100, agg_core_gbps=100),
         collective=Collective(matrix="pairs", message_bytes=size, pairs=pairs),
         transport=Transport(recovery="sack", congestion="nscc"),
         load_balancer=LoadBalancer(ecn_percent=0.05),
     )
-    result = sim.run(wanted)
-    assert_same(VirtualFabric(wanted).run(), result)
+    result = sim.run(experiment)
+    assert_same(VirtualFabric(experiment).run(), result)
     assert (result.record.marked > 0) == marks
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_load_balancer_is_the_same_on_both_networks(policy: str) -> None:
-    wanted = scenario(policy)
-    assert_same(VirtualFabric(wanted).run(), sim.run(wanted))
+    experiment = scenario(policy)
+    assert_same(VirtualFabric(experiment).run(), sim.run(experiment))
 
 
 @pytest.mark.parametrize(
@@ -184,8 +184,8 @@ def test_every_load_balancer_is_the_same_on_both_networks(policy: str) -> None:
     ],
 )
 def test_other_settings_are_the_same_on_both_networks(settings: dict[str, Any]) -> None:
-    wanted = scenario(**{"policy": "ofan", **settings})
-    assert_same(VirtualFabric(wanted).run(), sim.run(wanted))
+    experiment = scenario(**{"policy": "ofan", **settings})
+    assert_same(VirtualFabric(experiment).run(), sim.run(experiment))
 
 
 FIXED_PATHS = ("flow", "subflow")
@@ -198,12 +198,12 @@ FAILING = {
 
 
 def unfinished(run: Callable[[], object], refusal: type[Exception]) -> str:
-    """Return how many flows a run that cannot end says are not complete."""
+    """Return how many flows are not complete by the error of a run that cannot end."""
     with pytest.raises(refusal, match=r"\d+ flow") as stopped:
         run()
-    found = re.search(r"(\d+) flow", str(stopped.value))
-    assert found
-    return found[1]
+    matched = re.search(r"(\d+) flow", str(stopped.value))
+    assert matched
+    return matched[1]
 
 
 @pytest.mark.slow
@@ -213,19 +213,19 @@ def test_every_load_balancer_completes_64_packets_the_same_whatever_g_is(
     policy: str, failures: Failures
 ) -> None:
     never = policy in FIXED_PATHS and failures.convergence_rtt == float("inf")
-    # What cannot end sends until the horizon, which grows with the message.
+    # A run that cannot end sends until the horizon, which grows with the message.
     packets = 8 if never else 64
     collective = Collective(message_bytes=packets * 4096)
-    wanted = scenario(policy, collective=collective, failures=failures)
+    experiment = scenario(policy, collective=collective, failures=failures)
     if never:
-        virtual = unfinished(VirtualFabric(wanted).run, EmulationError)
-        assert virtual == unfinished(lambda: sim.run(wanted), sim.UnfinishedError)
+        virtual = unfinished(VirtualFabric(experiment).run, EmulationError)
+        assert virtual == unfinished(lambda: sim.run(experiment), sim.UnfinishedError)
         return
-    assert_same(VirtualFabric(wanted).run(), sim.run(wanted))
+    assert_same(VirtualFabric(experiment).run(), sim.run(experiment))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", ["simple_rr", "host_pkt_ar", "switch_pkt_ar", "ofan"])
 def test_256_packets_at_k_6_are_the_same_on_both_networks(policy: str) -> None:
-    wanted = scenario(policy, fabric=Fabric(k=6), collective=Collective())
-    assert_same(VirtualFabric(wanted).run(), sim.run(wanted))
+    experiment = scenario(policy, fabric=Fabric(k=6), collective=Collective())
+    assert_same(VirtualFabric(experiment).run(), sim.run(experiment))

@@ -1,11 +1,11 @@
-"""Runs on a GPU beside the same ones on a processor; says which of their arrays differ.
+"""Runs on a GPU beside the same runs on a processor, and the names of arrays that differ.
 
     python -m tests.sim.gpu_runs             # every small run, on the GPU
     python -m tests.sim.gpu_runs --large     # and on fabrics up to 65,536 hosts
     NUMBA_ENABLE_CUDASIM=1 python -m tests.sim.gpu_runs NAME ...
 
 The third line needs no GPU: numba's simulator interprets kernels, with a Python thread for each of
-a block's. The process is one of its own, as numba asks once whether to simulate.
+a block's. The process is its own, as numba asks once whether to simulate.
 """
 
 import json
@@ -37,7 +37,7 @@ Columns = Iterator[tuple[str, NDArray[Any]]]
 
 SMALL = Collective(message_bytes=4 * 4096)
 LATE = FailureEvent(link="agg0_0-core0_0", down_ns=1500, up_ns=9000)
-# By name: what a scenario has beside k = 4 and four packets from each host.
+# By name: the settings of a scenario beside k = 4 and four packets from each host.
 RUNS: dict[str, dict[str, Any]] = {
     "ofan": {},
     "jsq": {"policy": "jsq"},
@@ -89,7 +89,7 @@ RUNS: dict[str, dict[str, Any]] = {
         "load_balancer": LoadBalancer(queue_staleness_ns=700),
     },
 }
-# (k, bytes a message): 1 MiB of 65,536 hosts is what `docs/decisions/gpu.md` is about.
+# (k, bytes a message): 1 MiB of 65,536 hosts is the subject of `docs/decisions/gpu.md`.
 LARGE = ((8, 1 << 20), (16, 1 << 20), (32, 1 << 18), (64, 1 << 20))
 # More than a small fabric has switches.
 MANY = 64
@@ -134,38 +134,40 @@ def shown(wanted: Scenario, device: Device) -> dict[str, NDArray[Any]]:
     made: Network = build(wanted)
     result = simulate(made, None, None, 0, device=device)
     both = [*columns(result, "result"), *columns(made.world, "world")]
-    return {name: found.copy() for name, found in both if name.rpartition(".")[2] not in SLOTS}
+    return {name: array.copy() for name, array in both if name.rpartition(".")[2] not in SLOTS}
 
 
 def differing(wanted: Scenario) -> list[str]:
     """Return the names of the arrays that a GPU leaves otherwise than a processor."""
-    here, there = shown(wanted, "cpu"), shown(wanted, "gpu")
-    assert here.keys() == there.keys()
-    return [name for name, found in here.items() if not np.array_equal(found, there[name])]
+    on_cpu, on_gpu = shown(wanted, "cpu"), shown(wanted, "gpu")
+    assert on_cpu.keys() == on_gpu.keys()
+    return [name for name, array in on_cpu.items() if not np.array_equal(array, on_gpu[name])]
 
 
 def main(names: Sequence[str]) -> None:
-    """Write the names of what differs as JSON, by run."""
+    """Write the names of the arrays that differ as JSON, by run."""
     # Simulated threads take turns as often as they can; blocks come one after the other.
     if config.ENABLE_CUDASIM:
         sys.setswitchinterval(1e-6)
         engine.SWITCHES_A_BLOCK = MANY
 
     chosen = [name for name in names if name != "--large"] or list(RUNS)
-    found = {}
+    differences = {}
     for name in chosen:
         # Chunks run out in the middle, again and again.
         usual = network._likely_chunks
         if "small pool" in name:
             network._likely_chunks = lambda *_: 1
 
-        found[name] = differing(scenario(name))
+        differences[name] = differing(scenario(name))
         network._likely_chunks = usual
 
     if "--large" in names:
-        found |= {name: differing(wanted) for name, wanted in large_scenarios()}
+        differences |= {
+            name: differing(large_scenario) for name, large_scenario in large_scenarios()
+        }
 
-    sys.stdout.write(json.dumps(found))
+    sys.stdout.write(json.dumps(differences))
 
 
 if __name__ == "__main__":

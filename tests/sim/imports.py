@@ -13,14 +13,14 @@ def import_closure(module: str) -> set[str]:
 
     Packages' `__init__` are left out where only a module of theirs is imported.
     """
-    found: set[str] = set()
+    paths: set[str] = set()
     waiting = [module]
     while waiting:
         path = waiting.pop()
-        if path not in found:
-            found.add(path)
+        if path not in paths:
+            paths.add(path)
             waiting += _imported(path)
-    return found
+    return paths
 
 
 def _imported(path: str) -> Iterator[str]:

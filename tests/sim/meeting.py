@@ -13,7 +13,7 @@ PATIENCE_S = 300
 
 
 def run_together(folder: Path, scenario: Scenario) -> Record:
-    """Sign in with this process's number, wait for another one, and run the scenario."""
+    """Sign in with this process's number, wait for another worker, and run the scenario."""
     (folder / str(os.getpid())).touch()
     deadline = time.monotonic() + PATIENCE_S
     while len(list(folder.iterdir())) < WORKERS:

@@ -1,4 +1,4 @@
-"""A run that does not add up is told as a fault, wherever packets came from or went."""
+"""A run that does not add up is reported as a fault, wherever packets came from or went."""
 
 from dataclasses import replace
 

@@ -12,8 +12,8 @@ PACKETS = 4
 def closed_form_ps(scenario: Scenario) -> int:
     """Return the longest chain of 2 (n - 1) steps, round the ring from one host to the next.
 
-    A host passes on what has arrived as soon as its last packet has, whatever ACKs are under way.
-    Its first packet goes before the ACK of what it follows, the second one behind that.
+    A host passes on a message as soon as its last packet arrives, whatever ACKs are under way.
+    Its first packet goes before the ACK of the message it follows, the second behind that.
     """
     tree = scenario.tree
     hosts = tree.hosts
@@ -43,13 +43,13 @@ def ring(k: int, policy: str) -> Scenario:
 
 @pytest.mark.parametrize("policy", ["ofan", "flow"])
 def test_an_all_reduce_of_16_hosts_takes_what_its_closed_form_says(policy: str) -> None:
-    wanted = ring(4, policy)
-    assert sim.run(wanted).cct_ps == closed_form_ps(wanted)
+    scenario = ring(4, policy)
+    assert sim.run(scenario).cct_ps == closed_form_ps(scenario)
 
 
 @pytest.mark.slow
 def test_an_all_reduce_of_1024_hosts_takes_what_its_closed_form_says() -> None:
-    wanted = ring(16, "ofan")
-    result = sim.run(wanted)
+    scenario = ring(16, "ofan")
+    result = sim.run(scenario)
     assert result.flows.packets.sum() == 1024 * 2046 * PACKETS
-    assert result.cct_ps == closed_form_ps(wanted)
+    assert result.cct_ps == closed_form_ps(scenario)

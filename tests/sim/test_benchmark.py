@@ -1,4 +1,4 @@
-"""The simulator's benchmark: what another simulator is given, and what its answer becomes."""
+"""The simulator's benchmark: the input of another simulator, and the use of its answer."""
 
 import importlib.util
 import stat

@@ -1,4 +1,4 @@
-"""What a run costs is told before it begins, and one that does not fit ends in one line."""
+"""The cost of a run is reported before it begins; a run that does not fit ends in one line."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def test_senders_whose_packets_are_dropped_go_on_for_a_round_trip() -> None:
     assert told.more_hops == 15 * scenario.bdp_packets * HOPS
     done = run(scenario)
     messages = packet_hops(scenario) // HOPS
-    # Without the round trip the estimate would be a thousandth of what is sent.
+    # Without the round trip the estimate would be a thousandth of the packets sent.
     assert messages * 100 < done.transmissions.sum() <= messages + told.more_hops // HOPS
 
 

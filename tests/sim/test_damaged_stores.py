@@ -34,9 +34,9 @@ def test_a_missing_store_is_not_made_by_reading(tmp_path: Path) -> None:
 
 
 def test_another_database_is_left_alone(tmp_path: Path) -> None:
-    other = sqlite3.connect(tmp_path / "x")
-    other.execute("CREATE TABLE mine (a)")
-    other.close()
+    database = sqlite3.connect(tmp_path / "x")
+    database.execute("CREATE TABLE mine (a)")
+    database.close()
 
     with pytest.raises(StoreError, match="not a store"):
         Store(tmp_path / "x")
@@ -53,16 +53,16 @@ def test_a_flipped_byte_is_noticed_or_changes_nothing(tmp_path: Path) -> None:
     content = path.read_bytes()
     accepted = []
     places = [*range(100), *range(100, len(content), len(content) // 60)]
-    for at in places:
+    for offset in places:
         damaged = bytearray(content)
-        damaged[at] ^= 0xFF
+        damaged[offset] ^= 0xFF
         path.write_bytes(damaged)
         for suffix in ("-wal", "-shm"):
             Path(f"{path}{suffix}").unlink(missing_ok=True)
         try:
             with Store(path, create=False) as opened:
-                assert opened.runs() == whole, f"byte {at}"
-                accepted.append(at)
+                assert opened.runs() == whole, f"byte {offset}"
+                accepted.append(offset)
         except StoreError as error:
             assert "\n" not in str(error)
 
@@ -79,8 +79,8 @@ def test_another_digit_in_a_result_is_noticed(tmp_path: Path, name: str) -> None
         key = run_key(scenario)
 
     content = path.read_bytes()
-    at = content.index(f'"{name}": '.encode()) + len(name) + 4
-    path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
+    offset = content.index(f'"{name}": '.encode()) + len(name) + 4
+    path.write_bytes(content[:offset] + bytes([content[offset] ^ 1]) + content[offset + 1 :])
     with Store(path, create=False) as opened:
         for ask in (opened.runs, lambda: opened.find([key])):
             with pytest.raises(StoreError, match=f"damaged .the run {key[:12]}.: .*recover"):
@@ -133,7 +133,7 @@ def test_a_store_whose_writer_was_killed_at_once_is_opened(tmp_path: Path) -> No
 
 
 def stopped_after(path: Path, steps: int) -> None:
-    """Leave what a writer leaves that is killed after some of the statements that make a store."""
+    """Leave the file of a writer that is killed after some of the statements that make a store."""
     database = sqlite3.connect(path)
     for statement in TABLES.split(";\n")[:steps]:
         database.execute(statement)
@@ -228,7 +228,7 @@ def test_tables_made_in_another_way_are_refused(tmp_path: Path, hostile: str) ->
 
 @pytest.mark.parametrize("statement", ["DELETE FROM sums", "DROP TABLE sums"])
 def test_runs_without_their_sums_are_not_believed(tmp_path: Path, statement: str) -> None:
-    """Who changes a figure can take its sum away, too."""
+    """A change of a figure can take its sum away, too."""
     path = tmp_path / "x.sqlite"
     scenario = Scenario(seed=1)
     with Store(path) as opened:
@@ -236,7 +236,7 @@ def test_runs_without_their_sums_are_not_believed(tmp_path: Path, statement: str
         opened._database.execute(statement)
         opened._database.commit()
 
-    # A sweep that goes on makes no new sums of what it finds.
+    # A sweep that goes on makes no new sums of the runs it finds.
     for create in (False, True, False):
         with Store(path, create=create) as opened:
             for ask in (opened.runs, lambda: opened.find([run_key(scenario)])):

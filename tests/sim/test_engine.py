@@ -57,11 +57,11 @@ def test_two_opposite_flows_come_close_to_the_bound(policy: str, k: int) -> None
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_same_seed_gives_the_same_run(policy: str) -> None:
-    first, again, other = (
+    first, again, other_seed = (
         run(Scenario(policy=policy, seed=seed, fabric=SMALL, collective=SHORT))
         for seed in (3, 3, 4)
     )
-    assert statistics(first) == statistics(again) != statistics(other)
+    assert statistics(first) == statistics(again) != statistics(other_seed)
 
 
 @pytest.mark.parametrize("policy", ["host_pkt_ar", "jsq", "host_dr", "ofan_jsq_start"])
@@ -228,11 +228,11 @@ def test_500_senders_to_one_host_end() -> None:
 
 
 def test_a_run_ends_at_the_horizon_that_the_experiment_sets() -> None:
-    wanted = senders_to_one(3, k=4)
-    end_ps = run(wanted).end_ps
-    enough = wanted.model_copy(update={"horizon_us": end_ps / 1e6 + 0.001})
+    scenario = senders_to_one(3, k=4)
+    end_ps = run(scenario).end_ps
+    enough = scenario.model_copy(update={"horizon_us": end_ps / 1e6 + 0.001})
     assert run(enough).end_ps == end_ps
-    short = wanted.model_copy(update={"horizon_us": end_ps / 1e6 - 0.001})
+    short = scenario.model_copy(update={"horizon_us": end_ps / 1e6 - 0.001})
     with pytest.raises(UnfinishedError, match=r"flow\(s\) not finished after"):
         run(short)
 

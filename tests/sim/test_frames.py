@@ -34,11 +34,11 @@ def test_a_field_is_where_its_run_says_and_nowhere_else(size: int) -> None:
     mask = (1 << 8 * size) - 1
 
     for frame in (0, FRAME_BYTES):
-        for at in range(FRAME_BYTES - 8):
-            words = np.zeros(2 * FRAME_BYTES // 8, dtype=np.int64)
-            run = np.array([[at, size, 0, mask, 0]], dtype=np.int64)
-            put_label(Written(words, run, np.array([0, 1])), frame, number)
+        for offset in range(FRAME_BYTES - 8):
+            content = np.zeros(2 * FRAME_BYTES // 8, dtype=np.int64)
+            run = np.array([[offset, size, 0, mask, 0]], dtype=np.int64)
+            put_label(Written(content, run, np.array([0, 1])), frame, number)
 
             expected = bytearray(2 * FRAME_BYTES)
-            expected[frame + at : frame + at + size] = number.to_bytes(size, "big")
-            assert words.tobytes() == expected, (frame, at)
+            expected[frame + offset : frame + offset + size] = number.to_bytes(size, "big")
+            assert content.tobytes() == expected, (frame, offset)

@@ -1,6 +1,4 @@
-"""Files that somebody has spoilt: `ofan sim run` runs them or says in one line what is wrong with
-them.
-"""
+"""Spoilt files: `ofan sim run` runs them or names the error in one line."""
 
 from pathlib import Path
 from typing import Any
@@ -86,15 +84,15 @@ MOST_PACKETS = 20_000
 def spoilt(text: str, changes: list[tuple[int, int, str]]) -> str:
     """Replace some words of a text, or put others before them."""
     parts = text.replace("\n", " \n ").split(" ")
-    for place, removed, word in changes:
-        first = place % len(parts)
+    for position, removed, word in changes:
+        first = position % len(parts)
         parts[first : first + removed] = [word]
     return " ".join(parts)
 
 
 @pytest.fixture(autouse=True)
 def no_long_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is valid and large would be right to take long."""
+    """Refuse runs of too many packets: a valid, large run may rightly take long."""
     real = engine.simulate
 
     def simulate(network: Any, *arguments: Any, **named: Any) -> Any:

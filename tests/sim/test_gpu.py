@@ -1,4 +1,4 @@
-"""A run on a GPU leaves every array as a processor does: on one, or on numba's simulator of one."""
+"""A run on a GPU leaves every array as a processor does: on a GPU, or on numba's simulator."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from sim.gpu.engine import rounds, take_pages
 from sim.gpu.kernels import switch_of
 from tests.sim.gpu_runs import RUNS, columns
 
-# Simulated, each takes one or two seconds: load balancers that remember, that look at queues and
+# Simulated, each takes 1 or 2 seconds: load balancers that remember, that look at queues and
 # that choose at the host; windows in which nothing happens, route changes, chunks that run out, and
 # more than one leg.
 QUICK = (
@@ -46,8 +46,8 @@ def differing(*names: str, is_simulated: bool = False) -> dict[str, list[str]]:
         text=True,
         check=True,
     )
-    found: dict[str, list[str]] = json.loads(done.stdout)
-    return found
+    differences: dict[str, list[str]] = json.loads(done.stdout)
+    return differences
 
 
 @pytest.mark.slow
@@ -68,8 +68,8 @@ def test_a_gpu_does_what_a_processor_does() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not HAS_GPU, reason="no NVIDIA GPU, or no numba-cuda")
 def test_a_gpu_does_so_on_large_fabrics() -> None:
-    found = differing("--large")
-    assert found and not any(found.values())
+    differences = differing("--large")
+    assert differences and not any(differences.values())
 
 
 @pytest.mark.parametrize(
@@ -113,9 +113,11 @@ def test_what_takes_memory_for_a_run_s_return_changes_nothing() -> None:
 
 
 def test_a_rule_of_ones_own_is_refused_by_name() -> None:
-    wanted = small(policy="host_pkt_ar", host_rule=HostRule(file=RULE.name, text=RULE.read_text()))
+    scenario = small(
+        policy="host_pkt_ar", host_rule=HostRule(file=RULE.name, text=RULE.read_text())
+    )
     with pytest.raises(SimulationError, match=r"^host rule: a GPU runs none of your own"):
-        sim.run(wanted, device="gpu")
+        sim.run(scenario, device="gpu")
 
 
 @pytest.mark.skipif(HAS_GPU, reason="there is one")

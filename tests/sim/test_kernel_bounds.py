@@ -41,7 +41,7 @@ from sim.kernels.switches import (
 )
 from tests.naive.draws import Purpose, number
 
-# Its uplinks are its links 4 to 7, of group 1 for one.
+# Its uplinks are its links 4 to 7, of group 1 for example.
 SWITCH, FIRST_UPLINK, GROUP = 0, 4, 1
 SEED = 11
 
@@ -113,8 +113,8 @@ def test_each_of_equals_is_taken_by_its_number(
 ) -> None:
     built = network(policy)
     routes = built.routes[0].routes
-    own = routes.group_table[routes.first_group[SWITCH] + GROUP]
-    routes.weights[own.schedule] = weights
+    group = routes.group_table[routes.first_group[SWITCH] + GROUP]
+    routes.weights[group.schedule] = weights
     built.world.links.occupancy[FIRST_UPLINK : FIRST_UPLINK + 4] = waiting
 
     packet = SimpleNamespace(hash=0)
@@ -132,7 +132,7 @@ def test_one_bound_marks_data_that_find_more() -> None:
     assert world.constants.ecn_bytes == 80_000
     for waiting, expected in ((79_999, False), (80_000, False), (80_001, True)):
         assert is_marked(world, SWITCH, waiting, DATA) == expected
-    # ACKs are not, and what is marked is not marked again.
+    # ACKs are not, and a marked packet is not marked again.
     assert not is_marked(world, SWITCH, 800_000, ACK)
     assert not is_marked(world, SWITCH, 800_000, DATA | MARKED)
     assert world.switches[SWITCH].draws == 0
@@ -153,8 +153,8 @@ def test_between_two_bounds_a_draw_below_the_chance_marks() -> None:
 
     # A byte more, and the chance is below a 65,536th; at the upper bound it is 0.2, rounded down.
     assert not is_marked(world, SWITCH, 100_001, DATA)
-    most = sum(is_marked(world, SWITCH, 400_000, DATA) for _ in range(1_000))
-    assert most == sum(drawn(count) < 13_105 for count in range(1, 1_001))
+    marks = sum(is_marked(world, SWITCH, 400_000, DATA) for _ in range(1_000))
+    assert marks == sum(drawn(count) < 13_105 for count in range(1, 1_001))
     assert world.switches[SWITCH].draws == 1_001
 
 
@@ -202,7 +202,7 @@ def test_what_arrives_at_once_is_served_in_the_order_of_ports() -> None:
     ports = range(node.first_port, node.first_port + node.ports)
     for port in reversed(ports):
         link = world.links[world.inputs[port]]
-        # The last one arrives when the window is over, and is the next one's; one is lost.
+        # The last packet arrives when the window is over, in the next window; the second is lost.
         for time_ps, status in ((1_000, DATA), (1_500, LOST), (2_000, DATA), (3_000, DATA)):
             slot = append(world.pool, link, 2, world.counters)
             world.pool.packets[slot].time_ps = time_ps
@@ -211,15 +211,15 @@ def test_what_arrives_at_once_is_served_in_the_order_of_ports() -> None:
     keys, ends = np.zeros(99, dtype=np.int64), np.zeros(99, dtype=np.int64)
     count = gather(world, SWITCH, 1_000, end_ps=3_000, keys=keys, ends=ends)
     _, served = in_order(world, keys, count, np.zeros(99, np.int64), np.zeros(99, np.int32))
-    found = [(int(key) >> TIME_BITS, int(key) >> SLOT_BITS & PORT_MASK) for key in served[:count]]
-    assert found == [(time_ps, port) for time_ps in (0, 1_000) for port in range(node.ports)]
+    entries = [(int(key) >> TIME_BITS, int(key) >> SLOT_BITS & PORT_MASK) for key in served[:count]]
+    assert entries == [(time_ps, port) for time_ps in (0, 1_000) for port in range(node.ports)]
 
 
 @pytest.mark.parametrize("count", [FEW - 1, FEW, FEW + 1])
 def test_few_keys_and_many_have_one_order(count: int) -> None:
     world = SimpleNamespace(constants=SimpleNamespace(window_ps=500_640))
     keys = np.array(
-        [(500_639 * (place % 2) << TIME_BITS) | (count - place) for place in range(count)],
+        [(500_639 * (index % 2) << TIME_BITS) | (count - index) for index in range(count)],
         dtype=np.int64,
     )
     expected = sorted(keys.tolist())
@@ -271,18 +271,18 @@ def test_flows_due_at_one_time_go_in_the_order_of_their_numbers(
     times: list[int], data: st.DataObject
 ) -> None:
     ready_ps = np.array(times, dtype=np.int64)
-    heap, place = np.zeros(len(times), dtype=np.int64), np.zeros(len(times), dtype=np.int64)
+    heap, positions = np.zeros(len(times), dtype=np.int64), np.zeros(len(times), dtype=np.int64)
     for size, flow in enumerate(data.draw(st.permutations(range(len(times))))):
-        heap[size], place[flow] = flow, size
-        ready.sift_up(heap[: size + 1], place, ready_ps, flow)
+        heap[size], positions[flow] = flow, size
+        ready.sift_up(heap[: size + 1], positions, ready_ps, flow)
 
     order = []
     for size in range(len(times), 0, -1):
         order.append(int(heap[0]))
         heap[0] = last = int(heap[size - 1])
-        place[last] = 0
+        positions[last] = 0
         if size > 1:
-            ready.sift_down(heap[: size - 1], place, ready_ps, last)
+            ready.sift_down(heap[: size - 1], positions, ready_ps, last)
 
     assert order == sorted(range(len(times)), key=lambda flow: (times[flow], flow))
 
@@ -305,7 +305,7 @@ def test_events_of_ports_come_by_time_then_kind_then_port() -> None:
         order.append((event >> upcoming.EVENT_BITS, kind, event & PORT_MASK))
         upcoming.put(tree, event & PORT_MASK, FAR)
 
-    # What happens at the end of the window is the next one's.
+    # An event at the end of the window is the next window's.
     leaves, begins = upcoming.LEAVES, upcoming.BEGINS
     assert order == [(200, leaves, 1), (200, leaves, 3), (200, begins, 0)]
 

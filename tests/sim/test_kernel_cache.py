@@ -46,7 +46,7 @@ def test_kernels_are_kept_in_the_users_cache(tmp_path: Path) -> None:
 
 @pytest.fixture
 def no_home(tmp_path: Path) -> Path:
-    """A home in which nobody, root included, can make a folder."""
+    """Return a home in which no user, root included, can make a folder."""
     (tmp_path / "home").write_text("")
     return tmp_path / "home"
 
@@ -77,7 +77,7 @@ RUN = "from sim.programs.callbacks import draw_function; print(draw_function().c
 
 
 def run(home: Path, **variables: str) -> str:
-    """Compile a C function, or load it; return what was said."""
+    """Compile a C function, or load it; return the output."""
     environment = {"HOME": str(home), "PATH": os.defpath, **variables}
     done = subprocess.run(
         [sys.executable, "-c", RUN],
@@ -99,7 +99,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_code_with_bounds_checks_is_kept_apart(filled: Path) -> None:
-    """What is kept without them would not check, and what is kept with them would be slow."""
+    """Code kept without them would not check, and code kept with them would be slow."""
     assert [run(filled, NUMBA_BOUNDSCHECK="1") for _ in range(2)] == ["0\n", "1\n"]
     assert run(filled, NUMBA_BOUNDSCHECK="0") == "1\n"
 
@@ -132,7 +132,7 @@ def test_numbas_own_cache_stays_where_it_is() -> None:
 def test_every_module_of_kernels_names_the_cache() -> None:
     needed = import_closure("sim/kernels/events/windows.py")
     assert needed <= set(KERNEL_MODULES)
-    # Beside them only what shares a room with them.
+    # Beside them only modules that share a room with them.
     assert {Path(path).parent.as_posix() for path in set(KERNEL_MODULES) - needed} <= {
         *KERNEL_ROOMS
     }
@@ -173,9 +173,9 @@ def test_whoever_waits_for_a_compilation_is_told_once(tmp_path: Path) -> None:
         )
         for _ in range(2)
     ]
-    assert [each.stdout for each in done] == ["2\n", "2\n"]
+    assert [process.stdout for process in done] == ["2\n", "2\n"]
     told = "compiling what takes long, once (half a minute to two) ...\n"
-    assert [each.stderr for each in done] == [told, ""]
+    assert [process.stderr for process in done] == [told, ""]
 
 
 SIGNS_OF_LIFE = """

@@ -1,4 +1,4 @@
-"""A script without a main guard is told what to write; one with a guard runs."""
+"""A script without a main guard learns how to write it; a script with a guard runs."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""A host's NIC, judged by arithmetic: what is ready shares it, and it never idles meanwhile."""
+"""A host's NIC, judged by arithmetic: ready flows share it, and it never idles meanwhile."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -86,7 +86,7 @@ def test_an_incast_ends_when_the_receivers_link_has_carried_it(
 def test_receivers_keep_an_incast_from_drowning_what_only_shares_its_way(
     matrix: WriteMatrix,
 ) -> None:
-    """Eight hosts of two edges send to one; a ninth flow leaves another edge of their pod."""
+    """Eight hosts of two edges send to host 0; a ninth flow leaves another edge of their pod."""
     incast = [(sender, 0, 0, 4 * MIB) for sender in range(4, 12)]
     flows = [*incast, (12, 64, 0, 4 * MIB)]
     scenario = Scenario.model_validate({"policy": "ofan", "collective": matrix(128, flows)})
@@ -118,7 +118,7 @@ def test_chunks_and_buckets_do_not_slow_a_collective() -> None:
         collective = {"matrix": "all_reduce", "message_bytes": 16 * MIB, "chunks": chunks}
         scenario = {"policy": "ofan", "fabric": {"k": 4}, "collective": collective}
         times.append(run(Scenario.model_validate(scenario)).cct_ps)
-    # Beyond what rounding up to whole packets and random phases add.
+    # Beyond the time that rounding up to whole packets and random phases add.
     assert all(more <= 1.001 * fewer for fewer, more in pairwise(times))
 
 
@@ -134,7 +134,7 @@ def test_more_chunks_hide_more_of_a_trees_way() -> None:
     # With 32 chunks of 128 packets all but one part in a hundred of the way is hidden.
     assert all(more.cct_ps < fewer.cct_ps for fewer, more in pairwise(results[:-1]))
     assert results[-1].cct_ps < 1.02 * results[-2].cct_ps
-    # A parent has three senders: each chunk goes on as its receiver told the one before.
+    # A parent has three senders: each chunk goes on at the share of the chunk before.
     packets = sum(int(result.flows.packets.sum()) for result in results)
     assert sum(result.record.dropped for result in results) < 0.02 * packets
 

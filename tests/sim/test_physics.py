@@ -1,7 +1,7 @@
-"""No run beats its bound, and the best come close to it: judged by what links can do.
+"""No run beats its bound, and the best come close to it: judged by the capacity of links.
 
-What links can do is worked out by the plain model (`tests.naive.least`), which knows neither the
-bound nor the runs.
+The plain model works out that capacity (`tests.naive.least`); it knows neither the bound nor the
+runs.
 """
 
 import random
@@ -111,11 +111,11 @@ def test_the_best_come_close_to_the_bound(key: str, policy: str) -> None:
     scenario = optimal(key, policy)
     result, least_ps = run(scenario), Least(scenario).cct_ps()
     assert least_ps <= result.cct_ps
-    # A bound that is too low is as wrong as one that is too high.
+    # A bound that is too low is as wrong as a bound that is too high.
     close = CLOSE_WITH_FAILURES if "failures" in OPTIMAL[key] else CLOSE
     assert 0.995 * least_ps <= result.bound_ps <= result.cct_ps <= close * result.bound_ps
     assert result.sending_bound_ps <= result.sending_cct_ps
-    # Of flows that share what is active each one's own time is known alone.
+    # Of flows that share the rate actively, only each flow's own time is known.
     if not scenario.is_shared_actively:
         assert result.sending_cct_ps <= close * result.sending_bound_ps
 
@@ -131,7 +131,7 @@ def test_a_slow_link_and_a_dead_one_are_counted_alike() -> None:
     slow = [bound_ps({"degraded": [{"link": LINK, "rate": rate}]}) for rate in rates]
     dead = bound_ps(down((LINK,), down_ns=0))
     assert slow == sorted(slow)
-    # What hosts send where a link is dead has room for ACKs as well.
+    # The rate of hosts where a link is dead has room for ACKs as well.
     assert slow[-1] <= dead <= 1.03 * slow[-1]
 
 
@@ -160,19 +160,21 @@ def test_nics_that_put_packets_in_order_send_fewer_acks() -> None:
 
 
 def collective(draw: random.Random, hosts: int) -> dict[str, Any]:
-    matrix = draw.choice(MATRICES if hosts > 2 else [one for one in MATRICES if "pod" not in one])
-    found: dict[str, Any] = {
+    matrix = draw.choice(
+        MATRICES if hosts > 2 else [name for name in MATRICES if "pod" not in name]
+    )
+    settings: dict[str, Any] = {
         "matrix": matrix,
         "message_bytes": draw.randint(1, 40) * draw.choice((256, 4096)),
     }
     if matrix == "ring":
-        found["steps"] = draw.randint(1, 3)
+        settings["steps"] = draw.randint(1, 3)
     elif matrix == "pairs":
         both = {tuple(draw.sample(range(hosts), 2)) for _ in range(draw.randint(1, 8))}
-        found["pairs"] = tuple(sorted(both))
+        settings["pairs"] = tuple(sorted(both))
     elif matrix not in MATRICES[:4]:
-        found["chunks"] = draw.choice((1, 1, 2, 4))
-    return found
+        settings["chunks"] = draw.choice((1, 1, 2, 4))
+    return settings
 
 
 def transport(draw: random.Random, policy: str) -> dict[str, Any]:
@@ -206,11 +208,11 @@ def failures(draw: random.Random, k: int) -> dict[str, Any]:
     link = f"edge{pod}_{edge}-agg{pod}_{agg}"
     core = f"agg{pod}_{agg}-core{agg}_{draw.randrange(k // 2)}"
     host = f"h{pod}_{edge}_0"
-    place = draw.choice(({"link": link}, {"link": core}, {"switch": f"agg{pod}_{agg}"}))
+    target = draw.choice(({"link": link}, {"link": core}, {"switch": f"agg{pod}_{agg}"}))
     begin = draw.choice((0, 500, 3_000))
     while_ns = draw.choice((200, 2_000, 20_000))
     flaps = {"times": 3, "every_ns": 2 * while_ns}
-    found: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "rate": draw.choice((0, 0, 0.1)),
         "convergence_rtt": draw.choice((0, 1, 3)),
         "local_repair": draw.random() < 0.3,
@@ -219,17 +221,17 @@ def failures(draw: random.Random, k: int) -> dict[str, Any]:
     slow = {"rate": draw.choice((0.1, 0.37, 0.5)), "direction": draw.choice(("both", "up", "down"))}
     kinds: list[dict[str, Any]] = [
         {},
-        {"degraded": [{**place, **spans, **slow}]},
+        {"degraded": [{**target, **spans, **slow}]},
         {"degraded": [{"host": host, **slow}]},
-        {"events": [{**place, "down_ns": begin, "up_ns": begin + while_ns, **flaps}]},
+        {"events": [{**target, "down_ns": begin, "up_ns": begin + while_ns, **flaps}]},
         {"events": [{"host": host, "down_ns": begin, "up_ns": begin + while_ns}]},
         {"events": [{"link": core, "down_ns": begin}]},
-        {"losses": [{**place, "share": 0.05}]},
+        {"losses": [{**target, "share": 0.05}]},
     ]
     chosen = draw.choice(kinds)
     if chosen.get("events") and draw.random() < 0.3 and "up_ns" in chosen["events"][0]:
-        found |= {"rate": 0, "convergence_rtt": NEVER}
-    return found | chosen
+        settings |= {"rate": 0, "convergence_rtt": NEVER}
+    return settings | chosen
 
 
 def experiment(seed: int) -> Scenario:
@@ -268,7 +270,7 @@ def judged(seeds: range) -> int:
             scenario = experiment(seed)
             result = run(scenario)
         except (FabricError, ValueError, UnfinishedError) as error:
-            # What one of a random pair of keys refuses, or never lets end, has a name, and is rare.
+            # A run that a random pair of keys refuses or never lets end has a message, and is rare.
             assert str(error), seed
             continue
         assert result.cct_ps >= result.bound_ps, seed
@@ -281,7 +283,7 @@ def judged(seeds: range) -> int:
 
 
 def least_ps(scenario: Scenario) -> int:
-    """Return what the plain model says, 0 for flows that it does not know."""
+    """Return the plain model's least time, 0 for flows that it does not know."""
     if scenario.is_graph or scenario.collective.matrix == "fsdp":
         return 0
 
@@ -289,7 +291,7 @@ def least_ps(scenario: Scenario) -> int:
 
 
 def nobody_sends_above_its_rate(result: Any, seed: int) -> None:
-    """What hosts have put on their links fits into the time that they had, at their rate."""
+    """Assert that the bytes on hosts' links fit into the time that they had, at their rate."""
     scenario = result.scenario
     limit = scenario.transport.rate_limit or 1
     bits = result.host_bytes.max() * 8 / (scenario.fabric.rate_gbps * limit)

@@ -1,4 +1,4 @@
-"""Plain kernels leave out what a run does not have, and nothing else (`sim.kernels.plain`)."""
+"""Plain kernels leave out features a run does not have, and nothing else (`sim.kernels.plain`)."""
 
 from dataclasses import replace
 from typing import Any
@@ -27,7 +27,7 @@ WIDE: dict[str, Any] = {
     "aggs_per_pod": 2,
     "cores_per_agg": 2,
 }
-# For each number that plain kernels know, a scenario that has another one.
+# For each number that plain kernels know, a scenario that has another number.
 FEATURES: dict[str, dict[str, Any]] = {
     "edge_agg_links": {"fabric": Fabric(**WIDE, edge_agg_links=2)},
     "agg_core_links": {"fabric": Fabric(**WIDE, agg_core_links=2)},
@@ -45,7 +45,7 @@ FEATURES: dict[str, dict[str, Any]] = {
 
 
 def outcome(scenario: Scenario, *, with_all: bool) -> list[object]:
-    """Return what a run shows, with the kernels that can do all or with its own."""
+    """Return a run's results, with the kernels that can do all or with its own."""
     network = build(scenario)
     if with_all:
         network = replace(network, world=network.world._replace(features=1))

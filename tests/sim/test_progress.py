@@ -1,4 +1,4 @@
-"""What is said about a sweep's progress where stderr is no terminal."""
+"""The messages about a sweep's progress where stderr is no terminal."""
 
 from io import StringIO
 

@@ -39,8 +39,10 @@ def test_ports_are_in_the_layer_that_they_lead_to(k: int) -> None:
         for number in ports.ravel().tolist():
             switch, port = divmod(number, k)
             far = tree.neighbour(switch, port + 1)
-            here, there = (min(one // tree.edges, 2) for one in (switch, far.switch if far else 0))
-            assert layer == f"{names[here]}>{names[there] if far else 'H'}"
+            near_tier, far_tier = (
+                min(node // tree.edges, 2) for node in (switch, far.switch if far else 0)
+            )
+            assert layer == f"{names[near_tier]}>{names[far_tier] if far else 'H'}"
     assert sum(ports.size for ports in by_layer(tree, numbers)) == len(numbers)
 
 

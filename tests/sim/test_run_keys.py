@@ -1,4 +1,4 @@
-"""The key of a run: what changes it, and what does not."""
+"""The key of a run: the changes that alter it, and those that do not."""
 
 import math
 import shutil
@@ -121,13 +121,13 @@ def test_no_code_keeps_the_name_of_a_model_that_is_not_known(same_results: Path)
 
 def test_the_model_is_all_that_a_run_imports() -> None:
     kept = {str(path.relative_to(model.ROOT)) for path in model.model_files()}
-    # How a result is kept, and what is said where there is none.
-    others = {"fattree/records/naming.py", "fattree/records/record.py", "sim/errors.py"}
-    others.add("fattree/texts/storms.py")
+    # How a result is kept, and the message where there is none.
+    outside_model = {"fattree/records/naming.py", "fattree/records/record.py", "sim/errors.py"}
+    outside_model.add("fattree/texts/storms.py")
     # A GPU runs the same functions, and its results are the same.
-    others |= {"sim/gpu/engine.py", "sim/gpu/kernels.py"}
+    outside_model |= {"sim/gpu/engine.py", "sim/gpu/kernels.py"}
 
-    assert import_closure("sim/runs/engine.py") - kept == others
+    assert import_closure("sim/runs/engine.py") - kept == outside_model
 
 
 def test_the_key_depends_on_the_content_of_a_traffic_file(tmp_path: Path) -> None:

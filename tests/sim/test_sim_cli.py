@@ -33,8 +33,8 @@ def ofan(*arguments: object) -> int:
 
 
 def runs(output: str) -> Sequence[dict[str, object]]:
-    found: Sequence[dict[str, object]] = json.loads(output)["runs"]
-    return found
+    listed: Sequence[dict[str, object]] = json.loads(output)["runs"]
+    return listed
 
 
 def test_json_has_an_object_for_every_run(capsys: pytest.CaptureFixture[str]) -> None:
@@ -42,14 +42,14 @@ def test_json_has_an_object_for_every_run(capsys: pytest.CaptureFixture[str]) ->
         ofan("sim", "run", *TINY, "--policies", "ofan,jsq", "--seeds", 2, "--seed", 5, "--json")
         == 0
     )
-    found = runs(capsys.readouterr().out)
-    assert [(run["policy"], run["seed"]) for run in found] == [
+    results = runs(capsys.readouterr().out)
+    assert [(run["policy"], run["seed"]) for run in results] == [
         ("ofan", 5),
         ("jsq", 5),
         ("ofan", 6),
         ("jsq", 6),
     ]
-    assert all(run.keys() >= REQUIRED and run["message_bytes"] == 8192 for run in found)
+    assert all(run.keys() >= REQUIRED and run["message_bytes"] == 8192 for run in results)
 
 
 def test_never_converging_routes_are_valid_json(capsys: pytest.CaptureFixture[str]) -> None:
@@ -177,17 +177,17 @@ def test_a_connection_matrix_is_run_as_the_cli_says_it_was_read(
 
 
 def test_threads_change_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    found = []
+    results = []
     for threads in (1, 2):
         assert (
             ofan("sim", "run", "--k", 4, "--message-bytes", "64KiB", "--threads", threads, "--json")
             == 0
         )
         (run,) = runs(capsys.readouterr().out)
-        found.append(
+        results.append(
             {key: value for key, value in run.items() if key not in ("cpu_s", "max_rss_bytes")}
         )
-    assert found[0] == found[1]
+    assert results[0] == results[1]
 
 
 def test_every_flow_of_every_run_has_a_row_and_percentiles_are_of_these(tmp_path: Path) -> None:
@@ -197,9 +197,11 @@ def test_every_flow_of_every_run_has_a_row_and_percentiles_are_of_these(tmp_path
     frame = pl.read_parquet(flows)
     assert frame.group_by("policy", "seed").len()["len"].to_list() == [2] * 4
     for row in pl.read_csv(rows).iter_rows(named=True):
-        own = frame.filter((pl.col("policy") == row["policy"]) & (pl.col("seed") == row["seed"]))
-        assert row["fct_p999_ps"] == own["fct_ps"].max()
-        assert row["fct_p50_ps"] == own["fct_ps"].min()
+        flows_of_run = frame.filter(
+            (pl.col("policy") == row["policy"]) & (pl.col("seed") == row["seed"])
+        )
+        assert row["fct_p999_ps"] == flows_of_run["fct_ps"].max()
+        assert row["fct_p50_ps"] == flows_of_run["fct_ps"].min()
 
     assert picture.read_text().startswith("<?xml")
 

@@ -1,4 +1,4 @@
-"""What a store of runs gives back: records, and in which order."""
+"""The records that a store of runs gives back, and their order."""
 
 import json
 import math
@@ -35,17 +35,17 @@ def test_a_record_comes_back_as_it_was(store: Store) -> None:
 
 
 def test_runs_and_rows_have_the_order_of_the_sweep_whatever_is_finished(store: Store) -> None:
-    wanted = [
+    scenarios = [
         Scenario(policy=policy, collective=Collective(message_bytes=size))
         for size in (1, 2)
         for policy in ("ofan", "jsq", "flow")
     ]
-    store.want({run_key(each): each for each in wanted})
+    store.want({run_key(case): case for case in scenarios})
     # Of the first message all but the first load balancer, of the second the last one first.
-    for finished in (wanted[2], wanted[1], wanted[5], wanted[3]):
+    for finished in (scenarios[2], scenarios[1], scenarios[5], scenarios[3]):
         store.add(finished, record_of(finished))
 
-    assert [scenario for scenario, _ in store.runs()] == [wanted[each] for each in (1, 2, 3, 5)]
+    assert [scenario for scenario, _ in store.runs()] == [scenarios[case] for case in (1, 2, 3, 5)]
     assert store.balancers() == ["Ofan", "JSQ", "Flow"]
 
     table = results_table(store.runs(), store.balancers())
@@ -59,10 +59,12 @@ def test_runs_and_rows_have_the_order_of_the_sweep_whatever_is_finished(store: S
 
 
 def test_rows_have_the_files_order_where_seeds_are_missing(store: Store) -> None:
-    wanted = [Scenario(policy=policy, seed=seed) for seed in (1, 2) for policy in ("ofan", "jsq")]
-    store.want({run_key(each): each for each in wanted})
-    # The second load balancer of the first seed comes before the first one of the second.
-    for finished in wanted[1:3]:
+    scenarios = [
+        Scenario(policy=policy, seed=seed) for seed in (1, 2) for policy in ("ofan", "jsq")
+    ]
+    store.want({run_key(scenario): scenario for scenario in scenarios})
+    # The second load balancer of the first seed comes before the first of the second.
+    for finished in scenarios[1:3]:
         store.add(finished, record_of(finished))
 
     table = results_table(store.runs(), store.balancers())
@@ -73,10 +75,10 @@ def test_rows_have_the_files_order_where_seeds_are_missing(store: Store) -> None
 def test_another_sweep_into_a_store_has_its_own_order(store: Store) -> None:
     ofan, jsq = Scenario(policy="ofan"), Scenario(policy="jsq")
     for order in ((ofan, jsq), (jsq, ofan)):
-        store.want({run_key(each): each for each in order})
+        store.want({run_key(case): case for case in order})
 
-    for each in (ofan, jsq):
-        store.add(each, record_of(each))
+    for case in (ofan, jsq):
+        store.add(case, record_of(case))
 
     assert [scenario for scenario, _ in store.runs()] == [jsq, ofan]
     assert store.balancers() == ["JSQ", "Ofan"]
@@ -102,14 +104,14 @@ def test_a_run_is_kept_once(store: Store) -> None:
 def test_others_read_while_it_is_open_and_sql_sees_columns(store: Store) -> None:
     scenario = Scenario(seed=7)
     store.add(scenario, record_of(scenario))
-    with sqlite3.connect(store.path) as other:
-        assert other.execute("SELECT policy, seed, cct_ps FROM results").fetchall() == [
+    with sqlite3.connect(store.path) as connection:
+        assert connection.execute("SELECT policy, seed, cct_ps FROM results").fetchall() == [
             ("ofan", 7, 11)
         ]
-        assert other.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-        assert json.loads(other.execute("SELECT record FROM runs").fetchone()[0])["k"] == 8
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert json.loads(connection.execute("SELECT record FROM runs").fetchone()[0])["k"] == 8
 
-    other.close()
+    connection.close()
 
 
 def test_many_swept_keys_are_a_number_where_they_leave_no_room(store: Store) -> None:
@@ -119,8 +121,8 @@ def test_many_swept_keys_are_a_number_where_they_leave_no_room(store: Store) -> 
         for events in ((), (event,))
         for size in (1, 2)
     ]
-    for each in sweep:
-        store.add(each, record_of(each))
+    for scenario in sweep:
+        store.add(scenario, record_of(scenario))
 
     runs = store.runs()
     wide, none = fitting(runs, (), width=200)
@@ -235,6 +237,6 @@ def test_faults_are_columns_of_the_view_and_infinity_is_a_number(store: Store) -
 
 def test_swept_faults_are_the_columns_of_records(store: Store) -> None:
     scenarios = [Scenario(), Scenario(failures=DEAD)]
-    found = [(scenario, record_of(scenario)) for scenario in scenarios]
-    assert [row["events"] for row in rows(found)] == ["", "edge0_0-agg0_1 down_ns=5"]
-    assert not [name for name in rows(found)[0] if name.startswith("failures.")]
+    runs = [(scenario, record_of(scenario)) for scenario in scenarios]
+    assert [row["events"] for row in rows(runs)] == ["", "edge0_0-agg0_1 down_ns=5"]
+    assert not [name for name in rows(runs)[0] if name.startswith("failures.")]

@@ -53,8 +53,8 @@ def test_keys_of_jobs_are_swept_by_the_jobs_names() -> None:
 
 def test_a_matrix_of_a_job_is_swept_with_its_keys() -> None:
     swept = '"jobs.many.collective.matrix" = ["broadcast", "incast"]'
-    found = parse_sweep(JOBS + swept, "x.toml", ["jobs.many.collective.chunks=2"])
-    assert [s.jobs[0].collective.matrix for s in found] == ["broadcast", "incast"]
+    scenarios = parse_sweep(JOBS + swept, "x.toml", ["jobs.many.collective.chunks=2"])
+    assert [s.jobs[0].collective.matrix for s in scenarios] == ["broadcast", "incast"]
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ FSDP = """[sweep]
 
 
 def test_a_swept_matrix_takes_its_own_keys() -> None:
-    assert [one.collective.model for one in parse_sweep(FSDP, "x.toml")] == [
+    assert [scenario.collective.model for scenario in parse_sweep(FSDP, "x.toml")] == [
         "llama-7b",
         "llama-70b",
     ]

@@ -1,4 +1,4 @@
-"""`ofan sim sweep --figure`: what is drawn is what the runs have shown, a panel for each case."""
+"""`ofan sim sweep --figure`: pictures show the results of the runs, a panel for each case."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,7 +47,7 @@ def test_means_and_whiskers_are_those_of_the_runs(runs: list[tuple[Scenario, Rec
 
     for axes, matrix in zip(panels, MATRICES, strict=True):
         for bars, policy in zip(axes.containers, ("simple_rr", "ofan"), strict=True):
-            found: list[Any] = [
+            increases: list[Any] = [
                 [
                     100 * record.increase
                     for scenario, record in runs
@@ -57,15 +57,15 @@ def test_means_and_whiskers_are_those_of_the_runs(runs: list[tuple[Scenario, Rec
                 for size in SIZES
             ]
             line, _, (whiskers,) = bars
-            assert line.get_ydata() == pytest.approx([mean(each) for each in found])
+            assert line.get_ydata() == pytest.approx([mean(group) for group in increases])
             assert [high - low for (_, low), (_, high) in whiskers.get_segments()] == pytest.approx(
-                [2 * stdev(each) for each in found]
+                [2 * stdev(group) for group in increases]
             )
 
 
 def test_what_is_not_swept_or_too_much_is_one_line(runs: list[tuple[Scenario, Record]]) -> None:
     same = [
-        each for each in runs if each[1].message_bytes == 4096 and each[1].matrix == MATRICES[0]
+        pair for pair in runs if pair[1].message_bytes == 4096 and pair[1].matrix == MATRICES[0]
     ]
     with pytest.raises(SimulationError, match="needs a swept key: only load balancers and seeds"):
         sweep_figure(same)
@@ -112,13 +112,16 @@ def test_macros_are_swept_for_programs_alone(
     swept = load_sweep(tmp_path / "x.toml")
     assert len(swept) == 6
 
-    mine = [each.model_copy(update={"program": "mine.p4"}) for each in swept]
+    mine = [scenario.model_copy(update={"program": "mine.p4"}) for scenario in swept]
     scenarios = heeding([*swept, *mine])
-    assert [each.program for each in scenarios] == [None] * 2 + ["mine.p4"] * 6
-    assert {each.defines for each in scenarios[:2]} == {(("B", "1"),)}
+    assert [scenario.program for scenario in scenarios] == [None] * 2 + ["mine.p4"] * 6
+    assert {scenario.defines for scenario in scenarios[:2]} == {(("B", "1"),)}
 
     record = run(scenarios[0]).record
-    runs = [(each, record.model_copy(update={"policy": each.balancer})) for each in scenarios]
+    runs = [
+        (scenario, record.model_copy(update={"policy": scenario.balancer}))
+        for scenario in scenarios
+    ]
     (axes,) = sweep_figure(runs).axes
     level, program = (bars[0] for bars in axes.containers)
     assert list(level.get_xdata()) == list(program.get_xdata()) == [0, 4, 100]

@@ -1,4 +1,4 @@
-"""Sweeps of runs that cost nothing: what is computed, kept and reported."""
+"""Sweeps of runs that cost nothing: the runs computed, kept and reported."""
 
 import gc
 import json
@@ -46,7 +46,7 @@ PATIENCE_S = 300
 
 
 class Counting:
-    """Runs scenarios and counts them; fails where it is told to."""
+    """Runs scenarios and counts them; fails at `bad_seed`, is stopped after `stop_after` runs."""
 
     def __init__(self, bad_seed: int = 0, stop_after: int | None = None) -> None:
         self.ran: list[tuple[str, int]] = []
@@ -66,8 +66,8 @@ def scenarios(seeds: int) -> list[Scenario]:
 
 
 def test_records_come_in_the_order_of_the_scenarios() -> None:
-    wanted = scenarios(2)
-    assert [(r.policy, r.seed) for r in sweep(wanted)] == [(s.policy, s.seed) for s in wanted]
+    swept = scenarios(2)
+    assert [(r.policy, r.seed) for r in sweep(swept)] == [(s.policy, s.seed) for s in swept]
 
 
 def test_equal_scenarios_are_computed_once_and_keep_their_names_and_labels() -> None:
@@ -86,12 +86,12 @@ def test_equal_scenarios_are_computed_once_and_keep_their_names_and_labels() -> 
 
 
 def test_an_interrupted_sweep_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    before, after, wanted = Counting(stop_after=3), Counting(), scenarios(4)
+    before, after, swept = Counting(stop_after=3), Counting(), scenarios(4)
     kept = f"3 of 8 runs are kept in {tmp_path / 'x'}; the same command goes on"
     with pytest.raises(KeyboardInterrupt, match=re.escape(kept)):
-        sweep(wanted, store=tmp_path / "x", run=before)
-    assert len(sweep(wanted, store=tmp_path / "x", run=after)) == 8
-    assert sorted(before.ran + after.ran) == sorted((s.policy, s.seed) for s in wanted)
+        sweep(swept, store=tmp_path / "x", run=before)
+    assert len(sweep(swept, store=tmp_path / "x", run=after)) == 8
+    assert sorted(before.ran + after.ran) == sorted((s.policy, s.seed) for s in swept)
 
 
 def test_an_interrupted_sweep_without_a_store_says_what_is_lost_and_what_would_keep_it() -> None:
@@ -111,9 +111,9 @@ def test_a_traffic_file_that_changes_meanwhile_is_nobodys_result(tmp_path: Path)
     matrix = tmp_path / "two.cm"
     matrix.write_text("Nodes 16\nConnections 1\n0->1 id 1 start 0 size 8192\n")
     traffic = Collective(matrix="file", file=str(matrix))
-    wanted = [
-        each.model_copy(update={"collective": traffic})
-        for each in TINY.model_copy(update={"seeds": 1}).scenarios()
+    swept = [
+        tiny.model_copy(update={"collective": traffic})
+        for tiny in TINY.model_copy(update={"seeds": 1}).scenarios()
     ]
 
     def run(scenario: Scenario) -> Record:
@@ -123,11 +123,11 @@ def test_a_traffic_file_that_changes_meanwhile_is_nobodys_result(tmp_path: Path)
 
     store = tmp_path / "runs.sqlite"
     with pytest.raises(SweepError, match="has changed since the sweep began"):
-        sweep(wanted, store=store, run=run)
+        sweep(swept, store=store, run=run)
 
     counting = Counting()
-    sweep(wanted, store=store, run=counting)
-    assert len(counting.ran) == len(wanted)
+    sweep(swept, store=store, run=counting)
+    assert len(counting.ran) == len(swept)
 
 
 def test_progress_counts_what_was_there(tmp_path: Path) -> None:
@@ -254,12 +254,12 @@ def started(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
 
 def members(group: int) -> int:
     """Return how many processes of a group run."""
-    found = 0
+    count = 0
     for path in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
             state, _, number, *_ = path.read_text().rpartition(")")[2].split()
-            found += int(number) == group and state != "Z"
-    return found
+            count += int(number) == group and state != "Z"
+    return count
 
 
 def wait_until_gone(group: int) -> None:
@@ -297,7 +297,7 @@ def lines(stderr: bytes) -> list[str]:
 
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the folder for temporary files of what is started."""
+    """Return the folder for temporary files of started processes."""
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))
@@ -319,11 +319,11 @@ def test_processes_remove_what_killed_ones_have_left_and_nothing_else(
 
     with own_folder.locked(running) as is_ours, cluster.connected(1, None):
         assert is_ours and not killed.exists()
-        (own,) = set(tmp_path.iterdir()) - set(folders)
-        os.utime(own, (0, 0))
-        # What another process of ours does as it starts leaves this one's folder alone.
+        (new_folder,) = set(tmp_path.iterdir()) - set(folders)
+        os.utime(new_folder, (0, 0))
+        # The start of another process of ours leaves this process's folder alone.
         own_folder.remove_leftovers(cluster.FOLDERS)
-        assert own.exists()
+        assert new_folder.exists()
 
     assert set(tmp_path.iterdir()) == set(folders) - {killed}
 
@@ -390,8 +390,8 @@ def address_in(file: Path) -> str:
 def test_a_scheduler_and_two_workers_in_other_processes_run_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The scheduler chooses its port and says so when it listens: one chosen here might be taken by
-    # then, and a machine that is busy with other tests is no reason to give up.
+    # The scheduler chooses its port and reports it when it listens: a port chosen here might be
+    # taken by then, and a machine that is busy with other tests is no reason to give up.
     monkeypatch.setattr("sim.sweeps.cluster.CONNECT_SECONDS", PATIENCE_S)
     file, dask = tmp_path / "scheduler.json", (sys.executable, "-m", "dask")
     here = ("--host", "127.0.0.1", "--no-dashboard", "--dashboard-address", "127.0.0.1:0")

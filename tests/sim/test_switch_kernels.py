@@ -1,4 +1,4 @@
-"""Sorting a window's keys, and what the choosers of `sim.kernels.lb` promise over many packets
+"""Sorting a window's keys, and the promises of the choosers of `sim.kernels.lb` over many packets
 (appendix F).
 """
 
@@ -22,7 +22,7 @@ WINDOW_PS = 500_640
 @given(times=st.lists(st.integers(0, WINDOW_PS - 1), min_size=17, max_size=200))
 def test_scatter_and_insertion_sort_by_time_then_port(times: list[int]) -> None:
     keys = np.array(
-        [(time << TIME_BITS) | place for place, time in enumerate(times)], dtype=np.int64
+        [(time << TIME_BITS) | index for index, time in enumerate(times)], dtype=np.int64
     )
     out, buckets = np.empty(len(times), dtype=np.int64), np.empty(len(times) + 2, dtype=np.int64)
     scatter(keys, len(times), out, buckets, WINDOW_PS)

@@ -42,8 +42,8 @@ def everything(result: Result) -> bytes:
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_two_threads_do_what_one_does(policy: str) -> None:
-    wanted = scenario(policy)
-    assert everything(run(wanted, threads=2)) == everything(run(wanted))
+    case = scenario(policy)
+    assert everything(run(case, threads=2)) == everything(run(case))
 
 
 @pytest.mark.parametrize(
@@ -77,32 +77,32 @@ def test_two_threads_do_what_one_does(policy: str) -> None:
 )
 @pytest.mark.parametrize("threads", [2, 3, 7])
 def test_any_number_of_threads_does_what_one_does(settings: dict[str, Any], threads: int) -> None:
-    wanted = scenario(**settings)
-    assert everything(run(wanted, sample_ps=1_000_000, threads=threads)) == everything(
-        run(wanted, sample_ps=1_000_000)
+    case = scenario(**settings)
+    assert everything(run(case, sample_ps=1_000_000, threads=threads)) == everything(
+        run(case, sample_ps=1_000_000)
     )
 
 
 def test_a_pool_that_grows_again_and_again_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    wanted = scenario(collective=Collective(matrix="all_to_all", message_bytes=8 * 4096))
-    expected = everything(run(wanted))
+    case = scenario(collective=Collective(matrix="all_to_all", message_bytes=8 * 4096))
+    expected = everything(run(case))
     monkeypatch.setattr(network, "_likely_chunks", lambda *_: 1)
-    assert everything(run(wanted, threads=3)) == everything(run(wanted)) == expected
+    assert everything(run(case, threads=3)) == everything(run(case)) == expected
 
 
 def test_threads_end_where_flows_do_not_finish() -> None:
-    with pytest.raises(UnfinishedError) as one:
+    with pytest.raises(UnfinishedError) as single:
         run(scenario(), horizon_ps=3_000_000)
-    with pytest.raises(UnfinishedError) as two:
+    with pytest.raises(UnfinishedError) as double:
         run(scenario(), horizon_ps=3_000_000, threads=2)
-    assert str(one.value) == str(two.value)
+    assert str(single.value) == str(double.value)
 
 
 @pytest.mark.slow
 def test_a_thousand_hosts_are_the_same_with_two_threads() -> None:
-    wanted = Scenario(
+    case = Scenario(
         policy="rsq", fabric=Fabric(k=16), collective=Collective(message_bytes=256 * 1024)
     )
-    results = [run(wanted, threads=threads) for threads in (1, 2, 2, 4)]
+    results = [run(case, threads=threads) for threads in (1, 2, 2, 4)]
     assert len({everything(result) for result in results}) == 1
     assert np.all(results[0].done_ps > 0)

@@ -1,4 +1,4 @@
-"""Trimming in the simulator: nothing where no queue is full, threads, and what is refused."""
+"""Trimming in the simulator: nothing where no queue is full, threads, and refusals."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Window after window: what a window may take from the pool, and when the clock skips."""
+"""Window after window: the chunks that a window may take from the pool, and skips of the clock."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""What has no effect is said, and it has none: runs with and without are equal."""
+"""Keys without effect are reported, and have none: runs with and without them are equal."""
 
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from fattree.texts.without_effect import READERS, late, punished, unread
 from sim import run
 
 SMALL = ("fabric.k=4", "collective.message_bytes=32KiB")
-# A value of each key, and whose runs heed it.
+# A value of each key, and the policy of runs that heed it.
 OTHERS: dict[str, tuple[str, str]] = {
     "packets.tunnel_bytes": ("20", "host_dr"),
     "load_balancer.rr_pointer": ("shared", "simple_rr"),
@@ -59,15 +59,15 @@ def test_what_is_said_to_have_no_effect_has_none(key: str) -> None:
     value, heeds = OTHERS[key]
     quiet = "flow" if heeds != "flow" else "ofan"
     without = scenario(f"policies={quiet}")
-    given = scenario(f"policies={quiet}", f"{key}={value}")
-    (said,) = unread([given])
+    with_key = scenario(f"policies={quiet}", f"{key}={value}")
+    (said,) = unread([with_key])
     assert said.startswith(f"{key} has no effect here: ")
-    assert outcome(given) == outcome(without)
+    assert outcome(with_key) == outcome(without)
 
-    # Whoever heeds it is named, and then nothing is said, whatever runs beside it.
+    # The policy that heeds it is named, and with it there is no message, whatever runs beside.
     if heeds:
         assert heeds in said
-        assert unread([given, scenario(f"policies={heeds}", f"{key}={value}")]) == []
+        assert unread([with_key, scenario(f"policies={heeds}", f"{key}={value}")]) == []
 
 
 def test_what_is_heeded_is_not_said() -> None:
@@ -97,7 +97,7 @@ def test_experiments_that_come_along_say_nothing_without_effect(path: Path) -> N
     # Its macro is for the program that it is run with.
     if path.stem == "gaps":
         assert unread(scenarios) != []
-        scenarios = [each.model_copy(update={"program": "flowlets.p4"}) for each in scenarios]
+        scenarios = [swept.model_copy(update={"program": "flowlets.p4"}) for swept in scenarios]
 
     assert unread(scenarios) == []
 
@@ -143,10 +143,10 @@ def test_commands_say_it(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     event = 'failures.events=[{link="agg0_0-core0_0",down_ns=5e5}]'
-    given = ("transport.sack_threshold=3", event, "collective.message_bytes=4KiB")
-    words = [word for setting in given for word in ("--set", setting)]
+    settings = ("transport.sack_threshold=3", event, "collective.message_bytes=4KiB")
+    options = [word for setting in settings for word in ("--set", setting)]
     with pytest.raises(SystemExit) as stopped:
-        ofan.main([*command.split(), "demo", "--policies", "ofan", *words])
+        ofan.main([*command.split(), "demo", "--policies", "ofan", *options])
 
     err = capsys.readouterr().err
     assert not stopped.value.code

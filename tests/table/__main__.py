@@ -1,7 +1,7 @@
 """Make the table again, by running every row on every network.
 
-python -m tests.table               all rows; what Mininet accepts is not run
-python -m tests.table PFC probes    rows whose names have one of these words, printed alone
+python -m tests.table               all rows; rows that Mininet accepts are not run
+python -m tests.table PFC probes    rows with any of these words in their names, printed alone
 python -m tests.table --mininet     run on Mininet, too (root; an hour)
 """
 

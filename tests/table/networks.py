@@ -32,7 +32,7 @@ RUNS = "yes"
 ACCEPTED = "accepted"
 REFUSALS = (FabricError, UnsupportedError, ControllerError)
 # Links of real processes are so much slower, so that a packet takes some milliseconds. Buffers that
-# pause have room for what comes in until processes heed a pause.
+# pause have room for the packets that come in until processes heed a pause.
 SLOWER = 80_000
 USUAL: Settings = {"rate_gbps": 800, "latency_ns": 500}
 PAUSED_BYTES = 2_000_000
@@ -54,18 +54,18 @@ def at_real_rates(settings: Settings) -> Settings:
 
 
 def scenario_of(settings: Settings, change: Callable[[Settings], Settings] = dict) -> Scenario:
-    """Return the first scenario of an experiment's content, with its program if it has one.
+    """Return the first scenario of an experiment's content, with its program, if any.
 
     `change` makes another content of all of it.
-    Raises ValidationError for what the schema refuses.
+    Raises ValidationError for content that the schema refuses.
     """
     experiment = Experiment.model_validate(change(merged(BASE, settings)))
-    own = experiment.program
-    if own is None:
+    program = experiment.program
+    if program is None:
         return next(experiment.scenarios())
 
-    first = next(experiment.model_copy(update={"policies": (own.like,)}).scenarios())
-    return first.model_copy(update={"program": own.file})
+    first = next(experiment.model_copy(update={"policies": (program.like,)}).scenarios())
+    return first.model_copy(update={"program": program.file})
 
 
 def cells(settings: Settings, on_mininet: bool = False) -> dict[str, str]:
@@ -108,12 +108,12 @@ def _on_kernels(scenario: Scenario) -> sim.Result:
 
 def _on_virtual(scenario: Scenario) -> Outcome:
     network = engine.fabric(scenario.model_copy(update={"program": None}), program_of(scenario))
-    # The user's program has its name in results, which nothing else of the scenario tells.
+    # The user's program has its name in results, which nothing else of the scenario shows.
     return replace(network.run(), own_program=scenario.own_name)
 
 
 def _assert_same(results: Mapping[str, object]) -> None:
-    """Compare what networks have made of a scenario, each with the first."""
+    """Compare the networks' results for a scenario, each with the first."""
     programmed = results.get("sim, P4 program")
     kernel = results.get("sim, kernel")
     outcome = results.get("virtual")
@@ -140,8 +140,8 @@ def _real_cell(scenario: Scenario, target: Target, is_run: bool) -> str:
 
 
 def _run_processes(scenario: Scenario, target: Target, folder: Path) -> None:
-    own = None if scenario.program is None else program_of(scenario)
-    setup = Setup(target=target, program=own, folder=folder / "run")
+    program = None if scenario.program is None else program_of(scenario)
+    setup = Setup(target=target, program=program, folder=folder / "run")
     with mininet_fabric(scenario.model_copy(update={"program": None}), setup) as fabric:
         run_on(fabric)
 

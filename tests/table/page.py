@@ -35,8 +35,8 @@ def _shown(cell: str, reasons: dict[str, int]) -> str:
 
 def _plain(reason: str) -> str:
     # A path of the machine that made the table is no part of it.
-    words = (Path(word).name if word.startswith(str(ROOT)) else word for word in reason.split(" "))
-    return " ".join(words).replace("<", "&lt;").replace("|", "\\|")
+    parts = (Path(word).name if word.startswith(str(ROOT)) else word for word in reason.split(" "))
+    return " ".join(parts).replace("<", "&lt;").replace("|", "\\|")
 
 
 def renewed(page: str, text: str) -> str:

@@ -175,8 +175,8 @@ def _traces(folder: Path) -> dict[str, Path]:
 
 def _converted(file: Path, command: str) -> Path:
     """Return a file that a command of `ofan workload` has written."""
-    words = ["workload", *command.replace("FILE", str(file)).split(), "--force"]
-    result = CliRunner().invoke(cli, words)
+    arguments = ["workload", *command.replace("FILE", str(file)).split(), "--force"]
+    result = CliRunner().invoke(cli, arguments)
     assert result.exit_code == 0, result.output
     return file
 

@@ -1,4 +1,4 @@
-"""DCQCN does what its publication says: full links, fair shares, queues between its bounds."""
+"""DCQCN behaves as in its publication: full links, fair shares, queues between its bounds."""
 
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ BOUNDS = 5_000, 200_000
 
 
 class Incast(NamedTuple):
-    """The CCT over what the link needs for the data, the first flow's time over the last one's."""
+    """The CCT over the link's time for the data, the first flow's time over the last flow's."""
 
     over_ideal: float
     evenness: float
@@ -22,7 +22,7 @@ class Incast(NamedTuple):
 
 
 def incast(senders: int, recovery: str) -> Incast:
-    """Let hosts of other pods send to one, with the publication's rate and bounds."""
+    """Let hosts of other pods send to host 0, with the publication's rate and bounds."""
     scenario = Scenario(
         policy="flow",
         fabric=Fabric(k=4, rate_gbps=40, queue_bytes=0, threshold_bytes=BOUNDS[1]),
@@ -58,7 +58,7 @@ def incast(senders: int, recovery: str) -> Incast:
 @pytest.mark.parametrize("recovery", ["sack", "go_back_n"])
 @pytest.mark.parametrize("senders", [2, 8])
 def test_an_incast_fills_its_link_evenly(senders: int, recovery: str) -> None:
-    """The link carries 91 and 95 % of what it can, the first cuts and what follows included."""
+    """The link carries 91 and 95 % of its capacity, the first cuts and their effects included."""
     seen = incast(senders, recovery)
     assert seen.over_ideal < 1.12
     assert seen.evenness > 0.9

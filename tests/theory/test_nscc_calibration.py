@@ -1,4 +1,4 @@
-"""NSCC does what its publication says of it: queues near the target delay (docs/congestion.md)."""
+"""NSCC behaves as in its publication: queues near the target delay (docs/congestion.md)."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ MESSAGE = 64 << 20
 
 
 class Incast(NamedTuple):
-    """The receiver's mean queue in target delays, and the CCT over what its link must carry."""
+    """The receiver's mean queue in target delays, and the CCT over its link's time for the data."""
 
     targets: float
     over_ideal: float
@@ -20,7 +20,7 @@ class Incast(NamedTuple):
 
 
 def incast(senders: int, latency_ns: float = 500, ecn_percent: float | None = None) -> Incast:
-    """Let hosts of other edges send to one, with buffers that hold the first windows."""
+    """Let hosts of other edges send to host 0, with buffers that hold the first windows."""
     scenario = Scenario(
         policy="ofan",
         seed=1,

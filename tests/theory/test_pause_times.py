@@ -92,9 +92,9 @@ def test_what_starts_at_the_instant_of_a_pause_has_begun(off: int, begun: int) -
     [port] = [port for port in outcome.ports if port.paused_ps]
     assert port.paused_ps == until_ps - at_ps
     # So many packets have begun before the pause, the others from its end on; the last ACK's way.
-    left = 200 - begun
+    remaining = 200 - begun
     ack = 640 + LATENCY
-    assert outcome.end_ps == until_ps + (left - 1) * SLOT + T + LATENCY + 2 * ack
+    assert outcome.end_ps == until_ps + (remaining - 1) * SLOT + T + LATENCY + 2 * ack
 
 
 def test_a_pause_is_renewed_while_its_cause_lasts_and_ends_once() -> None:
@@ -128,9 +128,9 @@ def test_a_release_that_is_lost_holds_a_port_until_its_pause_runs_out() -> None:
     down = {"link": "edge0_1-agg0_0", "down_ns": 49_000, "up_ns": 60_000}
     failures = storm(5 * 10**6, release_ps, host="h0_1_0") | {"events": [down]}
     chosen = chain(failures)
-    found = VirtualFabric(chosen)
+    fabric = VirtualFabric(chosen)
     heard: list[tuple[int, bool]] = []
-    network = found.network
+    network = fabric.network
     heed = network._handlers[HEED]
 
     def listen(time_ps: int, node: int, number: int, frame: Any) -> None:
@@ -140,9 +140,9 @@ def test_a_release_that_is_lost_holds_a_port_until_its_pause_runs_out() -> None:
         heed(time_ps, node, number, frame)
 
     network._handlers[HEED] = listen
-    outcome = found.run()
+    outcome = fabric.run()
     pauses = [time_ps for time_ps, is_pause in heard if is_pause]
-    # Told, and renewed twice before the link died.
+    # Sent, and renewed twice before the link died.
     assert pauses == [pauses[0], pauses[0] + AGAIN, pauses[0] + 2 * AGAIN]
     spine = next(port for port in outcome.ports if port.switch == 2 and port.port == 2)
     assert spine.paused_ps == 2 * AGAIN + LASTS
@@ -186,10 +186,10 @@ def test_a_port_that_ignores_a_storm_goes_on_after_its_patience() -> None:
 
 def test_a_storm_without_an_end_ends_the_run_and_is_named() -> None:
     chosen = leaf(storm(2 * 10**6, None), queue_bytes=150_000)
-    words = r"h0_0_2 has paused its link: edge0_0 port 3 was held for"
-    with pytest.raises(FailedRunError, match=words):
+    message = r"h0_0_2 has paused its link: edge0_0 port 3 was held for"
+    with pytest.raises(FailedRunError, match=message):
         VirtualFabric(chosen).run()
-    with pytest.raises(UnfinishedError, match=words):
+    with pytest.raises(UnfinishedError, match=message):
         run(chosen)
 
 
@@ -213,13 +213,13 @@ def test_shared_memory_pauses_above_alpha_times_what_is_free(alpha: float, off: 
     # A packet is below the headroom while own + size <= alpha * free, and own + size <= own + free.
     size = 9000
     memory = SharedMemory(size, round(alpha * 2**16))
-    most = min(int(alpha * size), size)
+    limit = min(int(alpha * size), size)
     buffer = SharedBuffer(most=size + 500, pause_above=size, resume_at=size - 200, memory=memory)
-    is_paused = buffer.take(most + off, 1)
+    is_paused = buffer.take(limit + off, 1)
     assert (buffer.over > 0) is (off > 0)
-    # Of an empty memory what comes leaves less free than it has taken itself.
-    own = 0 if off > 0 else most + off
-    assert is_paused is (off > 0 or own > min(alpha * (size - own), size))
+    # Of an empty memory a packet leaves less free than it has taken itself.
+    taken = 0 if off > 0 else limit + off
+    assert is_paused is (off > 0 or taken > min(alpha * (size - taken), size))
 
 
 @pytest.mark.parametrize(("off", "fits"), [(-1, True), (0, True), (1, False)])
@@ -227,8 +227,8 @@ def test_shared_memory_pauses_above_alpha_times_what_is_free(alpha: float, off: 
 def test_the_headroom_of_shared_memory_to_the_byte(alpha: int, off: int, fits: bool) -> None:
     memory = SharedMemory(9000, alpha << 16)
     buffer = SharedBuffer(most=9500, pause_above=9000, resume_at=8800, memory=memory)
-    other = SharedBuffer(most=9500, pause_above=9000, resume_at=8800, memory=memory)
-    other.take(9000 if alpha > 1 else 4500, 1)
+    neighbour = SharedBuffer(most=9500, pause_above=9000, resume_at=8800, memory=memory)
+    neighbour.take(9000 if alpha > 1 else 4500, 1)
     while not buffer.is_pausing:
         buffer.take(500, 1)
 
@@ -291,7 +291,7 @@ def test_a_queue_that_changes_its_rate_while_it_is_paused() -> None:
     assert (first.departure_ps, second.departure_ps) == (10**6, 2 * 10**6)
     queue.pause(500_000)
     queue.set_rate_bps(600_000, 4 * 10**9)
-    # What has begun keeps its rate.
+    # A packet that has begun keeps its rate.
     assert first.departure_ps == 10**6
     queue.resume(700_000)
     assert (second.start_ps, second.departure_ps) == (10**6, 3 * 10**6)

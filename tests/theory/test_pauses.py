@@ -1,4 +1,4 @@
-"""Pauses in numbers worked out by hand: how much room they need, how they travel, what waits."""
+"""Pauses in numbers worked out by hand: the room they need, how they travel, waiting packets."""
 
 from typing import Any
 
@@ -49,19 +49,19 @@ def scenario(pairs: tuple[tuple[int, int], ...], packets: int = 100, **fabric: A
 
 
 def network_of(chosen: Scenario) -> tuple[VirtualFabric, LosslessNetwork]:
-    found = VirtualFabric(chosen)
-    assert isinstance(found.network, LosslessNetwork)
-    return found, found.network
+    fabric = VirtualFabric(chosen)
+    assert isinstance(fabric.network, LosslessNetwork)
+    return fabric, fabric.network
 
 
 def test_a_buffer_needs_room_for_what_is_under_way_and_not_a_byte_less() -> None:
-    # Two hosts at line rate meet at the port of a third one. When the nth packets of both come, n -
-    # 1 have left, the first host's first: of the second one's (n - 1) // 2.
+    # Two hosts at line rate meet at the port of a third. When the nth packets of both come, n -
+    # 1 have left, the first host's first: of the second host's (n - 1) // 2.
     whole = 10
     crosses = 2 * whole
     assert crosses - (crosses - 1) // 2 == whole + 1
-    # That packet has begun 41,580 + 500,000 ps before; what begins until the pause has been sent
-    # (640 ps) and is there (500,000 ps) comes in as well.
+    # That packet has begun 41,580 + 500,000 ps before; packets that begin until the pause has been
+    # sent (640 ps) and is there (500,000 ps) come in as well.
     last = crosses + (T + LATENCY + FRAME + LATENCY) // SLOT
     assert last == crosses + 24
     needed = (last - (last - 1) // 2) * PACKET
@@ -87,13 +87,16 @@ def test_headroom_is_what_links_carry_there_and_back() -> None:
 
 
 def test_a_pause_travels_over_three_tiers_to_the_sender() -> None:
-    # Two hosts at line rate meet at the core, each of whose buffers grows by half a packet a slot.
+    # Two hosts at line rate meet at the core: each of its buffers grows by half a packet a slot.
     whole = 10
-    most = 150_000
+    queue_bytes = 150_000
     chosen = scenario(
-        ((0, 2), (1, 2)), queue_bytes=most, headroom_bytes=most - whole * PACKET, packets=400
+        ((0, 2), (1, 2)),
+        queue_bytes=queue_bytes,
+        headroom_bytes=queue_bytes - whole * PACKET,
+        packets=400,
     )
-    found, network = network_of(chosen)
+    fabric, network = network_of(chosen)
     heard: list[tuple[int, int]] = []
     heed = network._heed
 
@@ -103,14 +106,14 @@ def test_a_pause_travels_over_three_tiers_to_the_sender() -> None:
         heed(time_ps, node, number, frame)
 
     network._handlers[HEED] = listen
-    outcome = found.run()
+    outcome = fabric.run()
 
     hop = T + LATENCY
     for host, arrivals in ((0, 2 * whole + 1), (1, 2 * whole)):
         # So many have come to the core when more than ten of them are still there: of the two that
         # come at a time the first host's goes first.
         at_agg = 3 * hop + (arrivals - 1) * SLOT + FRAME + LATENCY
-        # What comes to the agg and cannot begin any more stays, the eleventh of it pauses.
+        # Packets that come to the agg and cannot begin any more stay, the eleventh of them pauses.
         stays = (at_agg - 2 * hop) // SLOT + 2
         at_edge = 2 * hop + (stays + whole - 1) * SLOT + FRAME + LATENCY
         stays = (at_edge - hop) // SLOT + 2
@@ -171,7 +174,7 @@ def test_with_the_room_of_the_closed_form_nothing_is_ever_dropped(
 
 
 def incast_at_40_gbps(senders: int, **more: Any) -> Scenario:
-    """Return DCQCN's publication's rate, many to one, over links that pause."""
+    """Return an incast at the rate of DCQCN's publication, over links that pause."""
     return Scenario.model_validate(
         {
             "policy": "flow",
@@ -202,7 +205,7 @@ def incast_at_40_gbps(senders: int, **more: Any) -> Scenario:
 @pytest.mark.parametrize("senders", [2, 8])
 def test_dcqcn_leaves_few_pauses(senders: int) -> None:
     paused = run(incast_at_40_gbps(senders))
-    # The receiver's link never waits for anything, whoever is paused.
+    # The receiver's link never waits for anything, whichever port is paused.
     assert 0 <= paused.increase < 1e-5
     slowed = run(incast_at_40_gbps(senders, congestion="dcqcn"))
     assert paused.ports.pauses.sum() > 10_000
@@ -222,7 +225,7 @@ def test_a_deadlock_is_told_with_its_ports() -> None:
     # Up and down again, and up once more: no route of a folded Clos does that, so it is made up.
     _, network = network_of(scenario(((0, 2),)))
     edge, agg, up, down = 0, network.tree.first_agg, 2, 1
-    network._pauses = {place: Pause(0, 10**9) for place in ((edge, up), (agg, down))}
+    network._pauses = {switch_port: Pause(0, 10**9) for switch_port in ((edge, up), (agg, down))}
     network._buffers[agg][down].waiting[down] += 1
     assert cycle(network.waits()) == []
     network._buffers[edge][up].waiting[up] += 1

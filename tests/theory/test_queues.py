@@ -35,17 +35,18 @@ class TestPeriodicFlows:
     )
     def test_tail_by_random_phases(self, count: int, period: int) -> None:
         draws = 40_000
-        found = works(count, period, draws)
+        samples = works(count, period, draws)
         for work in (0.3, 1, 1.5, 3, 5):
             exact = theory.periodic_tail(count, period, work)
             assert (
-                abs((found > work).mean() - exact) < 4 * np.sqrt(exact * (1 - exact) / draws) + 1e-9
+                abs((samples > work).mean() - exact)
+                < 4 * np.sqrt(exact * (1 - exact) / draws) + 1e-9
             )
 
     def test_mean_packets_by_random_phases(self) -> None:
-        found = works(60, 64, 40_000)
+        samples = works(60, 64, 40_000)
         assert theory.PeriodicFlows(60, 64).mean_packets() == pytest.approx(
-            np.ceil(found).mean(), rel=0.02
+            np.ceil(samples).mean(), rel=0.02
         )
 
     @given(st.integers(1, 40), st.floats(1, 3), st.floats(0, 40))
@@ -129,11 +130,11 @@ class TestPointers:
 
     @pytest.mark.parametrize("k", [8, 16])
     def test_expected_pointers_of_an_edge_by_random_permutations(self, k: int) -> None:
-        found = []
+        counts = []
         for seed in range(20):
             case = Scenario(fabric=Fabric(k=k), seed=seed)
-            found.append(distinct_destinations(case.tree, flows(case), case.tree.hosts_per_edge))
-        assert np.mean(found) == pytest.approx(theory.expected_pointers_of_edge(k), rel=0.03)
+            counts.append(distinct_destinations(case.tree, flows(case), case.tree.hosts_per_edge))
+        assert np.mean(counts) == pytest.approx(theory.expected_pointers_of_edge(k), rel=0.03)
 
     @pytest.mark.parametrize("k", [4, 8, 64])
     def test_consolidation_gains_more_than_a_quarter_of_k(self, k: int) -> None:

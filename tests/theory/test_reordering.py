@@ -1,4 +1,4 @@
-"""NICs that put packets in order, beside what one flow below one edge needs, by hand."""
+"""NICs that put packets in order, beside the time of one flow below one edge, by hand."""
 
 import pytest
 
@@ -20,10 +20,10 @@ WINDOW = -(-ROUND_TRIP // SLOT)
 
 
 def cct_ps(packets: int, room: int, patience_rtt: float = 100, lost: bool = True) -> int:
-    """Return the CCT of a flow whose first packet is lost."""
+    """Return the CCT of a flow; its first packet is lost if `lost`."""
     # The link is down for the first packet alone.
     outage = (FailureEvent(host="h0_0_0", down_ns=0, up_ns=1),)
-    found = sim.run(
+    result = sim.run(
         Scenario(
             policy="flow",
             fabric=Fabric(k=4),
@@ -38,8 +38,8 @@ def cct_ps(packets: int, room: int, patience_rtt: float = 100, lost: bool = True
             failures=Failures(events=outage if lost else ()),
         )
     )
-    assert found.record.returns == lost
-    return found.record.cct_ps
+    assert result.record.returns == lost
+    return result.record.cct_ps
 
 
 def test_a_flow_without_losses_takes_its_slots_and_a_round_trip() -> None:
@@ -49,7 +49,7 @@ def test_a_flow_without_losses_takes_its_slots_and_a_round_trip() -> None:
 @pytest.mark.parametrize("room", [0, 1, 20, WINDOW - 2, WINDOW, 200])
 def test_the_last_packet_is_beyond_and_has_the_first_sent_again(room: int) -> None:
     # It leaves `room` + 1 slots after the first, and is heard of a round trip later. All is then
-    # sent again, until the first one's ACK tells that only the last is missing.
+    # sent again, until the first packet's ACK shows that only the last is missing.
     again = min(room + 1, WINDOW)
     asked = (room + 1) * SLOT + ROUND_TRIP
     assert cct_ps(packets=room + 2, room=room) == asked + again * SLOT + ROUND_TRIP
@@ -59,5 +59,5 @@ def test_a_gap_is_asked_for_by_the_first_packet_that_finds_it_too_old() -> None:
     # The second packet begins the gap, ten slots and a picosecond before anybody may complain.
     patience_rtt = (10 * SLOT + 1) / Scenario(fabric=Fabric(k=4)).zero_load_rtt_ps
     asked = 12 * SLOT + ROUND_TRIP
-    # What is kept is all there: the first packet alone was missing.
+    # The kept packets are all there: the first packet alone was missing.
     assert cct_ps(packets=13, room=64, patience_rtt=patience_rtt) == asked + ROUND_TRIP

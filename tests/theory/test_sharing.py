@@ -14,13 +14,13 @@ from sim.runs.engine import run
 
 PACKET = 4096 + 62
 PORT_BYTES = 200_000
-# The receivers of most queues, with two senders each, and an uplink that nobody uses.
+# The receivers of most queues, with two senders each, and an unused uplink.
 MOST = 5
 PORTS = 3 * MOST + 1
 
 
 def scenario(queues: int = 1, **fabric: Any) -> Scenario:
-    """Return a leaf whose hosts send to some receivers, two to each, at line rate."""
+    """Return a leaf with hosts that send to some receivers, two to each, at line rate."""
     leaf = {"edges_per_pod": 1, "hosts_per_edge": PORTS - 1, "aggs_per_pod": 1}
     pairs = [(MOST + 2 * queue + sender, queue) for queue in range(queues) for sender in range(2)]
     return Scenario.model_validate(
@@ -30,7 +30,7 @@ def scenario(queues: int = 1, **fabric: Any) -> Scenario:
             # With alpha 8 a queue grows by half a packet a slot to 711 packets.
             "collective": {"matrix": "pairs", "message_bytes": 2000 * 4096, "pairs": pairs},
             # Hosts begin at random phases. Where all come at one instant, a slot has set free alpha
-            # packets more for each queue, which go to whoever comes first.
+            # packets more for each queue, which go to the first packets.
             "transport": {"receiver_share": False},
         }
     )
@@ -40,10 +40,10 @@ def scenario(queues: int = 1, **fabric: Any) -> Scenario:
 @pytest.mark.parametrize("queues", [1, 2, MOST])
 def test_full_queues_hold_what_the_closed_form_says(queues: int, alpha: float) -> None:
     result = run(scenario(queues, buffer_alpha=alpha))
-    each = alpha * PORTS * PORT_BYTES / (1 + alpha * queues)
+    share = alpha * PORTS * PORT_BYTES / (1 + alpha * queues)
     longest = result.ports.max_queue_bytes[:queues]
     assert result.ports.dropped[:queues].all() and result.ports.dropped[queues:].sum() == 0
-    assert longest == pytest.approx(each, abs=PACKET)
+    assert longest == pytest.approx(share, abs=PACKET)
 
 
 def test_a_queue_alone_has_more_than_its_port_would() -> None:

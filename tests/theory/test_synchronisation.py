@@ -88,21 +88,23 @@ class TestCollisions:
         """Of n (n - 1) / 2 pairs each flow has its edge's k/2 - 1 others; P_Safe stands squared."""
         gap, hosts = 0.05, k**3 // 4
         both_safe = ((1 - 2 * gap) ** (k / 2 - 1)) ** 2
-        others = (hosts - k / 2) / (hosts - 1)
+        share = (hosts - k / 2) / (hosts - 1)
 
         assert theory.expected_pairs(k, gap) == pytest.approx(both_safe * theory.expected_pairs(k))
         assert theory.expected_pairs(k, same_edge=False) == pytest.approx(
-            others * theory.expected_pairs(k)
+            share * theory.expected_pairs(k)
         )
 
     @pytest.mark.parametrize("k", [8, 12])
     def test_expected_pairs_by_placing_flows_of_red_edges_at_random(self, k: int) -> None:
-        half, hosts, rng, found = k // 2, FatTree(k).hosts, np.random.default_rng(3), []
+        half, hosts, rng, counts = k // 2, FatTree(k).hosts, np.random.default_rng(3), []
         for seed in range(200):
             ends, edge = derangement(seed, hosts) // half, np.arange(hosts) // half
             aggs = np.concatenate([rng.permutation(half) for _ in range(FatTree(k).edges)])
-            found.append(synchronised_pairs(np.where(red_flows(edge, ends), aggs, NOT_STUCK), ends))
-        pairs = estimate(found)
+            counts.append(
+                synchronised_pairs(np.where(red_flows(edge, ends), aggs, NOT_STUCK), ends)
+            )
+        pairs = estimate(counts)
         assert (
             abs(pairs.mean - theory.expected_pairs(k, same_edge=False))
             < 2 * pairs.half + 0.03 * pairs.mean

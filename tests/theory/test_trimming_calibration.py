@@ -1,4 +1,4 @@
-"""With trimming an incast takes about what its link needs, and hardly anybody waits for a timeout.
+"""With trimming an incast takes about its link's time, and hardly a flow waits for a timeout.
 
 docs/transport.md has the figures.
 """
@@ -12,7 +12,7 @@ MESSAGE = 8 << 20
 
 
 def incast(senders: int, trimming: bool) -> tuple[float, int]:
-    """Return the CCT over what the link needs, and what was sent again without having been cut."""
+    """Return the CCT over the link's time, and the packets sent again without having been cut."""
     scenario = Scenario(
         policy="ofan",
         seed=1,

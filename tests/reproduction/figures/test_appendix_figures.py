@@ -51,10 +51,8 @@ class TestCriteria:
     def test_c17_formula_inside_the_interval(
         self, share: float, wanted: float, is_outside: bool
     ) -> None:
-        place = 8, "jsq"
-        assert pairs.outside({place: near(share)}, {place: wanted}) == (
-            [place] if is_outside else []
-        )
+        key = 8, "jsq"
+        assert pairs.outside({key: near(share)}, {key: wanted}) == ([key] if is_outside else [])
 
     @pytest.mark.parametrize(
         ("values", "expected"), [((0.9, 1, 1), True), ((0.9, 0.8, 1), False), ((1,), True)]
@@ -175,19 +173,19 @@ class TestMeasures:
         assert not lost["ofan"][touched].any()  # the link joins pod 0 and a core
 
     def test_queues_of_one_flow_alone(self) -> None:
-        """Nobody else sends, so a port holds the packet that leaves and no other."""
+        """No other host sends, so a port holds the packet that leaves and no other."""
         collective = Collective(matrix="pairs", pairs=((0, 15),), message_bytes=256 * 4096)
         case = Scenario(fabric=Fabric(k=4), collective=collective)
-        found = queues_while_sending(case).values
-        assert found["pointers"] == (1 / 8, 1 / 4)
+        values = queues_while_sending(case).values
+        assert values["pointers"] == (1 / 8, 1 / 4)
         _, queues = layer_queues(run(case, sample_ps=31_000))
         assert queues[100:200, 4].mean() * 16 == pytest.approx(4158 / 4178, abs=0.03)
 
     @pytest.mark.slow
     def test_the_growth_of_random_queues(self) -> None:
         case = random_queue.scenarios(Preset("quick"))[0]
-        found = dict(zip(PACKETS, queues_as_packets_arrive(case).values["uplink"], strict=True))
-        assert found[1024] == pytest.approx(random_queue_packets(8, 1024), rel=0.2)
+        queues = dict(zip(PACKETS, queues_as_packets_arrive(case).values["uplink"], strict=True))
+        assert queues[1024] == pytest.approx(random_queue_packets(8, 1024), rel=0.2)
 
     def test_two_opposite_flows_do_not_beat_the_bound(
         self, monkeypatch: pytest.MonkeyPatch
@@ -197,24 +195,24 @@ class TestMeasures:
         case = Scenario(
             fabric=Fabric(k=4), collective=Collective(matrix="pairs", pairs=((0, last), (last, 0)))
         )
-        found = opposite.fastest_run(case)
+        fastest = opposite.fastest_run(case)
         assert (
-            found.cct_ps
+            fastest.cct_ps
             == min(run(case.model_copy(update={"seed": seed})).cct_ps for seed in range(1, 6))
             >= 17_056_940
         )
-        assert found.values["sent"][-1] == 256 == found.values["acked"][-1]
-        assert list(found.values["sent"]) == sorted(found.values["sent"])
+        assert fastest.values["sent"][-1] == 256 == fastest.values["acked"][-1]
+        assert list(fastest.values["sent"]) == sorted(fastest.values["sent"])
 
 
 def test_the_timeline_is_of_all_of_a_hosts_packets() -> None:
-    """Subflow's fastest run is the fastest of all, and what it sends is of one subflow of four."""
+    """Subflow's fastest run is the fastest of all, and its packets are of one subflow of four."""
     data = stored([figure("timeline")], MadeWith.read(DATA), DATA)["timeline"]
     (axes,) = timeline.draw(data)["a"].axes
     last = {line.get_label(): max(line.get_ydata()) for line in axes.lines}
 
     assert last == {
-        f"{what}, {of}": timeline.PACKETS
-        for what in ("data sent", "ACKs received")
+        f"{series}, {of}": timeline.PACKETS
+        for series in ("data sent", "ACKs received")
         for of in ("bound", "simulated")
     }

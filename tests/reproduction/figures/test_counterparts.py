@@ -1,4 +1,4 @@
-"""Figures that decide no claim: told switches, rho_opt, mean queues, Swift's settings."""
+"""Figures that decide no claim: informed switches, rho_opt, mean queues, Swift's settings."""
 
 from collections import Counter
 from fractions import Fraction
@@ -42,10 +42,10 @@ class TestTold:
         expected |= {
             edge
             for edge in range(tree.edges)
-            for other in range(tree.edges)
-            if edge != other
-            and self.split(tree, NONE, edge, other, weighs)
-            != self.split(tree, failed, edge, other, weighs)
+            for target in range(tree.edges)
+            if edge != target
+            and self.split(tree, NONE, edge, target, weighs)
+            != self.split(tree, failed, edge, target, weighs)
         }
         expected |= {
             agg
@@ -58,7 +58,7 @@ class TestTold:
     def split(
         self, tree: FatTree, failed: frozenset[int], edge: int, other: int, weighs: bool
     ) -> dict[int, int]:
-        """Return how an edge splits what goes to another, by the paths that survive."""
+        """Return how an edge splits traffic to another edge, by the paths that survive."""
         counts = Counter(path[0][1] for path in paths(tree, failed, edge, other))
         if not weighs:
             return dict.fromkeys(counts, 1)
@@ -78,13 +78,13 @@ class TestTold:
 
     def test_the_papers_example(self) -> None:
         # All aggs at one core, all edges; the failed link's pod updates all ways out.
-        found = told.changed(8, "aggregation-core", "ofan")
+        changes = told.changed(8, "aggregation-core", "ofan")
         tree = FatTree(8)
-        aggs = [switch for switch in found if tree.first_agg <= switch < tree.first_core]
+        aggs = [switch for switch in changes if tree.first_agg <= switch < tree.first_core]
         assert len(aggs) == tree.pods
-        assert set(range(tree.edges)) <= set(found)
+        assert set(range(tree.edges)) <= set(changes)
         assert {
-            switch for switch, change in found.items() if change.destinations >= change.beyond
+            switch for switch, change in changes.items() if change.destinations >= change.beyond
         } == {*range(tree.edges_per_pod), tree.first_agg}
 
     def test_reachability_alone_concerns_few(self) -> None:
@@ -108,9 +108,9 @@ class TestBestRate:
         if not len(every_way.demand):
             return
 
-        found = largest_load(every_way)
-        assert found.most <= max(found.least, 1.0) * (1 + GAP)
-        # Each pair has its walked paths, whose shares add up.
+        routing = largest_load(every_way)
+        assert routing.most <= max(routing.least, 1.0) * (1 + GAP)
+        # Each pair has its walked paths, and their shares add up.
         ends = zip(flows.source.tolist(), flows.destination.tolist(), strict=True)
         asked = Counter((a // tree.hosts_per_edge, b // tree.hosts_per_edge) for a, b in ends)
         walked = [
@@ -118,16 +118,16 @@ class TestBestRate:
             for pair, count in sorted(asked.items())
             if pair[0] != pair[1] and paths(tree, failed, *pair)
         ]
-        assert [len(found) for _, found in walked] == np.diff(every_way.first).tolist()
-        sums = np.add.reduceat(found.shares, every_way.first[:-1])
+        assert [len(routing) for _, routing in walked] == np.diff(every_way.first).tolist()
+        sums = np.add.reduceat(routing.shares, every_way.first[:-1])
         assert sums == pytest.approx(np.ones(len(walked)))
-        # Prices are one distribution over links, and no demand is cheaper than said.
-        assert found.prices.sum() == pytest.approx(1)
-        assert found.prices.min() >= 0
-        costs = found.prices[every_way.links].sum(axis=1)
+        # Prices are one distribution over links, and no demand is cheaper than `least`.
+        assert routing.prices.sum() == pytest.approx(1)
+        assert routing.prices.min() >= 0
+        costs = routing.prices[every_way.links].sum(axis=1)
         parts = np.split(costs, every_way.first[1:-1])
         cheapest = sum(count * part.min() for (count, _), part in zip(walked, parts, strict=True))
-        assert cheapest >= found.least * (1 - 1e-9)
+        assert cheapest >= routing.least * (1 - 1e-9)
 
     @settings(max_examples=8, deadline=None)
     @given(failing_trees(st.sampled_from([K4, K6])), seeds)
@@ -154,7 +154,7 @@ class TestBestRate:
         assert high - low <= GAP
 
     def test_what_even_splits_lose_the_best_split_finds(self) -> None:
-        # Edge 0 sends one flow to edge 2, which has agg 1 alone, and one to edge 4, which has both.
+        # Edge 0 sends a flow to edge 2, which has agg 1 alone, and a flow to edge 4, with both.
         # Even splits load its link to agg 1 with 1 + 1/2, the best splits with 1.
         failed = frozenset({K4.first_link(2)})
         links = LinkState.without(K4, failed)
@@ -179,7 +179,7 @@ class TestBestRate:
 
 class TestMeanQueues:
     def made_up(self) -> pl.DataFrame:
-        """Return runs whose queues follow the laws, five layers around their mean."""
+        """Return runs with queues that follow the laws, five layers around their mean."""
         laws = {"linear": 1.0, "sqrt(m)": 0.5, "constant": 0.0}
         frames = []
         for size in mean_queues.PACKETS:
@@ -199,10 +199,10 @@ class TestMeanQueues:
 
     def test_exponents_are_the_laws_of_the_mean_over_all_layers(self) -> None:
         frame = mean_queues.averaged(self.made_up())
-        found = mean_queues.exponents(frame)
-        assert found["jsq"].mean == pytest.approx(1)
-        assert found["rsq"].mean == pytest.approx(0.5)
-        assert found["ofan"].mean == pytest.approx(0, abs=1e-9)
+        exponents = mean_queues.exponents(frame)
+        assert exponents["jsq"].mean == pytest.approx(1)
+        assert exponents["rsq"].mean == pytest.approx(0.5)
+        assert exponents["ofan"].mean == pytest.approx(0, abs=1e-9)
         first = frame.filter(pl.col("policy") == "jsq", pl.col("size") == 256, pl.col("seed") == 1)
         assert first["mean_queue"].to_list() == [pytest.approx(256.256)]
 

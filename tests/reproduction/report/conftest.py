@@ -1,4 +1,4 @@
-"""A small report, made once for all that ask what is in it."""
+"""A small report, made once for all tests of its content."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +13,7 @@ TINY = ("--quick", *(word for name in FIGURES for word in ("--figure", name)))
 
 
 class Report(NamedTuple):
-    """A report's folder, and what its command has said as JSON."""
+    """A report's folder, and the JSON output of its command."""
 
     folder: Path
     said: str
@@ -22,7 +22,7 @@ class Report(NamedTuple):
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Report:
     folder = tmp_path_factory.mktemp("report") / "tiny"
-    words = ["report", *TINY, "--jobs", "1", "--output", str(folder), "--json"]
-    done = CliRunner().invoke(cli, words)
+    arguments = ["report", *TINY, "--jobs", "1", "--output", str(folder), "--json"]
+    done = CliRunner().invoke(cli, arguments)
     assert done.exit_code == 0, done.output
     return Report(folder, done.stdout)

@@ -103,14 +103,18 @@ def test_steps_are_what_their_commands_make(
     (graph, about), (kept, kept_about) = (
         read_workload(str(path)) for path in (made, EXPERIMENTS / f"{file}.parquet")
     )
-    # Without the sentence, which by now tells more of a model.
+    # Without the sentence, which by now has more about a model.
     assert replace(about, about="") == replace(kept_about, about="")
-    for one in fields(graph):
-        assert np.array_equal(getattr(graph, one.name), getattr(kept, one.name)), one.name
+    for graph_field in fields(graph):
+        assert np.array_equal(getattr(graph, graph_field.name), getattr(kept, graph_field.name)), (
+            graph_field.name
+        )
 
 
 def test_an_incast_is_measured_against_its_one_link() -> None:
-    scenario = next(each for each in controls.scenarios(Preset("quick")) if "8_to_1" in each.name)
+    scenario = next(
+        candidate for candidate in controls.scenarios(Preset("quick")) if "8_to_1" in candidate.name
+    )
     result = run(scenario)
     frame = controls.with_need(Data(Preset("quick"), (scenario,), (result.record,)).frame)
     need_ps = 8 * 512 * scenario.slot_ps
@@ -137,15 +141,15 @@ def level(others: Iterable[str], value: float, **percents: float) -> pl.DataFram
 
 @pytest.mark.parametrize(
     ("themis", "outcome"),
-    # The last three fabrics as the first: one that is not decided leaves the claim open.
+    # The last three fabrics as the first: a fabric that is not decided leaves the claim open.
     [(5.0, HOLDS), (2.0, FEW), (1.0, PARTLY)],
 )
 def test_b01_ofan_is_ahead_of_each_other_on_each_fabric(themis: float, outcome: Outcome) -> None:
     frames = {name: level(OTHERS, 5.0, ofan=2.0) for name in fabrics.FABRICS[1:]}
     first = level(OTHERS, 5.0, themis=themis, ofan=2.0)
-    found = fabrics.ahead_everywhere({fabrics.FAT_TREE: first} | frames)
-    assert found.verdict == outcome
-    assert found.seeds == 10
+    judgement = fabrics.ahead_everywhere({fabrics.FAT_TREE: first} | frames)
+    assert judgement.verdict == outcome
+    assert judgement.seeds == 10
 
 
 @pytest.mark.parametrize(
@@ -294,5 +298,5 @@ def test_b16_freezing_makes_hosts_that_adapt_the_slowest(
     adaptive: float, without: float, outcome: Outcome
 ) -> None:
     frame = level(faults.SHOWN, 3.0, host_pkt_ar=adaptive)
-    found = faults.frozen({faults.CORE: frame}, {faults.CORE: around(host_pkt_ar=without)})
-    assert found.verdict == outcome
+    judgement = faults.frozen({faults.CORE: frame}, {faults.CORE: around(host_pkt_ar=without)})
+    assert judgement.verdict == outcome

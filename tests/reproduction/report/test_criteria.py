@@ -120,10 +120,10 @@ def test_c08_steps_tell_a_plateau_from_growth() -> None:
         for size, queue in queues.items()
         for seed in range(3)
     ]
-    found = growth.steps(pl.DataFrame(rows), "jsq")
+    steps = growth.steps(pl.DataFrame(rows), "jsq")
 
-    assert found[256].mean == pytest.approx(0.09, abs=0.01)
-    assert found[1024].mean == pytest.approx(0.87, abs=0.01)
+    assert steps[256].mean == pytest.approx(0.09, abs=0.01)
+    assert steps[1024].mean == pytest.approx(0.87, abs=0.01)
 
 
 PAIR = ("host_pkt_ar", "ofan")
@@ -247,10 +247,10 @@ def links(up: float, down: float) -> overload.Overload:
 
 
 def worst(perfect: float, poor: float) -> dict[str, overload.Overload]:
-    found = {policy: links(poor, poor) for policy in overload.RANDOM}
+    overloads = {policy: links(poor, poor) for policy in overload.RANDOM}
     local = {policy: links(perfect, poor) for policy in (*overload.LOCAL, "simple_rr_shared")}
     return {
-        **found,
+        **overloads,
         **local,
         "host_dr": links(perfect, perfect),
         "ofan": links(0, 0.01),
@@ -272,10 +272,10 @@ def test_overload_perfect_and_poor(perfect: float, poor: float, right: int) -> N
 
 
 def test_c09_an_interval_on_both_sides_of_the_line_is_not_decided() -> None:
-    found = worst(0.01, 0.5)
-    found["host_dr"] = overload.Overload(exactly(0.05, 0.01), exactly(0.01))
+    overloads = worst(0.01, 0.5)
+    overloads["host_dr"] = overload.Overload(exactly(0.05, 0.01), exactly(0.01))
 
-    assert overload.judged(found, worst(0.2, 0.5))["Host DR is perfect at 1 MB"] is None
+    assert overload.judged(overloads, worst(0.2, 0.5))["Host DR is perfect at 1 MB"] is None
 
 
 BUFFERS = {

@@ -70,9 +70,9 @@ def test_c16_the_others_increase_stays(own: float, others: float, outcome: Outco
     ],
 )
 def test_c16_both_forms_of_the_ratio(ratio: float, second: Outcome, first: Outcome) -> None:
-    found = fsdp.claims(fsdp_runs(0.3 / ratio, 0.3, step=0.0))
-    assert [verdict.verdict for verdict in found] == [second, first]
-    assert [bool(verdict.criterion) for verdict in found] == [False, True]
+    verdicts = fsdp.claims(fsdp_runs(0.3 / ratio, 0.3, step=0.0))
+    assert [verdict.verdict for verdict in verdicts] == [second, first]
+    assert [bool(verdict.criterion) for verdict in verdicts] == [False, True]
 
 
 def layered(policy: str, queues: Sequence[float]) -> Data:
@@ -106,9 +106,9 @@ def layered(policy: str, queues: Sequence[float]) -> Data:
 def test_c19_layers_near_their_models_in_both_forms(
     queues: Sequence[float], second: Outcome, first: Outcome
 ) -> None:
-    found = host_dr_model.claims(layered("host_dr", queues))
-    assert [verdict.verdict for verdict in found] == [second, first]
-    assert [bool(verdict.criterion) for verdict in found] == [False, True]
+    verdicts = host_dr_model.claims(layered("host_dr", queues))
+    assert [verdict.verdict for verdict in verdicts] == [second, first]
+    assert [bool(verdict.criterion) for verdict in verdicts] == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_c20_other_layers_are_further_from_their_model(
 
 
 def packet_sizes(worst: float, best_at: int = 2048) -> Data:
-    """Return runs of both messages whose worst payload is so far above the best."""
+    """Return runs of both messages, with the worst payload so far above the best."""
     frames = []
     for name, message in packet_size.BYTES.items():
         for payload in packet_size.PAYLOADS[name]:
@@ -166,9 +166,9 @@ def packet_sizes(worst: float, best_at: int = 2048) -> Data:
 def test_c13_the_choice_matters_by_some_ten_per_cent(
     worst: float, best_at: int, second: Outcome, first: Outcome
 ) -> None:
-    found = packet_size.claims(packet_sizes(worst, best_at))
-    assert [verdict.verdict for verdict in found] == [second, first]
-    assert [bool(verdict.criterion) for verdict in found] == [False, True]
+    verdicts = packet_size.claims(packet_sizes(worst, best_at))
+    assert [verdict.verdict for verdict in verdicts] == [second, first]
+    assert [bool(verdict.criterion) for verdict in verdicts] == [False, True]
 
 
 @pytest.mark.parametrize(

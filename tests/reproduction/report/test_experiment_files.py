@@ -16,8 +16,8 @@ def keys(scenarios: list[Scenario]) -> list[str]:
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_figures_files_have_its_runs(name: str) -> None:
-    own = [path for path in COMMITTED if path.stem.split("-")[0] == name]
-    runs = [scenario for path in own for scenario in load_sweep(path)]
+    paths = [path for path in COMMITTED if path.stem.split("-")[0] == name]
+    runs = [scenario for path in paths for scenario in load_sweep(path)]
     assert keys(runs) == keys(list(figure(name).scenarios(PRESET))), (
         "run python -m pages.experiment_files"
     )
@@ -25,8 +25,8 @@ def test_a_figures_files_have_its_runs(name: str) -> None:
 
 @pytest.mark.slow
 def test_files_are_as_they_would_be_written() -> None:
-    wanted = {file: text for name in FIGURES for file, text in files(figure(name)).items()}
-    assert {path.name: path.read_text() for path in COMMITTED} == wanted, (
+    expected = {file: text for name in FIGURES for file, text in files(figure(name)).items()}
+    assert {path.name: path.read_text() for path in COMMITTED} == expected, (
         "run python -m pages.experiment_files"
     )
 

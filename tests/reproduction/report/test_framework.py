@@ -37,14 +37,14 @@ from tests.reproduction.report.conftest import TINY, Report
 
 
 def test_a_grid_has_every_combination_once() -> None:
-    found = grid(
+    scenarios = grid(
         {"name": "part a", "collective__matrix": "all_to_all"},
         ("ofan", "jsq"),
         range(1, 4),
         fabric__k=(4, 6),
     )
-    assert len({scenario.model_dump_json() for scenario in found}) == 12
-    assert {scenario.name for scenario in found} == {"part_a"}
+    assert len({scenario.model_dump_json() for scenario in scenarios}) == 12
+    assert {scenario.name for scenario in scenarios} == {"part_a"}
 
 
 def test_an_unknown_setting_is_refused() -> None:
@@ -76,15 +76,19 @@ def test_presets_cost_what_they_promise(
     slug: str, level: Level, most: float, tmp_path: Path
 ) -> None:
     figures = list(map(figure, EDITIONS[slug].figures))
-    found = batches(figures, first_look(figures, Preset(level)), tmp_path)
-    cost = sum(packet_hops(scenario) for batch in found.values() for scenario in batch.scenarios)
+    all_batches = batches(figures, first_look(figures, Preset(level)), tmp_path)
+    cost = sum(
+        packet_hops(scenario) for batch in all_batches.values() for scenario in batch.scenarios
+    )
     assert cost < most
 
 
 def test_a_scenario_of_two_figures_runs_once(tmp_path: Path) -> None:
     chosen = [figure("baseline"), figure("failure_rate")]
-    found = batches(chosen, first_look(chosen, Preset("quick")), tmp_path)["runs"].scenarios
-    assert len(found) < sum(len(one.scenarios(Preset("quick"))) for one in chosen)
+    scenarios = batches(chosen, first_look(chosen, Preset("quick")), tmp_path)["runs"].scenarios
+    assert len(scenarios) < sum(
+        len(chosen_figure.scenarios(Preset("quick"))) for chosen_figure in chosen
+    )
 
 
 def test_another_first_seed_asks_for_other_runs() -> None:

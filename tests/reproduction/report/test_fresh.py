@@ -1,4 +1,4 @@
-"""A kept report is compared with runs of today: equal to the digit, or told which value is not."""
+"""A kept report, compared with runs of today: equal to the digit, or the value that differs."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ def made(tiny: Report) -> Path:
 def test_what_was_made_now_is_fresh_to_the_digit(made: Path) -> None:
     assert stale(made) is None
     runs = drawn(kept_runs(made), count=2, seed=3, most_hops=MOST_HOPS)
-    # Turn by turn: no figure is left out because another one has more runs.
+    # Turn by turn: no figure is left out because another figure has more runs.
     assert {run.figure.name for run in runs} == set(FIGURES)
     assert [line for run in runs for line in again(run)] == []
 

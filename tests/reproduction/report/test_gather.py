@@ -1,4 +1,4 @@
-"""What runs first, and what figures are given when not everything is finished."""
+"""The runs that come first, and the data of figures when not everything is finished."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -53,12 +53,12 @@ def test_first_seeds_of_small_runs_come_before_large_runs() -> None:
 
 
 def test_what_is_finished_is_not_run_again(tmp_path: Path) -> None:
-    found = batches([FIGURE], ASKED, tmp_path)
+    planned = batches([FIGURE], ASKED, tmp_path)
     told: list[float] = []
-    assert compute(found, Machines(), lambda _what, done, total: told.append(done / total)) == 6
+    assert compute(planned, Machines(), lambda _what, done, total: told.append(done / total)) == 6
     assert told[-1] == 1
     assert told == sorted(told)
-    assert compute(found, Machines(), lambda *_: None) == 0
+    assert compute(planned, Machines(), lambda *_: None) == 0
 
 
 def test_processes_give_what_one_gives(tmp_path: Path) -> None:
@@ -68,17 +68,17 @@ def test_processes_give_what_one_gives(tmp_path: Path) -> None:
             Machines(jobs),
             lambda *_: None,
         )
-    one, two = (
+    single, double = (
         collect([FIGURE], ASKED, Preset("quick"), tmp_path / str(jobs))["tiny"].frame
         for jobs in (1, 2)
     )
-    assert one.drop("cpu_s", "max_rss_bytes").equals(two.drop("cpu_s", "max_rss_bytes"))
+    assert single.drop("cpu_s", "max_rss_bytes").equals(double.drop("cpu_s", "max_rss_bytes"))
 
 
 def test_a_seed_with_a_run_missing_is_left_out_of_its_part(tmp_path: Path) -> None:
-    found = batches([FIGURE], ASKED, tmp_path)["runs"]
+    batch = batches([FIGURE], ASKED, tmp_path)["runs"]
 
-    part = replace(found, scenarios=found.scenarios[:3])
+    part = replace(batch, scenarios=batch.scenarios[:3])
     compute({"runs": part}, Machines(), lambda *_: None)
     data = collect([FIGURE], ASKED, Preset("quick"), tmp_path)["tiny"]
     assert sorted({scenario.seed for scenario in data.scenarios}) == [1]
@@ -88,9 +88,9 @@ def test_a_seed_with_a_run_missing_is_left_out_of_its_part(tmp_path: Path) -> No
 def test_pairs_are_of_the_seeds_that_both_have() -> None:
     first = pl.DataFrame({"seed": [3, 1, 2], "sending_increase": [0.3, 0.1, 0.2]})
     second = pl.DataFrame({"seed": [2, 1], "sending_increase": [0.1, 0.0]})
-    found = schemes.paired_by_seed(first, second)
-    assert found.count == 2
-    assert found.mean == pytest.approx(0.1)
+    difference = schemes.paired_by_seed(first, second)
+    assert difference.count == 2
+    assert difference.mean == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""C28 in its three forms: what a late change of routes costs, on both sides of each line."""
+"""C28 in its three forms: the cost of a late change of routes, on both sides of each line."""
 
 import polars as pl
 import pytest
@@ -38,8 +38,8 @@ def collective(more: float = 0.0, wobble: float = 1e-4, spread: float = 0.01) ->
     ],
 )
 def test_a_delay_costs_no_more_than_it_costs_the_all_to_all(more: float, outcome: Outcome) -> None:
-    found = long_messages.as_long(collective(more), collective(wobble=2e-4))
-    assert (found.verdict, found.criterion) == (outcome, "")
+    judgement = long_messages.as_long(collective(more), collective(wobble=2e-4))
+    assert (judgement.verdict, judgement.criterion) == (outcome, "")
 
 
 def test_costs_are_compared_seed_by_seed() -> None:
@@ -52,22 +52,22 @@ def test_costs_are_compared_seed_by_seed() -> None:
 def test_only_what_is_open_needs_more_seeds() -> None:
     unlike = collective().with_columns(seed=9 - pl.col("seed"))
     needs = long_messages.as_long(unlike, collective()).needs
-    wanted = {
+    in_need = {
         (scenario.name, scenario.failures.convergence_rtt)
         for scenario in long_messages.scenarios(Preset("default"))
         if needs(scenario)
     }
     both = (slug(long_messages.LONG), slug(ATA))
-    assert wanted == {(name, delay) for name in both for delay in (0, 10, 20)}
+    assert in_need == {(name, delay) for name in both for delay in (0, 10, 20)}
 
 
 @pytest.mark.parametrize("level", ["quick", "default", "full"])
 def test_hosts_send_as_much_as_in_the_all_to_all(level: str) -> None:
-    found = long_messages.scenarios(Preset(level))  # type: ignore[arg-type]
+    scenarios = long_messages.scenarios(Preset(level))  # type: ignore[arg-type]
     sent: dict[str, set[tuple[int, int]]] = {}
-    for scenario in found:
-        others = scenario.tree.hosts - 1 if scenario.collective.matrix == "all_to_all" else 1
-        total = others * int(scenario.collective.message_bytes)
+    for scenario in scenarios:
+        receivers = scenario.tree.hosts - 1 if scenario.collective.matrix == "all_to_all" else 1
+        total = receivers * int(scenario.collective.message_bytes)
         sent.setdefault(scenario.name, set()).add((scenario.fabric.k, total))
 
     assert sent[slug(long_messages.LONG)] == sent[slug(ATA)]
@@ -86,8 +86,8 @@ def test_both_earlier_forms_are_shown_and_do_not_count() -> None:
     )
     data = Data(Preset("default"), (), ())
     data.__dict__["frame"] = frame
-    found = long_messages.claims(data)
-    assert [bool(verdict.criterion) for verdict in found] == [False, True, True]
+    verdicts = long_messages.claims(data)
+    assert [bool(verdict.criterion) for verdict in verdicts] == [False, True, True]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_both_earlier_forms_are_shown_and_do_not_count() -> None:
     ],
 )
 def test_c28_half_a_delay_costs_large_messages_as_little(large: Estimate, outcome: Outcome) -> None:
-    # 2 points are what it may cost more. There is no half of 20 here, and no all-to-all for 2.
+    # It may cost 2 points more. There is no half of 20 here, and no all-to-all for 2.
     of_large = {("host_pkt", 5.0): large, ("host_pkt", 2.0): exactly(9)}
     ata = {("host_pkt", 10.0): exactly(0.02), ("host_pkt", 20.0): exactly(0)}
 
@@ -121,7 +121,7 @@ def test_c28_what_a_delay_costs_is_against_the_scheme_without() -> None:
             runs({"host_pkt": (0.5, 0.5, 0.5)}, convergence_rtt=200.0),
         ]
     )
-    found = long_messages.costs(frame)
+    costs = long_messages.costs(frame)
 
-    assert list(found) == [("host_pkt", 10.0)]
-    assert found["host_pkt", 10.0].mean == pytest.approx(0.01)
+    assert list(costs) == [("host_pkt", 10.0)]
+    assert costs["host_pkt", 10.0].mean == pytest.approx(0.01)

@@ -52,13 +52,13 @@ def settings(seeds: Sequence[int], k: int = 4) -> list[Scenario]:
 
 def test_who_needs_more_seeds_gets_as_many_again() -> None:
     first = [*settings(range(5, 8)), *settings(range(5, 8), 8)]
-    found = more_seeds(first, first, [parts("k 8")])
-    assert found[: len(first)] == first
-    added = found[len(first) :]
-    assert [(each.seed, each.policy) for each in added] == [
+    asked = more_seeds(first, first, [parts("k 8")])
+    assert asked[: len(first)] == first
+    added = asked[len(first) :]
+    assert [(entry.seed, entry.policy) for entry in added] == [
         (seed, policy) for seed in (8, 9, 10) for policy in ("jsq", "ofan")
     ]
-    assert {each.name for each in added} == {"k_8"}
+    assert {entry.name for entry in added} == {"k_8"}
 
 
 def test_there_are_so_many_looks_and_no_more() -> None:
@@ -66,7 +66,7 @@ def test_there_are_so_many_looks_and_no_more() -> None:
     for _ in range(LOOKS - 1):
         asked = more_seeds(asked, first, [lambda scenario: True])
 
-    assert len({each.seed for each in asked}) == 3 * 2 ** (LOOKS - 1)
+    assert len({entry.seed for entry in asked}) == 3 * 2 ** (LOOKS - 1)
     assert more_seeds(asked, first, [lambda scenario: True]) == asked
     assert more_seeds(first, first, [lambda scenario: False]) == first
 
@@ -90,8 +90,8 @@ def scenarios(preset: Preset) -> list[Scenario]:
 
 
 def claims(data: Data) -> list[Verdict]:
-    found = difference(data.frame, "jsq", "ofan")
-    return [Verdict("X", decide([found.above(0, MARGIN)]), "", seeds=found.count)]
+    gap = difference(data.frame, "jsq", "ofan")
+    return [Verdict("X", decide([gap.above(0, MARGIN)]), "", seeds=gap.count)]
 
 
 FIGURE = Figure("drawn", "", "", "", scenarios, claims=claims)
@@ -99,7 +99,7 @@ TOLD = {"X": Claim("", "", "", margin=MARGIN)}
 
 
 def outcome(mean: float, draw: Draw, template: Record, case: int) -> tuple[Outcome, int, int]:
-    """Return what follows for draws around a mean: verdict, look, and seeds."""
+    """Return the result for draws around a mean: verdict, look, and seeds."""
     rng = np.random.default_rng((case, 2026))
     values: dict[tuple[int, str], float] = {}
 
@@ -112,12 +112,12 @@ def outcome(mean: float, draw: Draw, template: Record, case: int) -> tuple[Outco
         records = tuple(
             template.model_copy(
                 update={
-                    "sending_increase": values[each.seed, each.policy],
-                    "name": each.name,
-                    "seed": each.seed,
+                    "sending_increase": values[entry.seed, entry.policy],
+                    "name": entry.name,
+                    "seed": entry.seed,
                 }
             )
-            for each in asked["drawn"]
+            for entry in asked["drawn"]
         )
         return {"drawn": Data(Preset("default"), tuple(asked["drawn"]), records)}
 
@@ -128,7 +128,7 @@ def outcome(mean: float, draw: Draw, template: Record, case: int) -> tuple[Outco
 
 
 def decided(mean: float, draw: Draw, case: int) -> bool | None:
-    """Return the rule's answer to "above 0?", with as many seeds again until there is one."""
+    """Return the rule's answer to "above 0?", with as many seeds again until it answers."""
     rng = np.random.default_rng((case, 2026))
     values = [mean + draw(rng) for _ in range(10)]
     for _ in range(LOOKS):
@@ -141,7 +141,7 @@ def decided(mean: float, draw: Draw, case: int) -> bool | None:
     return None
 
 
-# 5 % of 1,000: what is promised of both sides together. Skewed draws err on one side nearly alone.
+# 5 % of 1,000: the promise for both sides together. Skewed draws err on one side nearly alone.
 CASES = 1000
 MOST_WRONG = 50
 
@@ -149,16 +149,16 @@ MOST_WRONG = 50
 @pytest.mark.parametrize("name", DRAWS)
 def test_what_is_equal_is_seldom_told_apart_however_often_one_looks(name: str) -> None:
     # Above 0 is wrong; "no difference above the margin" is right, and more seeds are to be had.
-    found = [decided(0.0, DRAWS[name], case) for case in range(CASES)]
-    assert None not in found
-    assert found.count(True) <= MOST_WRONG
+    answers = [decided(0.0, DRAWS[name], case) for case in range(CASES)]
+    assert None not in answers
+    assert answers.count(True) <= MOST_WRONG
 
 
 @pytest.mark.parametrize("name", DRAWS)
 def test_what_differs_by_the_margin_is_seldom_called_equal(name: str) -> None:
-    found = [decided(MARGIN, DRAWS[name], case) for case in range(CASES)]
-    assert None not in found
-    assert found.count(False) <= MOST_WRONG
+    answers = [decided(MARGIN, DRAWS[name], case) for case in range(CASES)]
+    assert None not in answers
+    assert answers.count(False) <= MOST_WRONG
 
 
 def test_looking_at_plain_intervals_again_and_again_errs_more_often() -> None:
@@ -178,7 +178,7 @@ def test_looking_at_plain_intervals_again_and_again_errs_more_often() -> None:
 def test_figures_are_followed_until_they_are_decided(
     mean: float, verdict: Outcome, template: Record
 ) -> None:
-    found, look, seeds = outcome(mean, DRAWS["normal"], template, 3)
-    assert found == verdict
+    result, look, seeds = outcome(mean, DRAWS["normal"], template, 3)
+    assert result == verdict
     assert (look == 1) is (mean == 9)
     assert seeds == 10 * 2 ** (look - 1)

@@ -23,9 +23,9 @@ from reproduction.report.figure import (
 )
 from tests.reproduction.report.made_up import runs
 
-# Ten seeds around a mean, whose interval is 0.01 points wide.
+# Ten seeds around a mean, with an interval 0.01 points wide.
 WOBBLE = tuple(np.linspace(-1e-5, 1e-5, 10))
-# What single runs have shown, in per cent: every statement holds.
+# The results of single runs, in per cent: every statement holds.
 EXPECTED = {
     figure.WHOLE: {"host_dr": 0.6, "ofan": 0.4, "host_pkt": 5.0, "mrc": 12.0},
     figure.DEAD: {"ofan": 35.0, "mrc": 18.0},
@@ -56,12 +56,12 @@ def data_of(changes: Changes, lost: Mapping[str, tuple[float, float]], wobble: f
                 frames.append(_named(name, means, wobble))
 
     for fabric in FABRICS:
-        for place, message in enumerate(figure.LONGER):
+        for index, message in enumerate(figure.LONGER):
             name = figure.part(fabric, figure.DEAD, message=message)
-            means = {policy: counts[place] for policy, counts in (LOST | dict(lost)).items()}
+            means = {policy: counts[index] for policy, counts in (LOST | dict(lost)).items()}
             frame = _named(name, dict.fromkeys(means, 30.0), wobble)
-            # As far apart as what takes time is.
-            apart = place * wobble * pl.col("sending_increase").rank().mod(7) / 1e6
+            # As far apart as the times are.
+            apart = index * wobble * pl.col("sending_increase").rank().mod(7) / 1e6
             counted = pl.col("policy").replace_strict(means) * (1 + apart)
             frames.append(frame.with_columns(lost_to_failure=counted))
 
@@ -73,7 +73,7 @@ def data_of(changes: Changes, lost: Mapping[str, tuple[float, float]], wobble: f
 def _named(name: str, means: Mapping[str, float], wobble: float) -> pl.DataFrame:
     # Each load balancer has another wobble in each part: equal ones would differ by nothing.
     values = {
-        policy: [mean / 100 + wobble * number * each for each in WOBBLE]
+        policy: [mean / 100 + wobble * number * offset for offset in WOBBLE]
         for number, (policy, mean) in enumerate(means.items(), start=1 + len(name) % 3)
     }
     return runs(values, name=slug(name))
@@ -101,14 +101,14 @@ DECIDE: dict[str, Callable[[Data], Verdict]] = {
 
 @pytest.mark.parametrize("number", DECIDE)
 def test_each_holds_where_single_runs_are_right(number: str) -> None:
-    found = DECIDE[number](data_of({}, {}))
-    assert (found.claim, found.verdict, found.seeds) == (number, HOLDS, 10)
+    judgement = DECIDE[number](data_of({}, {}))
+    assert (judgement.claim, judgement.verdict, judgement.seeds) == (number, HOLDS, 10)
 
 
 @pytest.mark.parametrize("number", DECIDE)
 def test_wide_intervals_leave_each_open(number: str) -> None:
-    found = DECIDE[number](data_of({}, {}, wobble=1e6))
-    assert found.verdict == FEW
+    judgement = DECIDE[number](data_of({}, {}, wobble=1e6))
+    assert judgement.verdict == FEW
 
 
 @pytest.mark.parametrize(
@@ -149,30 +149,30 @@ def test_one_run_of_long_timeouts_leaves_what_is_ahead_ahead() -> None:
     changed_runs = data.frame.with_columns(
         sending_increase=pl.when(is_long).then(1e5).otherwise(pl.col("sending_increase"))
     )
-    # With 20 seeds one that says no leaves the share above one half.
+    # With 20 seeds a single no leaves the share above one half.
     more = changed_runs.filter(pl.col("seed") > 1).with_columns(seed=pl.col("seed") + 100)
     data.__dict__["frame"] = pl.concat([changed_runs, more])
-    found = figure.learned_with_own(data)
-    assert found.verdict == HOLDS
-    assert "fat-tree 18 of 19" in found.ours
-    assert "open after 640 seeds" in found.evidence
+    judgement = figure.learned_with_own(data)
+    assert judgement.verdict == HOLDS
+    assert "fat-tree 18 of 19" in judgement.ours
+    assert "open after 640 seeds" in judgement.evidence
 
 
 def test_more_seeds_are_wanted_of_what_is_open_alone() -> None:
     needs = figure.probes(data_of({}, {}, wobble=1e6)).needs
-    wanted = {
+    in_need = {
         (scenario.name, scenario.policy)
         for scenario in figure.scenarios(Preset("quick"))
         if needs(scenario)
     }
     longer = {slug(figure.part(fabric, figure.DEAD, message=8)) for fabric in FABRICS}
     longer |= {slug(figure.part(fabric, figure.DEAD, message=16)) for fabric in FABRICS}
-    assert wanted == {(name, policy) for name in longer for policy in ("host_pkt", "mrc")}
+    assert in_need == {(name, policy) for name in longer for policy in ("host_pkt", "mrc")}
 
 
 @pytest.mark.parametrize("level", ["quick", "default"])
 def test_links_that_fail_are_of_every_fabric(level: str) -> None:
-    # Whoever names a link that is not there learns of it when the run begins.
+    # The name of a link that is not there is refused only when the run begins.
     dead = [
         scenario
         for scenario in figure.scenarios(Preset(level))  # type: ignore[arg-type]

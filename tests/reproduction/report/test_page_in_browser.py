@@ -119,7 +119,7 @@ def test_nothing_is_wider_than_the_page_and_pictures_use_it(browser: Any, width:
         {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600},
     )
     assert browser.execute_script("return document.documentElement.scrollWidth") == width
-    # What is shown is as wide as the page, or as high as a picture may be.
+    # A picture is as wide as the page, or as high as a picture may be.
     shares = browser.execute_script(
         "return [...document.querySelectorAll('.pictures')].map(row => {"
         "const boxes = [...row.children].map(f => f.getBoundingClientRect());"

@@ -40,20 +40,20 @@ def touching(picture: Any) -> list[tuple[str, str]]:
         if text.get_visible() and text.get_text().strip() and text.get_rotation() in (0, 90)
     ]
     return [
-        (left, right)
-        for (left, one), (right, two) in combinations(boxes, 2)
-        if min(one.x1, two.x1) - max(one.x0, two.x0) > SLACK
-        and min(one.y1, two.y1) - max(one.y0, two.y0) > SLACK
+        (first_text, second_text)
+        for (first_text, first_box), (second_text, second_box) in combinations(boxes, 2)
+        if min(first_box.x1, second_box.x1) - max(first_box.x0, second_box.x0) > SLACK
+        and min(first_box.y1, second_box.y1) - max(first_box.y0, second_box.y0) > SLACK
     ]
 
 
 @pytest.mark.slow
 def test_no_text_of_a_picture_lies_on_another(kept: dict[str, Data]) -> None:
-    found = {}
+    overlaps = {}
     with mpl.rc_context(STYLE):
         for name, data in kept.items():
             for panel, picture in figure(name).draw(data).items():
-                found[name, panel] = touching(picture)
+                overlaps[name, panel] = touching(picture)
 
-    assert len(found) > 15
-    assert not {place: texts for place, texts in found.items() if texts}
+    assert len(overlaps) > 15
+    assert not {key: texts for key, texts in overlaps.items() if texts}

@@ -18,16 +18,16 @@ from reproduction.report.statistics import (
 
 
 def test_interval_of_two_values_uses_ninety_standard_errors() -> None:
-    found = estimate([1, 3])
-    assert (found.mean, found.count) == (2, 2)
-    assert found.half == pytest.approx(89.123)
+    interval = estimate([1, 3])
+    assert (interval.mean, interval.count) == (2, 2)
+    assert interval.half == pytest.approx(89.123)
 
 
 def test_one_value_has_no_interval() -> None:
-    found = estimate([5])
-    assert math.isnan(found.half)
-    assert not found.differs
-    assert f"{found:.1f}" == "5.0"
+    interval = estimate([5])
+    assert math.isnan(interval.half)
+    assert not interval.differs
+    assert f"{interval:.1f}" == "5.0"
 
 
 @pytest.mark.parametrize(
@@ -41,9 +41,9 @@ def test_a_share_is_most_where_its_interval_says_so(
 
 
 def test_an_interval_of_a_share_solves_wilsons_equation() -> None:
-    found = proportion(7, 20)
-    for end in (found.low, found.high):
-        # The share that is so many standard errors from what was seen.
+    interval = proportion(7, 20)
+    for end in (interval.low, interval.high):
+        # Each end is so many standard errors from the share that was seen.
         assert abs(0.35 - end) / math.sqrt(end * (1 - end) / 20) == pytest.approx(2.69, rel=0.002)
 
 
@@ -64,7 +64,8 @@ def test_pairs_differ_only_if_every_seed_does_alike(
 def test_intervals_hold_the_mean_as_often_as_they_promise() -> None:
     rng = np.random.default_rng(1)
     inside = sum(
-        abs((found := estimate(rng.normal(3, 2, 10))).mean - 3) <= found.half for _ in range(2000)
+        abs((interval := estimate(rng.normal(3, 2, 10))).mean - 3) <= interval.half
+        for _ in range(2000)
     )
     assert 0.988 < inside / 2000 < 0.997
 
@@ -72,9 +73,9 @@ def test_intervals_hold_the_mean_as_often_as_they_promise() -> None:
 @pytest.mark.parametrize("power", [0, 0.5, 1])
 def test_exponent_of_a_power_law(power: float) -> None:
     sizes = np.array([8, 16, 32, 64])
-    found = exponent(sizes, 3 * sizes**power)
-    assert found.mean == pytest.approx(power)
-    assert found.half == pytest.approx(0, abs=1e-9)
+    interval = exponent(sizes, 3 * sizes**power)
+    assert interval.mean == pytest.approx(power)
+    assert interval.half == pytest.approx(0, abs=1e-9)
 
 
 def test_exponent_leaves_out_empty_queues() -> None:
@@ -90,8 +91,8 @@ def test_rank_correlation(second: list[float], correlation: float) -> None:
 
 
 def test_errors_of_independent_means_add_up_as_squares() -> None:
-    found = apart(Estimate(5.0, 3.0, 10), Estimate(2.0, 4.0, 8))
-    assert (found.mean, found.half, found.count) == (3.0, 5.0, 8)
+    interval = apart(Estimate(5.0, 3.0, 10), Estimate(2.0, 4.0, 8))
+    assert (interval.mean, interval.half, interval.count) == (3.0, 5.0, 8)
 
 
 @pytest.mark.parametrize(
@@ -128,5 +129,5 @@ def test_what_clears_a_line_by_less_than_the_margin_has_not_cleared_it(
 def test_a_difference_that_turns_by_less_than_the_margin_does_not_turn(
     differences: list[tuple[float, float]], turns_not: bool | None
 ) -> None:
-    given = [Estimate(mean, half, 10) for mean, half in differences]
-    assert one_direction(given, margin=1) is turns_not
+    estimates = [Estimate(mean, half, 10) for mean, half in differences]
+    assert one_direction(estimates, margin=1) is turns_not

@@ -23,8 +23,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def rows_read(folder: Path) -> dict[str, int]:
-    found = stored(map(figure, NAMES), MadeWith.read(folder), folder)
-    return {name: len(data.records) for name, data in found.items()}
+    by_name = stored(map(figure, NAMES), MadeWith.read(folder), folder)
+    return {name: len(data.records) for name, data in by_name.items()}
 
 
 def test_all_rows_are_read(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""What checks and seeds make of a claim: which verdict it gets."""
+"""The verdict of a claim, by its checks and its seeds."""
 
 import pytest
 

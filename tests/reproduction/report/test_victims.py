@@ -39,14 +39,14 @@ def with_rates(slow: Mapping[str, int], seeds: int = 40) -> pl.DataFrame:
     ],
 )
 def test_spraying_and_one_path(slow: Mapping[str, int], outcome: Outcome) -> None:
-    found = victims.passing_by(with_rates(slow))
-    assert (found.verdict, found.seeds) == (outcome, 40)
+    judgement = victims.passing_by(with_rates(slow))
+    assert (judgement.verdict, judgement.seeds) == (outcome, 40)
 
 
 def test_ten_seeds_do_not_show_three_quarters() -> None:
-    found = victims.passing_by(with_rates({"flow": 5}, seeds=10))
-    assert found.verdict == FEW
-    assert {scenario.policy for scenario in scenarios() if found.needs(scenario)} == {
+    judgement = victims.passing_by(with_rates({"flow": 5}, seeds=10))
+    assert judgement.verdict == FEW
+    assert {scenario.policy for scenario in scenarios() if judgement.needs(scenario)} == {
         *victims.SHOWN
     }
 

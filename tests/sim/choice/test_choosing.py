@@ -21,7 +21,7 @@ KNOWN = ("slow", "slow-unknown")
 
 
 class Counting:
-    """Runs scenarios and counts them; stops, or does not end, where it is told to."""
+    """Runs scenarios and counts them; stops after `stop_after` runs; `endless` does not end."""
 
     def __init__(self, stop_after: int = 10**9, endless: str = "") -> None:
         self.ran: list[Scenario] = []
@@ -44,14 +44,16 @@ def small(folder: Path | None = None, run: Counting | None = None, **options: ob
 
 def test_an_answer_has_all_rows_and_all_conditions(tmp_path: Path) -> None:
     answer = small(tmp_path, margin=20.0)
-    assert {one.name for one in answer.places} == {"flow", "rsq", "ofan"}
+    assert {ranked_row.name for ranked_row in answer.places} == {"flow", "rsq", "ofan"}
     assert answer.progress.is_decided and answer.first
     answer.write(tmp_path)
-    found = json.loads((tmp_path / JSON).read_text())
-    assert list(found["conditions"]) == list(CONDITIONS)
-    assert [row["name"] for row in found["rows"]] == [one.name for one in answer.places]
-    assert all(set(row["percent"]) == set(CONDITIONS) for row in found["rows"])
-    assert found["advice"] == answer.advice and found["margin_points"] == 20
+    answered = json.loads((tmp_path / JSON).read_text())
+    assert list(answered["conditions"]) == list(CONDITIONS)
+    assert [row["name"] for row in answered["rows"]] == [
+        ranked_row.name for ranked_row in answer.places
+    ]
+    assert all(set(row["percent"]) == set(CONDITIONS) for row in answered["rows"])
+    assert answered["advice"] == answer.advice and answered["margin_points"] == 20
     assert answer.advice in (tmp_path / TEXT).read_text()
     assert {STORE, PARQUET, PICTURE} <= {path.name for path in tmp_path.iterdir()}
     # A width that a page shows whole.
@@ -68,7 +70,9 @@ def test_the_same_command_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
     resumed, direct = small(tmp_path, rest, margin=20.0), small(None, whole, margin=20.0)
     assert len(stopped.ran) == 30
     assert len(rest.ran) == len(whole.ran) - 30
-    assert [one.worst for one in resumed.places] == [one.worst for one in direct.places]
+    assert [ranked_row.worst for ranked_row in resumed.places] == [
+        ranked_row.worst for ranked_row in direct.places
+    ]
 
 
 def test_time_that_is_over_gives_the_answer_so_far_or_says_that_there_is_none() -> None:
@@ -108,8 +112,8 @@ def test_an_experiment_brings_its_own_workload() -> None:
     settings = Settings.model_validate({"fabric": {"k": 4}, "collective": {"message_bytes": 65536}})
     counted = Counting()
     choose(settings, workloads=("yours",), policies=("flow",), minutes=60, ready=lambda _: counted)
-    assert {one.collective.message_bytes for one in counted.ran} == {65536}
-    assert {one.policy for one in counted.ran} == {"flow"}
+    assert {scenario.collective.message_bytes for scenario in counted.ran} == {65536}
+    assert {scenario.policy for scenario in counted.ran} == {"flow"}
 
 
 @pytest.mark.slow
@@ -123,11 +127,16 @@ def test_known_results_beside_a_slow_link_come_out() -> None:
         without=tuple(name for name in CONDITIONS if name not in KNOWN),
         minutes=60,
     )
-    known, unknown = (answer.ground.within([name]) for name in KNOWN)
-    assert [one.name for one in known.places()] == ["ofan", "switch_pkt_ar", "host_pkt_ar", "flow"]
-    assert known.first() == ["ofan"]
-    assert [one.name for one in unknown.places()][-2:] == ["ofan", "flow"]
-    times = {one.name: one.worst.mean for one in unknown.places()}
+    aware, unaware = (answer.ground.within([name]) for name in KNOWN)
+    assert [ranked_row.name for ranked_row in aware.places()] == [
+        "ofan",
+        "switch_pkt_ar",
+        "host_pkt_ar",
+        "flow",
+    ]
+    assert aware.first() == ["ofan"]
+    assert [ranked_row.name for ranked_row in unaware.places()][-2:] == ["ofan", "flow"]
+    times = {ranked_row.name: ranked_row.worst.mean for ranked_row in unaware.places()}
     assert times["ofan"] > times["switch_pkt_ar"] + 20
     assert any(line.startswith("only where a link has half") for line in answer.changes)
 
@@ -135,7 +144,7 @@ def test_known_results_beside_a_slow_link_come_out() -> None:
 @pytest.mark.slow
 def test_other_seeds_give_the_same_first_three() -> None:
     orders = [
-        [one.name for one in small(margin=1.0, seed=seed, policies=()).places[:3]]
+        [ranked_row.name for ranked_row in small(margin=1.0, seed=seed, policies=()).places[:3]]
         for seed in (1, 1001)
     ]
     assert orders[0] == orders[1]

@@ -55,12 +55,12 @@ def test_a_number_that_does_not_fit_is_refused(question: Question, words: str) -
 
 
 def test_all_rows_fit_where_all_may_be_changed() -> None:
-    assert [one.name for one in fitting("both", "any")] == list(POLICIES)
+    assert [candidate.name for candidate in fitting("both", "any")] == list(POLICIES)
 
 
 def test_what_may_not_be_changed_is_left_out() -> None:
-    switches = {one.name for one in fitting("switches", "any")}
-    hosts = {one.name for one in fitting("hosts", "any")}
+    switches = {candidate.name for candidate in fitting("switches", "any")}
+    hosts = {candidate.name for candidate in fitting("hosts", "any")}
     assert {"flow", "ofan"} <= switches and "host_pkt_ar" not in switches
     assert {"flow", "host_pkt_ar"} <= hosts and "ofan" not in hosts
     assert switches | hosts == set(POLICIES)
@@ -68,16 +68,16 @@ def test_what_may_not_be_changed_is_left_out() -> None:
 
 
 def test_nics_that_take_packets_in_order_have_nothing_that_reorders() -> None:
-    assert [one.name for one in fitting("both", "in-order")] == [
+    assert [candidate.name for candidate in fitting("both", "in-order")] == [
         "flow",
         "subflow",
         "host_flowlet_ar",
     ]
-    assert [one.name for one in fitting("switches", "in-order")] == ["flow"]
+    assert [candidate.name for candidate in fitting("switches", "in-order")] == ["flow"]
 
 
 def test_needs_are_of_the_place_that_decides() -> None:
-    rows = {one.name: needs(one) for one in fitting("both", "any")}
+    rows = {candidate.name: needs(candidate) for candidate in fitting("both", "any")}
     assert rows["ofan"].cells() == (
         "pointer per destination edge or pod",
         "none",
@@ -112,20 +112,21 @@ def test_every_host_sends_about_as_much_in_every_workload(
     question: Question, tmp_path: Path
 ) -> None:
     settings = Settings.model_validate(question.tables())
-    found, left_out = workloads_of(settings, tmp_path)
-    assert left_out == [] and tuple(found) == WORKLOADS
+    workloads, left_out = workloads_of(settings, tmp_path)
+    assert left_out == [] and tuple(workloads) == WORKLOADS
     hops = {
-        name: packet_hops(Scenario.model_validate(one.model_dump())) for name, one in found.items()
+        name: packet_hops(Scenario.model_validate(workload.model_dump()))
+        for name, workload in workloads.items()
     }
     permutation = hops.pop("permutation")
     # A quarter of it, in packets of which some are not full.
-    assert all(permutation / 8 < each < permutation for each in hops.values()), hops
+    assert all(permutation / 8 < count < permutation for count in hops.values()), hops
 
 
 def test_a_step_that_does_not_fit_is_left_out_with_its_reason(tmp_path: Path) -> None:
     settings = Settings.model_validate(Question(hosts=16).tables())
-    found, left_out = workloads_of(settings, tmp_path)
-    assert STEP not in found and OWN not in found
+    workloads, left_out = workloads_of(settings, tmp_path)
+    assert STEP not in workloads and OWN not in workloads
     assert left_out == [
         "step is left out: 16 hosts are no two or more replicas of 8 GPUs in 4 stages"
     ]

@@ -29,14 +29,14 @@ def ground(times: dict[str, dict[str, list[float]]], **weights: float) -> Ground
 
 def test_rows_are_in_the_order_of_their_worst_condition() -> None:
     places = ranked(TIMES, {}, MARGIN)
-    assert [one.name for one in places] == ["switch_pkt_ar", "rsq", "ofan", "flow"]
-    assert [one.condition for one in places] == ["slow-unknown"] * 4
+    assert [ranked_row.name for ranked_row in places] == ["switch_pkt_ar", "rsq", "ofan", "flow"]
+    assert [ranked_row.condition for ranked_row in places] == ["slow-unknown"] * 4
     assert places[0].worst.mean == pytest.approx(50.425)
     assert places[0].mean == pytest.approx((9.425 + 50.425) / 2)
 
 
 def test_a_difference_below_the_margin_is_none() -> None:
-    verdicts = [one.verdict for one in ranked(TIMES, {}, MARGIN)]
+    verdicts = [ranked_row.verdict for ranked_row in ranked(TIMES, {}, MARGIN)]
     assert verdicts == [Verdict.LEVEL, Verdict.AHEAD, Verdict.AHEAD, None]
     assert leaders(TIMES, {}, MARGIN) == ["switch_pkt_ar", "rsq"]
     # With a smaller margin the same runs tell them apart: seeds are paired.
@@ -49,7 +49,9 @@ def test_a_condition_that_counts_nothing_changes_the_order() -> None:
 
 
 def test_one_seed_decides_nothing() -> None:
-    first = {name: {each: v[:1] for each, v in found.items()} for name, found in TIMES.items()}
+    first = {
+        name: {condition: v[:1] for condition, v in times.items()} for name, times in TIMES.items()
+    }
     assert compared(first["ofan"], first["flow"], MARGIN) is Verdict.OPEN
     assert open_pairs(first, {}, MARGIN) != []
     assert open_pairs(TIMES, {}, MARGIN) == []
@@ -73,8 +75,8 @@ def test_a_run_without_an_end_is_last() -> None:
 def test_rows_far_behind_the_third_get_no_more_seeds() -> None:
     assert far(TIMES, {}) == {"flow"}
     assert far({name: TIMES[name] for name in ("ofan", "rsq", "flow")}, {}) == set()
-    # What has one seed is never told apart by it, and is not taken for level either.
-    few = {**TIMES, "flow": {each: v[:1] for each, v in TIMES["flow"].items()}}
+    # A row with one seed is never distinguished by it, and is not taken for level either.
+    few = {**TIMES, "flow": {condition: v[:1] for condition, v in TIMES["flow"].items()}}
     assert leaders(few, {}, MARGIN, {"flow"}) == ["switch_pkt_ar", "rsq"]
     assert "flow" in leaders(few, {}, MARGIN)
 
