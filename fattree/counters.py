@@ -10,14 +10,14 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-# A number, or an array of them: one for each flow, or for each port.
+# A number, or an array with a number for each flow, or for each port.
 Count = TypeVar("Count")
 
 
 class Counts(BaseModel):
     """The counters of a run, in the order of a record's columns.
 
-    Counters count packets, except where the sentence says how often, or the name has a unit.
+    Counters count packets, except where the sentence is about how often, or the name has a unit.
     Counters with a default are missing in older records.
     """
 

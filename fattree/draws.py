@@ -14,7 +14,7 @@ MASK = 0xFFFFFFFF
 
 
 class Stream(IntEnum):
-    """What a number is drawn for; together with an index it names a component of the fabric."""
+    """The purpose of a draw; together with an index it names a component of the fabric."""
 
     MATRIX = 1
     FAILURE = 2

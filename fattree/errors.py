@@ -1,4 +1,4 @@
-"""What can be wrong with what a user asks for.
+"""Errors in a user's request.
 
 Command lines print the message, one line, and exit with 2.
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 
 class Chooser(IntEnum):
-    """How a switch picks the slot of a group's schedule; the number is for the kernels."""
+    """The way in which a switch picks the slot of a group's schedule; the number is for the kernels."""
 
     HASH = 0
     ROUND_ROBIN = 1
@@ -25,7 +25,7 @@ class Chooser(IntEnum):
 
 
 class LabelRule(IntEnum):
-    """How a host picks the flow label (UDP source port) of a packet."""
+    """The way in which a host picks the flow label (UDP source port) of a packet."""
 
     FIXED = 0
     FRESH = 1
@@ -77,7 +77,7 @@ class Policy:
 
     @property
     def outer_bytes(self) -> int:
-        """Return how long the header is that hosts put in front to name the way, 0 without one."""
+        """Return the bytes of the header that hosts put in front to name the way, 0 without any."""
         return OUTER_BYTES.get(self.chooser, 0)
 
     @property
@@ -87,7 +87,7 @@ class Policy:
         return not (self.chooser == Chooser.HASH and keeps_label)
 
 
-# `queue_law`: how queues grow with a message of m packets, if the paper says it. The paper has
+# `queue_law`: how queues grow with a message of m packets, if the paper has it. The paper has
 # the load balancers in "Load Balancing Options", "Optimality" and "Ofan".
 _ROWS = (
     # Hosts choose the label; all switches hash the same fields.

@@ -1,4 +1,4 @@
-"""The sentences below the fields of our models: what pages and schemas say of them."""
+"""The sentences below the fields of our models, for pages and schemas."""
 
 import ast
 import inspect
@@ -8,11 +8,11 @@ from pydantic import BaseModel
 
 
 def sentences(model: type[BaseModel]) -> dict[str, str]:
-    """Return what stands below a model's fields, its own and those that it inherits.
+    """Return the text below a model's fields, its own and those that it inherits.
 
     pydantic could read them itself, but would do so whenever the model is imported.
     """
-    found = {}
+    texts = {}
     for owner in reversed(model.__mro__):
         if not issubclass(owner, BaseModel) or owner is BaseModel:
             continue
@@ -23,6 +23,6 @@ def sentences(model: type[BaseModel]) -> dict[str, str]:
                 case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(
                     value=ast.Constant(value=str(text))
                 ):
-                    found[name] = " ".join(text.split())
+                    texts[name] = " ".join(text.split())
 
-    return found
+    return texts

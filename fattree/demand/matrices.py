@@ -101,7 +101,7 @@ def hierarchical_ring(
     steps: int | None,
     message: Message,
 ) -> Flows:
-    """Return parallel rings over servers, one for each host of an edge.
+    """Return parallel rings over servers, a ring for each host of an edge.
 
     An edge's hosts are a server, and its host i sends to host i of the next server. `servers`
     (edges,) is the order of the edges along the rings, each of `servers_per_ring` servers (all by

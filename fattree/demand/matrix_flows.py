@@ -98,7 +98,7 @@ def _waits(matrix: ConnectionMatrix) -> list[tuple[int, ...]]:
     """Return for each connection those that must be complete before it starts."""
     started: dict[int, list[int]] = {}
     firing: dict[int, list[int]] = {}
-    known = {trigger.identity for trigger in matrix.triggers}
+    identities = {trigger.identity for trigger in matrix.triggers}
 
     for index, connection in enumerate(matrix.connections):
         for named, users in (
@@ -106,7 +106,7 @@ def _waits(matrix: ConnectionMatrix) -> list[tuple[int, ...]]:
             (connection.fires, firing),
             (connection.received_fires, firing),
         ):
-            if named is not None and named not in known:
+            if named is not None and named not in identities:
                 raise matrix.error(
                     connection.line,
                     f"there is no trigger {named}: expected a line trigger id {named} ...",
@@ -173,20 +173,20 @@ def _refuse_global(
 ) -> None:
     # Hosts know of a flow's end only at its ends (design, decision 9); htsim's triggers know all.
     connection = matrix.connections[index]
-    for other in (matrix.connections[flow] for flow in awaited):
-        if other.received_fires == trigger.identity and connection.source != other.destination:
+    for before in (matrix.connections[flow] for flow in awaited):
+        if before.received_fires == trigger.identity and connection.source != before.destination:
             raise matrix.error(
                 connection.line,
-                f"trigger {trigger.identity} fires at host {other.destination}, "
-                f"which receives the connection of line {other.line}; "
+                f"trigger {trigger.identity} fires at host {before.destination}, "
+                f"which receives the connection of line {before.line}; "
                 f"host {connection.source} cannot know of that",
             )
 
-        if connection.source not in (other.source, other.destination):
+        if connection.source not in (before.source, before.destination):
             raise matrix.error(
                 connection.line,
                 f"trigger {trigger.identity} is global: "
                 f"host {connection.source} cannot know when the connection "
-                f"{other.source}->{other.destination} of line {other.line} is done; "
+                f"{before.source}->{before.destination} of line {before.line} is done; "
                 "only hosts that take part in it can",
             )

@@ -47,10 +47,10 @@ def over_nics(scenario: Scenario, whole: Flows, nic: Int64) -> Flows:
     """
     planes, use = scenario.tree.planes, scenario.fabric.plane_use
     named = np.where(whole.packets > 0, nic, 0)
-    if (most := int(named.max(initial=0))) >= planes:
+    if (highest := int(named.max(initial=0))) >= planes:
         raise TrafficError(
-            f"its messages name NICs up to {most}, and each host has {planes} here: "
-            f"fabric.planes = {most + 1} gives it a NIC in each of so many planes"
+            f"its messages name NICs up to {highest}, and each host has {planes} here: "
+            f"fabric.planes = {highest + 1} gives it a NIC in each of so many planes"
         )
 
     if use:

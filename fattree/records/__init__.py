@@ -1,1 +1,1 @@
-"""What a run leaves: its record, the columns of all results, and tables of them."""
+"""The results of a run: its record, the columns of all results, and tables of them."""

@@ -19,12 +19,12 @@ class CsvOption(click.Option):
         self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
     ) -> tuple[Any, list[str]]:
         """Return the option's value; raises UsageError and BadParameter."""
-        given = opts.get("csv")
-        if opts.get("as_json") and given == str(STDOUT):
+        value = opts.get("csv")
+        if opts.get("as_json") and value == str(STDOUT):
             raise click.UsageError("--json and --csv - both write to stdout: give one of them")
 
-        if isinstance(given, str):
-            refuse_ending(Path(given), ENDINGS, "CSV", ctx, self)
+        if isinstance(value, str):
+            refuse_ending(Path(value), ENDINGS, "CSV", ctx, self)
 
         return super().handle_parse_result(ctx, opts, args)
 
@@ -32,7 +32,7 @@ class CsvOption(click.Option):
 def refuse_ending(
     path: Path, endings: tuple[str, ...], what: str, ctx: click.Context, option: click.Parameter
 ) -> None:
-    """Raise BadParameter for a file whose name stands for another format than it gets."""
+    """Raise BadParameter for a file with a name that stands for another format than it gets."""
     if path.suffix.lower() not in endings:
         raise click.BadParameter(
             f"{path.name}: it gets {what}, so its name must end in {endings[0]}",

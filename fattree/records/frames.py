@@ -75,8 +75,8 @@ def port_frame(
     return pl.DataFrame(
         {
             **_run(scenario, policy, len(places)),
-            "link": [port_name(tree, *place) for place in places],
-            "layer": [tree.layer_of(*place) for place in places],
+            "link": [port_name(tree, *position) for position in places],
+            "layer": [tree.layer_of(*position) for position in places],
             "packets": packets,
             "bytes": bytes,
             **{name: counts[name] for name in PORT_COUNTERS},
@@ -99,5 +99,5 @@ def _run(scenario: Scenario, policy: str, rows: int) -> dict[str, pl.Series]:
 def port_name(tree: FatTree, switch: int, port: int) -> str:
     """Return for example `edge0_1-agg0_0`, in the direction of the packets."""
     far = tree.neighbour(switch, port)
-    there = switch_name(tree, far.switch) if far else host_name(tree, tree.host_at(switch, port))
-    return f"{switch_name(tree, switch)}-{there}"
+    far_name = switch_name(tree, far.switch) if far else host_name(tree, tree.host_at(switch, port))
+    return f"{switch_name(tree, switch)}-{far_name}"

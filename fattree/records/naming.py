@@ -1,4 +1,4 @@
-"""The columns that name what was run: faults as short texts, and the hash of the whole scenario.
+"""The columns that name a run: faults as short texts, and the hash of the whole scenario.
 
 Rows that agree in them are of the same experiment, whatever file it came from.
 """
@@ -16,7 +16,7 @@ from fattree.files.text_file import read_bytes
 
 # Hex digits of the hash: 64 bits.
 DIGITS = 16
-# Not what is run, but what it is called; a program or a rule is known by the load balancer's name.
+# Names, which do not change a run; a program or a rule is known by the load balancer's name.
 CALLED = {"name", "label", "program", "host_rule", "agent_packet"}
 PLACES = ("link", "host", "switch")
 
@@ -51,8 +51,10 @@ def faults_text(faults: Iterable[Place]) -> str:
 
 
 def _fault_text(fault: Place) -> str:
-    given = fault.model_dump(exclude_defaults=True, exclude=set(PLACES))
-    return " ".join([fault.name, *(f"{key}={_value_text(value)}" for key, value in given.items())])
+    settings = fault.model_dump(exclude_defaults=True, exclude=set(PLACES))
+    return " ".join(
+        [fault.name, *(f"{key}={_value_text(value)}" for key, value in settings.items())]
+    )
 
 
 def _value_text(value: Any) -> str:
@@ -66,8 +68,8 @@ def scenario_hash(scenario: Scenario, balancer: str) -> str:
     """
     files = {file: Path(file).name for file in scenario.files}
     values = with_files(scenario, files).model_dump(mode="json", exclude=CALLED)
-    own = [each.text for each in (scenario.host_rule, scenario.agent_packet) if each]
-    text = json.dumps([balancer, values, [*map(_content_hash, files)], own], sort_keys=True)
+    texts = [addition.text for addition in (scenario.host_rule, scenario.agent_packet) if addition]
+    text = json.dumps([balancer, values, [*map(_content_hash, files)], texts], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
 
 

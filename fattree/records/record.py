@@ -25,7 +25,7 @@ MOST = 2**63 - 1
 PERCENTILES = {"fct_p50_ps": 50, "fct_p99_ps": 99, "fct_p999_ps": 99.9}
 # Their headings in tables.
 FLOW_TIMES = ("p50", "p99", "p99.9")
-# Counts that most runs have none of, and what they are: tables have them where some run does.
+# Counts that most runs have none of, with their meanings: tables have them where some run does.
 RARE = {
     "trimmed": "data packets cut to their headers instead of dropped",
     "pauses": "how often a port has paused its incoming link",
@@ -149,7 +149,7 @@ class Record(Counts, Measured):
 
     @model_validator(mode="after")
     def _no_number_beyond_int64(self) -> "Record":
-        # No run makes one, but a file of somebody's may have it.
+        # No run makes such a number, but a user's file may have it.
         for name, value in self:
             if isinstance(value, int) and not -MOST <= value <= MOST:
                 raise ValueError(f"{name} is beyond 64 bits")
@@ -197,7 +197,7 @@ def run_record(
 
     size, packets = message_bytes(scenario), int(flows.packets.sum())
     packet = scenario.data_bytes
-    # A record without layers says that nobody has looked; 0 would be an empty queue.
+    # A record without layers means that no queue was measured; 0 would be an empty queue.
     longest = queues.longest or ()
 
     return Record(
@@ -250,8 +250,8 @@ def _jobs_ps(scenario: Scenario, flows: Flows, done_ps: NDArray[np.int64]) -> st
 
 def percentiles(fct_ps: NDArray[np.int64]) -> dict[str, Any]:
     """Return the PERCENTILES of flow completion times; each is the time of a flow, not a mean."""
-    found = np.percentile(fct_ps, list(PERCENTILES.values()), method="inverted_cdf")
-    return dict(zip(PERCENTILES, map(int, found), strict=True))
+    times = np.percentile(fct_ps, list(PERCENTILES.values()), method="inverted_cdf")
+    return dict(zip(PERCENTILES, map(int, times), strict=True))
 
 
 def flow_times(records: Sequence[Record], unit_ps: int) -> list[str]:
@@ -265,8 +265,8 @@ def flow_times(records: Sequence[Record], unit_ps: int) -> list[str]:
 
 def rare_counts(records: Iterable[Record]) -> list[str]:
     """Return the RARE counts that at least one run has."""
-    known = list(records)
-    return [name for name in RARE if any(getattr(record, name) for record in known)]
+    listed = list(records)
+    return [name for name in RARE if any(getattr(record, name) for record in listed)]
 
 
 def rare_legend(records: Iterable[Record]) -> str:
@@ -281,7 +281,7 @@ def sums(records: Sequence[Record], counts: Sequence[str]) -> list[str]:
 
 def times_of_jobs(jobs_ps: str) -> dict[str, int]:
     """Return the completion time in ps of each job by its name (`Record.jobs_ps`)."""
-    times = (each.rpartition("=") for each in jobs_ps.split())
+    times = (entry.rpartition("=") for entry in jobs_ps.split())
     return {name: int(time) for name, _, time in times}
 
 
@@ -306,7 +306,7 @@ def flat(row: dict[str, Any]) -> dict[str, Any]:
 
 def max_rss_bytes() -> int:
     """Return the most memory that this process has held."""
-    # getrusage(2) tells kibibytes on Linux, bytes on macOS.
+    # getrusage(2) counts kibibytes on Linux, bytes on macOS.
     unit = 1 if sys.platform == "darwin" else KIB
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
@@ -337,8 +337,8 @@ def table(records: Iterable[Record]) -> pl.DataFrame:
 def filled(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return rows that all have the same columns, None where a row had no value."""
     # Polars takes the columns of the first row; not all runs need have the same jobs.
-    names = dict.fromkeys(name for each in rows for name in each)
-    return [{name: each.get(name) for name in names} for each in rows]
+    names = dict.fromkeys(name for values in rows for name in values)
+    return [{name: values.get(name) for name in names} for values in rows]
 
 
 def summary(records: Sequence[Record]) -> pl.DataFrame:

@@ -21,7 +21,7 @@ from fattree.files.whole_file import write_whole
 # A pipe has no width, and its reader wants a row in a line.
 WIDTH_OF_PIPES = 1000
 STDOUT = Path("-")
-# What rich puts between columns and around them, in a box and without.
+# Characters that rich puts between columns and around them, in a box and without.
 GAPS = {True: 3, False: 2}
 EDGES = {True: 2, False: 0}
 Cell = str | Text
@@ -74,8 +74,8 @@ class Folding:
         """
         blocks = self._filled(width)
         # With a block for each column, no width gives another block, and narrowing has no end.
-        most = len(self.headings) - self.keys
-        while 1 < len(blocks) < most and len(narrower := self._filled(width - 1)) == len(blocks):
+        bound = len(self.headings) - self.keys
+        while 1 < len(blocks) < bound and len(narrower := self._filled(width - 1)) == len(blocks):
             width -= 1
             blocks = narrower
 
@@ -89,7 +89,7 @@ class Folding:
         blocks = [keys]
         for column in range(self.keys, len(sizes)):
             beside = [*blocks[-1], column]
-            needed = edge + sum(sizes[each] for each in beside) + gap * (len(beside) - 1)
+            needed = edge + sum(sizes[shown] for shown in beside) + gap * (len(beside) - 1)
             if needed <= width or blocks[-1] == keys:
                 blocks[-1] = beside
             else:

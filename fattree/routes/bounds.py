@@ -1,6 +1,6 @@
 """Lower bounds of the completion time, which no run beats: no queueing, no loss.
 
-Each is the largest of what links and waits alone need: the longest chain of flows, each alone on
+Each is the largest of the times that links and waits need: the longest chain of flows, each alone on
 empty links; the load of each host's link, to it and from it; and the load of links between switches
 that are slow, dead or few. Where every host sends one message and gets one alike, appendix B knows
 more (`fattree.demand.bounds`).
@@ -66,7 +66,7 @@ def _longest_chain_ps(
 ) -> tuple[int, int]:
     """Return when the last flow is done if each is alone on empty links, and waits for its own.
 
-    And when the last host is, whose flows share its link. `together` is the least time of a flow
+    And when the last host is done, if its flows share its link. `together` is the least time of a flow
     beside its host's others, 0 if unknown.
     """
     is_sent = flows.packets > 0
@@ -96,8 +96,8 @@ def _begins_ps(
         waiting = np.repeat(chosen, np.diff(flows.after_offset)[chosen])
         awaited = flows.after[entries(flows.after_offset, chosen)]
         is_own = (flows.source[awaited] - flows.source[waiting]) % tree.machines == 0
-        known = np.where(is_own, at_source[awaited], at_destination[awaited])
-        np.maximum.at(begins, waiting, begins[awaited] + known)
+        done = np.where(is_own, at_source[awaited], at_destination[awaited])
+        np.maximum.at(begins, waiting, begins[awaited] + done)
 
         # Several that it waits for share the link of one NIC, from it or to it.
         nic_host = np.where(is_own, flows.source[awaited], flows.destination[awaited])
@@ -149,15 +149,15 @@ def _last_of_hosts_ps(tree: FatTree, flows: Flows, begins: Int64, work: LinkWork
 
 
 def _both_ways_ps(scenario: Scenario, flows: Flows, paced: Int64) -> Int64:
-    """Return appendix B's time of flows at hosts that send to one and get as much from one.
+    """Return appendix B's time of flows at hosts with one receiver, and one sender of no less.
 
     0 for all others: a host without data to send acknowledges at once, and a host that gets its
     data over other paths begins to acknowledge at another time.
     """
-    found = np.zeros(len(flows), dtype=np.int64)
+    times_ps = np.zeros(len(flows), dtype=np.int64)
     # With fewer ACKs than packets a host's link has room between data.
     if not len(flows) or packets_an_ack(scenario) > 1:
-        return found
+        return times_ps
 
     tree = scenario.tree
     hops = path_links(tree, flows)
@@ -171,8 +171,8 @@ def _both_ways_ps(scenario: Scenario, flows: Flows, paced: Int64) -> Int64:
     # Per host and generation: how many flows, how far, when, to whom and from whom.
     parts = np.bincount(sender, minlength=count)
     out, come = (
-        [_only(count, end, values) for values in (hops, flows.start_ps, other)]
-        for end, other in ((sender, receiver), (receiver, sender))
+        [_only(count, end, values) for values in (hops, flows.start_ps, far_end)]
+        for end, far_end in ((sender, receiver), (receiver, sender))
     )
     alike = (out[2] >= 0) & (come[2] >= 0) & (out[0] == come[0]) & (out[1] == come[1])
     alike &= (sends > 0) & (gets >= sends)
@@ -184,18 +184,18 @@ def _both_ways_ps(scenario: Scenario, flows: Flows, paced: Int64) -> Int64:
     keys = np.stack([hops[chosen], sends[sender[chosen]].astype(np.int64)], axis=1)
     cases, case_of = np.unique(keys, axis=0, return_inverse=True)
     times = [_case_ps(scenario, links, packets) for links, packets in cases.tolist()]
-    found[chosen] = np.array(times, dtype=np.int64)[case_of.ravel()]
+    times_ps[chosen] = np.array(times, dtype=np.int64)[case_of.ravel()]
 
-    return found
+    return times_ps
 
 
 def _only(count: int, group: Int64, values: Int64) -> Int64:
     """Return the value that all members of each of `count` groups have, -1 where they differ."""
-    least, most = np.full(count, LATER), np.full(count, -LATER)
+    least, greatest = np.full(count, LATER), np.full(count, -LATER)
     np.minimum.at(least, group, values)
-    np.maximum.at(most, group, values)
+    np.maximum.at(greatest, group, values)
 
-    return np.where(least == most, least, -1)
+    return np.where(least == greatest, least, -1)
 
 
 def _busiest_link_ps(scenario: Scenario, flows: Flows, work: LinkWork) -> int:
@@ -239,11 +239,11 @@ def _busiest_link_ps(scenario: Scenario, flows: Flows, work: LinkWork) -> int:
 
 def _least(hosts: int, *parts: tuple[Int64, Int64]) -> Int64:
     """Return the least of the values of each host, given as (host, value) columns."""
-    found = np.full(hosts, LATER)
+    least = np.full(hosts, LATER)
     for host, values in parts:
-        np.minimum.at(found, host, values)
+        np.minimum.at(least, host, values)
 
-    return found
+    return least
 
 
 def _case_ps(scenario: Scenario, hops: int, packets: int) -> int:

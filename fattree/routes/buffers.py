@@ -47,18 +47,18 @@ def slow_ports(scenario: Scenario) -> dict[PortPlace, list[tuple[float, float]]]
     """
     tree = scenario.tree
     of_links, of_hosts = paces(scenario)
-    found = {}
+    ports = {}
     for link in {link for link, _ in of_links}:
         up, down = (of_links.get((link, is_up), ()) for is_up in (True, False))
         below, above = tree.link_ends(link)
-        found[below.switch, below.port] = _meeting(comes=down, goes=up)
-        found[above.switch, above.port] = _meeting(comes=up, goes=down)
+        ports[below.switch, below.port] = _meeting(comes=down, goes=up)
+        ports[above.switch, above.port] = _meeting(comes=up, goes=down)
 
     for host in {host for host, _ in of_hosts}:
         up, down = (of_hosts.get((host, is_up), ()) for is_up in (True, False))
-        found[tree.access(host)] = _meeting(comes=up, goes=down)
+        ports[tree.access(host)] = _meeting(comes=up, goes=down)
 
-    return found
+    return ports
 
 
 def _meeting(comes: Iterable[Pace], goes: Iterable[Pace]) -> list[tuple[float, float]]:
@@ -160,7 +160,7 @@ def memory_bytes(scenario: Scenario, switch: int) -> int:
     if not is_paused(scenario):
         return scenario.fabric.queue_bytes * len(tree.ports(switch))
 
-    return sum(room.pause_above for room in rooms(scenario, switch).values())
+    return sum(buffer.pause_above for buffer in rooms(scenario, switch).values())
 
 
 def refuse_unable_sharing(scenario: Scenario) -> None:
@@ -189,9 +189,9 @@ def refuse_unable_sharing(scenario: Scenario) -> None:
         if memory > MOST_BYTES:
             raise ExperimentError(f"fabric.queue_bytes: {memory} bytes of a switch are too many")
 
-        most = alpha(scenario) * memory >> ALPHA_BITS
-        if most < max(scenario.data_bytes, scenario.ack_bytes):
+        largest = alpha(scenario) * memory >> ALPHA_BITS
+        if largest < max(scenario.data_bytes, scenario.ack_bytes):
             raise ExperimentError(
-                f"fabric.buffer_alpha: {most} bytes of a memory of {memory} have no room for a"
+                f"fabric.buffer_alpha: {largest} bytes of a memory of {memory} have no room for a"
                 f" packet, which has {max(scenario.data_bytes, scenario.ack_bytes)} bytes"
             )

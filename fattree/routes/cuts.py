@@ -1,6 +1,6 @@
 """Cuts: the load that slow, dead and few links carry by a time, and the time that flows need.
 
-All data that leave an edge or a pod, or come to one, cross links side by side; those of a host
+All data that leave or enter an edge or a pod cross links side by side; those of a host
 cross its link. A slow link and a dead link differ in their rate alone, and that may change with
 time. Of data that cross several links one after the other, no more come through than any of these
 carries. ACKs are left out, as they may be lost on their way.
@@ -233,10 +233,10 @@ def _groups(tree: FatTree, number: int, is_up: bool, level: Level) -> Iterator[G
         edge, uplink = divmod(number, tree.edge_uplinks)
         position = uplink // tree.edge_agg_links
         agg = edge // tree.edges_per_pod * tree.aggs_per_pod + position
-        own, all_edges = (
+        of_edge, all_edges = (
             (Kind.EDGE_UP, Kind.EDGES_UP) if is_up else (Kind.EDGE_DOWN, Kind.EDGES_DOWN)
         )
-        yield Group(own, edge * tree.aggs_per_pod + position)
+        yield Group(of_edge, edge * tree.aggs_per_pod + position)
         yield Group(all_edges, agg)
 
 
@@ -295,7 +295,7 @@ class _Place(NamedTuple):
 
 
 class _Family(NamedTuple):
-    """Cuts of one kind: the number of each flow's cut, which flows cross one, and the stages.
+    """Cuts of one kind: the number of each flow's cut, which flows cross a cut, and the stages.
 
     A stage has its place by the number of a path's links.
     """
@@ -320,7 +320,7 @@ def _families(tree: FatTree, flows: Flows, hosts: set[int]) -> Iterator[_Family]
     edges = [end // tree.hosts_per_edge for end in ends]
     pods = [end // tree.hosts_per_pod for end in ends]
     is_sent = flows.packets > 0
-    leaves_edge, leaves_pod = (is_sent & (at[0] != at[1]) for at in (edges, pods))
+    leaves_edge, leaves_pod = (is_sent & (sides[0] != sides[1]) for sides in (edges, pods))
     changed = np.array(sorted(hosts), dtype=np.int64)
 
     yield _Family(edges[0], leaves_edge, (_EDGE_UP, _FROM_AGG))
@@ -340,20 +340,23 @@ def _cuts(
 
 
 def _branches(tree: FatTree, family: _Family, crossing: Crossing) -> tuple[Branch, ...]:
-    """Return the branches of a cut, one for each agg."""
+    """Return the branches of a cut, a branch for each agg."""
     stages = [sorted({stage[links].kind for links in crossing.hops}) for stage in family.stages]
     number = crossing.number
     if stages[0][0] >= Kind.HOST_UP:
         return (((Group(stages[0][0], number),),),)
 
     # Where an edge crosses, one stage is of its own links.
-    own = {Kind.EDGE_UP, Kind.EDGE_DOWN}
-    is_edge = any(own & {*kinds} for kinds in stages)
+    edge_kinds = {Kind.EDGE_UP, Kind.EDGE_DOWN}
+    is_edge = any(edge_kinds & {*kinds} for kinds in stages)
     first_agg = (number // tree.edges_per_pod if is_edge else number) * tree.aggs_per_pod
     return tuple(
         tuple(
             tuple(
-                Group(kind, position + (number * tree.aggs_per_pod if kind in own else first_agg))
+                Group(
+                    kind,
+                    position + (number * tree.aggs_per_pod if kind in edge_kinds else first_agg),
+                )
                 for kind in kinds
             )
             for kinds in stages
@@ -373,8 +376,8 @@ def _crossings(scenario: Scenario, flows: Flows, family: _Family) -> Iterator[Cr
     least = int(last_bytes.min())
     hops = path_links(scenario.tree, flows)[chosen]
     first, tail = (np.zeros(7, dtype=np.int64) for _ in range(2))
-    for links, place in family.stages[0].items():
-        first[links] = _way_ps(scenario, least, links, 0, place.position)
+    for links, first_links in family.stages[0].items():
+        first[links] = _way_ps(scenario, least, links, 0, first_links.position)
         last = family.stages[-1][links].position
         tail[links] = (
             scenario.latencies_ps[_path(links)[last]]

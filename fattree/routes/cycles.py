@@ -1,4 +1,4 @@
-"""Cycles among those that wait for each other: a deadlock has one."""
+"""Cycles among those that wait for each other: a deadlock has a cycle."""
 
 from collections.abc import Hashable, Iterable, Mapping
 from typing import TypeVar
@@ -19,8 +19,8 @@ def cycle(waits: Mapping[Waiting, Iterable[Waiting]]) -> list[Waiting]:
             on_way.add(first)
 
         while open_:
-            node, left = open_[-1]
-            following = next((each for each in left if each not in done), None)
+            node, rest = open_[-1]
+            following = next((awaited for awaited in rest if awaited not in done), None)
             if following is None:
                 open_.pop()
                 on_way.discard(way.pop())

@@ -234,12 +234,12 @@ def _merged(outages: list[Outage]) -> list[Outage]:
 def _states(changes: tuple[LinkChange, ...]) -> Iterator[Links]:
     """Yield the links that are down after each change; raises FailureError for too many."""
     failed: Links = frozenset()
-    known = 0
+    count = 0
     for change in changes:
         # `-` binds tighter than `|`. No link is in both sets, as outages that touch are merged.
         failed = failed - change.up | change.down
-        known += len(failed)
-        _refuse_more(known)
+        count += len(failed)
+        _refuse_more(count)
         yield failed
 
 
@@ -291,15 +291,15 @@ def _known(changes: tuple[LinkChange, ...], rates: tuple[RateChange, ...]) -> It
     failed = dict(zip((change.time_ps for change in changes), _states(changes), strict=True))
     paced = {change.time_ps: change.links for change in rates}
     state = RouteChange(0, frozenset())
-    known = 0
+    count = 0
     for time_ps in sorted({*failed, *paced}):
         state = RouteChange(
             time_ps,
             failed.get(time_ps, state.failed),
             after(state.slow, paced.get(time_ps, NOT_SLOW)),
         )
-        known += len(state.slow)
-        _refuse_more(known)
+        count += len(state.slow)
+        _refuse_more(count)
         yield state
 
 

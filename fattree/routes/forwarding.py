@@ -213,7 +213,7 @@ def forwarding(
     (appendix F) or per pointer (section 6), and `consolidation`; pods at edges need an order per
     pod. `drawn` keeps the random draws for further calls that differ only in `links`.
     """
-    wanted = consolidation if policy.per_destination else OFAN
+    levels = consolidation if policy.per_destination else OFAN
     drawn = drawn or Drawn()
     states = list(
         _switches(
@@ -222,7 +222,7 @@ def forwarding(
             policy,
             seed=seed,
             schedule_orders=schedule_orders,
-            wanted=wanted,
+            wanted=levels,
             drawn=drawn,
         )
     )
@@ -252,7 +252,7 @@ def forwarding(
         first_schedule=first_schedule,
         schedule_offset=offsets(lengths),
         slots=np.concatenate([state.slots for state in states]),
-        columns=wanted._replace(edge="host" if wanted.edge == "host" else "edge"),
+        columns=levels._replace(edge="host" if levels.edge == "host" else "edge"),
     )
 
 
@@ -302,8 +302,8 @@ def _starts(
     for first in range(0, len(switch), CACHED):
         here = slice(first, first + CACHED)
         used = group_schedule[here] != NONE
-        own = first_schedule[switch[here]] + np.maximum(group_schedule[here], 0)
-        length = np.where(used, lengths[own], 1)
+        schedule = first_schedule[switch[here]] + np.maximum(group_schedule[here], 0)
+        length = np.where(used, lengths[schedule], 1)
         starts[here, 0] = data = below(draws[here].astype(np.int64), length)
         starts[here, 1] = (data + length // 2) % length
 

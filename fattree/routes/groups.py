@@ -139,9 +139,9 @@ def _apart(rows: Slots, below: Below) -> tuple[Int64, Int64]:
 
 def _own_rows(rows: Slots, below: Below, apart: Int64) -> Slots:
     """Return the weights of the destination edges with separate rows."""
-    found: Slots = rows[apart * len(rows) // len(below.reach)] * below.reach[apart]
-    found[np.searchsorted(apart, below.slow)] = simplify(below.weights)
-    return found
+    separate: Slots = rows[apart * len(rows) // len(below.reach)] * below.reach[apart]
+    separate[np.searchsorted(apart, below.slow)] = simplify(below.weights)
+    return separate
 
 
 def rotation_per_pointer(
@@ -217,7 +217,7 @@ def consolidated(
     if wanted == own:
         return state
 
-    # How many columns of the level wanted are in one of the switch's, below 1 if it is coarser.
+    # How many columns of level `wanted` are in a column of the switch's, below 1 if it is coarser.
     copies = destinations(tree, wanted) // destinations(tree, own)
     is_finer = LEVELS.index(wanted) > LEVELS.index(own)
     return _split(state, copies) if is_finer else _merged(state)

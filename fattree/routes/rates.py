@@ -91,19 +91,19 @@ def _largest_load(tree: FatTree, links: LinkState, demand: _Demand, speeds: Spee
     )
     largest = [float(loads.max(initial=0)) for loads in scaled]
     kind = largest.index(max(largest))
-    place = tuple(map(int, np.unravel_index(int(scaled[kind].argmax()), scaled[kind].shape)))
+    position = tuple(map(int, np.unravel_index(int(scaled[kind].argmax()), scaled[kind].shape)))
     parallel = tree.edge_agg_links if kind < 2 else tree.agg_core_links
 
     if kind == 0:
-        crossing = np.where(demand.source == place[0], paths[:, place[1]], 0)
+        crossing = np.where(demand.source == position[0], paths[:, position[1]], 0)
         return _exact(demand, paths, crossing) / speeds.edge_agg
 
     if kind == 1:
-        of_agg = paths[:, place[1] * parallel : (place[1] + 1) * parallel].sum(axis=1)
-        crossing = np.where(demand.destination == place[0], of_agg, 0)
-        return _exact(demand, paths, crossing) / (int(ups[place]) * speeds.edge_agg)
+        of_agg = paths[:, position[1] * parallel : (position[1] + 1) * parallel].sum(axis=1)
+        crossing = np.where(demand.destination == position[0], of_agg, 0)
+        return _exact(demand, paths, crossing) / (int(ups[position]) * speeds.edge_agg)
 
-    pod, agg, index = place
+    pod, agg, index = position
     near, far = pods if kind == 2 else pods[::-1]
     first = agg * tree.edge_agg_links
     ways = (paths[:, first : first + tree.edge_agg_links] > 0).sum(axis=1)
@@ -113,7 +113,7 @@ def _largest_load(tree: FatTree, links: LinkState, demand: _Demand, speeds: Spee
     else:
         uplinks = slice(index * parallel, (index + 1) * parallel)
         through = weights[far, agg, pod, uplinks].sum(axis=1)
-        capacity = int(downs[place]) * speeds.agg_core
+        capacity = int(downs[position]) * speeds.agg_core
 
     crossing = np.where((near == pod) & (far != pod), ways * through, 0)
     return _exact(demand, paths, crossing) / capacity

@@ -86,8 +86,8 @@ def paces(scenario: Scenario) -> Paces:
                 of_hosts.setdefault((host, is_up), []).append(span)
 
     return Paces(
-        {place: _steps(spans) for place, spans in of_links.items()},
-        {place: _steps(spans) for place, spans in of_hosts.items()},
+        {way: _steps(spans) for way, spans in of_links.items()},
+        {way: _steps(spans) for way, spans in of_hosts.items()},
     )
 
 
@@ -116,7 +116,7 @@ def _steps(spans: list[_Span]) -> tuple[Pace, ...]:
     times = {span.from_ps for span in spans} | {
         span.until_ps for span in spans if span.until_ps is not None
     }
-    found: list[Pace] = []
+    steps: list[Pace] = []
     for time_ps in sorted(times):
         share = min(
             (
@@ -126,10 +126,10 @@ def _steps(spans: list[_Span]) -> tuple[Pace, ...]:
             ),
             default=FULL,
         )
-        if not found or found[-1].share != share:
-            found.append(Pace(time_ps, share))
+        if not steps or steps[-1].share != share:
+            steps.append(Pace(time_ps, share))
 
-    return tuple(found)
+    return tuple(steps)
 
 
 def host_shares(scenario: Scenario, is_up: bool) -> dict[int, float]:
@@ -167,8 +167,10 @@ def _share(
 
 def after(slow: Slow, change: Iterable[SlowLink]) -> Slow:
     """Return which links are slow after a change."""
-    links = {one.link: one for one in slow} | {one.link: one for one in change}
-    return frozenset(one for one in links.values() if one.is_slow)
+    links = {slow_link.link: slow_link for slow_link in slow} | {
+        slow_link.link: slow_link for slow_link in change
+    }
+    return frozenset(slow_link for slow_link in links.values() if slow_link.is_slow)
 
 
 def at_rate(share: float) -> str:

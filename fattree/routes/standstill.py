@@ -69,7 +69,7 @@ class Patience(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """How far a run is: `reached` grows with any progress and with nothing else.
+    """The progress of a run: `reached` grows with any progress and with nothing else.
 
     `tries` counts every flow's tries; `is_open` marks flows that have begun and are not done,
     `is_changing` whether something is about to happen that no sender does; `heard_ps` is when a

@@ -27,8 +27,8 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 # The weight of a link at its full rate if some link is slow: with finer shares, schedules would be
 # longer than the little that is gained.
 EIGHTHS = 8
-# No weight is larger then: it is what a fat-tree of k = 128 has without slow links, and schedules
-# grow with their weights.
+# No weight is larger then: it is the weight of a fat-tree of k = 128 without slow links, and
+# schedules grow with their weights.
 MOST_WEIGHT = 64
 
 
@@ -109,8 +109,8 @@ def _slowest(capacities: Ints, parallel: int) -> Ints:
 
     bundles = capacities.reshape(*capacities.shape[:-1], -1, parallel)
     least = np.where(bundles > 0, bundles, np.iinfo(np.int64).max).min(axis=-1)
-    found: Ints = np.repeat(np.where(bundles.any(axis=-1), least, 0), parallel, axis=-1)
-    return found
+    spread: Ints = np.repeat(np.where(bundles.any(axis=-1), least, 0), parallel, axis=-1)
+    return spread
 
 
 def agg_weights(tree: FatTree, links: LinkState) -> Ints:
@@ -137,8 +137,8 @@ def reached(up: Bools, parallel: int) -> Bools:
         return up
 
     bundles = up.reshape(*up.shape[:-1], -1, parallel).any(axis=-1)
-    found: Bools = np.repeat(bundles, parallel, axis=-1)
-    return found
+    spread: Bools = np.repeat(bundles, parallel, axis=-1)
+    return spread
 
 
 class Paths:
@@ -155,13 +155,13 @@ class Paths:
         # [units, pod, agg position, destination pod]: the paths to that pod's agg, if neither the
         # link to the first agg nor the link from the last carries more.
         weights = agg_weights(tree, links)
-        own = np.arange(tree.pods)
+        pods = np.arange(tree.pods)
         tables = [np.zeros(weights.shape[:3], dtype=np.int64)]
-        for most in range(1, links.units + 1):
-            limited = weights if most == links.units else np.minimum(weights, most)
+        for bound in range(1, links.units + 1):
+            limited = weights if bound == links.units else np.minimum(weights, bound)
             table = limited.sum(axis=3)
             # Inside the edge's own pod the agg itself is the destination.
-            table[own, :, own] = most
+            table[pods, :, pods] = bound
             tables.append(table)
 
         self._tables = np.stack(tables)

@@ -1,1 +1,1 @@
-"""The fabric itself: levels, bundles and ports, and what its switches and hosts are called."""
+"""The fabric itself: levels, bundles and ports, and the names of its switches and hosts."""

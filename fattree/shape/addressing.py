@@ -39,11 +39,11 @@ def host_name(tree: FatTree, host: int) -> str:
 
 def host_named(tree: FatTree, name: str) -> int:
     """Return the host of a name; raises AddressError."""
-    found = HOST_NAME.fullmatch(name)
-    if not found:
+    match = HOST_NAME.fullmatch(name)
+    if not match:
         raise AddressError(f"{name!r} is not a host's name: expected hPOD_EDGE_INDEX, as in h0_1_0")
 
-    pod, edge, index = map(int, found.groups())
+    pod, edge, index = map(int, match.groups())
     if pod >= tree.pods or edge >= tree.edges_per_pod or index >= tree.hosts_per_edge:
         raise AddressError(
             f"there is no host {name} at {tree.label}: "
@@ -61,16 +61,16 @@ def switch_name(tree: FatTree, switch: int) -> str:
 
 def switch_named(tree: FatTree, name: str) -> int:
     """Return the switch of a name; raises AddressError."""
-    found = SWITCH_NAME.fullmatch(name)
-    if not found:
+    match = SWITCH_NAME.fullmatch(name)
+    if not match:
         raise AddressError(
             f"{name!r} is not a switch's name: expected edgePOD_I, aggPOD_I or coreAGG_I, "
             "as in edge0_1 (a host's link goes by its host)"
         )
 
-    prefix = found[1]
-    major = int(found[2])
-    minor = int(found[3])
+    prefix = match[1]
+    major = int(match[2])
+    minor = int(match[3])
     majors, minors = {
         "edge": (tree.pods, tree.edges_per_pod),
         "agg": (tree.pods, tree.aggs_per_pod),
@@ -195,13 +195,13 @@ def agg_waypoint(tree: FatTree, pod: int, uplink: int) -> int:
 
 def core_waypoint(tree: FatTree, plane: int, edge_uplink: int, agg_uplink: int) -> int:
     """Return the address of the core behind an edge's and an agg's uplink, in a plane's pods."""
-    # No pod has the number of pods, or a higher one, so no core looks like a host's network.
+    # No pod has the number of pods, or a higher number, so no core looks like a host's network.
     network = NETWORK << 24 | (tree.pods + plane) << 16
     return network | (1 + edge_uplink) << 8 | (1 + agg_uplink)
 
 
 def waypoint_addresses(tree: FatTree, switch: int) -> list[int]:
-    """Return all addresses of an agg or core: one for each way up to it, the first its own."""
+    """Return all addresses of an agg or core: an address for each way up to it, first its own."""
     major, minor = tree.position(switch)
     if tree.tier(switch) is Tier.AGG:
         first = minor * tree.edge_agg_links
@@ -223,7 +223,7 @@ def dotted(ip: int) -> str:
 
 def host_mac(tree: FatTree, host: int) -> int:
     """Return the MAC address 02:00 and the host's IPv4 address, as an integer."""
-    # Bit 1 of the first byte says "locally administered": no maker has such addresses.
+    # Bit 1 of the first byte means "locally administered": no maker has such addresses.
     return 0x0200 << 32 | host_ip(tree, host)
 
 

@@ -1,8 +1,8 @@
 """Micro-segments: how a packet names its way in an IPv6 destination address (SRv6, RFC 9800).
 
-An address is a block of 32 bits and six micro-segments of 16. The first is the active one; who has
-acted on it moves the others up and zeros in (the NEXT-C-SID flavour). Each switch has a
-micro-segment for each of its ports (an adjacency, the flavour of End.X), and one that takes the
+An address is a block of 32 bits and six micro-segments of 16. The first is active; the switch
+that has acted on it moves the others up and zeros in (the NEXT-C-SID flavour). Each switch has a
+micro-segment for each of its ports (an adjacency, the flavour of End.X), and another that takes the
 outer header off (End.DT4). They are local: the same numbers mean the same port at every switch.
 """
 
@@ -11,7 +11,7 @@ from fattree.shape.topology import FatTree
 # Of the prefix for segments, 5f00::/16 (RFC 9602).
 BLOCK = 0x5F00_0000
 MOST_SEGMENTS = 6
-# Which numbers mean what is ours.
+# The meaning of numbers is ours.
 ADJACENCIES = 0xE000
 DECAPSULATION = 0xF000
 
@@ -23,18 +23,18 @@ def adjacency(port: int) -> int:
 
 def way(tree: FatTree, source: int, destination: int, label: int) -> tuple[int, ...]:
     """Return the micro-segments of a label's path between two hosts, empty under one edge."""
-    here, there = tree.edge_of_host(source), tree.edge_of_host(destination)
-    if here == there:
+    here, far = tree.edge_of_host(source), tree.edge_of_host(destination)
+    if here == far:
         return ()
 
     # Consecutive labels leave their edge by all its uplinks in turn, as often as aggs have any.
     turn, edge_uplink = divmod(label, tree.edge_uplinks)
     index = destination % tree.hosts_per_edge
-    position = there % tree.edges_per_pod
+    position = far % tree.edges_per_pod
     down = 1 + position * tree.edge_agg_links + index % tree.edge_agg_links
     ports = [tree.uplink_port(here, edge_uplink)]
-    if here // tree.edges_per_pod != there // tree.edges_per_pod:
-        pod = there // tree.edges_per_pod % tree.pods_per_plane
+    if here // tree.edges_per_pod != far // tree.edges_per_pod:
+        pod = far // tree.edges_per_pod % tree.pods_per_plane
         number = position * tree.hosts_per_edge + index
         agg = tree.first_agg
         ports.append(tree.uplink_port(agg, turn % tree.agg_uplinks))
@@ -45,8 +45,8 @@ def way(tree: FatTree, source: int, destination: int, label: int) -> tuple[int, 
 
 def address(segments: tuple[int, ...]) -> int:
     """Return the IPv6 address that carries micro-segments."""
-    found = BLOCK
-    for place in range(MOST_SEGMENTS):
-        found = found << 16 | (segments[place] if place < len(segments) else 0)
+    value = BLOCK
+    for index in range(MOST_SEGMENTS):
+        value = value << 16 | (segments[index] if index < len(segments) else 0)
 
-    return found
+    return value

@@ -1,7 +1,7 @@
 """Fabrics: folded Clos networks of two or three levels, with all links and ports.
 
 Everything is an index, so that arrays can be built on it. An uplink of an edge is (agg position,
-one of the parallel links), an uplink of an agg (core index, one of the parallel links):
+number of the parallel link), an uplink of an agg (core index, number of the parallel link):
 
     edge  e = pod * edges_per_pod + position       agg  a = pod * aggs_per_pod + position
     host  n = e * hosts_per_edge + index           core c = agg column * cores_per_agg + index
@@ -60,7 +60,7 @@ LEVEL_OF = dict(
 
 
 class Speeds(NamedTuple):
-    """How fast a link of a level is, a host's link being 1."""
+    """The speed of a link of each level, a host's link being 1."""
 
     edge_agg: Fraction = Fraction(1)
     agg_core: Fraction = Fraction(1)
@@ -339,11 +339,11 @@ class FatTree:
         if far is None:
             return None
 
-        lower, own = (switch, port) if switch < far.switch else far
-        return self.first_link(lower) + own - self.uplink_port(lower, 0)
+        lower, lower_port = (switch, port) if switch < far.switch else far
+        return self.first_link(lower) + lower_port - self.uplink_port(lower, 0)
 
     def layer_of(self, switch: int, port: int) -> str:
-        """Return the layer (one of SWITCH_LAYERS) of the queue at a switch's port."""
+        """Return the layer (of SWITCH_LAYERS) of the queue at a switch's port."""
         is_up = port > self.downlinks(switch)
         match self.tier(switch):
             case Tier.EDGE:
@@ -358,7 +358,7 @@ class FatTree:
         return Level(self.tier(switch) - (port <= self.downlinks(switch)) + 1)
 
     def neighbour(self, switch: int, port: int) -> LinkEnd | None:
-        """Return what a switch's port leads to, None where it is a host (`host_at`)."""
+        """Return the link end that a switch's port leads to, None where it is a host (`host_at`)."""
         tier = self.tier(switch)
         major, minor = self.position(switch)
         down = self.downlinks(switch)
@@ -416,8 +416,8 @@ class FatTree:
 def refuse_unaddressable(tree: FatTree) -> None:
     """Raise ValueError for a fabric with too few addresses (`shape.addressing`) or ports.
 
-    An address has a byte for the pod, one for the edge or agg in it and one for the host; a weight
-    of a schedule is a byte, too.
+    An address has a byte each for the pod, the edge or agg in it and the host; a weight of a
+    schedule is a byte, too.
     """
     counted = (
         (tree.pods, 255, "pods"),

@@ -106,21 +106,21 @@ def _experiment(
 ) -> Experiment:
     """Check the values of a TOML text, which overrides replace, and make an experiment of them."""
     overridden = [_override(values, override) for override in overrides]
-    place = Where(text, source, overridden, job_names(values))
+    where = Where(text, source, overridden, job_names(values))
 
     try:
         experiment = Experiment.model_validate(_sizes(values))
     except ValidationError as error:
-        raise ExperimentError(explain(error, place, values)) from None
+        raise ExperimentError(explain(error, where, values)) from None
     except RecursionError:
         raise ExperimentError(f"{source}: a key is nested too deeply") from None
 
     for path, problem in _problems(experiment):
-        raise ExperimentError(f"{place.of(path)}: {problem}")
+        raise ExperimentError(f"{where.of(path)}: {problem}")
 
     if experiment.program and not takes_program:
         raise ExperimentError(
-            f"{place.of(('program',))}: only `ofan emulate` runs a program of yours"
+            f"{where.of(('program',))}: only `ofan emulate` runs a program of yours"
             " that a file names; `sim` and `compare` take --program FILE"
         )
 
@@ -165,19 +165,19 @@ def _refuse_large(text: str, source: str) -> None:
     if len(text) > MOST_TOML_BYTES:
         raise ExperimentError(f"{source}: has more than {MOST_TOML_BYTES >> 20} MiB of TOML")
 
-    if found := LONG_KEY.search(text):
-        line = text.count("\n", 0, found.start()) + 1
+    if match := LONG_KEY.search(text):
+        line = text.count("\n", 0, match.start()) + 1
         raise ExperimentError(f"{source}:{line}: a key of more than {MOST_PARTS} parts")
 
 
 def _not_toml(message: str, text: str, source: str) -> str:
     """Return tomllib's message with the line in front, and tables as they are written."""
-    found = AT_LINE.search(message)
-    line = int(found[1]) if found and found[1] else len(text.rstrip().split("\n"))
-    words = AT_LINE.sub("", message.splitlines()[0])
-    words = DECLARED.sub(lambda named: f"[{'.'.join(re.findall(QUOTED, named[0]))}]", words)
-    advice = OTHER_KINDS.get(Path(source).suffix) or TOML_ADVICE.get(words, "")
-    return f"{source}:{line}: not TOML: {words}{advice}"
+    match = AT_LINE.search(message)
+    line = int(match[1]) if match and match[1] else len(text.rstrip().split("\n"))
+    problem = AT_LINE.sub("", message.splitlines()[0])
+    problem = DECLARED.sub(lambda named: f"[{'.'.join(re.findall(QUOTED, named[0]))}]", problem)
+    advice = OTHER_KINDS.get(Path(source).suffix) or TOML_ADVICE.get(problem, "")
+    return f"{source}:{line}: not TOML: {problem}{advice}"
 
 
 # The checks of each list of failures: they find its links, and refuse unknown links.
@@ -208,7 +208,7 @@ def _anchor(values: dict[str, Any], folder: Path | None) -> None:
 
 
 def _override(values: dict[str, Any], override: str) -> KeyPath:
-    """Set one `a.b=value` in the nested values and return its path.
+    """Set `a.b=value` in the nested values and return its path.
 
     A value is TOML, or else text.
     """
@@ -256,11 +256,11 @@ def _sizes(values: Any) -> Any:
 
 
 def _bytes(value: Any) -> Any:
-    found = SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
-    if not found:
+    match = SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
+    if not match:
         return value
 
-    number, prefix, binary = found.groups()
+    number, prefix, binary = match.groups()
     size = float(number) * (1024 if binary else 1000) ** PREFIXES[prefix]
 
     # Half a byte stays text, which pydantic then refuses with the key's name.
@@ -381,6 +381,6 @@ def _blamed(collective: Collective, problem: str) -> KeyPath:
     if pair:
         return ("collective", "pairs", int(pair[1]))
 
-    given = sorted(collective.model_fields_set - {"matrix"})
-    key = next((key for key in given if re.search(rf"\b{key}\b", problem)), "matrix")
+    keys = sorted(collective.model_fields_set - {"matrix"})
+    key = next((key for key in keys if re.search(rf"\b{key}\b", problem)), "matrix")
     return ("collective", key)

@@ -65,21 +65,23 @@ class Where:
 
     def of_message(self, message: str) -> str:
         """Return a message behind the place of the key that it begins with, if this has the key."""
-        found = FULL_KEY.match(message)
-        path = tuple(found[0].split(".")) if found else ()
+        match = FULL_KEY.match(message)
+        path = tuple(match[0].split(".")) if match else ()
         places = lines_of(self.text) if path else {}
         while path and path not in places and path not in self.overridden:
             path = path[:-1]
 
         # An override's name would be there twice.
-        place = self.of(path) if path else ""
-        return f"{place}: {message}" if place and not place.startswith("--set") else message
+        position = self.of(path) if path else ""
+        return (
+            f"{position}: {message}" if position and not position.startswith("--set") else message
+        )
 
     def _line_of(self, path: KeyPath) -> int:
         """Return the line on which a key stands, or else the deepest table around it, or 0."""
         places = lines_of(self.text)
-        known = (path[:length] for length in range(len(path), 0, -1))
-        return next((places[each] for each in known if each in places), 0)
+        prefixes = (path[:length] for length in range(len(path), 0, -1))
+        return next((places[prefix] for prefix in prefixes if prefix in places), 0)
 
 
 def located(message: str, file: Path, overrides: Iterable[str]) -> str:
@@ -91,7 +93,7 @@ def located(message: str, file: Path, overrides: Iterable[str]) -> str:
     if message.startswith(str(file)) or not FULL_KEY.match(message):
         return message
 
-    set_by_hand = [tuple(each.partition("=")[0].strip().split(".")) for each in overrides]
+    set_by_hand = [tuple(override.partition("=")[0].strip().split(".")) for override in overrides]
     text = read_text(file, ExperimentError)
     return Where(text, str(file), set_by_hand).of_message(message)
 
@@ -176,7 +178,9 @@ def _home(word: str) -> str:
     if word in Experiment.model_fields:
         return "it belongs at the top of the file, above all tables"
 
-    table = next((each for each in Settings.model_fields if word in _known_keys((each,))), None)
+    table = next(
+        (section for section in Settings.model_fields if word in _known_keys((section,))), None
+    )
     return f"it belongs in the table [{table}]" if table else ""
 
 
@@ -206,9 +210,9 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
     """Return the table that a field holds, or of which it holds a list or perhaps nothing."""
     return next(
         (
-            one
-            for one in (annotation, *get_args(annotation))
-            if isinstance(one, type) and issubclass(one, BaseModel)
+            member
+            for member in (annotation, *get_args(annotation))
+            if isinstance(member, type) and issubclass(member, BaseModel)
         ),
         None,
     )
@@ -221,5 +225,5 @@ def nearest(word: str, known: Iterable[str]) -> str:
     known = list(known)
     close = difflib.get_close_matches(slug, known, n=1)
     # The first word of a longer name, as in edges for edges_per_pod.
-    close = close or [each for each in known if each.startswith(f"{slug}_")]
+    close = close or [name for name in known if name.startswith(f"{slug}_")]
     return f" (did you mean {close[0]}?)" if close else ""

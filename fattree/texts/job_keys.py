@@ -38,10 +38,10 @@ def split_key(path: Sequence[str], names: Sequence[Any]) -> tuple[int, list[str]
         if name in names and end < len(path):
             return names.index(name), list(path[end:])
 
-    known = ", ".join(str(name) for name in names if name)
+    listed = ", ".join(str(name) for name in names if name)
     raise ExperimentError(
         f"{'.'.join(path)}: names no key of a job, as in jobs.NAME.collective.message_bytes; "
-        + (f"the jobs are {known}" if known else "there are no jobs")
+        + (f"the jobs are {listed}" if listed else "there are no jobs")
     )
 
 

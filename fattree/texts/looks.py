@@ -50,7 +50,7 @@ ALERT = "#c00000"
 
 def looks_of(policies: list[str]) -> dict[str, Look]:
     """Return the look of each load balancer of a picture, by slug or by a program's file name."""
-    own = [policy for policy in dict.fromkeys(policies) if policy not in LOOKS]
-    found = LOOKS | {policy: OWN[number % len(OWN)] for number, policy in enumerate(own)}
+    user_names = [policy for policy in dict.fromkeys(policies) if policy not in LOOKS]
+    looks = LOOKS | {policy: OWN[number % len(OWN)] for number, policy in enumerate(user_names)}
 
-    return {policy: found[policy] for policy in policies}
+    return {policy: looks[policy] for policy in policies}

@@ -16,9 +16,9 @@ def portless_words(packets: int) -> str:
 
 def portless(runs: Iterable[tuple[Scenario, Record]]) -> list[str]:
     """Return a line for each program of the user's that had packets without a port."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for scenario, record in runs:
         if scenario.program not in (None, BUILT_IN) and record.unroutable:
-            found[record.policy] = found.get(record.policy, 0) + record.unroutable
+            counts[record.policy] = counts.get(record.policy, 0) + record.unroutable
 
-    return [f"{name}: {portless_words(packets)}" for name, packets in found.items()]
+    return [f"{name}: {portless_words(packets)}" for name, packets in counts.items()]

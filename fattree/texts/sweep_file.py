@@ -1,4 +1,4 @@
-"""Read sweep files: an experiment file whose last table, `[sweep]`, lists values of keys.
+"""Read sweep files: an experiment file in which the last table, `[sweep]`, lists values of keys.
 
 Every combination is run.
 
@@ -135,11 +135,11 @@ def _axes(text: str, start: int, source: str) -> dict[str, list[Any]]:
     # Read alone, the tail shows whether any table follows; all of the text, that nothing is twice.
     everything = parse_toml(text, source)
     tail = parse_toml(text[start:], source)
-    place = f"{source}:{lines_of(text)[('sweep',)]}"
+    position = f"{source}:{lines_of(text)[('sweep',)]}"
     if set(tail) != {"sweep"}:
-        raise ExperimentError(f"{place}: [sweep] must be the last table of the file")
+        raise ExperimentError(f"{position}: [sweep] must be the last table of the file")
     if not isinstance(tail["sweep"], dict):
-        raise ExperimentError(f"{place}: there is one sweep: write [sweep], not [[sweep]]")
+        raise ExperimentError(f"{position}: there is one sweep: write [sweep], not [[sweep]]")
 
     return {
         key: _choices(key, value, _where(key, text, source))
@@ -221,8 +221,8 @@ def _replaced(values: Any, path: list[Any], value: Any) -> Any:
 
     if isinstance(path[0], int):
         return [
-            _replaced(each, path[1:], value) if number == path[0] else each
-            for number, each in enumerate(values)
+            _replaced(element, path[1:], value) if number == path[0] else element
+            for number, element in enumerate(values)
         ]
 
     table = values if isinstance(values, dict) else {}

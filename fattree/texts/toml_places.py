@@ -146,12 +146,12 @@ class _Reader:
 
 def _tokens(text: str) -> Iterator[Token]:
     line = 1
-    for found in TOKEN.finditer(text):
-        kind = str(found.lastgroup)
+    for match in TOKEN.finditer(text):
+        kind = str(match.lastgroup)
         if kind != "comment":
-            yield Token(kind, found[0], line)
+            yield Token(kind, match[0], line)
 
-        line += found[0].count("\n")
+        line += match[0].count("\n")
 
 
 def _names(token: Token) -> list[str]:

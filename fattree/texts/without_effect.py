@@ -105,12 +105,12 @@ def punished(scenarios: Iterable[Scenario]) -> list[str]:
     The order that the user's programs and host rules keep is unknown.
     """
     labels = dict.fromkeys(
-        one.scheme.label
-        for one in scenarios
-        if one.transport.recovery == "go_back_n"
-        and not one.transport.reorder_packets
-        and one.scheme.reorders
-        and not one.own_name
+        scenario.scheme.label
+        for scenario in scenarios
+        if scenario.transport.recovery == "go_back_n"
+        and not scenario.transport.reorder_packets
+        and scenario.scheme.reorders
+        and not scenario.own_name
     )
     return (
         [
@@ -133,7 +133,7 @@ DEFAULTS = {key: _value(Settings(), key) for key in READERS}
 
 def late(runs: Iterable[tuple[Scenario, Record]]) -> list[str]:
     """Return a line for each failure that began when the flows of runs had finished."""
-    found: dict[tuple[str, float], int] = {}
+    counts: dict[tuple[str, float], int] = {}
     total = 0
     for scenario, record in runs:
         total += 1
@@ -141,12 +141,12 @@ def late(runs: Iterable[tuple[Scenario, Record]]) -> list[str]:
             at_ps = at_ns * PS_PER_NS
             # Only then it takes reading the traffic: a CCT counts from each flow's own start.
             is_late = at_ps > record.cct_ps and at_ps > record.cct_ps + _last_start_ps(scenario)
-            found[name, at_ns] = found.get((name, at_ns), 0) + is_late
+            counts[name, at_ns] = counts.get((name, at_ns), 0) + is_late
 
     return [
         f"{name} at {at_ns * PS_PER_NS / PS_PER_US:,g} µs came after the last flow had finished"
         + (f", in {count} of {total} runs" if count < total else "")
-        for (name, at_ns), count in found.items()
+        for (name, at_ns), count in counts.items()
         if count
     ]
 
