@@ -28,7 +28,7 @@ from ofan_p4.softswitch.daemon.thrift.wire import Kind, Reader, WireError, write
 HOST = "127.0.0.1"
 WAIT_S = 15.0
 CHECKED = 500
-# What would let a call wait for a person, or end the process as it is asked to.
+
 WIDTHS = {Kind.BYTE: 8, Kind.I16: 16, Kind.I32: 32, Kind.I64: 64}
 
 
