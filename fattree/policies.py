@@ -9,7 +9,7 @@ from typing import Literal
 
 
 class Chooser(IntEnum):
-    """The way in which a switch picks the slot of a group's schedule; the number is for the kernels."""
+    """The way in which a switch picks a slot of a group's schedule; numbers are for kernels."""
 
     HASH = 0
     ROUND_ROBIN = 1

@@ -32,8 +32,8 @@ class Message(NamedTuple):
 class Flows:
     """All flows of a run, as int64 arrays of one length.
 
-    A flow's packets have full payloads, but for the last packet, which has `last_bytes`: the rest of
-    the message (0 for computations). Who waits for whom is a CSR: flow f waits for
+    A flow's packets have full payloads, but for the last packet, which has `last_bytes`: the rest
+    of the message (0 for computations). The flows that a flow waits for are a CSR: flow f waits for
     after[after_offset[f]:after_offset[f + 1]]. A computation has no packets, its host at both ends,
     and takes `compute_ps` (0 for all others). `share` is among how many flows a host's rate is
     shared where shares are for life, and the share for reckoning with failures (0: as

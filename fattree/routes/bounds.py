@@ -1,9 +1,9 @@
 """Lower bounds of the completion time, which no run beats: no queueing, no loss.
 
-Each is the largest of the times that links and waits need: the longest chain of flows, each alone on
-empty links; the load of each host's link, to it and from it; and the load of links between switches
-that are slow, dead or few. Where every host sends one message and gets one alike, appendix B knows
-more (`fattree.demand.bounds`).
+Each is the largest of the times that links and waits need: the longest chain of flows, each alone
+on empty links; the load of each host's link, to it and from it; and the load of links between
+switches that are slow, dead or few. Where every host sends one message and gets one alike,
+appendix B knows more (`fattree.demand.bounds`).
 """
 
 import numpy as np
@@ -66,8 +66,8 @@ def _longest_chain_ps(
 ) -> tuple[int, int]:
     """Return when the last flow is done if each is alone on empty links, and waits for its own.
 
-    And when the last host is done, if its flows share its link. `together` is the least time of a flow
-    beside its host's others, 0 if unknown.
+    And when the last host is done, if its flows share its link. `together` is the least time of a
+    flow beside its host's others, 0 if unknown.
     """
     is_sent = flows.packets > 0
     pace = np.maximum(paced, work.data_slot_ps)

@@ -358,7 +358,7 @@ class FatTree:
         return Level(self.tier(switch) - (port <= self.downlinks(switch)) + 1)
 
     def neighbour(self, switch: int, port: int) -> LinkEnd | None:
-        """Return the link end that a switch's port leads to, None where it is a host (`host_at`)."""
+        """Return the link end that a switch's port leads to, None for a host (`host_at`)."""
         tier = self.tier(switch)
         major, minor = self.position(switch)
         down = self.downlinks(switch)
