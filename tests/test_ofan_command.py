@@ -42,6 +42,12 @@ def test_help_of_a_command_may_be_asked_for_in_front(words: tuple[str, ...]) -> 
     assert asked.stdout == runner.invoke(ofan.cli, [*words, "--help"]).stdout
 
 
+def test_help_of_a_mistyped_command_names_the_probable_one() -> None:
+    asked = CliRunner().invoke(ofan.cli, ["help", "emulat"])
+    assert asked.exit_code == 2
+    assert "Did you mean 'emulate'?" in asked.output
+
+
 def test_help_imports_no_command() -> None:
     script = (
         "import sys, ofan\ntry: ofan.main(['--help'])\n"

@@ -48,12 +48,12 @@ class LazyGroup(click.Group):
 
         `help COMMAND` is `COMMAND --help`.
         """
-        if args[0] == "help":
-            if args[1:]:
-                return super().resolve_command(ctx, [*args[1:], "--help"])
-
+        if args == ["help"]:
             click.echo(ctx.get_help())
             ctx.exit()
+
+        if args[0] == "help":
+            args = [*args[1:], "--help"]
 
         try:
             return super().resolve_command(ctx, args)
