@@ -21,6 +21,10 @@ class Fault:
     right: str
     wrong: str
 
+    def times_there(self) -> int:
+        """Return how often the right line is in its module; a fault can be put where it is once."""
+        return inspect.getsource(import_module(self.module)).count(self.right)
+
 
 FAULTS = (
     Fault(
@@ -110,10 +114,9 @@ CALLS = (
 def applied(fault: Fault) -> Iterator[None]:
     """Put a fault into the compiler until the end of the body."""
     module = import_module(fault.module)
-    source = inspect.getsource(module)
-    assert source.count(fault.right) == 1, f"{fault.name}: the right line is not there"
+    assert fault.times_there() == 1, f"{fault.name}: the right line is not there"
     wrong = ModuleType(fault.module)
-    changed_source = source.replace(fault.right, fault.wrong)
+    changed_source = inspect.getsource(module).replace(fault.right, fault.wrong)
     exec(compile(changed_source, str(module.__file__), "exec"), wrong.__dict__)
 
     changed: list[tuple[FunctionType, object]] = []

@@ -67,6 +67,11 @@ def test_more_random_programs_with_wide_numbers_do() -> None:
         assert verdict.difference == "", f"seed {seed}: {verdict.difference}"
 
 
+@pytest.mark.parametrize("fault", (*FAULTS, *CALLS), ids=lambda fault: fault.name)
+def test_the_line_of_a_fault_is_there_once(fault: Fault) -> None:
+    assert fault.times_there() == 1
+
+
 @pytest.mark.parametrize("fault", FAULTS[1:3], ids=lambda fault: fault.name)
 def test_faults_of_the_compiler_are_noticed(fault: Fault) -> None:
     assert found_within(fault, 30)
