@@ -54,14 +54,14 @@ FAULTS = (
     Fault(
         "arguments that overlap are not copied",
         "ofan_p4.compiler.midend.arguments",
-        "overlap(arg.operand, other) for other in others",
-        "False for other in others",
+        "overlap(arg.operand, operand) for operand in others",
+        "False for operand in others",
     ),
     Fault(
         "effects on the right change what the left has read",
         "ofan_p4.compiler.midend.expressions",
-        "        if at < last:",
-        "        if at < 0:",
+        "        if position < last:",
+        "        if position < 0:",
     ),
     Fault(
         "constants of int<> do not saturate at their lower end",
