@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fattree.shape.topology import Tier
 from sim.kernels.blocks import block, length_of
+from sim.kernels.bundles import by_address
 from sim.kernels.jit import at, inlined
 from sim.kernels.state import Bytes, Int32, Int64
 
@@ -30,6 +31,7 @@ NODE_SHIFT = 8
 RECEIPTS, EVENTS, WINDOW, STATE_TO, FRAME_TO = range(5)
 
 
+@by_address
 class Program(NamedTuple):
     """A compiled program: C functions, and for each switch their first arguments.
 
@@ -52,6 +54,7 @@ class Program(NamedTuple):
         return self._replace(passes=0, leaves=0, late_words=0)
 
 
+@by_address
 class Desk(NamedTuple):
     """A thread's room for a switch that has events, and its notes of the run.
 

@@ -13,6 +13,7 @@ import numpy as np
 from fattree.policies import Chooser
 from hostagent.transports.roce import NAK_SYNDROME, SHARE_BITS
 from sim.kernels.blocks import DIRTY, block, foresee_block, is_dirty, length_of, set_length
+from sim.kernels.bundles import by_address
 from sim.kernels.jit import at, inlined, load_at, turned
 from sim.kernels.octets import CE, IPV4, read_16, write_16, write_checksum
 from sim.kernels.outer_headers import IPV6, TUNNEL, encapsulate, wrap
@@ -54,6 +55,7 @@ AT, SIZE, LOW, MASK, OF = range(5)
 SEGMENTS = int(Chooser.SEGMENTS)
 
 
+@by_address
 class Frames(NamedTuple):
     """All blocks, as words and as bytes, and the tables that hosts fill them with.
 

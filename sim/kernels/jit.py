@@ -137,7 +137,7 @@ class _KernelCache(caching.FunctionCache):
 # Without the GIL, so that `sim.runs.threads` can run several; with divisions that do not look out
 # for a zero; and without reference counts (`_nrt`): kernels create no arrays and are given all that
 # they use, and counting every view of a record would cost most of the time.
-_compiled: Any = njit(nogil=True, error_model="numpy", _nrt=False)
+_compiled: Any = njit(nogil=True, error_model="numpy", _nrt=False, no_cfunc_wrapper=True)
 
 
 def kernel(function: Callable[..., Any], long_name: str | None = None) -> Any:
@@ -169,9 +169,11 @@ def c_function(signature: Any, function: Callable[..., Any]) -> Any:
 PARTS: dict[str, Any] = {} if find_spec("numba_cuda") else {"pipeline_class": PartCompiler}
 # Functions that kernels call, merged into them: a world is some sixty numbers and arrays to pass
 # on.
-inlined: Any = register_jitable(forceinline=True, error_model="numpy", _nrt=False, **PARTS)
+inlined: Any = register_jitable(
+    forceinline=True, error_model="numpy", _nrt=False, no_cfunc_wrapper=True, **PARTS
+)
 # Options for functions with a separate Python body (`numba.extending.overload`).
-INLINED = {"_nrt": False, "forceinline": True, **PARTS}
+INLINED = {"_nrt": False, "forceinline": True, "no_cfunc_wrapper": True, **PARTS}
 
 
 _ONE_AT_A_TIME = threading.Lock()

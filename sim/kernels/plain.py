@@ -12,6 +12,7 @@ from enum import Enum, auto
 from numba import types
 from numba.extending import intrinsic, overload
 
+from sim.kernels.bundles import Bundle
 from sim.kernels.jit import INLINED
 from sim.kernels.state import Constants, World
 
@@ -87,9 +88,21 @@ def _known(_typing, world):
     return world(world), generate
 
 
+@intrinsic
+def _known_by_address(_typing, world):
+    def generate(_context, _builder, _signature, arguments):
+        return arguments[0]
+
+    return world.knowing(PLAIN)(world), generate
+
+
 @overload(known, jit_options=INLINED)
 def _compiled_known(world):
-    if isinstance(world.types[world.fields.index("features")], types.NoneType):
+    is_plain = isinstance(world.types[world.fields.index("features")], types.NoneType)
+    if is_plain and isinstance(world, Bundle):
+        return lambda world: _known_by_address(world)
+
+    if is_plain:
         return lambda world: _known(world)
 
     return lambda world: world

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fattree.counters import PORT_COUNTERS
+from sim.kernels.bundles import by_address
 
 # Slots of a chunk, the first of which is its header. Long chunks waste memory on the many links
 # that hold few packets, short ones are followed more often; a power of two makes headers easy to
@@ -250,6 +251,7 @@ def records(count: int, dtype: np.dtype[np.void]) -> Records:
     return np.zeros(count, dtype).view(np.recarray)
 
 
+@by_address
 class Buffers(NamedTuple):
     """A thread's room for a node's keys: unsorted, sorted, by bucket, and where each port ends."""
 
@@ -259,6 +261,7 @@ class Buffers(NamedTuple):
     ends: Int64
 
 
+@by_address
 class Constants(NamedTuple):
     """Numbers of a run. Times in ps, sizes in bytes; `capacity` 0 is unlimited.
 
@@ -312,6 +315,7 @@ class Constants(NamedTuple):
     is_pausing: int
 
 
+@by_address
 class Pool(NamedTuple):
     """Packets (chunks * CHUNK,), the headers of chunks, and the stack of spare chunks.
 
@@ -328,6 +332,7 @@ class Pool(NamedTuple):
     ring: Int64 | None = None
 
 
+@by_address
 class Routes(NamedTuple):
     """`fattree.routes.forwarding` of one state of the links, flat.
 
@@ -354,6 +359,7 @@ class Routes(NamedTuple):
     core_counts: Int32
 
 
+@by_address
 class Pointers(NamedTuple):
     """The registers of switches and Host DR's hosts: cells as in P4 (0: unused).
 
@@ -367,6 +373,7 @@ class Pointers(NamedTuple):
     host_cells: Int32
 
 
+@by_address
 class Flows(NamedTuple):
     """Per flow: constants, sender, when it is ready, its place in its host's heap, and counts.
 
@@ -399,6 +406,7 @@ class Flows(NamedTuple):
     told_ps: Int64
 
 
+@by_address
 class OwnRule(NamedTuple):
     """A host rule of the user's: two C functions, and the addresses of their records.
 
@@ -415,6 +423,7 @@ class OwnRule(NamedTuple):
     memory: Bytes
 
 
+@by_address
 class World(NamedTuple):
     """The whole state of a run, and its constants.
 

@@ -40,7 +40,7 @@ class _Telling(event.Listener):
         if name is None:
             return
 
-        _tell(f"compiling {name}, once (half a minute to two) ...")
+        _tell(f"compiling {name}, once (up to a minute) ...")
         end = self._ends[function, threading.get_ident()] = threading.Event()
         # A daemon: who interrupts a compilation does not wait for it.
         threading.Thread(target=_remind, args=(name, end), daemon=True).start()

@@ -122,16 +122,14 @@ def serve_all_hosts(work, end_ps):
     """Serve all hosts until before `end_ps`; return how many packets they handled."""
     world, routes, _ = work
     # Typed zeros: a plain 0 has the type of a literal, for which numba would compile once more.
-    return serve_hosts(
-        world, routes, first=np.int64(0), last=world.constants.machines, end_ps=end_ps
-    )
+    return hosts(world, routes, first=np.int64(0), last=world.constants.machines, end_ps=end_ps)
 
 
 @inlined
 def serve_all_switches(work, end_ps):
     """Serve all switches until before `end_ps`; return how many packets they handled."""
     world, routes, buffers = work
-    return serve_switches(
+    return switches(
         world,
         routes,
         first=np.int64(0),
@@ -147,8 +145,8 @@ def next_of_all(work):
     return next_event(work[0])
 
 
-@kernel
-def serve_hosts(world, routes, first, last, end_ps):
+@inlined
+def hosts(world, routes, first, last, end_ps):
     """Serve machines `first` to `last` - 1 from the clock until before `end_ps`.
 
     Return how many packets they handled.
@@ -169,8 +167,8 @@ def serve_hosts(world, routes, first, last, end_ps):
     return served
 
 
-@kernel
-def serve_switches(world, routes, first, last, end_ps, buffers):
+@inlined
+def switches(world, routes, first, last, end_ps, buffers):
     """Serve switches `first` to `last` - 1 from the clock until before `end_ps`.
 
     Return how many packets they handled.
@@ -183,6 +181,18 @@ def serve_switches(world, routes, first, last, end_ps, buffers):
         )
 
     return served
+
+
+@partial(kernel, long_name="hosts' kernels for threads")
+def serve_hosts(world, routes, first, last, end_ps):
+    """Serve a thread's part of the hosts."""
+    return hosts(world, routes, first, last, end_ps)
+
+
+@partial(kernel, long_name="switches' kernels for threads")
+def serve_switches(world, routes, first, last, end_ps, buffers):
+    """Serve a thread's part of the switches."""
+    return switches(world, routes, first, last, end_ps, buffers)
 
 
 @kernel

@@ -174,7 +174,7 @@ def test_whoever_waits_for_a_compilation_is_told_once(tmp_path: Path) -> None:
         for _ in range(2)
     ]
     assert [process.stdout for process in done] == ["2\n", "2\n"]
-    told = "compiling what takes long, once (half a minute to two) ...\n"
+    told = "compiling what takes long, once (up to a minute) ...\n"
     assert [process.stderr for process in done] == [told, ""]
 
 
@@ -235,7 +235,7 @@ def test_a_long_compilation_gives_signs_of_life_to_its_end(
     )
 
     lines = done.stderr.splitlines()
-    assert lines[0] == "compiling what takes long, once (half a minute to two) ..."
+    assert lines[0] == "compiling what takes long, once (up to a minute) ..."
     assert all(line.startswith("still compiling what takes long, for ") for line in lines[1:])
     assert fails or len(lines) >= 3
     assert done.stdout.splitlines()[0] == printed

@@ -20,7 +20,7 @@ from sim.kernels.plain import known
 from sim.kernels.ports import FAR, HOST_LEVEL, host_sending_ps, passage, size_of
 from sim.kernels.state import CLOCK, DATA, LOST, SPARE
 from sim.kernels.switches import PORT_MASK
-from sim.kernels.windows import chunks_needed, next_event, serve_hosts, through_windows
+from sim.kernels.windows import chunks_needed, hosts, next_event, through_windows
 
 
 @partial(kernel, long_name="the kernels around programs")
@@ -43,7 +43,7 @@ def advance_pausing(world, routes, until_ps, desk):
         (world, routes, None, None, desk, world.gates),
         until_ps,
         has_room=has_room,
-        serve_all_hosts=serve_all_hosts,
+        serve_all_hosts=serve_all_plain_hosts,
         serve_all_switches=serve_all_switches,
         next_of_all=next_of_all,
     )
@@ -71,13 +71,17 @@ def has_samples(world, frames, desk):
 
 @inlined
 def serve_all_hosts(work, end_ps):
-    """Serve all hosts until before `end_ps`; return how many packets they handled."""
+    """Serve all hosts, with frames, until before `end_ps`; return how many packets they handled."""
     world, routes, frames, _, desk, _ = work
     first, last = np.int64(0), world.constants.machines
-    if frames is None:
-        return serve_hosts(world, routes, first, last, end_ps)
+    return programmed_hosts(world, routes, frames, desk, first, last, end_ps)
 
-    return serve_programmed_hosts(world, routes, frames, desk, first, last, end_ps)
+
+@inlined
+def serve_all_plain_hosts(work, end_ps):
+    """Serve all hosts until before `end_ps`; return how many packets they handled."""
+    world, routes, _, _, _, _ = work
+    return hosts(world, routes, np.int64(0), world.constants.machines, end_ps)
 
 
 @inlined
@@ -85,7 +89,7 @@ def serve_all_switches(work, end_ps):
     """Serve all switches until before `end_ps`; return how much happened at them."""
     world, routes, frames, program, desk, gates = work
     first, last = np.int64(0), world.constants.switches
-    return serve_event_switches(
+    return event_switches(
         world, routes, frames, program, desk, gates, first=first, last=last, end_ps=end_ps
     )
 
@@ -143,8 +147,8 @@ def next_of_ports(world, gates):
     return next_ps
 
 
-@kernel
-def serve_programmed_hosts(world, routes, frames, desk, first, last, end_ps):
+@inlined
+def programmed_hosts(world, routes, frames, desk, first, last, end_ps):
     """Serve machines `first` to `last` - 1, with packets of bytes, until before `end_ps`.
 
     Return how many packets they received or sent.
@@ -162,8 +166,8 @@ def serve_programmed_hosts(world, routes, frames, desk, first, last, end_ps):
     return served
 
 
-@kernel
-def serve_event_switches(world, routes, frames, program, desk, gates, first, last, end_ps):
+@inlined
+def event_switches(world, routes, frames, program, desk, gates, first, last, end_ps):
     """Serve switches `first` to `last` - 1 from the clock until before `end_ps`.
 
     Return how much happened at them.
@@ -177,6 +181,18 @@ def serve_event_switches(world, routes, frames, program, desk, gates, first, las
         )
 
     return served
+
+
+@partial(kernel, long_name="hosts' kernels for threads")
+def serve_programmed_hosts(world, routes, frames, desk, first, last, end_ps):
+    """Serve a thread's part of the hosts, with packets of bytes."""
+    return programmed_hosts(world, routes, frames, desk, first, last, end_ps)
+
+
+@partial(kernel, long_name="switches' kernels for threads")
+def serve_event_switches(world, routes, frames, program, desk, gates, first, last, end_ps):
+    """Serve a thread's part of the switches."""
+    return event_switches(world, routes, frames, program, desk, gates, first, last, end_ps)
 
 
 @kernel
