@@ -1,17 +1,20 @@
 """The switches of a scenario in virtual time, and the real controller that writes to them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
 from controller.convergence import Convergence
 from controller.driver import Driver
 from controller.fabric_controller import FabricController, LinkChange, Step, link_changes
+from controller.liveness import liveness
 from controller.local_repair import LocalAgent
 from controller.session import InProcess, Session
 from emulation.programs.switch_program import CPU_PORT, SwitchProgram
-from emulation.virtual.events import Clock, Kind
+from emulation.virtual.events import At, Clock, Kind
 from emulation.virtual.nodes import SwitchDraws
+from emulation.virtual.ports import Port
+from emulation.virtual.probes import VirtualProbes
 from fattree.demand import traffic
 from fattree.experiment.model import Scenario
 from fattree.routes import failures
@@ -72,7 +75,7 @@ class Control:
 
     def start(
         self,
-        at: Callable[[int, Kind, Callable[[], object]], None],
+        at: At,
         tell_hosts: Callable[[Links, Slow], object],
     ) -> None:
         """Write the first plan, inform hosts, and let links change at the scenario's times.
@@ -93,6 +96,26 @@ class Control:
             # The controller starts with changes of time 0; it must not hear of them twice.
             is_known = time_ps == 0 and bool(self._first_routes or self._first_slow)
             at(time_ps, Kind.LINK, partial(self.links_change, event, is_known))
+
+    def probe(
+        self,
+        schedule: At,
+        ports: Sequence[Mapping[int, Port]],
+        depth: Callable[[int, int], int],
+    ) -> None:
+        """Let the controller probe links, where the scenario asks for it (`VirtualProbes`)."""
+        probing = liveness(self.scenario)
+        if probing:
+            VirtualProbes(
+                schedule,
+                self.clock,
+                ports,
+                depth,
+                switches=self.switches,
+                sessions=self.sessions,
+                liveness=probing,
+                on_change=self.change_links,
+            )
 
     @property
     def installations(self) -> list[Convergence]:

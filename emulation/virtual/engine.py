@@ -97,9 +97,4 @@ def _most_hops(scenario: Scenario) -> int:
 
 def only_python(scenario: Scenario, program: SwitchProgram) -> str:
     """Return in a line why only the Python network can run a scenario; nothing where both can."""
-    if scenario.controller.detection == "probe":
-        return "the controller's probes are packets of the switches' own"
-    if min(scenario.latencies_ps) == 0:
-        return "links without latency leave no time in which switches are independent"
-
     return why_not(native_program(program.bmv2_json), headers_of(scenario))

@@ -1,5 +1,6 @@
 """Virtual time, and the order of events at equal times."""
 
+from collections.abc import Callable
 from enum import IntEnum
 from typing import Any, Protocol, TypeAlias
 
@@ -36,6 +37,10 @@ class Push(Protocol):
 
     def __call__(self, time_ps: int, kind: int, node: int, port: int, payload: Any) -> None:
         """Schedule an event."""
+
+
+# Schedules an action: a link event or an act of the controller.
+At: TypeAlias = Callable[[int, Kind, Callable[[], object]], None]
 
 
 class Clock:

@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable
 
 from controller.fabric_controller import LinkChange
-from controller.liveness import liveness
 from emulation.errors import UnsupportedError
 from emulation.outcomes.outcome import Outcome
 from emulation.programs.switch_program import SwitchProgram, built_in, program_size
@@ -12,7 +11,6 @@ from emulation.virtual.control import Control
 from emulation.virtual.events import Clock
 from emulation.virtual.lossless import LosslessNetwork
 from emulation.virtual.network import Network
-from emulation.virtual.probes import VirtualProbes
 from emulation.virtual.wires import Wires
 from fattree.experiment.model import Scenario
 from fattree.experiment.pauses import is_paused
@@ -45,16 +43,13 @@ class VirtualFabric(Control):
         self.network = build(scenario, self.switches, self.clock, Wires(scenario, self.line))
         self.network.on_drop = self.forget
         self.start(self.network.at, self.network.hosts.converge)
-
-        probing = liveness(scenario)
-        if probing:
-            VirtualProbes(
-                self.network,
-                switches=self.switches,
-                sessions=self.sessions,
-                liveness=probing,
-                on_change=self.change_links,
-            )
+        self.probe(
+            self.network.at,
+            self.network.ports,
+            lambda switch, port: self.network.ports[switch][port].queue.depth_packets(
+                self.clock.now_ps
+            ),
+        )
 
     def inject(self, change: LinkChange) -> None:
         """Let links break, mend or slow down now, as if the experiment had them."""

@@ -17,7 +17,9 @@ from emulation.virtual.event_log import EventLog
 from emulation.virtual.events import Clock
 from emulation.virtual.fabric import refuse_unsupported
 from emulation.virtual.network import SAMPLES_PER_RTT
+from emulation.virtual.ports import ports_of
 from emulation.virtual.timed import Compile, TimedRun
+from emulation.virtual.wires import Wires
 from fattree.counters import PORT_COUNTERS, SENDER_COUNTERS, kept
 from fattree.experiment.model import Scenario
 from fattree.routes.wecmp import LinkState
@@ -60,6 +62,12 @@ class NativeFabric(Control):
         self.start(
             self.timed.at,
             lambda *known: packets.set_links(LinkState.without(scenario.tree, *known)),
+        )
+        wires = Wires(scenario, self.line)
+        self.probe(
+            self.timed.at,
+            [ports_of(scenario, switch, wires) for switch in range(scenario.tree.switches)],
+            packets.depth,
         )
 
     def run(

@@ -5,32 +5,40 @@ their own length, and disturb no data: a run that detects failures by probes and
 that does not probe.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from controller.fabric_controller import LinkChange
 from controller.liveness import Liveness, Probe
 from controller.session import Session
-from emulation.virtual.events import Kind
-from emulation.virtual.network import Network
+from emulation.virtual.events import At, Clock, Kind
+from emulation.virtual.ports import Port
 from ofan_p4.softswitch.control.switch import Switch
 
 
 class VirtualProbes:
     """Drives `Liveness` through the sessions of a virtual network.
 
-    Changes that it detects go to `on_change`.
+    `schedule` takes actions with their times, `ports` are those of each switch, by number, and
+    `depth` returns how many packets wait at a port now. `on_change` gets the changes that probes
+    detect.
     """
 
     def __init__(
         self,
-        network: Network,
+        schedule: At,
+        clock: Clock,
+        ports: Sequence[Mapping[int, Port]],
+        depth: Callable[[int, int], int],
         switches: Sequence[Switch],
         sessions: Sequence[Session],
         liveness: Liveness,
         on_change: Callable[[LinkChange], None],
     ) -> None:
-        self._network = network
+        self._schedule = schedule
+        self._clock = clock
+        self._ports = ports
+        self._depth = depth
         self._switches = switches
         self._sessions = sessions
         self._liveness = liveness
@@ -39,33 +47,33 @@ class VirtualProbes:
         for switch, session in enumerate(sessions):
             session.on_packet_in = partial(self._caught, switch)
 
-        network.at(liveness.next_tick_ps, Kind.CONTROL, self._tick)
+        schedule(liveness.next_tick_ps, Kind.CONTROL, self._tick)
 
     def _tick(self) -> None:
         # First the verdict on earlier probes, then the next probes.
-        probes, change = self._liveness.tick(self._network.clock.now_ps)
+        probes, change = self._liveness.tick(self._clock.now_ps)
         if change != LinkChange():
             self._on_change(change)
 
         for probe in probes:
             self._send(probe)
 
-        self._network.at(self._liveness.next_tick_ps, Kind.CONTROL, self._tick)
+        self._schedule(self._liveness.next_tick_ps, Kind.CONTROL, self._tick)
 
     def _send(self, probe: Probe) -> None:
         self._sessions[probe.switch].packet_out(probe.port, probe.frame)
-        now_ps = self._network.clock.now_ps
+        now_ps = self._clock.now_ps
         switch = self._switches[probe.switch]
 
         # Packets that the session sent through the CPU port have passed ingress, and wait in the
         # switch, apart from the network's own packets.
         for pending in switch.take_requeued():
-            port = self._network.ports[probe.switch][pending.egress_port]
-            for sent in switch.egress(pending, port.queue.depth_packets(now_ps)):
+            port = self._ports[probe.switch][pending.egress_port]
+            for sent in switch.egress(pending, self._depth(probe.switch, pending.egress_port)):
                 if not port.wire.is_down(now_ps):
                     sending_ps = port.queue.tx_ps(now_ps, len(sent.frame))
                     # Not ARRIVE: probes are not among the packets that are counted.
-                    self._network.at(
+                    self._schedule(
                         now_ps + sending_ps + port.latency_ps,
                         Kind.CONTROL,
                         partial(self._arrive, port.far, port.far_port, sent.frame),

@@ -149,9 +149,14 @@ class TimedRun:
             return
 
         # The controller's next action may change everything.
-        if watch.is_over(packets.now_ps, packets.standing(bool(self._events))):
+        if watch.is_over(packets.now_ps, packets.standing(self._is_changing)):
             still = why_still(self.scenario, packets.network.events, watch.heard_ps)
             raise FailedRunError(f"{self._unfinished(packets.now_ps)}; {still}")
+
+    @property
+    def _is_changing(self) -> bool:
+        # Probes never end: the watch's patience includes their findings (`follows_ps`).
+        return bool(self._events) and self.scenario.controller.detection != "probe"
 
     def _unfinished(self, now_ps: int) -> str:
         packets = self.packets

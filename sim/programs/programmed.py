@@ -164,6 +164,11 @@ class Programmed:
         flows = self.world.flows
         return np.flatnonzero((flows.senders.done_ps == NEVER) | (flows.started_ps == NEVER))
 
+    def depth(self, switch: int, port: int) -> int:
+        """Return how many packets wait at a switch's port, as its program sees them."""
+        first = int(self.world.switches[switch].first_port)
+        return int(self.world.links[first + port - 1].depth)
+
     def skip_to(self, time_ps: int) -> None:
         """Advance the clock over a time without events."""
         self.world.counters[CLOCK] = time_ps

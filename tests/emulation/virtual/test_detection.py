@@ -10,6 +10,7 @@ from emulation.errors import UnsupportedError
 from emulation.mininet.detection import refuse_too_many_probes
 from emulation.outcomes.outcome import Outcome
 from emulation.virtual.fabric import VirtualFabric
+from emulation.virtual.native import NativeFabric
 from fattree.errors import ExperimentError
 from fattree.experiment.model import (
     Collective,
@@ -23,6 +24,7 @@ from fattree.shape.addressing import link_name
 from fattree.shape.topology import FatTree
 from fattree.units import PS_PER_US
 from sim.arrays.network import build
+from tests.parity.engines import assert_same, native
 
 LINK = "agg0_0-core0_0"
 PROBING = Controller(detection="probe", probe_interval_us=1, probe_misses=3)
@@ -42,9 +44,14 @@ def scenario(controller: Controller, *events: FailureEvent, **settings: Any) -> 
     )
 
 
-def ran(wanted: Scenario) -> tuple[VirtualFabric, Outcome]:
-    fabric = VirtualFabric(wanted)
-    return fabric, fabric.run()
+def ran(wanted: Scenario) -> tuple[NativeFabric, Outcome]:
+    """Run on machine code; the Python network finds the same, at the same times."""
+    fabric, judge = native(wanted), VirtualFabric(wanted)
+    outcome = fabric.run()
+    assert_same(outcome, judge.run())
+    # Convergences compare by identity.
+    assert list(map(repr, fabric.installations)) == list(map(repr, judge.installations))
+    return fabric, outcome
 
 
 @pytest.mark.parametrize(("misses", "interval_us"), [(1, 1), (3, 1), (2, 2)])
@@ -111,7 +118,31 @@ def test_other_load_balancers_recover_by_probes(policy: str) -> None:
     assert fabric.installations and outcome.accounts.unaccounted == 0
 
 
-def flapping(controller: Controller, flaps: int = 8) -> VirtualFabric:
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"fabric": {"buffer": "shared", "queue_bytes": 100_000}},
+        {"fabric": {"planes": 2}},
+        {"fabric": {"queue_bytes": 30_000}, "transport": {"trimming": True}},
+        {"failures": {"local_repair": True}},
+        {"failures": {"losses": [{"link": "agg1_0-core0_1", "share": 0.01}]}},
+        {"failures": {"degraded": [{"link": "agg1_1-core1_1", "rate": 0.5, "at_ns": 6_000}]}},
+    ],
+    ids=str,
+)
+def test_probes_find_failures_on_every_kind_of_fabric(settings: dict[str, Any]) -> None:
+    events = (
+        FailureEvent(link=LINK, down_ns=4_000, up_ns=14_000),
+        FailureEvent(switch="core1_0", down_ns=6_000),
+    )
+    tables = scenario(PROBING, *events, convergence_rtt=0.5).model_dump()
+    for table, keys in settings.items():
+        tables[table] |= keys
+    fabric, _ = ran(Scenario.model_validate(tables))
+    assert fabric.installations
+
+
+def flapping(controller: Controller, flaps: int = 8) -> NativeFabric:
     """Run with a link that flaps every 2 us."""
     events = [
         FailureEvent(link=LINK, down_ns=2_000 * n + 1_000, up_ns=2_000 * n + 2_000)

@@ -13,7 +13,6 @@ from emulation.virtual.fabric import VirtualFabric
 from emulation.virtual.native import NativeFabric
 from fattree.experiment.model import (
     Collective,
-    Controller,
     Fabric,
     FailureEvent,
     Failures,
@@ -21,7 +20,7 @@ from fattree.experiment.model import (
 )
 
 SMALL = Scenario(fabric=Fabric(k=2), collective=Collective(message_bytes=8 * 4096))
-PROBING = SMALL.model_copy(update={"controller": Controller(detection="probe")})
+CLONES = ("if (is_northbound) {", "if (is_northbound) { clone(CloneType.I2E, 5);")
 
 
 def changed(folder: Path, old: str, new: str) -> Path:
@@ -64,24 +63,20 @@ def test_a_run_that_may_be_given_up_at_the_horizon_is_a_long_one(
         assert isinstance(fabric(scenario), kind)
 
 
-def test_what_only_python_can_run_is_said_in_a_line() -> None:
+def test_what_only_python_can_run_is_said_in_a_line(tmp_path: Path) -> None:
+    cloning = changed(tmp_path, *CLONES)
+    program = load_program(cloning, Size(1))
     said: list[str] = []
-    assert isinstance(fabric(PROBING, say=said.append), VirtualFabric)
-    assert said == [
-        "on the Python engine: the controller's probes are packets of the switches' own"
-    ]
-    with pytest.raises(UnsupportedError, match="--engine native: the controller's probes"):
-        fabric(PROBING, engine="native")
+    assert isinstance(fabric(SMALL, program, say=said.append), VirtualFabric)
+    assert said == ["on the Python engine: the program may clone packets"]
+    with pytest.raises(UnsupportedError, match="--engine native: the program may clone packets"):
+        fabric(SMALL, program, engine="native")
 
 
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        (
-            "if (is_northbound) {",
-            "if (is_northbound) { clone(CloneType.I2E, 5);",
-            "the program may clone packets",
-        ),
+        (*CLONES, "the program may clone packets"),
         (
             "if (headers.inner_ipv4.isValid()) {",
             "if (headers.ipv4.ttl == 77) { resubmit_preserving_field_list(1); }"
