@@ -1,16 +1,15 @@
 """A run in virtual time at a chosen speed; links can be broken while it runs.
 
-Events that are clicked happen at the virtual time of the click; everything else is the run that
-`ofan emulate` makes.
+It is the run that `ofan emulate` makes, with clicks among its events (`emulation.live.clicks`).
 """
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
-from functools import partial
 
 import numpy as np
 
-from controller.fabric_controller import LinkChange
+from emulation.live.clicks import Click, with_clicks
 from emulation.live.model import (
     FlowReading,
     Header,
@@ -22,9 +21,9 @@ from emulation.live.model import (
 from emulation.live.source import LiveError
 from emulation.outcomes.changes import changes_of
 from emulation.programs.own_program import Loaded
-from emulation.virtual.events import Kind
-from emulation.virtual.fabric import VirtualFabric
+from emulation.virtual import engine
 from fattree.demand import traffic
+from fattree.errors import FabricError
 from fattree.experiment.model import Scenario
 from fattree.policies import POLICIES
 from fattree.routes import failures
@@ -41,7 +40,6 @@ WINDOW_SECONDS = 0.7
 SHORTEST_WINDOW_SLOTS = 12
 # The longest time of a poll: with ten polls a second there is time left for commands.
 BUDGET_SECONDS = 0.06
-EVENTS_AT_ONCE = 200
 SLICES_OF_A_WINDOW = 2
 FACTORS = (0.01, 100.0)
 # The weight of one poll in the reached speed, and the share of the asked speed from which on a
@@ -132,16 +130,15 @@ class VirtualSource:
         self._clock = clock
         self._clicked: set[int] = set()
         self._clicked_slow: Slow = NOT_SLOW
+        tree = scenario.tree
+        ends = [(switch, port) for switch in range(tree.switches) for port in tree.ports(switch)]
+        self._switches, self._ports = np.array(ends, dtype=np.int64).T
         self._begin(scenario)
 
     def _begin(self, scenario: Scenario) -> None:
-        self.scenario = scenario
+        self._file = scenario
         self._flows = traffic.flows(scenario)
-        program = self._own if scenario.program else None
-        self._fabric = VirtualFabric(scenario, program.program if program else None)
-        self._network = self._fabric.network
-        self._failed: frozenset[int] = frozenset()
-        self._slow: Slow = NOT_SLOW
+        self._file_line = failures.timeline(scenario, self._flows)
         self._busy_ps = 0
         window_ps = max(
             self.pace.speed * WINDOW_SECONDS * PS_PER_SECOND,
@@ -149,40 +146,57 @@ class VirtualSource:
         )
 
         self._observer = Observer(scenario, round(window_ps))
-        line = failures.timeline(scenario, self._flows)
-        for change in line.changes:
-            self._network.at(change.time_ps, Kind.LINK, partial(self._follow_file, change))
-        for rates in line.rates:
-            self._network.at(rates.time_ps, Kind.LINK, partial(self._follow_rates, rates))
-
-        if self._clicked or self._clicked_slow:
-            self._change_from_the_start()
-
+        # Links that earlier runs left broken or slow.
+        self._clicks = [
+            *(Click(0, link, is_up=False) for link in self._clicked),
+            *(Click(0, slow.link, slow=slow) for slow in self._clicked_slow),
+        ]
+        self._build()
         self.pace.begin(0, self.pace.speed)
 
-    def _follow_file(self, change: failures.LinkChange) -> None:
-        """Let an event of the file replace earlier clicks: the last change counts."""
-        # Ports know the file's events beforehand, unless a click has changed their forecast.
-        self._network.set_links(change.down, up=False)
-        self._network.set_links(change.up, up=True)
-        self._failed = self._failed - change.up | change.down
+    def _build(self) -> None:
+        """Make the run anew, with all clicks among its events."""
+        scenario = self._file
+        if self._clicks:
+            scenario = with_clicks(scenario, self._file_line, self._clicks)
 
-    def _follow_rates(self, change: RateChange) -> None:
-        self._slow = after(self._slow, change.links)
+        program = self._own.program if self._own and scenario.program else None
+        self._fabric = engine.fabric(scenario, program, has_digest=False)
+        self.scenario = scenario
+        line = self._fabric.line
+        changes: list[failures.LinkChange | RateChange] = [*line.changes, *line.rates]
+        self._ahead = deque(sorted(changes, key=lambda change: change.time_ps))
+        self._failed: frozenset[int] = frozenset()
+        self._slow: Slow = NOT_SLOW
+        if any(click.time_ps == 0 for click in self._clicks):
+            # Routes heed them from time 0 on, also with a long G.
+            controller = self._fabric.controller
+            usual_ps = controller.convergence_ps
+            controller.convergence_ps = None if usual_ps is None else 0
+            self._fabric.advance(0)
+            controller.convergence_ps = usual_ps
 
-    def _change_from_the_start(self) -> None:
-        # Clicks of an earlier run are known to this run: its routes heed them from time 0 on, also
-        # with a long G.
-        controller = self._fabric.controller
-        usual_ps = controller.convergence_ps
-        controller.convergence_ps = None if usual_ps is None else 0
-        self._inject(LinkChange(down=frozenset(self._clicked), paced=self._clicked_slow))
-        controller.convergence_ps = usual_ps
+    def _click(self, click: Click) -> None:
+        """Make the run up to now once more, with a click at its end."""
+        now_ps = self._fabric.clock.now_ps
+        self._clicks.append(click)
+        try:
+            self._build()
+        except FabricError:
+            self._clicks.pop()
+            raise
 
-    def _inject(self, change: LinkChange) -> None:
-        self._failed = self._failed - change.up | change.down
-        self._slow = after(self._slow, change.paced)
-        self._fabric.inject(change)
+        self._fabric.advance(now_ps)
+        self._follow()
+
+    def _follow(self) -> None:
+        """Learn which links are down and slow by now."""
+        while self._ahead and self._ahead[0].time_ps <= self._fabric.clock.now_ps:
+            change = self._ahead.popleft()
+            if isinstance(change, RateChange):
+                self._slow = after(self._slow, change.links)
+            else:
+                self._failed = self._failed - change.up | change.down
 
     def poll(self) -> Snapshot:
         """Step up to the time that the pace asks for, or as far as a moment's work goes.
@@ -191,11 +205,10 @@ class VirtualSource:
         """
         target_ps = self._target_ps()
         deadline = self._clock() + BUDGET_SECONDS
-        while self._network.advance(target_ps, EVENTS_AT_ONCE):
-            # Virtual time has fallen behind, and need not catch up.
-            if self._clock() > deadline:
-                self.pace.set_now(self._fabric.clock.now_ps)
-                break
+        self._fabric.advance(target_ps, is_late=lambda: self._clock() > deadline)
+        # Virtual time that has fallen behind need not catch up.
+        if self._fabric.clock.now_ps < target_ps:
+            self.pace.set_now(self._fabric.clock.now_ps)
 
         self.pace.heed(self._fabric.clock.now_ps)
         return self.snapshot()
@@ -207,15 +220,12 @@ class VirtualSource:
         """
         horizon_ps = self.scenario.horizon_ps or NEVER
         slice_ps = self._observer.window_ps // SLICES_OF_A_WINDOW
-        while self._network.hosts.unfinished and (
+        while not self._fabric.is_finished and (
             until_ps is None or self._fabric.clock.now_ps < until_ps
         ):
-            self._network.give_up(horizon_ps)
+            self._fabric.give_up(horizon_ps)
             target_ps = self._fabric.clock.now_ps + slice_ps
-            target_ps = target_ps if until_ps is None else min(target_ps, until_ps)
-            while self._network.advance(target_ps, EVENTS_AT_ONCE):
-                pass
-
+            self._fabric.advance(target_ps if until_ps is None else min(target_ps, until_ps))
             yield self.snapshot()
 
     def _target_ps(self) -> int:
@@ -225,8 +235,8 @@ class VirtualSource:
         installations = self._fabric.installations
 
         if (
-            self._network.hosts.unfinished
-            or self._waiting(now_ps)
+            not self._fabric.is_finished
+            or self._fabric.ports_now().queued.any()
             or (self._converges and any(seen.installed_ps is None for seen in installations))
         ):
             self._busy_ps = now_ps
@@ -239,14 +249,6 @@ class VirtualSource:
 
         return min(target_ps, last_ps)
 
-    def _waiting(self, now_ps: int) -> bool:
-        """Return whether packets are queued: copies may follow the last packet of a flow."""
-        return any(
-            port.queue.occupancy_bytes(now_ps)
-            for ports in self._network.ports
-            for port in ports.values()
-        )
-
     @property
     def _converges(self) -> bool:
         return self._fabric.controller.convergence_ps is not None
@@ -258,7 +260,7 @@ class VirtualSource:
     def _header(self) -> Header:
         scenario = self.scenario
         going = "paused" if self.pace.is_paused else "running"
-        state = going if self._network.hosts.unfinished else "complete"
+        state = "complete" if self._fabric.is_finished else going
 
         return Header(
             name=scenario.name,
@@ -276,42 +278,24 @@ class VirtualSource:
         )
 
     def _reading(self) -> Reading:
-        now_ps = self._fabric.clock.now_ps
+        self._follow()
         changes = changes_of(self.scenario.tree, self._fabric.installations)
         return Reading(
-            now_ps,
-            ports=self._port_reading(now_ps),
-            flows=self._flow_reading(),
+            self._fabric.clock.now_ps,
+            ports=self._port_reading(),
+            flows=FlowReading(*self._fabric.flows_now()),
             failed=self._failed,
             slow={link.link: link.share for link in self._slow},
             changes=changes,
         )
 
-    def _port_reading(self, now_ps: int) -> PortReading:
+    def _port_reading(self) -> PortReading:
         tree = self.scenario.tree
-        counts = np.zeros((5, tree.switches, tree.most_ports + 1), dtype=np.int64)
-        for switch, ports in enumerate(self._network.ports):
-            for number, port in ports.items():
-                # Ports count bytes when they are enqueued; carried bytes have left.
-                waiting = port.queue.occupancy_bytes(now_ps)
-                row = (
-                    port.bytes - waiting,
-                    waiting,
-                    port.queue.max_bytes,
-                    port.counts["dropped"],
-                    port.counts["lost_to_failure"],
-                )
-
-                counts[:, switch, number] = row
+        now = self._fabric.ports_now()
+        counts = np.zeros((len(now), tree.switches, tree.most_ports + 1), dtype=np.int64)
+        counts[:, self._switches, self._ports] = now
 
         return PortReading(*counts)
-
-    def _flow_reading(self) -> FlowReading:
-        hosts = self._network.hosts
-        acked = [hosts.acknowledged(flow) for flow in range(len(self._flows))]
-        started = [hosts.started_ps(flow) for flow in range(len(self._flows))]
-
-        return FlowReading(*np.array([acked, started, hosts.done_ps], dtype=np.int64))
 
     def set_link(self, name: str, up: bool) -> None:
         """Fail or mend a link at the present virtual time."""
@@ -320,8 +304,7 @@ class VirtualSource:
         if up is (link not in self._failed):
             raise LiveError(f"{link_name(tree, link)} is {'up' if up else 'down'} already")
 
-        links = frozenset((link,))
-        self._inject(LinkChange(up=links) if up else LinkChange(down=links))
+        self._click(Click(self._fabric.clock.now_ps, link, is_up=up))
         (self._clicked.discard if up else self._clicked.add)(link)
 
     def set_rate(self, name: str, rate: float) -> None:
@@ -332,7 +315,7 @@ class VirtualSource:
         if after(self._slow, (slow,)) == self._slow:
             raise LiveError(f"{link_name(tree, link)} is {at_rate(rate)} already")
 
-        self._inject(LinkChange(paced=frozenset((slow,))))
+        self._click(Click(self._fabric.clock.now_ps, link, slow=slow))
         self._clicked_slow = after(self._clicked_slow, (slow,))
 
     def start(self, policy: str) -> None:

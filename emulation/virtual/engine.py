@@ -40,11 +40,12 @@ def fabric(
     program: SwitchProgram | None = None,
     engine: Engine = "auto",
     say: Callable[[str], object] = lambda _line: None,
+    has_digest: bool = True,
 ) -> VirtualFabric | NativeFabric:
     """Return a fabric that is ready to run.
 
     Where machine code would be taken and is impossible, `say` gets the reason. Large runs of
-    machine code have no digest of their events (`NativeFabric` makes one of any run). Raises the
+    machine code have no digest of their events, and those that want none (`has_digest`). Raises the
     errors of both fabrics, and UnsupportedError where machine code is asked for and impossible.
     """
     loaded = program or built_in(scenario.scheme.program, program_size(scenario))
@@ -70,7 +71,7 @@ def fabric(
         scenario,
         loaded,
         compile_for=partial(NativeMachine, scenario),
-        has_digest=_hops(scenario) < FEW_HOPS,
+        has_digest=has_digest and _hops(scenario) < FEW_HOPS,
     )
 
 

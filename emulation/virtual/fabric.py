@@ -3,7 +3,8 @@
 import time
 from collections.abc import Callable
 
-from controller.fabric_controller import LinkChange
+import numpy as np
+
 from emulation.errors import UnsupportedError
 from emulation.outcomes.outcome import Outcome
 from emulation.programs.switch_program import SwitchProgram, built_in, program_size
@@ -11,12 +12,15 @@ from emulation.virtual.control import Control
 from emulation.virtual.events import Clock
 from emulation.virtual.lossless import LosslessNetwork
 from emulation.virtual.network import Network
+from emulation.virtual.now import FlowsNow, PortsNow, never
 from emulation.virtual.wires import Wires
 from fattree.experiment.model import Scenario
 from fattree.experiment.pauses import is_paused
 from fattree.routes.buffers import refuse_unable_pauses, refuse_unable_sharing
 from hostagent.rules import refuse_unable_hosts
 from ofan_p4.softswitch.control.pipeline import Engine
+
+EVENTS_AT_ONCE = 200
 
 
 class VirtualFabric(Control):
@@ -51,12 +55,48 @@ class VirtualFabric(Control):
             ),
         )
 
-    def inject(self, change: LinkChange) -> None:
-        """Let links break, mend or slow down now, as if the experiment had them."""
-        self.network.set_links(change.down, up=False)
-        self.network.set_links(change.up, up=True)
-        self.network.set_rates(change.paced)
-        self.links_change(change)
+    def advance(self, until_ps: int, is_late: Callable[[], bool] = never) -> None:
+        """Let time pass to an instant, also beyond the end of all flows.
+
+        `is_late` is asked now and then, and ends it before.
+        """
+        while self.network.advance(until_ps, EVENTS_AT_ONCE) and not is_late():
+            pass
+
+    def give_up(self, limit_ps: int) -> None:
+        """Raise FailedRunError where flows cannot be complete by `limit_ps`, or ever."""
+        self.network.give_up(limit_ps)
+
+    @property
+    def is_finished(self) -> bool:
+        """Return whether all flows are complete."""
+        return not self.network.hosts.unfinished
+
+    def ports_now(self) -> PortsNow:
+        """Return the counters of all switches' ports."""
+        now_ps = self.clock.now_ps
+        ports = [port for of_switch in self.network.ports for port in of_switch.values()]
+        # Ports count bytes when they are enqueued; carried bytes have left.
+        queued = [port.queue.occupancy_bytes(now_ps) for port in ports]
+        columns = (
+            [port.bytes - waiting for port, waiting in zip(ports, queued, strict=True)],
+            queued,
+            [port.queue.max_bytes for port in ports],
+            [port.counts["dropped"] for port in ports],
+            [port.counts["lost_to_failure"] for port in ports],
+        )
+        return PortsNow(*np.array(columns, dtype=np.int64))
+
+    def flows_now(self) -> FlowsNow:
+        """Return the progress of all flows."""
+        hosts = self.network.hosts
+        flows = range(len(hosts.done_ps))
+        columns = (
+            [hosts.acknowledged(flow) for flow in flows],
+            [hosts.started_ps(flow) for flow in flows],
+            hosts.done_ps,
+        )
+        return FlowsNow(*np.array(columns, dtype=np.int64))
 
     def run(
         self, horizon_ps: int | None = None, on_progress: Callable[[float], None] | None = None

@@ -262,7 +262,7 @@ class LosslessNetwork(Network):
             self.dropped += 1
             self._give_back(time_ps, node, number, waiting[id(passage)])
 
-    def _move(self, node: int, number: int, is_judged: bool = False) -> None:
+    def _move(self, node: int, number: int) -> None:
         """Move a port's departures, and the arrivals of its control frames, to their new times."""
         port = self.ports[node][number]
         kept = []

@@ -17,6 +17,7 @@ from emulation.virtual.event_log import EventLog
 from emulation.virtual.events import Clock
 from emulation.virtual.fabric import refuse_unsupported
 from emulation.virtual.network import SAMPLES_PER_RTT
+from emulation.virtual.now import FlowsNow, PortsNow, never
 from emulation.virtual.ports import ports_of
 from emulation.virtual.timed import Compile, TimedRun
 from emulation.virtual.wires import Wires
@@ -69,6 +70,30 @@ class NativeFabric(Control):
             [ports_of(scenario, switch, wires) for switch in range(scenario.tree.switches)],
             packets.depth,
         )
+
+    def advance(self, until_ps: int, is_late: Callable[[], bool] = never) -> None:
+        """Let time pass to an instant, also beyond the end of all flows.
+
+        `is_late` is asked now and then, and ends it before. `run` is impossible afterwards.
+        """
+        self.timed.advance(until_ps, is_late)
+
+    def give_up(self, limit_ps: int) -> None:
+        """Raise FailedRunError where flows cannot be complete by `limit_ps`, or ever."""
+        self.timed.give_up(limit_ps)
+
+    @property
+    def is_finished(self) -> bool:
+        """Return whether all flows are complete."""
+        return not len(self.timed.packets.unfinished)
+
+    def ports_now(self) -> PortsNow:
+        """Return the counters of all switches' ports."""
+        return PortsNow(*self.timed.packets.ports_now())
+
+    def flows_now(self) -> FlowsNow:
+        """Return the progress of all flows."""
+        return FlowsNow(*self.timed.packets.flows_now())
 
     def run(
         self, horizon_ps: int | None = None, on_progress: Callable[[float], None] | None = None

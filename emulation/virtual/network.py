@@ -7,7 +7,7 @@ their hash.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
@@ -22,7 +22,6 @@ from emulation.virtual.wires import Wires
 from fattree.demand import traffic
 from fattree.experiment.model import Scenario
 from fattree.routes.failures import timeline
-from fattree.routes.slow_links import SlowLink
 from fattree.routes.standstill import Watch, patience, why_still
 from fattree.shape.topology import SWITCH_LAYERS
 from fattree.units import PS_PER_US
@@ -161,42 +160,13 @@ class Network:
 
         return True
 
-    def set_links(self, links: Iterable[int], up: bool) -> None:
-        """Break or repair links now; decide again which waiting packets are lost (decision 8)."""
-        ends = {end for link in links for end in self.tree.link_ends(link)}
-        for end in ends:
-            self.ports[end.switch][end.port].wire.set_link(self.clock.now_ps, up)
-
-        # Whether a packet is lost is decided when it is enqueued, from foreseen outages. Only
-        # the last field of an event changes, by which nothing is sorted: it remains a heap.
-        for index, (time_ps, kind, node, number, sequence, payload) in enumerate(self._events):
-            if kind == LEAVE and (node, number) in ends:
-                self._events[index] = (
-                    time_ps,
-                    kind,
-                    node,
-                    number,
-                    sequence,
-                    self._judged(node, number, payload),
-                )
-
-    def set_rates(self, links: Iterable[SlowLink]) -> None:
-        """Change links' rates from now on, and the departures of waiting packets."""
-        for link, *shares in links:
-            for (node, number), share in zip(self.tree.link_ends(link), shares, strict=True):
-                port = self.ports[node][number]
-                rate_bps = self.scenario.link_bps(port.level, share)
-                port.queue.set_rate_bps(self.clock.now_ps, rate_bps)
-                self._move(node, number, is_judged=True)
-
-    def _move(self, node: int, number: int, is_judged: bool = False) -> None:
-        """Move a port's departures to their new times; `is_judged`: decide again which are lost."""
+    def _move(self, node: int, number: int) -> None:
+        """Move a port's departures to their new times."""
         events = self._events
         for index, (_, kind, at, port, sequence, queued) in enumerate(events):
             if (kind, at, port) == (LEAVE, node, number):
-                moved = self._judged(node, number, queued) if is_judged else queued
-                departure_ps = moved.passage.departure_ps
-                events[index] = (departure_ps, LEAVE, node, number, sequence, moved)
+                departure_ps = queued.passage.departure_ps
+                events[index] = (departure_ps, LEAVE, node, number, sequence, queued)
 
         heapify(events)
 

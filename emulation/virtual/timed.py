@@ -22,7 +22,7 @@ from hostagent.transports.state import NEVER
 from ofan_p4.softswitch.control.pipeline import Pipeline
 from sim.kernels.desk import Program
 from sim.kernels.state import HIGHEST_PORT, MISDELIVERED, MISDIRECTED, UNROUTABLE
-from sim.kernels.windows import BROKEN, FINISHED, STUCK
+from sim.kernels.windows import BROKEN, FINISHED, REACHED, STUCK
 from sim.programs.layout import Layout, kept_bytes
 from sim.programs.programmed import Observe, Programmed
 from sim.runs.deadlock import deadlock, storm
@@ -85,6 +85,7 @@ class TimedRun:
         self._watch = Watch.of(patience(scenario, events, follows_ps(scenario)))
         self._events: list[tuple[int, int, int, Callable[[], object]]] = []
         self._sequence = 0
+        self._status = REACHED
 
     def at(self, time_ps: int, kind: Kind, action: Callable[[], object]) -> None:
         """Let something happen at a time: a link event or an act of the controller."""
@@ -119,6 +120,35 @@ class TimedRun:
                     packets.skip_to(until_ps)
         finally:
             packets.close()
+
+    def advance(self, until_ps: int, is_late: Callable[[], bool]) -> None:
+        """Let time pass to an instant, also beyond the end of all flows.
+
+        `is_late` is asked once a round trip, and ends it before. Raises ProgramError.
+        """
+        packets = self.packets
+        packets.outlast()
+        is_stepped = False
+        while True:
+            self.happen()
+            if packets.now_ps >= until_ps or (is_stepped and is_late()):
+                return
+
+            is_stepped = True
+            next_ps = self._events[0][0] if self._events else NEVER
+            leg_ps = packets.now_ps + self.scenario.zero_load_rtt_ps
+            stop_ps = min(next_ps, until_ps, leg_ps)
+            self._status = packets.advance(stop_ps)
+            if self._status == BROKEN:
+                raise self._broken()
+
+            if self._status == STUCK:
+                packets.skip_to(min(next_ps, until_ps))
+
+    def give_up(self, limit_ps: int) -> None:
+        """Raise FailedRunError where flows cannot be complete by `limit_ps`, or ever."""
+        self._refuse(self._status, limit_ps)
+        self._refuse_standstill()
 
     def happen(self) -> None:
         """Let everything happen that is due now, after the packets that leave now."""

@@ -10,7 +10,7 @@ from fattree.routes.slow_links import Pace, paces
 from hostagent.transports.state import NEVER
 
 Outage = tuple[int, int]
-# The end of an outage that has none: later than all times, and one more still fits into 64 bits.
+# Later than all times, and one more still fits into 64 bits.
 ALWAYS = 2**62
 
 
@@ -49,20 +49,6 @@ class Wire:
     def with_draws_of(self, number: int) -> "Wire":
         """Return a link that loses as large a share of its packets, by another stream of draws."""
         return Wire((), self._threshold, self._seed, number=number)
-
-    def set_link(self, now_ps: int, up: bool) -> None:
-        """Break the link from now on, or mend it, whatever was foreseen.
-
-        Nothing changes where it is in that state.
-        """
-        if up is not self.is_down(now_ps):
-            return
-
-        # Foreseen outages are void from now on; an outage that has begun ends now, if it ends.
-        past = [
-            (down_ps, min(up_ps, now_ps)) for down_ps, up_ps in self._outages if down_ps < now_ps
-        ]
-        self._outages = past if up else [*past, (now_ps, ALWAYS)]
 
     def is_down(self, start_ps: int) -> bool:
         """Return whether a packet that starts now is lost."""

@@ -42,17 +42,20 @@ from sim.kernels.state import (
     LAST_DONE,
     LIVE,
     RECEIVED,
+    UNFINISHED,
     UNROUTABLE,
     Int64,
     World,
 )
-from sim.kernels.windows import FINISHED, STARVED, start_flows, truncate
+from sim.kernels.windows import FINISHED, STARVED, settle_all, start_flows, truncate
 from sim.programs.layout import Layout, frames_of, with_blocks
 from sim.runs.engine import desk_of, progress, result_of, standing
 from sim.runs.results import Result
 from sim.runs.threads import Crew, Nodes, Span, advance_side_by_side
 
 Events = NDArray[np.int64]
+# More flows than there are, in the count of unfinished ones.
+OUTLASTING = 1 << 40
 
 
 class Counts(NamedTuple):
@@ -172,6 +175,42 @@ class Programmed:
     def skip_to(self, time_ps: int) -> None:
         """Advance the clock over a time without events."""
         self.world.counters[CLOCK] = time_ps
+
+    def outlast(self) -> None:
+        """Let `advance` go on after the last flow, as long as packets are under way."""
+        counters = self.world.counters
+        if counters[UNFINISHED] < OUTLASTING:
+            counters[UNFINISHED] += OUTLASTING
+
+    def ports_now(self) -> tuple[Int64, Int64, Int64, Int64, Int64]:
+        """Return the ports' bytes that have left, wait, and ever waited at most; packets that were
+        dropped and lost.
+        """
+        world = self.world
+        ports = world.constants.ports
+        settle_all(world, self.now_ps, False)
+        links = world.links[:ports]
+        ledgers = world.ledgers[:ports]
+        sizes = self.scenario
+        # Links count in 32 bits, which bytes would not fit.
+        enqueued = links["data_packets"].astype(np.int64) * sizes.data_bytes
+        enqueued += links["ack_packets"].astype(np.int64) * sizes.ack_bytes
+        queued = links["occupancy"].copy()
+        return (
+            enqueued - ledgers["short_bytes"] - queued,
+            queued,
+            links["max_bytes"].copy(),
+            ledgers["dropped"].copy(),
+            ledgers["lost_to_failure"].copy(),
+        )
+
+    def flows_now(self) -> tuple[Int64, Int64, Int64]:
+        """Return the flows' acknowledged packets, and when each began and was done, or NEVER."""
+        flows = self.world.flows
+        acked = np.minimum(flows.senders["acked"], self.network.flows.packets)
+        # A flow that waits for others has no sender yet: its record is all zeros.
+        done_ps = np.where(flows.started_ps == NEVER, NEVER, flows.senders["done_ps"])
+        return acked, flows.started_ps.copy(), done_ps
 
     def leave_now(self) -> None:
         """Let packets leave that are due at this instant: departures come first at equal times."""

@@ -1,11 +1,12 @@
 """A paced virtual run: in step with the clock, the same run as without, and open to clicks."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from controller.fabric_controller import LinkChange
 from emulation.errors import EmulationError
+from emulation.live.model import Snapshot
 from emulation.live.source import LiveError
 from emulation.live.virtual_source import Pace, VirtualSource, default_speed
 from emulation.programs.own_program import own_program
@@ -21,12 +22,14 @@ from fattree.experiment.model import (
     Scenario,
     Transport,
 )
-from fattree.routes.slow_links import SlowLink
 from fattree.texts.shipped import EXPERIMENTS
 
-CORE_LINK, CORE_LINK_NUMBER = "agg0_0-core0_0", 16
+CORE_LINK = "agg0_0-core0_0"
 IDLE_LINK = "agg2_0-core0_0"
 US = 10**6
+LONG = Collective(message_bytes=1 << 20)
+# Routes follow changes a round trip later.
+SLOWLY = Failures(convergence_rtt=1)
 
 
 def scenario(policy: str = "ofan", **settings: Any) -> Scenario:
@@ -102,10 +105,13 @@ def test_a_pace_tells_which_part_of_its_speed_is_reached(hand: Hand) -> None:
 
 def test_a_source_that_keeps_up_says_nothing_and_one_that_does_not_says_how_fast() -> None:
     ticks = iter(range(10**6))
-    slow = VirtualSource(scenario(), speed=1.0, clock=lambda: next(ticks))
-    for _ in range(20):
+    longer = Collective(message_bytes=8 << 20)
+    slow = VirtualSource(scenario(collective=longer), speed=1.0, clock=lambda: next(ticks))
+    header = slow.poll().header
+    while header.state == "running":
+        reached = header.reached
         header = slow.poll().header
-    assert header.reached and header.reached < 0.2
+    assert reached and reached < 0.5
     hand = Hand()
     quick = VirtualSource(scenario(), speed=1e-7, clock=hand)
     for _ in range(20):
@@ -133,7 +139,7 @@ def test_a_program_of_the_users_has_its_own_name_among_those_to_start(hand: Hand
 
 def test_a_source_that_cannot_keep_up_lets_go_of_the_clock() -> None:
     ticks = iter(range(10**6))
-    source = VirtualSource(scenario(), speed=1.0, clock=lambda: next(ticks))
+    source = VirtualSource(scenario(collective=LONG), speed=1.0, clock=lambda: next(ticks))
     first, second = source.poll(), source.poll()
     assert 0 < first.time_ps < second.time_ps < 10**12
 
@@ -153,63 +159,81 @@ def test_a_paced_run_is_the_run_itself(policy: str, hand: Hand) -> None:
     )
 
 
+def shown(
+    chosen: Scenario, hand: Hand, *clicks: tuple[float, Callable[[VirtualSource], None]]
+) -> Snapshot:
+    """Return the last snapshot of a run with clicks at seconds, which are microseconds of it."""
+    hand.now_s = 0.0
+    source = VirtualSource(chosen, speed=1e-6, clock=hand)
+    for second, click in clicks:
+        hand.now_s = second
+        assert source.poll().time_ps == round(second * US)
+        click(source)
+
+    while (snapshot := source.poll()).header.state == "running":
+        hand.now_s += 0.3
+
+    return snapshot
+
+
+def assert_same_end(clicked: Snapshot, filed: Snapshot) -> None:
+    for field in ("cct_ps", "links", "tiers", "phases", "lost_to_failure", "dropped"):
+        ours, theirs = getattr(clicked, field), getattr(filed, field)
+        if field == "links":
+            # Loads are those of a while before, in which they may have been read more often.
+            ours, theirs = (
+                [(link.name, link.is_up, link.lost_to_failure, link.rate) for link in links]
+                for links in (ours, theirs)
+            )
+        elif field == "tiers":
+            ours, theirs = (
+                [(tier.layer, tier.longest_queue, tier.dropped) for tier in tiers]
+                for tiers in (ours, theirs)
+            )
+
+        assert ours == theirs, field
+
+
 @pytest.mark.parametrize("policy", ["ofan", "host_dr"])
-def test_an_injected_failure_is_the_failure_of_a_file_to_the_byte(policy: str) -> None:
-    event = FailureEvent(link=CORE_LINK, down_ns=1500.001, up_ns=3000.001)
-    filed = VirtualFabric(
-        scenario(policy, failures=Failures(events=(event,), convergence_rtt=0.1))
-    ).run()
-    fabric, links = (
-        VirtualFabric(scenario(policy, failures=Failures(convergence_rtt=0.1))),
-        frozenset({CORE_LINK_NUMBER}),
+def test_a_click_is_the_failure_of_a_file(policy: str, hand: Hand) -> None:
+    event = FailureEvent(link=CORE_LINK, down_ns=1500, up_ns=3000)
+    quick = Failures(convergence_rtt=0.1)
+    filed = shown(scenario(policy, failures=quick.model_copy(update={"events": (event,)})), hand)
+    clicked = shown(
+        scenario(policy, failures=quick),
+        hand,
+        (1.5, lambda source: source.set_link(CORE_LINK, up=False)),
+        (3.0, lambda source: source.set_link(CORE_LINK, up=True)),
     )
-    for time_ps, change in ((1_500_001, LinkChange(down=links)), (3_000_001, LinkChange(up=links))):
-        while fabric.network.advance(time_ps - 1, 1000):
-            pass
-        fabric.clock.now_ps = time_ps
-        fabric.inject(change)
-    live = fabric.run()
-    assert filed.accounts.lost > 0
-    assert (live.digest, live.accounts, live.flows, live.ports) == (
-        filed.digest,
-        filed.accounts,
-        filed.flows,
-        filed.ports,
-    )
+    assert filed.lost_to_failure > 0
+    assert_same_end(clicked, filed)
 
 
 TRIMMING: dict[str, Any] = {
     "fabric": Fabric(k=4, queue_bytes=10_000),
     "transport": Transport(recovery="sack", trimming=True),
 }
+PAUSING: dict[str, Any] = {"fabric": Fabric(k=4, queue_bytes=300_000, flow_control="pfc")}
 
 
-@pytest.mark.parametrize("settings", [{}, TRIMMING], ids=["", "trimming"])
+@pytest.mark.parametrize("settings", [{}, TRIMMING, PAUSING], ids=["", "trimming", "pausing"])
 @pytest.mark.parametrize("policy", ["ofan", "jsq", "host_dr"])
-def test_an_injected_rate_is_the_rate_of_a_file_to_the_byte(
-    policy: str, settings: dict[str, Any]
+def test_a_rate_by_hand_is_the_rate_of_a_file(
+    policy: str, settings: dict[str, Any], hand: Hand
 ) -> None:
-    slow = Degraded(link=CORE_LINK, rate=0.1, at_ns=1500.001, until_ns=4000.001)
-    filed = VirtualFabric(
-        scenario(policy, failures=Failures(degraded=(slow,), convergence_rtt=0.1), **settings)
-    ).run()
-    fabric = VirtualFabric(scenario(policy, failures=Failures(convergence_rtt=0.1), **settings))
-    for time_ps, share in ((1_500_001, 0.1), (4_000_001, 1)):
-        while fabric.network.advance(time_ps - 1, 1000):
-            pass
-        fabric.clock.now_ps = time_ps
-        paced = SlowLink(CORE_LINK_NUMBER, share, share)
-        fabric.inject(LinkChange(paced=frozenset({paced})))
-    live = fabric.run()
-    unharmed = VirtualFabric(scenario(policy, **settings)).run()
-    assert filed.digest != unharmed.digest
-    assert any(port.trimmed for port in filed.ports) is bool(settings)
-    assert (live.digest, live.accounts, live.flows, live.ports) == (
-        filed.digest,
-        filed.accounts,
-        filed.flows,
-        filed.ports,
+    slow = Degraded(link=CORE_LINK, rate=0.1, at_ns=1500, until_ns=4000)
+    quick = Failures(convergence_rtt=0.1)
+    filed = shown(
+        scenario(policy, failures=quick.model_copy(update={"degraded": (slow,)}), **settings), hand
     )
+    clicked = shown(
+        scenario(policy, failures=quick, **settings),
+        hand,
+        (1.5, lambda source: source.set_rate(CORE_LINK, 0.1)),
+        (4.0, lambda source: source.set_rate(CORE_LINK, 1)),
+    )
+    assert_same_end(clicked, filed)
+    assert filed.cct_ps != shown(scenario(policy, **settings), hand).cct_ps
 
 
 def test_a_click_fails_the_link_and_traffic_moves_to_the_others(hand: Hand) -> None:
@@ -239,7 +263,7 @@ def test_a_click_fails_the_link_and_traffic_moves_to_the_others(hand: Hand) -> N
 
 
 def test_a_link_that_was_slowed_by_hand_is_slow_in_the_next_run_and_spared(hand: Hand) -> None:
-    source = VirtualSource(scenario(), speed=1e-6, clock=hand)
+    source = VirtualSource(scenario(failures=SLOWLY), speed=1e-6, clock=hand)
     source.set_rate(IDLE_LINK, 0.25)
     with pytest.raises(LiveError, match="at 25 % of its rate already"):
         source.set_rate(IDLE_LINK, 0.25)
@@ -316,7 +340,7 @@ def test_time_rests_when_queues_are_empty(hand: Hand) -> None:
 def test_a_run_begins_again_with_another_load_balancer_and_the_clicked_links_down(
     hand: Hand,
 ) -> None:
-    source = VirtualSource(scenario(), speed=1e-6, clock=hand)
+    source = VirtualSource(scenario(failures=SLOWLY), speed=1e-6, clock=hand)
     hand.now_s = 2.0
     source.poll()
     source.set_link(CORE_LINK, up=False)

@@ -66,6 +66,8 @@ def ofan(*words: str, most_bytes: int | None = None) -> subprocess.Popen[str]:
         for package in ("controller", "emulation", "fattree", "hostagent", "p4tools", "sim"):
             compileall.compile_dir(ROOT / package, quiet=1)
 
+        compileall.compile_file(ROOT / "ofan.py", quiet=1)
+
     pipe = subprocess.PIPE
     # The same of whatever else it imports.
     command = [sys.executable, "-B", "-m", "ofan", *words]
