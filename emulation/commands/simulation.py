@@ -50,6 +50,7 @@ from sim.cli import (
     write,
 )
 from sim.runs.engine import prepare
+from sim.sweeps.cost import processes
 from sim.sweeps.own_folder import own_folder
 from sim.sweeps.progress import reporting
 from sim.sweeps.sweeping import Run, flow_file, simulate, sweep
@@ -372,7 +373,9 @@ def run(
 @like_option
 @as_option
 @click.option(
-    "--jobs", type=click.IntRange(1), help="Processes on this machine.  [one for each processor]"
+    "--jobs",
+    type=click.IntRange(1),
+    help="Processes on this machine.  [one for each processor; one for short runs]",
 )
 @THREADS
 @click.option(
@@ -432,7 +435,7 @@ def sweep_command(
             records = sweep(
                 scenarios,
                 store=kept,
-                jobs=jobs or processors(),
+                jobs=jobs or processes(scenarios, processors()),
                 scheduler=scheduler,
                 run=run_one,
                 report=report,

@@ -16,6 +16,8 @@ from sim.kernels.state import FRAMED, TRANSIT
 HOPS = 12
 # The most of a processor of today: 10 million in the largest fabrics, 40 in the smallest.
 MOST_HOPS_PER_SECOND = 40e6
+# Work of so many seconds at least ends sooner in one process: each process takes 3 s to start.
+QUICK_SECONDS = 2.0
 # The pool of packets is doubled when it is full.
 POOL_GROWTH = 2
 # Matrices of which no host receives faster than its link carries.
@@ -56,6 +58,11 @@ def cost(scenarios: Iterable[Scenario]) -> Cost:
         )
 
     return total
+
+
+def processes(scenarios: Iterable[Scenario], processors: int) -> int:
+    """Return how many processes make runs soonest: those of short runs would only start."""
+    return 1 if least_seconds(cost(scenarios).hops) < QUICK_SECONDS else processors
 
 
 def least_seconds(hops: float) -> float:
