@@ -126,27 +126,31 @@ def reporting() -> Iterator[Reporter]:
         yield Reporter(progress)
 
 
-def virtually(
-    program: SwitchProgram | None = None, engine: Engine = "auto", *, has_state: bool = False
-) -> Runner:
-    """Return a function that runs a scenario in virtual time.
-
-    If machine code cannot run it, a line on stderr gives the reason, once. With `has_state`,
-    outcomes have the registers and counters at the end.
-    """
-
-    def run(scenario: Scenario, on_progress: ProgressCall) -> Outcome:
-        network = fabric(scenario, program, engine, _say)
-        outcome = network.run(on_progress=on_progress)
-        return replace(outcome, state=state_of(network)) if has_state else outcome
-
-    return run
-
-
 # The same line again would say nothing new.
 @cache
 def _say(line: str) -> None:
     click.echo(line, err=True)
+
+
+def virtually(
+    program: SwitchProgram | None = None,
+    engine: Engine = "auto",
+    *,
+    has_state: bool = False,
+    say: Callable[[str], object] = _say,
+) -> Runner:
+    """Return a function that runs a scenario in virtual time.
+
+    If machine code cannot run it, `say` gets the reason, by default once on stderr. With
+    `has_state`, outcomes have the registers and counters at the end.
+    """
+
+    def run(scenario: Scenario, on_progress: ProgressCall) -> Outcome:
+        network = fabric(scenario, program, engine, say)
+        outcome = network.run(on_progress=on_progress)
+        return replace(outcome, state=state_of(network)) if has_state else outcome
+
+    return run
 
 
 def run_experiment(
