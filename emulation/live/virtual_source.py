@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from emulation.errors import EmulationError
 from emulation.live.clicks import Click, with_clicks
 from emulation.live.model import (
     FlowReading,
@@ -182,9 +183,9 @@ class VirtualSource:
         self._clicks.append(click)
         try:
             self._build()
-        except FabricError:
+        except (EmulationError, FabricError) as error:
             self._clicks.pop()
-            raise
+            raise LiveError(str(error)) from None
 
         self._fabric.advance(now_ps)
         self._follow()

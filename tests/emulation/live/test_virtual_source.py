@@ -277,6 +277,17 @@ def test_a_link_that_was_slowed_by_hand_is_slow_in_the_next_run_and_spared(hand:
     assert source.snapshot().slow == ()
 
 
+def test_a_click_that_the_experiment_cannot_have_changes_nothing(hand: Hand) -> None:
+    source = VirtualSource(scenario(**PAUSING), speed=1e-6, clock=hand)
+    hand.now_s = 1.0
+    before = source.poll()
+    with pytest.raises(LiveError, match="take a greater rate"):
+        source.set_rate(IDLE_LINK, 0.001)
+    assert source.snapshot() == before
+    source.set_rate(IDLE_LINK, 0.5)
+    assert source.snapshot().slow == (f"{IDLE_LINK} at 50 % of its rate",)
+
+
 def test_hosts_links_are_not_changed_by_hand(hand: Hand) -> None:
     source = VirtualSource(scenario(), speed=1e-6, clock=hand)
     with pytest.raises(AddressError, match="h0_0_0 is a host's link, which no command changes"):
