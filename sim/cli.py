@@ -4,7 +4,6 @@
 
 import io
 import json
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -185,12 +184,6 @@ def write(runs: Runs, csv: Path | None, parquet: Path | None, figure: Path | Non
         data = io.BytesIO()
         sweep_figure(runs).savefig(data, format=figure.suffix[1:], dpi=150)
         write_whole(figure, data.getvalue())
-
-
-def processors() -> int:
-    """Return how many processors this process may use."""
-    # In a container or under taskset those are fewer than the machine has; macOS cannot tell.
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @click.command(epilog=RESULTS_EXAMPLES)

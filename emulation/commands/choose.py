@@ -35,7 +35,8 @@ from sim.choice.ranking import MARGIN
 from sim.choice.rounds import Plan
 from sim.choice.workloads import OWN as OWN_WORKLOAD
 from sim.choice.workloads import WORKLOADS
-from sim.cli import one_line_errors, processors, read_experiment
+from sim.cli import one_line_errors, read_experiment
+from sim.sweeps.cost import processors
 from sim.sweeps.estimates import LOOKS
 from sim.sweeps.sweeping import Run
 

@@ -63,7 +63,7 @@ from fattree.texts.experiment_file import agent_packet_settings, host_rule_setti
 from hostagent.own_packet import scenario_packets
 from hostagent.own_rule import own_rule
 from ofan_p4.softswitch.control.pipeline import Engine
-from sim.cli import processors
+from sim.sweeps.cost import processors
 
 MININET = "mininet"
 UNHASHED = (

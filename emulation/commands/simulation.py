@@ -43,14 +43,12 @@ from sim.cli import (
     in_a_folder,
     one_line_errors,
     parquet_option,
-    processors,
     read_experiment,
     say_how_matrices_are_read,
     show,
     write,
 )
 from sim.runs.engine import prepare
-from sim.sweeps.cost import processes
 from sim.sweeps.own_folder import own_folder
 from sim.sweeps.progress import reporting
 from sim.sweeps.sweeping import Run, flow_file, simulate, sweep
@@ -373,9 +371,7 @@ def run(
 @like_option
 @as_option
 @click.option(
-    "--jobs",
-    type=click.IntRange(1),
-    help="Processes on this machine.  [one for each processor; one for short runs]",
+    "--jobs", type=click.IntRange(1), help="Processes.  [one for each processor; 1 for short runs]"
 )
 @THREADS
 @click.option(
@@ -435,7 +431,7 @@ def sweep_command(
             records = sweep(
                 scenarios,
                 store=kept,
-                jobs=jobs or processes(scenarios, processors()),
+                jobs=jobs,
                 scheduler=scheduler,
                 run=run_one,
                 report=report,

@@ -7,9 +7,10 @@ with it and goes on from there: until then it is the same run, event by event.
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from fattree.demand import traffic
 from fattree.experiment.base import LATEST_NS
 from fattree.experiment.model import Degraded, FailureEvent, Failures, Scenario
-from fattree.routes.failures import FOREVER, Timeline
+from fattree.routes.failures import FOREVER, Timeline, timeline
 from fattree.routes.slow_links import FULL, SlowLink, host_shares
 from fattree.shape.addressing import host_name, link_name
 from fattree.units import PS_PER_NS
@@ -24,12 +25,15 @@ class Click(NamedTuple):
     slow: SlowLink | None = None
 
 
-def with_clicks(scenario: Scenario, line: Timeline, clicks: Sequence[Click]) -> Scenario:
-    """Return a scenario with clicks among its events, which `line` has.
+def with_clicks(scenario: Scenario, clicks: Sequence[Click]) -> Scenario:
+    """Return a scenario with clicks among its events; a link is as its last change leaves it.
 
-    Whatever its events say of a link, the last change counts.
+    Raises the errors of `fattree.routes.failures.timeline`.
     """
-    failures = scenario.failures
+    if not clicks:
+        return scenario
+
+    line = timeline(scenario, traffic.flows(scenario))
     events = (*_outages(scenario, line, clicks), *_host_outages(scenario, line))
     degraded = (*_degraded(scenario, line, clicks), *_slow_hosts(scenario))
     # Failures that were drawn are among the events.
@@ -37,7 +41,7 @@ def with_clicks(scenario: Scenario, line: Timeline, clicks: Sequence[Click]) -> 
     return scenario.model_copy(
         update={
             "failures": Failures(
-                events=events, degraded=degraded, **failures.model_dump(include=kept)
+                events=events, degraded=degraded, **scenario.failures.model_dump(include=kept)
             )
         }
     )

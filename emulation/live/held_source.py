@@ -16,15 +16,14 @@ from emulation.held.messages import (
     StartTraffic,
 )
 from emulation.live.model import (
-    FlowReading,
     Header,
     Observer,
-    PortReading,
     Reading,
     Snapshot,
 )
 from emulation.live.source import LiveError
 from emulation.mininet.run_folder import RUN_FOLDER
+from emulation.outcomes.reading import FlowReading, PortReading
 from fattree.demand import traffic
 from fattree.experiment.model import Scenario
 from fattree.units import PS_PER_SECOND

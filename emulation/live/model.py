@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emulation.outcomes.changes import Change
+from emulation.outcomes.reading import FlowReading, PortReading
 from fattree.demand import traffic
 from fattree.demand.flows import generations
 from fattree.experiment.model import Scenario
@@ -24,30 +25,6 @@ from hostagent.transports.state import NEVER
 
 Int64 = NDArray[np.int64]
 Float = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PortReading:
-    """The counters of all ports, as arrays [switch, port] (column 0 is no port).
-
-    `carried` are the bytes that have left, `queued` those that wait, `longest` the most that ever
-    waited.
-    """
-
-    carried: Int64
-    queued: Int64
-    longest: Int64
-    dropped: Int64
-    lost_to_failure: Int64
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FlowReading:
-    """The progress of all flows, as arrays by flow; NEVER for times that have not come."""
-
-    acked: Int64
-    start_ps: Int64
-    done_ps: Int64
 
 
 @dataclass(frozen=True, slots=True, eq=False)

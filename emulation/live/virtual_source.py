@@ -5,17 +5,13 @@ It is the run that `ofan emulate` makes, with clicks among its events (`emulatio
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-
-import numpy as np
+from collections.abc import Callable, Iterator, Sequence
 
 from emulation.errors import EmulationError
 from emulation.live.clicks import Click, with_clicks
 from emulation.live.model import (
-    FlowReading,
     Header,
     Observer,
-    PortReading,
     Reading,
     Snapshot,
 )
@@ -131,15 +127,15 @@ class VirtualSource:
         self._clock = clock
         self._clicked: set[int] = set()
         self._clicked_slow: Slow = NOT_SLOW
-        tree = scenario.tree
-        ends = [(switch, port) for switch in range(tree.switches) for port in tree.ports(switch)]
-        self._switches, self._ports = np.array(ends, dtype=np.int64).T
         self._begin(scenario)
 
     def _begin(self, scenario: Scenario) -> None:
-        self._file = scenario
-        self._flows = traffic.flows(scenario)
-        self._file_line = failures.timeline(scenario, self._flows)
+        # Links that earlier runs left broken or slow.
+        clicks = [
+            *(Click(0, link, is_up=False) for link in self._clicked),
+            *(Click(0, slow.link, slow=slow) for slow in self._clicked_slow),
+        ]
+        self._build(scenario, clicks)
         self._busy_ps = 0
         window_ps = max(
             self.pace.speed * WINDOW_SECONDS * PS_PER_SECOND,
@@ -147,29 +143,22 @@ class VirtualSource:
         )
 
         self._observer = Observer(scenario, round(window_ps))
-        # Links that earlier runs left broken or slow.
-        self._clicks = [
-            *(Click(0, link, is_up=False) for link in self._clicked),
-            *(Click(0, slow.link, slow=slow) for slow in self._clicked_slow),
-        ]
-        self._build()
         self.pace.begin(0, self.pace.speed)
 
-    def _build(self) -> None:
-        """Make the run anew, with all clicks among its events."""
-        scenario = self._file
-        if self._clicks:
-            scenario = with_clicks(scenario, self._file_line, self._clicks)
-
+    def _build(self, file: Scenario, clicks: Sequence[Click]) -> None:
+        """Make a run with clicks among its events; nothing changes where that is an error."""
+        scenario = with_clicks(file, clicks)
         program = self._own.program if self._own and scenario.program else None
         self._fabric = engine.fabric(scenario, program, has_digest=False)
+        self._file = file
+        self._clicks = clicks
         self.scenario = scenario
         line = self._fabric.line
         changes: list[failures.LinkChange | RateChange] = [*line.changes, *line.rates]
         self._ahead = deque(sorted(changes, key=lambda change: change.time_ps))
         self._failed: frozenset[int] = frozenset()
         self._slow: Slow = NOT_SLOW
-        if any(click.time_ps == 0 for click in self._clicks):
+        if any(click.time_ps == 0 for click in clicks):
             # Routes heed them from time 0 on, also with a long G.
             controller = self._fabric.controller
             usual_ps = controller.convergence_ps
@@ -180,11 +169,9 @@ class VirtualSource:
     def _click(self, click: Click) -> None:
         """Make the run up to now once more, with a click at its end."""
         now_ps = self._fabric.clock.now_ps
-        self._clicks.append(click)
         try:
-            self._build()
+            self._build(self._file, [*self._clicks, click])
         except (EmulationError, FabricError) as error:
-            self._clicks.pop()
             raise LiveError(str(error)) from None
 
         self._fabric.advance(now_ps)
@@ -237,7 +224,7 @@ class VirtualSource:
 
         if (
             not self._fabric.is_finished
-            or self._fabric.ports_now().queued.any()
+            or self._fabric.port_reading().queued.any()
             or (self._converges and any(seen.installed_ps is None for seen in installations))
         ):
             self._busy_ps = now_ps
@@ -283,20 +270,12 @@ class VirtualSource:
         changes = changes_of(self.scenario.tree, self._fabric.installations)
         return Reading(
             self._fabric.clock.now_ps,
-            ports=self._port_reading(),
-            flows=FlowReading(*self._fabric.flows_now()),
+            ports=self._fabric.port_reading(),
+            flows=self._fabric.flow_reading(),
             failed=self._failed,
             slow={link.link: link.share for link in self._slow},
             changes=changes,
         )
-
-    def _port_reading(self) -> PortReading:
-        tree = self.scenario.tree
-        now = self._fabric.ports_now()
-        counts = np.zeros((len(now), tree.switches, tree.most_ports + 1), dtype=np.int64)
-        counts[:, self._switches, self._ports] = now
-
-        return PortReading(*counts)
 
     def set_link(self, name: str, up: bool) -> None:
         """Fail or mend a link at the present virtual time."""
@@ -326,7 +305,10 @@ class VirtualSource:
 
         ours = {"policy": policy, "program": None, "host_rule": None}
         is_first = policy == self._first.balancer
-        self._begin(self._first if is_first else self._first.model_copy(update=ours))
+        try:
+            self._begin(self._first if is_first else self._first.model_copy(update=ours))
+        except (EmulationError, FabricError) as error:
+            raise LiveError(str(error)) from None
 
     def set_pace(self, factor: float, paused: bool) -> None:
         """Make the speed a multiple of the first speed; stop or go on."""

@@ -100,7 +100,7 @@ class Control:
     def probe(
         self,
         schedule: At,
-        ports: Sequence[Mapping[int, Port]],
+        ports: Callable[[], Sequence[Mapping[int, Port]]],
         depth: Callable[[int, int], int],
     ) -> None:
         """Let the controller probe links, where the scenario asks for it (`VirtualProbes`)."""
@@ -109,7 +109,7 @@ class Control:
             VirtualProbes(
                 schedule,
                 self.clock,
-                ports,
+                ports(),
                 depth,
                 switches=self.switches,
                 sessions=self.sessions,

@@ -7,12 +7,12 @@ import numpy as np
 
 from emulation.errors import UnsupportedError
 from emulation.outcomes.outcome import Outcome
+from emulation.outcomes.reading import FlowReading, PortReading, by_port
 from emulation.programs.switch_program import SwitchProgram, built_in, program_size
 from emulation.virtual.control import Control
 from emulation.virtual.events import Clock
 from emulation.virtual.lossless import LosslessNetwork
 from emulation.virtual.network import Network
-from emulation.virtual.now import FlowsNow, PortsNow, never
 from emulation.virtual.wires import Wires
 from fattree.experiment.model import Scenario
 from fattree.experiment.pauses import is_paused
@@ -49,13 +49,13 @@ class VirtualFabric(Control):
         self.start(self.network.at, self.network.hosts.converge)
         self.probe(
             self.network.at,
-            self.network.ports,
+            lambda: self.network.ports,
             lambda switch, port: self.network.ports[switch][port].queue.depth_packets(
                 self.clock.now_ps
             ),
         )
 
-    def advance(self, until_ps: int, is_late: Callable[[], bool] = never) -> None:
+    def advance(self, until_ps: int, is_late: Callable[[], bool] = lambda: False) -> None:
         """Let time pass to an instant, also beyond the end of all flows.
 
         `is_late` is asked now and then, and ends it before.
@@ -72,7 +72,7 @@ class VirtualFabric(Control):
         """Return whether all flows are complete."""
         return not self.network.hosts.unfinished
 
-    def ports_now(self) -> PortsNow:
+    def port_reading(self) -> PortReading:
         """Return the counters of all switches' ports."""
         now_ps = self.clock.now_ps
         ports = [port for of_switch in self.network.ports for port in of_switch.values()]
@@ -85,9 +85,9 @@ class VirtualFabric(Control):
             [port.counts["dropped"] for port in ports],
             [port.counts["lost_to_failure"] for port in ports],
         )
-        return PortsNow(*np.array(columns, dtype=np.int64))
+        return by_port(self.scenario.tree, columns)
 
-    def flows_now(self) -> FlowsNow:
+    def flow_reading(self) -> FlowReading:
         """Return the progress of all flows."""
         hosts = self.network.hosts
         flows = range(len(hosts.done_ps))
@@ -96,7 +96,7 @@ class VirtualFabric(Control):
             [hosts.started_ps(flow) for flow in flows],
             hosts.done_ps,
         )
-        return FlowsNow(*np.array(columns, dtype=np.int64))
+        return FlowReading(*np.array(columns, dtype=np.int64))
 
     def run(
         self, horizon_ps: int | None = None, on_progress: Callable[[float], None] | None = None

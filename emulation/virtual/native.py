@@ -11,14 +11,14 @@ from typing import Any
 from numpy.typing import NDArray
 
 from emulation.outcomes.outcome import Accounts, FlowResult, Outcome, PortResult, QueueSamples
+from emulation.outcomes.reading import FlowReading, PortReading, by_port
 from emulation.programs.switch_program import SwitchProgram, built_in, program_size
 from emulation.virtual.control import Control
 from emulation.virtual.event_log import EventLog
 from emulation.virtual.events import Clock
 from emulation.virtual.fabric import refuse_unsupported
 from emulation.virtual.network import SAMPLES_PER_RTT
-from emulation.virtual.now import FlowsNow, PortsNow, never
-from emulation.virtual.ports import ports_of
+from emulation.virtual.ports import Port, ports_of
 from emulation.virtual.timed import Compile, TimedRun
 from emulation.virtual.wires import Wires
 from fattree.counters import PORT_COUNTERS, SENDER_COUNTERS, kept
@@ -64,14 +64,16 @@ class NativeFabric(Control):
             self.timed.at,
             lambda *known: packets.set_links(LinkState.without(scenario.tree, *known)),
         )
-        wires = Wires(scenario, self.line)
-        self.probe(
-            self.timed.at,
-            [ports_of(scenario, switch, wires) for switch in range(scenario.tree.switches)],
-            packets.depth,
-        )
+        self.probe(self.timed.at, self._idle_ports, packets.depth)
 
-    def advance(self, until_ps: int, is_late: Callable[[], bool] = never) -> None:
+    def _idle_ports(self) -> list[dict[int, Port]]:
+        """Return the switches' ports without their queues' contents."""
+        wires = Wires(self.scenario, self.line)
+        return [
+            ports_of(self.scenario, switch, wires) for switch in range(self.scenario.tree.switches)
+        ]
+
+    def advance(self, until_ps: int, is_late: Callable[[], bool] = lambda: False) -> None:
         """Let time pass to an instant, also beyond the end of all flows.
 
         `is_late` is asked now and then, and ends it before. `run` is impossible afterwards.
@@ -87,13 +89,13 @@ class NativeFabric(Control):
         """Return whether all flows are complete."""
         return not len(self.timed.packets.unfinished)
 
-    def ports_now(self) -> PortsNow:
+    def port_reading(self) -> PortReading:
         """Return the counters of all switches' ports."""
-        return PortsNow(*self.timed.packets.ports_now())
+        return by_port(self.scenario.tree, self.timed.packets.ports_now())
 
-    def flows_now(self) -> FlowsNow:
+    def flow_reading(self) -> FlowReading:
         """Return the progress of all flows."""
-        return FlowsNow(*self.timed.packets.flows_now())
+        return FlowReading(*self.timed.packets.flows_now())
 
     def run(
         self, horizon_ps: int | None = None, on_progress: Callable[[float], None] | None = None

@@ -144,9 +144,10 @@ def check(scenario: Scenario) -> None:
 def refuse(scenario: Scenario, program: SwitchProgram) -> None:
     """Raise UnsupportedError where the simulator cannot run the program or the scenario."""
     refuse_unsupported(scenario)
-    reason = only_python(scenario, program)
     if scenario.controller.detection == "probe":
         reason = "the controller's probes are packets of the switches' own"
+    else:
+        reason = only_python(scenario, program)
 
     if reason:
         raise UnsupportedError(f"the simulator cannot run it: {reason}")

@@ -27,9 +27,10 @@ from reproduction.report.gather import Progress as Report
 from reproduction.report.looks import LOOKS
 from reproduction.report.page import Judged, counts, judge, surroundings
 from reproduction.report.stored import MadeWith, stored
-from sim.cli import one_line_errors, processors
+from sim.cli import one_line_errors
 from sim.kernels.plain import Form
 from sim.runs.engine import prepare
+from sim.sweeps.cost import processors
 from sim.sweeps.own_folder import locked
 
 EXAMPLES = """

@@ -89,7 +89,7 @@ class Bundle(types.Type):
 
 
 def by_address(made_of: ClassT) -> ClassT:
-    """Let compiled functions get instances of a named tuple by address."""
+    """Let kernels get instances of a named tuple by address, with the named tuples in them."""
     if IS_BY_ADDRESS:
         typeof_impl.register(made_of)(_type_of)
 

@@ -261,7 +261,6 @@ class Buffers(NamedTuple):
     ends: Int64
 
 
-@by_address
 class Constants(NamedTuple):
     """Numbers of a run. Times in ps, sizes in bytes; `capacity` 0 is unlimited.
 
@@ -272,9 +271,6 @@ class Constants(NamedTuple):
     of link 0 is `lanes`, 0 where nothing is trimmed or paused. `machines` have a host in each of
     the `planes`: m, m + machines, ... `ecn_*` are a `fattree.experiment.marking.Marking`.
     """
-
-    # A tuple of plain integers, not an array: to the compiler its fields are values, which no store
-    # to memory can have changed.
 
     hosts_per_edge: int
     edges_per_pod: int
@@ -315,7 +311,6 @@ class Constants(NamedTuple):
     is_pausing: int
 
 
-@by_address
 class Pool(NamedTuple):
     """Packets (chunks * CHUNK,), the headers of chunks, and the stack of spare chunks.
 
@@ -359,7 +354,6 @@ class Routes(NamedTuple):
     core_counts: Int32
 
 
-@by_address
 class Pointers(NamedTuple):
     """The registers of switches and Host DR's hosts: cells as in P4 (0: unused).
 
@@ -373,7 +367,6 @@ class Pointers(NamedTuple):
     host_cells: Int32
 
 
-@by_address
 class Flows(NamedTuple):
     """Per flow: constants, sender, when it is ready, its place in its host's heap, and counts.
 
@@ -406,7 +399,6 @@ class Flows(NamedTuple):
     told_ps: Int64
 
 
-@by_address
 class OwnRule(NamedTuple):
     """A host rule of the user's: two C functions, and the addresses of their records.
 
@@ -432,7 +424,7 @@ class World(NamedTuple):
     is None if the run has no feature that plain kernels leave out (`sim.kernels.plain`).
     """
 
-    # One tuple, so that kernels have one argument; it is unpacked once a call from Python.
+    # One tuple, so that kernels have one argument.
     constants: Constants
     rules: Any
     own: OwnRule

@@ -49,7 +49,7 @@ from sim.kernels.state import (
 )
 from sim.kernels.windows import FINISHED, STARVED, settle_all, start_flows, truncate
 from sim.programs.layout import Layout, frames_of, with_blocks
-from sim.runs.engine import desk_of, progress, result_of, standing
+from sim.runs.engine import desk_of, progress, result_of, standing, taken_in
 from sim.runs.results import Result
 from sim.runs.threads import Crew, Nodes, Span, advance_side_by_side
 
@@ -191,13 +191,10 @@ class Programmed:
         settle_all(world, self.now_ps, False)
         links = world.links[:ports]
         ledgers = world.ledgers[:ports]
-        sizes = self.scenario
-        # Links count in 32 bits, which bytes would not fit.
-        enqueued = links["data_packets"].astype(np.int64) * sizes.data_bytes
-        enqueued += links["ack_packets"].astype(np.int64) * sizes.ack_bytes
+        _, load = taken_in(self.scenario, world)
         queued = links["occupancy"].copy()
         return (
-            enqueued - ledgers["short_bytes"] - queued,
+            load[:ports] - queued,
             queued,
             links["max_bytes"].copy(),
             ledgers["dropped"].copy(),

@@ -373,6 +373,18 @@ def _series(network: Network, samples: list[tuple[int, Int64]]) -> Series:
     )
 
 
+def taken_in(scenario: Scenario, world: World) -> tuple[Int64, Int64]:
+    """Return the packets and the bytes that each link has taken in, as of now."""
+    links = world.links
+    # Links count in 32 bits, which bytes would not fit.
+    data = links["data_packets"].astype(np.int64)
+    acks = links["ack_packets"].astype(np.int64)
+    load = data * scenario.data_bytes + acks * scenario.ack_bytes
+    # Links behind these are lanes, of which nothing is counted.
+    load[: len(world.ledgers)] -= world.ledgers["short_bytes"]
+    return data + acks, load
+
+
 def result_of(
     network: Network,
     world: World,
@@ -386,13 +398,9 @@ def result_of(
     links = world.links
     ledgers = world.ledgers
     senders = world.flows.senders
-    # Links count in 32 bits, which bytes would not fit.
-    data = links["data_packets"].astype(np.int64)
-    acks = links["ack_packets"].astype(np.int64)
     ports = tree.first_port(tree.switches)
     links_end = ports + tree.hosts
-    load = data * network.scenario.data_bytes + acks * network.scenario.ack_bytes
-    load[:links_end] -= ledgers["short_bytes"]
+    packets, load = taken_in(network.scenario, world)
 
     return Result(
         scenario=network.scenario,
@@ -405,13 +413,13 @@ def result_of(
         **{name: senders[name].copy() for name in SENDER_COUNTERS},
         ports=Ports(
             bytes=load[:ports],
-            packets=(data + acks)[:ports],
+            packets=packets[:ports],
             max_queue_bytes=links["max_bytes"][:ports].copy(),
             queue_byte_ps=links["byte_ps"][:ports].copy(),
             **{name: ledgers[name][:ports].copy() for name in PORT_COUNTERS},
         ),
         host_bytes=load[ports:links_end],
-        host_packets=(data + acks)[ports:links_end],
+        host_packets=packets[ports:links_end],
         host_lost=int(ledgers["lost_to_failure"][ports:links_end].sum()),
         host_paused_ps=int(ledgers["paused_ps"][ports:links_end].sum()),
         unroutable=int(world.counters[UNROUTABLE]),

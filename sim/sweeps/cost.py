@@ -1,5 +1,6 @@
 """The rough cost of a run before it runs: for the order of runs, and the time that is left."""
 
+import os
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ from sim.kernels.state import FRAMED, TRANSIT
 HOPS = 12
 # The most of a processor of today: 10 million in the largest fabrics, 40 in the smallest.
 MOST_HOPS_PER_SECOND = 40e6
-# Work of so many seconds at least ends sooner in one process: each process takes 3 s to start.
+# Less work than so many seconds ends sooner in a single process: each takes 3 s to start.
 QUICK_SECONDS = 2.0
 # The pool of packets is doubled when it is full.
 POOL_GROWTH = 2
@@ -60,9 +61,15 @@ def cost(scenarios: Iterable[Scenario]) -> Cost:
     return total
 
 
-def processes(scenarios: Iterable[Scenario], processors: int) -> int:
-    """Return how many processes make runs soonest: those of short runs would only start."""
-    return 1 if least_seconds(cost(scenarios).hops) < QUICK_SECONDS else processors
+def processors() -> int:
+    """Return how many processors this process may use."""
+    # In a container or under taskset those are fewer than the machine has; macOS cannot tell.
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def processes(scenarios: Iterable[Scenario]) -> int:
+    """Return how many processes finish runs soonest: a single process for short runs."""
+    return 1 if least_seconds(cost(scenarios).hops) < QUICK_SECONDS else processors()
 
 
 def least_seconds(hops: float) -> float:

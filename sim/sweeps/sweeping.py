@@ -21,7 +21,7 @@ from sim.runs import engine
 from sim.runs.results import Result
 from sim.sweeps.accounts import refuse_impossible
 from sim.sweeps.cluster import connected
-from sim.sweeps.cost import Cost, cost, packet_hops
+from sim.sweeps.cost import Cost, cost, packet_hops, processes
 from sim.sweeps.model_version import source_version
 from sim.sweeps.run_frames import flow_frame
 from sim.sweeps.store import Store, run_key
@@ -95,7 +95,7 @@ def sweep(
     scenarios: Iterable[Scenario],
     *,
     store: str | Path | None = None,
-    jobs: int = 1,
+    jobs: int | None = 1,
     scheduler: str | None = None,
     run: Run = simulate,
     kind: type[Record] = Record,
@@ -105,13 +105,13 @@ def sweep(
 ) -> list[Record]:
     """Return the record of every scenario, in their order; runs in `store` are not run again.
 
-    `jobs` processes on this machine run them (1: this process), or the workers of a Dask
-    `scheduler` ("tcp://host:port"). `report(finished, total)` is called at the start and after
-    every run, `watch(share)` with the share of the work that is done, also within a run that this
-    process makes: then `run` takes `on_progress`. `expect(cost)` first gets the rough cost of the
-    work. Runs that fail do not stop the others: SweepError comes at the end. `run`
-    must be importable by name where it runs elsewhere, and return records of `kind`. Raises
-    StoreError.
+    `jobs` processes on this machine run them (1: this process; None: as many as there are processors, 1
+    for short runs), or the workers of a Dask `scheduler` ("tcp://host:port").
+    `report(finished, total)` is called at the start and after every run, `watch(share)` with the
+    share of the work that is done, also within a run that this process makes: then `run` takes
+    `on_progress`. `expect(cost)` first gets the rough cost of the work. Runs that fail do not stop
+    the others: SweepError comes at the end. `run` must be importable by name where it runs
+    elsewhere, and return records of `kind`. Raises StoreError.
     """
     # Equal but for their names have equal keys: computed once, and named again at the end.
     key_of = partial(run_key, of_model=store is not None)
@@ -133,7 +133,9 @@ def sweep(
         # Closed here, not when it is collected: processes end before the store is closed.
         with (
             _telling_what_is_kept(store, records, len(distinct)),
-            closing(_outcomes(pending, run, jobs, scheduler, share)) as outcomes,
+            closing(
+                _outcomes(pending, run, jobs or processes(pending.values()), scheduler, share)
+            ) as outcomes,
         ):
             for key, outcome in outcomes:
                 share.finish(key)

@@ -1,5 +1,6 @@
 """Machine code and the Python network show the same counters while they run, and go on alike."""
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -54,20 +55,21 @@ def test_counters_are_the_same_at_every_instant(settings: dict[str, Any]) -> Non
         theirs.advance(time_ps)
         assert ours.clock.now_ps == theirs.clock.now_ps == time_ps
         for ours_now, theirs_now in (
-            (ours.ports_now(), theirs.ports_now()),
-            (ours.flows_now(), theirs.flows_now()),
+            (ours.port_reading(), theirs.port_reading()),
+            (ours.flow_reading(), theirs.flow_reading()),
         ):
-            for field, our_column, their_column in zip(
-                ours_now._fields, ours_now, theirs_now, strict=True
-            ):
-                assert np.array_equal(our_column, their_column), (time_ps, field)
+            for field in fields(ours_now):
+                our_column, their_column = (
+                    getattr(now, field.name) for now in (ours_now, theirs_now)
+                )
+                assert np.array_equal(our_column, their_column), (time_ps, field.name)
 
         assert ours.is_finished == theirs.is_finished
         beyond += ours.is_finished
         time_ps += STEP_PS
 
-    assert not ours.ports_now().queued.any()
-    assert np.array_equal(ours.flows_now().acked, traffic.flows(ours.scenario).packets)
+    assert not ours.port_reading().queued.any()
+    assert np.array_equal(ours.flow_reading().acked, traffic.flows(ours.scenario).packets)
 
 
 def test_both_give_up_alike() -> None:

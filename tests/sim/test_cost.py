@@ -7,7 +7,7 @@ from fattree.experiment.model import Collective, Fabric, Scenario, Transport
 from sim import SimulationError, run
 from sim.arrays import flows, wiring
 from sim.arrays.network import build
-from sim.sweeps.cost import HOPS, MOST_HOPS_PER_SECOND, QUICK_SECONDS, cost, packet_hops, processes
+from sim.sweeps.cost import HOPS, cost, least_seconds, packet_hops, processes
 from sim.sweeps.progress import Lines
 
 SMALL_QUEUE = Fabric(k=4, rate_gbps=10_000, latency_ns=10_000, queue_bytes=9_000)
@@ -79,10 +79,12 @@ def test_a_log_of_packets_that_does_not_fit_is_refused(monkeypatch: pytest.Monke
         build(incast(Fabric(k=4), message_bytes=1 << 40, recovery="sack"))
 
 
-def test_short_runs_take_one_process_and_long_ones_all_processors() -> None:
-    packets = round(QUICK_SECONDS * MOST_HOPS_PER_SECOND) // HOPS // 2
-    for more, expected in ((-1, 1), (0, 1), (1, 4)):
-        pairs = Collective(
-            matrix="pairs", pairs=((0, 1), (1, 0)), message_bytes=(packets + more) * 4096
-        )
-        assert processes([Scenario(fabric=Fabric(k=2), collective=pairs)], 4) == expected, more
+@pytest.mark.parametrize(("more_seconds", "expected"), [(1e-6, 1), (0, 4), (-1e-6, 4)])
+def test_short_runs_take_one_process_and_long_ones_all_processors(
+    more_seconds: float, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = [Scenario(fabric=Fabric(k=4), seed=seed) for seed in (1, 2)]
+    monkeypatch.setattr("sim.sweeps.cost.processors", lambda: 4)
+    seconds = least_seconds(cost(work).hops)
+    monkeypatch.setattr("sim.sweeps.cost.QUICK_SECONDS", seconds + more_seconds)
+    assert processes(work) == expected

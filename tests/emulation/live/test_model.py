@@ -8,14 +8,13 @@ import pytest
 from controller.convergence import Convergence
 from controller.fabric_controller import LinkChange
 from emulation.live.model import (
-    FlowReading,
     Header,
     Meter,
     Observer,
-    PortReading,
     Reading,
 )
 from emulation.outcomes.changes import RECENT, changes_of
+from emulation.outcomes.reading import FlowReading, PortReading
 from fattree.experiment.model import Collective, Fabric, Scenario
 from fattree.shape.topology import SWITCH_LAYERS, FatTree
 from hostagent.transports.state import NEVER
