@@ -105,8 +105,8 @@ def sweep(
 ) -> list[Record]:
     """Return the record of every scenario, in their order; runs in `store` are not run again.
 
-    `jobs` processes on this machine run them (1: this process; None: as many as there are processors, 1
-    for short runs), or the workers of a Dask `scheduler` ("tcp://host:port").
+    `jobs` processes on this machine run them (1: this process; None: as many as there are
+    processors, 1 for short runs), or the workers of a Dask `scheduler` ("tcp://host:port").
     `report(finished, total)` is called at the start and after every run, `watch(share)` with the
     share of the work that is done, also within a run that this process makes: then `run` takes
     `on_progress`. `expect(cost)` first gets the rough cost of the work. Runs that fail do not stop

@@ -72,13 +72,24 @@ def test_counters_are_the_same_at_every_instant(settings: dict[str, Any]) -> Non
     assert np.array_equal(ours.flow_reading().acked, traffic.flows(ours.scenario).packets)
 
 
-def test_both_give_up_alike() -> None:
-    dead = {"events": [{"link": "edge0_0-agg0_0", "down_ns": 0}], "convergence_rtt": float("inf")}
+DEAD = {"events": [{"link": "edge0_0-agg0_0", "down_ns": 0}], "convergence_rtt": float("inf")}
+
+
+@pytest.mark.parametrize(
+    ("settings", "limit_ps"),
+    [
+        ({}, 50_000_000),
+        ({}, 10**15),
+        # Probes never end, and change nothing either.
+        ({"controller": {"detection": "probe", "probe_interval_us": 20}}, 10**15),
+    ],
+)
+def test_both_give_up_alike(settings: dict[str, Any], limit_ps: int) -> None:
     messages = []
-    for fabric in both({"policy": "flow", "failures": dead, "horizon_us": 50}):
+    for fabric in both({"policy": "flow", "failures": DEAD} | settings):
         with pytest.raises(FailedRunError) as error:
             while True:
-                fabric.give_up(50_000_000)
+                fabric.give_up(limit_ps)
                 fabric.advance(fabric.clock.now_ps + STEP_PS)
 
         messages.append(str(error.value).partition(" µs, ")[2])
@@ -90,3 +101,15 @@ def test_who_waits_gets_a_part() -> None:
     for fabric in both({"policy": "ofan"}):
         fabric.advance(10**9, is_late=lambda: True)
         assert 0 < fabric.clock.now_ps < 10**9
+
+
+def test_a_failure_in_idle_time_is_learned_of_at_its_time() -> None:
+    late = {"events": [{"link": "agg0_0-core0_0", "down_ns": 50_000}], "convergence_rtt": 1}
+    installations = []
+    for fabric in both({"policy": "ofan", "failures": late}):
+        fabric.advance(200_000_001)
+        assert fabric.is_finished
+        installations.append(list(map(repr, fabric.installations)))
+
+    assert installations[0] == installations[1] != []
+    assert "failed_ps=50000000" in installations[0][0]
