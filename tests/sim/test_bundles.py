@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from numba import config
+from numba.extending import intrinsic
 
 from sim.kernels.bundles import IS_BY_ADDRESS, by_address
 from sim.kernels.jit import inlined, kernel
@@ -23,6 +24,7 @@ class Inner(NamedTuple):
 @by_address
 class Outer(NamedTuple):
     before: int
+    is_odd: bool
     inner: Inner
     table: Any
     every_other: Any
@@ -31,11 +33,12 @@ class Outer(NamedTuple):
     share: float
 
 
-def outer(number: int = 7, absent: int | None = None) -> Outer:
+def outer(number: int = 8, absent: int | None = None) -> Outer:
     records = np.zeros(3, PAIR).view(np.recarray)
     records.high = 5, 6, 2**40
     return Outer(
         before=-(2**62),
+        is_odd=True,
         inner=Inner(number, np.arange(4, dtype=np.uint8)),
         table=np.arange(24, dtype=np.int32).reshape(2, 3, 4),
         every_other=np.arange(10)[1::2],
@@ -59,6 +62,7 @@ def contents(bundle: Any, numbers: Any) -> Any:
     numbers[4] = bundle.every_other[2] + 100 * len(bundle.every_other)
     numbers[5] = bundle.records[2].high
     numbers[6] = 0 if bundle.absent is None else bundle.absent
+    numbers[7] = bundle.table[:, 2, 1][1] + 100 * bundle.is_odd
     return halved(bundle)
 
 
@@ -69,15 +73,34 @@ def stored(bundle: Any, value: int) -> Any:
     return bundle.inner.row[0]
 
 
+@intrinsic  # type: ignore[untyped-decorator]
+def supposed(_typing: Any, bundle: Any) -> Any:
+    """Return the bundle, of which the compiler supposes another number."""
+
+    def generate(_context: Any, _builder: Any, _signature: Any, arguments: Any) -> Any:
+        return arguments[0]
+
+    return bundle.knowing({"inner": {"number": 3}})(bundle), generate
+
+
+@kernel
+def both_numbers(bundle: Any) -> Any:
+    return 1000 * bundle.inner.number + supposed(bundle).inner.number
+
+
+def test_known_numbers_are_constants_to_the_compiler() -> None:
+    assert both_numbers(outer(number=8)) == 8003
+
+
 @pytest.mark.parametrize("absent", [None, 3])
 def test_every_kind_of_field_is_read(absent: int | None) -> None:
     bundle = outer(absent=absent)
-    numbers = np.zeros(7, dtype=np.int64)
+    numbers = np.zeros(8, dtype=np.int64)
     assert contents(bundle, numbers) == 0.375
-    expected = np.zeros(7, dtype=np.int64)
+    expected = np.zeros(8, dtype=np.int64)
     contents.py_func(bundle, expected)
     assert numbers.tolist() == expected.tolist()
-    assert expected.tolist() == [-(2**62), 7, 3, 23 + 200 + 24_000, 505, 2**40, absent or 0]
+    assert expected.tolist() == [-(2**62), 8, 3, 23 + 200 + 24_000, 505, 2**40, absent or 0, 121]
 
 
 def test_stores_go_to_the_arrays_themselves() -> None:
@@ -88,7 +111,7 @@ def test_stores_go_to_the_arrays_themselves() -> None:
 
 
 def test_each_call_reads_the_tuple_that_it_gets() -> None:
-    numbers = np.zeros(7, dtype=np.int64)
+    numbers = np.zeros(8, dtype=np.int64)
     for number in (1, 2):
         contents(outer(number), numbers)
         assert numbers[1] == number
