@@ -31,6 +31,10 @@ SCENARIOS: dict[str, dict[str, Any]] = {
         "policy": "host_dr",
         "collective": {"matrix": "all_to_all", "message_bytes": 3 * 4096},
     },
+    "all-reduce, in which flows wait for others": {
+        "policy": "ofan",
+        "collective": {"matrix": "all_reduce", "message_bytes": 16 * 4096},
+    },
     "erasure": {"policy": "host_pkt", "transport": {"recovery": "erasure"}, "failures": FAILING},
 }
 # No event is at an odd picosecond but by chance: the two differ in whether it has happened.
@@ -63,6 +67,11 @@ def test_counters_are_the_same_at_every_instant(settings: dict[str, Any]) -> Non
                     getattr(now, field.name) for now in (ours_now, theirs_now)
                 )
                 assert np.array_equal(our_column, their_column), (time_ps, field.name)
+
+        for switch, ports in enumerate(theirs.network.ports):
+            for number, port in ports.items():
+                depth = port.queue.depth_packets(time_ps)
+                assert ours.timed.packets.depth(switch, number) == depth, (time_ps, switch, number)
 
         assert ours.is_finished == theirs.is_finished
         beyond += ours.is_finished
