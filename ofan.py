@@ -79,6 +79,11 @@ COMMANDS = {
         "demo",
         "Compare three load balancers and a link failure: a table, a picture.",
     ),
+    "bgp": Lazy(
+        "emulation.commands.bgp",
+        "bgp",
+        "Run BGP (FRR) on a fabric's switches: its weights and times after failures.",
+    ),
     "report": Lazy(
         "reproduction.report.cli",
         "report",

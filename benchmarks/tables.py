@@ -20,7 +20,7 @@ import click
 import numpy as np
 from click.testing import CliRunner
 
-from benchmarks import answers, pausing, reordering
+from benchmarks import answers, bgp_weights, pausing, reordering
 from fattree.policies import PAPER_POLICIES, POLICIES
 from fattree.records.record import Record
 from ofan import cli
@@ -399,6 +399,8 @@ TABLES = {
     ),
     "pauses": Table("docs/lossless.md", pausing.COLUMNS, pausing.ROWS),
     "slow_link": Table("docs/lossless.md", pausing.SLOW_COLUMNS, pausing.SLOW_ROWS),
+    "bgp_shares": Table("docs/bgp.md", bgp_weights.SHARES_COLUMNS, bgp_weights.SHARES_ROWS),
+    "bgp_cct": Table("docs/bgp.md", bgp_weights.CCT_COLUMNS, bgp_weights.CCT_ROWS),
     "reordering": Table("docs/lossless.md", reordering.COLUMNS, reordering.ROWS),
 }
 

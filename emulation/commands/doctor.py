@@ -181,6 +181,18 @@ def p4c() -> Finding:
     )
 
 
+def frr() -> Finding:
+    """Find FRR's daemons."""
+    path = Path("/usr/lib/frr/bgpd")
+    return Finding(
+        "frr",
+        is_here=path.exists(),
+        found=str(path) if path.exists() else f"no {path}",
+        purpose="ofan bgp",
+        remedy="optional: Debian/Ubuntu: apt install frr (its service may stay off)",
+    )
+
+
 def p4runtime_shell() -> Finding:
     """Find p4runtime-shell, which needs a separate environment."""
     # Import it: an existing environment may be incomplete.
@@ -197,7 +209,7 @@ def p4runtime_shell() -> Finding:
 
 # Before the qdiscs in the table: general needs; after them: optional tools.
 PROBES: tuple[Callable[[], Finding], ...] = (python, root, searched_folders, mininet, namespaces)
-TOOLS: tuple[Callable[[], Finding], ...] = (simple_switch_grpc, p4c, p4runtime_shell)
+TOOLS: tuple[Callable[[], Finding], ...] = (simple_switch_grpc, p4c, frr, p4runtime_shell)
 
 
 def examine() -> Iterator[Finding]:

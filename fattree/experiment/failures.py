@@ -19,6 +19,7 @@ EMULATED = only_on("virtual", "mininet")
 ON_VIRTUAL_LINKS = only_on("virtual", "sim")
 
 Detection = Literal["announced", "netlink", "probe"]
+Weights = Literal["exact", "bgp"]
 
 
 class Place(Section):
@@ -166,7 +167,7 @@ class Failures(Section):
 
 
 class Controller(Section):
-    """The detection of failures by the controller, and its treatment of links that come and go.
+    """The detection of failures by the controller, its weights, and links that come and go.
 
     G (`failures.convergence_rtt`) starts when the controller learns of a change: with `announced`
     at the change itself.
@@ -180,6 +181,10 @@ class Controller(Section):
     """The time between two probes of a link; by default the fabric's round trip."""
     probe_misses: Annotated[int | None, Field(ge=1, le=1_000), EMULATED] = None
     """The number of missing probes in a row after which a link counts as failed."""
+    weights: Weights = "exact"
+    """The weights of uplinks, for load balancers that weigh them: the paper's W-ECMP (`exact`), or
+    those that BGP gives, in whole percents and without slow links (`bgp`).
+    """
     damping_half_life_us: Annotated[float | None, Field(ge=0.001, le=10**12)] = None
     """Flap damping: the time in which a link's penalty for flaps halves; by default no damping."""
     damping_suppress: Annotated[float | None, Field(gt=0, le=1_000)] = None

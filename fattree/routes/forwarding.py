@@ -5,6 +5,7 @@ so weights, schedules, random starts and orders are written once. `fattree.route
 the groups and schedules of one switch.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -15,8 +16,10 @@ from numpy.typing import NDArray
 
 from fattree.demand.flows import offsets
 from fattree.draws import Stream, below, component, mix
+from fattree.experiment.failures import Weights
 from fattree.experiment.model import Scenario
 from fattree.policies import RESHUFFLE_ORDERS, Chooser, Policy
+from fattree.routes.bgp import AnnouncedPaths
 from fattree.routes.groups import (
     NONE,
     OF_HOSTS,
@@ -33,7 +36,7 @@ from fattree.routes.groups import (
     seen_below,
     weights_of,
 )
-from fattree.routes.wecmp import LinkState, Paths, agg_weights, reach
+from fattree.routes.wecmp import LinkState, Paths, reach
 from fattree.shape.topology import FatTree
 
 ScheduleOrders = Literal["per_pod", "per_pointer"]
@@ -77,6 +80,20 @@ class Forwarding:
         """Return the uplinks of a switch's local schedule."""
         index = self.first_schedule[switch] + schedule
         return self.slots[self.schedule_offset[index] : self.schedule_offset[index + 1]]
+
+    def uplink_weights(self, switch: int, edge: int) -> dict[int, int]:
+        """Return how often a switch's schedule to a destination edge has each of its uplinks."""
+        # Columns of edges and pods alone: `Forwarding` of `OFAN` pointers.
+        group = (
+            self.edge_group[switch, edge]
+            if switch < self.tree.edges
+            else self.agg_group[switch - self.tree.edges, edge // self.tree.edges_per_pod]
+        )
+        if group == NONE:
+            return {}
+
+        schedule = int(self.group_schedule[self.first_group[switch] + group])
+        return dict(Counter(self.schedule(switch, schedule).tolist()))
 
     def groups(self, switch: int) -> range:
         """Return the global group indices of a switch."""
@@ -150,6 +167,7 @@ def _switches(
     schedule_orders: ScheduleOrders,
     wanted: Consolidation,
     drawn: Drawn,
+    weights: Weights,
 ) -> Iterator[SwitchGroups]:
     # A block is an order: an order for each pod or pointer of a rotation, else an order for all
     # groups of a switch (16 for Switch Pkt).
@@ -159,10 +177,16 @@ def _switches(
         build = rotation_per_pointer
         edge_blocks = tree.edges
 
-    paths = Paths(tree, links)
+    paths: Paths | AnnouncedPaths
+    if weights == "bgp":
+        links = links.at_full_rates
+        paths = AnnouncedPaths(tree, links)
+    else:
+        paths = Paths(tree, links)
+
     carried = paths.to_pods()
     to_pods = weights_of(policy, carried, links)
-    through_cores = weights_of(policy, agg_weights(tree, links), links).reshape(
+    through_cores = weights_of(policy, paths.through_cores(), links).reshape(
         tree.aggs, tree.pods, tree.agg_uplinks
     )
     reaches = reach(tree, links)
@@ -206,12 +230,14 @@ def forwarding(
     schedule_orders: ScheduleOrders = "per_pod",
     consolidation: Consolidation = OFAN,
     drawn: Drawn | None = None,
+    weights: Weights = "exact",
 ) -> Forwarding:
     """Compute groups, schedules and starts of all edges and aggs for one state of the links.
 
     Only rotations have these options: `schedule_orders`, one shuffled order per destination pod
     (appendix F) or per pointer (section 6), and `consolidation`; pods at edges need an order per
-    pod. `drawn` keeps the random draws for further calls that differ only in `links`.
+    pod. `drawn` keeps the random draws for further calls that differ only in `links`. `weights`:
+    the paper's W-ECMP, or those that BGP gives (`fattree.routes.bgp`).
     """
     levels = consolidation if policy.per_destination else OFAN
     drawn = drawn or Drawn()
@@ -224,6 +250,7 @@ def forwarding(
             schedule_orders=schedule_orders,
             wanted=levels,
             drawn=drawn,
+            weights=weights,
         )
     )
 
@@ -278,6 +305,7 @@ def scenario_forwarding(
         schedule_orders=scenario.load_balancer.schedule_orders,
         consolidation=consolidation(scenario),
         drawn=drawn,
+        weights=scenario.controller.weights,
     )
 
 

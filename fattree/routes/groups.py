@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fattree.policies import Policy
+from fattree.routes.bgp import AnnouncedPaths
 from fattree.routes.iwrr import interleave, simplify
 from fattree.routes.wecmp import LinkState, Paths, small
 from fattree.shape.topology import FatTree
@@ -53,25 +54,30 @@ def weights_of(policy: Policy, weights: Int64, links: LinkState) -> Slots:
 class Below(NamedTuple):
     """Whether each uplink's agg reaches the edges below: reach (destinations, uplinks).
 
-    For `slow` edges behind slow links an edge has other weights than for their pod: `weights` (slow
-    edges, uplinks).
+    For edges `apart` an edge has other weights than for their pod: `weights` (edges, uplinks). They
+    are behind slow links, or behind failed links under BGP's weights.
     """
 
     reach: Bools
-    slow: Int64
+    apart: Int64
     weights: Slots
 
 
 def seen_below(
-    paths: Paths, links: LinkState, policy: Policy, edge: int, to_pods: Int64, reach: Bools
+    paths: Paths | AnnouncedPaths,
+    links: LinkState,
+    policy: Policy,
+    edge: int,
+    to_pods: Int64,
+    reach: Bools,
 ) -> Below:
     """Return the `Below` of an edge with `to_pods` as its weights to pods."""
-    edges = paths.behind_slow_links
+    edges = paths.apart
     if not policy.weighted or not len(edges):
         return Below(reach, np.zeros(0, dtype=np.int64), to_pods[:0].astype(np.uint8))
 
     weights = paths.to_edges(edge, edges)
-    # If a slow link is left out anyhow, as a link before or behind it is dead, nothing differs.
+    # If such a link is left out anyhow, as a link before or behind it is dead, nothing differs.
     pods = edges * len(to_pods) // len(reach)
     differ = (weights != to_pods[pods] * reach[edges]).any(axis=1) & (edges != edge)
     return Below(reach, edges[differ], weights_of(policy, weights[differ], links))
@@ -122,8 +128,8 @@ def rotation(weights: Slots, below: Below | None, orders: Int64, own: int) -> Sw
 def _apart(rows: Slots, below: Below) -> tuple[Int64, Int64]:
     """Return the destination edges that need separate rows, and each destination's row.
 
-    These are edges that an uplink in use does not reach, and `below.slow`. rows (pods, uplinks) are
-    the weights towards pods; the separate rows follow them, in the order of the edges.
+    These are edges that an uplink in use does not reach, and `below.apart`. rows (pods, uplinks)
+    are the weights towards pods; the separate rows follow them, in the order of the edges.
     """
     # If no path to the pod leads through an agg, the loss of the link to it makes no edge skip.
     reach = below.reach
@@ -131,7 +137,7 @@ def _apart(rows: Slots, below: Below) -> tuple[Int64, Int64]:
     of_destination = np.repeat(np.arange(len(rows)), in_pod)
     missing = np.flatnonzero(~reach.all(axis=1))
     skipping = missing[((rows[missing // in_pod] > 0) & ~reach[missing]).any(axis=1)]
-    apart = np.union1d(skipping, below.slow)
+    apart = np.union1d(skipping, below.apart)
     of_destination[apart] = len(rows) + np.arange(len(apart))
 
     return apart, of_destination
@@ -140,7 +146,7 @@ def _apart(rows: Slots, below: Below) -> tuple[Int64, Int64]:
 def _own_rows(rows: Slots, below: Below, apart: Int64) -> Slots:
     """Return the weights of the destination edges with separate rows."""
     separate: Slots = rows[apart * len(rows) // len(below.reach)] * below.reach[apart]
-    separate[np.searchsorted(apart, below.slow)] = simplify(below.weights)
+    separate[np.searchsorted(apart, below.apart)] = simplify(below.weights)
     return separate
 
 
@@ -160,7 +166,7 @@ def _of_destinations(weights: Slots, below: Below | None) -> Slots:
         return weights
 
     rows: Slots = np.repeat(weights, len(below.reach) // len(weights), axis=0) * below.reach
-    rows[below.slow] = below.weights
+    rows[below.apart] = below.weights
     return rows
 
 

@@ -73,6 +73,11 @@ class LinkState:
         """Return whether all links are up, and none is slow."""
         return bool(self.units == 1 and self.edge_agg.all() and self.agg_core.all())
 
+    @property
+    def at_full_rates(self) -> "LinkState":
+        """Return the same links without their rates: a slow link counts as a full link."""
+        return LinkState(self.edge_agg, self.agg_core)
+
     def ascents(self, tree: FatTree) -> tuple[Ints, Ints]:
         """Return links' capacities towards cores, in the shapes of `edge_agg` and `agg_core`."""
         return _rows(tree, self._flat() if self.up is None else self.up)
@@ -150,11 +155,11 @@ class Paths:
         self._down = links.descents(tree)[0]
         self._units = links.units
         is_behind = ((self._down > 0) & (self._down < links.units)).any(axis=1)
-        # The edges to which some link leads that is slow.
-        self.behind_slow_links: Ints = np.flatnonzero(is_behind)
+        # The edges behind slow links: other weights than to their pod may lead to them.
+        self.apart: Ints = np.flatnonzero(is_behind)
         # [units, pod, agg position, destination pod]: the paths to that pod's agg, if neither the
         # link to the first agg nor the link from the last carries more.
-        weights = agg_weights(tree, links)
+        weights = self._through_cores = agg_weights(tree, links)
         pods = np.arange(tree.pods)
         tables = [np.zeros(weights.shape[:3], dtype=np.int64)]
         for bound in range(1, links.units + 1):
@@ -165,6 +170,10 @@ class Paths:
             tables.append(table)
 
         self._tables = np.stack(tables)
+
+    def through_cores(self) -> Ints:
+        """Return weights[pod, agg position, destination pod, uplink], as `agg_weights` does."""
+        return self._through_cores
 
     def to_pods(self) -> Ints:
         """Return weights[edge, destination pod, uplink]: paths to that pod's agg of the position.

@@ -197,7 +197,7 @@ def test_an_uplink_weighs_what_its_paths_carry(
     # What only the last link limits differs from the weights towards the pod, and is told apart.
     to_pod = known.to_pods()[ends[0], ends[1] // tree.edges_per_pod] * links.edge_agg[ends[1]]
     if to_pod.tolist() != expected:
-        assert ends[1] in known.behind_slow_links
+        assert ends[1] in known.apart
 
 
 @pytest.mark.parametrize("failed", [False, True])

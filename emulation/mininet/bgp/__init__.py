@@ -1,0 +1,1 @@
+"""Routers that speak BGP (FRR), a network namespace each, on the links of a fabric."""

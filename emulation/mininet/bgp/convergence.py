@@ -1,0 +1,153 @@
+"""Failures of links on running routers: the times of all switches, and their weights after it."""
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from statistics import median
+
+from emulation.errors import StartError
+from emulation.mininet.bgp.kernel_routes import RouteMonitor, Weights, north, reduced
+from emulation.mininet.bgp.routers import START_SECONDS, Routers
+from fattree.experiment.failures import Weights as Kind
+from fattree.policies import POLICIES
+from fattree.routes.forwarding import forwarding
+from fattree.routes.wecmp import LinkState
+from fattree.shape.addressing import link_name, switch_name
+from fattree.shape.topology import FatTree
+
+# BGP is quiet when no kernel has changed a route for so long; it passes a route on after 50 ms.
+QUIET_SECONDS = 0.5
+# A change is given up when the routes are others than computed for so long.
+MOST_SECONDS = 30.0
+MS = 1_000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change of links together, and the routes in the switches' kernels after it.
+
+    `took_ms` has a time for each switch with a changed route: from the change of the links to its last
+    route. `other_than_computed` and `other_than_exact` count the pairs (switch, destination edge)
+    with other weights than `fattree.routes.bgp` computes, and than W-ECMP has.
+    """
+
+    links: tuple[str, ...]
+    is_up: bool
+    took_ms: tuple[float, ...]
+    routes: int
+    other_than_computed: int
+    other_than_exact: int
+
+    @property
+    def first_ms(self) -> float:
+        """Return the time of the first switch."""
+        return min(self.took_ms, default=0.0)
+
+    @property
+    def median_ms(self) -> float:
+        """Return the median over switches."""
+        return median(self.took_ms) if self.took_ms else 0.0
+
+    @property
+    def last_ms(self) -> float:
+        """Return the time of the last switch."""
+        return max(self.took_ms, default=0.0)
+
+
+def weights(tree: FatTree, failed: frozenset[int], kind: Kind) -> list[Weights]:
+    """Return the reduced weights of each edge and agg towards each edge that it reaches."""
+    links = LinkState.without(tree, failed)
+    state = forwarding(tree, links, POLICIES["ofan"], seed=1, weights=kind)
+    return [
+        {
+            edge: row
+            for edge in range(tree.edges)
+            if _is_reached(tree, links, switch, edge)
+            and (row := reduced(state.uplink_weights(switch, edge)))
+        }
+        for switch in range(tree.first_core)
+    ]
+
+
+def _is_reached(tree: FatTree, links: LinkState, switch: int, edge: int) -> bool:
+    """Return whether the aggs of a switch's position reach an edge: else BGP has no route."""
+    if switch < tree.first_agg:
+        return True
+
+    _, position = tree.position(switch)
+    first = position * tree.edge_agg_links
+    return bool(links.edge_agg[edge, first : first + tree.edge_agg_links].any())
+
+
+def await_routes(routers: Routers) -> float:
+    """Wait until every kernel has the routes of the whole fabric; return the seconds.
+
+    Raises StartError, naming a switch that lacks some.
+    """
+    began = time.monotonic()
+    expected = weights(routers.tree, frozenset(), "bgp")
+    missing = set(range(routers.tree.first_core))
+    while missing := {switch for switch in missing if _held(routers, switch) != expected[switch]}:
+        routers.processes.refuse_dead()
+        if time.monotonic() - began > START_SECONDS:
+            name = switch_name(routers.tree, min(missing))
+            raise StartError(f"{name} lacks routes after {START_SECONDS:.0f} s")
+
+        time.sleep(0.1)
+
+    return time.monotonic() - began
+
+
+def _held(routers: Routers, switch: int) -> Weights:
+    return {edge: reduced(row) for edge, row in north(routers, switch).items()}
+
+
+def fail_and_mend(routers: Routers, failures: Iterable[frozenset[int]]) -> Iterator[Change]:
+    """Take sets of links down and up again, one set after the other; yield each change."""
+    tree = routers.tree
+    monitor = RouteMonitor(routers)
+    try:
+        for failed in failures:
+            for is_up in (False, True):
+                state = frozenset[int]() if is_up else failed
+                expected = weights(tree, state, "bgp")
+                # Routes that still change belong to no change of ours.
+                monitor.until_quiet(QUIET_SECONDS)
+                began = time.monotonic()
+                for link in sorted(failed):
+                    routers.set_link(link, is_up)
+
+                changed, held = _settled(routers, monitor, expected, began)
+                yield Change(
+                    links=tuple(link_name(tree, link) for link in sorted(failed)),
+                    is_up=is_up,
+                    took_ms=tuple(sorted((end - began) * MS for end in changed.values())),
+                    routes=sum(map(len, held)),
+                    other_than_computed=differing(held, expected),
+                    other_than_exact=differing(held, weights(tree, state, "exact")),
+                )
+    finally:
+        monitor.close()
+
+
+def _settled(
+    routers: Routers, monitor: RouteMonitor, expected: list[Weights], began: float
+) -> tuple[dict[int, float], list[Weights]]:
+    """Return when each switch last changed a route, and the weights that all have in the end."""
+    changed: dict[int, float] = {}
+    while True:
+        changed.update(monitor.until_quiet(QUIET_SECONDS))
+        routers.processes.refuse_dead()
+        held = [_held(routers, switch) for switch in range(routers.tree.first_core)]
+        # Quiet alone is not the end: a session that comes up again may take seconds.
+        if held == expected or time.monotonic() - began > MOST_SECONDS:
+            return changed, held
+
+
+def differing(held: list[Weights], expected: list[Weights]) -> int:
+    """Return how many pairs (switch, destination edge) have other weights, or a missing route."""
+    return sum(
+        mine.get(edge) != theirs.get(edge)
+        for mine, theirs in zip(held, expected, strict=True)
+        for edge in {*mine, *theirs}
+    )
