@@ -26,9 +26,9 @@ MS = 1_000.0
 class Change:
     """A change of links together, and the routes in the switches' kernels after it.
 
-    `took_ms` has a time for each switch with a changed route: from the change of the links to its last
-    route. `other_than_computed` and `other_than_exact` count the pairs (switch, destination edge)
-    with other weights than `fattree.routes.bgp` computes, and than W-ECMP has.
+    `took_ms` has a time for each switch with changed routes, up to its last route.
+    `other_than_computed` and `other_than_exact` count the pairs (switch, destination edge) with
+    other weights than `fattree.routes.bgp` computes, and than W-ECMP has.
     """
 
     links: tuple[str, ...]
