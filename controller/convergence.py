@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from controller.fabric_controller import LinkChange, Step
-from fattree.experiment.failures import Detection
 from fattree.routes.slow_links import NOT_SLOW, Slow
 
 
@@ -23,7 +22,7 @@ class Convergence:
     """
 
     change: LinkChange
-    detection: Detection
+    detection: str
     failed: frozenset[int]
     detected_ps: int
     failed_ps: int | None = None

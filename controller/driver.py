@@ -121,7 +121,10 @@ class Driver:
         self._tell_hosts(self.routed, self.routed_slow)
         self._write(steps)
         convergence.installed(self.now_ps())
+        self._call_back(convergence)
 
+    def _call_back(self, convergence: Convergence) -> None:
+        """Call those who wait for changes that the routes follow now."""
         waiting = self._waiting
         self._waiting = [entry for entry in waiting if not self._is_followed(entry[0])]
         for change, call in waiting:

@@ -9,6 +9,7 @@ from typing import Any
 
 from emulation.errors import UnsupportedError
 from emulation.mininet.agents import agents
+from emulation.mininet.bgp.routers import refuse_without_frr, routers_in
 from emulation.mininet.capture import Tap, captures
 from emulation.mininet.detection import refuse_too_many_probes
 from emulation.mininet.fabric import MininetFabric
@@ -57,6 +58,8 @@ def mininet_fabric(scenario: Scenario, setup: Setup = Setup()) -> Iterator[Minin
     refuse_if_unable()
     refuse_too_many_probes(scenario)
     refuse_what_target_lacks(scenario, target)
+    if scenario.controller.kind == "bgp":
+        refuse_without_frr(scenario.tree)
 
     program = setup.program or built_in(
         scenario.scheme.program,
@@ -76,6 +79,11 @@ def mininet_fabric(scenario: Scenario, setup: Setup = Setup()) -> Iterator[Minin
         kept = _keep_machine_code(program) if target is SOFTSWITCH else ()
         folder = stack.enter_context(run_folder(setup.folder))
         stack.enter_context(own_namespace())
+        routers = (
+            stack.enter_context(routers_in(scenario.tree, folder))
+            if scenario.controller.kind == "bgp"
+            else None
+        )
         loop = Loop()
         stack.callback(loop.close)
         network = stack.enter_context(fat_tree(scenario.tree))
@@ -90,7 +98,13 @@ def mininet_fabric(scenario: Scenario, setup: Setup = Setup()) -> Iterator[Minin
             loop.watch(capture.socket, capture.drain)
 
         fabric = MininetFabric(
-            scenario, loop, switches=processes, agents=senders, program=program, folder=folder
+            scenario,
+            loop,
+            switches=processes,
+            agents=senders,
+            program=program,
+            folder=folder,
+            routers=routers,
         )
         stack.callback(fabric.close)
         fabric.connect()

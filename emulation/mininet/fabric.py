@@ -5,19 +5,24 @@ the same outcome; time is CLOCK_MONOTONIC since the run's start, as integer pico
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from controller.convergence import Convergence
 from controller.driver import Driver, OnInstalled
 from controller.entries import Entries
-from controller.fabric_controller import FabricController, LinkChange
+from controller.fabric_controller import FabricController, LinkChange, Step
 from controller.fleet import PATIENCE_S, Access, Fleet
 from controller.grpc_transport import GrpcTransport
+from controller.routed import RoutedController, RoutedDriver
 from controller.session import Session
 from emulation.errors import FailedRunError
 from emulation.mininet.agents import Agents
+from emulation.mininet.bgp.convergence import await_routes
+from emulation.mininet.bgp.following import Following, weights_of
+from emulation.mininet.bgp.routers import Routers
+from emulation.mininet.children import ending
 from emulation.mininet.counting import (
     Reading,
     process_seconds,
@@ -59,6 +64,7 @@ class MininetFabric:
         program: SwitchProgram,
         folder: Path,
         election_id: int = ELECTION_ID,
+        routers: Routers | None = None,
     ) -> None:
         self.scenario = scenario
         self.tree: FatTree = scenario.tree
@@ -67,18 +73,18 @@ class MininetFabric:
         self.agents = agents
         self.folder = folder
         self.timeline: Timeline = timeline(scenario, traffic.flows(scenario))
-        is_announced = scenario.controller.detection == "announced"
+        # BGP finds out by itself; the controller's own detection is left out.
+        is_announced = scenario.controller.detection == "announced" and routers is None
         self.failed = self.timeline.first_routes
         self.slow = self.timeline.first_slow
         routed = self.failed if is_announced else frozenset()
         spared = self.slow if is_announced else NOT_SLOW
         self.access = _access(scenario, program, folder, election_id)
-        self._driver = Driver(
-            FabricController(scenario, program.pipeline, routed, spared),
-            clock=monotonic_ps,
-            at=self._at,
-            write=lambda steps: self.fleet.write(steps),
-            tell_hosts=agents.converge,
+        self.routers = routers
+        self._driver = self._drive(
+            FabricController(scenario, program.pipeline, routed, spared)
+            if routers is None
+            else RoutedController(scenario, program.pipeline)
         )
         self.fleet = Fleet(self.controller, self.access)
         self.on_news: Callable[[str], object] = lambda _line: None
@@ -86,8 +92,19 @@ class MininetFabric:
         self._looks_again = False
         self.runs = 0
         self._reading: Reading | None = None
-        self._detector: Probing | Listening | None = None
+        self._detector: Probing | Listening | Following | None = None
         self._driver.set_origin(monotonic_ps())
+
+    def _drive(self, controller: FabricController) -> Driver:
+        # Looked up when steps are due: a controller that restarts has another fleet.
+        def write(steps: Sequence[Step]) -> None:
+            self.fleet.write(steps)
+
+        hosts = self.agents.converge
+        if isinstance(controller, RoutedController):
+            return RoutedDriver(controller, monotonic_ps, write=write, tell_hosts=hosts)
+
+        return Driver(controller, clock=monotonic_ps, at=self._at, write=write, tell_hosts=hosts)
 
     @property
     def controller(self) -> FabricController:
@@ -125,12 +142,13 @@ class MininetFabric:
         """
         self.fleet.open()
         for link in sorted(self.failed):
-            set_link(self.scenario, link, False, self.switches.target)
+            self._set_link(link, False)
 
         self._set_rates(self.slow)
         for host, share in host_shares(self.scenario, is_up=False).items():
             self.switches.set_rate(LinkEnd(*self.tree.access(host)), share)
 
+        self._read_routes()
         # A switch that is lost later is left out; a network that begins is whole.
         self._driver.start()
         for error in self.fleet.lost.values():
@@ -138,13 +156,31 @@ class MininetFabric:
 
         self.fleet.patience_s = PATIENCE_S
 
-        self._detector = detector(
-            self.scenario,
-            fleet=self.fleet,
-            loop=self.loop,
-            failed=self.routed,
-            on_change=self.learn,
+        self._detector = self._detect(self.routed)
+
+    def _detect(self, failed: Links) -> Probing | Listening | Following | None:
+        if self.routers is not None and isinstance(self._driver, RoutedDriver):
+            return Following(self.routers, self.loop, self._driver.follow)
+
+        return detector(
+            self.scenario, fleet=self.fleet, loop=self.loop, failed=failed, on_change=self.learn
         )
+
+    def _read_routes(self) -> None:
+        """Wait for BGP's routes, and give each switch's routes to its planner."""
+        controller = self._driver.controller
+        if self.routers is None or not isinstance(controller, RoutedController):
+            return
+
+        await_routes(self.routers, self.failed)
+        for switch in range(self.tree.first_core):
+            controller.set_routes(switch, weights_of(self.routers, switch))
+
+    def _set_link(self, link: int, is_up: bool) -> None:
+        """Break or mend a link, and the link of the routers beside it."""
+        set_link(self.scenario, link, is_up, self.switches.target)
+        if self.routers is not None:
+            self.routers.set_link(link, is_up)
 
     def restart_controller(self) -> None:
         """Begin again with a controller that remembers nothing, as after a crash.
@@ -157,22 +193,20 @@ class MininetFabric:
         self.close()
         election_id = max(session.election_id for session in self.sessions) + 1
         self.access = replace(self.access, election_id=election_id)
-        self._driver.controller = FabricController(
-            self.scenario,
-            self.access.pipeline,
-            self.failed if self.is_announced else (),
-            self.slow if self.is_announced else NOT_SLOW,
+        self._driver.controller = (
+            FabricController(
+                self.scenario,
+                self.access.pipeline,
+                self.failed if self.is_announced else (),
+                self.slow if self.is_announced else NOT_SLOW,
+            )
+            if self.routers is None
+            else RoutedController(self.scenario, self.access.pipeline)
         )
+        self._read_routes()
         self.fleet = Fleet(self.controller, self.access, patience_s=PATIENCE_S)
         self.fleet.open()
-        self._detector = detector(
-            self.scenario,
-            fleet=self.fleet,
-            loop=self.loop,
-            failed=frozenset(),
-            on_change=self.learn,
-        )
-
+        self._detector = self._detect(frozenset())
         sure_ps = self._detector.sure_ps if self._detector else 0
         self._at(monotonic_ps() + sure_ps, self._driver.start)
 
@@ -193,6 +227,9 @@ class MininetFabric:
         if not self.switches.may_restart:
             processes.refuse_dead()
 
+        if self.routers is not None:
+            self._tend_routers(self.routers)
+
         processes.listen()
         for name in list(processes.exited):
             self.on_news(f"{self.switches.restart(name)}; it is started again")
@@ -212,6 +249,16 @@ class MininetFabric:
             self._looks_again = True
             self.loop.at(time.monotonic_ns() + LOOK_AGAIN_NS, self._look_again)
 
+    def _tend_routers(self, routers: Routers) -> None:
+        """Report daemons that have ended, each once; routes stay as they are until BGP notices."""
+        if not self.switches.may_restart:
+            routers.processes.refuse_dead()
+
+        routers.processes.listen()
+        for name, code in list(routers.processes.exited.items()):
+            del routers.processes.exited[name]
+            self.on_news(f"{name} {ending(code)}; the other routers go on")
+
     def _look_again(self) -> None:
         self._looks_again = False
 
@@ -227,7 +274,7 @@ class MininetFabric:
         # Noted one by one, just before it happens: each is a process of its own, which takes time.
         for link in sorted(change.down | change.up):
             self._driver.note((link,))
-            set_link(self.scenario, link, link in change.up, self.switches.target)
+            self._set_link(link, link in change.up)
 
         self.failed = self.failed - change.up | change.down
         self._driver.note(slow_link.link for slow_link in change.paced)
@@ -235,6 +282,9 @@ class MininetFabric:
         self.slow = after(self.slow, change.paced)
         if on_installed:
             self._driver.when_followed(change, on_installed)
+
+        if isinstance(self._driver, RoutedDriver):
+            return self._driver.begin(change, self.failed)
 
         return self.learn(change) if self.is_announced else None
 
@@ -323,6 +373,7 @@ class MininetFabric:
     def cpu_seconds(self) -> float:
         """Return the processor time that all processes of the network have used."""
         pids = [*self.switches.processes.pids.values(), *self.agents.pids]
+        pids += self.routers.processes.pids.values() if self.routers else ()
         return time.process_time() + sum(map(process_seconds, pids))
 
 

@@ -53,6 +53,7 @@ def refuse_unsupported(scenario: Scenario) -> None:
         )
 
     _refuse_failures(scenario.failures)
+    _refuse_beside_bgp(scenario)
     if scenario.load_balancer.queue_staleness_ns:
         raise UnsupportedError(
             "load_balancer.queue_staleness_ns: time stamps in P4 are whole microseconds, so that a"
@@ -100,6 +101,24 @@ def switch_packets_per_second(scenario: Scenario) -> float:
     # Twice: every data packet has its ACK.
     paced = scenario.transport.rate_limit or 1
     return scenario.tree.hosts * 2 * SWITCHES_ON_A_PATH * PS_PER_SECOND / scenario.slot_ps * paced
+
+
+def _refuse_beside_bgp(scenario: Scenario) -> None:
+    """Raise UnsupportedError where BGP's routes do not suffice, or a setting has no effect."""
+    if scenario.controller.kind != "bgp":
+        return
+
+    if scenario.tree.has_parallel_links:
+        raise UnsupportedError(
+            'controller.kind = "bgp": over parallel links a switch deals out the hosts below other'
+            " switches, and does not know the links of those"
+        )
+
+    if scenario.failures.convergence_rtt:
+        raise UnsupportedError(
+            'failures.convergence_rtt: with controller.kind = "bgp" routes change when BGP changes'
+            " them"
+        )
 
 
 def largest_payload(scenario: Scenario) -> int:

@@ -127,6 +127,12 @@ def refuse_unsupported(scenario: Scenario) -> None:
             " (ofan sim run without --program and --as p4)"
         )
 
+    if scenario.controller.kind == "bgp":
+        raise UnsupportedError(
+            'controller.kind = "bgp": routers (FRR) run in real time, on --network mininet;'
+            " --set controller.weights=bgp has their weights on any network"
+        )
+
     if scenario.controller.detection == "netlink":
         raise UnsupportedError(
             'controller.detection = "netlink": '

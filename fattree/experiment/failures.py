@@ -20,6 +20,7 @@ ON_VIRTUAL_LINKS = only_on("virtual", "sim")
 
 Detection = Literal["announced", "netlink", "probe"]
 Weights = Literal["exact", "bgp"]
+Kind = Literal["central", "bgp"]
 
 
 class Place(Section):
@@ -181,6 +182,10 @@ class Controller(Section):
     """The time between two probes of a link; by default the fabric's round trip."""
     probe_misses: Annotated[int | None, Field(ge=1, le=1_000), EMULATED] = None
     """The number of missing probes in a row after which a link counts as failed."""
+    kind: Annotated[Kind, only_on("mininet")] = "central"
+    """The source of schedules: one controller that knows the whole fabric (`central`), or each
+    switch's own routes, which BGP (FRR) brings to it (`bgp`).
+    """
     weights: Weights = "exact"
     """The weights of uplinks, for load balancers that weigh them: the paper's W-ECMP (`exact`), or
     those that BGP gives, in whole percents and without slow links (`bgp`).
@@ -209,6 +214,9 @@ class Controller(Section):
         ):
             raise ValueError("damping_suppress and damping_reuse need damping_half_life_us")
 
+        if self.kind == "bgp":
+            self._refuse_beside_bgp()
+
         suppress = self.damping_suppress or DAMPING_SUPPRESS
         reuse = self.damping_reuse or DAMPING_REUSE
         if reuse >= suppress:
@@ -217,3 +225,14 @@ class Controller(Section):
             )
 
         return self
+
+    def _refuse_beside_bgp(self) -> None:
+        """Raise ValueError for a setting of the central controller."""
+        if self.detection != "announced":
+            raise ValueError(f'BGP detects failures itself: no detection = "{self.detection}"')
+
+        if self.damping_half_life_us is not None:
+            raise ValueError('damping_half_life_us needs kind = "central"')
+
+        if self.weights != "exact":
+            raise ValueError('kind = "bgp" has the weights of BGP: leave weights out')

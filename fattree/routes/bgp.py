@@ -9,6 +9,8 @@ reads them from kernels). So at 16 uplinks an agg with all its cores has 6 %, an
 Sessions know nothing of slow links: a link that is up counts as a full link.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from fattree.routes.wecmp import Ints, LinkState, reach
@@ -83,3 +85,23 @@ class AnnouncedPaths:
         )
         of_uplinks = np.repeat(announced, tree.edge_agg_links, axis=1)
         return in_percent(of_uplinks * self._is_up[edge] * self._reach[destinations])
+
+
+def announced_rows(tree: FatTree, links: LinkState) -> Iterator[Ints]:
+    """Yield each edge's and each agg's weights (destination edges, uplinks), 0 without a route."""
+    paths = AnnouncedPaths(tree, links)
+    edges = np.arange(tree.edges)
+    for edge in range(tree.edges):
+        rows = paths.to_edges(edge, edges)
+        rows[edge] = 0
+        yield rows
+
+    pods = edges // tree.edges_per_pod
+    through_cores = paths.through_cores()
+    is_below = reach(tree, links)[:, :: tree.edge_agg_links]
+    for agg in range(tree.aggs):
+        pod, position = divmod(agg, tree.aggs_per_pod)
+        # An agg has a route to an edge if the aggs of its position reach that edge.
+        rows = through_cores[pod, position, pods] * is_below[:, position, None]
+        rows[pods == pod] = 0
+        yield rows

@@ -6,7 +6,7 @@ the groups and schedules of one switch.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -169,14 +169,7 @@ def _switches(
     drawn: Drawn,
     weights: Weights,
 ) -> Iterator[SwitchGroups]:
-    # A block is an order: an order for each pod or pointer of a rotation, else an order for all
-    # groups of a switch (16 for Switch Pkt).
-    build = rotation if policy.per_destination else next_hop_sets
-    edge_blocks = agg_blocks = tree.pods if policy.per_destination else order_count(policy)
-    if policy.per_destination and schedule_orders == "per_pointer":
-        build = rotation_per_pointer
-        edge_blocks = tree.edges
-
+    build = builder(policy, schedule_orders)
     paths: Paths | AnnouncedPaths
     if weights == "bgp":
         links = links.at_full_rates
@@ -190,16 +183,47 @@ def _switches(
         tree.aggs, tree.pods, tree.agg_uplinks
     )
     reaches = reach(tree, links)
-    edges, aggs = np.arange(tree.edges), np.arange(tree.first_agg, tree.first_core)
-    for edge, orders in _orders_of(policy, seed, edges, tree.edge_uplinks, edge_blocks, drawn):
+    for edge, orders in edge_orders(tree, policy, seed, schedule_orders, drawn):
         below = seen_below(paths, links, policy, edge, carried[edge], reaches)
         state = build(to_pods[edge], below, orders, edge)
         yield consolidated(tree, state, "edge", wanted.edge)
 
-    for agg, orders in _orders_of(policy, seed, aggs, tree.agg_uplinks, agg_blocks, drawn):
+    for agg, orders in agg_orders(tree, policy, seed, drawn):
         pod = tree.position(tree.first_agg + agg)[0]
         state = build(through_cores[agg], None, orders, pod)
         yield consolidated(tree, state, "pod", wanted.agg)
+
+
+def builder(policy: Policy, schedule_orders: ScheduleOrders) -> Callable[..., SwitchGroups]:
+    """Return the function that makes a switch's groups for a load balancer."""
+    if not policy.per_destination:
+        return next_hop_sets
+
+    return rotation_per_pointer if schedule_orders == "per_pointer" else rotation
+
+
+def edge_orders(
+    tree: FatTree, policy: Policy, seed: int, schedule_orders: ScheduleOrders, drawn: Drawn
+) -> Iterator[tuple[int, NDArray[Any]]]:
+    """Yield every edge with its orders.
+
+    An order for each pod or pointer of a rotation, else an order for all groups of a switch (16 for
+    Switch Pkt).
+    """
+    blocks = tree.pods if policy.per_destination else order_count(policy)
+    if policy.per_destination and schedule_orders == "per_pointer":
+        blocks = tree.edges
+
+    return _orders_of(policy, seed, np.arange(tree.edges), tree.edge_uplinks, blocks, drawn)
+
+
+def agg_orders(
+    tree: FatTree, policy: Policy, seed: int, drawn: Drawn
+) -> Iterator[tuple[int, NDArray[Any]]]:
+    """Yield every agg, from 0, with its orders."""
+    blocks = tree.pods if policy.per_destination else order_count(policy)
+    aggs = np.arange(tree.first_agg, tree.first_core)
+    return _orders_of(policy, seed, aggs, tree.agg_uplinks, blocks, drawn)
 
 
 def _orders_of(
@@ -254,6 +278,20 @@ def forwarding(
         )
     )
 
+    return assembled(tree, links, policy, seed, states=states, levels=levels, drawn=drawn)
+
+
+def assembled(
+    tree: FatTree,
+    links: LinkState,
+    policy: Policy,
+    seed: int,
+    *,
+    states: Sequence[SwitchGroups],
+    levels: Consolidation,
+    drawn: Drawn,
+) -> Forwarding:
+    """Return the forwarding of the groups of all edges, then of all aggs."""
     lengths = np.concatenate([state.lengths for state in states])
     first_group = offsets(np.array([len(state.group_schedule) for state in states]))
     first_schedule = offsets(np.array([len(state.lengths) for state in states]))

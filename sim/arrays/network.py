@@ -177,6 +177,12 @@ def refuse_unsupported(scenario: Scenario) -> None:
         )
 
     controller = scenario.controller
+    if controller.kind == "bgp":
+        raise UnsupportedError(
+            'controller.kind = "bgp": routers (FRR) run on --network mininet only;'
+            " --set controller.weights=bgp has their weights"
+        )
+
     if controller.detection != "announced":
         raise ExperimentError(
             f'controller.detection = "{controller.detection}": the simulator knows "announced" only'

@@ -79,13 +79,13 @@ def _is_reached(tree: FatTree, links: LinkState, switch: int, edge: int) -> bool
     return bool(links.edge_agg[edge, first : first + tree.edge_agg_links].any())
 
 
-def await_routes(routers: Routers) -> float:
-    """Wait until every kernel has the routes of the whole fabric; return the seconds.
+def await_routes(routers: Routers, failed: frozenset[int] = frozenset()) -> float:
+    """Wait until every kernel has the routes of a fabric without `failed`; return the seconds.
 
     Raises StartError, naming a switch that lacks some.
     """
     began = time.monotonic()
-    expected = weights(routers.tree, frozenset(), "bgp")
+    expected = weights(routers.tree, failed, "bgp")
     missing = set(range(routers.tree.first_core))
     while missing := {switch for switch in missing if _held(routers, switch) != expected[switch]}:
         routers.processes.refuse_dead()

@@ -64,7 +64,8 @@ class RouteMonitor:
 
     def __init__(self, routers: Routers) -> None:
         self._poller = select.poll()
-        self._channels: dict[int, tuple[socket.socket, int]] = {}
+        self._channels: dict[int, socket.socket] = {}
+        self._switch_of: dict[int, int] = {}
         for switch in range(routers.tree.switches):
             # A socket stays in the namespace in which it was opened.
             with routers.inside(switch):
@@ -74,13 +75,26 @@ class RouteMonitor:
                 channel.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_BYTES)
                 channel.bind((0, RTMGRP_IPV4_ROUTE))
 
-            self._channels[channel.fileno()] = channel, switch
+            self._channels[switch] = channel
+            self._switch_of[channel.fileno()] = switch
             self._poller.register(channel, select.POLLIN)
 
     def close(self) -> None:
         """Stop listening."""
-        for channel, _ in self._channels.values():
+        for channel in self._channels.values():
             channel.close()
+
+    @property
+    def channels(self) -> list[tuple[socket.socket, int]]:
+        """Return each switch's socket, readable when its kernel has changed a route."""
+        return [(channel, switch) for switch, channel in self._channels.items()]
+
+    def drain(self, switch: int) -> None:
+        """Take the messages from a switch's socket: its routes are read anew, in full."""
+        # Also an overrun of the buffer (ENOBUFS) is news.
+        with suppress(OSError):
+            while self._channels[switch].recv(MESSAGE_BYTES):
+                pass
 
     def until_quiet(self, quiet_s: float) -> dict[int, float]:
         """Return when each switch last changed a route (CLOCK_MONOTONIC), after a quiet time."""
@@ -88,11 +102,8 @@ class RouteMonitor:
         while ready := self._poller.poll(quiet_s * MS):
             now = time.monotonic()
             for descriptor, _ in ready:
-                channel, switch = self._channels[descriptor]
+                switch = self._switch_of[descriptor]
                 changed[switch] = now
-                # Also an overrun of the buffer (ENOBUFS) is news.
-                with suppress(OSError):
-                    while channel.recv(MESSAGE_BYTES):
-                        pass
+                self.drain(switch)
 
         return changed

@@ -80,18 +80,25 @@ def routers(tree: FatTree, folder: Path = RUN_FOLDER) -> Iterator[Routers]:
     """
     refuse_if_unable()
     refuse_without_frr(tree)
+    with run_folder(folder) as run, own_namespace(), routers_in(tree, run) as started:
+        yield started
+
+
+@contextmanager
+def routers_in(tree: FatTree, run: Path) -> Iterator[Routers]:
+    """Start the routers of a fabric in a run's folder, each in a namespace below this thread's."""
     with ExitStack() as stack:
-        run = stack.enter_context(run_folder(folder))
-        stack.enter_context(own_namespace())
         namespaces = [_namespace(stack) for _ in range(tree.switches)]
         _wire(tree, namespaces)
 
         # FRR's daemons are a user of their own, which may pass through our folder to its own.
         run.chmod(0o711)
-        (run / "logs").mkdir()
+        folder = run / "bgp"
+        folder.mkdir(mode=0o711)
+        (folder / "logs").mkdir()
         processes = stack.enter_context(children(run))
         started = Routers(tree, tuple(namespaces), processes)
-        _start(started, run)
+        _start(started, folder)
         yield started
 
 
