@@ -3,8 +3,9 @@
 python -m benchmarks.tables bgp_shares bgp_cct
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +31,7 @@ SHARES_COLUMNS = (
 SEEDS = range(1, 11)
 # Failures: the key of a row, and the settings of its runs.
 CORE_LINK = {"failures__events": ({"link": "agg0_0-core0_0", "down_ns": 0},)}
-CASES = {
+CASES: dict[str, tuple[int, Mapping[str, Any]]] = {
     f"{k}, {name}": (k, settings)
     for k in (8, 16, 32)
     for name, settings in (
@@ -126,7 +127,8 @@ def _rows(
 
 
 def _shares(weights: Ints) -> NDArray[np.float64]:
-    return weights / np.maximum(weights.sum(axis=-1, keepdims=True), 1)
+    shares: NDArray[np.float64] = weights / np.maximum(weights.sum(axis=-1, keepdims=True), 1)
+    return shares
 
 
 def cct(key: str) -> Sequence[str]:
@@ -147,7 +149,7 @@ def cct(key: str) -> Sequence[str]:
     return (key, str(len(seeds)), *(f"{time} %" for time in times), *queues)
 
 
-def _run(k: int, policy: str, weights: str, settings: dict[str, object], seed: int) -> Result:
+def _run(k: int, policy: str, weights: str, settings: Mapping[str, Any], seed: int) -> Result:
     tables: dict[str, dict[str, object]] = {}
     for path, value in {**PERMUTATION, **settings, "fabric__k": k}.items():
         table, _, name = path.partition("__")

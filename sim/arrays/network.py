@@ -178,7 +178,7 @@ def refuse_unsupported(scenario: Scenario) -> None:
 
     controller = scenario.controller
     if controller.kind == "bgp":
-        raise UnsupportedError(
+        raise ExperimentError(
             'controller.kind = "bgp": routers (FRR) run on --network mininet only;'
             " --set controller.weights=bgp has their weights"
         )

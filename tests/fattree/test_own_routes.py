@@ -6,7 +6,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fattree.experiment.model import Scenario
+from fattree.experiment.model import Fabric, Scenario
 from fattree.policies import POLICIES
 from fattree.routes.bgp import announced_rows
 from fattree.routes.forwarding import Drawn, Forwarding, scenario_forwarding
@@ -57,7 +57,8 @@ def used(state: Forwarding) -> NDArray[np.bool_]:
     tree = state.tree
     reached = reach(tree, state.links)[:, :: tree.edge_agg_links]
     of_pods = reached.reshape(tree.pods, tree.edges_per_pod, tree.aggs_per_pod).any(axis=1)
-    return of_pods.T[np.arange(tree.aggs) % tree.aggs_per_pod]
+    is_used: NDArray[np.bool_] = of_pods.T[np.arange(tree.aggs) % tree.aggs_per_pod]
+    return is_used
 
 
 def assert_same(state: Forwarding, expected: Forwarding) -> None:
@@ -79,7 +80,9 @@ def test_switches_that_know_only_their_routes_have_the_schedules_of_bgps_weights
     data: st.DataObject,
 ) -> None:
     policy = data.draw(st.sampled_from(POLICIES_OF_SWITCHES))
-    fabric = data.draw(st.sampled_from([{"k": 4}, {"k": 6}, {"k": 8}, {"k": 4, "planes": 2}]))
+    fabric = data.draw(
+        st.sampled_from([Fabric(k=4), Fabric(k=6), Fabric(k=8), Fabric(k=4, planes=2)])
+    )
     scenario = Scenario(policy=policy, fabric=fabric, seed=data.draw(st.integers(0, 99)))
     links = st.integers(0, scenario.tree.links - 1)
     failed = data.draw(st.frozensets(links, max_size=scenario.tree.links // 3))
@@ -95,14 +98,14 @@ def test_switches_that_know_only_their_routes_have_the_schedules_of_bgps_weights
 def test_after_each_single_failure_at_k_4_they_have_the_schedules_of_the_central_plan(
     policy: str,
 ) -> None:
-    scenario = Scenario(policy=policy, fabric={"k": 4})
+    scenario = Scenario(policy=policy, fabric=Fabric(k=4))
     for link in range(scenario.tree.links):
         failed = frozenset({link})
         assert_same(own(scenario, failed), central(scenario, failed, "exact"))
 
 
 def test_a_switch_without_routes_has_no_groups() -> None:
-    scenario = Scenario(policy="ofan", fabric={"k": 4})
+    scenario = Scenario(policy="ofan", fabric=Fabric(k=4))
     state = OwnRoutes(scenario).forwarding()
     assert (state.edge_group == -1).all() and (state.agg_group == -1).all()
     assert not len(state.slots) and POLICIES["ofan"].per_destination
