@@ -20,7 +20,7 @@ import click
 import numpy as np
 from click.testing import CliRunner
 
-from benchmarks import answers, bgp_weights, pausing, reordering
+from benchmarks import answers, bgp_weights, gallery, pausing, reordering
 from fattree.policies import PAPER_POLICIES, POLICIES
 from fattree.records.record import Record
 from ofan import cli
@@ -401,6 +401,7 @@ TABLES = {
     "slow_link": Table("docs/lossless.md", pausing.SLOW_COLUMNS, pausing.SLOW_ROWS),
     "bgp_shares": Table("docs/bgp.md", bgp_weights.SHARES_COLUMNS, bgp_weights.SHARES_ROWS),
     "bgp_cct": Table("docs/bgp.md", bgp_weights.CCT_COLUMNS, bgp_weights.CCT_ROWS),
+    "gallery": Table("docs/gallery.md", gallery.COLUMNS, gallery.ROWS),
     "reordering": Table("docs/lossless.md", reordering.COLUMNS, reordering.ROWS),
 }
 
