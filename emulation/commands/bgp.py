@@ -61,6 +61,12 @@ LARGEST_SET = 4
     metavar="FILE",
     help="Write a row per change to a CSV file (-: stdout).",
 )
+@click.option(
+    "--figure",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Draw the times of all switches (png, svg, pdf).",
+)
 @settings_option
 def bgp(
     experiment: Path,
@@ -71,6 +77,7 @@ def bgp(
     configuration: str | None,
     as_json: bool,
     csv: Path | None,
+    figure: Path | None,
     settings: tuple[str, ...],
 ) -> None:
     """Run BGP on the switches of an experiment's fabric, and fail links.
@@ -94,6 +101,12 @@ def bgp(
             complete_s = await_routes(running)
             click.echo(f"all routes are there after {complete_s:.1f} s", err=True)
             changes = list(_told(fail_and_mend(running, failures), 2 * len(failures)))
+
+        if figure:
+            # The import takes half a second: only with --figure.
+            from emulation.mininet.bgp.picture import draw
+
+            draw(changes, figure)
 
     _write(changes, complete_s, as_json, csv)
 
