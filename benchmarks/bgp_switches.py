@@ -3,7 +3,7 @@
     sudo .venv/bin/python -I -m benchmarks.bgp_switches [--failures 20] [--seeds 3] [--switch bmv2]
 
 The network stays up for all failures. A stage is the time from the change of the link to the first
-schedule that is planned, and to the last one that a switch has acknowledged.
+planned schedule, and to the last acknowledgement of a switch.
 """
 
 import argparse

@@ -104,9 +104,9 @@ def bgp(
 
         if figure:
             # The import takes half a second: only with --figure.
-            from emulation.mininet.bgp.picture import draw
+            from emulation.mininet.bgp.picture import draw_times
 
-            draw(changes, figure)
+            draw_times(changes, figure)
 
     _write(changes, complete_s, as_json, csv)
 

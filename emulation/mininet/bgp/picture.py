@@ -17,7 +17,7 @@ KINDS = {"edge": ("an edge's link", "#0072B2"), "agg": ("a core's link", "#D55E0
 SUFFIXES = (".png", ".svg", ".pdf")
 
 
-def draw(changes: Sequence[Change], file: Path) -> None:
+def draw_times(changes: Sequence[Change], file: Path) -> None:
     """Draw the share of switches that have their last route, over time; a panel for each way.
 
     Raises UnsupportedError for a file of another kind.

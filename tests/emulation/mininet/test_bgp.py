@@ -13,10 +13,11 @@ import pytest
 from click.testing import CliRunner
 
 import ofan
-from emulation.errors import FailedRunError, NetworkError
+from emulation.errors import FailedRunError, NetworkError, UnsupportedError
 from emulation.mininet.bgp.configuration import LINKS, as_number, configurations, link_addresses
-from emulation.mininet.bgp.convergence import await_routes, differing, fail_and_mend
+from emulation.mininet.bgp.convergence import Change, await_routes, differing, fail_and_mend
 from emulation.mininet.bgp.kernel_routes import reduced
+from emulation.mininet.bgp.picture import draw_times
 from emulation.mininet.bgp.routers import DAEMONS, refuse_without_frr, routers
 from emulation.mininet.kernel import refuse_if_unable
 from fattree.shape.topology import FatTree
@@ -25,6 +26,8 @@ TREE = FatTree(4)
 # FRR is a user of its own, who cannot pass through the folder of a test.
 RUN = Path(f"/run/ofan-test-{os.getpid()}")
 LEAF_SPINE = FatTree(pods=1, edges_per_pod=3, hosts_per_edge=2, aggs_per_pod=2, edge_agg_links=2)
+
+COUNTS = ("other_than_computed", "other_than_exact")
 
 
 @pytest.fixture
@@ -78,6 +81,20 @@ def test_weights_are_compared_by_their_ratios():
     assert differing(held, held) == 0
     # Another ratio, a missing route, and a route too many.
     assert differing(held, [{4: {0: 2, 1: 1}}, {6: {0: 1}}]) == 3
+
+
+def test_a_picture_has_a_panel_for_each_way(tmp_path):
+    changes = [
+        Change((link,), is_up, took_ms=(75.0, 126.0), routes=4, **dict.fromkeys(COUNTS, 0))
+        for link in ("edge0_0-agg0_0", "agg0_0-core0_0")
+        for is_up in (False, True)
+    ]
+    draw_times(changes, tmp_path / "times.svg")
+    text = (tmp_path / "times.svg").read_text(encoding="utf-8")
+    assert "links fail" in text and "links come back" in text
+
+    with pytest.raises(UnsupportedError, match=r"times\.txt: a picture is one of \.png"):
+        draw_times(changes, tmp_path / "times.txt")
 
 
 @pytest.mark.root
