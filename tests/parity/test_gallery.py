@@ -39,7 +39,8 @@ def one_flow(name: str, packets: int, source: int, destination: int, **tables: A
     tree = result.scenario.tree
     edge = tree.edge_of_host(source)
     first = tree.first_port(edge) + tree.hosts_per_edge
-    return result.ports.packets[first : first + tree.edge_uplinks].tolist()
+    taken: list[int] = result.ports.packets[first : first + tree.edge_uplinks].tolist()
+    return taken
 
 
 def uplink_queue(result: Result) -> float:
