@@ -121,7 +121,8 @@ def _failures(
 
     if draw:
         rng = np.random.default_rng(seed)
-        sizes = rng.integers(SMALLEST_SET, min(LARGEST_SET, tree.links), draw, endpoint=True)
+        smallest, largest = (min(size, tree.links) for size in (SMALLEST_SET, LARGEST_SET))
+        sizes = rng.integers(smallest, largest, draw, endpoint=True)
         sets.extend(
             frozenset(rng.choice(tree.links, size, replace=False).tolist()) for size in sizes
         )

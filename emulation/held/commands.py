@@ -217,7 +217,7 @@ class Held:
                 traffic=f"running (before: {self._last})" if self._run else self._last,
                 failed=_names(fabric.tree, fabric.failed),
                 slow=_shares(fabric.tree, fabric.slow),
-                detection=scenario.controller.detection,
+                detection=_detection(scenario),
                 avoided=_names(fabric.tree, fabric.routed),
                 spared=[*_shares(fabric.tree, fabric.routed_slow)],
                 convergences=[
@@ -361,6 +361,11 @@ def _names(tree: FatTree, links: Links | set[int]) -> list[str]:
 def _shares(tree: FatTree, slow: Slow) -> dict[str, float]:
     """Return which shares of their rates links carry, by name."""
     return {link_name(tree, link.link): link.share for link in sorted(slow)}
+
+
+def _detection(scenario: Scenario) -> str:
+    is_routed = scenario.controller.kind == "bgp"
+    return "bgp" if is_routed else scenario.controller.detection
 
 
 def _milliseconds(installation: Convergence) -> str:

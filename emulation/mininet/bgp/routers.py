@@ -17,8 +17,9 @@ from pathlib import Path
 from emulation.errors import NetworkError, StartError
 from emulation.mininet.bgp.configuration import configurations, link_ports
 from emulation.mininet.children import Children, children, last_words
-from emulation.mininet.kernel import ip_batch, own_namespace, refuse_if_unable, without_ipv6
+from emulation.mininet.kernel import ip_batch, own_namespace, without_ipv6
 from emulation.mininet.run_folder import RUN_FOLDER, run_folder
+from emulation.remedies import SUDO
 from fattree.files.memory import spare_bytes
 from fattree.shape.addressing import dotted, interface_name, switch_name
 from fattree.shape.topology import FatTree
@@ -27,6 +28,7 @@ from hostagent.agents.process import CLONE_NEWNET, back_in_this_namespace, check
 # Of Debian's and FRR's own packages.
 DAEMONS = Path("/usr/lib/frr")
 USER = "frr"
+PROGRAMS = {"ip": "iproute2", "nsenter": "util-linux", "unshare": "util-linux"}
 # Resident memory of a switch's three daemons, measured with FRR 8.4.4 at k = 4.
 MEGABYTES = 35
 START_SECONDS = 60.0
@@ -58,6 +60,21 @@ class Routers:
             ip_batch([f"link set {name} {'up' if is_up else 'down'}"])
 
 
+def refuse_without_root() -> None:
+    """Raise NetworkError without root, or without the programs that make namespaces."""
+    if os.geteuid() != 0:
+        raise NetworkError(
+            f"BGP needs root: `{SUDO} bgp ...`; --configuration needs none, nor does"
+            " --set controller.weights=bgp of other commands"
+        )
+
+    for program, package in PROGRAMS.items():
+        if shutil.which(program) is None:
+            raise NetworkError(
+                f"{program} is missing: install it (Debian/Ubuntu: apt install {package})"
+            )
+
+
 def refuse_without_frr(tree: FatTree) -> None:
     """Raise NetworkError where FRR is missing, or the machine's memory is too small for it."""
     if not (DAEMONS / "bgpd").exists():
@@ -78,7 +95,7 @@ def routers(tree: FatTree, folder: Path = RUN_FOLDER) -> Iterator[Routers]:
 
     Raises NetworkError where the machine cannot run them, BusyError where another emulation runs.
     """
-    refuse_if_unable()
+    refuse_without_root()
     refuse_without_frr(tree)
     with run_folder(folder) as run, own_namespace(), routers_in(tree, run) as started:
         yield started
@@ -173,7 +190,8 @@ def _start_daemon(started: Routers, run: Path, switch: int, daemon: str, init: i
         folder.mkdir(mode=0o700)
         shutil.chown(folder, USER, USER)
 
-    configuration = folder / f"{daemon}.conf"
+    # In a folder of root's: FRR can read it, and cannot put a link in its place.
+    configuration = run / f"{name}-{daemon}.conf"
     configuration.write_text(configurations(started.tree, switch)[daemon])
     configuration.chmod(0o644)
     started.processes.start(
