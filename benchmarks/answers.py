@@ -52,11 +52,11 @@ def answer(fabric: str) -> dict[str, Any]:
 def row(fabric: str) -> Sequence[str]:
     """Return the row of a fabric."""
     choice = answer(fabric)
-    by_name = {each["name"]: each for each in choice["rows"]}
+    by_name = {entry["name"]: entry for entry in choice["rows"]}
     first = choice["first"]
     best = by_name[first[0]]
-    behind = [each for each in choice["rows"] if each["name"] not in first]
-    up = min(choice["rows"], key=lambda each: float(each["percent"]["up"]["mean"]))
+    behind = [entry for entry in choice["rows"] if entry["name"] not in first]
+    up = min(choice["rows"], key=lambda entry: float(entry["percent"]["up"]["mean"]))
     tied = _listed([by_name[name] for name in first[1:]])
     level = f", not told apart from {tied}" if tied else ""
     return (
@@ -69,13 +69,13 @@ def row(fabric: str) -> Sequence[str]:
     )
 
 
-def _listed(rows: Sequence[Mapping[str, Any]], most: int = 3) -> str:
-    names = ", ".join(balancer["label"] for balancer in rows[:most])
-    return names + (f" and {len(rows) - most} more" if len(rows) > most else "")
+def _listed(rows: Sequence[Mapping[str, Any]], limit: int = 3) -> str:
+    names = ", ".join(balancer["label"] for balancer in rows[:limit])
+    return names + (f" and {len(rows) - limit} more" if len(rows) > limit else "")
 
 
-def _words(found: Mapping[str, Any], condition: str) -> str:
-    return " ".join(found["conditions"][condition]["heading"].split())
+def _words(chosen: Mapping[str, Any], condition: str) -> str:
+    return " ".join(chosen["conditions"][condition]["heading"].split())
 
 
 ROWS = {fabric: partial(row, fabric) for fabric in FABRICS}

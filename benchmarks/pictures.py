@@ -148,6 +148,7 @@ PICTURES: Mapping[str, Maker] = {
 # These pictures depend on the machine, or show no run: how each is made.
 OTHERS: Mapping[str, str] = {
     "docs/architecture.svg": "drawn by hand",
+    "docs/bgp.png": "ofan bgp --all --figure FILE, with root and FRR, on a quiet machine",
     "docs/control-plane.png": "benchmarks/control_plane.py --figure FILE, on a quiet machine",
     "docs/networks.png": "benchmarks/networks.py --chart FILE, with root and Mininet",
     "docs/serve.png": "a browser's picture of `ofan serve demo_failure --message-bytes 2MiB"

@@ -20,7 +20,11 @@ BALANCERS = ("flow", "host_flowlet_ar", "switch_pkt_ar", "simple_rr", "ofan", "h
 ROOMS = (0, 32, 128, 512)
 MOST = 1023
 SEEDS = range(1, 6)
-COLUMNS = ("load balancer", "out of order", *(f"{room} packets" for room in ROOMS))
+COLUMNS = (
+    "load balancer",
+    "out of order",
+    *(f"{buffer_packets} packets" for buffer_packets in ROOMS),
+)
 # Nothing is lost, and no timer ends: a sender goes back only for packets too far out of order.
 PATIENT = {
     "fabric__queue_bytes": 0,
@@ -45,23 +49,23 @@ def farthest(policy: str) -> int:
     """Return how many packets a NIC needs room for so that no flow of any seed goes back."""
 
     # Before the first packet is refused a run is the same whatever the room: so there is a least.
-    def is_enough(room: int) -> bool:
-        return not any(record.returns for record in runs(policy, room, PATIENT))
+    def is_enough(buffer_packets: int) -> bool:
+        return not any(record.returns for record in runs(policy, buffer_packets, PATIENT))
 
     return bisect_left(range(MOST), True, key=is_enough)
 
 
-def kept(policy: str, room: int) -> str:
+def kept(policy: str, buffer_packets: int) -> str:
     """Return how a load balancer does with NICs that have so much room."""
-    records = runs(policy, room, {})
+    records = runs(policy, buffer_packets, {})
     over = [100 * record.increase for record in records]
     returns = mean(record.returns for record in records)
     return f"{mean(over):,.1f} ± {stdev(over):.1f} %, {returns:,.0f}"
 
 
-def runs(policy: str, room: int, settings: dict[str, Any]) -> list[Record]:
+def runs(policy: str, buffer_packets: int, settings: dict[str, Any]) -> list[Record]:
     """Return the records of a permutation with such NICs, by seed."""
-    transport = {"transport__recovery": "go_back_n", "transport__reorder_packets": room}
+    transport = {"transport__recovery": "go_back_n", "transport__reorder_packets": buffer_packets}
     chosen = grid({**PERMUTATION, **transport, **settings}, (policy,), SEEDS)
     return [simulate(scenario) for scenario in chosen]
 

@@ -70,25 +70,25 @@ def percent(longer: NDArray[np.float64]) -> str:
     return f"{np.median(longer):+.1%} ({longer.min():+.1%} to {longer.max():+.1%})"
 
 
-def table(found: list[Cost]) -> str:
+def table(measurements: list[Cost]) -> str:
     """Return the costs as a table of a page."""
     rows = [
         f"| {POLICIES[cost.policy].label} | {percent(cost.before)} | {percent(cost.planned)} |"
-        for cost in found
+        for cost in measurements
     ]
     head = "| load balancer | CCT, routes do not know | CCT, plans weigh it |\n|---|---|---|"
     return "\n".join([head, *rows])
 
 
-def draw(found: list[Cost], path: Path, seeds: int) -> None:
+def draw(measurements: list[Cost], path: Path, seeds: int) -> None:
     """Draw the costs: a bar for the median, a line from the least to the most."""
     from matplotlib.figure import Figure as Picture
 
     picture = Picture(figsize=(6.8, 4.6), layout="constrained")
     axes = picture.subplots()
-    places = np.arange(len(found))
+    places = np.arange(len(measurements))
     for shift, name, colour in ((-0.2, "before", SLATES[4]), (0.2, "planned", SLATES[1])):
-        shares = 100 * np.array([getattr(cost, name) for cost in found])
+        shares = 100 * np.array([getattr(cost, name) for cost in measurements])
         middle = np.median(shares, axis=1)
         spread = [middle - shares.min(axis=1), shares.max(axis=1) - middle]
         label = {"before": "routes do not know (G = inf)", "planned": "plans weigh it (G = 0)"}
@@ -102,7 +102,7 @@ def draw(found: list[Cost], path: Path, seeds: int) -> None:
                     MOST_PERCENT, height + 2.2 * shift, beyond, ha="right", va="center", size=7
                 )
 
-    axes.set_yticks(places, [POLICIES[cost.policy].label for cost in found])
+    axes.set_yticks(places, [POLICIES[cost.policy].label for cost in measurements])
     axes.invert_yaxis()
     axes.set_xlim(-25, MOST_PERCENT)
     axes.grid(axis="x", color=GRID)
@@ -113,10 +113,10 @@ def draw(found: list[Cost], path: Path, seeds: int) -> None:
     picture.savefig(path, dpi=150)
 
 
-def update(page: Path, found: list[Cost]) -> None:
+def update(page: Path, measurements: list[Cost]) -> None:
     """Write the table into its place on a page."""
     before, _, rest = page.read_text().partition(BEGIN)
-    page.write_text(f"{before}{BEGIN}\n{table(found)}\n{END}{rest.partition(END)[2]}")
+    page.write_text(f"{before}{BEGIN}\n{table(measurements)}\n{END}{rest.partition(END)[2]}")
 
 
 @click.command()

@@ -229,7 +229,9 @@ class Fleet:
         steps = self._controller.restore(now_ps, switch)
         self._skipped.discard(switch)
         mending.updates = sum(len(step.changes) for step in steps)
-        mending.writing = self._menders.submit(_tried, lambda one: self._send(one, steps), switch)
+        mending.writing = self._menders.submit(
+            _tried, lambda number: self._send(number, steps), switch
+        )
 
     def _written(
         self, switch: int, mending: _Mending, writing: "Future[SwitchError | None]"

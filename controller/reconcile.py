@@ -189,9 +189,9 @@ def assign(
     ids = []
 
     for index, block in enumerate(blocks):
-        own = index * orders
-        if index < len(home) and home[index] == block and own not in strange:
-            ids.append(own)
+        first_id = index * orders
+        if index < len(home) and home[index] == block and first_id not in strange:
+            ids.append(first_id)
         elif (index, block) in used:
             ids.append(used[index, block])
         else:

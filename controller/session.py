@@ -322,19 +322,19 @@ class Session:
         for counter in info.counters:
             request.entities.add().counter_entry.counter_id = counter.preamble.id
 
-        found: dict[str, dict[int, tuple[int, ...]]] = {name: {} for name in names.values()}
+        arrays: dict[str, dict[int, tuple[int, ...]]] = {name: {} for name in names.values()}
         for answer in self._guard(lambda: list(self._transport.read(request))):
             for entity in answer.entities:
                 if entity.HasField("register_entry"):
                     cell = entity.register_entry
                     values: tuple[int, ...] = (int.from_bytes(cell.data.bitstring, "big"),)
-                    found[names[cell.register_id]][cell.index.index] = values
+                    arrays[names[cell.register_id]][cell.index.index] = values
                 else:
                     cell = entity.counter_entry
                     values = (cell.data.packet_count, cell.data.byte_count)
-                    found[names[cell.counter_id]][cell.index.index] = values
+                    arrays[names[cell.counter_id]][cell.index.index] = values
 
-        return {name: [cells[index] for index in sorted(cells)] for name, cells in found.items()}
+        return {name: [cells[index] for index in sorted(cells)] for name, cells in arrays.items()}
 
     def packet_out(self, port: int, frame: bytes) -> None:
         """Send a frame through a port of the switch."""

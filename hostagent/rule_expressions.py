@@ -145,11 +145,11 @@ class Expressions(ast.NodeVisitor):
 
         return helper_call(HELPERS[type(node.op)], left, right)
 
-    def _check_field(self, node: ast.Attribute, record: str, known: Iterable[str]) -> None:
+    def _check_field(self, node: ast.Attribute, record: str, candidates: Iterable[str]) -> None:
         if record not in self.here.parameters:
             raise self.error(node, f"{record} is not among the parameters here")
-        if node.attr not in known:
-            near = nearest(node.attr, known)
+        if node.attr not in candidates:
+            near = nearest(node.attr, candidates)
             raise self.error(node, f"{record} has no field {node.attr}{near}")
 
     def _cell(self, node: ast.Subscript, context: ast.expr_context) -> ast.expr:
@@ -242,7 +242,7 @@ def shown(node: ast.AST) -> str:
     return text if len(text) <= 50 else f"{text[:47]}..."
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
+def nearest(word: str, candidates: Iterable[str]) -> str:
     """Return a question with the known word that is nearest to a word, if any is near."""
-    close = difflib.get_close_matches(word, list(known), n=1)
+    close = difflib.get_close_matches(word, list(candidates), n=1)
     return f" (did you mean {close[0]}?)" if close else ""

@@ -46,10 +46,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what is not of the slice."""
-    if not (wanted := config.getoption("--slice")):
+    if not (slice_text := config.getoption("--slice")):
         return
 
-    number, count = map(int, wanted.split("/"))
+    number, count = map(int, slice_text.split("/"))
     # By name, and not by position: a new test moves no other one into another slice.
     kept = [item for item in items if crc32(item.nodeid.encode()) % count == number % count]
     left_out = set(items) - set(kept)

@@ -43,12 +43,12 @@ class Package:
 
 def locked() -> dict[str, str]:
     """Return the versions of the lock file by canonical name."""
-    found: dict[str, str] = {}
+    licences: dict[str, str] = {}
     for line in LOCK.read_text(encoding="utf-8").splitlines():
         if match := PINNED.match(line):
-            found.setdefault(canonicalize_name(match[1]), match[2])
+            licences.setdefault(canonicalize_name(match[1]), match[2])
 
-    return found
+    return licences
 
 
 def _licence(name: str) -> str:
@@ -73,15 +73,15 @@ def _licence(name: str) -> str:
 @cache
 def needed() -> frozenset[str]:
     """Return the packages that Ofan needs to run, and those that they need, but for our own."""
-    found: set[str] = set()
+    licences: set[str] = set()
     waiting = list(OURS)
     while waiting:
         name = waiting.pop()
-        if name not in found:
-            found.add(name)
+        if name not in licences:
+            licences.add(name)
             waiting += _requirements(name)
 
-    return frozenset(found - OURS)
+    return frozenset(licences - OURS)
 
 
 def _requirements(name: str) -> Iterator[str]:
@@ -107,10 +107,10 @@ def packages() -> list[Package]:
 def table() -> str:
     """Return the table of docs/licences.md."""
     rows = [
-        f"| {each.name} | {each.version} |"
-        f" {f'**{each.licence}**' if RECIPROCAL.search(each.licence) else each.licence} |"
-        f" {'yes' if each.is_needed else 'no'} |"
-        for each in packages()
+        f"| {package.name} | {package.version} |"
+        f" {f'**{package.licence}**' if RECIPROCAL.search(package.licence) else package.licence} |"
+        f" {'yes' if package.is_needed else 'no'} |"
+        for package in packages()
     ]
     head = "| package | version | licence, as it says itself | Ofan needs it |"
     return "\n".join([head, "|---|---|---|---|", *rows])
@@ -127,13 +127,13 @@ def sbom() -> str:
     components = [
         {
             "type": "library",
-            "name": each.name,
-            "version": each.version,
-            "purl": f"pkg:pypi/{each.name}@{each.version}",
-            "licenses": [{"license": {"name": each.licence}}],
+            "name": package.name,
+            "version": package.version,
+            "purl": f"pkg:pypi/{package.name}@{package.version}",
+            "licenses": [{"license": {"name": package.licence}}],
         }
-        for each in packages()
-        if each.is_needed
+        for package in packages()
+        if package.is_needed
     ]
     version = distribution("ofan").version
     return json.dumps(

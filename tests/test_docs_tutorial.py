@@ -52,6 +52,10 @@ def test_every_command_runs_and_prints_its_table(
         assert shown, command
         printed = cells(done.stdout)
         for row in shown:
-            assert any(row.items() <= each.items() for each in printed), (command, row, printed)
+            assert any(row.items() <= printed_row.items() for printed_row in printed), (
+                command,
+                row,
+                printed,
+            )
 
     assert Path("kept/comparison.png").read_bytes().startswith(b"\x89PNG")

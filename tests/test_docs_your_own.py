@@ -33,8 +33,8 @@ class Block(NamedTuple):
 
 
 def blocks() -> list[Block]:
-    found = re.finditer(r"^```(\w+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    return [Block(match[1], match[2]) for match in found]
+    fences = re.finditer(r"^```(\w+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    return [Block(match[1], match[2]) for match in fences]
 
 
 def commands() -> list[str]:
@@ -112,8 +112,8 @@ def test_the_page_has_all_controls_that_a_load_balancer_may_use() -> None:
     """All controls of p4src/include that switch.p4 does not apply by itself."""
     own = (p4src.INCLUDE / "switch.p4").read_text() + (p4src.INCLUDE / "checksum.p4").read_text()
     sources = [path.read_text() for path in p4src.INCLUDE.glob("*.p4")]
-    found = {name for text in sources for name in re.findall(r"^control (\w+)\(", text, re.M)}
-    offered = {name for name in found if name not in own and name != "SwitchDeparser"}
+    fences = {name for text in sources for name in re.findall(r"^control (\w+)\(", text, re.M)}
+    offered = {name for name in fences if name not in own and name != "SwitchDeparser"}
     assert {use.declared.partition("(")[0] for use in uses()} == offered
 
 
@@ -164,14 +164,14 @@ def test_the_simulator_of_the_page_equals_its_virtual_network(
     desk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(desk)
-    found = []
+    fences = []
     for command in COMPARISONS:
         done = CliRunner().invoke(ofan.cli, [*shlex.split(command)[1:], *SMALL, "--json"])
         assert done.exit_code == 0, done.output
         answer = json.loads(done.stdout)
-        found.append({record["policy"] for record in answer["records"]})
+        fences.append({record["policy"] for record in answer["records"]})
         assert answer["differences"] == []
-    assert found == [{"two_choices.p4", "jsq"}, {"fast_labels.py", "host_pkt"}, {"by_path.p4"}]
+    assert fences == [{"two_choices.p4", "jsq"}, {"fast_labels.py", "host_pkt"}, {"by_path.p4"}]
 
 
 def test_the_pauses_of_the_page_give_its_table(

@@ -107,7 +107,7 @@ def test_no_shell_is_ever_started() -> None:
         "subprocess.getstatusoutput",
         "pty.spawn",
     }
-    found = [
+    copied = [
         f"{file}:{call.lineno}: {name}"
         for file, own in sources()
         for name, call in own
@@ -115,7 +115,7 @@ def test_no_shell_is_ever_started() -> None:
         or any(word.arg == "shell" and not _is_false(word.value) for word in call.keywords)
     ]
 
-    assert found == []
+    assert copied == []
 
 
 def _is_false(value: ast.expr) -> bool:
@@ -129,14 +129,14 @@ def test_commands_are_lists_and_never_a_line_of_text() -> None:
         "subprocess.check_output",
         "subprocess.check_call",
     }
-    found = [
+    copied = [
         f"{file}:{call.lineno}"
         for file, own in sources()
         for name, call in own
         if name in runners and isinstance(call.args[0], ast.Constant | ast.JoinedStr)
     ]
 
-    assert found == []
+    assert copied == []
 
 
 def test_nothing_is_unpickled_and_only_compilers_make_code() -> None:
@@ -149,9 +149,9 @@ def test_nothing_is_unpickled_and_only_compilers_make_code() -> None:
         "yaml.load",
         "__import__",
     }
-    found = {file for file, own in sources() for name, _ in own if name in makers}
+    copied = {file for file, own in sources() for name, _ in own if name in makers}
 
-    assert found == {
+    assert copied == {
         "p4tools/ofan_p4/softswitch/control/pipeline.py",
         # A parser as the generator prints it, to see which way it goes.
         "p4tools/ofan_p4/softswitch/codegen/predicting.py",

@@ -49,8 +49,8 @@ def examples() -> list[str]:
     texts = [command.epilog or "" for command in (ofan.cli, *commands(ofan.cli))]
     whole = (re.sub(r"\s*\\\n\s*", " ", text) for text in texts)
     lines = [line.strip() for text in whole for line in text.splitlines()]
-    found = [re.split(r"\s{3,}|\s+\(", line)[0] for line in lines]
-    return sorted({line for line in found if line.startswith(("ofan ", "sudo "))})
+    listed = [re.split(r"\s{3,}|\s+\(", line)[0] for line in lines]
+    return sorted({line for line in listed if line.startswith(("ofan ", "sudo "))})
 
 
 EXAMPLES = [example for example in examples() if not ELSEWHERE.search(example)]
@@ -104,8 +104,8 @@ def test_there_are_examples() -> None:
 @pytest.mark.parametrize(
     "example",
     [
-        pytest.param(each, marks=() if each.startswith(QUICK) else pytest.mark.slow)
-        for each in EXAMPLES
+        pytest.param(line_of_help, marks=() if line_of_help.startswith(QUICK) else pytest.mark.slow)
+        for line_of_help in EXAMPLES
     ],
 )
 def test_an_example_runs(example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

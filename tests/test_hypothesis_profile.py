@@ -50,4 +50,4 @@ def test_examples_repeat_only_in_ci(ci: str, draws: int, tmp_path: Path) -> None
     numbers = {
         tuple(number for name, number in drawn if name == file) for file in ("test_one", "test_two")
     }
-    assert len(numbers) == draws and all(len(each) > 10 for each in numbers)
+    assert len(numbers) == draws and all(len(drawn_numbers) > 10 for drawn_numbers in numbers)

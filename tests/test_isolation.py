@@ -223,6 +223,6 @@ def test_root_runs_no_program_from_a_folder_of_others_and_doctor_names_it(
     path = f"{program_folder}:{os.environ['PATH']}"
     answer = json.loads(run(*python_command("ofan", "doctor", "--json"), env={"PATH": path}))
     assert not caught(trap)
-    (finding,) = [each for each in answer["findings"] if each["name"] == "folders of PATH"]
+    (finding,) = [item for item in answer["findings"] if item["name"] == "folders of PATH"]
     assert not finding["is_here"]
     assert str(program_folder) in finding["found"]

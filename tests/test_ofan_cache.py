@@ -22,9 +22,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TMPDIR", str(tmp_path / "no such folder"))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "file"))
     (tmp_path / "file").touch()
-    found = ofan_cache.place("test").folder
-    assert found is not None
-    return found
+    cache = ofan_cache.place("test").folder
+    assert cache is not None
+    return cache
 
 
 def test_what_is_kept_is_found_again(folder: Path, tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_the_files_that_were_used_last_stay(folder: Path) -> None:
         ofan_cache.write(folder, str(i), BODY)
         os.utime(folder / str(i), (i, i))
     assert ofan_cache.read(folder, "0") == BODY
-    ofan_cache.write(folder, "new", BODY, most=3)
+    ofan_cache.write(folder, "new", BODY, limit=3)
     assert {path.name for path in folder.iterdir()} == {"0", "4", "new"}
 
 
@@ -144,7 +144,7 @@ def test_the_oldest_versions_go_with_their_files(folder: Path) -> None:
         (folder / str(i)).mkdir()
         (folder / str(i) / "file").touch()
         os.utime(folder / str(i), (i, i))
-    ofan_cache.prune_folders(folder, keep=folder / "0", most=2)
+    ofan_cache.prune_folders(folder, keep=folder / "0", limit=2)
     assert {path.name for path in folder.iterdir()} == {"0", "3", "4"}
 
 

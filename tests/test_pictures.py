@@ -13,12 +13,12 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def test_every_picture_has_its_maker() -> None:
-    found = {
+    shown = {
         str(path.relative_to(ROOT))
         for kind in ("png", "svg")
         for path in (ROOT / "docs").rglob(f"*.{kind}")
     }
-    assert found == {*PICTURES, *OTHERS}
+    assert shown == {*PICTURES, *OTHERS}
 
 
 def test_a_picture_names_its_model_and_is_what_it_was(tmp_path: Path) -> None:
@@ -42,5 +42,5 @@ def test_the_demo_is_drawn_with_the_numbers_of_its_runs(tmp_path: Path) -> None:
     experiment = load_experiment(ROOT / "experiments" / "demo.toml")
     for scenario in experiment.scenarios():
         record = simulate(scenario)
-        found = numbers[f"demo.toml, {scenario.policy}"]
-        assert found == [record.cct_ps, record.max_queue_bytes]
+        shown = numbers[f"demo.toml, {scenario.policy}"]
+        assert shown == [record.cct_ps, record.max_queue_bytes]

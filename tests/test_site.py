@@ -47,8 +47,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_page_of_ours_is_a_page_of_the_site(site: Path) -> None:
-    wanted = {path.with_suffix(".html").name for path in (ROOT / "docs").glob("*.md")}
-    assert wanted <= {path.name for path in site.glob("*.html")}
+    expected = {path.with_suffix(".html").name for path in (ROOT / "docs").glob("*.md")}
+    assert expected <= {path.name for path in site.glob("*.html")}
     assert "Simulate a scenario" in (site / "api.html").read_text(encoding="utf-8")
 
 

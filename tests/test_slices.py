@@ -19,12 +19,12 @@ class Named(NamedTuple):
     nodeid: str
 
 
-def sliced(names: list[str], wanted: str) -> list[str]:
+def sliced(names: list[str], slice_text: str) -> list[str]:
     """Return which of some tests are kept; the others are told to pytest."""
     items: list[Any] = [Named(name) for name in names]
     left_out: list[Any] = []
     config: Any = SimpleNamespace(
-        getoption=lambda _: wanted,
+        getoption=lambda _: slice_text,
         hook=SimpleNamespace(pytest_deselected=lambda items: left_out.extend(items)),
     )
     pytest_collection_modifyitems(config, items)
@@ -54,9 +54,9 @@ def test_pytest_has_the_option() -> None:
         text=True,
         check=False,
     )
-    found = [line for line in ended.stdout.splitlines() if "::" in line]
+    collected = [line for line in ended.stdout.splitlines() if "::" in line]
     text = (HERE.parent / file).read_text(encoding="utf-8")
     names = [
         f"{file}::{line[4:].partition('(')[0]}" for line in text.splitlines() if "def test_" in line
     ]
-    assert found == sliced(names, f"1/{PARTS}") != []
+    assert collected == sliced(names, f"1/{PARTS}") != []

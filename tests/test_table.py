@@ -49,9 +49,9 @@ def used(settings: Settings, before: str = "") -> Iterator[str]:
 def test_every_key_of_the_schema_is_in_a_row(tmp_path: Path) -> None:
     # A job's collective is a collective.
     of_jobs = "jobs.collective."
-    wanted = {key for key in keys(Experiment) if not key.startswith(of_jobs)}
+    expected = {key for key in keys(Experiment) if not key.startswith(of_jobs)}
     tables = [merged(BASE, settings) for settings in rows(tmp_path).values()]
-    assert wanted - {key for table in tables for key in used(table)} == set()
+    assert expected - {key for table in tables for key in used(table)} == set()
     # Rows say what they mean: none is refused by the schema, on all networks alike.
     for settings in rows(tmp_path).values():
         scenario_of(settings)

@@ -23,10 +23,10 @@ def test_a_table_is_put_in_the_place_of_the_old_one() -> None:
     table = Table("page.md", ("a", ""), {"x": lambda: ("1", ""), "y": lambda: ("2", "b")})
     text = table.text({key: row() for key, row in table.rows.items()})
     page = f"before\n{begin('t')}old -->\nold table\n{end('t')}\nafter\n"
-    found = renewed(page, "t", text, "new")
-    assert found.startswith("before\n") and found.endswith("\nafter\n")
-    assert kept(found, "t") == ("new", ["| a | |", "|---|---|", "| 1 | |", "| 2 | b |"])
-    assert renewed(found, "t", text, "new") == found
+    page_with_text = renewed(page, "t", text, "new")
+    assert page_with_text.startswith("before\n") and page_with_text.endswith("\nafter\n")
+    assert kept(page_with_text, "t") == ("new", ["| a | |", "|---|---|", "| 1 | |", "| 2 | b |"])
+    assert renewed(page_with_text, "t", text, "new") == page_with_text
 
 
 def test_a_page_without_the_table_is_refused() -> None:
@@ -36,10 +36,10 @@ def test_a_page_without_the_table_is_refused() -> None:
 
 def test_a_row_is_what_its_runs_say() -> None:
     label, over, queue, dropped, _ = TABLES["contenders"].rows["ofan"]()
-    found = runs("ofan", {})
-    mean = sum(100 * record.increase for record in found) / 10
+    page_with_text = runs("ofan", {})
+    mean = sum(100 * record.increase for record in page_with_text) / 10
     assert label == "Ofan"
     assert over.startswith(f"{mean:.1f} ± ") and over.endswith(" %")
-    longest = sum(record.max_queue_packets for record in found) / 10
+    longest = sum(record.max_queue_packets for record in page_with_text) / 10
     assert queue.startswith(f"{longest:.1f} ± ")
-    assert dropped == f"{sum(record.dropped for record in found):,}"
+    assert dropped == f"{sum(record.dropped for record in page_with_text):,}"

@@ -74,11 +74,14 @@ def test_experiments_and_programs_travel(wheels: dict[str, Path]) -> None:
 def test_no_name_clashes_with_what_others_have(wheels: dict[str, Path]) -> None:
     packed = {name: ZipFile(path).namelist() for name, path in wheels.items()}
     tops = {
-        name.replace("_", "-"): {each.partition("/")[0] for each in files}
+        name.replace("_", "-"): {file_names.partition("/")[0] for file_names in files}
         for name, files in packed.items()
     }
-    found = {name: {top for top in each if ".dist-info" not in top} for name, each in tops.items()}
-    assert found == TOP_LEVEL
+    tops_of_wheels = {
+        name: {top for top in file_names if ".dist-info" not in top}
+        for name, file_names in tops.items()
+    }
+    assert tops_of_wheels == TOP_LEVEL
     assert not [name for name in packed["ofan"] if name.startswith("p4tools")]
 
 
@@ -97,9 +100,11 @@ def test_the_p4_tools_declare_what_they_import() -> None:
     nodes = [
         node for path in folder.rglob("*.py") for node in ast.walk(ast.parse(path.read_text()))
     ]
-    found = {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
-    found |= {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-    tops = {name.partition(".")[0] for name in found} - sys.stdlib_module_names
+    tops_of_wheels = {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+    tops_of_wheels |= {
+        alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names
+    }
+    tops = {name.partition(".")[0] for name in tops_of_wheels} - sys.stdlib_module_names
     project = tomllib.loads(PROJECTS["ofan_p4"].read_text())["project"]
     declared = [*project["dependencies"], *project["optional-dependencies"]["pcap"]]
     named = {Requirement(line).name for line in declared}
@@ -109,7 +114,7 @@ def test_the_p4_tools_declare_what_they_import() -> None:
     assert not HEAVY & {Requirement(line).name for line in project["dependencies"]}
 
 
-def new_environment(folder: Path, *wanted: str | Path) -> Path:
+def new_environment(folder: Path, *packages: str | Path) -> Path:
     """Return the programs of a new environment that has something; skip where no index answers."""
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     pip = [str(folder / "bin" / "pip"), "install", "-q", "--disable-pip-version-check"]
@@ -120,7 +125,7 @@ def new_environment(folder: Path, *wanted: str | Path) -> Path:
     if asked.returncode:
         pytest.skip(NO_INDEX)
 
-    subprocess.run([*pip, "--no-compile", *map(str, wanted)], env=clean, check=True)
+    subprocess.run([*pip, "--no-compile", *map(str, packages)], env=clean, check=True)
     return folder / "bin"
 
 

@@ -157,12 +157,12 @@ def network(case: Case) -> Iterator[MininetFabric]:
 def samples(case: Case, runs: int) -> list[Sample]:
     """Measure a case; an agent's death takes the network with it, all others share one."""
     if case.measure is agent_dies:
-        found = []
+        rows = []
         for _ in range(runs):
             with network(case) as fabric:
-                found.append(case.measure(fabric))
+                rows.append(case.measure(fabric))
 
-        return found
+        return rows
 
     with network(case) as fabric:
         return [measured(case, fabric) for _ in range(runs)]

@@ -69,9 +69,9 @@ def links(fabric: MininetFabric, *names: str) -> frozenset[int]:
     return frozenset(link_named(fabric.tree, name) for name in names)
 
 
-def stages(found: Convergence, lost_packets: int) -> Sample:
+def stages(seen: Convergence, lost_packets: int) -> Sample:
     """Return the stages of a convergence."""
-    marks = (found.at_ps, found.detected_ps, found.planned_ps or 0, found.installed_ps or 0)
+    marks = (seen.at_ps, seen.detected_ps, seen.planned_ps or 0, seen.installed_ps or 0)
     detect, plan, install = ((after - before) / PS_PER_MS for before, after in pairwise(marks))
     return Sample(
         lost_packets,
@@ -101,8 +101,8 @@ def link_fails(name: str, fabric: MininetFabric) -> Sample:
     link = links(fabric, name)
     outcome = disturbed(fabric, (FAULT_MS, partial(fabric.change_links, LinkChange(down=link))))
     serve(fabric, lambda: link <= fabric.routed)
-    found = next(found for found in fabric.installations if link <= found.change.down)
-    sample = stages(found, lost(outcome))
+    seen = next(seen for seen in fabric.installations if link <= seen.change.down)
+    sample = stages(seen, lost(outcome))
     fabric.change_links(LinkChange(up=link))
 
     return sample
@@ -122,7 +122,7 @@ def links_fail(names: tuple[str, ...], fabric: MininetFabric) -> Sample:
     outcome = disturbed(fabric, *events)
     serve(fabric, lambda: fabric.routed == all_links)
     fabric.change_links(LinkChange(up=all_links))
-    last = next(found for found in fabric.installations if found.failed == all_links)
+    last = next(seen for seen in fabric.installations if seen.failed == all_links)
 
     return Sample(lost(outcome), ((last.installed_ps or 0) - last.at_ps) / PS_PER_MS)
 
@@ -140,7 +140,7 @@ def link_flaps(fabric: MininetFabric) -> Sample:
         fabric, *((at_ms, partial(fabric.change_links, change)) for at_ms, change in times)
     )
     quiet(fabric)
-    last_ms = [(found.installed_ps or 0) / PS_PER_MS for found in fabric.installations]
+    last_ms = [(seen.installed_ps or 0) / PS_PER_MS for seen in fabric.installations]
 
     return Sample(lost(outcome), max(0, max(last_ms, default=0) - times[-1][0]))
 
@@ -165,7 +165,7 @@ def switch_dies(fabric: MininetFabric) -> Sample:
     serve(fabric, lambda: len(marks) > 1)
     quiet(fabric)
     assert dict(fabric.entries(victim)) == dict(fabric.controller.entries(victim))
-    avoided = [found for found in fabric.installations if found.change.down]
+    avoided = [seen for seen in fabric.installations if seen.change.down]
     first = (
         (avoided[0].installed_ps or 0) / PS_PER_MS - FAULT_MS
         if avoided

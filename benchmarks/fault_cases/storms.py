@@ -58,9 +58,7 @@ def virtual_storm(controller: Controller, seed: int) -> Sample:
 
     outcome = fabric.run()
     assert len(fabric.controller.failed) == 30 and outcome.accounts.unaccounted == 0
-    waits = [
-        ((found.installed_ps or 0) - found.at_ps) / PS_PER_MS for found in fabric.installations
-    ]
+    waits = [((seen.installed_ps or 0) - seen.at_ps) / PS_PER_MS for seen in fabric.installations]
 
     return Sample(outcome.accounts.lost, median(waits))
 

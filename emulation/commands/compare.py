@@ -113,7 +113,7 @@ def refuse_what_cannot_run(network: str, experiment: Experiment) -> None:
         refuse_kernels(scenario)
 
 
-def refuse_program(networks: Sequence[str], scenario: Scenario, own: Loaded) -> None:
+def refuse_program(networks: Sequence[str], scenario: Scenario, chosen: Loaded) -> None:
     """Raise the error of a network that refuses the user's program; scenarios differ in seeds."""
     if VIRTUAL in networks:
         virtual_fabric.refuse_unsupported(scenario)
@@ -125,7 +125,7 @@ def refuse_program(networks: Sequence[str], scenario: Scenario, own: Loaded) -> 
         # As in `_simulate`.
         from emulation.virtual.simulated import refuse
 
-        refuse(scenario, own.program)
+        refuse(scenario, chosen.program)
 
 
 def run_on(
@@ -154,7 +154,7 @@ def run_on(
 def run_program_on(
     network: str,
     experiment: Experiment,
-    own: Loaded,
+    chosen: Loaded,
     reporter: Reporter,
     folder: Path,
     *,
@@ -162,16 +162,16 @@ def run_program_on(
     engine: Engine = "auto",
 ) -> tuple[Record, ...]:
     """Run a user's program instead of an experiment's load balancers; raises as `run_on`."""
-    mine = alone(experiment, own)
+    mine = alone(experiment, chosen)
     if network == SIM:
-        return simulated(mine, reporter, str(own.path), jobs=jobs)
+        return simulated(mine, reporter, str(chosen.path), jobs=jobs)
 
     if network == MININET:
-        build = on_mininet.setup(mine, SOFTSWITCH, (), folder, own.program)
+        build = on_mininet.setup(mine, SOFTSWITCH, (), folder, chosen.program)
         run = on_mininet.runner(build)
-        return run_experiment(mine, reporter, runs_of(run, own), network).records
+        return run_experiment(mine, reporter, runs_of(run, chosen), network).records
 
-    run = runs_of(virtually(own.program, engine), own)
+    run = runs_of(virtually(chosen.program, engine), chosen)
     return run_experiment(mine, reporter, run, network, jobs=jobs).records
 
 

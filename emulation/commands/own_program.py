@@ -26,10 +26,10 @@ from fattree.experiment.model import Experiment, OwnProgram, Scenario
 Runners = Callable[[SwitchProgram | None], Runner]
 
 
-def folder_suffixes(experiment: Experiment, own: Loaded | None) -> Iterator[str]:
+def folder_suffixes(experiment: Experiment, loaded: Loaded | None) -> Iterator[str]:
     """Yield the parts of the results folder's name that stand for the user's files."""
-    if own:
-        yield own.folder_suffix
+    if loaded:
+        yield loaded.folder_suffix
         for name, value in experiment.defines:
             yield re.sub(r"\W", "_", f"{name}_{value}")
 
@@ -40,11 +40,11 @@ def folder_suffixes(experiment: Experiment, own: Loaded | None) -> Iterator[str]
         yield Path(experiment.agent_packet.file).stem
 
 
-def runs_of(runner: Runner, own: Loaded) -> Runner:
+def runs_of(runner: Runner, loaded: Loaded) -> Runner:
     """Return a runner that gives its outcomes the program's file name."""
 
     def run(scenario: Scenario, on_progress: ProgressCall) -> Outcome:
-        mine = scenario.model_copy(update={"program": own.path.name})
+        mine = scenario.model_copy(update={"program": loaded.path.name})
         return replace(runner(scenario, on_progress), own_program=mine.own_name)
 
     return run
@@ -52,7 +52,7 @@ def runs_of(runner: Runner, own: Loaded) -> Runner:
 
 def run_beside(
     experiment: Experiment,
-    own: Loaded,
+    loaded: Loaded,
     runners: Runners,
     reporter: Reporter,
     network: str,
@@ -64,9 +64,15 @@ def run_beside(
     The returned experiment names the program by its file's name, as in the results folder.
     """
     # The file's path on this machine means nothing on another machine.
-    kept = experiment.model_copy(update={"program": OwnProgram(file=own.path.name, like=own.like)})
+    kept = experiment.model_copy(
+        update={"program": OwnProgram(file=loaded.path.name, like=loaded.like)}
+    )
     mine = run_experiment(
-        alone(experiment, own), reporter, runs_of(runners(own.program), own), network, jobs=jobs
+        alone(experiment, loaded),
+        reporter,
+        runs_of(runners(loaded.program), loaded),
+        network,
+        jobs=jobs,
     )
     if not experiment.policies:
         return replace(mine, experiment=kept)
@@ -75,13 +81,13 @@ def run_beside(
     return Finished(kept, mine.outcomes + ours.outcomes, mine.records + ours.records)
 
 
-def keep_beside(finished: Finished, own: Loaded, folder: Path) -> Path:
+def keep_beside(finished: Finished, loaded: Loaded, folder: Path) -> Path:
     """Write the program and the picture of the comparison into a results folder; return the PNG."""
     from emulation.outcomes.comparison_plots import program_figure
     from emulation.outcomes.plots import save
 
-    for name in files_of(own.path, own.program.included):
-        source = own.path.parent / name
+    for name in files_of(loaded.path, loaded.program.included):
+        source = loaded.path.parent / name
         copy = folder / name
         copy.parent.mkdir(parents=True, exist_ok=True)
 

@@ -71,13 +71,13 @@ Examples:
 """
 
 
-def _scenarios(experiment: Experiment, own: Loaded | None) -> list[Scenario]:
+def _scenarios(experiment: Experiment, loaded: Loaded | None) -> list[Scenario]:
     """Return the runs of an experiment's first seed, those of the user's program in front."""
     first = experiment.model_copy(update={"seeds": 1})
-    ours = list((first.without_rule() if own else first).scenarios())
+    ours = list((first.without_rule() if loaded else first).scenarios())
     say_misfits(ours)
 
-    return [*(runs_alone(first, own) if own else ()), *ours]
+    return [*(runs_alone(first, loaded) if loaded else ()), *ours]
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,11 +54,11 @@ def _block(load: float) -> tuple[str, str]:
     return BLOCKS[level], RAMP[level]
 
 
-def curve(values: Sequence[float], most: float) -> str:
+def curve(values: Sequence[float], limit: float) -> str:
     """Return values from 0 to `most` as a row of blocks, a space where there is nothing."""
     top = len(BLOCKS) - 1
     return "".join(
-        BLOCKS[min(top, round(value / most * top))] if value > 0 else " " for value in values
+        BLOCKS[min(top, round(value / limit * top))] if value > 0 else " " for value in values
     )
 
 

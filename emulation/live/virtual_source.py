@@ -113,7 +113,7 @@ class VirtualSource:
         self,
         scenario: Scenario,
         speed: float | None = None,
-        own: Loaded | None = None,
+        loaded: Loaded | None = None,
         clock: Clock = time.monotonic,
     ) -> None:
         # The user's load balancers have the names of their files, which no load balancer of ours
@@ -123,7 +123,7 @@ class VirtualSource:
         self.pace = Pace(speed or default_speed(scenario), clock)
         self._first = scenario
         self._base_speed, self._factor = self.pace.speed, 1.0
-        self._own = own
+        self._own = loaded
         self._clock = clock
         self._clicked: set[int] = set()
         self._clicked_slow: Slow = NOT_SLOW

@@ -170,7 +170,7 @@ def flow_result(flows: Flows, row: Sequence[Any]) -> FlowResult:
     )
 
 
-def accounts(report: Report, found: Counted, lost_probes: int, carried: int) -> Accounts:
+def accounts(report: Report, counted_packets: Counted, lost_probes: int, carried: int) -> Accounts:
     """Return where the packets of a run's hosts are.
 
     `lost_probes` are those of the controller's that a switch without counters of its own has lost;
@@ -180,18 +180,20 @@ def accounts(report: Report, found: Counted, lost_probes: int, carried: int) -> 
 
     # BMv2's probes leave without having come in, which makes `unrouted` less (`kernel_counters`).
     places = {
-        "lost": sum(port.lost_to_failure for port in found.ports)
+        "lost": sum(port.lost_to_failure for port in counted_packets.ports)
         + counts.refused
-        + found.died
+        + counted_packets.died
         - lost_probes,
-        "in_flight": sum(found.inside),
-        "unrouted": found.unrouted + lost_probes,
-        "dropped": sum(port.dropped for port in found.ports) + found.missed + counts.missed,
+        "in_flight": sum(counted_packets.inside),
+        "unrouted": counted_packets.unrouted + lost_probes,
+        "dropped": sum(port.dropped for port in counted_packets.ports)
+        + counted_packets.missed
+        + counts.missed,
     }
 
     # Not of this run: probes, and packets of earlier runs that have not arrived meanwhile. It is
     # unknown in which places they are; where a single place is not empty, they are there.
-    foreign = max(0, found.probes) + max(0, carried - counts.stale)
+    foreign = max(0, counted_packets.probes) + max(0, carried - counts.stale)
     for account, packets in places.items():
         taken = min(max(0, packets), foreign)
         places[account] -= taken

@@ -126,10 +126,10 @@ class FatTreeTopo(Topo):  # type: ignore[misc]
             lower, upper = tree.link_ends(link)
             self._wire(_end(tree, lower), _end(tree, upper))
 
-    def _wire(self, one: tuple[str, int, str, int], other: tuple[str, int, str, int]) -> None:
+    def _wire(self, near: tuple[str, int, str, int], far: tuple[str, int, str, int]) -> None:
         self.addLink(
-            one[0], other[0], port1=one[1], port2=other[1], intfName1=one[2], intfName2=other[2],
-            addr1=colons(one[3]), addr2=colons(other[3]),
+            near[0], far[0], port1=near[1], port2=far[1], intfName1=near[2], intfName2=far[2],
+            addr1=colons(near[3]), addr2=colons(far[3]),
         )  # fmt: skip
 
 

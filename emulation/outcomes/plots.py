@@ -143,7 +143,7 @@ def _draw_queues_over_time(axes: Axes, outcomes: Sequence[Outcome]) -> None:
     tidy(axes)
 
 
-def cdf_figure(times: Mapping[str, Times], what: str) -> Figure:
+def cdf_figure(times: Mapping[str, Times], quantity: str) -> Figure:
     """Return the distribution of flow completion times, ps, by load balancer; of flows `what`.
 
     Dashed lines are at the PERCENTILES that tables have.
@@ -170,7 +170,7 @@ def cdf_figure(times: Mapping[str, Times], what: str) -> Figure:
     axes.set_ylabel("flows complete (%)", fontsize=9)
     axes.set_yticks([0, 25, 75, *list(PERCENTILES.values())[:2]])
     axes.set_ylim(0, 102)
-    axes.set_title(what, fontsize=9)
+    axes.set_title(quantity, fontsize=9)
     tidy(axes)
     axes.legend(fontsize=8, frameon=False, loc="lower right")
     return figure
@@ -306,8 +306,8 @@ def queues_figure(before: Sequence[Outcome], after: Sequence[Outcome]) -> Figure
     return figure
 
 
-def _demo_queues(figure: Figure, place: SubplotSpec, rows: Sequence[Sequence[Outcome]]) -> None:
-    queues = place.subgridspec(1, 2)
+def _demo_queues(figure: Figure, cell: SubplotSpec, rows: Sequence[Sequence[Outcome]]) -> None:
+    queues = cell.subgridspec(1, 2)
     before = figure.add_subplot(queues[0])
     right = figure.add_subplot(queues[1], sharey=before)
     for axes, outcomes in zip((before, right), rows, strict=True):

@@ -69,7 +69,7 @@ class EventLog:
         kept = 8 * (rows.shape[1] - LOG_FRAME)
         beginnings = np.ascontiguousarray(rows[:, LOG_FRAME:]).tobytes()
         pieces: list[bytes] = []
-        at = 0
+        offset = 0
         for time_ps, place, packet, acknowledged, size in rows[:, :LOG_FRAME].tolist():
             kind = place >> KIND_SHIFT
             node = place >> NODE_SHIFT & LOW_32
@@ -77,13 +77,13 @@ class EventLog:
             if kind == HEED_KIND:
                 pieces.append(CONTROL_FRAMES[packet])
             elif kind == LEAVE_KIND:
-                pieces.append(beginnings[at : at + self._ecn_at])
+                pieces.append(beginnings[offset : offset + self._ecn_at])
             else:
                 key = (packet, acknowledged, size & WRITTEN)
                 end = self._ends.get(key) or self._end(run, key)
-                pieces += (beginnings[at : at + (size >> 32) - len(end)], end)
+                pieces += (beginnings[offset : offset + (size >> 32) - len(end)], end)
 
-            at += kept
+            offset += kept
 
         self._hash.update(b"".join(pieces))
 

@@ -148,21 +148,21 @@ def chained(successor: Int64, steps: int, message: Message) -> Flows:
     )
 
 
-def pairs(tree: FatTree, wanted: tuple[tuple[int, int], ...]) -> tuple[Int64, Int64]:
+def pairs(tree: FatTree, requested: tuple[tuple[int, int], ...]) -> tuple[Int64, Int64]:
     """Return the sources and destinations of listed pairs of hosts; raises TrafficError."""
-    if not wanted:
+    if not requested:
         raise TrafficError(
             "matrix pairs needs collective.pairs, for example pairs = [[0, 15], [15, 0]]"
         )
 
-    for number, (source, destination) in enumerate(wanted):
+    for number, (source, destination) in enumerate(requested):
         asked = f"collective.pairs[{number}] is [{source}, {destination}]"
         if not (0 <= source < tree.hosts and 0 <= destination < tree.hosts):
             raise TrafficError(f"{asked}: {tree.label} has hosts 0 to {tree.hosts - 1}")
         if source == destination:
             raise TrafficError(f"{asked}: a host cannot send to itself")
 
-    sources, destinations = np.array(wanted, dtype=np.int64).T
+    sources, destinations = np.array(requested, dtype=np.int64).T
     return sources.copy(), destinations.copy()
 
 

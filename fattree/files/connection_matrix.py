@@ -151,14 +151,14 @@ def parse_connection_matrix(text: str, source: str) -> ConnectionMatrix:
     return matrix
 
 
-def _parse_line(matrix: ConnectionMatrix, line: int, words: list[str]) -> None:
-    first = words[0]
+def _parse_line(matrix: ConnectionMatrix, line: int, parts: list[str]) -> None:
+    first = parts[0]
     if first in HEADERS:
-        _parse_header(matrix, line, words)
+        _parse_header(matrix, line, parts)
     elif "->" in first:
-        matrix.connections.append(_parse_connection(matrix, line, words))
+        matrix.connections.append(_parse_connection(matrix, line, parts))
     elif first == "trigger":
-        matrix.triggers.append(_parse_trigger(matrix, line, words))
+        matrix.triggers.append(_parse_trigger(matrix, line, parts))
     elif first in REFUSED:
         raise matrix.error(line, REFUSED[first])
     else:
@@ -166,21 +166,21 @@ def _parse_line(matrix: ConnectionMatrix, line: int, words: list[str]) -> None:
         raise matrix.error(line, f"expected {expected}, found {matrix.shown(first)}")
 
 
-def _parse_header(matrix: ConnectionMatrix, line: int, words: list[str]) -> None:
-    name = words[0]
+def _parse_header(matrix: ConnectionMatrix, line: int, parts: list[str]) -> None:
+    name = parts[0]
     if name in matrix.counts:
         raise matrix.error(line, f"{name} is given twice")
-    if len(words) != 2:
+    if len(parts) != 2:
         raise matrix.error(line, f"expected {name} and a number")
 
-    matrix.counts[name] = _number(matrix, line, name, words[1])
+    matrix.counts[name] = _number(matrix, line, name, parts[1])
     if name == "Failures" and matrix.counts[name]:
         raise matrix.error(line, REFUSED["failure"])
 
 
-def _parse_connection(matrix: ConnectionMatrix, line: int, words: list[str]) -> Connection:
-    source, _, destination = words[0].partition("->")
-    fields = _fields(matrix, line, words[1:])
+def _parse_connection(matrix: ConnectionMatrix, line: int, parts: list[str]) -> Connection:
+    source, _, destination = parts[0].partition("->")
+    fields = _fields(matrix, line, parts[1:])
     numbers = {
         name: _number(matrix, line, name, text, least=1)
         for name, text in fields.items()
@@ -215,10 +215,10 @@ def _parse_connection(matrix: ConnectionMatrix, line: int, words: list[str]) -> 
     )
 
 
-def _fields(matrix: ConnectionMatrix, line: int, words: list[str]) -> dict[str, str]:
+def _fields(matrix: ConnectionMatrix, line: int, parts: list[str]) -> dict[str, str]:
     # An odd last name gets the empty value, which is refused below by its name.
     fields: dict[str, str] = {}
-    for name, value in zip(words[::2], [*words[1::2], ""], strict=False):
+    for name, value in zip(parts[::2], [*parts[1::2], ""], strict=False):
         if name in REFUSED:
             raise matrix.error(line, REFUSED[name])
         if name not in FIELDS:
@@ -237,8 +237,8 @@ def _fields(matrix: ConnectionMatrix, line: int, words: list[str]) -> dict[str, 
     return fields
 
 
-def _parse_trigger(matrix: ConnectionMatrix, line: int, words: list[str]) -> Trigger:
-    match words[1:]:
+def _parse_trigger(matrix: ConnectionMatrix, line: int, parts: list[str]) -> Trigger:
+    match parts[1:]:
         case ["id", identity, ("oneshot" | "multishot") as kind]:
             count = "1"
         case ["id", identity, "barrier" as kind, "count", count]:
@@ -258,18 +258,19 @@ def _parse_trigger(matrix: ConnectionMatrix, line: int, words: list[str]) -> Tri
     )
 
 
-def _number(matrix: ConnectionMatrix, line: int, what: str, text: str, least: int = 0) -> int:
+def _number(matrix: ConnectionMatrix, line: int, subject: str, text: str, least: int = 0) -> int:
     # ASCII first: `isdigit` alone would take superscripts, which `int` refuses.
     if text.isascii() and text.isdigit() and len(text) <= 15 and int(text) >= least:
         return int(text)
 
-    if what == "size" and text.strip("0") == "":
+    if subject == "size" and text.strip("0") == "":
         raise matrix.error(
             line, "size 0 means endless, which is not supported: expected the bytes of the message"
         )
 
     raise matrix.error(
-        line, f"{what}: expected a whole number from {least} to 10^15, found {matrix.shown(text)}"
+        line,
+        f"{subject}: expected a whole number from {least} to 10^15, found {matrix.shown(text)}",
     )
 
 

@@ -13,11 +13,11 @@ MOST_BYTES = 256 << 20
 NOT_REGULAR = "not a regular file"
 
 
-def read_text(path: str | Path, refusal: type[FabricError], most: int = MOST_BYTES) -> str:
+def read_text(path: str | Path, refusal: type[FabricError], limit: int = MOST_BYTES) -> str:
     """Return the UTF-8 text of a file; raises `refusal` if it cannot be read or is too large."""
     try:
         # Windows begins texts with a byte order mark, which has no meaning.
-        return read_bytes(path, refusal, most).decode("utf-8-sig")
+        return read_bytes(path, refusal, limit).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise refusal(f"{path}: cannot be read: not UTF-8 text") from None
 
@@ -28,19 +28,19 @@ def line_of_zero_byte(text: str) -> int | None:
     return before.count("\n") + 1 if zero else None
 
 
-def read_bytes(path: str | Path, refusal: type[FabricError], most: int = MOST_BYTES) -> bytes:
+def read_bytes(path: str | Path, refusal: type[FabricError], limit: int = MOST_BYTES) -> bytes:
     """Return the content of a file; raises `refusal` if it cannot be read or is too large."""
     try:
         with open(path, "rb", opener=_regular) as file:
-            content = file.read(most + 1)
+            content = file.read(limit + 1)
     # ValueError: a path with a zero byte in it.
     except (OSError, ValueError) as error:
         raise refusal(
             f"{str(path)!r}: cannot be read: {getattr(error, 'strerror', None) or error}"
         ) from None
 
-    if len(content) > most:
-        raise refusal(f"{path}: has more than {most >> 20} MiB")
+    if len(content) > limit:
+        raise refusal(f"{path}: has more than {limit >> 20} MiB")
 
     return content
 

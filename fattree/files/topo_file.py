@@ -82,12 +82,12 @@ def _parts(source: str, name: str, whole: int, part: int, of: str) -> int:
 
 
 def _expect(
-    source: str, name: str, found: int, counts: dict[str, int], key: str, tier: Block
+    source: str, name: str, actual: int, counts: dict[str, int], key: str, tier: Block
 ) -> None:
-    wanted = counts[key] * tier["bundle"]
-    if found != wanted:
+    expected = counts[key] * tier["bundle"]
+    if actual != expected:
         raise ExperimentError(
-            f"{source}: {name} is {found}, but the other numbers make it {wanted}"
+            f"{source}: {name} is {actual}, but the other numbers make it {expected}"
         )
 
 
@@ -122,11 +122,11 @@ def _blocks(text: str, source: str) -> tuple[Block, list[Block]]:
     return head, _complete(head, blocks, source)
 
 
-def _pair(words: list[str], place: str) -> tuple[str, int]:
-    if len(words) != 2 or not (words[1].isascii() and words[1].isdigit()) or len(words[1]) > 9:
-        raise ExperimentError(f"{place}: expected a word and a number, as in Radix_Down 8")
+def _pair(parts: list[str], location: str) -> tuple[str, int]:
+    if len(parts) != 2 or not (parts[1].isascii() and parts[1].isdigit()) or len(parts[1]) > 9:
+        raise ExperimentError(f"{location}: expected a word and a number, as in Radix_Down 8")
 
-    return words[0].lower(), int(words[1])
+    return parts[0].lower(), int(parts[1])
 
 
 def _complete(head: Block, blocks: dict[int, Block], source: str) -> list[Block]:
@@ -147,25 +147,25 @@ def _complete(head: Block, blocks: dict[int, Block], source: str) -> list[Block]
     return [blocks[tier] for tier in range(levels)]
 
 
-def _complete_tier(block: Block, place: str, is_top: bool) -> None:
+def _complete_tier(block: Block, location: str, is_top: bool) -> None:
     for key in NEEDED if is_top else (*NEEDED, "radix_up"):
         if not block.get(key):
-            raise ExperimentError(f"{place} needs {key}")
+            raise ExperimentError(f"{location} needs {key}")
 
     if block.get("switch_latency_ns"):
         raise ExperimentError(
-            f"{place}: switches take no time here: add Switch_Latency_ns to the latency of links"
+            f"{location}: switches take no time here: add Switch_Latency_ns to the latency of links"
         )
 
     block.setdefault("bundle", 1)
 
 
-def _check_ratio(block: Block, above: Block, place: str) -> None:
+def _check_ratio(block: Block, above: Block, location: str) -> None:
     """Raise ExperimentError where `Oversubscribed` is not the capacity below over that above."""
     down = block["radix_down"] * block["downlink_speed_gbps"]
     up = block["radix_up"] * above["downlink_speed_gbps"]
     ratio = block.get("oversubscribed", 1)
     if down != ratio * up:
         raise ExperimentError(
-            f"{place}: Oversubscribed {ratio} is not what {down} Gbit/s down and {up} up make"
+            f"{location}: Oversubscribed {ratio} is not what {down} Gbit/s down and {up} up make"
         )

@@ -105,7 +105,7 @@ class _Training:
 
     def graph(self) -> Graph:
         step = self._step
-        orders = [list(self._order(place)) for place in range(step.pipeline)]
+        orders = [list(self._order(pipe_rank)) for pipe_rank in range(step.pipeline)]
         last = [
             {
                 ahead.chunk: ahead
@@ -119,55 +119,57 @@ class _Training:
         # A pass can be put in after the passes that it waits for: the stages take turns.
         done = [0] * step.pipeline
         while any(begun < len(order) for begun, order in zip(done, orders, strict=True)):
-            for place, order in enumerate(orders):
-                while done[place] < len(order) and all(
-                    self._is_ready(place, ahead) for ahead in order[done[place]]
+            for pipe_rank, order in enumerate(orders):
+                while done[pipe_rank] < len(order) and all(
+                    self._is_ready(pipe_rank, ahead) for ahead in order[done[pipe_rank]]
                 ):
-                    passes = order[done[place]]
+                    passes = order[done[pipe_rank]]
                     self._passes(
-                        place, passes, [ahead is last[place][ahead.chunk] for ahead in passes]
+                        pipe_rank,
+                        passes,
+                        [ahead is last[pipe_rank][ahead.chunk] for ahead in passes],
                     )
-                    done[place] += 1
+                    done[pipe_rank] += 1
 
         if step.zero < 3:
-            for place in range(step.pipeline):
-                self._update(place)
+            for pipe_rank in range(step.pipeline):
+                self._update(pipe_rank)
 
         return self._traffic.builder.graph()
 
-    def _order(self, place: int) -> Iterator[tuple[Pass, ...]]:
+    def _order(self, pipe_rank: int) -> Iterator[tuple[Pass, ...]]:
         """Yield a GPU's work in order: a pass, or two that overlap."""
         step = self._step
         if step.dual_pipe:
-            return dual_pipe(place, step.pipeline, step.microbatches)
+            return dual_pipe(pipe_rank, step.pipeline, step.microbatches)
 
         if step.zero_bubble:
-            order = zero_bubble(place, step.pipeline, step.microbatches)
+            order = zero_bubble(pipe_rank, step.pipeline, step.microbatches)
         elif step.virtual > 1:
-            order = interleaved(place, step.pipeline, step.microbatches, step.virtual)
+            order = interleaved(pipe_rank, step.pipeline, step.microbatches, step.virtual)
         else:
-            order = one_forward_one_backward(place, step.pipeline, step.microbatches)
+            order = one_forward_one_backward(pipe_rank, step.pipeline, step.microbatches)
 
         return ((single,) for single in order)
 
-    def _is_ready(self, place: int, one: Pass) -> bool:
-        is_forward = one.kind is Kind.FORWARD
-        stage = self._step.stage(place, one.chunk)
+    def _is_ready(self, pipe_rank: int, current: Pass) -> bool:
+        is_forward = current.kind is Kind.FORWARD
+        stage = self._step.stage(pipe_rank, current.chunk)
         is_end = stage == (0 if is_forward else self._step.stages - 1)
-        rank = self._step.rank(0, 0, place)
+        rank = self._step.rank(0, 0, pipe_rank)
         return (
             is_end
-            or one.kind is Kind.WEIGHTS
-            or (is_forward, one.number, stage, rank) in self._arrived
+            or current.kind is Kind.WEIGHTS
+            or (is_forward, current.number, stage, rank) in self._arrived
         )
 
-    def _passes(self, place: int, passes: tuple[Pass, ...], is_last: Sequence[bool]) -> None:
+    def _passes(self, pipe_rank: int, passes: tuple[Pass, ...], is_last: Sequence[bool]) -> None:
         """Add a microbatch's pass through a stage, or two that overlap, of all its ranks."""
         step = self._step
-        stages = [step.stage(place, single.chunk) for single in passes]
+        stages = [step.stage(pipe_rank, single.chunk) for single in passes]
         together = step.replicas if step.zero == 3 else lcm(step.experts, step.context)
         groups = [
-            [step.rank(tensor, first + data, place) for data in range(together)]
+            [step.rank(tensor, first + data, pipe_rank) for data in range(together)]
             for tensor in range(step.tensor)
             for first in range(0, step.replicas, together)
         ]
@@ -189,10 +191,12 @@ class _Training:
                 for rank in group if single.kind is not Kind.WEIGHTS else ():
                     self._hand_on(rank, stage, single)
 
-    def _await(self, rank: int, stage: int, one: Pass) -> None:
+    def _await(self, rank: int, stage: int, current: Pass) -> None:
         """Let a rank wait for a pass's input from another stage."""
-        if one.kind is not Kind.WEIGHTS:
-            came = self._arrived.pop((one.kind is Kind.FORWARD, one.number, stage, rank), None)
+        if current.kind is not Kind.WEIGHTS:
+            came = self._arrived.pop(
+                (current.kind is Kind.FORWARD, current.number, stage, rank), None
+            )
             self._traffic.last[rank] += [] if came is None else [came]
 
     def _compute_gathering(self, group: list[int], work: Stage, kind: Kind) -> None:
@@ -218,26 +222,26 @@ class _Training:
                 self._traffic.over_servers("reduce_scatter", group, gradient, last)
 
     def _compute_holding(
-        self, group: list[int], work: Stage, one: Pass, is_last: bool
+        self, group: list[int], work: Stage, current: Pass, is_last: bool
     ) -> Iterator[None]:
         """Add a pass of replicas that have all weights; another may go on at each exchange."""
         step = self._step
-        if step.recompute and one.kind in (Kind.BACKWARD, Kind.INPUTS):
+        if step.recompute and current.kind in (Kind.BACKWARD, Kind.INPUTS):
             again = yield from self._compute_around(group, work, Kind.FORWARD)
             for rank in group:
                 self._traffic.compute(rank, again)
 
-        rest = yield from self._compute_around(group, work, one.kind)
+        rest = yield from self._compute_around(group, work, current.kind)
 
         # While a pass goes on its gradients leave: those of the last microbatch are the sum of all,
         # unless no GPU keeps the sum (ZeRO's second stage).
-        leaves = is_last or (step.zero == 2 and one.kind in MAKES_GRADIENTS)
+        leaves = is_last or (step.zero == 2 and current.kind in MAKES_GRADIENTS)
         parts = -(-step.buckets // step.chunks) if leaves else 1
         for rank in group:
             for part in range(parts):
                 node = self._traffic.compute(rank, part_of(rest, parts, part))
                 if leaves:
-                    self._gradients[rank, one.chunk].append([node])
+                    self._gradients[rank, current.chunk].append([node])
 
     def _compute_around(
         self, group: list[int], work: Stage, kind: Kind
@@ -331,25 +335,25 @@ class _Training:
 
         self._traffic.send_between(ranks, size_of)
 
-    def _hand_on(self, rank: int, stage: int, one: Pass) -> None:
+    def _hand_on(self, rank: int, stage: int, current: Pass) -> None:
         step = self._step
-        is_forward = one.kind is Kind.FORWARD
+        is_forward = current.kind is Kind.FORWARD
         towards = stage + (1 if is_forward else -1)
         if 0 <= towards < step.stages:
-            places = step.place(towards, one.chunk) - step.place(stage, one.chunk)
+            places = step.place(towards, current.chunk) - step.place(stage, current.chunk)
             receiver = rank + places * step.tensor * step.replicas
             size = self._stages[stage].activation
             sent = self._traffic.builder.send(rank, receiver, size, self._traffic.last[rank])
-            self._arrived[is_forward, one.number, towards, receiver] = sent
+            self._arrived[is_forward, current.number, towards, receiver] = sent
 
-    def _update(self, place: int) -> None:
+    def _update(self, pipe_rank: int) -> None:
         """Add the exchange of gradients and weights of a place's chunks: dense parts and experts.
 
         Of a pipeline with two directions it is that of one stage, which is at two places.
         """
         step = self._step
-        stages = [place] if step.dual_pipe else range(place, step.stages, step.pipeline)
-        places = [step.place(place, direction) for direction in range(step.copies)]
+        stages = [pipe_rank] if step.dual_pipe else range(pipe_rank, step.stages, step.pipeline)
+        places = [step.place(pipe_rank, direction) for direction in range(step.copies)]
         works = [self._stages[stage] for stage in stages]
         for sizes, apart in (
             ([work.dense for work in works], 1),

@@ -54,9 +54,9 @@ def memory(model: Model, step: Step) -> list[Memory]:
     ]
 
 
-def _held(step: Step, place: int) -> list[int]:
+def _held(step: Step, pipe_rank: int) -> list[int]:
     """Return the stages of which a GPU has weights."""
-    return [step.stage(place, chunk) for chunk in range(step.chunks)]
+    return [step.stage(pipe_rank, chunk) for chunk in range(step.chunks)]
 
 
 def _states(step: Step, stage: Stage) -> float:
@@ -71,17 +71,17 @@ def _states(step: Step, stage: Stage) -> float:
     )
 
 
-def _activations(model: Model, step: Step, place: int) -> float:
+def _activations(model: Model, step: Step, pipe_rank: int) -> float:
     """Return the bytes of a GPU's microbatches that are under way together."""
     of_token = sum(
         _of_layer(model, step, layer)
-        for stage in _held(step, place)
+        for stage in _held(step, pipe_rank)
         for layer in range(*step.layers(model, stage))
     )
-    return _under_way(step, place) * step.tokens * of_token / step.tensor
+    return _under_way(step, pipe_rank) * step.tokens * of_token / step.tensor
 
 
-def _under_way(step: Step, place: int) -> float:
+def _under_way(step: Step, pipe_rank: int) -> float:
     """Return how many microbatches a GPU has activations of, those of one chunk as a part."""
     if step.dual_pipe:
         # Of either direction as many in the mean, each of one of the GPU's two stages.
@@ -91,9 +91,9 @@ def _under_way(step: Step, place: int) -> float:
         return min(step.pipeline, step.microbatches)
 
     if step.virtual == 1:
-        return min(step.pipeline - place, step.microbatches)
+        return min(step.pipeline - pipe_rank, step.microbatches)
 
-    early = 2 * (step.pipeline - 1 - place) + (step.virtual - 1) * step.pipeline
+    early = 2 * (step.pipeline - 1 - pipe_rank) + (step.virtual - 1) * step.pipeline
     return min((early + 1) / step.virtual, step.microbatches)
 
 

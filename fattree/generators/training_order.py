@@ -54,18 +54,18 @@ def interleaved(stage: int, stages: int, count: int, chunks: int) -> Iterator[Pa
     total = count * chunks
     early = min(2 * (stages - 1 - stage) + (chunks - 1) * stages, total)
 
-    def of(kind: Kind, place: int) -> Pass:
-        group, within = divmod(place, stages * chunks)
+    def of(kind: Kind, position: int) -> Pass:
+        group, within = divmod(position, stages * chunks)
         chunk, number = divmod(within, stages)
         is_forward = kind is Kind.FORWARD
         return Pass(kind, group * stages + number, chunk if is_forward else chunks - 1 - chunk)
 
-    yield from (of(Kind.FORWARD, place) for place in range(early))
-    for place in range(total - early):
-        yield of(Kind.FORWARD, early + place)
-        yield of(Kind.BACKWARD, place)
+    yield from (of(Kind.FORWARD, position) for position in range(early))
+    for position in range(total - early):
+        yield of(Kind.FORWARD, early + position)
+        yield of(Kind.BACKWARD, position)
 
-    yield from (of(Kind.BACKWARD, place) for place in range(total - early, total))
+    yield from (of(Kind.BACKWARD, position) for position in range(total - early, total))
 
 
 def zero_bubble(stage: int, stages: int, count: int) -> Iterator[Pass]:
@@ -94,9 +94,9 @@ class _BothWays:
     `beyond` is how many places lie between it and the middle.
     """
 
-    def __init__(self, place: int, places: int, count: int) -> None:
-        self.near, self.far = (0, 1) if place < places // 2 else (1, 0)
-        self.beyond = places // 2 - 1 - min(place, places - 1 - place)
+    def __init__(self, position: int, places: int, count: int) -> None:
+        self.near, self.far = (0, 1) if position < places // 2 else (1, 0)
+        self.beyond = places // 2 - 1 - min(position, places - 1 - position)
         self.half = count // 2
         self.waiting: list[Pass] = []
         self._forward = [0, 0]
@@ -117,14 +117,14 @@ class _BothWays:
         return self.of(Kind.FORWARD, forward), self.of(Kind.BACKWARD, backward)
 
 
-def dual_pipe(place: int, places: int, count: int) -> Iterator[tuple[Pass, ...]]:
+def dual_pipe(position: int, places: int, count: int) -> Iterator[tuple[Pass, ...]]:
     """Yield a place's work: one pass, or a forward and a backward pass of both directions.
 
     `places` is even, and `count` even and at least twice as many. The first half of the
     microbatches enters at the first place and is chunk 0, the second half at the last place and is
     chunk 1 (DeepSeek-V3 2024, 3.2.1; the order is that of its public code).
     """
-    ways = _BothWays(place, places, count)
+    ways = _BothWays(position, places, count)
     near, far = ways.near, ways.far
     within = places // 2 - ways.beyond
 

@@ -30,12 +30,12 @@ class CsvOption(click.Option):
 
 
 def refuse_ending(
-    path: Path, endings: tuple[str, ...], what: str, ctx: click.Context, option: click.Parameter
+    path: Path, endings: tuple[str, ...], noun: str, ctx: click.Context, option: click.Parameter
 ) -> None:
     """Raise BadParameter for a file with a name that stands for another format than it gets."""
     if path.suffix.lower() not in endings:
         raise click.BadParameter(
-            f"{path.name}: it gets {what}, so its name must end in {endings[0]}",
+            f"{path.name}: it gets {noun}, so its name must end in {endings[0]}",
             ctx=ctx,
             param=option,
         )

@@ -101,7 +101,9 @@ def located(message: str, file: Path, overrides: Iterable[str]) -> str:
 def explain(error: ValidationError, place: Where, values: Mapping[str, Any]) -> str:
     """Return one line of the first mistake, and its place."""
     # A key that does not exist first: the missing key is probably the key that was meant.
-    problem = min(error.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden")
+    problem = min(
+        error.errors(include_url=False), key=lambda detail: detail["type"] != "extra_forbidden"
+    )
     path = problem["loc"]
     kind = problem["type"]
     where = place.of(path)
@@ -218,12 +220,12 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
     )
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
+def nearest(word: str, candidates: Iterable[str]) -> str:
     """Return the known word that was probably meant, as a question in brackets, or nothing."""
     # Names are in small letters; labels, as tables show them, and other tools' names may not be.
     slug = re.sub(r"[ -]", "_", word.lower())
-    known = list(known)
-    close = difflib.get_close_matches(slug, known, n=1)
+    candidates = list(candidates)
+    close = difflib.get_close_matches(slug, candidates, n=1)
     # The first word of a longer name, as in edges for edges_per_pod.
-    close = close or [name for name in known if name.startswith(f"{slug}_")]
+    close = close or [name for name in candidates if name.startswith(f"{slug}_")]
     return f" (did you mean {close[0]}?)" if close else ""

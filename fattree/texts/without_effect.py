@@ -25,14 +25,14 @@ def _switches(*choosers: Chooser) -> Reader:
     """Return the runs with switches that choose so; a program of the user's may heed anything."""
     slugs = [slug for slug, policy in POLICIES.items() if policy.chooser in choosers]
     return Reader(
-        lambda one: one.policy in slugs or one.program not in (None, BUILT_IN), _named(slugs)
+        lambda run: run.policy in slugs or run.program not in (None, BUILT_IN), _named(slugs)
     )
 
 
 def _hosts(rule: LabelRule) -> Reader:
     """Return the runs with hosts that choose labels so; a user's host rule may heed anything."""
     slugs = [slug for slug, policy in POLICIES.items() if policy.label_rule == rule]
-    return Reader(lambda one: one.policy in slugs or one.host_rule is not None, _named(slugs))
+    return Reader(lambda run: run.policy in slugs or run.host_rule is not None, _named(slugs))
 
 
 def _named(slugs: Iterable[str]) -> str:
@@ -58,30 +58,30 @@ READERS = {
     "load_balancer.freeze_us": REPS,
     "load_balancer.reps_explore_packets": REPS,
     "load_balancer.ecn_full_percent": Reader(
-        lambda one: one.marking is not None, "nothing is marked (load_balancer.ecn_percent)"
+        lambda run: run.marking is not None, "nothing is marked (load_balancer.ecn_percent)"
     ),
     "load_balancer.ecn_chance": Reader(
-        lambda one: one.marking is not None and one.marking.slope > 0,
+        lambda run: run.marking is not None and run.marking.slope > 0,
         "it is for two bounds (load_balancer.ecn_full_percent)",
     ),
     "transport.sack_threshold": Reader(
-        lambda one: one.transport.recovery == "sack" or one.host_rule is not None,
+        lambda run: run.transport.recovery == "sack" or run.host_rule is not None,
         'it is for transport.recovery = "sack"',
     ),
     "transport.reorder_timeout_rtt": Reader(
-        lambda one: one.transport.reorder_packets > 0,
+        lambda run: run.transport.reorder_packets > 0,
         "NICs keep no packets (transport.reorder_packets)",
     ),
     "defines": Reader(
-        lambda one: one.program not in (None, BUILT_IN), "no program of yours runs (--program)"
+        lambda run: run.program not in (None, BUILT_IN), "no program of yours runs (--program)"
     ),
-    "failures.at_ns": Reader(lambda one: one.failures.rate > 0, "failures.rate is 0"),
+    "failures.at_ns": Reader(lambda run: run.failures.rate > 0, "failures.rate is 0"),
     "failures.convergence_rtt": Reader(
-        lambda one: bool(one.failures.rate or one.failures.events or one.failures.degraded),
+        lambda run: bool(run.failures.rate or run.failures.events or run.failures.degraded),
         "no link fails",
     ),
     "failures.local_repair": Reader(
-        lambda one: bool(one.failures.rate or one.failures.events), "no link fails"
+        lambda run: bool(run.failures.rate or run.failures.events), "no link fails"
     ),
 }
 

@@ -48,11 +48,11 @@ def give_up_root() -> None:
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def check(what: str, result: int) -> None:
+def check(noun: str, result: int) -> None:
     """Raise OSError for a system call that failed."""
     if result:
         error = ctypes.get_errno()
-        raise OSError(error, f"{what}: {os.strerror(error)}")
+        raise OSError(error, f"{noun}: {os.strerror(error)}")
 
 
 @contextmanager

@@ -98,23 +98,23 @@ def _made(folder: Path) -> os.stat_result:
     return folder.lstat()
 
 
-def _is_safe(found: os.stat_result) -> bool:
+def _is_safe(info: os.stat_result) -> bool:
     """Return whether only root and this user can change the content of a folder."""
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid not in (0, os.geteuid()):
+    if not stat.S_ISDIR(info.st_mode) or info.st_uid not in (0, os.geteuid()):
         return False
 
     # In a sticky folder, as /tmp, users move only their own files; the next folder is checked, too.
-    return bool(found.st_mode & stat.S_ISVTX) or not _others_write(found)
+    return bool(info.st_mode & stat.S_ISVTX) or not _others_write(info)
 
 
-def _is_ours(found: os.stat_result) -> bool:
-    return found.st_uid == os.geteuid() and not _others_write(found)
+def _is_ours(info: os.stat_result) -> bool:
+    return info.st_uid == os.geteuid() and not _others_write(info)
 
 
-def _others_write(found: os.stat_result) -> bool:
+def _others_write(info: os.stat_result) -> bool:
     # Many systems give everybody a group of its own, and let it write.
-    shared = stat.S_IWGRP if found.st_gid != os.getegid() else 0
-    return bool(found.st_mode & (stat.S_IWOTH | shared))
+    shared = stat.S_IWGRP if info.st_gid != os.getegid() else 0
+    return bool(info.st_mode & (stat.S_IWOTH | shared))
 
 
 def read(folder: Path, name: str) -> bytes | None:
@@ -138,7 +138,7 @@ def read(folder: Path, name: str) -> bytes | None:
     return body if content[:HEAD_BYTES] == _head(name, body) else None
 
 
-def write(folder: Path, name: str, body: bytes, most: int = MOST_FILES) -> None:
+def write(folder: Path, name: str, body: bytes, limit: int = MOST_FILES) -> None:
     """Keep a content under a name, and so many files at most; content not kept is made again."""
     # Under another name first: a reader finds a whole file or none.
     with suppress(OSError):
@@ -151,21 +151,21 @@ def write(folder: Path, name: str, body: bytes, most: int = MOST_FILES) -> None:
         except OSError:
             os.unlink(temporary)
 
-    prune(folder, most)
+    prune(folder, limit)
 
 
 def _head(name: str, body: bytes) -> bytes:
     return MAGIC + hashlib.sha256(name.encode() + b"\0" + body).digest()
 
 
-def prune(folder: Path, most: int) -> None:
+def prune(folder: Path, limit: int) -> None:
     """Remove the files of a folder that were used least recently, beyond so many."""
     with suppress(OSError), os.scandir(folder) as entries:
         files = [entry for entry in entries if entry.is_file(follow_symlinks=False)]
-        if len(files) <= most:
+        if len(files) <= limit:
             return
 
-        for entry in sorted(files, key=_used)[: len(files) - most]:
+        for entry in sorted(files, key=_used)[: len(files) - limit]:
             # Another process may remove the same.
             with suppress(FileNotFoundError):
                 os.unlink(entry)
@@ -178,7 +178,7 @@ def _used(entry: "os.DirEntry[str]") -> float:
         return 0.0
 
 
-def prune_folders(parent: Path, keep: Path, most: int) -> None:
+def prune_folders(parent: Path, keep: Path, limit: int) -> None:
     """Remove the oldest folders beside `keep`, beyond so many, with the files in them."""
     with suppress(OSError), os.scandir(parent) as entries:
         folders = [
@@ -186,5 +186,5 @@ def prune_folders(parent: Path, keep: Path, most: int) -> None:
             for entry in entries
             if entry.is_dir(follow_symlinks=False) and entry.path != str(keep)
         ]
-        for entry in sorted(folders, key=_used)[: max(0, len(folders) - most)]:
+        for entry in sorted(folders, key=_used)[: max(0, len(folders) - limit)]:
             shutil.rmtree(entry.path, ignore_errors=True)

@@ -21,13 +21,13 @@ class TooLargeError(ValueError):
     """More than makes sense; one line with the figures."""
 
 
-def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
+def read_bytes(path: Path, limit: int = MOST_BYTES) -> bytes:
     """Return the content of a file; raises OSError, and TooLargeError for more than `most`."""
     with open(path, "rb", opener=_regular) as file:
-        content = file.read(most + 1)
+        content = file.read(limit + 1)
 
-    if len(content) > most:
-        raise TooLargeError(f"more than {most // MEBIBYTE} MiB, which no such file of ours has")
+    if len(content) > limit:
+        raise TooLargeError(f"more than {limit // MEBIBYTE} MiB, which no such file of ours has")
 
     return content
 
@@ -52,9 +52,9 @@ class BoundedFile:
     Raises TooLargeError.
     """
 
-    def __init__(self, file: BinaryIO, most: int = MOST_BLOCK_BYTES) -> None:
+    def __init__(self, file: BinaryIO, limit: int = MOST_BLOCK_BYTES) -> None:
         self._file = file
-        self._most = most
+        self._most = limit
 
     def read(self, size: int = -1) -> bytes:
         """Return the next bytes."""

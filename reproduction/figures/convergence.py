@@ -161,18 +161,18 @@ def tolerates(
 
 
 def small_delays(
-    found: Mapping[str, Mapping[float, Estimate]], ends: Sequence[Estimate], margin: float
+    estimates: Mapping[str, Mapping[float, Estimate]], ends: Sequence[Estimate], margin: float
 ) -> Verdict:
     """Decide C06; `ends` are Switch Pkt AR at the largest G, Host Pkt AR at G = infinity, both."""
-    largest_equal = {panel: equal_up_to(differences) for panel, differences in found.items()}
+    largest_equal = {panel: equal_up_to(differences) for panel, differences in estimates.items()}
     equal = {
         # Half of the margin is enough to tell on which side of it a difference is.
-        panel: found[panel][0].within(-margin, margin, margin / 2)
+        panel: estimates[panel][0].within(-margin, margin, margin / 2)
         for panel in (ATA, PERMUTATION)
     }
     until = {
-        ATA: tolerates(found[ATA], *ATA_TOLERATES, margin),
-        PERMUTATION: tolerates(found[PERMUTATION], *PERMUTATION_TOLERATES, margin),
+        ATA: tolerates(estimates[ATA], *ATA_TOLERATES, margin),
+        PERMUTATION: tolerates(estimates[PERMUTATION], *PERMUTATION_TOLERATES, margin),
     }
     behind = ends[2].above(0, EQUAL)
     checks: dict[str, bool | None] = {
@@ -185,7 +185,7 @@ def small_delays(
     undecided |= {
         (panel, delay)
         for panel, right in until.items()
-        for delay, difference in found[panel].items()
+        for delay, difference in estimates[panel].items()
         if right is None and difference.above(0, margin) is None
     }
     undecided |= {(ATA, float(max(ATA_RTTS))), (ATA, NEVER)} if behind is None else set()
@@ -194,30 +194,30 @@ def small_delays(
         "C06",
         verdict=decide(list(checks.values())),
         ours=(
-            f"at G = 0 Switch Pkt AR - Host Pkt AR is {percent(found[ATA][0])} (all-to-all) and "
-            f"{percent(found[PERMUTATION][0])} (permutation); equal up to G = "
+            f"at G = 0 Switch Pkt AR - Host Pkt AR is {percent(estimates[ATA][0])} (all-to-all) "
+            f"and {percent(estimates[PERMUTATION][0])} (permutation); equal up to G = "
             f"{_rtts(largest_equal[ATA])} in the all-to-all, worse from "
-            f"{_rtts(first_difference(found[ATA]))} on; equal up "
+            f"{_rtts(first_difference(estimates[ATA]))} on; equal up "
             f"to {_rtts(largest_equal[PERMUTATION])} in the permutation, worse from "
-            f"{_rtts(first_difference(found[PERMUTATION]))} on; at G = {max(ATA_RTTS)} RTTs "
+            f"{_rtts(first_difference(estimates[PERMUTATION]))} on; at G = {max(ATA_RTTS)} RTTs "
             f"Switch Pkt AR is at {percent(ends[0])} in the all-to-all, Host Pkt AR with G = ∞ "
-            f"at {percent(ends[1])} ({ends[0].count} and {found[PERMUTATION][0].count} seeds)"
+            f"at {percent(ends[1])} ({ends[0].count} and {estimates[PERMUTATION][0].count} seeds)"
         ),
         paper="equal to about 10 RTTs in the all-to-all, 1 to 2 RTTs in the permutation",
         why=not_so(checks, REASON),
         evidence="; ".join(
             f"{panel}: {_row(differences)}"
-            for panel, differences in found.items()
+            for panel, differences in estimates.items()
             if panel != LARGE
         ),
-        seeds=min(ends[0].count, found[PERMUTATION][0].count),
+        seeds=min(ends[0].count, estimates[PERMUTATION][0].count),
         needs=_points(undecided),
     )
 
 
-def _points(wanted: Collection[tuple[str, float]]) -> Needs:
+def _points(selected: Collection[tuple[str, float]]) -> Needs:
     """Return the predicate that selects the scenarios of these parts and delays."""
-    named = {(slug(panel), delay) for panel, delay in wanted}
+    named = {(slug(panel), delay) for panel, delay in selected}
     return lambda scenario: (scenario.name, scenario.failures.convergence_rtt) in named
 
 

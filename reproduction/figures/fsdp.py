@@ -172,9 +172,9 @@ def claims(data: Data) -> list[Verdict]:
     ]
 
 
-def _over(first: pl.DataFrame, policy: str, second: pl.DataFrame, other: str) -> Estimate:
+def _over(first: pl.DataFrame, policy: str, second: pl.DataFrame, rival: str) -> Estimate:
     """Return the ratio of two schemes' increases, paired by seed."""
-    return estimate(of_policy(first, policy) / of_policy(second, other))
+    return estimate(of_policy(first, policy) / of_policy(second, rival))
 
 
 def utilised(frame: pl.DataFrame, policy: str) -> float:

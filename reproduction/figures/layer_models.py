@@ -85,13 +85,13 @@ def _highest(policy: str) -> float:
     return max(MODELS[policy](K, core=core).bridge_mean_packets() for core in (False, True))
 
 
-def described(found: dict[str, Estimate], policy: str) -> str:
+def described(estimates: dict[str, Estimate], policy: str) -> str:
     """Return every layer's queue with its model's."""
     edge, core = (MODELS[policy](K, core=is_core) for is_core in (False, True))
-    queues = ", ".join(f"{layer} {queue:.2f}" for layer, queue in found.items())
+    queues = ", ".join(f"{layer} {queue:.2f}" for layer, queue in estimates.items())
     return (
-        f"{queues} packets; models: edge {_both(edge)}, core {_both(core)} ({found['E>A'].count} "
-        "seeds)"
+        f"{queues} packets; models: edge {_both(edge)}, core {_both(core)} "
+        f"({estimates['E>A'].count} seeds)"
     )
 
 
@@ -99,12 +99,12 @@ def _both(model: PeriodicFlows) -> str:
     return f"{model.mean_packets():.2f} (bridge {model.bridge_mean_packets():.2f})"
 
 
-def off_estimate(found: Estimate, model: PeriodicFlows) -> Estimate:
+def off_estimate(estimates: Estimate, model: PeriodicFlows) -> Estimate:
     """Return the same with its interval."""
     mean = model.mean_packets()
-    return Estimate(found.mean / mean - 1, found.half / mean, found.count)
+    return Estimate(estimates.mean / mean - 1, estimates.half / mean, estimates.count)
 
 
-def off(found: Estimate, model: PeriodicFlows) -> float:
+def off(estimates: Estimate, model: PeriodicFlows) -> float:
     """Return how far the measured mean is from the exact model's, in parts of the model's."""
-    return found.mean / model.mean_packets() - 1
+    return estimates.mean / model.mean_packets() - 1

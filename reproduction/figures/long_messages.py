@@ -192,18 +192,20 @@ def tolerated(large: Costs, ata: Costs) -> Verdict:
     )
 
 
-def unsure(found: Costs) -> list[tuple[str, float]]:
+def unsure(by_message: Costs) -> list[tuple[str, float]]:
     """Return the schemes and Gs at which it is not decided whether the cost is below COSTLY."""
     margin = CLAIMS["C28"].margin
-    return [key for key, cost in found.items() if cost.below(COSTLY, margin) is None]
+    return [key for key, cost in by_message.items() if cost.below(COSTLY, margin) is None]
 
 
-def most_tolerated(found: Costs) -> tuple[float, float]:
+def most_tolerated(by_message: Costs) -> tuple[float, float]:
     """Return the least and the largest possible G*: the largest G that costs no scheme COSTLY."""
     margin = CLAIMS["C28"].margin
     bears = {
-        delay: every(cost.below(COSTLY, margin) for (_, g), cost in found.items() if g == delay)
-        for _, delay in found
+        delay: every(
+            cost.below(COSTLY, margin) for (_, g), cost in by_message.items() if g == delay
+        )
+        for _, delay in by_message
     }
     return (
         max((delay for delay, right in bears.items() if right), default=0.0),
@@ -211,9 +213,9 @@ def most_tolerated(found: Costs) -> tuple[float, float]:
     )
 
 
-def _of_costs(wanted: Sequence[tuple[str, tuple[str, float]]]) -> Needs:
+def _of_costs(selected: Sequence[tuple[str, tuple[str, float]]]) -> Needs:
     """Return the predicate for the runs of whole parts with such a G, and without."""
-    points = {(slug(panel), delay) for panel, (_, g) in wanted for delay in (0, g)}
+    points = {(slug(panel), delay) for panel, (_, g) in selected for delay in (0, g)}
     return lambda scenario: (scenario.name, scenario.failures.convergence_rtt) in points
 
 

@@ -224,10 +224,10 @@ def table(data: Data) -> pl.DataFrame:
     )
 
 
-def _row(found: Mapping[int, Mapping[str, float]]) -> str:
+def _row(by_bytes: Mapping[int, Mapping[str, float]]) -> str:
     return ", ".join(
         f"{_size(size)} {' / '.join(f'{100 * row[policy]:.1f}' for policy in BEST)} %"
-        for size, row in found.items()
+        for size, row in by_bytes.items()
     )
 
 

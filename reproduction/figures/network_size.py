@@ -181,14 +181,14 @@ def gaps_stay(gaps: Gaps, factor: float = FACTOR) -> bool | None:
     return every(_stays([abs_(gap) for gap in sizes.values()], factor) for sizes in gaps.values())
 
 
-def abs_(found: Estimate) -> Estimate:
+def abs_(estimate: Estimate) -> Estimate:
     """Return the estimate of a gap's size."""
-    return Estimate(abs(found.mean), found.half, found.count)
+    return Estimate(abs(estimate.mean), estimate.half, estimate.count)
 
 
 def _stays(sizes: Sequence[Estimate], factor: float) -> bool | None:
-    widest = max(sizes, key=lambda found: found.mean)
-    narrowest = min(sizes, key=lambda found: found.mean)
+    widest = max(sizes, key=lambda estimate: estimate.mean)
+    narrowest = min(sizes, key=lambda estimate: estimate.mean)
     if widest.high < POINT or widest.high <= factor * narrowest.low:
         return True
 

@@ -147,7 +147,7 @@ def worst(frame: pl.DataFrame, payload: int = DEFAULT_PAYLOAD) -> dict[str, Over
 
 def _worst(rows: pl.DataFrame, of: tuple[str, ...]) -> Estimate:
     # By means: the largest single run of two stages would be above either stage's.
-    return max((estimate(rows[stage]) for stage in of), key=lambda found: found.mean)
+    return max((estimate(rows[stage]) for stage in of), key=lambda by_policy: by_policy.mean)
 
 
 def judged(
@@ -189,10 +189,10 @@ def _apart(low: Estimate, high: Estimate) -> bool | None:
     return False if low.low > high.high - CLAIMS["C09"].margin else None
 
 
-def _row(found: Mapping[str, Overload]) -> str:
+def _row(by_policy: Mapping[str, Overload]) -> str:
     return ", ".join(
         f"{style.label(p)} {100 * up.mean:.1f} / {100 * down.mean:.1f}"
-        for p, (up, down) in found.items()
+        for p, (up, down) in by_policy.items()
     )
 
 

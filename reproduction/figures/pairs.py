@@ -190,10 +190,10 @@ def claims(data: Data) -> list[Verdict]:
 
 
 def outside(
-    shares: Mapping[tuple[int, str], Estimate], wanted: Mapping[tuple[int, str], float]
+    shares: Mapping[tuple[int, str], Estimate], expected: Mapping[tuple[int, str], float]
 ) -> list[tuple[int, str]]:
     """Return where the wanted share of the formula is not inside the measured interval."""
-    return [key for key, share in shares.items() if not share.low <= wanted[key] <= share.high]
+    return [key for key, share in shares.items() if not share.low <= expected[key] <= share.high]
 
 
 def _places(places: Sequence[tuple[int, str]]) -> str:

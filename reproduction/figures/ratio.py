@@ -94,8 +94,8 @@ def grows(trend: float, first: Estimate, last: Estimate) -> bool | None:
     return every([trend > 0.5, apart(last, first).above(0, CLAIMS["C21"].margin)])
 
 
-def _listed(found: dict[int, Estimate]) -> str:
-    return ", ".join(f"{ratio:.2f} ({hosts:,})" for hosts, ratio in found.items())
+def _listed(estimates: dict[int, Estimate]) -> str:
+    return ", ".join(f"{ratio:.2f} ({hosts:,})" for hosts, ratio in estimates.items())
 
 
 FIGURE = Figure(

@@ -183,17 +183,17 @@ def sweep(frame: pl.DataFrame, policies: Sequence[str]) -> dict[int, Estimate]:
     return style.estimates(swept.sort("seed"), "sending_increase", "transport.sack_threshold")
 
 
-def good(found: Mapping[int, Estimate]) -> tuple[int, ...]:
+def good(by_length: Mapping[int, Estimate]) -> tuple[int, ...]:
     """Return the thresholds inside the best threshold's interval, or within half a point of it."""
     # The minimum is flat: which of several good thresholds is lowest means little.
-    least = min(found.values(), key=lambda value: value.mean)
+    least = min(by_length.values(), key=lambda value: value.mean)
     reach = max(0.005, least.whisker)
-    return tuple(size for size, value in found.items() if value.mean <= least.mean + reach)
+    return tuple(size for size, value in by_length.items() if value.mean <= least.mean + reach)
 
 
-def _row(found: Mapping[int, Estimate]) -> str:
+def _row(by_length: Mapping[int, Estimate]) -> str:
     return (
-        ", ".join(f"{size}: {100 * value.mean:.1f} %" for size, value in found.items())
+        ", ".join(f"{size}: {100 * value.mean:.1f} %" for size, value in by_length.items())
         + " (mean of the swept schemes)"
     )
 

@@ -69,8 +69,8 @@ def reporting() -> Iterator[Report]:
         *columns, *times, console=Console(stderr=True), transient=True, speed_estimate_period=600
     ) as bar:
         task = bar.add_task("simulating", total=None)
-        yield lambda what, done, total: bar.update(
-            task, description=what.partition("-")[0], completed=done, total=total
+        yield lambda title, done, total: bar.update(
+            task, description=title.partition("-")[0], completed=done, total=total
         )
 
 
@@ -78,7 +78,7 @@ def _lines() -> Report:
     shown = [-1]
     began = time.monotonic()
 
-    def report(what: str, done: float, total: float) -> None:
+    def report(title: str, done: float, total: float) -> None:
         tenth = int(10 * done / total) if total else 10
         if tenth > shown[0]:
             shown[0] = tenth

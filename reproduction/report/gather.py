@@ -91,12 +91,12 @@ def priority(scenario: Scenario) -> tuple[int, int]:
     return scenario.seed + (SEEDS_BEFORE_LARGE if cost > LARGE_RUN else 0), cost
 
 
-def compute(found: dict[str, Batch], machines: Machines, progress: Progress) -> int:
+def compute(gathered: dict[str, Batch], machines: Machines, progress: Progress) -> int:
     """Run the scenarios that the stores do not hold yet; return the number of runs.
 
     Raises SweepError if some failed.
     """
-    pending = {name: _pending(batch) for name, batch in found.items()}
+    pending = {name: _pending(batch) for name, batch in gathered.items()}
     every = [scenario for missing in pending.values() for scenario in missing]
     if not every:
         return 0
@@ -105,7 +105,7 @@ def compute(found: dict[str, Batch], machines: Machines, progress: Progress) -> 
     done = 0
     with _workers(machines) as workers:
         for share in _passes(every):
-            for name, batch in found.items():
+            for name, batch in gathered.items():
                 due = [scenario for scenario in pending[name] if priority(scenario)[0] in share]
                 if due:
                     _sweep(

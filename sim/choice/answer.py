@@ -220,40 +220,44 @@ def table(ground: Ground) -> Folding:
     return folding
 
 
-def _place(place: int, one: Standing, first: Sequence[str], ground: Ground) -> str:
+def _place(rank: int, standing: Standing, first: Sequence[str], ground: Ground) -> str:
     """Return a row's number; `=`: level with the first; `?`: not separated from it so far."""
-    if one.name not in first[1:]:
-        return str(place)
+    if standing.name not in first[1:]:
+        return str(rank)
 
-    return f"{place} {'=' if ground.beside_first(one.name) is Verdict.LEVEL else '?'}"
+    return f"{rank} {'=' if ground.beside_first(standing.name) is Verdict.LEVEL else '?'}"
 
 
-def _interval(found: Estimate) -> str:
-    if not isfinite(found.mean):
+def _interval(estimate: Estimate) -> str:
+    if not isfinite(estimate.mean):
         return "never ends"
 
-    return f"{found.mean:.1f} ± {found.half:.1f}" if isfinite(found.half) else f"{found.mean:.1f}"
+    return (
+        f"{estimate.mean:.1f} ± {estimate.half:.1f}"
+        if isfinite(estimate.half)
+        else f"{estimate.mean:.1f}"
+    )
 
 
-def _lead(one: Standing) -> str:
+def _lead(standing: Standing) -> str:
     """Return how far the next row is behind: a number, or that both are level or undecided."""
-    if one.lead is None or one.verdict is None:
+    if standing.lead is None or standing.verdict is None:
         return ""
 
-    lead = f"{-one.lead.mean:.1f}" if isfinite(one.lead.mean) else "all"
-    return {Verdict.AHEAD: lead, Verdict.LEVEL: "level", Verdict.OPEN: f"{lead}?"}[one.verdict]
+    lead = f"{-standing.lead.mean:.1f}" if isfinite(standing.lead.mean) else "all"
+    return {Verdict.AHEAD: lead, Verdict.LEVEL: "level", Verdict.OPEN: f"{lead}?"}[standing.verdict]
 
 
-def _numbers(one: Standing) -> dict[str, Any]:
+def _numbers(standing: Standing) -> dict[str, Any]:
     return {
-        "worst_percent": _finite(one.worst.mean),
-        "worst_half": _finite(one.worst.half),
-        "worst_condition": one.condition,
-        "mean_percent": _finite(one.mean),
-        "seeds": one.seeds,
-        "lead_points": _finite(-one.lead.mean) if one.lead else None,
-        "lead_half": _finite(one.lead.half) if one.lead else None,
-        "beside_next": one.verdict.value if one.verdict else None,
+        "worst_percent": _finite(standing.worst.mean),
+        "worst_half": _finite(standing.worst.half),
+        "worst_condition": standing.condition,
+        "mean_percent": _finite(standing.mean),
+        "seeds": standing.seeds,
+        "lead_points": _finite(-standing.lead.mean) if standing.lead else None,
+        "lead_half": _finite(standing.lead.half) if standing.lead else None,
+        "beside_next": standing.verdict.value if standing.verdict else None,
     }
 
 

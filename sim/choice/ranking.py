@@ -56,38 +56,40 @@ def ranked(times: Times, weights: Mapping[str, float], margin: float) -> list[St
     weighed = {name: _weighed(by_condition, weights) for name, by_condition in times.items()}
     places = sorted(
         (_standing(name, by_condition, weights) for name, by_condition in weighed.items()),
-        key=lambda one: (one.worst.mean, one.mean),
+        key=lambda earlier: (earlier.worst.mean, earlier.mean),
     )
-    return [_beside(one, after, weighed, margin) for one, after in pairwise(places)] + places[-1:]
+    return [
+        _beside(earlier, after, weighed, margin) for earlier, after in pairwise(places)
+    ] + places[-1:]
 
 
 def _weighed(
-    found: Mapping[str, Sequence[float]], weights: Mapping[str, float]
+    samples: Mapping[str, Sequence[float]], weights: Mapping[str, float]
 ) -> dict[str, list[float]]:
     return {
         condition: [weights.get(condition, 1.0) * value for value in values]
-        for condition, values in found.items()
+        for condition, values in samples.items()
         if values and weights.get(condition, 1.0) > 0
     }
 
 
 def _standing(
-    name: str, found: Mapping[str, Sequence[float]], weights: Mapping[str, float]
+    name: str, samples: Mapping[str, Sequence[float]], weights: Mapping[str, float]
 ) -> Standing:
-    condition = worst_of(found)
-    total = sum(weights.get(key, 1.0) for key in found)
+    condition = worst_of(samples)
+    total = sum(weights.get(key, 1.0) for key in samples)
     return Standing(
         name,
-        safe(found[condition]),
+        safe(samples[condition]),
         condition,
-        sum(fmean(values) for values in found.values()) / total,
-        min(len(values) for values in found.values()),
+        sum(fmean(values) for values in samples.values()) / total,
+        min(len(values) for values in samples.values()),
     )
 
 
-def worst_of(found: Mapping[str, Sequence[float]]) -> str:
+def worst_of(samples: Mapping[str, Sequence[float]]) -> str:
     """Return the condition with the longest mean time."""
-    return max(found, key=lambda condition: fmean(found[condition]))
+    return max(samples, key=lambda condition: fmean(samples[condition]))
 
 
 def safe(values: Sequence[float]) -> Estimate:
@@ -95,15 +97,15 @@ def safe(values: Sequence[float]) -> Estimate:
     return Estimate(inf, 0.0, len(values)) if any(map(isinf, values)) else estimate(values)
 
 
-def _beside(one: Standing, after: Standing, weighed: Times, margin: float) -> Standing:
+def _beside(earlier: Standing, after: Standing, weighed: Times, margin: float) -> Standing:
     return Standing(
-        one.name,
-        one.worst,
-        one.condition,
-        one.mean,
-        one.seeds,
-        difference(weighed[one.name], weighed[after.name], one.condition),
-        compared(weighed[one.name], weighed[after.name], margin),
+        earlier.name,
+        earlier.worst,
+        earlier.condition,
+        earlier.mean,
+        earlier.seeds,
+        difference(weighed[earlier.name], weighed[after.name], earlier.condition),
+        compared(weighed[earlier.name], weighed[after.name], margin),
     )
 
 

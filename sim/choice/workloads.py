@@ -39,13 +39,13 @@ STAGES = 4
 
 
 def workloads_of(
-    settings: Settings, folder: Path, wanted: Sequence[str] = WORKLOADS
+    settings: Settings, folder: Path, chosen: Sequence[str] = WORKLOADS
 ) -> tuple[dict[str, Settings], list[str]]:
     """Return the settings of each collective by name, and a line for each that is left out.
 
     The training step is written to `folder`.
     """
-    tried = {name: _tried(settings, name, folder) for name in wanted}
+    tried = {name: _tried(settings, name, folder) for name in chosen}
     return (
         {name: outcome for name, outcome in tried.items() if isinstance(outcome, Settings)},
         [

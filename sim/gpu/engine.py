@@ -103,11 +103,11 @@ class _Work(NamedTuple):
     """The arguments that `through_windows` passes on: the processor's world comes first."""
 
     world: World
-    there: Any
+    on_device: Any
     routes: Routes
     buffers: Buffers
     totals: Any
-    found: NDArray[np.int64]
+    on_host: NDArray[np.int64]
 
 
 class Card:
@@ -121,13 +121,13 @@ class Card:
 
     def advance(self, world: World, routes: Routes, until_ps: int) -> int:
         """Do what `sim.kernels.windows.advance` does; the world is whole when it returns."""
-        found = np.zeros(TOTALS, dtype=np.int64)
-        found[:COUNTERS] = world.counters
-        found[RING + BEHIND] = world.counters[SPARE]
-        totals = cuda.to_device(found)
-        there = send(world, totals)
-        work = _Work(world, there, self._routed(routes), self._room(world), totals, found)
-        ahead = Thread(target=take_pages, args=(world, there))
+        on_host = np.zeros(TOTALS, dtype=np.int64)
+        on_host[:COUNTERS] = world.counters
+        on_host[RING + BEHIND] = world.counters[SPARE]
+        totals = cuda.to_device(on_host)
+        on_device = send(world, totals)
+        work = _Work(world, on_device, self._routed(routes), self._room(world), totals, on_host)
+        ahead = Thread(target=take_pages, args=(world, on_device))
         ahead.start()
         status = through_windows(
             work,
@@ -206,38 +206,40 @@ def _in_use(pool: Pool, held: int) -> NDArray[np.int64]:
     return np.flatnonzero(is_used)
 
 
-def take_pages(world: World, there: Any) -> None:
+def take_pages(world: World, on_device: Any) -> None:
     """Write a byte of each page that `bring_back` will write, and change none.
 
     New arrays have no pages of memory before they are written. The system takes a second for some
     gigabytes of them, in which the GPU can work.
     """
-    for here, _ in _moving(world, there):
+    for here, _ in _moving(world, on_device):
         here.reshape(-1).view(np.uint8)[::PAGE] |= 0
 
 
 def bring_back(work: _Work) -> None:
     """Copy the GPU's world to the processor's."""
-    world, there = work.world, work.there
-    for here, other in _moving(world, there):
+    world, on_device = work.world, work.on_device
+    for here, other in _moving(world, on_device):
         other.copy_to_host(here)
 
-    first, behind = work.found[[RING + FIRST, RING + BEHIND]].tolist()
-    ring = there.pool.spare.copy_to_host()
+    first, behind = work.on_host[[RING + FIRST, RING + BEHIND]].tolist()
+    ring = on_device.pool.spare.copy_to_host()
     # The last that was handed back on top.
     places = np.arange(first, behind) % len(ring)
     world.pool.spare[: len(places)] = ring[places]
 
     chunks = _in_use(world.pool, len(places))
     packed = cuda.device_array(len(chunks) * CHUNK, world.pool.packets.dtype)
-    pack[_blocks(len(chunks), CHUNKS_A_BLOCK)](there.pool.packets, cuda.to_device(chunks), packed)
+    pack[_blocks(len(chunks), CHUNKS_A_BLOCK)](
+        on_device.pool.packets, cuda.to_device(chunks), packed
+    )
     unpacked = packed.copy_to_host().reshape(-1, CHUNK)
     world.pool.packets.reshape(-1, CHUNK)[chunks] = unpacked
 
 
-def _moving(here: Any, there: Any) -> Iterator[tuple[NDArray[Any], Any]]:
+def _moving(here: Any, on_device: Any) -> Iterator[tuple[NDArray[Any], Any]]:
     """Yield the arrays that kernels change, here and on the GPU."""
-    for name, array, twin in zip(here._fields, here, there, strict=True):
+    for name, array, twin in zip(here._fields, here, on_device, strict=True):
         if name in STILL or name in APART:
             continue
         if isinstance(array, tuple):
@@ -267,7 +269,7 @@ def _serve_all_hosts(work: _Work, end_ps: int) -> int:
     start_ps = int(work.world.counters[CLOCK])
     machines = work.world.constants.machines
     hosts[_blocks(machines, HOSTS_A_BLOCK)](
-        work.there, work.routes, work.totals, start_ps, int(end_ps)
+        work.on_device, work.routes, work.totals, start_ps, int(end_ps)
     )
     return _look(work)
 
@@ -278,7 +280,7 @@ def _serve_all_switches(work: _Work, end_ps: int) -> int:
     for span in rounds(work.world):
         if span.nodes > 0:
             switches[_blocks(span.nodes, SWITCHES_A_BLOCK)](
-                work.there, work.routes, work.buffers, work.totals, span, start_ps, int(end_ps)
+                work.on_device, work.routes, work.buffers, work.totals, span, start_ps, int(end_ps)
             )
 
     return _look(work)
@@ -288,9 +290,9 @@ def _next_of_all(work: _Work) -> int:
     """Return when the next thing happens anywhere, or NEVER."""
     nodes = max(len(work.world.links), len(work.world.hosts))
     work.totals[NEXT:TOTALS].copy_to_device(np.array([NEVER]))
-    next_event[_blocks(nodes, LINKS_A_BLOCK)](work.there, work.totals)
+    next_event[_blocks(nodes, LINKS_A_BLOCK)](work.on_device, work.totals)
     _look(work)
-    return int(work.found[NEXT])
+    return int(work.on_host[NEXT])
 
 
 def _blocks(count: int, size: int) -> tuple[int, int]:
@@ -300,12 +302,12 @@ def _blocks(count: int, size: int) -> tuple[int, int]:
 
 def _look(work: _Work) -> int:
     """Read the run's counters, behind all of the GPU's work; return how many packets it served."""
-    found, counters = work.found, work.world.counters
-    before = int(found[SERVED])
-    work.totals.copy_to_host(found)
+    on_host, counters = work.on_host, work.world.counters
+    before = int(on_host[SERVED])
+    work.totals.copy_to_host(on_host)
 
     clock_ps = int(counters[CLOCK])
-    counters[:] = found[:COUNTERS]
+    counters[:] = on_host[:COUNTERS]
     counters[CLOCK] = clock_ps
-    counters[SPARE] = found[RING + BEHIND] - found[RING + FIRST]
-    return int(found[SERVED]) - before
+    counters[SPARE] = on_host[RING + BEHIND] - on_host[RING + FIRST]
+    return int(on_host[SERVED]) - before

@@ -134,9 +134,9 @@ def write_frame(world, frames, desk, slot, packet, kind, is_routed):
         words = frames.words
         octets = frames.octets
         row = (2 * np.int64(packet.flow) + kind) * (frames.kept >> 3)
-        there = frame >> 3
+        base = frame >> 3
         for word in range(count):
-            words[at(there + word)] = frames.templates[at(row + word)]
+            words[at(base + word)] = frames.templates[at(row + word)]
 
         put(frames, frame, kind, LABEL, int(packet.label))
         put(frames, frame, kind, PSN, int(packet.psn))
@@ -162,15 +162,17 @@ def write_frame(world, frames, desk, slot, packet, kind, is_routed):
 def put(frames, frame, kind, field, number):
     """Write a field into a frame in which it is 0, wherever the frame has it."""
     row = kind * WRITTEN + field
-    for each in range(frames.first_writes[at(row)], frames.first_writes[at(row + 1)]):
+    for entry in range(frames.first_writes[at(row)], frames.first_writes[at(row + 1)]):
         writes = frames.writes
-        size = writes[at(each), SIZE]
-        bits = ((number >> writes[at(each), OF]) & writes[at(each), MASK]) << writes[at(each), LOW]
+        size = writes[at(entry), SIZE]
+        bits = ((number >> writes[at(entry), OF]) & writes[at(entry), MASK]) << writes[
+            at(entry), LOW
+        ]
         # As the last bytes of a word, or its first ones, where the frame begins; and word by word
         # of memory, as they have just been written: a processor that reads across two of these
         # waits until both are in the cache.
-        where = max(writes[at(each), AT] + size, FRAME_WORD) - FRAME_WORD
-        bits = turned(bits << (8 * (where + FRAME_WORD - writes[at(each), AT] - size)))
+        where = max(writes[at(entry), AT] + size, FRAME_WORD) - FRAME_WORD
+        bits = turned(bits << (8 * (where + FRAME_WORD - writes[at(entry), AT] - size)))
         word = (frame + where) >> 3
         shift = 8 * (where & 7)
         frames.words[at(word)] |= bits << shift
@@ -233,8 +235,8 @@ def write_acknowledged(world, frames, frame, packet):
 def grow(frames, frame, lengths, more):
     """Add `more` bytes to the length fields of a frame."""
     octets = frames.octets
-    for each in range(len(lengths)):
-        where = frame + lengths[at(each)]
+    for entry in range(len(lengths)):
+        where = frame + lengths[at(entry)]
         write_16(octets, where, read_16(octets, where) + more)
 
     write_checksum(octets, frame + frames.ip_at)
@@ -357,10 +359,10 @@ def is_of_its_form(frames, frame, length, kind, more, is_cut):
             return False
     else:
         first = frames.first_signature[at(kind)]
-        for each in range(first, frames.first_signature[at(kind + 1)]):
-            byte = frames.signature[at(each), 0]
+        for entry in range(first, frames.first_signature[at(kind + 1)]):
+            byte = frames.signature[at(entry), 0]
             where = frame + byte + (more if byte >= ip_at else 0)
-            if octets[at(where)] & frames.signature[at(each), 1] != frames.signature[at(each), 2]:
+            if octets[at(where)] & frames.signature[at(entry), 1] != frames.signature[at(entry), 2]:
                 return False
 
     ip = frame + ip_at + more
@@ -379,11 +381,11 @@ def has_shape(frames, frame, kind):
     """Return whether a frame without a tunnel has all bytes of its form's signature."""
     words = frames.kept >> 3
     row = kind * words
-    there = frame >> 3
+    base = frame >> 3
     wrong = np.int64(0)
     # No part of the signature is behind the bytes that hosts write.
     for word in range(frames.host_words):
-        bits = frames.words[at(there + word)] & frames.shape_masks[at(row + word)]
+        bits = frames.words[at(base + word)] & frames.shape_masks[at(row + word)]
         wrong |= bits ^ frames.shape_values[at(row + word)]
 
     return wrong == 0

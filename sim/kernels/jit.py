@@ -56,15 +56,15 @@ def _cache() -> ofan_cache.Place:
     """Return where this version of the kernels is kept, and let the oldest others go."""
     content = b"".join((ROOT / name).read_bytes() for name in KERNEL_MODULES)
     version = hashlib.sha256(content).hexdigest()[:16]
-    found = ofan_cache.place("kernels", version, own="NUMBA_CACHE_DIR")
-    if found.folder is not None:
-        # Who is used is among the youngest.
+    kept = ofan_cache.place("kernels", version, own="NUMBA_CACHE_DIR")
+    if kept.folder is not None:
+        # Touch the folder: pruning removes the least recently used.
         with suppress(OSError):
-            os.utime(found.folder)
+            os.utime(kept.folder)
 
-        ofan_cache.prune_folders(found.folder.parent, keep=found.folder, most=MOST_VERSIONS)
+        ofan_cache.prune_folders(kept.folder.parent, keep=kept.folder, limit=MOST_VERSIONS)
 
-    return found
+    return kept
 
 
 # Once, when this module is imported: where a kernel is kept is settled when it is declared.
@@ -302,13 +302,13 @@ def _call(_typing, address, arguments):
             return _WORD(0)
 
         where, given = values
-        each = [
+        operands = [
             context.cast(builder, builder.extract_value(given, i), kind, types.int64)
             for i, kind in enumerate(signature.args[1])
         ]
-        kind = ir.FunctionType(_WORD, [_WORD] * len(each))
+        kind = ir.FunctionType(_WORD, [_WORD] * len(operands))
         where = context.cast(builder, where, signature.args[0], types.int64)
-        return builder.call(builder.inttoptr(where, kind.as_pointer()), each)
+        return builder.call(builder.inttoptr(where, kind.as_pointer()), operands)
 
     return types.int64(address, arguments), generate
 

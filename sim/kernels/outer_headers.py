@@ -29,12 +29,12 @@ def wrap(world, frames, frame, packet, kind, length):
     # Within a pod the waypoint is an agg, else a core.
     if constant.source_pod == constant.pod:
         pod = int(constant.pod)
-        there = np.int64(frames.agg_ips[at(pod * constants.edge_uplinks + int(packet.route_agg))])
+        base = np.int64(frames.agg_ips[at(pod * constants.edge_uplinks + int(packet.route_agg))])
     else:
         plane = int(constant.pod) // constants.pods_per_plane
         edge_uplink = plane * constants.edge_uplinks + int(packet.route_agg)
         core = edge_uplink * constants.agg_uplinks + int(packet.route_core)
-        there = np.int64(frames.core_ips[at(core)])
+        base = np.int64(frames.core_ips[at(core)])
 
     mark = np.int64(octets[at(ip + IPV4 + 1)]) & CE
     total = length - frames.ip_at + IPV4
@@ -45,8 +45,8 @@ def wrap(world, frames, frame, packet, kind, length):
     write_16(octets, ip + 8, (64 << 8) | TUNNEL)
     write_16(octets, ip + 12, here >> 16)
     write_16(octets, ip + 14, here)
-    write_16(octets, ip + 16, there >> 16)
-    write_16(octets, ip + 18, there)
+    write_16(octets, ip + 16, base >> 16)
+    write_16(octets, ip + 18, base)
     write_checksum(octets, ip)
 
 
@@ -86,19 +86,19 @@ def encapsulate(world, frames, frame, packet, kind, length):
     write_16(octets, ip + 24, BLOCK_16)
 
     # As `fattree.shape.segments.way`.
-    place = ip + 28
+    word_index = ip + 28
     port = constants.hosts_per_edge + int(packet.route_agg) + 1
-    write_16(octets, place, ADJACENCIES + port)
+    write_16(octets, word_index, ADJACENCIES + port)
     if constant.source_pod != constant.pod:
         port = constants.edges_per_pod * constants.edge_agg_links + int(packet.route_core) + 1
-        write_16(octets, place + 2, ADJACENCIES + port)
+        write_16(octets, word_index + 2, ADJACENCIES + port)
         number = int(packet.edge) * constants.hosts_per_edge + int(packet.index)
         port = int(packet.pod) % constants.pods_per_plane * constants.agg_core_links + 1
         port += number % constants.agg_core_links
-        write_16(octets, place + 4, ADJACENCIES + port)
-        place += 4
+        write_16(octets, word_index + 4, ADJACENCIES + port)
+        word_index += 4
 
     port = int(packet.edge) * constants.edge_agg_links + 1
     port += int(packet.index) % constants.edge_agg_links
-    write_16(octets, place + 2, ADJACENCIES + port)
-    write_16(octets, place + 4, DECAPSULATION)
+    write_16(octets, word_index + 2, ADJACENCIES + port)
+    write_16(octets, word_index + 4, DECAPSULATION)

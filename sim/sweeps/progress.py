@@ -33,14 +33,14 @@ Clock: TypeAlias = Callable[[], float]
 
 
 @contextmanager
-def reporting(what: str) -> "Iterator[Lines | Bar]":
+def reporting(title: str) -> "Iterator[Lines | Bar]":
     """Show how far the runs of `what` are on stderr, and how long the rest may take.
 
     First a line names the runs that were there already.
     """
     # stdout is for results, so that it can be piped while progress is seen.
     if not sys.stderr.isatty():
-        yield Lines(what)
+        yield Lines(title)
         return
 
     columns = (
@@ -52,7 +52,7 @@ def reporting(what: str) -> "Iterator[Lines | Bar]":
         TextColumn("{task.fields[left]}"),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        yield Bar(what, progress, progress.add_task(what, total=1.0, runs="", left=""))
+        yield Bar(title, progress, progress.add_task(title, total=1.0, runs="", left=""))
 
 
 @dataclass(slots=True)
@@ -81,7 +81,7 @@ class Pace:
 class Bar:
     """A bar that moves with the work, within runs, too, and ends at the whole."""
 
-    what: str
+    title: str
     progress: Progress
     task: TaskID
     pace: Pace = field(default_factory=Pace)
@@ -89,13 +89,13 @@ class Bar:
 
     def expect(self, cost: Cost) -> None:
         """Take in the cost of the work; warn at once that it is long or large."""
-        for line in _warnings(self.what, cost):
+        for line in _warnings(self.title, cost):
             self.progress.console.print(line, highlight=False)
 
     def __call__(self, finished: int, total: int) -> None:
         """Take in that `finished` of `total` runs are done."""
         if finished and not self.is_told:
-            self.progress.console.print(_there(self.what, finished, total), highlight=False)
+            self.progress.console.print(_there(self.title, finished, total), highlight=False)
 
         self.is_told = True
         self.progress.update(self.task, runs=f"{finished:,} of {total:,} runs")
@@ -111,7 +111,7 @@ class Bar:
 class Lines:
     """A report in plain lines, rarer and rarer; a short sweep prints none."""
 
-    what: str
+    title: str
     clock: Clock = time.monotonic
     pace: Pace = field(init=False)
     printed: float = field(init=False)
@@ -124,13 +124,13 @@ class Lines:
 
     def expect(self, cost: Cost) -> None:
         """Take in the cost of the work; warn at once that it is long or large."""
-        for line in _warnings(self.what, cost):
+        for line in _warnings(self.title, cost):
             click.echo(line, err=True)
 
     def __call__(self, finished: int, total: int) -> None:
         """Take in that `finished` of `total` runs are done."""
         if finished and not self.runs:
-            click.echo(_there(self.what, finished, total), err=True)
+            click.echo(_there(self.title, finished, total), err=True)
 
         self.runs = f"{finished:,} of {total:,} runs"
 
@@ -142,31 +142,31 @@ class Lines:
             self.printed = now
             self.pause = min(2 * self.pause, MOST_LINE_SECONDS)
             click.echo(
-                f"{self.what}: {self.runs}, {_percent(share)} of the work, {time_left}", err=True
+                f"{self.title}: {self.runs}, {_percent(share)} of the work, {time_left}", err=True
             )
 
 
-def _warnings(what: str, cost: Cost) -> Iterator[str]:
+def _warnings(title: str, cost: Cost) -> Iterator[str]:
     """Yield lines on work that takes a processor minutes, or more than a gigabyte of memory."""
     seconds = least_seconds(cost.hops)
     if seconds >= MINUTE:
         least = f"one processor takes at least {duration(seconds)} for {cost.hops:.2g} packet-hops"
-        yield f"{what}: {least}"
+        yield f"{title}: {least}"
 
     more_seconds = least_seconds(cost.more_hops)
     if more_seconds >= LEAST_MORE_SECONDS:
         yield (
-            f"{what}: senders whose packets are dropped go on for a round trip: up to"
+            f"{title}: senders whose packets are dropped go on for a round trip: up to"
             f" {cost.more_hops:.2g} more packet-hops, {duration(more_seconds)}"
         )
 
     if cost.packet_bytes >= GIGABYTE:
         gigabytes = cost.packet_bytes / GIGABYTE
-        yield f"{what}: packets under way take up to {gigabytes:.1f} GB of memory"
+        yield f"{title}: packets under way take up to {gigabytes:.1f} GB of memory"
 
 
-def _there(what: str, finished: int, total: int) -> str:
-    return f"{what}: {finished:,} of {total:,} runs are there already"
+def _there(title: str, finished: int, total: int) -> str:
+    return f"{title}: {finished:,} of {total:,} runs are there already"
 
 
 def _percent(share: float) -> str:

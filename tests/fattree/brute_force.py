@@ -34,12 +34,12 @@ def link_at(tree: FatTree) -> dict[Hop, int]:
 def hops_from(tree: FatTree, failed: frozenset[int], switch: int) -> list[tuple[Hop, int]]:
     """Return ((switch, port), next switch) over every surviving link."""
     links = link_at(tree)
-    found = []
+    hops = []
     for port in tree.ports(switch):
         link, end = links.get((switch, port)), tree.neighbour(switch, port)
         if link is not None and end is not None and link not in failed:
-            found.append(((switch, port), end.switch))
-    return found
+            hops.append(((switch, port), end.switch))
+    return hops
 
 
 def paths(tree: FatTree, failed: frozenset[int], source: int, destination: int) -> list[list[Hop]]:
@@ -63,9 +63,9 @@ def loads(
     """Return the load of every (switch, port) when each (source edge, destination edge, rate)
     splits evenly over its paths.
     """
-    found: dict[Hop, Fraction] = {}
+    hops: dict[Hop, Fraction] = {}
     for source, destination, rate in flows:
         ways = paths(tree, failed, source, destination) if source != destination else []
         for hop in (hop for way in ways for hop in way):
-            found[hop] = found.get(hop, Fraction(0)) + rate / len(ways)
-    return found
+            hops[hop] = hops.get(hop, Fraction(0)) + rate / len(ways)
+    return hops

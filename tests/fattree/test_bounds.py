@@ -89,8 +89,8 @@ def test_a_short_last_packet_holds_a_link_for_what_it_has() -> None:
     """Three senders of ten full packets and one of a byte: 62 bytes of headers, a gap of 20."""
     pairs = ((20, 0), (40, 0), (60, 0))
     held = 29 * DEFAULT.slot_ps + 3 * DEFAULT.tx_ps(62 + 1 + 20)
-    found = bound_of("pairs", size=10 * 4096 + 1, pairs=pairs)
-    assert found == held + DEFAULT.zero_load_rtt_ps - 1
+    bound = bound_of("pairs", size=10 * 4096 + 1, pairs=pairs)
+    assert bound == held + DEFAULT.zero_load_rtt_ps - 1
 
 
 def test_hosts_that_only_send_are_not_held_up_by_acks() -> None:
@@ -124,8 +124,8 @@ def test_steps_of_a_ring_add_up() -> None:
 def test_a_step_that_waits_for_data_only_begins_when_they_arrive() -> None:
     """Host 0 sends to 127, which answers to another: no ACK is waited for."""
     case = Scenario(collective=Collective(matrix="pairs", pairs=((0, 127), (127, 64))))
-    found = flows(case)
-    chained = replace(found, after_offset=np.array([0, 0, 1]), after=np.array([0], dtype=np.int64))
+    bound = flows(case)
+    chained = replace(bound, after_offset=np.array([0, 0, 1]), after=np.array([0], dtype=np.int64))
     timing = Timing.of(case)
     arrival = 255 * case.slot_ps + timing.propagation_ps + timing.data_path_ps
     assert bound_ps(case, chained) == arrival + one_way_ps(timing, 256)
@@ -155,11 +155,11 @@ def test_the_link_to_a_host_of_several_senders_is_in_the_bound() -> None:
 
 def test_two_sends_apart_have_the_bound_of_one() -> None:
     case = Scenario(collective=Collective(matrix="pairs", pairs=((0, 100), (0, 101))))
-    found = flows(case)
-    apart = replace(found, start_ps=np.array([0, 10**9]))
+    bound = flows(case)
+    apart = replace(bound, start_ps=np.array([0, 10**9]))
     gaps = np.full(2, case.slot_ps)
     assert bound_ps(case, apart, gaps) == one_way_ps(Timing.of(case), 256)
-    assert bound_ps(case, found, gaps) > bound_ps(case, apart, gaps)
+    assert bound_ps(case, bound, gaps) > bound_ps(case, apart, gaps)
 
 
 def test_few_acks_and_slow_paces_are_not_held_up_by_acks() -> None:
@@ -181,8 +181,8 @@ def test_an_all_to_all_needs_what_a_hosts_link_needs_for_data_and_acks() -> None
 def test_what_waits_for_several_sends_of_a_host_waits_for_its_link() -> None:
     pairs = ((0, 100), (0, 101), (0, 102), (0, 103))
     case = Scenario(collective=Collective(matrix="pairs", pairs=pairs))
-    found = flows(case)
+    bound = flows(case)
     waits = replace(
-        found, after_offset=np.array([0, 0, 0, 0, 3]), after=np.array([0, 1, 2], dtype=np.int64)
+        bound, after_offset=np.array([0, 0, 0, 0, 3]), after=np.array([0, 1, 2], dtype=np.int64)
     )
     assert bound_ps(case, waits) >= (3 * 256 - 1) * case.slot_ps + one_way_ps(Timing.of(case), 256)

@@ -41,17 +41,17 @@ def flows_of(
 
 
 def test_connections_become_flows_in_file_order() -> None:
-    found = matrix_flows(parse_connection_matrix(SAMPLE, "t.cm"), K4, 4096, "ps")
-    assert found.source.tolist() == [0, 9, 0]
-    assert found.destination.tolist() == [9, 0, 4]
-    assert found.packets.tolist() == [489, 2, 1]
-    assert found.start_ps.tolist() == [0, 1_500_000, 0]
-    assert [found.waits_for(flow).tolist() for flow in range(3)] == [[], [], [0]]
+    parsed = matrix_flows(parse_connection_matrix(SAMPLE, "t.cm"), K4, 4096, "ps")
+    assert parsed.source.tolist() == [0, 9, 0]
+    assert parsed.destination.tolist() == [9, 0, 4]
+    assert parsed.packets.tolist() == [489, 2, 1]
+    assert parsed.start_ps.tolist() == [0, 1_500_000, 0]
+    assert [parsed.waits_for(flow).tolist() for flow in range(3)] == [[], [], [0]]
 
 
 def test_the_unit_of_start_is_an_option_and_is_told() -> None:
-    found = flows_of("0->1 start 2.5 size 9", "us")
-    assert found.start_ps.tolist() == [2_500_000]
+    parsed = flows_of("0->1 start 2.5 size 9", "us")
+    assert parsed.start_ps.tolist() == [2_500_000]
     text = describe(parse_connection_matrix(SAMPLE, "t.cm"), "ps")
     assert (
         text
@@ -64,12 +64,12 @@ def test_messages_may_be_larger_than_theirs() -> None:
 
 
 def test_what_has_arrived_fires_at_the_receiver() -> None:
-    found = flows_of(
+    parsed = flows_of(
         "0->1 id 1 start 0 size 9 recv_done_trigger 1 send_done_trigger 2\n"
         "1->2 id 2 trigger 1 size 9\n0->3 id 3 trigger 2 size 9\n"
         "trigger id 1 oneshot\ntrigger id 2 oneshot"
     )
-    assert [found.waits_for(flow).tolist() for flow in range(3)] == [[], [0], [0]]
+    assert [parsed.waits_for(flow).tolist() for flow in range(3)] == [[], [0], [0]]
 
 
 def test_a_barrier_waits_for_all_that_fire_it() -> None:
@@ -206,15 +206,15 @@ def test_counts_must_match(text: str, message: str) -> None:
 def test_scenarios_read_files(tmp_path: Path) -> None:
     path = tmp_path / "t.cm"
     path.write_text(SAMPLE)
-    found = flows(
+    parsed = flows(
         Scenario(
             fabric=Fabric(k=4),
             collective=Collective(matrix="file", file=str(path)),
             policy="subflow",
         )
     )
-    assert len(found) == 12
-    assert found.waits_for(8).tolist() == [0, 1, 2, 3]
+    assert len(parsed) == 12
+    assert parsed.waits_for(8).tolist() == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe"])

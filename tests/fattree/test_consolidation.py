@@ -20,31 +20,31 @@ ALL_UP = LinkState.without(TREE)
 PLACES = [Consolidation(edge, agg) for edge in LEVELS for agg in LEVELS]
 
 
-def state(wanted: Consolidation, links: LinkState = ALL_UP, policy: str = "ofan") -> Forwarding:
-    return forwarding(TREE, links, POLICIES[policy], 3, consolidation=wanted)
+def state(levels: Consolidation, links: LinkState = ALL_UP, policy: str = "ofan") -> Forwarding:
+    return forwarding(TREE, links, POLICIES[policy], 3, consolidation=levels)
 
 
 def towards(table: Forwarding, switch: int) -> list[int]:
     return [group_towards(table, switch, host) for host in range(TREE.hosts)]
 
 
-@pytest.mark.parametrize("wanted", PLACES)
+@pytest.mark.parametrize("levels", PLACES)
 @pytest.mark.parametrize("switch", [0, 5, TREE.edges, TREE.edges + 6])
-def test_hosts_share_a_pointer_iff_they_share_the_level(wanted: Consolidation, switch: int) -> None:
-    level = wanted.edge if switch < TREE.edges else wanted.agg
+def test_hosts_share_a_pointer_iff_they_share_the_level(levels: Consolidation, switch: int) -> None:
+    level = levels.edge if switch < TREE.edges else levels.agg
     size = {"host": 1, "edge": TREE.hosts_per_edge, "pod": TREE.hosts_per_pod}[level]
-    groups = towards(state(wanted), switch)
+    groups = towards(state(levels), switch)
     for host, group in enumerate(groups):
         for other, same in enumerate(groups):
             if group != NONE != same:
                 assert (group == same) == (host // size == other // size)
 
 
-@pytest.mark.parametrize("wanted", PLACES)
+@pytest.mark.parametrize("levels", PLACES)
 @pytest.mark.parametrize("failed", [(), (0,), (3, 17)])
-def test_every_host_keeps_its_schedule(wanted: Consolidation, failed: tuple[int, ...]) -> None:
+def test_every_host_keeps_its_schedule(levels: Consolidation, failed: tuple[int, ...]) -> None:
     links = LinkState.without(TREE, frozenset(failed))
-    usual, other = state(OFAN, links), state(wanted, links)
+    usual, other = state(OFAN, links), state(levels, links)
     for switch in range(2 * TREE.edges):
         for host in range(TREE.hosts):
             before, after = group_towards(usual, switch, host), group_towards(other, switch, host)

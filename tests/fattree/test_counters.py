@@ -58,7 +58,7 @@ def test_a_run_has_all_that_its_flows_and_ports_have_counted() -> None:
     assert ports == {name: getattr(result.ports, name).sum() for name in PORT_COUNTERS}
     assert senders["freezes"] > 0 < ports["dropped"] and ports["marked"] > 0
 
-    found = record(outcome, "virtual")
-    assert kept(SENDER_COUNTERS, found) | kept(PORT_COUNTERS, found) == senders | ports
+    row = record(outcome, "virtual")
+    assert kept(SENDER_COUNTERS, row) | kept(PORT_COUNTERS, row) == senders | ports
     assert flows_of(outcome)["transmissions"].sum() == senders["transmissions"]
     assert {name: ports_of(outcome)[name].sum() for name in PORT_COUNTERS} == ports

@@ -139,17 +139,17 @@ def planes(use: str, **collective: object) -> Scenario:
 
 
 def test_a_ring_is_one_on_every_rail_that_waits_for_nobody_elses() -> None:
-    found = flows(planes("spray", matrix="ring", message_bytes=10 * 4096, steps=2))
-    assert (len(found), set(found.packets.tolist())) == (2 * 4 * 4, {3})
-    waiting = np.repeat(np.arange(len(found)), np.diff(found.after_offset))
-    assert (found.source[waiting] // 4 == found.source[found.after] // 4).all()
+    sprayed = flows(planes("spray", matrix="ring", message_bytes=10 * 4096, steps=2))
+    assert (len(sprayed), set(sprayed.packets.tolist())) == (2 * 4 * 4, {3})
+    waiting = np.repeat(np.arange(len(sprayed)), np.diff(sprayed.after_offset))
+    assert (sprayed.source[waiting] // 4 == sprayed.source[sprayed.after] // 4).all()
 
 
 def test_messages_that_keep_to_a_plane_take_them_in_turn() -> None:
-    found = flows(planes("keep", matrix="all_to_all", message_bytes=4096))
-    used = np.bincount(found.source // 4, minlength=4)
+    sprayed = flows(planes("keep", matrix="all_to_all", message_bytes=4096))
+    used = np.bincount(sprayed.source // 4, minlength=4)
     assert used.tolist() == [3, 3, 3, 3]
-    assert (found.source // 4 == found.destination // 4).all()
+    assert (sprayed.source // 4 == sprayed.destination // 4).all()
 
 
 def test_planes_of_a_leaf_spine_have_no_pods_to_send_between() -> None:
@@ -197,8 +197,8 @@ def test_an_inter_pod_permutation_loads_links_by_the_oversubscription(
     speeds = Speeds(Fraction(edge_agg, 2), Fraction(agg_core, 2))
     edge = Fraction(tree.hosts_per_edge) / (tree.edge_uplinks * speeds.edge_agg)
     pod = Fraction(tree.hosts_per_pod) / (tree.aggs_per_pod * tree.agg_uplinks * speeds.agg_core)
-    found = rho_max(tree, LinkState.without(tree), flows(scenario), speeds)
-    assert found == 1 / max(edge, pod, Fraction(1))
+    sprayed = rho_max(tree, LinkState.without(tree), flows(scenario), speeds)
+    assert sprayed == 1 / max(edge, pod, Fraction(1))
 
 
 def test_the_bound_of_an_oversubscribed_fabric_is_that_of_its_uplinks() -> None:
@@ -208,10 +208,10 @@ def test_the_bound_of_an_oversubscribed_fabric_is_that_of_its_uplinks() -> None:
         fabric=Fabric.model_validate({"pods": 2, **counts}),
         collective=Collective(matrix="inter_pod_permutation"),
     )
-    found = flows(wanted)
-    paced = gaps(wanted, found, rho_max(wanted.tree, LinkState.without(wanted.tree), found))
+    sprayed = flows(wanted)
+    paced = gaps(wanted, sprayed, rho_max(wanted.tree, LinkState.without(wanted.tree), sprayed))
     assert set(paced.tolist()) == {2 * (wanted.slot_ps + wanted.ack_slot_ps)}
-    assert bound_ps(wanted, found, paced) >= 255 * int(paced[0]) + wanted.zero_load_rtt_ps
+    assert bound_ps(wanted, sprayed, paced) >= 255 * int(paced[0]) + wanted.zero_load_rtt_ps
 
 
 def test_times_follow_from_levels() -> None:

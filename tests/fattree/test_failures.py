@@ -54,17 +54,17 @@ def test_without_failures_nothing_happens() -> None:
 def test_routes_follow_after_g() -> None:
     case = scenario(down(at_ns=5_000, up_ns=20_000), convergence_rtt=2)
     delay = 2 * case.zero_load_rtt_ps
-    found = timeline_of(case)
+    line = timeline_of(case)
     here, nothing = frozenset({LINK}), frozenset[int]()
-    assert found.changes == (
+    assert line.changes == (
         LinkChange(5_000_000, here, nothing),
         LinkChange(20_000_000, nothing, here),
     )
-    assert found.routes == (
+    assert line.routes == (
         RouteChange(5_000_000 + delay, here),
         RouteChange(20_000_000 + delay, nothing),
     )
-    assert found.first_routes == found.down_at_start == nothing
+    assert line.first_routes == line.down_at_start == nothing
 
 
 def test_failures_at_the_start_are_known_at_once_without_g() -> None:
@@ -79,8 +79,8 @@ def test_failures_at_the_start_are_known_at_once_without_g() -> None:
 
 
 def test_changes_at_one_instant_are_one_event() -> None:
-    found = timeline_of(scenario(down(at_ns=3), down("edge0_0-agg0_0", at_ns=1, up_ns=3)))
-    assert [(change.time_ps, len(change.down), len(change.up)) for change in found.changes] == [
+    line = timeline_of(scenario(down(at_ns=3), down("edge0_0-agg0_0", at_ns=1, up_ns=3)))
+    assert [(change.time_ps, len(change.down), len(change.up)) for change in line.changes] == [
         (1_000, 1, 0),
         (3_000, 1, 1),
     ]
@@ -93,10 +93,10 @@ outages = st.tuples(st.integers(0, 20), st.integers(1, 10)).map(
 
 @given(st.lists(outages, max_size=5))
 def test_a_link_is_down_exactly_while_some_outage_lasts(spans: list[tuple[int, int]]) -> None:
-    found = timeline_of(scenario(*(down(at_ns=start, up_ns=end) for start, end in spans)))
-    assert not any(change.down & change.up for change in found.changes)
+    line = timeline_of(scenario(*(down(at_ns=start, up_ns=end) for start, end in spans)))
+    assert not any(change.down & change.up for change in line.changes)
     for time in range(32):
-        changes = [change for change in found.changes if change.time_ps <= time * 1_000]
+        changes = [change for change in line.changes if change.time_ps <= time * 1_000]
         state = sum(len(change.down) - len(change.up) for change in changes)
         assert state == any(start <= time < end for start, end in spans)
 
@@ -156,8 +156,8 @@ def test_links_fail_at_the_rate() -> None:
 @given(seeds)
 def test_draws_that_cut_flows_off_are_drawn_again(seed: int) -> None:
     case = scenario(seed=seed, rate=0.3)
-    found = timeline_of(case)
-    assert not len(cut_off(K4, LinkState.without(K4, found.down_at_start), flows(case)))
+    line = timeline_of(case)
+    assert not len(cut_off(K4, LinkState.without(K4, line.down_at_start), flows(case)))
 
 
 def test_redraws_are_counted() -> None:
@@ -167,8 +167,8 @@ def test_redraws_are_counted() -> None:
 def test_draws_are_repeated_for_what_named_failures_cut_off() -> None:
     """Half of edge0_0's uplinks are down by name; a draw must spare the other half."""
     for seed in range(20):
-        found = timeline_of(scenario(down("edge0_0-agg0_0"), seed=seed, rate=0.2))
-        assert link_named(K4, "edge0_0-agg0_1") not in found.down_at_start
+        line = timeline_of(scenario(down("edge0_0-agg0_0"), seed=seed, rate=0.2))
+        assert link_named(K4, "edge0_0-agg0_1") not in line.down_at_start
 
 
 def test_a_hopeless_rate_is_an_error() -> None:
@@ -177,11 +177,11 @@ def test_a_hopeless_rate_is_an_error() -> None:
 
 
 def test_drawn_links_fail_at_their_time() -> None:
-    found = timeline_of(scenario(k=8, rate=0.05, at_ns=4_000, convergence_rtt=1))
-    assert [change.time_ps for change in found.changes] == [4_000_000]
-    assert found.down_at_start == frozenset()
-    assert found.routes[0].failed == found.changes[0].down
-    assert np.max(list(found.changes[0].down)) < FatTree(8).links
+    line = timeline_of(scenario(k=8, rate=0.05, at_ns=4_000, convergence_rtt=1))
+    assert [change.time_ps for change in line.changes] == [4_000_000]
+    assert line.down_at_start == frozenset()
+    assert line.routes[0].failed == line.changes[0].down
+    assert np.max(list(line.changes[0].down)) < FatTree(8).links
 
 
 def test_a_switch_takes_all_its_links_and_its_hosts_with_it() -> None:
@@ -197,9 +197,9 @@ def test_a_switch_takes_all_its_links_and_its_hosts_with_it() -> None:
 
 def test_a_link_that_flaps_fails_so_often() -> None:
     event = FailureEvent(host="h0_0_1", down_ns=10, up_ns=12, times=3, every_ns=5)
-    found = timeline_of(scenario(event))
-    assert found.hosts == tuple(Outage(1, at * 1000, at * 1000 + 2000) for at in (10, 15, 20))
-    assert found.last_change_ps == 22_000
+    line = timeline_of(scenario(event))
+    assert line.hosts == tuple(Outage(1, at * 1000, at * 1000 + 2000) for at in (10, 15, 20))
+    assert line.last_change_ps == 22_000
 
 
 def test_what_comes_back_may_cut_flows_off_and_what_stays_away_may_not() -> None:

@@ -57,8 +57,8 @@ def test_paths_have_two_links_below_an_edge_four_in_a_pod_and_six_through_a_core
 
 @given(chains())
 def test_a_generation_is_one_more_than_the_latest_awaited(waits: list[list[int]]) -> None:
-    found = generations(K4, flows([(3, 9)] * len(waits), waits)).tolist()
-    assert found == [1 + max(found[flow] for flow in row) if row else 0 for row in waits]
+    numbers = generations(K4, flows([(3, 9)] * len(waits), waits)).tolist()
+    assert numbers == [1 + max(numbers[flow] for flow in row) if row else 0 for row in waits]
 
 
 @given(chains(), st.data())
@@ -88,17 +88,17 @@ def test_subflows_are_consecutive_and_wait_for_all_parts(
     waits: list[list[int]], parts: int, packets: int, last_bytes: int
 ) -> None:
     whole = flows([(3, 9 + index % 3) for index in range(len(waits))], waits, packets, last_bytes)
-    found = split(whole, parts, 4096)
-    sizes = found.message_bytes(4096).reshape(-1, parts)
+    numbers = split(whole, parts, 4096)
+    sizes = numbers.message_bytes(4096).reshape(-1, parts)
     assert (sizes.sum(axis=1) == whole.message_bytes(4096)).all()
     assert (sizes.max(axis=1) - sizes.min(axis=1) <= 1).all()
     for flow, row in enumerate(waits):
         for subflow in range(flow * parts, (flow + 1) * parts):
-            assert found.destination[subflow] == whole.destination[flow]
-            carried = int(found.last_bytes[subflow]) + 4096 * (int(found.packets[subflow]) - 1)
-            assert 1 <= found.last_bytes[subflow] <= 4096
+            assert numbers.destination[subflow] == whole.destination[flow]
+            carried = int(numbers.last_bytes[subflow]) + 4096 * (int(numbers.packets[subflow]) - 1)
+            assert 1 <= numbers.last_bytes[subflow] <= 4096
             assert carried == sizes.flat[subflow]
-            assert found.waits_for(subflow).tolist() == [
+            assert numbers.waits_for(subflow).tolist() == [
                 other * parts + part for other in row for part in range(parts)
             ]
 
@@ -130,6 +130,6 @@ def test_each_part_of_a_message_has_a_byte() -> None:
 
 def test_independent_flows_wait_for_nothing() -> None:
     ones = np.ones(3, dtype=np.int64)
-    found = independent(ones * 2, ones, ones, ones, ones)
-    assert len(found) == 3
-    assert found.waits_for(2).tolist() == []
+    numbers = independent(ones * 2, ones, ones, ones, ones)
+    assert len(numbers) == 3
+    assert numbers.waits_for(2).tolist() == []

@@ -136,10 +136,10 @@ def test_a_file_may_have_as_many_bytes_as_its_limit(size: int, tmp_path: Path) -
     file = tmp_path / "some"
     file.write_bytes(bytes(size))
     if size <= 10:
-        assert read_bytes(file, FabricError, most=10) == bounded.read_bytes(file, most=10)
+        assert read_bytes(file, FabricError, limit=10) == bounded.read_bytes(file, limit=10)
         return
 
     with pytest.raises(FabricError, match="has more than"):
-        read_bytes(file, FabricError, most=10)
+        read_bytes(file, FabricError, limit=10)
     with pytest.raises(bounded.TooLargeError):
-        bounded.read_bytes(file, most=10)
+        bounded.read_bytes(file, limit=10)

@@ -8,17 +8,17 @@ from fattree.experiment.model import LoadBalancer, Scenario, Transport
 from fattree.texts.experiment_file import parse_experiment
 
 
-def chance(found: Marking, waiting: int) -> float:
+def chance(rule: Marking, waiting: int) -> float:
     """Return the share of packets that are marked with so many bytes waiting."""
-    return ((waiting - found.least) * found.slope >> 16) / 2**16
+    return ((waiting - rule.least) * rule.slope >> 16) / 2**16
 
 
 def test_a_chance_grows_in_proportion_from_bound_to_bound() -> None:
-    found = marking(200_000, least_percent=2.5, full_percent=100, chance=0.01)
-    assert (found.least, found.full) == (5_000, 200_000)
-    assert chance(found, 5_000) == 0
-    assert chance(found, 102_500) == pytest.approx(0.005, abs=2e-5)
-    assert chance(found, 200_000) == pytest.approx(0.01, abs=3e-5)
+    rule = marking(200_000, least_percent=2.5, full_percent=100, chance=0.01)
+    assert (rule.least, rule.full) == (5_000, 200_000)
+    assert chance(rule, 5_000) == 0
+    assert chance(rule, 102_500) == pytest.approx(0.005, abs=2e-5)
+    assert chance(rule, 200_000) == pytest.approx(0.01, abs=3e-5)
 
 
 def test_one_bound_needs_no_draw() -> None:
@@ -28,8 +28,8 @@ def test_one_bound_needs_no_draw() -> None:
 def test_dcqcn_has_two_bounds_unless_told_otherwise() -> None:
     dcqcn = Transport(congestion="dcqcn")
     assert Scenario().marking is None
-    found = Scenario(transport=dcqcn).marking
-    assert found and (found.least, found.full) == (100_000, 400_000)
+    rule = Scenario(transport=dcqcn).marking
+    assert rule and (rule.least, rule.full) == (100_000, 400_000)
     told = LoadBalancer(ecn_percent=10, ecn_full_percent=10)
     assert Scenario(transport=dcqcn, load_balancer=told).marking == (80_000, 80_000, 0)
 

@@ -65,8 +65,8 @@ def test_inter_pod_permutations_spread_over_pods() -> None:
 @given(st.integers(2, 40))
 def test_all_to_all_is_every_ordered_pair_once(hosts: int) -> None:
     source, destination = all_to_all(hosts)
-    found = list(zip(source.tolist(), destination.tolist(), strict=True))
-    assert sorted(found) == [(a, b) for a in range(hosts) for b in range(hosts) if a != b]
+    pairs_of_flows = list(zip(source.tolist(), destination.tolist(), strict=True))
+    assert sorted(pairs_of_flows) == [(a, b) for a in range(hosts) for b in range(hosts) if a != b]
     assert (np.diff(source) >= 0).all()
 
 
@@ -80,22 +80,25 @@ def test_a_ring_passes_every_shard_to_every_host() -> None:
 
     After n - 1 steps everyone has all.
     """
-    found = ring(16, None, FOUR)
+    pairs_of_flows = ring(16, None, FOUR)
     has: list[set[int]] = [{host} for host in range(16)]
     last = list(range(16))
     for step in range(15):
         rows = range(step * 16, (step + 1) * 16)
-        arrived = {int(found.destination[row]): last[int(found.source[row])] for row in rows}
+        arrived = {
+            int(pairs_of_flows.destination[row]): last[int(pairs_of_flows.source[row])]
+            for row in rows
+        }
         last = [arrived[host] for host in range(16)]
         has = [shards | {last[host]} for host, shards in enumerate(has)]
     assert all(len(shards) == 16 for shards in has)
 
 
 def test_a_step_waits_for_the_hosts_own_and_its_predecessors_step() -> None:
-    found = ring(16, 3, FOUR)
-    assert generations(K4, found).tolist() == np.repeat([0, 1, 2], 16).tolist()
-    assert found.waits_for(16 + 5).tolist() == [5, 4]
-    assert found.waits_for(5).tolist() == []
+    pairs_of_flows = ring(16, 3, FOUR)
+    assert generations(K4, pairs_of_flows).tolist() == np.repeat([0, 1, 2], 16).tolist()
+    assert pairs_of_flows.waits_for(16 + 5).tolist() == [5, 4]
+    assert pairs_of_flows.waits_for(5).tolist() == []
 
 
 @given(even_ks.filter(lambda k: k <= 16).map(FatTree), seeds)
@@ -103,18 +106,21 @@ def test_hierarchical_rings_join_equal_ranks_of_successive_servers(
     tree: FatTree, seed: int
 ) -> None:
     servers = shuffle(seed, 7, tree.edges)
-    found = hierarchical_ring(tree, servers, None, 1, FOUR)
-    assert (found.source % tree.hosts_per_edge == found.destination % tree.hosts_per_edge).all()
+    pairs_of_flows = hierarchical_ring(tree, servers, None, 1, FOUR)
+    assert (
+        pairs_of_flows.source % tree.hosts_per_edge
+        == pairs_of_flows.destination % tree.hosts_per_edge
+    ).all()
     following = dict(zip(servers.tolist(), np.roll(servers, -1).tolist(), strict=True))
-    assert [following[host // tree.hosts_per_edge] for host in found.source.tolist()] == (
-        found.destination // tree.hosts_per_edge
+    assert [following[host // tree.hosts_per_edge] for host in pairs_of_flows.source.tolist()] == (
+        pairs_of_flows.destination // tree.hosts_per_edge
     ).tolist()
 
 
 def test_servers_per_ring_divide_the_servers() -> None:
-    found = hierarchical_ring(K4, np.arange(8), 4, None, ONE)
-    assert found.destination[:16:2].tolist() == [2, 4, 6, 0, 10, 12, 14, 8]
-    assert len(found) == 3 * 16
+    pairs_of_flows = hierarchical_ring(K4, np.arange(8), 4, None, ONE)
+    assert pairs_of_flows.destination[:16:2].tolist() == [2, 4, 6, 0, 10, 12, 14, 8]
+    assert len(pairs_of_flows) == 3 * 16
     with pytest.raises(TrafficError, match="servers_per_ring 3 does not divide the 8 servers"):
         hierarchical_ring(K4, np.arange(8), 3, None, ONE)
 
@@ -145,7 +151,7 @@ def test_a_hidden_size_alone_is_a_standard_layer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "message"),
+    ("impossible", "message"),
     [
         ((), "needs collective.pairs"),
         (((0, 1), (0, 16)), r"pairs\[1\] is \[0, 16\]: k = 4 has hosts 0 to 15"),
@@ -153,9 +159,9 @@ def test_a_hidden_size_alone_is_a_standard_layer() -> None:
         (((3, 3),), "a host cannot send to itself"),
     ],
 )
-def test_impossible_pairs_are_named(wanted: tuple[tuple[int, int], ...], message: str) -> None:
+def test_impossible_pairs_are_named(impossible: tuple[tuple[int, int], ...], message: str) -> None:
     with pytest.raises(TrafficError, match=message):
-        pairs(K4, wanted)
+        pairs(K4, impossible)
 
 
 def test_too_many_flows_are_refused() -> None:

@@ -23,8 +23,8 @@ LOSSY = Failures(losses=(Loss(switch="core0_1", share=0.01),))
 
 
 def test_each_fault_has_a_text() -> None:
-    names = [named(Scenario(failures=each)) for each in (Failures(), DEAD, SLOW, LOSSY)]
-    assert [(each["events"], each["degraded"], each["losses"]) for each in names] == [
+    names = [named(Scenario(failures=faults)) for faults in (Failures(), DEAD, SLOW, LOSSY)]
+    assert [(faults["events"], faults["degraded"], faults["losses"]) for faults in names] == [
         ("", "", ""),
         (f"{LINK} down_ns=0", "", ""),
         ("", f"{LINK} rate=0.5", ""),

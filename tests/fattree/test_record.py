@@ -35,15 +35,25 @@ def record(policy: str = "ofan", seed: int = 1, **changed: object) -> Record:
 
 
 def test_a_record_names_its_run() -> None:
-    found = record("jsq", 4)
-    assert (found.policy, found.seed, found.k, found.hosts, found.matrix) == (
+    jsq_record = record("jsq", 4)
+    assert (
+        jsq_record.policy,
+        jsq_record.seed,
+        jsq_record.k,
+        jsq_record.hosts,
+        jsq_record.matrix,
+    ) == (
         "jsq",
         4,
         8,
         128,
         "permutation",
     )
-    assert (found.message_bytes, found.packets, found.network) == (1 << 20, 256, "sim")
+    assert (jsq_record.message_bytes, jsq_record.packets, jsq_record.network) == (
+        1 << 20,
+        256,
+        "sim",
+    )
 
 
 def test_json_and_back() -> None:

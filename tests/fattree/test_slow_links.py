@@ -221,12 +221,12 @@ def test_what_comes_down_on_parallel_links_is_as_slow_as_the_slowest_that_is_up(
 @given(st.lists(st.lists(st.integers(0, 4096), min_size=3, max_size=3), min_size=1, max_size=4))
 def test_small_weights_are_in_proportion(rows: list[list[int]]) -> None:
     weights = np.array(rows)
-    found = small(weights)
-    assert found.max() <= MOST_WEIGHT
-    assert ((found > 0) == (weights > 0)).all()
+    smaller = small(weights)
+    assert smaller.max() <= MOST_WEIGHT
+    assert ((smaller > 0) == (weights > 0)).all()
     largest = weights.max(axis=1, keepdims=True)
     exact = weights / np.maximum(largest, 1)
-    shown = found / np.maximum(found.max(axis=1, keepdims=True), 1)
+    shown = smaller / np.maximum(smaller.max(axis=1, keepdims=True), 1)
     assert np.abs(exact - shown).max() < 1.5 / (MOST_WEIGHT // 2)
 
 

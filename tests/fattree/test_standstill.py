@@ -38,24 +38,24 @@ def scenario(policy: str = "flow", **settings: Any) -> Scenario:
     )
 
 
-def given(wanted: Scenario) -> Patience:
-    return patience(wanted, timeline(wanted, traffic.flows(wanted)))
+def given(patient: Scenario) -> Patience:
+    return patience(patient, timeline(patient, traffic.flows(patient)))
 
 
 def seen(reached: int, *sent: int, is_changing: bool = False) -> Standing:
     return Standing(reached, np.array(sent), np.ones(len(sent), dtype=bool), is_changing, 7)
 
 
-def looked(watch: Watch, *found: Standing) -> list[bool]:
+def looked(watch: Watch, *standings: Standing) -> list[bool]:
     """Return what a watch says at each of its looks."""
-    return [watch.is_over(watch.next_ps, each) for each in found]
+    return [watch.is_over(watch.next_ps, standing_now) for standing_now in standings]
 
 
 def test_a_run_without_progress_is_over_when_all_flows_have_sent_enough() -> None:
     # Eight more of each by the look before the last, in three rounds.
     sent = [(5, 5), (9, 9), (13, 12), (14, 13), (15, 14)]
-    found = looked(Watch.of(GIVEN), *(seen(1, *each) for each in sent))
-    assert found == [False, False, False, False, True]
+    standings = looked(Watch.of(GIVEN), *(seen(1, *standing_now) for standing_now in sent))
+    assert standings == [False, False, False, False, True]
 
 
 def test_a_burst_is_no_eight_tries() -> None:
@@ -91,9 +91,9 @@ def test_looks_are_the_rarer_the_longer_nothing_is_sent() -> None:
 
 def test_nothing_is_judged_before_the_last_change() -> None:
     event = FailureEvent(link="edge0_0-agg0_0", down_ns=500_000, up_ns=900_000)
-    found = given(scenario(failures=Failures(events=(event,), convergence_rtt=float("inf"))))
-    assert found.settled_ps == 900_000 * PS_PER_NS
-    assert Watch.of(found).next_ps == found.settled_ps
+    standings = given(scenario(failures=Failures(events=(event,), convergence_rtt=float("inf"))))
+    assert standings.settled_ps == 900_000 * PS_PER_NS
+    assert Watch.of(standings).next_ps == standings.settled_ps
 
 
 @pytest.mark.parametrize(
@@ -141,9 +141,9 @@ def test_progress_is_what_senders_learn_starts_and_ends() -> None:
         tries=np.array([4, 9, 0, 0]),
         computes=np.array([False, False, False, True]),
     )
-    found = standing(100, senders)
-    assert (found.reached, found.heard_ps, found.is_changing) == (6 + 3 + 1, 70, False)
-    assert found.is_open.tolist() == [False, True, True, False]
+    standings = standing(100, senders)
+    assert (standings.reached, standings.heard_ps, standings.is_changing) == (6 + 3 + 1, 70, False)
+    assert standings.is_open.tolist() == [False, True, True, False]
     computing = senders._replace(computes=np.array([False, True, False, False]))
     assert standing(100, computing).is_changing
 

@@ -25,7 +25,7 @@ def printed(width: int, box: bool = True) -> str:
 @pytest.mark.parametrize("width", [40, 60, 79, 80, 100, 132])
 def test_no_column_is_lost_and_no_line_is_wider_than_the_terminal(width: int, box: bool) -> None:
     page = printed(width, box)
-    assert [each for each in (*HEADINGS, *CELLS) if each not in page] == []
+    assert [heading for heading in (*HEADINGS, *CELLS) if heading not in page] == []
     assert max(map(len, page.splitlines())) <= width
 
 

@@ -41,8 +41,8 @@ def paths(value: Any, path: KeyPath = ()) -> Iterator[KeyPath]:
         yield path
 
     inner = dict(enumerate(value)) if isinstance(value, list) else value
-    for key, each in inner.items() if isinstance(inner, dict) else ():
-        yield from paths(each, (*path, key))
+    for key, leaf in inner.items() if isinstance(inner, dict) else ():
+        yield from paths(leaf, (*path, key))
 
 
 @pytest.mark.parametrize(

@@ -60,9 +60,9 @@ def test_three_tiers_with_bundles_become_counts() -> None:
 
 
 def test_two_tiers_are_a_leaf_spine_with_rates_of_its_own() -> None:
-    found = Fabric.model_validate(fabric_of(TWO, "x.topo"))
-    assert (found.tree.edges, found.tree.aggs, found.tree.cores) == (3, 2, 0)
-    assert (found.rate_gbps, found.edge_agg_gbps, found.edge_agg_latency_ns) == (400, 800, 2000)
+    fabric = Fabric.model_validate(fabric_of(TWO, "x.topo"))
+    assert (fabric.tree.edges, fabric.tree.aggs, fabric.tree.cores) == (3, 2, 0)
+    assert (fabric.rate_gbps, fabric.edge_agg_gbps, fabric.edge_agg_latency_ns) == (400, 800, 2000)
 
 
 @pytest.mark.parametrize(

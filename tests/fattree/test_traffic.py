@@ -47,19 +47,19 @@ def scenario(
 @given(matrices, slugs, seeds, st.sampled_from([2, 4, 8]))
 def test_flows_are_valid_int64_arrays(matrix: str, policy: str, seed: int, k: int) -> None:
     case = scenario(matrix, policy, seed, max(k, 4) if matrix == "pairs" else k)
-    found = traffic.flows(case)
+    made = traffic.flows(case)
     columns = (
-        found.source,
-        found.destination,
-        found.packets,
-        found.start_ps,
-        found.after_offset,
-        found.after,
+        made.source,
+        made.destination,
+        made.packets,
+        made.start_ps,
+        made.after_offset,
+        made.after,
     )
     assert {column.dtype for column in columns} == {np.dtype(np.int64)}
-    assert (found.source != found.destination).all()
-    assert found.packets.min() > 0
-    assert max(found.source.max(), found.destination.max()) < case.tree.hosts
+    assert (made.source != made.destination).all()
+    assert made.packets.min() > 0
+    assert max(made.source.max(), made.destination.max()) < case.tree.hosts
 
 
 @given(matrices, slugs, slugs, seeds)
@@ -91,11 +91,11 @@ def test_messages_are_whole_packets() -> None:
 )
 def test_a_hosts_flows_share_its_link(matrix: str, policy: str, share: int) -> None:
     case = scenario(matrix, policy)
-    found = traffic.flows(case)
-    assert set(traffic.shares(case.tree, found).tolist()) == {share}
+    made = traffic.flows(case)
+    assert set(traffic.shares(case.tree, made).tolist()) == {share}
     # Pairs share what is active: each may have the whole link.
     apart = 1 if matrix == "pairs" else share
-    assert set(traffic.gaps(case, found).tolist()) == {apart * SLOT_PS}
+    assert set(traffic.gaps(case, made).tolist()) == {apart * SLOT_PS}
 
 
 @given(st.fractions(Fraction(1, 50), Fraction(99, 100)))
@@ -114,33 +114,33 @@ def test_a_rate_limit_stretches_the_gap() -> None:
 @given(matrices, seeds)
 def test_random_phases_lie_within_a_gap(matrix: str, seed: int) -> None:
     case = scenario(matrix, seed=seed)
-    found = traffic.flows(case)
-    gaps = traffic.gaps(case, found)
-    phases = traffic.phases(case, found, gaps)
+    made = traffic.flows(case)
+    gaps = traffic.gaps(case, made)
+    phases = traffic.phases(case, made, gaps)
     assert ((phases >= 0) & (phases < gaps)).all()
-    assert (traffic.first_due(case, found, gaps) == found.start_ps + phases).all()
+    assert (traffic.first_due(case, made, gaps) == made.start_ps + phases).all()
 
 
 def test_phases_fill_slow_gaps_too() -> None:
     """At 10 Mb/s a gap has more than 32 bits of picoseconds."""
     case = scenario("all_to_all").model_copy(update={"fabric": Fabric(k=4, rate_gbps=0.01)})
-    found = traffic.flows(case)
-    gaps = traffic.gaps(case, found)
-    fractions = traffic.phases(case, found, gaps) / gaps
+    made = traffic.flows(case)
+    gaps = traffic.gaps(case, made)
+    fractions = traffic.phases(case, made, gaps) / gaps
     assert gaps.min() > 2**32
     assert 0 <= fractions.min() < 0.05 and 0.95 < fractions.max() < 1
 
 
 def test_without_random_phases_flows_take_turns() -> None:
     case = scenario("pairs", random_phases=False, sharing="static")
-    found = traffic.flows(case)
-    assert traffic.phases(case, found, traffic.gaps(case, found)).tolist() == [0, SLOT_PS]
+    made = traffic.flows(case)
+    assert traffic.phases(case, made, traffic.gaps(case, made)).tolist() == [0, SLOT_PS]
 
 
 def test_steps_of_a_ring_do_not_queue_behind_each_other() -> None:
     case = scenario("ring", random_phases=False)
-    found = traffic.flows(case)
-    assert set(traffic.phases(case, found, traffic.gaps(case, found)).tolist()) == {0}
+    made = traffic.flows(case)
+    assert set(traffic.phases(case, made, traffic.gaps(case, made)).tolist()) == {0}
 
 
 @given(matrices)

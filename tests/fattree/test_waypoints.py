@@ -13,8 +13,8 @@ TREE = FatTree(8)
 
 def rows(links: LinkState, *pairs: tuple[int, int]) -> list[list[list[int]]]:
     ends = np.array(pairs)
-    found = waypoints(TREE, links, ends[:, 0], ends[:, 1])
-    return [found.sequence(row).tolist() for row in range(len(pairs))]
+    addresses = waypoints(TREE, links, ends[:, 0], ends[:, 1])
+    return [addresses.sequence(row).tolist() for row in range(len(pairs))]
 
 
 def test_consecutive_steps_part_at_the_first_hop() -> None:
@@ -28,7 +28,7 @@ def test_consecutive_steps_part_at_the_first_hop() -> None:
 @given(failed=st.frozensets(st.integers(0, TREE.links - 1), max_size=40))
 def test_steps_are_those_whose_links_are_up_at_both_ends(failed: frozenset[int]) -> None:
     links = LinkState.without(TREE, failed)
-    (found,) = rows(links, (0, 5))
+    (addresses,) = rows(links, (0, 5))
     h = TREE.aggs_per_pod
     for agg in range(h):
         for core in range(h):
@@ -38,7 +38,7 @@ def test_steps_are_those_whose_links_are_up_at_both_ends(failed: frozenset[int])
                 (TREE.edges + agg) * h + core,
                 (TREE.edges + h + agg) * h + core,
             )
-            assert ([agg, core] in found) == (not failed.intersection(path))
+            assert ([agg, core] in addresses) == (not failed.intersection(path))
 
 
 def test_both_ways_walk_the_same_sequence_from_different_starts() -> None:

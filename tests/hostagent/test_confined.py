@@ -93,9 +93,11 @@ def looks_untouched(folder: Path) -> bool:
 
 
 def test_packet_functions_have_no_files(folder: Path) -> None:
-    found = complaint(f"{DEEDS}\nraise ValueError('done: ' + ','.join(done({str(folder)!r})))")
+    words_of_error = complaint(
+        f"{DEEDS}\nraise ValueError('done: ' + ','.join(done({str(folder)!r})))"
+    )
     # A signal of number 0 asks for rights alone: nobody has them over root's processes.
-    assert found.endswith("ValueError: done:"), found
+    assert words_of_error.endswith("ValueError: done:"), words_of_error
     assert looks_untouched(folder)
 
 

@@ -14,9 +14,9 @@ NOW_PS = 1_000 * PS_PER_US
 @pytest.fixture
 def flow() -> Sender:
     """Return a flow that has sent a packet and been told of no mark yet."""
-    found = Sender(Scenario(transport=Transport(congestion="dcqcn")), packets=4_000)
-    found.send(0)
-    return found
+    sender = Sender(Scenario(transport=Transport(congestion="dcqcn")), packets=4_000)
+    sender.send(0)
+    return sender
 
 
 def mark(flow: Sender, now_ps: int) -> float:
@@ -51,8 +51,8 @@ def test_alpha_decays_by_a_256th_every_55_us_and_grows_back_with_a_cnp(flow: Sen
     after(flow, 110)
     assert flow.state.alpha / ONE == pytest.approx((255 / 256) ** 2, abs=1e-4)
     mark(flow, NOW_PS + 110 * PS_PER_US)
-    wanted = (255 / 256) ** 3 + 1 / 256
-    assert flow.state.alpha / ONE == pytest.approx(wanted, abs=1e-4)
+    expected = (255 / 256) ** 3 + 1 / 256
+    assert flow.state.alpha / ONE == pytest.approx(expected, abs=1e-4)
 
 
 def test_fast_recovery_halves_what_is_missing_to_the_rate_of_before(flow: Sender) -> None:
@@ -142,5 +142,5 @@ def test_a_rate_comes_back_to_the_full_one_and_never_falls_below_a_thousandth(
 @pytest.mark.parametrize("rate", [ONE // 1000, 12_345, ONE - 1])
 def test_no_gap_is_too_long_for_a_rate(flow: Sender, gap_ps: int, rate: int) -> None:
     flow.state.rate = rate
-    found = dcqcn.slowed(flow.state, gap_ps)
-    assert found == gap_ps * ONE // rate and found < 2**63
+    sender = dcqcn.slowed(flow.state, gap_ps)
+    assert sender == gap_ps * ONE // rate and sender < 2**63

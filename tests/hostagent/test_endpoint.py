@@ -43,8 +43,8 @@ def flows(*rows: tuple[int, int, int], after: dict[int, list[int]] | None = None
     return replace(plain, after_offset=ends_of, after=waiting)
 
 
-def host(wanted: Flows, scenario: Scenario = SCENARIO) -> Endpoint:
-    return endpoints(scenario, wanted, [HERE])[HERE]
+def host(sent_flows: Flows, scenario: Scenario = SCENARIO) -> Endpoint:
+    return endpoints(scenario, sent_flows, [HERE])[HERE]
 
 
 def data_to_here(flow: int, psn: int) -> bytes:
@@ -87,11 +87,11 @@ def test_the_flow_that_is_due_first_goes_first_ties_by_flow() -> None:
 @pytest.mark.parametrize("recovery", ["erasure", "sack"])
 def test_the_last_packet_is_as_long_as_what_is_left_and_frees_its_nic(recovery: str) -> None:
     left = 100
-    wanted = replace(flows((HERE, THERE, 2), (HERE, 14, 1)), last_bytes=np.array([left, 4096]))
+    sent_flows = replace(flows((HERE, THERE, 2), (HERE, 14, 1)), last_bytes=np.array([left, 4096]))
     options = {"recovery": recovery, "random_phases": False, "sharing": "active"}
     transport = Transport.model_validate(options)
     scenario = SCENARIO.model_copy(update={"transport": transport})
-    endpoint = host(wanted, scenario)
+    endpoint = host(sent_flows, scenario)
     slot_ps = scenario.slot_ps
     lengths = []
     for number in range(3):
@@ -107,14 +107,14 @@ def test_the_last_packet_is_as_long_as_what_is_left_and_frees_its_nic(recovery: 
     if recovery == "erasure":
         # A repair symbol is as long as the longest of the message.
         after = [endpoint.send(number * slot_ps) for number in range(3, 6)]
-        assert [len(each.frame) - 58 for each in after if each] == [4096] * len(
-            [*filter(None, after)]
-        )
+        assert [len(packet_after.frame) - 58 for packet_after in after if packet_after] == [
+            4096
+        ] * len([*filter(None, after)])
 
 
 def test_what_an_earlier_run_has_left_is_refused_and_not_acknowledged() -> None:
-    wanted = flows((THERE, HERE, 4), (HERE, THERE, 4))
-    endpoint = endpoints(SCENARIO, wanted, [HERE], run=7)[HERE]
+    sent_flows = flows((THERE, HERE, 4), (HERE, THERE, 4))
+    endpoint = endpoints(SCENARIO, sent_flows, [HERE], run=7)[HERE]
     frames = between(THERE, HERE)
     endpoint.send(0)
     for stale in (
@@ -156,9 +156,9 @@ def test_a_flow_starts_when_all_that_it_waits_for_are_complete_here() -> None:
 
 
 def test_a_computation_ends_after_its_time_and_starts_what_waits_for_it() -> None:
-    wanted = flows((HERE, HERE, 0), (HERE, THERE, 1), after={1: [0]})
-    wanted.compute_ps[0] = 5000
-    endpoint = host(wanted)
+    sent_flows = flows((HERE, HERE, 0), (HERE, THERE, 1), after={1: [0]})
+    sent_flows.compute_ps[0] = 5000
+    endpoint = host(sent_flows)
     assert endpoint.timer_ps() == 5000
     assert endpoint.started_ps(1) == NEVER
     assert endpoint.elapse(5000) == [0]
@@ -166,9 +166,9 @@ def test_a_computation_ends_after_its_time_and_starts_what_waits_for_it() -> Non
 
 
 def test_computations_end_at_their_instant_those_of_one_instant_in_order() -> None:
-    wanted = flows(*[(HERE, HERE, 0)] * 4)
-    wanted.compute_ps[:] = [5_000, 3_000, 5_000, 5_001]
-    endpoint = host(wanted)
+    sent_flows = flows(*[(HERE, HERE, 0)] * 4)
+    sent_flows.compute_ps[:] = [5_000, 3_000, 5_000, 5_001]
+    endpoint = host(sent_flows)
     assert endpoint.elapse(2_999) == []
     assert endpoint.elapse(5_000) == [1, 0, 2]
     assert endpoint.timer_ps() == 5_001

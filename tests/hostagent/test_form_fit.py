@@ -27,9 +27,9 @@ def said(text: str, *policies: str, collective: Collective | None = None) -> lis
     sent = collective or Collective(message_bytes=1)
     return misfits(
         Scenario(
-            fabric=Fabric(k=4), policy=each, agent_packet=packet, packets=sizes, collective=sent
+            fabric=Fabric(k=4), policy=slug, agent_packet=packet, packets=sizes, collective=sent
         )
-        for each in policies
+        for slug in policies
     )
 
 

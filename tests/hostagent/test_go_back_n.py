@@ -20,9 +20,9 @@ RTT = Scenario().zero_load_rtt_ps
 @pytest.fixture
 def flow() -> Sender:
     """Return a flow of 16 packets, of which six have left."""
-    found = Sender(Scenario(transport=Transport(recovery="go_back_n")))
-    assert [found.send()[0] for _ in range(6)] == [0, 1, 2, 3, 4, 5]
-    return found
+    sender = Sender(Scenario(transport=Transport(recovery="go_back_n")))
+    assert [sender.send()[0] for _ in range(6)] == [0, 1, 2, 3, 4, 5]
+    return sender
 
 
 def ack(flow: Sender, psn: int, total: int, now_ps: int = RTT) -> bool:

@@ -93,9 +93,9 @@ def test_forms_travel_as_text() -> None:
 
 @pytest.mark.parametrize("name", ALL)
 def test_the_icrc_is_behind_the_end_of_what_differs(name: str) -> None:
-    found = of(name).forms
-    for kind, form in enumerate(found):
-        assert found.headers <= found.end(kind) <= len(form.template) - form.hidden
+    rows = of(name).forms
+    for kind, form in enumerate(rows):
+        assert rows.headers <= rows.end(kind) <= len(form.template) - form.hidden
 
 
 def test_ipv4s_checksum_follows_what_changes_in_it() -> None:
@@ -170,8 +170,8 @@ FUNCTIONS = OURS.removeprefix(HEAD)
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(text: str, said: str) -> None:
-    found = complaint(text)
-    assert said in found and "\n" not in found
+    rows = complaint(text)
+    assert said in rows and "\n" not in rows
 
 
 @pytest.mark.parametrize(
@@ -191,8 +191,8 @@ def test_what_is_wrong_is_said_in_one_line(text: str, said: str) -> None:
     ],
 )
 def test_the_users_code_can_do_nothing_but_compute(deed: str, tmp_path: Path) -> None:
-    found = complaint(f"{HEAD}\n{deed}\n{FUNCTIONS}".replace("FOLDER", str(tmp_path)))
-    assert "Error: " in found
+    rows = complaint(f"{HEAD}\n{deed}\n{FUNCTIONS}".replace("FOLDER", str(tmp_path)))
+    assert "Error: " in rows
 
 
 def test_code_without_an_end_is_ended() -> None:

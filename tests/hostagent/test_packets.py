@@ -189,11 +189,11 @@ def test_the_beginnings_of_many_flows_are_those_of_their_frames(payload: int) ->
     others = Ends(0x02000A070F04, 0x02000A000103, 0x0A070F04, 0x0A000103)
     flows = [ENDS, others, BACK]
     columns = [np.array(column) for column in zip(*flows, strict=True)]
-    found = beginnings(columns, packets.Packets(payload).forms, 58)
+    templates = beginnings(columns, packets.Packets(payload).forms, 58)
     for flow, ends in enumerate(flows):
         data = DataFrames(ends, flow, payload).frame(0, 0)
         back = Ends(ends.destination_mac, ends.source_mac, ends.destination_ip, ends.source_ip)
         ack = AckFrames(back, flow).frame(0, 0, False, 0)
-        assert found.frames[flow, 0].tobytes() == data[:-4][:58].ljust(58, b"\0")
-        assert found.frames[flow, 1].tobytes() == ack[:58]
-        assert [len(form.template) for form in found.forms] == [len(data), len(ack)]
+        assert templates.frames[flow, 0].tobytes() == data[:-4][:58].ljust(58, b"\0")
+        assert templates.frames[flow, 1].tobytes() == ack[:58]
+        assert [len(form.template) for form in templates.forms] == [len(data), len(ack)]

@@ -61,15 +61,15 @@ class Sender:
 @pytest.fixture
 def sender() -> Iterator[Sender]:
     near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    for each in (near, far):
-        each.setblocking(False)
+    for end in (near, far):
+        end.setblocking(False)
 
     flows = traffic.flows(SCENARIO)
     endpoint = endpoints(SCENARIO, flows, [0], 0)[0]
-    found: list[Sender] = []
-    nic = Nic(near, endpoint, link_times(SCENARIO), lambda: found[0].now_ps)
-    found.append(Sender(nic, far))
-    yield found[0]
+    senders: list[Sender] = []
+    nic = Nic(near, endpoint, link_times(SCENARIO), lambda: senders[0].now_ps)
+    senders.append(Sender(nic, far))
+    yield senders[0]
     near.close()
     far.close()
 

@@ -60,7 +60,7 @@ def test_each_of_parallel_links_is_named_as_often_as_any_other() -> None:
         hosts = [host for host in range(tree.hosts) if host // tree.hosts_per_pod == there]
         ways = [way(tree, HERE, host, label) for host in hosts for label in range(16)]
         for step, first, count in ((0, 4, 4), (1, 5, 4), (2, 1 + 2 * there, 2), (3, None, 4)):
-            ports = Counter(each[step] - adjacency(0) for each in ways)
+            ports = Counter(hops[step] - adjacency(0) for hops in ways)
             assert len(ports) == count and len({*ports.values()}) <= 2, step
             if first is not None:
                 assert sorted(ports) == list(range(first, first + count)), step
@@ -93,12 +93,12 @@ def test_ipv6_with_ipv4_inside_alone_is_unwrapped(
 def test_labels_in_a_row_name_all_paths_once() -> None:
     ways = [way(TREE, HERE, THERE, label) for label in range(1000, 1016)]
     assert len({*ways}) == 16
-    assert len({each[0] for each in ways[:4]}) == 4
+    assert len({hops[0] for hops in ways[:4]}) == 4
 
 
 def test_the_address_is_a_block_and_six_segments() -> None:
-    found = address((0xE005, 0xE006, 0xE008, 0xE004, 0xF000))
-    assert str(ipaddress.IPv6Address(found)) == "5f00:0:e005:e006:e008:e004:f000:0"
+    route = address((0xE005, 0xE006, 0xE008, 0xE004, 0xF000))
+    assert str(ipaddress.IPv6Address(route)) == "5f00:0:e005:e006:e008:e004:f000:0"
 
 
 def test_a_frame_is_the_payload_of_an_ipv6_packet() -> None:

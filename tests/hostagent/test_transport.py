@@ -289,9 +289,9 @@ def test_median_is_that_of_the_last_half_window(delays: list[int], window: int) 
     for delay in delays:
         sender.packets[sender.state.samples % len(sender.packets)].delay_ns = delay
         sender.state.samples += 1
-        found = swift.median_ns(sender.state, sender.rules, sender.packets)
+        median = swift.median_ns(sender.state, sender.rules, sender.packets)
         last = sorted(delays[: sender.state.samples][-max(window // 2, 1) :])
-        assert found == (last[(len(last) - 1) // 2] + last[len(last) // 2]) // 2
+        assert median == (last[(len(last) - 1) // 2] + last[len(last) // 2]) // 2
 
 
 @pytest.mark.parametrize("congestion", ["swift", "lazy_swift"])

@@ -261,7 +261,7 @@ def prefix(key: tuple[int, int], width: int) -> tuple[int, int]:
     return key
 
 
-def cells_differ(switch: Switch, wanted: dict[str, list[int]], engine: str) -> str:
+def cells_differ(switch: Switch, expected_cells: dict[str, list[int]], engine: str) -> str:
     """Return the first register or counter that differs from the judge's; empty where none does."""
     pipeline = switch.pipeline
     assert pipeline is not None
@@ -269,10 +269,10 @@ def cells_differ(switch: Switch, wanted: dict[str, list[int]], engine: str) -> s
     for array, cells in zip(pipeline.program.registers, pipeline.registers, strict=True):
         held_cells[array.name] = [int(cell) % (1 << array.bits) for cell in cells]
     for counter, counts in zip(pipeline.program.counters, pipeline.counters, strict=True):
-        if counter.name in wanted:
+        if counter.name in expected_cells:
             held_cells[counter.name] = [int(cell[0]) for cell in counts]
 
-    for name, cells in wanted.items():
+    for name, cells in expected_cells.items():
         if held_cells.get(name, cells) != cells:
             return f"{engine}: {name} holds {held_cells[name]}, judge {cells}"
 

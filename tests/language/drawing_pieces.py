@@ -106,16 +106,16 @@ class Pieces:
             value -= 1 << type_.width
         return self.cast(type_, Text(f"({value})"))
 
-    def turned(self, text: Text, given: n.Bits, wanted: Type) -> Text | None:
+    def turned(self, text: Text, given: n.Bits, target: Type) -> Text | None:
         """Return an expression turned into an expression of another type."""
-        if given == wanted:
+        if given == target:
             return text
-        if wanted == BOOL:
+        if target == BOOL:
             return self.binary(self.draw.choice(("==", "!=")), text, self.literal(given))
-        if not isinstance(wanted, n.Bits):
+        if not isinstance(target, n.Bits):
             return None
 
         # Width and sign do not change in one cast.
-        if given.signed != wanted.signed:
-            text = self.cast(n.Bits(given.width, wanted.signed), text)
-        return text if given.width == wanted.width else self.cast(wanted, text)
+        if given.signed != target.signed:
+            text = self.cast(n.Bits(given.width, target.signed), text)
+        return text if given.width == target.width else self.cast(target, text)

@@ -413,7 +413,7 @@ class Evaluator:
     def method(self, base: Any, name: str, node: n.Call, scope: Scope) -> Any:
         raise NotImplementedError
 
-    def apply(self, found: Any, args: tuple[n.Expression, ...], scope: Scope) -> Any:
+    def apply(self, callee: Any, args: tuple[n.Expression, ...], scope: Scope) -> Any:
         raise NotImplementedError
 
     def applied(self, call: n.Call, what: str, scope: Scope) -> Any:

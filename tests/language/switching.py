@@ -261,14 +261,14 @@ class Judge(ParserEvaluator):
         finally:
             self.path.pop()
 
-    def apply(self, found: Any, args: tuple[n.Expression, ...], scope: Scope) -> Any:
+    def apply(self, callee: Any, args: tuple[n.Expression, ...], scope: Scope) -> Any:
         """Apply a table, a control or a parser."""
-        if isinstance(found, n.Table):
-            return self.look_up(found, scope)
-        block = self.program.blocks[str(found.type)]
+        if isinstance(callee, n.Table):
+            return self.look_up(callee, scope)
+        block = self.program.blocks[str(callee.type)]
         with self.bound(block.params, args, scope, self.root) as inner:
             if isinstance(block, n.Control):
-                self.control(block, inner, found.name)
+                self.control(block, inner, callee.name)
                 return None
             try:
                 self.walk(block, inner)

@@ -41,26 +41,26 @@ def mistake(case: str) -> Mistake:
     head, *sections = SECTION.split(case)
     name, command = head.strip().split("\n$ ")
     *files, ending, says = sections
-    found = EXIT.fullmatch(ending)
-    assert found, f"{name}: what stderr says is the last section"
+    exit_code = EXIT.fullmatch(ending)
+    assert exit_code, f"{name}: what stderr says is the last section"
     return Mistake(
         name,
         command,
         dict(zip(files[::2], files[1::2], strict=True)),
         says.strip(),
-        int(found[1] or 2),
+        int(exit_code[1] or 2),
     )
 
 
-ALL = [each for path in TEXTS for each in mistakes(path)]
+ALL = [mistake_of_text for path in TEXTS for mistake_of_text in mistakes(path)]
 
 
 def test_there_are_a_hundred() -> None:
     assert len(ALL) >= 100
-    assert len({each.name for each in ALL}) == len(ALL)
+    assert len({mistake_of_text.name for mistake_of_text in ALL}) == len(ALL)
 
 
-@pytest.mark.parametrize("mistake", ALL, ids=lambda each: each.name)
+@pytest.mark.parametrize("mistake", ALL, ids=lambda mistake_of_text: mistake_of_text.name)
 def test_a_mistake_is_told_in_one_line(
     mistake: Mistake,
     tmp_path: Path,
@@ -78,13 +78,13 @@ def test_a_mistake_is_told_in_one_line(
     # The first run on a machine also says for how long it compiles.
     lines = [line for line in err.strip().splitlines() if COMPILES not in line]
     said = "\n".join(map(str.rstrip, lines))
-    wanted = mistake.says.replace("EXPERIMENTS", str(EXPERIMENTS)).replace(
+    expected = mistake.says.replace("EXPERIMENTS", str(EXPERIMENTS)).replace(
         "P4SRC", str(Path(p4src.__file__).parent)
     )
     assert end.value.code == mistake.code
     assert out == ""
-    if wanted.endswith(" ..."):
-        assert said.startswith(f"ofan: {wanted.removesuffix(' ...')}")
+    if expected.endswith(" ..."):
+        assert said.startswith(f"ofan: {expected.removesuffix(' ...')}")
         assert "\n" not in said
     else:
-        assert said == f"ofan: {wanted}"
+        assert said == f"ofan: {expected}"

@@ -84,30 +84,30 @@ def last_steps(job: Job, host: int, machines: int) -> frozenset[int]:
     return frozenset(mine - awaited)
 
 
-def made(scenario: Scenario, wanted: Any) -> Job:
+def made(scenario: Scenario, spec: Any) -> Job:
     planes = scenario.fabric.planes
     fabric = scenario.fabric.model_copy(update={"planes": None})
     tree = Tree.of(scenario.model_copy(update={"fabric": fabric}))
-    hosts = named(tree, wanted.hosts)
-    if wanted.placement == "rail":
+    hosts = named(tree, spec.hosts)
+    if spec.placement == "rail":
         # Of as many GPUs a server as there are planes, each has a NIC of its own.
         assert planes
         hosts = [plane * tree.hosts + host for host in hosts for plane in range(planes)]
-    if wanted.placement == "random":
+    if spec.placement == "random":
         hosts = [hosts[index] for index in shuffled(scenario.seed, len(hosts))]
-    if wanted.matrix == "workload":
-        steps = of_file(wanted.file)
-    elif wanted.matrix == "pairs":
-        steps = [Step(a, b, wanted.message_bytes) for a, b in wanted.pairs]
+    if spec.matrix == "workload":
+        steps = of_file(spec.file)
+    elif spec.matrix == "pairs":
+        steps = [Step(a, b, spec.message_bytes) for a, b in spec.pairs]
     else:
         servers = defaultdict(list)
         for rank, host in enumerate(hosts):
             servers[tree.edge_of(host)].append(rank)
         rows = [servers[edge] for edge in sorted(servers)]
-        steps = chunked(of_collective(wanted, rows), wanted.chunks)
+        steps = chunked(of_collective(spec, rows), spec.chunks)
 
     steps = [replace(s, source=hosts[s.source], destination=hosts[s.destination]) for s in steps]
-    if wanted.matrix == "workload" and (nics := named_nics(wanted.file)):
+    if spec.matrix == "workload" and (nics := named_nics(spec.file)):
         # A NIC is in the plane of its number.
         steps = [
             replace(
@@ -115,14 +115,14 @@ def made(scenario: Scenario, wanted: Any) -> Job:
             )
             for s, nic in zip(steps, nics, strict=True)
         ]
-    elif planes and wanted.placement != "rail":
+    elif planes and spec.placement != "rail":
         steps = over_planes(scenario, steps, planes, tree.hosts)
     job = Job(steps)
     job.shares = shares(job.steps)
     # A rank has one partner at a time.
-    job.in_turn = wanted.algorithm == "recursive"
-    if wanted.matrix == "workload" and wanted.file:
-        job.in_turn = json.loads(pl.read_parquet_metadata(wanted.file)["ofan"])["in_turn"]
+    job.in_turn = spec.algorithm == "recursive"
+    if spec.matrix == "workload" and spec.file:
+        job.in_turn = json.loads(pl.read_parquet_metadata(spec.file)["ofan"])["in_turn"]
     return job
 
 

@@ -10,9 +10,9 @@ from emulation.virtual.native import NativeFabric
 from fattree.experiment.model import Scenario
 
 
-def native(wanted: Scenario, threads: int = 1) -> NativeFabric:
+def native(scenario: Scenario, threads: int = 1) -> NativeFabric:
     return NativeFabric(
-        wanted, compile_for=lambda pipelines: NativeMachine(wanted, pipelines), threads=threads
+        scenario, compile_for=lambda pipelines: NativeMachine(scenario, pipelines), threads=threads
     )
 
 
@@ -22,20 +22,20 @@ def assert_same(ours: Outcome, theirs: Outcome) -> None:
             assert getattr(ours, field.name) == getattr(theirs, field.name), field.name
 
 
-def outcome_of(wanted: Scenario, horizon_ps: int | None = None) -> Outcome:
+def outcome_of(scenario: Scenario, horizon_ps: int | None = None) -> Outcome:
     """Return the outcome of both for a scenario, events included; raises the error of both."""
     try:
-        theirs = VirtualFabric(wanted).run(horizon_ps)
+        theirs = VirtualFabric(scenario).run(horizon_ps)
     except EmulationError as error:
         # Behind the flows stand storms: those of the time at which each gave up.
         complaint = str(error).partition(" µs, ")[2].partition(";")[0]
         try:
-            native(wanted).run(horizon_ps)
+            native(scenario).run(horizon_ps)
         except EmulationError as native_error:
             assert str(native_error).partition(" µs, ")[2].partition(";")[0] == complaint
             raise
 
         raise AssertionError(f"machine code ends where the network does not: {complaint}") from None
 
-    assert_same(native(wanted).run(horizon_ps), theirs)
+    assert_same(native(scenario).run(horizon_ps), theirs)
     return theirs

@@ -31,11 +31,11 @@ def flapping(flaps: list[dict[str, Any]], rtts: float = 0, **controller: float) 
     )
 
 
-def assert_all_same(wanted: Scenario) -> sim.Result:
-    result = sim.run(wanted, horizon_ps=HORIZON_PS)
-    test_programs_equal_kernels.assert_same(simulated.run(wanted), result)
-    assert_same(VirtualFabric(wanted).run(), result)
-    plain = naive.run(wanted, HORIZON_PS)
+def assert_all_same(scenario: Scenario) -> sim.Result:
+    result = sim.run(scenario, horizon_ps=HORIZON_PS)
+    test_programs_equal_kernels.assert_same(simulated.run(scenario), result)
+    assert_same(VirtualFabric(scenario).run(), result)
+    plain = naive.run(scenario, HORIZON_PS)
     assert test_naive_against_sim.of_sim(result) == test_naive_against_sim.of_naive(plain)
     return result
 

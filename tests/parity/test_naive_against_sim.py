@@ -205,8 +205,8 @@ def test_what_is_trimmed_is_sent_again_alike(
 @pytest.mark.parametrize(
     ("policy", "congestion", "packets_per_ack"),
     [
-        pytest.param(*each, marks=() if each in FEW_ACKS else pytest.mark.slow)
-        for each in product(("host_pkt_ar", "ofan"), CONGESTION, (3, 64))
+        pytest.param(*combination, marks=() if combination in FEW_ACKS else pytest.mark.slow)
+        for combination in product(("host_pkt_ar", "ofan"), CONGESTION, (3, 64))
     ],
 )
 def test_few_acks_are_the_same_ones(

@@ -54,10 +54,10 @@ TINY = Model(
 )
 
 
-def assert_all_same(wanted: Scenario) -> sim.Result:
-    result = sim.run(wanted)
-    assert of_sim(result) == of_naive(naive.run(wanted, HORIZON_PS))
-    assert_same(VirtualFabric(wanted).run(), result)
+def assert_all_same(scenario: Scenario) -> sim.Result:
+    result = sim.run(scenario)
+    assert of_sim(result) == of_naive(naive.run(scenario, HORIZON_PS))
+    assert_same(VirtualFabric(scenario).run(), result)
     return result
 
 

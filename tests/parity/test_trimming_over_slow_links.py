@@ -38,29 +38,29 @@ def trimming(draw: Any) -> Scenario:
     return drawn.model_copy(update=updates)
 
 
-def assert_all_same(wanted: Scenario) -> None:
+def assert_all_same(scenario: Scenario) -> None:
     try:
-        result = sim.run(wanted, horizon_ps=HORIZON_PS)
+        result = sim.run(scenario, horizon_ps=HORIZON_PS)
     except (FabricError, sim.UnfinishedError):
         assume(False)
 
     # A run that looks for a way all the while takes the plain model minutes.
     assume(result.transmissions.sum() <= test_naive_against_sim.MOST_TRANSMISSIONS)
-    plain = test_naive_against_sim.of_naive(naive.run(wanted, HORIZON_PS))
+    plain = test_naive_against_sim.of_naive(naive.run(scenario, HORIZON_PS))
     assert test_naive_against_sim.of_sim(result) == plain
-    outcome = VirtualFabric(wanted).run(horizon_ps=HORIZON_PS)
+    outcome = VirtualFabric(scenario).run(horizon_ps=HORIZON_PS)
     test_virtual_equals_simulator.assert_same(outcome, result)
-    test_programs_equal_kernels.assert_same(simulated.run(wanted, threads=2), result)
+    test_programs_equal_kernels.assert_same(simulated.run(scenario, threads=2), result)
 
 
 @given(trimming())
 @settings(LENIENT, max_examples=3)
-def test_scenarios_drawn_at_random_are_the_same(wanted: Scenario) -> None:
-    assert_all_same(wanted)
+def test_scenarios_drawn_at_random_are_the_same(scenario: Scenario) -> None:
+    assert_all_same(scenario)
 
 
 @pytest.mark.slow
 @given(trimming())
 @settings(LENIENT, max_examples=200)
-def test_hundreds_more_are_the_same(wanted: Scenario) -> None:
-    assert_all_same(wanted)
+def test_hundreds_more_are_the_same(scenario: Scenario) -> None:
+    assert_all_same(scenario)

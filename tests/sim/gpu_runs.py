@@ -129,17 +129,17 @@ def columns(value: Any, name: str) -> Columns:
         yield name, np.asarray(value)
 
 
-def shown(wanted: Scenario, device: Device) -> dict[str, NDArray[Any]]:
+def shown(run_of: Scenario, device: Device) -> dict[str, NDArray[Any]]:
     """Return all that a run leaves behind."""
-    made: Network = build(wanted)
+    made: Network = build(run_of)
     result = simulate(made, None, None, 0, device=device)
     both = [*columns(result, "result"), *columns(made.world, "world")]
     return {name: array.copy() for name, array in both if name.rpartition(".")[2] not in SLOTS}
 
 
-def differing(wanted: Scenario) -> list[str]:
+def differing(run_of: Scenario) -> list[str]:
     """Return the names of the arrays that a GPU leaves otherwise than a processor."""
-    on_cpu, on_gpu = shown(wanted, "cpu"), shown(wanted, "gpu")
+    on_cpu, on_gpu = shown(run_of, "cpu"), shown(run_of, "gpu")
     assert on_cpu.keys() == on_gpu.keys()
     return [name for name, array in on_cpu.items() if not np.array_equal(array, on_gpu[name])]
 

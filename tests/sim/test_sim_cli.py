@@ -62,13 +62,13 @@ def test_never_converging_routes_are_valid_json(capsys: pytest.CaptureFixture[st
     )
 
 
-@pytest.mark.parametrize(("asked", "wanted"), [("all", PAPER_POLICIES), ("everything", POLICIES)])
+@pytest.mark.parametrize(("asked", "expected"), [("all", PAPER_POLICIES), ("everything", POLICIES)])
 def test_sets_of_policies_make_a_table(
-    asked: str, wanted: dict[str, Policy], capsys: pytest.CaptureFixture[str]
+    asked: str, expected: dict[str, Policy], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert ofan("sim", "run", *TINY, "--policies", asked) == 0
     table = capsys.readouterr().out
-    assert [row.slug for row in POLICIES.values() if row.label in table] == list(wanted)
+    assert [row.slug for row in POLICIES.values() if row.label in table] == list(expected)
 
 
 def test_an_experiment_file_of_the_emulation_runs_unchanged(

@@ -309,6 +309,9 @@ def _failures() -> Iterator[tuple[str, Settings]]:
     probes = {"detection": "probe", "probe_interval_us": 5, "probe_misses": 3}
     yield "failures found by probes", merged(FAILING, {"controller": probes})
     yield "failures found by the kernel", merged(FAILING, {"controller": {"detection": "netlink"}})
+    yield "weights of BGP", merged(FAILING, {"controller": {"weights": "bgp"}})
+    routed = {"failures": {"events": [LINK]}, "controller": {"kind": "bgp"}}
+    yield "switches that follow BGP", routed
     damping = {"damping_half_life_us": 20, "damping_suppress": 3, "damping_reuse": 1}
     often = {**LINK, "down_ns": 500, "up_ns": 900, "times": 8, "every_ns": 1_000}
     yield "damped flaps", {"failures": {"events": [often]}, "controller": damping}

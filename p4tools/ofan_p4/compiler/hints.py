@@ -25,9 +25,9 @@ WORDS = KEYWORDS | {
 BEGINNINGS = frozenset("{};)")
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: str, candidates: Iterable[str]) -> str:
     """Return the end of a message about an unknown word: the closest known word."""
-    close = get_close_matches(word, set(known) - {word}, n=1, cutoff=CLOSE)
+    close = get_close_matches(word, set(candidates) - {word}, n=1, cutoff=CLOSE)
     return f"; did you mean '{close[0]}'?" if close else ""
 
 

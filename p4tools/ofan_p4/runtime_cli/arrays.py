@@ -9,10 +9,10 @@ from ofan_p4.softswitch.daemon.thrift import messages as m
 
 
 @command("counter_read <counter> <index>")
-def counter_read(session: Session, words: list[str]) -> Lines:
+def counter_read(session: Session, tokens: list[str]) -> Lines:
     """Print a counter; of a direct one the index is an entry."""
-    counter = find(session.names.counters, words[0], "counter")
-    index = values.i32(words[1], "an index")
+    counter = find(session.names.counters, tokens[0], "counter")
+    index = values.i32(tokens[1], "an index")
     if counter.is_direct:
         table = session.names.table_of_counter[counter.name]
         yield f"this is the direct counter for table {table}"
@@ -20,15 +20,15 @@ def counter_read(session: Session, words: list[str]) -> Lines:
     else:
         value = session.standard("bm_counter_read", counter_name=counter.name, index=index)
 
-    yield f"{words[0]}[{index}]= ({value.bytes} bytes, {value.packets} packets)"
+    yield f"{tokens[0]}[{index}]= ({value.bytes} bytes, {value.packets} packets)"
 
 
 @command("counter_write <counter> <index> <packets> <bytes>")
-def counter_write(session: Session, words: list[str]) -> Lines:
+def counter_write(session: Session, tokens: list[str]) -> Lines:
     """Set a counter."""
-    counter = find(session.names.counters, words[0], "counter")
-    index = values.i32(words[1], "an index")
-    packets, octets = (values.whole(word, "a count") for word in words[2:])
+    counter = find(session.names.counters, tokens[0], "counter")
+    index = values.i32(tokens[1], "an index")
+    packets, octets = (values.whole(word, "a count") for word in tokens[2:])
     value = m.CounterValue(bytes=octets, packets=packets)
     if counter.is_direct:
         table = session.names.table_of_counter[counter.name]
@@ -36,13 +36,13 @@ def counter_write(session: Session, words: list[str]) -> Lines:
     else:
         session.standard("bm_counter_write", counter_name=counter.name, index=index, value=value)
 
-    yield f"{words[0]}[{index}] has been updated"
+    yield f"{tokens[0]}[{index}] has been updated"
 
 
 @command("counter_reset <counter>")
-def counter_reset(session: Session, words: list[str]) -> Lines:
+def counter_reset(session: Session, tokens: list[str]) -> Lines:
     """Set all cells of a counter to 0."""
-    counter = find(session.names.counters, words[0], "counter")
+    counter = find(session.names.counters, tokens[0], "counter")
     if counter.is_direct:
         table = session.names.table_of_counter[counter.name]
         session.standard("bm_mt_reset_counters", table_name=table)
@@ -54,21 +54,21 @@ def counter_reset(session: Session, words: list[str]) -> Lines:
 
 
 @command("meter_array_set_rates <meter> <rate:burst> <rate:burst>")
-def meter_array_set_rates(session: Session, words: list[str]) -> Lines:
+def meter_array_set_rates(session: Session, tokens: list[str]) -> Lines:
     """Set the rates of all cells of a meter, of a direct one those of all entries there are."""
-    meter = find(session.names.meters, words[0], "meter")
+    meter = find(session.names.meters, tokens[0], "meter")
     session.standard(
-        "bm_meter_array_set_rates", meter_array_name=meter.name, rates=values.rates(words[1:])
+        "bm_meter_array_set_rates", meter_array_name=meter.name, rates=values.rates(tokens[1:])
     )
     return
     yield
 
 
 @command("meter_set_rates <meter> <index> <rate:burst> <rate:burst>")
-def meter_set_rates(session: Session, words: list[str]) -> Lines:
+def meter_set_rates(session: Session, tokens: list[str]) -> Lines:
     """Set rates in units per microsecond and bursts; of a direct meter the index is an entry."""
-    meter = find(session.names.meters, words[0], "meter")
-    index, rates = values.i32(words[1], "an index"), values.rates(words[2:])
+    meter = find(session.names.meters, tokens[0], "meter")
+    index, rates = values.i32(tokens[1], "an index"), values.rates(tokens[2:])
     table = session.names.table_of_meter.get(meter.name)
     if table is not None:
         session.standard("bm_mt_set_meter_rates", table_name=table, entry_handle=index, rates=rates)
@@ -82,10 +82,10 @@ def meter_set_rates(session: Session, words: list[str]) -> Lines:
 
 
 @command("meter_get_rates <meter> <index>")
-def meter_get_rates(session: Session, words: list[str]) -> Lines:
+def meter_get_rates(session: Session, tokens: list[str]) -> Lines:
     """Print the rates of a meter."""
-    meter = find(session.names.meters, words[0], "meter")
-    index = values.i32(words[1], "an index")
+    meter = find(session.names.meters, tokens[0], "meter")
+    index = values.i32(tokens[1], "an index")
     table = session.names.table_of_meter.get(meter.name)
     if table is not None:
         rates = session.standard("bm_mt_get_meter_rates", table_name=table, entry_handle=index)
@@ -97,28 +97,28 @@ def meter_get_rates(session: Session, words: list[str]) -> Lines:
 
 
 @command("register_read <register> [index]")
-def register_read(session: Session, words: list[str]) -> Lines:
+def register_read(session: Session, tokens: list[str]) -> Lines:
     """Print a cell of a register, or all."""
-    register = find(session.names.registers, words[0], "register")
-    if len(words) == 1:
+    register = find(session.names.registers, tokens[0], "register")
+    if len(tokens) == 1:
         cells = session.standard("bm_register_read_all", register_array_name=register.name)
-        yield f"{words[0]}= {', '.join(map(str, cells))}"
+        yield f"{tokens[0]}= {', '.join(map(str, cells))}"
         return
 
-    index = values.i32(words[1], "an index")
+    index = values.i32(tokens[1], "an index")
     value = session.standard("bm_register_read", register_array_name=register.name, idx=index)
-    yield f"{words[0]}[{index}]= {value}"
+    yield f"{tokens[0]}[{index}]= {value}"
 
 
 @command("register_write <register> <index> <value>")
-def register_write(session: Session, words: list[str]) -> Lines:
+def register_write(session: Session, tokens: list[str]) -> Lines:
     """Set a cell of a register."""
-    register = find(session.names.registers, words[0], "register")
-    value = values.whole(words[2], "a value")
+    register = find(session.names.registers, tokens[0], "register")
+    value = values.whole(tokens[2], "a value")
     session.standard(
         "bm_register_write",
         register_array_name=register.name,
-        index=values.i32(words[1], "an index"),
+        index=values.i32(tokens[1], "an index"),
         # The API's numbers are signed; both ways to write the upper half are meant alike.
         value=value - (1 << 64) if 1 << 63 <= value < 1 << 64 else value,
     )
@@ -127,9 +127,9 @@ def register_write(session: Session, words: list[str]) -> Lines:
 
 
 @command("register_reset <register>")
-def register_reset(session: Session, words: list[str]) -> Lines:
+def register_reset(session: Session, tokens: list[str]) -> Lines:
     """Set all cells of a register to 0."""
-    register = find(session.names.registers, words[0], "register")
+    register = find(session.names.registers, tokens[0], "register")
     session.standard("bm_register_reset", register_array_name=register.name)
     return
     yield

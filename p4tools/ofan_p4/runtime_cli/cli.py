@@ -91,8 +91,8 @@ class Shell(cmd.Cmd):
         """Return the commands that begin like this."""
         return sorted(name for name in COMMANDS if name.startswith(text))
 
-    def _lines(self, words: list[str]) -> Sequence[str]:
-        name, *rest = words
+    def _lines(self, typed: list[str]) -> Sequence[str]:
+        name, *rest = typed
         if name in ("help", "?"):
             return _help(rest)
         if name not in COMMANDS:

@@ -13,21 +13,21 @@ PARAMETERS = (
 
 
 @command(f"set_crc16_parameters {PARAMETERS}")
-def set_crc16_parameters(session: Session, words: list[str]) -> Lines:
+def set_crc16_parameters(session: Session, tokens: list[str]) -> Lines:
     """Set the parameters of a calculation by crc16_custom."""
-    return _set_parameters(session, words, 16, m.Crc16Config)
+    return _set_parameters(session, tokens, 16, m.Crc16Config)
 
 
 @command(f"set_crc32_parameters {PARAMETERS}")
-def set_crc32_parameters(session: Session, words: list[str]) -> Lines:
+def set_crc32_parameters(session: Session, tokens: list[str]) -> Lines:
     """Set the parameters of a calculation by crc32_custom."""
-    return _set_parameters(session, words, 32, m.Crc32Config)
+    return _set_parameters(session, tokens, 32, m.Crc32Config)
 
 
 def _set_parameters(
-    session: Session, words: list[str], bits: int, form: type[m.Crc16Config | m.Crc32Config]
+    session: Session, tokens: list[str], bits: int, form: type[m.Crc16Config | m.Crc32Config]
 ) -> Lines:
-    name, polynomial, initial, final_xor, reflect_data, reflect_remainder = words
+    name, polynomial, initial, final_xor, reflect_data, reflect_remainder = tokens
     calculation = find(session.names.calculations, name, "calculation")
     algorithm = f"crc{bits}_custom"
     if calculation.algorithm != algorithm:

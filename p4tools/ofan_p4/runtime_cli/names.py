@@ -64,7 +64,7 @@ class Names:
             raise InputError(f"action profile {profile.name} has no action {name}") from None
 
 
-def find(items: Mapping[str, T], name: str, what: str) -> T:
+def find(items: Mapping[str, T], name: str, noun: str) -> T:
     """Return the item of this name, or the only item with a name that ends in it."""
     if name in items:
         return items[name]
@@ -72,7 +72,7 @@ def find(items: Mapping[str, T], name: str, what: str) -> T:
     matches = [item for full_name, item in items.items() if full_name.endswith(f".{name}")]
     if len(matches) != 1:
         reason = (
-            f"the name {name} fits several {what}s" if matches else f"no {what} is called {name}"
+            f"the name {name} fits several {noun}s" if matches else f"no {noun} is called {name}"
         )
         raise InputError(reason)
 

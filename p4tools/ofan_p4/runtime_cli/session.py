@@ -41,12 +41,12 @@ class Command:
     most: int | None
     run: Callable[[Session, list[str]], Lines]
 
-    def __call__(self, session: Session, words: list[str]) -> Lines:
+    def __call__(self, session: Session, tokens: list[str]) -> Lines:
         """Return the lines that the command prints; InputError for too few or too many words."""
-        if len(words) < self.least or (self.most is not None and len(words) > self.most):
+        if len(tokens) < self.least or (self.most is not None and len(tokens) > self.most):
             raise InputError(f"usage: {self.usage}")
 
-        return self.run(session, words)
+        return self.run(session, tokens)
 
 
 COMMANDS: dict[str, Command] = {}

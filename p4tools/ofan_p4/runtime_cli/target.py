@@ -12,64 +12,64 @@ from ofan_p4.softswitch.daemon.thrift import messages as m
 
 
 @command("mc_mgrp_create <group>")
-def mc_mgrp_create(session: Session, words: list[str]) -> Lines:
+def mc_mgrp_create(session: Session, tokens: list[str]) -> Lines:
     """Make a multicast group."""
-    group = values.i32(words[0], "a group")
+    group = values.i32(tokens[0], "a group")
     yield f"Creating multicast group {group}"
     session.multicast("bm_mc_mgrp_create", mgrp=group)
 
 
 @command("mc_mgrp_destroy <group>")
-def mc_mgrp_destroy(session: Session, words: list[str]) -> Lines:
+def mc_mgrp_destroy(session: Session, tokens: list[str]) -> Lines:
     """Remove a multicast group."""
-    group = values.i32(words[0], "a group")
+    group = values.i32(tokens[0], "a group")
     yield f"Destroying multicast group {group}"
     session.multicast("bm_mc_mgrp_destroy", mgrp_handle=group)
 
 
 @command("mc_node_create <rid> ...")
-def mc_node_create(session: Session, words: list[str]) -> Lines:
+def mc_node_create(session: Session, tokens: list[str]) -> Lines:
     """Make a node: a replication id and ports."""
-    rid, ports = values.i32(words[0], "a replication id"), _ports(words[1:])
+    rid, ports = values.i32(tokens[0], "a replication id"), _ports(tokens[1:])
     yield f"Creating node with rid {rid} and with port map {ports}"
     handle = session.multicast("bm_mc_node_create", rid=rid, port_map=ports, lag_map="")
     yield f"node was created with handle {handle}"
 
 
 @command("mc_node_update <node> ...")
-def mc_node_update(session: Session, words: list[str]) -> Lines:
+def mc_node_update(session: Session, tokens: list[str]) -> Lines:
     """Give a node other ports."""
-    node, ports = values.i32(words[0], "a node"), _ports(words[1:])
+    node, ports = values.i32(tokens[0], "a node"), _ports(tokens[1:])
     yield f"Updating node {node} with port map {ports}"
     session.multicast("bm_mc_node_update", l1_handle=node, port_map=ports, lag_map="")
 
 
 @command("mc_node_associate <group> <node>")
-def mc_node_associate(session: Session, words: list[str]) -> Lines:
+def mc_node_associate(session: Session, tokens: list[str]) -> Lines:
     """Put a node into a group."""
-    group, node = values.i32(words[0], "a group"), values.i32(words[1], "a node")
+    group, node = values.i32(tokens[0], "a group"), values.i32(tokens[1], "a node")
     yield f"Associating node {node} to multicast group {group}"
     session.multicast("bm_mc_node_associate", mgrp_handle=group, l1_handle=node)
 
 
 @command("mc_node_dissociate <group> <node>")
-def mc_node_dissociate(session: Session, words: list[str]) -> Lines:
+def mc_node_dissociate(session: Session, tokens: list[str]) -> Lines:
     """Take a node out of a group."""
-    group, node = values.i32(words[0], "a group"), values.i32(words[1], "a node")
+    group, node = values.i32(tokens[0], "a group"), values.i32(tokens[1], "a node")
     yield f"Dissociating node {node} from multicast group {group}"
     session.multicast("bm_mc_node_dissociate", mgrp_handle=group, l1_handle=node)
 
 
 @command("mc_node_destroy <node>")
-def mc_node_destroy(session: Session, words: list[str]) -> Lines:
+def mc_node_destroy(session: Session, tokens: list[str]) -> Lines:
     """Remove a node."""
-    node = values.i32(words[0], "a node")
+    node = values.i32(tokens[0], "a node")
     yield f"Destroying node {node}"
     session.multicast("bm_mc_node_destroy", l1_handle=node)
 
 
 @command("mc_dump")
-def mc_dump(session: Session, _words: list[str]) -> Lines:
+def mc_dump(session: Session, _tokens: list[str]) -> Lines:
     """Print all multicast groups."""
     entries = json.loads(session.multicast("bm_mc_get_entries"))
     ports = {item["handle"]: item["ports"] for item in entries["l2_handles"]}
@@ -87,91 +87,97 @@ def mc_dump(session: Session, _words: list[str]) -> Lines:
     yield texts.RULE
 
 
-def _ports(words: list[str]) -> str:
-    if "|" in words:
+def _ports(tokens: list[str]) -> str:
+    if "|" in tokens:
         raise InputError("link aggregation groups are not supported")
 
-    return values.port_map(words)
+    return values.port_map(tokens)
 
 
 @command("mirroring_add <session> <port>")
-def mirroring_add(session: Session, words: list[str]) -> Lines:
+def mirroring_add(session: Session, tokens: list[str]) -> Lines:
     """Send the clones of a session out of a port."""
-    return _mirror(session, words, m.MirroringSession(port=values.i32(words[1], "a port")))
+    return _mirror(session, tokens, m.MirroringSession(port=values.i32(tokens[1], "a port")))
 
 
 @command("mirroring_add_mc <session> <group>")
-def mirroring_add_mc(session: Session, words: list[str]) -> Lines:
+def mirroring_add_mc(session: Session, tokens: list[str]) -> Lines:
     """Send the clones of a session to a multicast group."""
-    return _mirror(session, words, m.MirroringSession(mgid=values.i32(words[1], "a group")))
+    return _mirror(session, tokens, m.MirroringSession(mgid=values.i32(tokens[1], "a group")))
 
 
-def _mirror(session: Session, words: list[str], config: m.MirroringSession) -> Lines:
-    number = values.i32(words[0], "a mirroring session")
+def _mirror(session: Session, tokens: list[str], config: m.MirroringSession) -> Lines:
+    number = values.i32(tokens[0], "a mirroring session")
     session.target("mirroring_session_add", mirror_id=number, config=config)
     return
     yield
 
 
 @command("mirroring_delete <session>")
-def mirroring_delete(session: Session, words: list[str]) -> Lines:
+def mirroring_delete(session: Session, tokens: list[str]) -> Lines:
     """Remove a mirroring session."""
-    number = values.i32(words[0], "a mirroring session")
+    number = values.i32(tokens[0], "a mirroring session")
     session.target("mirroring_session_delete", mirror_id=number)
     return
     yield
 
 
 @command("mirroring_get <session>")
-def mirroring_get(session: Session, words: list[str]) -> Lines:
+def mirroring_get(session: Session, tokens: list[str]) -> Lines:
     """Print a mirroring session."""
-    number = values.i32(words[0], "a mirroring session")
+    number = values.i32(tokens[0], "a mirroring session")
     config = session.target("mirroring_session_get", mirror_id=number)
     yield f"MirroringSessionConfig(port={config.port}, mgid={config.mgid})"
 
 
 @command("set_queue_rate <packets-per-second> [port] [priority]")
-def set_queue_rate(session: Session, words: list[str]) -> Lines:
+def set_queue_rate(session: Session, tokens: list[str]) -> Lines:
     """Set the rate of all queues, of a port's queues, or of a single queue."""
-    return _set_queues(session, words, "rate", "rate_pps")
+    return _set_queues(session, tokens, "rate", "rate_pps")
 
 
 @command("set_queue_depth <packets> [port] [priority]")
-def set_queue_depth(session: Session, words: list[str]) -> Lines:
+def set_queue_depth(session: Session, tokens: list[str]) -> Lines:
     """Set the depth of all queues, of a port's queues, or of a single queue."""
-    return _set_queues(session, words, "depth", "depth_pkts")
+    return _set_queues(session, tokens, "depth", "depth_pkts")
 
 
-def _set_queues(session: Session, words: list[str], what: str, name: str) -> Lines:
-    fields = {name: values.i32(words[0], f"a {what}")}
+def _set_queues(session: Session, tokens: list[str], quantity: str, name: str) -> Lines:
+    fields = {name: values.i32(tokens[0], f"a {quantity}")}
     names = ("port_num", "priority")
-    fields.update({key: values.i32(word, key) for key, word in zip(names, words[1:], strict=False)})
-    methods = (f"all_egress_queue_{what}s", f"egress_queue_{what}", f"egress_priority_queue_{what}")
-    session.target(f"set_{methods[len(words) - 1]}", **fields)
+    fields.update(
+        {key: values.i32(word, key) for key, word in zip(names, tokens[1:], strict=False)}
+    )
+    methods = (
+        f"all_egress_queue_{quantity}s",
+        f"egress_queue_{quantity}",
+        f"egress_priority_queue_{quantity}",
+    )
+    session.target(f"set_{methods[len(tokens) - 1]}", **fields)
     return
     yield
 
 
 @command("get_time_elapsed")
-def get_time_elapsed(session: Session, _words: list[str]) -> Lines:
+def get_time_elapsed(session: Session, _tokens: list[str]) -> Lines:
     """Print the microseconds since the switch started."""
     yield str(session.target("get_time_elapsed_us"))
 
 
 @command("get_time_since_epoch")
-def get_time_since_epoch(session: Session, _words: list[str]) -> Lines:
+def get_time_since_epoch(session: Session, _tokens: list[str]) -> Lines:
     """Print the microseconds since 1970."""
     yield str(session.target("get_time_since_epoch_us"))
 
 
 @command("show_ports")
-def show_ports(session: Session, _words: list[str]) -> Lines:
+def show_ports(session: Session, _tokens: list[str]) -> Lines:
     """List the ports."""
     yield from texts.port_lines(session.standard("bm_dev_mgr_show_ports"))
 
 
 @command("switch_info")
-def switch_info(session: Session, _words: list[str]) -> Lines:
+def switch_info(session: Session, _tokens: list[str]) -> Lines:
     """Print which switch this is."""
     info = session.standard("bm_mgmt_get_info")
     yield f"{'device_id':25}: {info.device_id}"
@@ -179,7 +185,7 @@ def switch_info(session: Session, _words: list[str]) -> Lines:
 
 
 @command("reset_state")
-def reset_state(session: Session, _words: list[str]) -> Lines:
+def reset_state(session: Session, _tokens: list[str]) -> Lines:
     """Forget all entries, groups, sessions and values."""
     session.standard("bm_reset_state")
     return
@@ -187,12 +193,12 @@ def reset_state(session: Session, _words: list[str]) -> Lines:
 
 
 @command("write_config_to_file <file>")
-def write_config_to_file(session: Session, words: list[str]) -> Lines:
+def write_config_to_file(session: Session, tokens: list[str]) -> Lines:
     """Write the program's JSON to a file."""
     try:
-        Path(words[0]).write_text(session.standard("bm_get_config"), encoding="utf-8")
+        Path(tokens[0]).write_text(session.standard("bm_get_config"), encoding="utf-8")
     except OSError as error:
-        raise InputError(f"cannot write {words[0]}: {error.strerror}") from None
+        raise InputError(f"cannot write {tokens[0]}: {error.strerror}") from None
 
     return
     yield

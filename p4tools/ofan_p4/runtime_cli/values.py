@@ -18,7 +18,7 @@ MAC = re.compile(r"[0-9a-fA-F]{1,2}(:[0-9a-fA-F]{1,2}){5}")
 MOST_INT = 1 << 31
 
 
-def whole(text: str, what: str) -> int:
+def whole(text: str, label: str) -> int:
     """Return a number as Python writes it: decimal, 0x..., 0b..."""
     try:
         return int(text, 0)
@@ -29,40 +29,40 @@ def whole(text: str, what: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise InputError(f"{what} must be a number, not {text}") from None
+        raise InputError(f"{label} must be a number, not {text}") from None
 
 
-def i32(text: str, what: str) -> int:
+def i32(text: str, label: str) -> int:
     """Return a number that the API carries in 32 bits."""
-    number = whole(text, what)
+    number = whole(text, label)
     if not -MOST_INT <= number < MOST_INT:
-        raise InputError(f"{what} must have 32 bits at most, not {text}")
+        raise InputError(f"{label} must have 32 bits at most, not {text}")
 
     return number
 
 
-def bits_of(text: str, bits: int, what: str) -> int:
+def bits_of(text: str, bits: int, label: str) -> int:
     """Return a number of so many bits as the signed number that the API carries."""
-    number = whole(text, what)
+    number = whole(text, label)
     if not 0 <= number < 1 << bits:
-        raise InputError(f"{what} has {bits} bits, and {text} does not fit")
+        raise InputError(f"{label} has {bits} bits, and {text} does not fit")
 
     return number - (1 << bits) if number >> bits - 1 else number
 
 
-def truth(text: str, what: str) -> bool:
+def truth(text: str, label: str) -> bool:
     """Return a truth: true, false, or a number."""
     named = {"true": True, "True": True, "false": False, "False": False}
-    return named[text] if text in named else bool(whole(text, what))
+    return named[text] if text in named else bool(whole(text, label))
 
 
-def value(text: str, bits: int, what: str) -> bytes:
+def value(text: str, bits: int, label: str) -> bytes:
     """Return a number or an IPv4, IPv6 or MAC address in whole bytes."""
     number = _address(text, bits)
     if number is None:
-        number = whole(text, what)
+        number = whole(text, label)
     if not 0 <= number < 1 << bits:
-        raise InputError(f"{what} has {bits} bits, and {text} does not fit")
+        raise InputError(f"{label} has {bits} bits, and {text} does not fit")
 
     return encode(number, bits)
 

@@ -170,10 +170,10 @@ class _Line:
 
         self.position = 0
 
-    def fail(self, wanted: str) -> ScriptError:
+    def fail(self, expected: str) -> ScriptError:
         """Return the error for a token that stands here instead of the expected token."""
         return ScriptError(
-            self.number, f"expected {wanted}, found {self.peek()[1] or 'the end of the line'!r}"
+            self.number, f"expected {expected}, found {self.peek()[1] or 'the end of the line'!r}"
         )
 
     def peek(self, ahead: int = 0) -> tuple[str, str]:
@@ -181,11 +181,11 @@ class _Line:
         index = self.position + ahead
         return self.tokens[index] if index < len(self.tokens) else ("end", "")
 
-    def take(self, kind: str, wanted: str) -> str:
+    def take(self, kind: str, expected: str) -> str:
         """Take a token of a kind."""
         next_kind, text = self.peek()
         if next_kind != kind:
-            raise self.fail(wanted)
+            raise self.fail(expected)
 
         self.position += 1
         return text
@@ -203,13 +203,13 @@ class _Line:
         if not self.accept(mark):
             raise self.fail(repr(mark))
 
-    def integer(self, wanted: str) -> int:
+    def integer(self, expected: str) -> int:
         """Take a number without wildcards."""
-        text = self.take("number", wanted)
+        text = self.take("number", expected)
         try:
             return int(text, 0)
         except ValueError:
-            raise ScriptError(self.number, f"expected {wanted}, found {text!r}") from None
+            raise ScriptError(self.number, f"expected {expected}, found {text!r}") from None
 
     def done(self) -> None:
         """Refuse further tokens."""

@@ -216,12 +216,12 @@ def ahead_everywhere(middle: dict[str, pl.DataFrame]) -> Verdict:
     )
 
 
-def _of_middle(wanted: set[tuple[str, str]]) -> Needs:
+def _of_middle(selected: set[tuple[str, str]]) -> Needs:
     """Return the predicate for these load balancers and Ofan, on these fabrics' middle size."""
-    named = {(slug(fabric), policy) for fabric, rival in wanted for policy in (rival, "ofan")}
+    named = {(slug(fabric), policy) for fabric, rival in selected for policy in (rival, "ofan")}
     hosts = {
         slug(fabric): Scenario.model_validate(nested(SIZES[fabric][MIDDLE])).tree.hosts
-        for fabric, _ in wanted
+        for fabric, _ in selected
     }
     return lambda scenario: (
         (scenario.name, scenario.policy) in named and scenario.tree.hosts == hosts[scenario.name]

@@ -123,9 +123,9 @@ def draw(data: Data) -> dict[str, Any]:
     }
 
 
-def _panel(data: Data, wanted: dict[str, str]) -> Any:
+def _panel(data: Data, panels: dict[str, str]) -> Any:
     picture, axes = style.panel(4.6, 3.2)
-    shown = {label: data.named(name) for label, name in wanted.items() if name in data.parts(name)}
+    shown = {label: data.named(name) for label, name in panels.items() if name in data.parts(name)}
     if shown:
         spans(picture, axes, groups(shown, SHOWN, "sending_increase"), style.INCREASE)
 

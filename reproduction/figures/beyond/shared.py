@@ -40,9 +40,9 @@ LETTERS = 11
 TICKS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000)
 
 
-def next_best(frame: pl.DataFrame, others: Sequence[str], column: str) -> str:
+def next_best(frame: pl.DataFrame, rivals: Sequence[str], column: str) -> str:
     """Return Ofan's value, and who comes closest to it or is ahead of it."""
-    best = schemes.order(frame, others, column)[0]
+    best = schemes.order(frame, rivals, column)[0]
     gap = difference(frame, best, "ofan", column)
     return (
         f"Ofan {percent(mean_of(frame, 'ofan', column))}, {style.label(best)} "
@@ -50,16 +50,16 @@ def next_best(frame: pl.DataFrame, others: Sequence[str], column: str) -> str:
     )
 
 
-def behind(frame: pl.DataFrame, others: Sequence[str], column: str = "sending_increase") -> str:
+def behind(frame: pl.DataFrame, rivals: Sequence[str], column: str = "sending_increase") -> str:
     """Return the load balancers that are not surely above Ofan, nothing if all are."""
-    not_above = [policy for policy in others if not schemes.below(frame, "ofan", policy, column)]
+    not_above = [policy for policy in rivals if not schemes.below(frame, "ofan", policy, column)]
     return f", not ahead of {names(not_above)}" if not_above else ""
 
 
 def spans(
     picture: Any,
     axes: Any,
-    found: Mapping[str, Mapping[str, Estimate]],
+    estimates: Mapping[str, Mapping[str, Estimate]],
     text: str,
     scale: float = 100,
 ) -> None:
@@ -67,24 +67,26 @@ def spans(
 
     The axis is logarithmic: Flow is often a hundred times as far away as the others.
     """
-    shown = list(dict.fromkeys(policy for points in found.values() for policy in points))
+    shown = list(dict.fromkeys(policy for points in estimates.values() for policy in points))
     for number, policy in enumerate(shown):
         places = [
             position + 0.7 * ((number + 0.5) / len(shown) - 0.5)
-            for position, points in enumerate(found.values())
+            for position, points in enumerate(estimates.values())
             if policy in points
         ]
-        points = [group[policy] for group in found.values() if policy in group]
+        points = [group[policy] for group in estimates.values() if policy in group]
         ink, marker, _ = LOOKS[policy]
         look = {"color": ink, "fmt": marker, "label": style.label(policy), "markersize": 5}
         style.dots(axes, places, points, scale, **look)
 
-    for border in range(1, len(found)):
+    for border in range(1, len(estimates)):
         axes.axvline(border - 0.5, color="#d5d5d5", linewidth=0.6)
 
     style.plain_log(axes, TICKS)
-    axes.set_xlim(-0.5, len(found) - 0.5)
-    axes.set_xticks(range(len(found)), [_fitting(picture, name, len(found)) for name in found])
+    axes.set_xlim(-0.5, len(estimates) - 0.5)
+    axes.set_xticks(
+        range(len(estimates)), [_fitting(picture, name, len(estimates)) for name in estimates]
+    )
     axes.set_ylabel(text)
     style.legend_above(picture, axes, columns=4)
 

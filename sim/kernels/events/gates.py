@@ -84,10 +84,10 @@ def come_in(world, routes, frames, program, desk, window, switch, came_by, slot,
         world, switch, link.occupancy, status | class_of(world, packet, status)
     )
     buffer = world.gates[at(first + came_by)]
-    room = world.rooms[at(first + came_by)]
-    is_above = is_above_room(world, node, buffer, room, size)
+    limits = world.rooms[at(first + came_by)]
+    is_above = is_above_room(world, node, buffer, limits, size)
     is_dropping = gate.state == TRIPPED and world.rooms[at(number)].drops != 0
-    if is_dropping or not has_room(world, buffer, room, size, is_above):
+    if is_dropping or not has_room(world, buffer, limits, size, is_above):
         drop(world, number)
         forget(program, switch, port, size)
         return
@@ -150,32 +150,32 @@ def chosen(world, routes, frames, program, desk, switch, came_by, slot, now_ps):
 
 
 @inlined
-def is_above_room(world, node, buffer, room, size):
+def is_above_room(world, node, buffer, limits, size):
     """Return whether a packet is more than a link may fill before it is paused."""
     if world.constants.alpha == 0:
-        return buffer.held + size > room.pause_above
+        return buffer.held + size > limits.pause_above
 
     return buffer.held - buffer.over + size > most_shared(world, node, buffer)
 
 
 @inlined
-def has_room(world, buffer, room, size, is_above):
+def has_room(world, buffer, limits, size, is_above):
     """Return whether a packet fits into the buffer of the link by which it comes."""
     if world.constants.alpha == 0:
-        return buffer.held + size <= room.most
+        return buffer.held + size <= limits.most
 
     # Headroom is apart: it is as much as when nothing is shared.
-    return not is_above or buffer.over + size <= room.most - room.pause_above
+    return not is_above or buffer.over + size <= limits.most - limits.pause_above
 
 
 @inlined
-def may_go_on(world, node, buffer, room):
+def may_go_on(world, node, buffer, limits):
     """Return whether the link that fills a buffer may go on."""
     if world.constants.alpha == 0:
-        return buffer.held <= room.resume_at
+        return buffer.held <= limits.resume_at
 
     # Free memory may be so small that alpha times it, less two packets, is below zero.
-    hysteresis = room.pause_above - room.resume_at
+    hysteresis = limits.pause_above - limits.resume_at
     return buffer.over == 0 and (
         buffer.held == 0 or buffer.held + hysteresis <= most_shared(world, node, buffer)
     )
@@ -188,8 +188,8 @@ def most_shared(world, node, buffer):
     free = np.int64(0)
     for port in range(np.int64(node.ports)):
         beside = world.gates[at(first + port)]
-        room = world.rooms[at(first + port)]
-        free += room.pause_above - beside.held + beside.over
+        limits = world.rooms[at(first + port)]
+        free += limits.pause_above - beside.held + beside.over
 
     return most_held(world, buffer.held - buffer.over, free)
 
@@ -260,8 +260,8 @@ def frame_times(world, number, now_ps):
         row = pace(world, number, now_ps, now_ps)
         return world.paces[row, FRAME_SENDING], world.paces[row, FRAME_SLOT]
 
-    room = world.rooms[at(number)]
-    return room.sending_ps, room.slot_ps
+    limits = world.rooms[at(number)]
+    return limits.sending_ps, limits.slot_ps
 
 
 @inlined
@@ -288,14 +288,14 @@ def send_packet(world, number, level, now_ps):
     slot = link.cursor
     packet = pool.packets[at(slot)]
     kind = size_of(world, packet, int(packet.status))
-    own = passage(world, level, kind)
+    crossing = passage(world, level, kind)
     sending_ps, slot_ps = holding(world, number, level, kind, now_ps=now_ps, start_ps=now_ps)
     since_ps = (packet.time_ps ^ FAR) >> PORT_BITS
     is_lost = is_lost_now(world, number, component(LOSS, number), gate.begun, now_ps)
     gate.begun += 1
     gate.is_losing = 1 if is_lost else 0
     gate.came_by = packet.time_ps & PORT_MASK
-    gate.bytes = own.bytes
+    gate.bytes = crossing.bytes
     gate.sent = slot
     gate.leaves_ps = now_ps + sending_ps
     link.free_ps = now_ps + slot_ps
@@ -305,7 +305,7 @@ def send_packet(world, number, level, now_ps):
     if gate.opened_ps >= since_ps:
         packet.status |= HELD
 
-    packet.time_ps = gate.leaves_ps + own.latency_ps
+    packet.time_ps = gate.leaves_ps + crossing.latency_ps
     pass_by(world, link)
 
 
@@ -352,8 +352,8 @@ def give_back(world, desk, window, node, port, came_by, size, now_ps):
     buffer.held -= size
     # Bytes in the headroom leave first.
     buffer.over = max(buffer.over - size, 0)
-    room = world.rooms[at(first + came_by)]
-    if buffer.is_pausing != 0 and may_go_on(world, node, buffer, room):
+    limits = world.rooms[at(first + came_by)]
+    if buffer.is_pausing != 0 and may_go_on(world, node, buffer, limits):
         buffer.is_pausing = 0
         buffer.renew_ps = FAR
         buffer.tells_ps = now_ps

@@ -151,9 +151,9 @@ def arrive_at_once(world, frames, program, desk, switch, came_by, now_ps, slot):
     number = np.int64(node.first_port) + port
     link = world.links[at(number)]
     is_first = link.cursor == link.tail
-    room = room_at(world, switch, number, now_ps)
+    free = room_at(world, switch, number, now_ps)
     status = int(packet.status)
-    queued_at = offer(world, number, level_at(node, port), packet, status, now_ps, room)
+    queued_at = offer(world, number, level_at(node, port), packet, status, now_ps, free)
     if queued_at == NO_SLOT:
         forget(program, switch, port, bytes_of(world, packet))
         return NO_PORT
@@ -196,9 +196,9 @@ def enqueue(world, frames, program, desk, switch, port, now_ps, slot):
     packet = world.pool.packets[at(slot)]
     status = int(packet.status)
     is_first = link.cursor == link.tail
-    room = room_at(world, switch, number, now_ps)
+    free = room_at(world, switch, number, now_ps)
     size = bytes_of(world, packet)
-    queued_at = offer(world, number, level_at(node, port), packet, status, now_ps, room)
+    queued_at = offer(world, number, level_at(node, port), packet, status, now_ps, free)
     if queued_at == NO_SLOT:
         forget(program, switch, port, size)
         return NO_PORT
@@ -240,10 +240,10 @@ def put_state(frames, desk):
     """Move the state that ingress wrote last to its place, if it is not there yet."""
     # Not at once: a processor that reads words which have just been written byte by byte waits for
     # them. Until somebody needs the state, or its place, something else has been done.
-    there = desk.marks[STATE_TO]
-    if there >= 0:
+    target = desk.marks[STATE_TO]
+    if target >= 0:
         for word in range(len(desk.state)):
-            frames.words[at(there + word)] = desk.state[at(word)]
+            frames.words[at(target + word)] = desk.state[at(word)]
 
         desk.marks[STATE_TO] = -1
 
@@ -251,10 +251,10 @@ def put_state(frames, desk):
 @inlined
 def put_frame(frames, desk):
     """Move the frame that egress wrote last into its block, also as late as possible."""
-    there = desk.marks[FRAME_TO]
-    if there >= 0:
+    target = desk.marks[FRAME_TO]
+    if target >= 0:
         for word in range(frames.kept >> 3):
-            frames.words[at(there + word)] = desk.out[at(word)]
+            frames.words[at(target + word)] = desk.out[at(word)]
 
         desk.marks[FRAME_TO] = -1
 

@@ -50,7 +50,9 @@ def test_copies_bring_what_they_need_and_replace_nothing(empty: Path) -> None:
     assert (empty / "two_choices.p4").read_text() != "mine"
 
 
-@pytest.mark.parametrize("name", [each for each in names() if "." not in each])
+@pytest.mark.parametrize(
+    "name", [shipped_name for shipped_name in names() if "." not in shipped_name]
+)
 def test_a_copy_of_every_experiment_loads_from_an_empty_folder(empty: Path, name: str) -> None:
     assert run("copy", name)[0] == 0
     file = empty / f"{Path(name).name}.toml"

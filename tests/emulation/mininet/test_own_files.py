@@ -42,11 +42,11 @@ def scenario(**more) -> Scenario:
     )
 
 
-def captured(wanted, folder, program=None):
+def captured(of, folder, program=None):
     """Run a scenario and return the frames that have passed a host's link, as bytes."""
-    tap = tap_named(wanted.tree, HERE)
+    tap = tap_named(of.tree, HERE)
     setup = Setup(program=program, taps=(tap,), captured=folder, folder=folder / "ofan")
-    with mininet_fabric(wanted, setup) as fabric:
+    with mininet_fabric(of, setup) as fabric:
         outcome = run_on(fabric)
 
     assert outcome.accounts.unaccounted == outcome.accounts.dropped == outcome.accounts.lost == 0
@@ -55,8 +55,8 @@ def captured(wanted, folder, program=None):
     return [frame for _, frame, _ in frames(file)]
 
 
-def sent(read: list[Packet | None], wanted: Scenario) -> list[Packet]:
-    here = host_ip(wanted.tree, 0)
+def sent(read: list[Packet | None], of: Scenario) -> list[Packet]:
+    here = host_ip(of.tree, 0)
     return [packet for packet in read if packet and not packet.is_ack and packet.source_ip == here]
 
 

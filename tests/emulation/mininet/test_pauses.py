@@ -99,17 +99,17 @@ def quanta(frame) -> int:
     return int(Ether(frame)[MACControlClassBasedFlowControl].c0_pause_time)
 
 
-def silent(found: Captured) -> list[float]:
+def silent(frames_of: Captured) -> list[float]:
     """Return how long the sender of these data packets was paused each time, and sent nothing.
 
     But for packets that had begun.
     """
     spans = []
-    for (begin, frame), (end, _) in pairwise(found.control):
+    for (begin, frame), (end, _) in pairwise(frames_of.control):
         if quanta(frame):
             spans.append(end - begin)
             over = begin + SLOT_S + LATENCY_S + LATE_S
-            assert not [time for time in found.data if over < time < end]
+            assert not [time for time in frames_of.data if over < time < end]
 
     return spans
 
@@ -139,7 +139,9 @@ def test_pauses_are_frames_on_the_wire_and_nothing_is_lost(processes, tmp_path, 
     assert "h2_0_0 has paused its link: edge2_0 port 1 was held for" in capsys.readouterr().err
     accounts = outcome.accounts
     assert accounts.dropped == accounts.unrouted == accounts.unaccounted == 0, accounts.words()
-    paused = {(each.switch, each.port): each.pauses for each in outcome.ports if each.pauses}
+    paused = {
+        (result.switch, result.port): result.pauses for result in outcome.ports if result.pauses
+    }
     core = switch_named(tree, "core0_0")
     assert {(core, 1), (core, 2)} <= set(paused)
     assert outcome.host_paused_ps > PS_PER_SECOND
@@ -148,22 +150,22 @@ def test_pauses_are_frames_on_the_wire_and_nothing_is_lost(processes, tmp_path, 
     for port, who in ((CORE, core), (SENDER, switch_named(tree, "edge0_0"))):
         control = captured(tmp_path, port).control
         assert len(control) >= 2
-        told = [quanta(each) for _, each in control]
+        told = [quanta(result) for _, result in control]
         assert told == [0xFFFF, 0] * (len(told) // 2)
-        for _, each in control:
-            packet = Ether(each)
+        for _, result in control:
+            packet = Ether(result)
             fields = packet[MACControlClassBasedFlowControl]
-            assert len(each) == 60 and each[36 - 2 :] == bytes(60 - 34)
+            assert len(result) == 60 and result[36 - 2 :] == bytes(60 - 34)
             assert (packet.dst, packet.type, fields._op_code) == (
                 "01:80:c2:00:00:01",
                 0x8808,
                 0x101,
             )
-            assert each[16:18] == b"\0\1", "priority 0 alone"
-            assert each[6:12] not in (bytes(6), bytes.fromhex("020000000099"))
+            assert result[16:18] == b"\0\1", "priority 0 alone"
+            assert result[6:12] not in (bytes(6), bytes.fromhex("020000000099"))
 
         assert sum(map(bool, told)) == sum(
-            each.pauses for each in outcome.ports if each.switch == who and each.port == 1
+            result.pauses for result in outcome.ports if result.switch == who and result.port == 1
         )
 
     # Both kinds of senders: a switch, and a host. The edge was held for so long that they were.

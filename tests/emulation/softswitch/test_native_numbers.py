@@ -126,11 +126,11 @@ def check(
         assert_exact(run(numbers), result, right(*numbers))
 
 
-def assert_exact(found: int, result: Number, right: int) -> None:
+def assert_exact(actual: int, result: Number, right: int) -> None:
     promised = Form(result.bits, result.is_signed) if result.bits else Form(1, False)
 
-    assert found == right
-    assert promised.low <= found <= promised.high
+    assert actual == right
+    assert promised.low <= actual <= promised.high
 
 
 @pytest.mark.parametrize("op", EXACT)

@@ -55,14 +55,14 @@ def new_switch(clock: VirtualClock) -> Iterator[Switch]:
         dataplane.close()
 
 
-def incast(clock: VirtualClock, found: Dataplane, frames: int = 100) -> list[Host]:
+def incast(clock: VirtualClock, plane: Dataplane, frames: int = 100) -> list[Host]:
     """Let hosts at ports 1 and 2 send at line rate to the host at port 3."""
-    hosts = [attach(clock, found, number, out=3, frames=frames) for number in (1, 2)]
-    hosts.append(attach(clock, found, 3, out=1, frames=0))
+    hosts = [attach(clock, plane, number, out=3, frames=frames) for number in (1, 2)]
+    hosts.append(attach(clock, plane, 3, out=1, frames=0))
     for host in hosts:
         host.start()
 
-    clock.run([found], FOREVER)
+    clock.run([plane], FOREVER)
     return hosts
 
 
@@ -141,9 +141,9 @@ def test_two_switches_lose_nothing_and_a_paused_port_sends_nothing(
 
     chain.run()
     assert [frame[:14] for _, frame in chain.receiver.received] == [frame_to(3, 0)[:14]] * 600
-    for each in (chain.first, chain.second):
-        assert sum(counts(each, "queue_drops")) == 0
-        assert all(gate.buffer.held == 0 for port in each.ports.values() for gate in port.gates)
+    for link in (chain.first, chain.second):
+        assert sum(counts(link, "queue_drops")) == 0
+        assert all(gate.buffer.held == 0 for port in link.ports.values() for gate in port.gates)
 
     back = [(when, frame) for when, way, frame in chain.wire if way == "back"]
     forth = [when for when, way, _ in chain.wire if way == "forth"]
@@ -165,7 +165,7 @@ def test_two_switches_lose_nothing_and_a_paused_port_sends_nothing(
     for (paused, quanta), (resumed, _) in pairwise(times):
         if quanta:
             # A frame comes a packet's time and a latency after its start; none starts in a pause.
-            assert not [each for each in forth if paused < each - T - LATENCY < resumed]
+            assert not [link for link in forth if paused < link - T - LATENCY < resumed]
 
     paused_ps = sum(after - before for (before, is_on), (after, _) in pairwise(times) if is_on)
     port = chain.first.ports[3].statistics(clock())

@@ -75,7 +75,7 @@ def test_thresholds_of_pauses_hold_for_all_ports_or_for_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "found"),
+    ("line", "complaint"),
     [
         ("", "JSON"),
         ("p.json -i 1", "PORT@IFACE"),
@@ -106,9 +106,9 @@ def test_thresholds_of_pauses_hold_for_all_ports_or_for_one() -> None:
     ],
 )
 def test_what_is_wrong_is_one_line_and_status_2(
-    line: str, found: str, capsys: pytest.CaptureFixture[str]
+    line: str, complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(UsageError, match=found):
+    with pytest.raises(UsageError, match=complaint):
         parse(line.split())
 
     assert main(line.split()) == 2

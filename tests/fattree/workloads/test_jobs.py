@@ -86,15 +86,15 @@ def job(name: str, hosts: str, **settings: Any) -> Job:
 
 
 def test_a_job_begins_at_its_time() -> None:
-    found = flows(of_jobs(job("a", "pod0"), job("b", "pod1", start_ns=2.5)))
-    assert found.start_ps.tolist() == [0] * 12 + [2_500] * 12
+    both = flows(of_jobs(job("a", "pod0"), job("b", "pod1", start_ns=2.5)))
+    assert both.start_ps.tolist() == [0] * 12 + [2_500] * 12
 
 
 def test_a_host_begins_a_job_when_its_own_part_of_the_other_is_complete() -> None:
-    found = flows(of_jobs(job("a", "h0_0_0-1"), job("b", "h0_0_*", after="a")))
+    both = flows(of_jobs(job("a", "h0_0_0-1"), job("b", "h0_0_*", after="a")))
     # Two hosts: one step each, which begins or ends at both.
-    assert found.source.tolist() == [0, 1, 0, 1]
-    assert [sorted(found.waits_for(flow).tolist()) for flow in range(4)] == [[], [], [0, 1], [0, 1]]
+    assert both.source.tolist() == [0, 1, 0, 1]
+    assert [sorted(both.waits_for(flow).tolist()) for flow in range(4)] == [[], [], [0, 1], [0, 1]]
 
 
 def test_hosts_without_a_part_cannot_know_when_it_is_over() -> None:
@@ -103,41 +103,41 @@ def test_hosts_without_a_part_cannot_know_when_it_is_over() -> None:
 
 
 def test_in_an_incast_all_others_send_to_the_first_host() -> None:
-    wanted = Collective(matrix="incast", hosts="h1_0_0, edge0_*", message_bytes=5000)
-    found = flows(of_jobs(Job(name="a", collective=wanted)))
-    assert found.source.tolist() == [0, 1, 2, 3]
-    assert found.destination.tolist() == [4] * 4
-    assert found.packets.tolist() == [2] * 4
+    incast = Collective(matrix="incast", hosts="h1_0_0, edge0_*", message_bytes=5000)
+    both = flows(of_jobs(Job(name="a", collective=incast)))
+    assert both.source.tolist() == [0, 1, 2, 3]
+    assert both.destination.tolist() == [4] * 4
+    assert both.packets.tolist() == [2] * 4
 
 
 def test_an_incast_takes_what_its_receivers_link_takes() -> None:
-    wanted = Collective(matrix="incast", hosts="pod0, pod1", message_bytes=64 * 4096)
+    incast = Collective(matrix="incast", hosts="pod0, pod1", message_bytes=64 * 4096)
     # With room for all of it: what is dropped is sent again.
     fabric = Fabric(k=4, queue_bytes=0)
-    scenario = Scenario(fabric=fabric, collective=wanted, transport=STEADY)
+    scenario = Scenario(fabric=fabric, collective=incast, transport=STEADY)
     link_ps = 7 * 64 * scenario.slot_ps
     assert link_ps < sim.run(scenario).cct_ps < link_ps + 2 * scenario.zero_load_rtt_ps
 
 
 def test_single_flows_are_a_job() -> None:
     single = Collective(matrix="pairs", pairs=((0, 15), (1, 14)), message_bytes=5000)
-    found = flows(of_jobs(job("a", "h0_0_0-1"), Job(name="b", collective=single, after="a")))
-    assert found.source.tolist()[2:] == [0, 1]
-    assert found.destination.tolist()[2:] == [15, 14]
-    assert [sorted(found.waits_for(flow).tolist()) for flow in (2, 3)] == [[0, 1], [0, 1]]
+    both = flows(of_jobs(job("a", "h0_0_0-1"), Job(name="b", collective=single, after="a")))
+    assert both.source.tolist()[2:] == [0, 1]
+    assert both.destination.tolist()[2:] == [15, 14]
+    assert [sorted(both.waits_for(flow).tolist()) for flow in (2, 3)] == [[0, 1], [0, 1]]
 
 
 def test_keys_of_jobs_go_by_the_jobs_names() -> None:
     settings = ["jobs.first.collective.message_bytes=1MiB", "jobs.second.collective.chunks=3"]
-    found = parse_experiment(TWO_JOBS, "x.toml", settings)
-    assert found.jobs[0].collective.message_bytes == 1 << 20
-    assert found.jobs[1].collective.chunks == 3
+    both = parse_experiment(TWO_JOBS, "x.toml", settings)
+    assert both.jobs[0].collective.message_bytes == 1 << 20
+    assert both.jobs[1].collective.chunks == 3
 
 
 def test_the_longest_name_with_dots_is_meant() -> None:
     text = TWO_JOBS.replace('"second"', '"first.start"')
-    found = parse_experiment(text, "x.toml", ["jobs.first.start.collective.chunks=3"])
-    assert found.jobs[1].collective.chunks == 3
+    both = parse_experiment(text, "x.toml", ["jobs.first.start.collective.chunks=3"])
+    assert both.jobs[1].collective.chunks == 3
 
 
 @pytest.mark.parametrize(
@@ -162,10 +162,10 @@ def test_servers_must_be_equal() -> None:
 
 
 def test_jobs_are_read_and_written_back() -> None:
-    found = parse_experiment(TWO_JOBS, "x.toml")
-    assert found.jobs[0].collective.message_bytes == 65_536
-    assert found.jobs[1].after == "first"
-    assert parse_experiment(experiment_toml(found), "y.toml") == found
+    both = parse_experiment(TWO_JOBS, "x.toml")
+    assert both.jobs[0].collective.message_bytes == 65_536
+    assert both.jobs[1].after == "first"
+    assert parse_experiment(experiment_toml(both), "y.toml") == both
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def test_parameters_are_those_that_are_published(tmp_path: Path, name: str) -> N
     assert model.parameters / 1e9 == pytest.approx(published.billions, rel=1e-2)
 
 
-@pytest.mark.parametrize("name", [name for name, found in PUBLISHED.items() if found.active])
+@pytest.mark.parametrize("name", [name for name, figures in PUBLISHED.items() if figures.active])
 def test_active_parameters_are_those_that_are_published(tmp_path: Path, name: str) -> None:
     published = PUBLISHED[name]
     model = model_of(tmp_path, published.config)

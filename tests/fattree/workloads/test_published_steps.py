@@ -37,9 +37,9 @@ DEEPSEEK = Step(
 def work(model: Model, step: Step) -> float:
     """Return the floating-point operations of a step, of all GPUs."""
     alone = replace(step, nvlink_gbs=QUICK, token_servers=0, experts=1)
-    each = (stage.forward_ps + stage.backward_ps for stage in stages(model, alone))
+    stage_times = (stage.forward_ps + stage.backward_ps for stage in stages(model, alone))
     gpus = step.tensor * step.replicas
-    return sum(each) / 1e12 * step.microbatches * gpus * step.teraflops * 1e12
+    return sum(stage_times) / 1e12 * step.microbatches * gpus * step.teraflops * 1e12
 
 
 @pytest.mark.parametrize(
@@ -50,15 +50,15 @@ def test_work_of_a_token_is_the_published_one(
 ) -> None:
     # Insights into DeepSeek-V3 2025, table 2: of a token among 4,096.
     model = model_of(tmp_path, config)
-    found = work(model, Step(batch=1, sequence=4096)) / 4096 / 1e9
-    assert found == pytest.approx(gigaflops, rel=0.02)
+    per_token = work(model, Step(batch=1, sequence=4096)) / 4096 / 1e9
+    assert per_token == pytest.approx(gigaflops, rel=0.02)
 
 
 def seconds_of(model: Model, step: Step) -> float:
     """Return how long computations take: a GPU's, and (p - 1) / (v m) of them for the bubble."""
-    each = stages(model, step)
+    stage_times = stages(model, step)
     busiest = max(
-        sum(stage.forward_ps + stage.backward_ps for stage in each[place :: step.pipeline])
+        sum(stage.forward_ps + stage.backward_ps for stage in stage_times[place :: step.pipeline])
         for place in range(step.pipeline)
     )
     return busiest / 1e12 * (step.microbatches + (step.pipeline - 1) / step.virtual)
@@ -99,10 +99,10 @@ def test_llamas_whole_step_takes_as_long_as_published(tmp_path: Path, chunks: in
     assert 430 < teraflops < 650
     # What the replicas compute does not depend on how many there are: one, as a graph.
     replica = replace(step, data=1, batch=32, teraflops=teraflops)
-    found = computation_ps(training_graph(model, replica)) / 1e12
+    per_token = computation_ps(training_graph(model, replica)) / 1e12
     # The closed form has a bubble of equal stages; the two ends have a layer less.
-    assert found == pytest.approx(seconds_of(model, replica), rel=0.02)
-    assert found == pytest.approx(LLAMA_SECONDS, rel=0.1)
+    assert per_token == pytest.approx(seconds_of(model, replica), rel=0.02)
+    assert per_token == pytest.approx(LLAMA_SECONDS, rel=0.1)
 
 
 def test_llamas_other_layouts_follow_from_one(tmp_path: Path) -> None:
@@ -116,8 +116,8 @@ def test_llamas_other_layouts_follow_from_one(tmp_path: Path) -> None:
     long = replace(large, data=8, context=16, sequence=131_072, batch=TOKENS // 131_072)
     for step, published, least, most in ((large, 400, 0.97, 1.03), (long, 380, 1, 1.15)):
         seconds = seconds_of(model, replace(step, teraflops=teraflops))
-        found = work(model, step) / 16384 / seconds / 1e12
-        assert least < found / published < most
+        per_token = work(model, step) / 16384 / seconds / 1e12
+        assert least < per_token / published < most
 
 
 def test_deepseeks_step_takes_as_long_as_its_gpus_make_of_it(tmp_path: Path) -> None:

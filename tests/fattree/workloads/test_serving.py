@@ -65,8 +65,8 @@ def test_a_prompt_takes_two_operations_a_weight(tmp_path: Path) -> None:
     # 2 N D of the layers' weights, the vocabulary's once; attention sees half of all tokens.
     weights = 8192 * (405.8e9 - 2 * 128_256 * 16_384) + 128_256 * 16_384
     attention = 8192**2 * 126 * 16_384
-    wanted = 2 * (weights + attention) / (8 * 400e12)
-    assert computation_ps(graph) / 1e12 == pytest.approx(wanted, rel=1e-3)
+    expected = 2 * (weights + attention) / (8 * 400e12)
+    assert computation_ps(graph) / 1e12 == pytest.approx(expected, rel=1e-3)
 
 
 def test_a_token_reads_all_weights(tmp_path: Path) -> None:
@@ -76,8 +76,8 @@ def test_a_token_reads_all_weights(tmp_path: Path) -> None:
         computation_ps(serving_graph(model, replace(serving, tokens=tokens))) for tokens in (10, 0)
     )
     # 2 bytes of each weight but the words', over 8 GPUs of 3.35 TB/s.
-    wanted = 10 * (405.8e9 - 128_256 * 16_384) * 2 / (8 * 3.35e12)
-    assert (with_tokens - without) / 1e12 == pytest.approx(wanted, rel=1e-3)
+    expected = 10 * (405.8e9 - 128_256 * 16_384) * 2 / (8 * 3.35e12)
+    assert (with_tokens - without) / 1e12 == pytest.approx(expected, rel=1e-3)
 
 
 def test_many_long_requests_read_what_they_keep(tmp_path: Path) -> None:
@@ -85,8 +85,8 @@ def test_many_long_requests_read_what_they_keep(tmp_path: Path) -> None:
     serving = Serving(requests=64, prompt=100_000, tokens=1, nvlink_gbs=1e9, teraflops=1e6)
     read = (405.8e9 - 128_256 * 16_384) * 2 + 64 * 100_000 * 516_096
     graph = serving_graph(model, serving)
-    found = graph.compute_ps[graph.source == 8].max()
-    assert found / 1e12 == pytest.approx(read / (8 * 3.35e12), rel=1e-3)
+    longest = graph.compute_ps[graph.source == 8].max()
+    assert longest / 1e12 == pytest.approx(read / (8 * 3.35e12), rel=1e-3)
 
 
 @pytest.mark.parametrize("tokens", [2, 100])
@@ -108,11 +108,11 @@ def test_all_reduces_of_several_servers_take_nvlinks_time_in_each(
     serving = Serving(
         tensor=gpus, decode_tensor=gpus, server=server, prompt=50, tokens=0, nvlink_gbs=nvlink
     )
-    found = computation_ps(serving_graph(model, serving)) / 1e12
+    longest = computation_ps(serving_graph(model, serving)) / 1e12
     # Twice in each of 4 layers a reduce-scatter and an all-gather among S GPUs of 50 tokens of 64
     # numbers of 2 bytes: (S - 1) / S of it each. What is computed takes a millionth of that.
     reduced = 4 * 2 * 2 * (server - 1) / server * 50 * 64 * 2 / (nvlink * 1e9)
-    assert found == pytest.approx(reduced, rel=1e-4)
+    assert longest == pytest.approx(reduced, rel=1e-4)
 
 
 def test_a_batch_reads_the_experts_that_it_meets(tmp_path: Path) -> None:
@@ -136,8 +136,8 @@ def test_all_reduces_in_a_server_take_nvlinks_time(tmp_path: Path) -> None:
     # Shoeybi et al. 2019: two a layer of 2 h bytes a token, by ring: 2 (T - 1) / T of it.
     of_token = 126 * 2 * 2 * 7 / 8 * 2 * 16_384
     assert reduced_bytes(model, 8) == pytest.approx(of_token)
-    found = computation_ps(serving_graph(model, serving)) / 1e12
-    assert found == pytest.approx(1000 * of_token / 450e9, rel=1e-3)
+    longest = computation_ps(serving_graph(model, serving)) / 1e12
+    assert longest == pytest.approx(1000 * of_token / 450e9, rel=1e-3)
 
 
 def test_an_instance_of_several_servers_reduces_over_the_fabric(tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ def test_a_step_is_six_times_weights_times_tokens_and_attention(tmp_path: Path) 
     weights = model.parameters - model.embedding
     attention = 6 * 126 * 4096 * 4096 * 16384
     seconds = (6 * weights * 4096 + attention) / 400e12
-    found = stage.forward_ps + stage.backward_ps
-    assert found / 1e12 == pytest.approx(seconds)
+    stage_ps = stage.forward_ps + stage.backward_ps
+    assert stage_ps / 1e12 == pytest.approx(seconds)
 
 
 def test_a_step_of_one_gpu_only_computes(tmp_path: Path) -> None:
@@ -260,8 +260,8 @@ def test_zeros_third_stage_sends_half_as_much_again(
     usual = training_graph(model, step).size.sum()
     third = replace(step, zero=3, batch=4 * microbatches)
     # Rajbhandari et al. 2020, 7.2.2: 3 times the parameters in the place of twice.
-    found = training_graph(model, third).size.sum()
-    assert found == pytest.approx(3 / 2 * microbatches * usual, rel=1e-3)
+    stage_ps = training_graph(model, third).size.sum()
+    assert stage_ps == pytest.approx(3 / 2 * microbatches * usual, rel=1e-3)
 
 
 def test_zeros_third_stage_computes_as_long(tmp_path: Path) -> None:
@@ -294,8 +294,8 @@ def test_a_pipeline_has_its_bubble(tmp_path: Path) -> None:
     step = Step(pipeline=4, batch=8)
     part_ps = stages(model, step)[0].forward_ps
     # Narayanan et al. 2021: (stages - 1) / microbatches more than the work itself.
-    found = computation_ps(training_graph(model, step))
-    assert found == pytest.approx(3 * part_ps * (8 + 3), rel=1e-3)
+    stage_ps = computation_ps(training_graph(model, step))
+    assert stage_ps == pytest.approx(3 * part_ps * (8 + 3), rel=1e-3)
 
 
 def test_a_scale_divides_bytes_and_computations(tmp_path: Path) -> None:

@@ -48,7 +48,8 @@ def test_parts_of_a_sequence_share_its_work(tmp_path: Path) -> None:
     )
     assert whole / parts == pytest.approx(4, rel=1e-6)
     held = [
-        memory(model, Step(context=each, batch=2, sequence=8192))[0].activations for each in (1, 4)
+        memory(model, Step(context=contexts, batch=2, sequence=8192))[0].activations
+        for contexts in (1, 4)
     ]
     assert held[0] / held[1] == pytest.approx(4)
 
@@ -89,9 +90,9 @@ def test_zeros_second_stage_scatters_every_microbatch(tmp_path: Path) -> None:
     # that nobody keeps leave once more with each other one.
     for microbatches in (1, 3):
         step = Step(data=4, batch=4 * microbatches, zero=2)
-        found = training_graph(model, step).size.sum()
-        wanted = 4 * 3 / 4 * (microbatches + 1) * 2 * model.parameters
-        assert found == pytest.approx(wanted, rel=2e-3)
+        exchanged = training_graph(model, step).size.sum()
+        expected = 4 * 3 / 4 * (microbatches + 1) * 2 * model.parameters
+        assert exchanged == pytest.approx(expected, rel=2e-3)
         assert computation_ps(training_graph(model, step)) == pytest.approx(
             computation_ps(training_graph(model, replace(step, zero=1))), abs=100
         )
@@ -100,8 +101,8 @@ def test_zeros_second_stage_scatters_every_microbatch(tmp_path: Path) -> None:
 def test_states_of_zeros_second_stage(tmp_path: Path) -> None:
     # Rajbhandari et al. 2020, figure 1: 7.5 billion parameters on 64 GPUs take 16.6 GB.
     model = model_of(tmp_path, SMALL)
-    (found,) = memory(model, Step(data=64, batch=64, zero=2))
-    assert found.states / model.parameters == pytest.approx(16.6 / 7.5, rel=3e-3)
+    (exchanged,) = memory(model, Step(data=64, batch=64, zero=2))
+    assert exchanged.states / model.parameters == pytest.approx(16.6 / 7.5, rel=3e-3)
 
 
 @pytest.mark.parametrize(("token_servers", "partners"), [(0, 6), (2, 3)])

@@ -31,8 +31,8 @@ def test_states_are_those_of_zeros_stages(
     # Rajbhandari et al. 2020, figure 1: 7.5 billion parameters take 120 GB, on 64 GPUs 31.4 in the
     # first stage and 1.9 in the third.
     model = model_of(tmp_path, SMALL)
-    (found,) = memory(model, Step(data=replicas, batch=replicas, zero=zero))
-    assert found.states / model.parameters == pytest.approx(bytes_each, rel=2e-3)
+    (held,) = memory(model, Step(data=replicas, batch=replicas, zero=zero))
+    assert held.states / model.parameters == pytest.approx(bytes_each, rel=2e-3)
 
 
 def test_activations_are_those_of_korthikanti(tmp_path: Path) -> None:
@@ -50,9 +50,9 @@ def test_experts_states_are_shared_by_those_that_hold_them(tmp_path: Path) -> No
     model = model_of(tmp_path, {**SMALL, "num_experts": 8, "num_experts_per_tok": 2})
     experts = 4 * 8 * model.expert
     dense = model.parameters - experts
-    (found,) = memory(model, Step(data=8, experts=4, batch=8))
-    wanted = dense * (4 + 12 / 8) + experts / 4 * (4 + 12 / 2)
-    assert found.states == pytest.approx(wanted, rel=1e-3)
+    (held,) = memory(model, Step(data=8, experts=4, batch=8))
+    expected = dense * (4 + 12 / 8) + experts / 4 * (4 + 12 / 2)
+    assert held.states == pytest.approx(expected, rel=1e-3)
 
 
 def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:

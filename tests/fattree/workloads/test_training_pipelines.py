@@ -82,9 +82,9 @@ def test_an_interleaved_pipeline_has_its_bubble(
     forward, backward, _ = seconds_of(step)
     # Narayanan et al. 2021, 2.2.2: (p - 1) / (v m) of the time without a bubble.
     whole = microbatches * (forward + backward)
-    wanted = whole * (1 + (stages - 1) / (chunks * microbatches))
-    found = computation_ps(training_graph(gpt(tmp_path), step))
-    assert found / 1e12 == pytest.approx(wanted, rel=1e-3)
+    expected = whole * (1 + (stages - 1) / (chunks * microbatches))
+    actual = computation_ps(training_graph(gpt(tmp_path), step))
+    assert actual / 1e12 == pytest.approx(expected, rel=1e-3)
 
 
 @pytest.mark.parametrize(("stages", "microbatches"), [(2, 4), (4, 8), (8, 8), (4, 5)])
@@ -92,9 +92,11 @@ def test_a_zero_bubble_is_that_of_zb_h1(tmp_path: Path, stages: int, microbatche
     step = step_of(stages, microbatches, zero_bubble=True)
     forward, backward, weights = seconds_of(step)
     # Qi et al. 2023, table 2: (p - 1)(T_F + T_B - T_W), T_B without what makes T_W.
-    wanted = microbatches * (forward + backward) + (stages - 1) * (forward + backward - 2 * weights)
-    found = computation_ps(training_graph(gpt(tmp_path), step))
-    assert found / 1e12 == pytest.approx(wanted, rel=1e-3)
+    expected = microbatches * (forward + backward) + (stages - 1) * (
+        forward + backward - 2 * weights
+    )
+    actual = computation_ps(training_graph(gpt(tmp_path), step))
+    assert actual / 1e12 == pytest.approx(expected, rel=1e-3)
 
 
 def test_without_attention_a_third_of_the_bubble_is_left(tmp_path: Path) -> None:
@@ -111,13 +113,13 @@ def test_without_attention_a_third_of_the_bubble_is_left(tmp_path: Path) -> None
 @pytest.mark.parametrize("stage", range(4))
 def test_every_pass_is_made_once(stage: int) -> None:
     made = Counter(interleaved(stage, 4, 8, 2))
-    wanted = [
+    expected = [
         Pass(kind, number, chunk)
         for kind in (Kind.FORWARD, Kind.BACKWARD)
         for number in range(8)
         for chunk in range(2)
     ]
-    assert made == Counter(wanted)
+    assert made == Counter(expected)
     made = Counter(zero_bubble(stage, 4, 3))
     kinds = (Kind.FORWARD, Kind.INPUTS, Kind.WEIGHTS)
     assert made == Counter(Pass(kind, number) for kind in kinds for number in range(3))
@@ -167,8 +169,8 @@ def test_dual_pipe_has_its_bubble(tmp_path: Path, stages: int, microbatches: int
     # DeepSeek-V3 2024, table 2: (PP / 2 - 1)(F&B + B - 3 W); where nothing is exchanged two passes
     # together take as long as one after the other.
     bubble = (stages / 2 - 1) * (forward + 2 * backward - 3 * weights)
-    found = computation_ps(training_graph(gpt(tmp_path), step))
-    assert found / 1e12 == pytest.approx(microbatches * (forward + backward) + bubble, rel=1e-3)
+    actual = computation_ps(training_graph(gpt(tmp_path), step))
+    assert actual / 1e12 == pytest.approx(microbatches * (forward + backward) + bubble, rel=1e-3)
 
 
 @pytest.mark.parametrize(("stages", "microbatches"), [(2, 4), (4, 8), (8, 16), (8, 22)])
@@ -301,7 +303,7 @@ def test_memory_is_of_the_passes_under_way_also_of_few_microbatches(
     step = step_of(4, count, **more)
     # 34 h bytes of each token and layer (Korthikanti et al. 2022, 4.2), of a chunk's layers.
     of_chunk = 34 * HIDDEN * step.sequence * LAYERS / 4 / chunks
-    for place, found in enumerate(memory(gpt(tmp_path), step)):
+    for place, actual in enumerate(memory(gpt(tmp_path), step)):
         if chunks > 1:
             order = interleaved(place, 4, count, chunks)
         elif step.zero_bubble:
@@ -311,14 +313,14 @@ def test_memory_is_of_the_passes_under_way_also_of_few_microbatches(
 
         last = Kind.WEIGHTS if step.zero_bubble else Kind.BACKWARD
         held = accumulate((one.kind is Kind.FORWARD) - (one.kind is last) for one in order)
-        assert found.activations / of_chunk == pytest.approx(max(held))
+        assert actual.activations / of_chunk == pytest.approx(max(held))
 
 
 def test_with_a_zero_bubble_all_hold_as_much_as_the_first(tmp_path: Path) -> None:
-    found = memory(gpt(tmp_path), step_of(4, 16, zero_bubble=True))
+    actual = memory(gpt(tmp_path), step_of(4, 16, zero_bubble=True))
     usual = memory(gpt(tmp_path), step_of(4, 16))
     # Qi et al. 2023, 2.1: the peak of one forward, one backward; here at every stage.
-    assert {each.activations for each in found} == {usual[0].activations}
+    assert {each.activations for each in actual} == {usual[0].activations}
 
 
 @pytest.mark.parametrize(

@@ -83,8 +83,8 @@ def test_in_a_server_the_busier_end_decides() -> None:
     # Ranks 0 and 1 in one server: 0 sends 1's tokens and gets its own share, from one other.
     assert inside_loads(np.array([3.0, 1.0, 0.0, 0.0]), 2).tolist() == [3, 3, 0, 0]
     # Of four: the first gets 3 shares of 3, all others send it 3 and keep theirs.
-    found = inside_loads(np.array([2.5, 0.5, 0.5, 0.5]), 4)
-    assert found == pytest.approx([2.5, 3.5 / 3, 3.5 / 3, 3.5 / 3])
+    inside = inside_loads(np.array([2.5, 0.5, 0.5, 0.5]), 4)
+    assert inside == pytest.approx([2.5, 3.5 / 3, 3.5 / 3, 3.5 / 3])
     assert inside_loads(np.ones(8), 4).tolist() == [1] * 8
 
 

@@ -51,10 +51,10 @@ def test_nics_are_written_and_read_back(tmp_path: Path) -> None:
 
 def test_a_message_goes_over_the_plane_of_its_nic(tmp_path: Path) -> None:
     collective = Collective(matrix="workload", file=written(tmp_path, NAMED))
-    found = flows(Scenario(fabric=Fabric(k=4, planes=2), collective=collective))
-    assert found.source.tolist() == [16, 1, 1, 1]
-    assert found.destination.tolist() == [17, 1, 1, 0]
-    assert found.packets.tolist() == [2, 0, 0, 1]
+    sprayed = flows(Scenario(fabric=Fabric(k=4, planes=2), collective=collective))
+    assert sprayed.source.tolist() == [16, 1, 1, 1]
+    assert sprayed.destination.tolist() == [17, 1, 1, 0]
+    assert sprayed.packets.tolist() == [2, 0, 0, 1]
 
 
 @pytest.mark.parametrize(
@@ -79,12 +79,12 @@ def test_nics_that_a_fabric_does_not_have_are_refused(
 
 def test_ranks_become_hosts(tmp_path: Path) -> None:
     collective = Collective(matrix="workload", file=written(tmp_path), hosts="pod1")
-    found = flows(Scenario(fabric=Fabric(k=4), collective=collective))
-    assert found.source.tolist() == [4, 5, 5, 5]
-    assert found.packets.tolist() == [2, 0, 0, 1]
-    assert found.waits_for(3).tolist() == [1, 2]
+    sprayed = flows(Scenario(fabric=Fabric(k=4), collective=collective))
+    assert sprayed.source.tolist() == [4, 5, 5, 5]
+    assert sprayed.packets.tolist() == [2, 0, 0, 1]
+    assert sprayed.waits_for(3).tolist() == [1, 2]
     # Side by side: the longer one counts.
-    assert longest_computation_ps(FatTree(4), found) == 700
+    assert longest_computation_ps(FatTree(4), sprayed) == 700
 
 
 def test_transfers_of_one_depth_share_the_rate_of_their_host(tmp_path: Path) -> None:
@@ -99,8 +99,8 @@ def test_transfers_of_one_depth_share_the_rate_of_their_host(tmp_path: Path) -> 
     )
     path = written(tmp_path, graph, replace(ABOUT, ranks=4))
     collective = Collective(matrix="workload", file=path, hosts="pod1")
-    found = flows(Scenario(fabric=Fabric(k=4), collective=collective))
-    assert found.share.tolist() == [2, 2, 2, 1, 1]
+    sprayed = flows(Scenario(fabric=Fabric(k=4), collective=collective))
+    assert sprayed.share.tolist() == [2, 2, 2, 1, 1]
 
 
 @pytest.mark.parametrize(

@@ -232,14 +232,16 @@ def test_c27_the_gap_with_stale_routes_is_not_below(
 
 
 @pytest.mark.parametrize(
-    ("found", "best"),
+    ("estimates", "best"),
     [
         ({2: exactly(0.2), 6: exactly(0.1), 16: exactly(0.104)}, (6, 16)),
         ({2: exactly(0.2, 0.1), 6: exactly(0.1, 0.11)}, (2, 6)),
     ],
 )
-def test_thresholds_as_good_as_the_best(found: dict[int, Estimate], best: tuple[int, ...]) -> None:
-    assert sack.good(found) == best
+def test_thresholds_as_good_as_the_best(
+    estimates: dict[int, Estimate], best: tuple[int, ...]
+) -> None:
+    assert sack.good(estimates) == best
 
 
 def links(up: float, down: float) -> overload.Overload:

@@ -87,20 +87,20 @@ def in_text_order(nodes: Sequence[ty.Expression | None]) -> list[int]:
     )
 
 
-def constant(node: ty.Expression, frame: Frame, what: str) -> int:
+def constant(node: ty.Expression, frame: Frame, noun: str) -> int:
     """Evaluate an expression of literals and constructor parameters."""
     value = lower(node, frame)
     if not isinstance(value, ir.Num | ir.Flag):
-        fail(f"{what} must be known at compile time", node.span)
+        fail(f"{noun} must be known at compile time", node.span)
 
     return int(value.value)
 
 
-def size_of(node: ty.Expression, frame: Frame, what: str) -> int:
+def size_of(node: ty.Expression, frame: Frame, noun: str) -> int:
     """Evaluate a number of entries or cells, which the formats keep in 31 bits."""
-    size = constant(node, frame, what)
+    size = constant(node, frame, noun)
     if not 0 <= size <= MAX_SIZE:
-        fail(f"{what} must be between 0 and {MAX_SIZE}, found {size}", node.span)
+        fail(f"{noun} must be between 0 and {MAX_SIZE}, found {size}", node.span)
 
     return size
 

@@ -289,7 +289,7 @@ def _value_method(node: n.Call, member: n.Member, context: Context) -> ty.Expres
                 fail(f"{member.name}() takes one argument", node.span)
 
             amount = constant_int(
-                node.args[0].value, context, what="the number of headers", low=0, high=1 << 16
+                node.args[0].value, context, noun="the number of headers", low=0, high=1 << 16
             )
             if not is_left_value(member.base, base):
                 fail(f"{member.name}() needs a stack that can be written to", member.base.span)

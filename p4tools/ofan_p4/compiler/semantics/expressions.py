@@ -213,9 +213,9 @@ def _slice(node: n.Slice, context: Context) -> ty.Expression:
         fail(f"only bit<> and int<> can be sliced, not {ty.show(base.type)}", node.base.span)
 
     high = constant_int(
-        node.high, context, what="the upper bound of a slice", low=0, high=bits.width - 1
+        node.high, context, noun="the upper bound of a slice", low=0, high=bits.width - 1
     )
-    low = constant_int(node.low, context, what="the lower bound of a slice", low=0, high=high)
+    low = constant_int(node.low, context, noun="the lower bound of a slice", low=0, high=high)
     sliced = ty.Bits(high - low + 1)
 
     # Negative numbers slice as in two's complement, which Python's shift and mask do.

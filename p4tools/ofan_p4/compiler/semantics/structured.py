@@ -25,7 +25,7 @@ def _pairs(item: Annotation, context: Context) -> tuple[t.Pair, ...]:
     has_keys = len(item.tokens) > 1 and item.tokens[1].text == "="
     end = Token(Kind.END, "end of the annotation", item.span)
     cursor = Cursor([*item.tokens, Token(Kind.SYMBOL, "]", item.span), end])
-    return comma_list(cursor, "]", lambda at: _pair(at, has_keys, context))
+    return comma_list(cursor, "]", lambda inner: _pair(inner, has_keys, context))
 
 
 def _pair(cursor: Cursor, has_key: bool, context: Context) -> t.Pair:

@@ -34,7 +34,7 @@ def resolve_type(node: n.TypeExpression, context: Context) -> ty.Type:
             if not isinstance(inner, ty.Struct) or inner.kind == "struct":
                 fail(f"only headers and unions form stacks, not {ty.show(inner)}", span)
 
-            number = constant_int(size, context, what="the size of a stack", low=1, high=MAX_STACK)
+            number = constant_int(size, context, noun="the size of a stack", low=1, high=MAX_STACK)
             return check_parts(ty.Stack(inner, number), span)
         case n.TupleTypeExpression(span, elements):
             parts = tuple(_element(element, context) for element in elements)
@@ -61,9 +61,9 @@ def _element(node: n.TypeExpression, context: Context) -> ty.Type:
 
 def _sized(name: str, width: n.Expression, context: Context) -> ty.Type:
     if name == "varbit":
-        return ty.Varbit(constant_int(width, context, what="a width", low=0, high=MAX_VARBIT))
+        return ty.Varbit(constant_int(width, context, noun="a width", low=0, high=MAX_VARBIT))
 
-    bits = constant_int(width, context, what="a width", low=1, high=MAX_WIDTH)
+    bits = constant_int(width, context, noun="a width", low=1, high=MAX_WIDTH)
     return ty.Bits(bits, signed=name == "int")
 
 

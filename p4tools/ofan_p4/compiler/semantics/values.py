@@ -47,17 +47,17 @@ def check_set(node: n.Expression, element: ty.Type, context: Context) -> ty.Expr
     return coerce_set(key, element)
 
 
-def constant_int(node: n.Expression, context: Context, what: str, low: int, high: int) -> int:
+def constant_int(node: n.Expression, context: Context, noun: str, low: int, high: int) -> int:
     """Evaluate an expression that must be a known integer between `low` and `high`."""
     value = context.check(node)
     if not isinstance(value, t.Literal) or not ty.is_numeric(ty.underlying(value.type)):
-        fail(f"{what} must be known at compile time", node.span)
+        fail(f"{noun} must be known at compile time", node.span)
 
     number = (
         value.type.value(str(value.value)) if isinstance(value.type, ty.Enum) else int(value.value)
     )
     if not low <= number <= high:
-        fail(f"{what} must be between {low} and {high}, found {number}", node.span)
+        fail(f"{noun} must be between {low} and {high}, found {number}", node.span)
 
     return number
 

@@ -85,10 +85,10 @@ class Cursor:
 
         return self.take()
 
-    def expect_name(self, what: str) -> Token:
+    def expect_name(self, noun: str) -> Token:
         """Take a name; `_` is a name only for a type that is to be inferred."""
-        if not self.at_name() or (self.token.text == "_" and what != "a type"):
-            self.fail(f"expected {what}, found {describe(self.token)}")
+        if not self.at_name() or (self.token.text == "_" and noun != "a type"):
+            self.fail(f"expected {noun}, found {describe(self.token)}")
 
         return self.take()
 

@@ -142,7 +142,7 @@ def _name_list(cursor: Cursor, notes: n.Annotations) -> nd.NameList:
     """`(error | match_kind) { name, ... }`."""
     keyword = cursor.take()
     cursor.expect("{", "to begin the names")
-    names = comma_list(cursor, "}", lambda at: at.expect_name(f"a name of {keyword.text}"))
+    names = comma_list(cursor, "}", lambda inner: inner.expect_name(f"a name of {keyword.text}"))
 
     return nd.NameList(
         cursor.since(keyword.span), keyword.text, tuple((name.text, name.span) for name in names)

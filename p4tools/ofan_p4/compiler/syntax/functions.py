@@ -10,9 +10,9 @@ from ofan_p4.compiler.syntax.expressions import argument, expression, type_expre
 from ofan_p4.compiler.syntax.statements import block
 
 
-def new_type_name(cursor: Cursor, what: str) -> str:
+def new_type_name(cursor: Cursor, noun: str) -> str:
     """Take a name that is a type from here on."""
-    name = cursor.expect_name(what).text
+    name = cursor.expect_name(noun).text
     # The grammar of P4_16 needs to know types from names: `a < b` or `a<b>(c)`.
     cursor.type_names.add(name)
     return name
@@ -64,7 +64,7 @@ def extern(cursor: Cursor, notes: n.Annotations) -> nd.Extern | nd.ExternFunctio
     start = cursor.take().span
     # `extern E<T> {` and `extern T f<T>(...)` look alike up to the brace, so the first is tried.
     if cursor.at_name() and cursor.peek().text in ("{", "<"):
-        declared = cursor.attempt(lambda at: _extern_object(at, notes))
+        declared = cursor.attempt(lambda inner: _extern_object(inner, notes))
         if declared is not None:
             return declared
         # A brace decides: then the error inside the extern is reported.

@@ -404,12 +404,12 @@ def _field_lists(items: Json) -> dict[int, FieldList]:
     }
 
 
-def _unique(pairs: Iterable[tuple[K, T]], what: str) -> dict[K, T]:
+def _unique(pairs: Iterable[tuple[K, T]], noun: str) -> dict[K, T]:
     listed = list(pairs)
     unique = dict(listed)
     # A dict would quietly keep the last of two.
     if len(unique) < len(listed):
-        raise PipelineError(f"corrupt BMv2 JSON: two {what} have the same id or name")
+        raise PipelineError(f"corrupt BMv2 JSON: two {noun} have the same id or name")
 
     return unique
 
@@ -437,8 +437,8 @@ def _str(value: Json) -> str:
     return _checked(value, str, "name")
 
 
-def _checked(value: Json, kind: type[T], what: str) -> T:
+def _checked(value: Json, kind: type[T], noun: str) -> T:
     if not isinstance(value, kind):
-        raise PipelineError(f"corrupt BMv2 JSON: {what} is {value!r}")
+        raise PipelineError(f"corrupt BMv2 JSON: {noun} is {value!r}")
 
     return value

@@ -295,9 +295,9 @@ class Primitives:
         return []
 
 
-def _named(arrays: dict[str, Array], name: str, what: str) -> Array:
+def _named(arrays: dict[str, Array], name: str, noun: str) -> Array:
     if name not in arrays:
-        raise PipelineError(f"no {what} array is called {name!r}")
+        raise PipelineError(f"no {noun} array is called {name!r}")
 
     return arrays[name]
 

@@ -389,18 +389,18 @@ def hex_int(text: Json, where: str) -> int:
         raise PipelineError(f"{where}: expected a hexadecimal string, found {text!r}") from None
 
 
-def natural(value: Json, what: str) -> int:
+def natural(value: Json, noun: str) -> int:
     """Return a number that the file counts with: an integer from 0 up."""
     if type(value) is not int or value < 0:
-        raise PipelineError(f"corrupt BMv2 JSON: {what} is {value!r}")
+        raise PipelineError(f"corrupt BMv2 JSON: {noun} is {value!r}")
 
     return value
 
 
-def item_at(items: Sequence[T], index: Json, what: str) -> T:
+def item_at(items: Sequence[T], index: Json, noun: str) -> T:
     """Return the item that the file names by its position."""
     # Python would count -1 from the end, and generated code would name something else than meant.
-    if natural(index, what) >= len(items):
-        raise PipelineError(f"corrupt BMv2 JSON: {what} is {index}, of {len(items)}")
+    if natural(index, noun) >= len(items):
+        raise PipelineError(f"corrupt BMv2 JSON: {noun} is {index}, of {len(items)}")
 
     return items[index]

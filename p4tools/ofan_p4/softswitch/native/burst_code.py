@@ -264,19 +264,19 @@ class _Burst:
     def _at(self, index: Any) -> Any:
         return self._b.gep(self._ports, [self._b.mul(index, word(PORT_WORDS))])
 
-    def _frame(self, port: Any, base: int, place: int, size: int) -> Any:
+    def _frame(self, port: Any, base: int, word_index: int, size: int) -> Any:
         b = self._b
-        offset = b.mul(load_word(b, port, place), load_word(b, port, size))
+        offset = b.mul(load_word(b, port, word_index), load_word(b, port, size))
         return b.inttoptr(b.add(load_word(b, port, base), offset), POINTER)
 
-    def _atomic(self, header: Any, place: int) -> Any:
+    def _atomic(self, header: Any, word_index: int) -> Any:
         b = self._b
-        pointer = b.bitcast(b.gep(header, [word(place)]), I32.as_pointer())
+        pointer = b.bitcast(b.gep(header, [word(word_index)]), I32.as_pointer())
         return b.load_atomic(pointer, "acquire", 4)
 
-    def _number(self, header: Any, place: int, type_: ir.IntType) -> Any:
+    def _number(self, header: Any, word_index: int, type_: ir.IntType) -> Any:
         b = self._b
-        pointer = b.bitcast(b.gep(header, [word(place)]), type_.as_pointer())
+        pointer = b.bitcast(b.gep(header, [word(word_index)]), type_.as_pointer())
         return b.zext(b.load(pointer), I64)
 
     def _outcome(self, index: int) -> Any:
@@ -289,17 +289,17 @@ class _Burst:
     def _is_zero(self, value: Any) -> Any:
         return self._b.icmp_unsigned("==", value, ir.Constant(value.type, 0))
 
-    def _add(self, place: int) -> None:
-        self._count(self._report, place, word(1))
+    def _add(self, word_index: int) -> None:
+        self._count(self._report, word_index, word(1))
 
-    def _count(self, base: Any, place: int, amount: Any) -> None:
+    def _count(self, base: Any, word_index: int, amount: Any) -> None:
         b = self._b
-        pointer = b.gep(base, [word(place)])
+        pointer = b.gep(base, [word(word_index)])
         b.store(b.add(b.load(pointer), amount), pointer)
 
-    def _advance(self, port: Any, place: int, frames: int) -> None:
+    def _advance(self, port: Any, word_index: int, frames: int) -> None:
         b = self._b
-        pointer = b.gep(port, [word(place)])
+        pointer = b.gep(port, [word(word_index)])
         following = b.add(b.load(pointer), word(1))
         # Behind the last frame of a ring comes the first.
         is_end = b.icmp_unsigned("==", following, load_word(b, port, frames))

@@ -76,9 +76,9 @@ class Cells(Calls):
         if node.table is not None:
             self._b.store(self._descriptor(node.table, context.ENTRIES), self._entry)
 
-    def _descriptor(self, table: int, place: int) -> Any:
+    def _descriptor(self, table: int, slot: int) -> Any:
         """Return a word of a table's descriptor."""
-        return load_word(self._b, self._context, self._places.table(table) + place)
+        return load_word(self._b, self._context, self._places.table(table) + slot)
 
     def _count_entry(self, node: CountEntry) -> None:
         self._grow(self._record_word(context.PACKETS), word(1))
@@ -97,8 +97,8 @@ class Cells(Calls):
         length = as_type(self._b, self._number(node.length), I64)
         self._grow(self._b.gep(cell, [word(1)]), length)
 
-    def _grow(self, place: Any, by: Any) -> None:
-        self._b.store(self._b.add(self._b.load(place), by), place)
+    def _grow(self, slot: Any, by: Any) -> None:
+        self._b.store(self._b.add(self._b.load(slot), by), slot)
 
     def _drawn(self, node: packet_nodes.Draw, _demand: int | None) -> Number:
         bounds = [self._number(bound) for bound in (node.low, node.high)]

@@ -289,9 +289,9 @@ class NativeFunctions:
             for value_place in self._requests.places.get((name, number), ())
         )
 
-    def _value(self, place: int, bits: int, is_signed: bool) -> int:
+    def _value(self, slot: int, bits: int, is_signed: bool) -> int:
         count = words_for(bits)
-        value = sum(int(self._words[place + i]) << 64 * i for i in range(count))
+        value = sum(int(self._words[slot + i]) << 64 * i for i in range(count))
         if is_signed and value >> (64 * count - 1):
             value -= 1 << 64 * count
 

@@ -303,9 +303,9 @@ class Expressions(Scope):
     def _resumed_list(self, _node: packet_nodes.ResumedList, _demand: int | None) -> Number:
         return self._resumed_word(RESUME_LIST)
 
-    def _resumed_word(self, place: int) -> Number:
+    def _resumed_word(self, slot: int) -> Number:
         resumed = words_at(self._b, load_word(self._b, self._context, context.RESUME))
-        return Number(load_word(self._b, resumed, place), 63)
+        return Number(load_word(self._b, resumed, slot), 63)
 
     def _asked_number(self, node: packet_nodes.Asked, _demand: int | None) -> Number:
         rooms = self._request_rooms(node.request)
@@ -319,10 +319,10 @@ class Expressions(Scope):
 
         return self._requests[name]
 
-    def _record_word(self, place: int) -> Any:
+    def _record_word(self, slot: int) -> Any:
         """Return the address of a word of the present entry."""
         entry = words_at(self._b, self._b.load(self._entry))
-        return self._b.gep(entry, [word(place)])
+        return self._b.gep(entry, [word(slot)])
 
     def _known(self, node: nodes.Number | nodes.Truth) -> Any:
         return ir.Constant(I1, int(bool(node.value)))

@@ -39,12 +39,12 @@ class Frames(Expressions):
         address = self._b.gep(self._arguments[names.DATA], [offset])
         return Number(self._loaded(address, size), 8 * size)
 
-    def _loaded(self, place: Any, size: int) -> Any:
+    def _loaded(self, word_index: Any, size: int) -> Any:
         wide = container(8 * size)
         if size % 2 and size > 1:
             # LLVM swaps even numbers of bytes only.
-            high = self._b.zext(self._loaded(place, size - 1), wide)
-            last = self._b.zext(self._b.load(self._b.gep(place, [word(size - 1)])), wide)
+            high = self._b.zext(self._loaded(word_index, size - 1), wide)
+            last = self._b.zext(self._b.load(self._b.gep(word_index, [word(size - 1)])), wide)
             return (
                 self._b.or_(self._b.shl(high, ir.Constant(wide, 8)), last)
                 if (high.type.width == wide.width)
@@ -53,7 +53,7 @@ class Frames(Expressions):
 
         type_ = ir.IntType(8 * size)
         # Frames are big-endian and lie anywhere in memory; the machine is little-endian.
-        value = self._b.load(self._b.bitcast(place, type_.as_pointer()), align=1)
+        value = self._b.load(self._b.bitcast(word_index, type_.as_pointer()), align=1)
         if size > 1:
             value = self._b.bswap(value)
 
@@ -94,7 +94,7 @@ class Frames(Expressions):
 
         return sum(size for _, size, _ in parts)
 
-    def _write(self, number: Any, place: Any, size: int) -> None:
+    def _write(self, number: Any, word_index: Any, size: int) -> None:
         # An odd number of bytes is written as the even rest and the last byte, as it is read.
         if size % 2 and size > 1:
             type_ = number.type
@@ -102,22 +102,22 @@ class Frames(Expressions):
             rest = self._b.trunc(
                 self._b.lshr(number, ir.Constant(type_, 8)), ir.IntType(8 * (size - 1))
             )
-            self._write(rest, place, size - 1)
-            self._b.store(last, self._b.gep(place, [word(size - 1)]))
+            self._write(rest, word_index, size - 1)
+            self._b.store(last, self._b.gep(word_index, [word(size - 1)]))
             return
 
         if size > 1:
             number = self._b.bswap(number)
 
-        self._b.store(number, self._b.bitcast(place, number.type.as_pointer()), align=1)
+        self._b.store(number, self._b.bitcast(word_index, number.type.as_pointer()), align=1)
 
-    def _copy(self, source: Place, place: Any, size: int) -> None:
+    def _copy(self, source: Place, word_index: Any, size: int) -> None:
         """Copy bytes of known length out of the frame, or zeros."""
         if not size:
             return
 
         type_ = ir.IntType(8 * size)
-        to = self._b.bitcast(place, type_.as_pointer())
+        to = self._b.bitcast(word_index, type_.as_pointer())
         # A negative offset stands for zeros (`variables`).
         is_real = self._b.icmp_signed(">=", source.offset, ir.Constant(I32, 0))
         with self._b.if_else(is_real) as (then, otherwise):

@@ -99,8 +99,8 @@ class HashCode(MadeOnce):
 
     @staticmethod
     def _with_parameters(builder: Builder, data: Any, size: Any, words: Any, bits: int) -> Any:
-        def is_set(place: int) -> Any:
-            return builder.icmp_unsigned("!=", load_word(builder, words, place), word(0))
+        def is_set(bit: int) -> Any:
+            return builder.icmp_unsigned("!=", load_word(builder, words, bit), word(0))
 
         data_is_reflected = is_set(context.CRC_REFLECTS_DATA)
         crc = builder.alloca(I64)

@@ -38,16 +38,16 @@ class NativeRecord(Record):
 
     __slots__ = ("_meter", "place", "table")
 
-    def __init__(self, table: NativeIndex, place: int, match: Match, priority: int) -> None:
+    def __init__(self, table: NativeIndex, slot: int, match: Match, priority: int) -> None:
         self.table = table
-        self.place = place
+        self.place = slot
         super().__init__(match, priority)
 
-    def _word(self, place: int) -> int:
-        return int(self.table.entries[self.place, place])
+    def _word(self, slot: int) -> int:
+        return int(self.table.entries[self.place, slot])
 
-    def _set_word(self, place: int, value: int) -> None:
-        self.table.entries[self.place, place] = value
+    def _set_word(self, slot: int, value: int) -> None:
+        self.table.entries[self.place, slot] = value
 
     @property
     def packets(self) -> int:
@@ -330,23 +330,23 @@ class NativeIndex:
         if not len(slots):
             del self._slots[mask], self._tops[mask]
 
-    def _add_ranked(self, entry: Entry, place: int) -> None:
+    def _add_ranked(self, entry: Entry, slot: int) -> None:
         mask, value = self._masked(entry)
         # The greatest priority has the least rank, and of equal priorities the older entry.
         rank = (-entry[2].priority << ORDER_BITS) + next(self._order)
-        self._of_rows[place] = rank
-        self.entries[place, context.RANK] = rank & WORD
+        self._of_rows[slot] = rank
+        self.entries[slot, context.RANK] = rank & WORD
         # A later entry of the same match and a lower priority waits behind the first.
         ranked = self._ranked.setdefault((mask, value), [])
-        insort(ranked, (rank, place))
+        insort(ranked, (rank, slot))
         self._level(mask).put(self._words(value), ranked[0][1])
         self._tops[mask] = min(rank, self._tops.get(mask, context.NO_RANK))
 
-    def _remove_ranked(self, entry: Entry, place: int) -> None:
+    def _remove_ranked(self, entry: Entry, slot: int) -> None:
         mask, value = self._masked(entry)
-        rank = self._of_rows.pop(place)
+        rank = self._of_rows.pop(slot)
         ranked = self._ranked[mask, value]
-        ranked.remove((rank, place))
+        ranked.remove((rank, slot))
         if ranked:
             self._level(mask).put(self._words(value), ranked[0][1])
         else:
@@ -358,16 +358,16 @@ class NativeIndex:
                 ranks[0][0] for (level, _), ranks in self._ranked.items() if level == mask
             )
 
-    def _add_row(self, entry: Entry, place: int) -> None:
+    def _add_row(self, entry: Entry, slot: int) -> None:
         mask, value, *ends, _ = row_of(self._spec.key, entry)
-        row = [place, *self._words(mask), *self._words(value)]
+        row = [slot, *self._words(mask), *self._words(value)]
         # Each range has two ends of the same number of words.
         sizes = [size for size in self._places.range_words for _ in range(2)]
         for end, size in zip(ends, sizes, strict=True):
             row += words_of(end, size)
 
         rank = (-entry[2].priority << ORDER_BITS) + next(self._order)
-        self._of_rows[place] = rank
+        self._of_rows[slot] = rank
         insort(self._rows, (rank, row))
 
     def _publish(self) -> None:

@@ -103,13 +103,13 @@ class Lookups(Cells):
         hit = self._b.call(self._shared.helpers.probe(shape.key_words), [slots, mask, *key_words])
         return self._indexed(node.table, hit)
 
-    def _indexed(self, table: int, found: Any) -> Any:
+    def _indexed(self, table: int, index_of_entry: Any) -> Any:
         """Return the address of the entry of an index plus 1, 0 for none."""
         entries = words_at(self._b, self._descriptor(table, context.ENTRIES))
-        is_hit = self._b.icmp_unsigned("!=", found, word(0))
+        is_hit = self._b.icmp_unsigned("!=", index_of_entry, word(0))
         # The address of a miss is not used.
         shape = self._places.of_tables[table]
-        entry = entry_at(self._b, entries, shape, self._b.sub(found, word(1)))
+        entry = entry_at(self._b, entries, shape, self._b.sub(index_of_entry, word(1)))
         return self._b.select(is_hit, self._b.ptrtoint(entry, I64), word(0))
 
     def _search_levels(self, node: Lookup, key: Number) -> Any:

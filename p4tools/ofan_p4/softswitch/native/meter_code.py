@@ -59,7 +59,7 @@ class MeterCode(MadeOnce):
 
         builder.ret(color)
 
-    def _refilled(self, builder: Builder, bucket: Any, now: Any, wanted: Any) -> Any:
+    def _refilled(self, builder: Builder, bucket: Any, now: Any, asked: Any) -> Any:
         """Refill a bucket up to now; return whether it holds enough tokens."""
         last = load_word(builder, bucket, context.LAST)
         tokens = self._wide(builder, bucket, context.TOKENS)
@@ -76,18 +76,18 @@ class MeterCode(MadeOnce):
             builder.store(builder.select(is_full, burst, filled), tokens, align=8)
 
         builder.store(now, builder.gep(bucket, [word(context.LAST)]))
-        return builder.icmp_signed(">=", _load128(builder, tokens), wanted)
+        return builder.icmp_signed(">=", _load128(builder, tokens), asked)
 
-    def _take(self, builder: Builder, bucket: Any, wanted: Any) -> None:
+    def _take(self, builder: Builder, bucket: Any, asked: Any) -> None:
         tokens = self._wide(builder, bucket, context.TOKENS)
-        builder.store(builder.sub(_load128(builder, tokens), wanted), tokens, align=8)
+        builder.store(builder.sub(_load128(builder, tokens), asked), tokens, align=8)
 
     @staticmethod
-    def _wide(builder: Builder, bucket: Any, place: int) -> Any:
-        first = builder.gep(bucket, [word(place)])
+    def _wide(builder: Builder, bucket: Any, word_index: int) -> Any:
+        first = builder.gep(bucket, [word(word_index)])
         return builder.bitcast(first, I128.as_pointer())
 
 
-def _load128(builder: Builder, place: Any) -> Any:
+def _load128(builder: Builder, word_index: Any) -> Any:
     # Words are aligned to 8 bytes, which machines do not take for granted of 128 bits.
-    return builder.load(place, align=8)
+    return builder.load(word_index, align=8)

@@ -275,9 +275,9 @@ class SearchCode(MadeOnce):
 
         return self._function(f"resolve_{choice_words}", I64, [pointer, pointer, I64], body)
 
-    def _find(self, builder: Builder, profile: Any, place: int, number: Any) -> Any:
-        slots = words_at(builder, load_word(builder, profile, place))
-        mask = load_word(builder, profile, place + 1)
+    def _find(self, builder: Builder, profile: Any, word_index: int, number: Any) -> Any:
+        slots = words_at(builder, load_word(builder, profile, word_index))
+        mask = load_word(builder, profile, word_index + 1)
         return builder.call(self.probe(1), [slots, mask, number])
 
     def in_set(self, parts: int) -> ir.Function:

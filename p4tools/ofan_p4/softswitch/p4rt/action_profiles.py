@@ -105,16 +105,16 @@ class ActionProfiles:
                 if number >= 0 and wanted.group_id in (0, number):
                     add().action_profile_group.CopyFrom(_encode_group(profile, number, group))
 
-    def _profile(self, profile_id: int, number: int, what: str) -> ProfileSpec:
+    def _profile(self, profile_id: int, number: int, noun: str) -> ProfileSpec:
         profile = self._contract.profile(profile_id)
         if number == 0:
-            raise EntryError(Code.INVALID_ARGUMENT, f"a {what} id of 0")
+            raise EntryError(Code.INVALID_ARGUMENT, f"a {noun} id of 0")
 
         # 9.2.3: a profile is programmed with members and groups or with one-shots, not both.
         if profile.runtime.has_hidden():
             raise EntryError(
                 Code.INVALID_ARGUMENT,
-                f"{profile.name!r} is programmed with one-shots; {what}s cannot be mixed with them",
+                f"{profile.name!r} is programmed with one-shots; {noun}s cannot be mixed with them",
             )
 
         return profile

@@ -28,10 +28,10 @@ from ofan_p4.softswitch.state.tables import Entry
 
 
 # Arrays and their cells exist with the program: there is nothing to insert or delete (9.3, 9.4).
-def only_modify(kind: int, what: str) -> None:
+def only_modify(kind: int, noun: str) -> None:
     """Raise INVALID_ARGUMENT for an update that is not MODIFY."""
     if kind != Update.MODIFY:
-        raise EntryError(Code.INVALID_ARGUMENT, f"a {what} can only be modified")
+        raise EntryError(Code.INVALID_ARGUMENT, f"a {noun} can only be modified")
 
 
 class Arrays:
@@ -156,21 +156,21 @@ class Arrays:
                 entity.direct_meter_entry, record[2].meter or Meter(by_bytes=False), entry
             )
 
-    def _direct(self, entry: Any, what: str) -> Iterator[tuple[TableInfo, Entry]]:
+    def _direct(self, entry: Any, noun: str) -> Iterator[tuple[TableInfo, Entry]]:
         # A read of all tables passes over those without the resource; of one table it is an error.
         if entry.table_entry.table_id:
             table = self._contract.table(entry.table_entry.table_id)
-            _require(getattr(table, what), table.name, what)
+            _require(getattr(table, noun), table.name, noun)
 
         for table, record in self._entries.records(entry.table_entry):
             yield table, record
 
 
-def _encode_meter(message: Any, meter: Meter, wanted: Any) -> None:
+def _encode_meter(message: Any, meter: Meter, request: Any) -> None:
     if meter.rates is not None:
         message.config.CopyFrom(encode_config(meter.rates))
 
-    if wanted.HasField("counter_data"):
+    if request.HasField("counter_data"):
         message.counter_data.CopyFrom(encode_colors(meter))
 
 
@@ -181,33 +181,33 @@ def _set_index(message: Any, index: int) -> None:
 
 
 def _cells(
-    items: Mapping[int, ArrayInfo], number: int, entry: Any, what: str
+    items: Mapping[int, ArrayInfo], number: int, entry: Any, noun: str
 ) -> Iterator[tuple[int, ArrayInfo]]:
     """Add the cells of one array: the cell at the index, or all without an index."""
-    info = known(items, number, what)
+    info = known(items, number, noun)
     if not entry.HasField("index"):
         yield from ((index, info) for index in range(len(info.cells)))
         return
 
     index = entry.index.index
     if index < 0:
-        raise EntryError(Code.INVALID_ARGUMENT, f"{what} {info.name!r}: index {index} is negative")
+        raise EntryError(Code.INVALID_ARGUMENT, f"{noun} {info.name!r}: index {index} is negative")
 
     if index >= len(info.cells):
         raise EntryError(
-            Code.OUT_OF_RANGE, f"{what} {info.name!r}: index {index} of {len(info.cells)} cells"
+            Code.OUT_OF_RANGE, f"{noun} {info.name!r}: index {index} of {len(info.cells)} cells"
         )
 
     yield index, info
 
 
 def _selected(
-    items: Mapping[int, ArrayInfo], number: int, entry: Any, what: str
+    items: Mapping[int, ArrayInfo], number: int, entry: Any, noun: str
 ) -> Iterator[tuple[int, ArrayInfo]]:
     for array_id in [number] if number else list(items):
-        yield from _cells(items, array_id, entry, what)
+        yield from _cells(items, array_id, entry, noun)
 
 
-def _require(resource: object, table: str, what: str) -> None:
+def _require(resource: object, table: str, noun: str) -> None:
     if resource is None:
-        raise EntryError(Code.INVALID_ARGUMENT, f"table {table!r} has no direct {what}")
+        raise EntryError(Code.INVALID_ARGUMENT, f"table {table!r} has no direct {noun}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ofan_p4.softswitch.base.errors import Code, EntryError
 
 
-def decode(value: bytes, bits: int, what: str) -> int:
+def decode(value: bytes, bits: int, noun: str) -> int:
     """Return the unsigned integer of a string of any length.
 
     OUT_OF_RANGE where it does not fit into `bits` bits.
@@ -14,7 +14,7 @@ def decode(value: bytes, bits: int, what: str) -> int:
     # 8.4: any length will do as long as the value fits, but not no byte at all.
     if not value or number >> bits:
         shown = "an empty string" if not value else f"0x{value.hex()}"
-        raise EntryError(Code.OUT_OF_RANGE, f"{what}: {shown} is not a value of {bits} bits")
+        raise EntryError(Code.OUT_OF_RANGE, f"{noun}: {shown} is not a value of {bits} bits")
 
     return number
 

@@ -247,14 +247,14 @@ class Contract:
         declared: Iterable[Any],
         arrays: Iterable[Array],
         cells: Iterable[Sequence[Any]],
-        what: str,
+        noun: str,
     ) -> dict[int, ArrayInfo]:
         by_name = {array.name: (array, cell) for array, cell in zip(arrays, cells, strict=True)}
         infos = {}
         for item in declared:
             name = item.preamble.name
             if name not in by_name:
-                raise PipelineError(f"the device config has no {what} {name!r}")
+                raise PipelineError(f"the device config has no {noun} {name!r}")
 
             infos[item.preamble.id] = ArrayInfo(item.preamble.id, name, *by_name[name], item)
 
@@ -303,20 +303,20 @@ class Contract:
         )
 
 
-def known(items: Mapping[int, T], number: int, what: str) -> T:
+def known(items: Mapping[int, T], number: int, noun: str) -> T:
     """Return the thing with this id or raise NOT_FOUND."""
     if number not in items:
-        raise EntryError(Code.NOT_FOUND, f"the P4Info has no {what} {number}")
+        raise EntryError(Code.NOT_FOUND, f"the P4Info has no {noun} {number}")
 
     return items[number]
 
 
-def _named(items: Iterable[T], name: str, what: str, key: Any) -> T:
+def _named(items: Iterable[T], name: str, noun: str, key: Any) -> T:
     for item in items:
         if key(item) == name:
             return item
 
-    raise PipelineError(f"the device config has no {what} {name!r}")
+    raise PipelineError(f"the device config has no {noun} {name!r}")
 
 
 def _width(declared: Any, bits: int, where: str) -> int:

@@ -69,13 +69,13 @@ class Digests:
         # Waiting digests stay: only their waiting time has changed.
         self._states.setdefault(info.id, DigestState(config)).config = config
 
-    def read(self, wanted: p4runtime_pb2.DigestEntry, add: Add) -> None:
+    def read(self, request: p4runtime_pb2.DigestEntry, add: Add) -> None:
         """Add the selected configurations."""
-        if wanted.digest_id:
-            known(self._contract.digests, wanted.digest_id, "digest")
+        if request.digest_id:
+            known(self._contract.digests, request.digest_id, "digest")
 
         for number, state in self._states.items():
-            if wanted.digest_id in (0, number):
+            if request.digest_id in (0, number):
                 add().digest_entry.CopyFrom(
                     p4runtime_pb2.DigestEntry(digest_id=number, config=state.config)
                 )

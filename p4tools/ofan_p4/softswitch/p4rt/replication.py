@@ -54,7 +54,7 @@ class ReplicationEngine:
     def _write_group(self, kind: int, message: p4runtime_pb2.MulticastGroupEntry) -> None:
         number = message.multicast_group_id
         groups = self._replication.groups
-        _check_update(kind, number, existing=groups, what="multicast group", limit=MAX_INSTANCE)
+        _check_update(kind, number, existing=groups, noun="multicast group", limit=MAX_INSTANCE)
 
         if kind == Update.DELETE:
             del groups[number]
@@ -68,7 +68,7 @@ class ReplicationEngine:
     def _write_session(self, kind: int, message: p4runtime_pb2.CloneSessionEntry) -> None:
         number = message.session_id
         sessions = self._replication.sessions
-        _check_update(kind, number, existing=sessions, what="clone session", limit=MAX_SESSION)
+        _check_update(kind, number, existing=sessions, noun="clone session", limit=MAX_SESSION)
 
         if kind == Update.DELETE:
             del sessions[number]
@@ -155,13 +155,13 @@ def _bounds(spec: MatchSpec, first: int, second: int) -> tuple[int, int, int]:
             return first, first, full
 
 
-def _check_update(kind: int, number: int, existing: dict[int, T], what: str, limit: int) -> None:
+def _check_update(kind: int, number: int, existing: dict[int, T], noun: str, limit: int) -> None:
     if not 0 < number <= limit:
-        raise _invalid(f"{what} {number} is not between 1 and {limit}")
+        raise _invalid(f"{noun} {number} is not between 1 and {limit}")
     if kind == Update.INSERT and number in existing:
-        raise EntryError(Code.ALREADY_EXISTS, f"{what} {number} already exists")
+        raise EntryError(Code.ALREADY_EXISTS, f"{noun} {number} already exists")
     if kind != Update.INSERT and number not in existing:
-        raise EntryError(Code.NOT_FOUND, f"no {what} {number}")
+        raise EntryError(Code.NOT_FOUND, f"no {noun} {number}")
 
 
 def _replicas(messages: Iterable[p4runtime_pb2.Replica]) -> tuple[Replica, ...]:

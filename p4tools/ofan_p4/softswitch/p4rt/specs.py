@@ -28,9 +28,9 @@ class Parameter:
     bits: int
     names: Names | None = None
 
-    def decode(self, value: bytes, what: str) -> int:
+    def decode(self, value: bytes, noun: str) -> int:
         """Return the number that a controller means."""
-        return self.names.number(value, what) if self.names else decode(value, self.bits, what)
+        return self.names.number(value, noun) if self.names else decode(value, self.bits, noun)
 
     def encode(self, number: int) -> bytes:
         """Return a number as the controller knows it."""

@@ -27,19 +27,19 @@ class Names:
         self._texts = {number: text for text, number in given.items()}
         self._free = self._downwards()
 
-    def number(self, value: bytes, what: str) -> int:
+    def number(self, value: bytes, noun: str) -> int:
         """Return the number of a string, a new one if it is new; EntryError if none is free."""
         try:
             text = value.decode()
         except UnicodeDecodeError:
-            raise EntryError(Code.INVALID_ARGUMENT, f"{what}: the string is not UTF-8") from None
+            raise EntryError(Code.INVALID_ARGUMENT, f"{noun}: the string is not UTF-8") from None
 
         if text in self._numbers:
             return self._numbers[text]
         if not text:
-            raise EntryError(Code.INVALID_ARGUMENT, f"{what}: an empty string")
+            raise EntryError(Code.INVALID_ARGUMENT, f"{noun}: an empty string")
 
-        return self._keep(text, self._choose(text, what))
+        return self._keep(text, self._choose(text, noun))
 
     def text(self, number: int) -> bytes:
         """Return the string of a number; a number without a string is called by its digits."""
@@ -54,7 +54,7 @@ class Names:
         self._numbers.setdefault(text, number)
         return number
 
-    def _choose(self, text: str, what: str) -> int:
+    def _choose(self, text: str, noun: str) -> int:
         # The name of a port is its number, so that "1" is the port 1 of the switch.
         if text.isascii() and text.isdigit() and text == str(int(text)):
             number = int(text)
@@ -64,7 +64,7 @@ class Names:
         number = next(self._free, -1)
         if number < 0:
             raise EntryError(
-                Code.RESOURCE_EXHAUSTED, f"{what}: all numbers of {self._bits} bits have a name"
+                Code.RESOURCE_EXHAUSTED, f"{noun}: all numbers of {self._bits} bits have a name"
             )
 
         return number

@@ -107,7 +107,7 @@ def _field_lists(node: nd.Field, context: Context) -> tuple[int, ...]:
     indices = comma_list(cursor, ")", expression)
 
     return tuple(
-        constant_int(index, context, what="the index of a field list", low=0, high=255)
+        constant_int(index, context, noun="the index of a field list", low=0, high=255)
         for index in indices
     )
 

@@ -86,7 +86,7 @@ def _ranks(node: nd.Table, entries: nd.Entries, context: Context) -> list[Rank]:
         following = priorities[-1] + (-delta if largest_wins else delta) if priorities else 0
         written = entry.priority
         priorities.append(
-            constant_int(written, context, what="a priority", low=1, high=MAX_PRIORITY)
+            constant_int(written, context, noun="a priority", low=1, high=MAX_PRIORITY)
             if written is not None
             else following
         )

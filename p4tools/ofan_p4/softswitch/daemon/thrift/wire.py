@@ -179,7 +179,7 @@ def write_members(members: Members, values: Mapping[str, Any]) -> bytes:
     return b"".join(parts) + bytes([Kind.STOP])
 
 
-def read_members(members: Members, reader: Reader, what: str) -> dict[str, Any]:
+def read_members(members: Members, reader: Reader, noun: str) -> dict[str, Any]:
     """Return a struct's values by name; unknown members are skipped."""
     values: dict[str, Any] = {}
     while (kind := reader.kind()) != Kind.STOP:
@@ -187,13 +187,13 @@ def read_members(members: Members, reader: Reader, what: str) -> dict[str, Any]:
         if member is None:
             reader.skip(kind)
         elif kind != member.codec.kind:
-            raise WireError(f"{what}: {member.name} is of another type")
+            raise WireError(f"{noun}: {member.name} is of another type")
         else:
             values[member.name] = member.codec.read(reader)
 
     for member in members.values():
         if not member.is_optional and member.name not in values:
-            raise WireError(f"{what}: {member.name} is missing")
+            raise WireError(f"{noun}: {member.name} is missing")
 
     return {member.name: values.get(member.name) for member in members.values()}
 
