@@ -32,7 +32,7 @@ def known(faults: list[Fault], path: Path | None) -> list[Verdict]:
     """Return the verdicts that need no test: listed as equivalent, or in a file and still true."""
     listed = equivalent()
     read = json.loads(path.read_text()) if path and path.exists() else []
-    earlier = {survivor.name: survivor for survivor in (Verdict(**survivor) for survivor in read)}
+    earlier = {each.name: each for each in (Verdict(**each) for each in read)}
     true = []
     for fault in faults:
         before = earlier.get(fault.name)
@@ -65,7 +65,7 @@ def verdicts(faults: list[Fault], workers: int) -> Iterator[Verdict]:
 def write(path: Path, found: list[Verdict]) -> None:
     """Write verdicts, whole or not at all: a run may be killed at any time."""
     fresh = path.with_name(f"{path.name}.new")
-    fresh.write_text(json.dumps([asdict(survivor) for survivor in found], indent=1))
+    fresh.write_text(json.dumps([asdict(each) for each in found], indent=1))
     fresh.replace(path)
 
 
@@ -76,18 +76,18 @@ def say(line: str) -> None:
 
 def report(found: list[Verdict]) -> float:
     """Print the table and the survivors; return the share of mutants that were noticed."""
-    fates = Counter((package_of(survivor.module), survivor.fate) for survivor in found)
+    fates = Counter((package_of(each.module), each.fate) for each in found)
     say(f"\n{'package':24}{'noticed':>9}{'survived':>10}{'equivalent':>12}")
     for package in PACKAGES:
         row = [fates[package, fate] for fate in ("noticed", "survived", "equivalent")]
         if any(row):
             say(f"{package:24}{row[0]:9}{row[1]:10}{row[2]:12}")
 
-    survivors = [survivor for survivor in found if survivor.fate == "survived"]
-    for survivor in survivors:
-        say(f"\n{survivor.module}:{survivor.line}: {survivor.change}\n    {survivor.text}")
+    survivors = [each for each in found if each.fate == "survived"]
+    for each in survivors:
+        say(f"\n{each.module}:{each.line}: {each.change}\n    {each.text}")
 
-    noticed = sum(survivor.fate == "noticed" for survivor in found)
+    noticed = sum(each.fate == "noticed" for each in found)
     counted = noticed + len(survivors)
     share = noticed / counted if counted else 1.0
     say(f"\n{noticed} of {counted} mutants were noticed: {share:.1%}")
@@ -110,15 +110,15 @@ def main() -> int:
     packages = (options.only,) if options.only else PACKAGES
     faults = sample(options.seed, options.sample, packages)
     found = known(faults, options.json)
-    done = {survivor.name for survivor in found}
+    done = {each.name for each in found}
     if found:
         say(f"{len(found)} of {len(faults)} verdicts are known already")
 
     left = [fault for fault in faults if fault.name not in done]
-    for survivor in verdicts(left, options.workers):
-        found.append(survivor)
-        place = f"{survivor.module}:{survivor.line}"
-        say(f"{len(found)}/{len(faults)} {survivor.fate}: {place}: {survivor.change} {survivor.by}")
+    for each in verdicts(left, options.workers):
+        found.append(each)
+        place = f"{each.module}:{each.line}"
+        say(f"{len(found)}/{len(faults)} {each.fate}: {place}: {each.change} {each.by}")
         if options.json:
             write(options.json, found)
 

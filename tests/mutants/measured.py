@@ -42,10 +42,10 @@ class Measurements:
         with self._one_at_a_time:
             if (test, interpreted) not in self._known:
                 path = KEPT / ("interpreted" if interpreted else "compiled") / f"{test}.json"
-                measured = kept(path, test) or measure(checkout, test, interpreted=interpreted)
+                found = kept(path, test) or measure(checkout, test, interpreted=interpreted)
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(json.dumps(asdict(measured)))
-                self._known[test, interpreted] = measured
+                path.write_text(json.dumps(asdict(found)))
+                self._known[test, interpreted] = found
             return self._known[test, interpreted]
 
 
@@ -58,10 +58,8 @@ def kept(path: Path, test: str) -> Measured | None:
     """Return what was found earlier, None where that is nothing or out of date."""
     if not path.exists():
         return None
-    measured = Measured(**json.loads(path.read_text()))
-    return (
-        measured if measured.content == digest(sorted({file_of(test), *measured.entered})) else None
-    )
+    found = Measured(**json.loads(path.read_text()))
+    return found if found.content == digest(sorted({file_of(test), *found.entered})) else None
 
 
 def measure(checkout: Checkout, test: str, *, interpreted: bool) -> Measured:
@@ -98,8 +96,8 @@ def kernels(interpreted: bool) -> dict[str, str]:
 
 def read(notes: Path) -> dict[str, list[int]]:
     """Return {module: first lines} of the functions that were entered."""
-    measured: dict[str, set[int]] = defaultdict(set)
+    found: dict[str, set[int]] = defaultdict(set)
     for line in notes.read_text().splitlines():
         module, number = line.rsplit(" ", 1)
-        measured[module].add(int(number))
-    return {module: sorted(lines) for module, lines in sorted(measured.items())}
+        found[module].add(int(number))
+    return {module: sorted(lines) for module, lines in sorted(found.items())}

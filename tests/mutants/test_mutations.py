@@ -76,8 +76,8 @@ def test_a_seed_fixes_the_sample() -> None:
 
 def test_a_mutant_knows_its_function_and_its_equals() -> None:
     source = "a = 0\n@cache\ndef f(b=1):\n    a = 0\n\n    def g():\n        a = 0\n"
-    places = [(each.line, each.function, each.nth) for each in mutants(source)]
-    assert places == [(1, 1, 1), (3, 1, 1), (4, 2, 2), (7, 6, 3)]
+    found = [(each.line, each.function, each.nth) for each in mutants(source)]
+    assert found == [(1, 1, 1), (3, 1, 1), (4, 2, 2), (7, 6, 3)]
 
 
 def test_near_tests_come_first_and_each_once() -> None:
@@ -105,5 +105,5 @@ def test_every_test_that_is_named_is_there() -> None:
 def test_what_is_listed_as_equivalent_is_still_there() -> None:
     for file, *place in equivalent():
         source = (ROOT / file).read_text()
-        places = [[mutant.text, mutant.change, mutant.nth] for mutant in mutants(source)]
-        assert place in places, f"{file}: {place}"
+        found = [[mutant.text, mutant.change, mutant.nth] for mutant in mutants(source)]
+        assert place in found, f"{file}: {place}"
