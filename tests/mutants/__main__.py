@@ -32,7 +32,10 @@ def known(faults: list[Fault], path: Path | None) -> list[Verdict]:
     """Return the verdicts that need no test: listed as equivalent, or in a file and still true."""
     listed = equivalent()
     read = json.loads(path.read_text()) if path and path.exists() else []
-    earlier = {each.name: each for each in (Verdict(**each) for each in read)}
+    earlier = {
+        judged_fault.name: judged_fault
+        for judged_fault in (Verdict(**judged_fault) for judged_fault in read)
+    }
     true = []
     for fault in faults:
         before = earlier.get(fault.name)
@@ -62,10 +65,10 @@ def verdicts(faults: list[Fault], workers: int) -> Iterator[Verdict]:
             yield judgement.result()
 
 
-def write(path: Path, found: list[Verdict]) -> None:
+def write(path: Path, judged_faults: list[Verdict]) -> None:
     """Write verdicts, whole or not at all: a run may be killed at any time."""
     fresh = path.with_name(f"{path.name}.new")
-    fresh.write_text(json.dumps([asdict(each) for each in found], indent=1))
+    fresh.write_text(json.dumps([asdict(judged_fault) for judged_fault in judged_faults], indent=1))
     fresh.replace(path)
 
 
@@ -74,20 +77,24 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
-def report(found: list[Verdict]) -> float:
+def report(judged_faults: list[Verdict]) -> float:
     """Print the table and the survivors; return the share of mutants that were noticed."""
-    fates = Counter((package_of(each.module), each.fate) for each in found)
+    fates = Counter(
+        (package_of(judged_fault.module), judged_fault.fate) for judged_fault in judged_faults
+    )
     say(f"\n{'package':24}{'noticed':>9}{'survived':>10}{'equivalent':>12}")
     for package in PACKAGES:
         row = [fates[package, fate] for fate in ("noticed", "survived", "equivalent")]
         if any(row):
             say(f"{package:24}{row[0]:9}{row[1]:10}{row[2]:12}")
 
-    survivors = [each for each in found if each.fate == "survived"]
-    for each in survivors:
-        say(f"\n{each.module}:{each.line}: {each.change}\n    {each.text}")
+    survivors = [judged_fault for judged_fault in judged_faults if judged_fault.fate == "survived"]
+    for judged_fault in survivors:
+        say(
+            f"\n{judged_fault.module}:{judged_fault.line}: {judged_fault.change}\n    {judged_fault.text}"
+        )
 
-    noticed = sum(each.fate == "noticed" for each in found)
+    noticed = sum(judged_fault.fate == "noticed" for judged_fault in judged_faults)
     counted = noticed + len(survivors)
     share = noticed / counted if counted else 1.0
     say(f"\n{noticed} of {counted} mutants were noticed: {share:.1%}")
@@ -109,20 +116,22 @@ def main() -> int:
 
     packages = (options.only,) if options.only else PACKAGES
     faults = sample(options.seed, options.sample, packages)
-    found = known(faults, options.json)
-    done = {each.name for each in found}
-    if found:
-        say(f"{len(found)} of {len(faults)} verdicts are known already")
+    judged_faults = known(faults, options.json)
+    done = {judged_fault.name for judged_fault in judged_faults}
+    if judged_faults:
+        say(f"{len(judged_faults)} of {len(faults)} verdicts are known already")
 
     left = [fault for fault in faults if fault.name not in done]
-    for each in verdicts(left, options.workers):
-        found.append(each)
-        place = f"{each.module}:{each.line}"
-        say(f"{len(found)}/{len(faults)} {each.fate}: {place}: {each.change} {each.by}")
+    for judged_fault in verdicts(left, options.workers):
+        judged_faults.append(judged_fault)
+        place = f"{judged_fault.module}:{judged_fault.line}"
+        say(
+            f"{len(judged_faults)}/{len(faults)} {judged_fault.fate}: {place}: {judged_fault.change} {judged_fault.by}"
+        )
         if options.json:
-            write(options.json, found)
+            write(options.json, judged_faults)
 
-    return 0 if report(found) >= ENOUGH else 1
+    return 0 if report(judged_faults) >= ENOUGH else 1
 
 
 if __name__ == "__main__":

@@ -122,9 +122,9 @@ def failures(words: str) -> list[str]:
 
 def digest(names: list[str]) -> str:
     """Return a hash of files' contents; one that is gone counts as empty."""
-    found = hashlib.sha256()
+    hashed = hashlib.sha256()
     for name in names:
         path = ROOT / name
         content = path.read_bytes() if path.is_file() else b""
-        found.update(hashlib.sha256(name.encode() + b"\0" + content).digest())
-    return found.hexdigest()[:16]
+        hashed.update(hashlib.sha256(name.encode() + b"\0" + content).digest())
+    return hashed.hexdigest()[:16]

@@ -81,14 +81,14 @@ def sample(seed: int, count: int, packages: tuple[str, ...]) -> list[Fault]:
         uniform = (int.from_bytes(drawn[:8], "big") + 0.5) / 2**64
         return float(uniform ** (KERNELS if fault.module in KERNEL_MODULES else 1))
 
-    found = []
+    chosen = []
     for number, package in enumerate(packages):
-        wanted = count * (number + 1) // len(packages) - count * number // len(packages)
-        found += sorted(every(package), key=key, reverse=True)[:wanted]
-    return sorted(found, key=key)
+        share = count * (number + 1) // len(packages) - count * number // len(packages)
+        chosen += sorted(every(package), key=key, reverse=True)[:share]
+    return sorted(chosen, key=key)
 
 
 def equivalent() -> set[tuple[str, str, str, int]]:
     """Return (file, line's text, change, nth) of the mutants that are known to change nothing."""
     listed = tomllib.loads(EQUIVALENT.read_text())["mutant"]
-    return {(each["file"], each["text"], each["change"], each.get("nth", 1)) for each in listed}
+    return {(row["file"], row["text"], row["change"], row.get("nth", 1)) for row in listed}

@@ -31,7 +31,7 @@ class Measured:
 
 
 class Measurements:
-    """What is known of test files, found out when it is asked for."""
+    """Measurements of test files, each made when it is first asked for."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, bool], Measured] = {}
@@ -42,10 +42,10 @@ class Measurements:
         with self._one_at_a_time:
             if (test, interpreted) not in self._known:
                 path = KEPT / ("interpreted" if interpreted else "compiled") / f"{test}.json"
-                found = kept(path, test) or measure(checkout, test, interpreted=interpreted)
+                measured = kept(path, test) or measure(checkout, test, interpreted=interpreted)
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(json.dumps(asdict(found)))
-                self._known[test, interpreted] = found
+                path.write_text(json.dumps(asdict(measured)))
+                self._known[test, interpreted] = measured
             return self._known[test, interpreted]
 
 
@@ -58,8 +58,10 @@ def kept(path: Path, test: str) -> Measured | None:
     """Return what was found earlier, None where that is nothing or out of date."""
     if not path.exists():
         return None
-    found = Measured(**json.loads(path.read_text()))
-    return found if found.content == digest(sorted({file_of(test), *found.entered})) else None
+    measured = Measured(**json.loads(path.read_text()))
+    return (
+        measured if measured.content == digest(sorted({file_of(test), *measured.entered})) else None
+    )
 
 
 def measure(checkout: Checkout, test: str, *, interpreted: bool) -> Measured:
@@ -96,8 +98,8 @@ def kernels(interpreted: bool) -> dict[str, str]:
 
 def read(notes: Path) -> dict[str, list[int]]:
     """Return {module: first lines} of the functions that were entered."""
-    found: dict[str, set[int]] = defaultdict(set)
+    entered: dict[str, set[int]] = defaultdict(set)
     for line in notes.read_text().splitlines():
         module, number = line.rsplit(" ", 1)
-        found[module].add(int(number))
-    return {module: sorted(lines) for module, lines in sorted(found.items())}
+        entered[module].add(int(number))
+    return {module: sorted(lines) for module, lines in sorted(entered.items())}

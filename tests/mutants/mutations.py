@@ -60,9 +60,10 @@ def mutants(source: str) -> list[Mutant]:
     tree = ast.parse(source)
     bodies = list(functions(tree))
     counts: Counter[tuple[str, str]] = Counter()
-    found = []
+    mutations = []
     for node, replacement, change in sorted(
-        changes(tree), key=lambda each: (each[0].lineno, each[0].col_offset, each[2])
+        changes(tree),
+        key=lambda candidate: (candidate[0].lineno, candidate[0].col_offset, candidate[2]),
     ):
         text = lines[node.lineno - 1].strip()
         counts[text, change] += 1
@@ -74,15 +75,15 @@ def mutants(source: str) -> list[Mutant]:
             change=change,
             source=replaced(source, node, replacement),
         )
-        found.append(mutant)
-    return found
+        mutations.append(mutant)
+    return mutations
 
 
 def functions(tree: ast.AST) -> Iterator[tuple[int, range]]:
     """Yield the first line of every function and the lines of its body."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
             yield first, range(node.body[0].lineno, (node.end_lineno or node.lineno) + 1)
 
 
@@ -130,7 +131,7 @@ def relevant(node: ast.AST) -> Iterator[ast.AST]:
             # zip's `strict` asserts what holds anyway.
             return
     for child in ast.iter_child_nodes(node):
-        if not any(child is each for each in skipped):
+        if not any(child is skipped_node for skipped_node in skipped):
             yield from relevant(child)
 
 
@@ -164,7 +165,7 @@ def of_call(node: ast.Call) -> Iterator[Change]:
         other = ast.Call(ast.Name(TWINS[name]), arguments, node.keywords)
         yield node, text(other), f"{name} to {TWINS[name]}"
 
-    plain = not any(isinstance(each, ast.Starred) for each in arguments[:2])
+    plain = not any(isinstance(argument, ast.Starred) for argument in arguments[:2])
     if len(arguments) >= 2 and plain and name not in ORDERLESS:
         first, second, *others = arguments
         if ast.dump(first) != ast.dump(second):

@@ -80,14 +80,14 @@ def stages(root: Path, module: str) -> list[Stage]:
     compiled += [[path for path in room if path not in near], neighbours]
 
     seen = set(near)
-    found = [Stage(tuple(near), is_near=True, interpreted=is_kernel)]
+    planned = [Stage(tuple(near), is_near=True, interpreted=is_kernel)]
     if is_simulated:
-        found.append(Stage(FEW, interpreted=True))
+        planned.append(Stage(FEW, interpreted=True))
     for stage in compiled:
         fresh = [path for path in stage if path not in seen]
         seen.update(fresh)
-        found.append(Stage(tuple(fresh)))
-    return [stage for stage in found if stage.files]
+        planned.append(Stage(tuple(fresh)))
+    return [stage for stage in planned if stage.files]
 
 
 def is_near(test: str, source: str, module: str) -> bool:
@@ -101,6 +101,6 @@ def is_near(test: str, source: str, module: str) -> bool:
 def files(root: Path, name: str) -> list[str]:
     """Return the test files of a folder, or the one file."""
     path = root / name
-    found = sorted(path.rglob("test_*.py")) if path.is_dir() else [path]
-    paths = [each.relative_to(root).as_posix() for each in found]
-    return [each for each in paths if not each.startswith(LEFT_OUT)]
+    planned = sorted(path.rglob("test_*.py")) if path.is_dir() else [path]
+    paths = [file.relative_to(root).as_posix() for file in planned]
+    return [file for file in paths if not file.startswith(LEFT_OUT)]
