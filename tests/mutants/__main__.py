@@ -32,10 +32,7 @@ def known(faults: list[Fault], path: Path | None) -> list[Verdict]:
     """Return the verdicts that need no test: listed as equivalent, or in a file and still true."""
     listed = equivalent()
     read = json.loads(path.read_text()) if path and path.exists() else []
-    earlier = {
-        judged_fault.name: judged_fault
-        for judged_fault in (Verdict(**judged_fault) for judged_fault in read)
-    }
+    earlier = {ruling.name: ruling for ruling in (Verdict(**ruling) for ruling in read)}
     true = []
     for fault in faults:
         before = earlier.get(fault.name)
@@ -65,10 +62,10 @@ def verdicts(faults: list[Fault], workers: int) -> Iterator[Verdict]:
             yield judgement.result()
 
 
-def write(path: Path, judged_faults: list[Verdict]) -> None:
+def write(path: Path, rulings: list[Verdict]) -> None:
     """Write verdicts, whole or not at all: a run may be killed at any time."""
     fresh = path.with_name(f"{path.name}.new")
-    fresh.write_text(json.dumps([asdict(judged_fault) for judged_fault in judged_faults], indent=1))
+    fresh.write_text(json.dumps([asdict(ruling) for ruling in rulings], indent=1))
     fresh.replace(path)
 
 
@@ -77,24 +74,20 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
-def report(judged_faults: list[Verdict]) -> float:
+def report(rulings: list[Verdict]) -> float:
     """Print the table and the survivors; return the share of mutants that were noticed."""
-    fates = Counter(
-        (package_of(judged_fault.module), judged_fault.fate) for judged_fault in judged_faults
-    )
+    fates = Counter((package_of(ruling.module), ruling.fate) for ruling in rulings)
     say(f"\n{'package':24}{'noticed':>9}{'survived':>10}{'equivalent':>12}")
     for package in PACKAGES:
         row = [fates[package, fate] for fate in ("noticed", "survived", "equivalent")]
         if any(row):
             say(f"{package:24}{row[0]:9}{row[1]:10}{row[2]:12}")
 
-    survivors = [judged_fault for judged_fault in judged_faults if judged_fault.fate == "survived"]
-    for judged_fault in survivors:
-        say(
-            f"\n{judged_fault.module}:{judged_fault.line}: {judged_fault.change}\n    {judged_fault.text}"
-        )
+    survivors = [ruling for ruling in rulings if ruling.fate == "survived"]
+    for ruling in survivors:
+        say(f"\n{ruling.module}:{ruling.line}: {ruling.change}\n    {ruling.text}")
 
-    noticed = sum(judged_fault.fate == "noticed" for judged_fault in judged_faults)
+    noticed = sum(ruling.fate == "noticed" for ruling in rulings)
     counted = noticed + len(survivors)
     share = noticed / counted if counted else 1.0
     say(f"\n{noticed} of {counted} mutants were noticed: {share:.1%}")
@@ -116,22 +109,20 @@ def main() -> int:
 
     packages = (options.only,) if options.only else PACKAGES
     faults = sample(options.seed, options.sample, packages)
-    judged_faults = known(faults, options.json)
-    done = {judged_fault.name for judged_fault in judged_faults}
-    if judged_faults:
-        say(f"{len(judged_faults)} of {len(faults)} verdicts are known already")
+    rulings = known(faults, options.json)
+    done = {ruling.name for ruling in rulings}
+    if rulings:
+        say(f"{len(rulings)} of {len(faults)} verdicts are known already")
 
     left = [fault for fault in faults if fault.name not in done]
-    for judged_fault in verdicts(left, options.workers):
-        judged_faults.append(judged_fault)
-        place = f"{judged_fault.module}:{judged_fault.line}"
-        say(
-            f"{len(judged_faults)}/{len(faults)} {judged_fault.fate}: {place}: {judged_fault.change} {judged_fault.by}"
-        )
+    for ruling in verdicts(left, options.workers):
+        rulings.append(ruling)
+        place = f"{ruling.module}:{ruling.line}"
+        say(f"{len(rulings)}/{len(faults)} {ruling.fate}: {place}: {ruling.change} {ruling.by}")
         if options.json:
-            write(options.json, judged_faults)
+            write(options.json, rulings)
 
-    return 0 if report(judged_faults) >= ENOUGH else 1
+    return 0 if report(rulings) >= ENOUGH else 1
 
 
 if __name__ == "__main__":
