@@ -24,6 +24,7 @@ from emulation.mininet.run import run_on
 from emulation.mininet.targets import TARGETS
 from fattree.experiment.model import Scenario
 from fattree.policies import POLICIES
+from fattree.routes.bgp import uplink_ratios
 from fattree.units import PS_PER_MS, PS_PER_SECOND
 
 # Some megabits a second: software switches are far from busy.
@@ -100,7 +101,8 @@ def flaps(fabric: MininetFabric, link: int) -> str:
     began = time.monotonic()
     controller = fabric.controller
     assert isinstance(controller, RoutedController)
-    fabric.loop.run(lambda: controller.has_routes_of(frozenset()))
+    routes = uplink_ratios(fabric.tree, frozenset(), "bgp")
+    fabric.loop.run(lambda: controller.has_routes(routes))
     same = fabric.all_entries(switches) == before
     return f"{FLAPS} flaps: routes are back after {time.monotonic() - began:.1f} s, same: {same}"
 

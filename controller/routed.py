@@ -14,13 +14,12 @@ from controller.driver import Driver
 from controller.fabric_controller import FabricController, LinkChange, Step
 from controller.pipeline import Pipeline
 from fattree.experiment.model import Scenario
-from fattree.routes.bgp import announced_rows
+from fattree.routes.bgp import uplink_ratios
 from fattree.routes.failures import Links
 from fattree.routes.forwarding import Forwarding
 from fattree.routes.iwrr import simplify
 from fattree.routes.own_routes import OwnRoutes
 from fattree.routes.slow_links import NOT_SLOW, Slow
-from fattree.routes.wecmp import LinkState
 
 Rows = NDArray[np.int64]
 
@@ -31,11 +30,11 @@ class RoutedController(FabricController):
     def __init__(self, scenario: Scenario, pipeline: Pipeline) -> None:
         super().__init__(scenario, pipeline)
         self._routes = OwnRoutes(scenario)
-        self._weights: dict[int, bytes] = {}
+        self._ratios: dict[int, Rows] = {}
 
     def set_routes(self, switch: int, weights: Rows) -> None:
         """Take a switch's routes: weights (destination edges, uplinks)."""
-        self._weights[switch] = simplify(weights).tobytes()
+        self._ratios[switch] = simplify(weights)
         self._routes.set(switch, weights)
 
     def on_routes(self, now_ps: int, switch: int, weights: Rows) -> list[Step]:
@@ -47,13 +46,11 @@ class RoutedController(FabricController):
         """Return groups, schedules and starts for the present routes."""
         return self._routes.forwarding()
 
-    def has_routes_of(self, failed: frozenset[int]) -> bool:
-        """Return whether all switches have the routes that BGP gives without these links."""
-        tree = self.scenario.tree
-        links = LinkState.without(tree, failed)
+    def has_routes(self, routes: Sequence[Rows]) -> bool:
+        """Return whether all switches have these ratios of weights."""
         return all(
-            self._weights.get(switch) == simplify(weights).tobytes()
-            for switch, weights in enumerate(announced_rows(tree, links))
+            switch in self._ratios and np.array_equal(self._ratios[switch], ratios)
+            for switch, ratios in enumerate(routes)
         )
 
 
@@ -78,6 +75,9 @@ class RoutedDriver(Driver):
             controller, clock, lambda *_timer: None, write=write, tell_hosts=tell_hosts
         )
         self._open: list[Convergence] = []
+        # Of the last open change: its routes, and the switches that have begun to follow it.
+        self._routes: list[Rows] = []
+        self._moved: set[int] = set()
 
     def begin(self, change: LinkChange, failed: frozenset[int]) -> Convergence:
         """Record a change that the network has just made."""
@@ -91,6 +91,8 @@ class RoutedDriver(Driver):
             failed_ps=self._failed_ps(change),
         )
         self._open.append(convergence)
+        self._routes = uplink_ratios(self.controller.scenario.tree, failed, "bgp")
+        self._moved = set()
         self.installations.append(convergence)
         return convergence
 
@@ -99,7 +101,7 @@ class RoutedDriver(Driver):
         steps = self.controller.on_routes(self._clock(), switch, weights)
         self._write(steps)
         self._note_progress(steps)
-        if self._open and self.controller.has_routes_of(self._open[-1].failed):
+        if self._open and self.controller.has_routes(self._routes):
             self._complete()
 
     def _note_progress(self, steps: Sequence[Step]) -> None:
@@ -112,7 +114,8 @@ class RoutedDriver(Driver):
             convergence.detected_ps = convergence.planned_ps = self.now_ps()
 
         convergence.updates += sum(len(step.changes) for step in steps)
-        convergence.switches += 1
+        self._moved |= {step.switch for step in steps}
+        convergence.switches = len(self._moved)
 
     def _complete(self) -> None:
         self.routed = self._open[-1].failed

@@ -10,11 +10,11 @@ import click
 import numpy as np
 
 from emulation.command_line import one_line_errors, settings_option
+from emulation.held.cli import as_csv, as_json
 from emulation.mininet.bgp.configuration import configurations
 from emulation.mininet.bgp.convergence import Change, await_routes, fail_and_mend
 from emulation.mininet.bgp.routers import routers, version
 from emulation.shipped_file import ShippedFile
-from fattree.records.csv_option import CsvOption
 from fattree.records.tables import Folding, terminal, write_csv
 from fattree.shape.addressing import link_named, switch_named
 from fattree.shape.topology import FatTree
@@ -53,14 +53,8 @@ LARGEST_SET = 4
     metavar="SWITCH",
     help="Print a switch's FRR configuration instead (without root).",
 )
-@click.option("--json", "as_json", is_flag=True, help="Write JSON.")
-@click.option(
-    "--csv",
-    cls=CsvOption,
-    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
-    metavar="FILE",
-    help="Write a row per change to a CSV file (-: stdout).",
-)
+@as_json
+@as_csv
 @click.option(
     "--figure",
     type=click.Path(path_type=Path, dir_okay=False),

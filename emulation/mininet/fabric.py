@@ -20,7 +20,8 @@ from controller.session import Session
 from emulation.errors import FailedRunError
 from emulation.mininet.agents import Agents
 from emulation.mininet.bgp.convergence import await_routes
-from emulation.mininet.bgp.following import Following, weights_of
+from emulation.mininet.bgp.following import Following
+from emulation.mininet.bgp.kernel_routes import uplink_weights
 from emulation.mininet.bgp.routers import Routers
 from emulation.mininet.children import ending
 from emulation.mininet.counting import (
@@ -174,7 +175,7 @@ class MininetFabric:
 
         await_routes(self.routers, self.failed)
         for switch in range(self.tree.first_core):
-            controller.set_routes(switch, weights_of(self.routers, switch))
+            controller.set_routes(switch, uplink_weights(self.routers, switch))
 
     def _set_link(self, link: int, is_up: bool) -> None:
         """Break or mend a link, and the link of the routers beside it."""

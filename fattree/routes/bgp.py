@@ -13,7 +13,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fattree.routes.wecmp import Ints, LinkState, reach
+from fattree.experiment.failures import Weights
+from fattree.routes.iwrr import simplify
+from fattree.routes.wecmp import Ints, LinkState, Paths, reach
 from fattree.shape.topology import FatTree
 
 PERCENT = 100
@@ -87,9 +89,8 @@ class AnnouncedPaths:
         return in_percent(of_uplinks * self._is_up[edge] * self._reach[destinations])
 
 
-def announced_rows(tree: FatTree, links: LinkState) -> Iterator[Ints]:
+def uplink_rows(tree: FatTree, links: LinkState, paths: Paths | AnnouncedPaths) -> Iterator[Ints]:
     """Yield each edge's and each agg's weights (destination edges, uplinks), 0 without a route."""
-    paths = AnnouncedPaths(tree, links)
     edges = np.arange(tree.edges)
     for edge in range(tree.edges):
         rows = paths.to_edges(edge, edges)
@@ -105,3 +106,10 @@ def announced_rows(tree: FatTree, links: LinkState) -> Iterator[Ints]:
         rows = through_cores[pod, position, pods] * is_below[:, position, None]
         rows[pods == pod] = 0
         yield rows
+
+
+def uplink_ratios(tree: FatTree, failed: frozenset[int], kind: Weights) -> list[Ints]:
+    """Return the rows of `uplink_rows` without some links, divided by their common divisors."""
+    links = LinkState.without(tree, failed)
+    paths = AnnouncedPaths(tree, links) if kind == "bgp" else Paths(tree, links)
+    return [simplify(rows) for rows in uplink_rows(tree, links, paths)]

@@ -5,7 +5,6 @@ so weights, schedules, random starts and orders are written once. `fattree.route
 the groups and schedules of one switch.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -80,20 +79,6 @@ class Forwarding:
         """Return the uplinks of a switch's local schedule."""
         index = self.first_schedule[switch] + schedule
         return self.slots[self.schedule_offset[index] : self.schedule_offset[index + 1]]
-
-    def uplink_weights(self, switch: int, edge: int) -> dict[int, int]:
-        """Return how often a switch's schedule to a destination edge has each of its uplinks."""
-        # Columns of edges and pods alone: `Forwarding` of `OFAN` pointers.
-        group = (
-            self.edge_group[switch, edge]
-            if switch < self.tree.edges
-            else self.agg_group[switch - self.tree.edges, edge // self.tree.edges_per_pod]
-        )
-        if group == NONE:
-            return {}
-
-        schedule = int(self.group_schedule[self.first_group[switch] + group])
-        return dict(Counter(self.schedule(switch, schedule).tolist()))
 
     def groups(self, switch: int) -> range:
         """Return the global group indices of a switch."""

@@ -80,6 +80,13 @@ READERS = {
         lambda run: bool(run.failures.rate or run.failures.events or run.failures.degraded),
         "no link fails",
     ),
+    "controller.weights": Reader(
+        lambda run: (
+            run.scheme.weighted
+            and bool(run.failures.rate or run.failures.events or run.failures.degraded)
+        ),
+        "all links have the same weight",
+    ),
     "failures.local_repair": Reader(
         lambda run: bool(run.failures.rate or run.failures.events), "no link fails"
     ),

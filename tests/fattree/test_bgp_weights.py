@@ -1,5 +1,6 @@
 """BGP's weights against routers that speak it: announcements in rounds until none changes."""
 
+from collections import Counter
 from math import gcd
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from fattree.policies import POLICIES
 from fattree.routes.bgp import in_percent
 from fattree.routes.forwarding import Forwarding, forwarding
+from fattree.routes.groups import NONE
 from fattree.routes.slow_links import SlowLink
 from fattree.routes.wecmp import LinkState
 from fattree.shape.topology import FatTree, Tier
@@ -70,8 +72,17 @@ def routes(tree: FatTree, failed: frozenset[int], edge: int) -> dict[int, dict[H
 
 def installed(state: Forwarding, switch: int, edge: int) -> dict[int, int]:
     """Return how often each uplink is in a switch's schedule towards an edge, reduced."""
-    weights = state.uplink_weights(switch, edge)
-    return reduced(weights) if weights else {}
+    tree = state.tree
+    group = (
+        state.edge_group[switch, edge]
+        if switch < tree.edges
+        else state.agg_group[switch - tree.edges, edge // tree.edges_per_pod]
+    )
+    if group == NONE:
+        return {}
+
+    schedule = int(state.group_schedule[state.first_group[switch] + group])
+    return reduced(Counter(state.schedule(switch, schedule).tolist()))
 
 
 def reduced(weights: dict[int, int]) -> dict[int, int]:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from fattree.experiment.model import Fabric, Scenario
 from fattree.policies import POLICIES
-from fattree.routes.bgp import announced_rows
+from fattree.routes.bgp import AnnouncedPaths, uplink_rows
 from fattree.routes.forwarding import Drawn, Forwarding, scenario_forwarding
 from fattree.routes.groups import NONE
 from fattree.routes.own_routes import OwnRoutes
@@ -17,7 +17,8 @@ from fattree.routes.wecmp import LinkState, reach
 
 def own(scenario: Scenario, failed: frozenset[int]) -> Forwarding:
     routes = OwnRoutes(scenario)
-    rows = announced_rows(scenario.tree, LinkState.without(scenario.tree, failed))
+    links = LinkState.without(scenario.tree, failed)
+    rows = uplink_rows(scenario.tree, links, AnnouncedPaths(scenario.tree, links))
     for switch, weights in enumerate(rows):
         routes.set(switch, weights)
 

@@ -93,6 +93,9 @@ class Least:
             # The last one may be an ACK.
             after = min(after, sum(self.latencies(self.shortest(answered))))
         bytes_left -= len(links) * (wire.gap_bytes + packet * len(times))
+        if links[0].is_host and links[0].is_up and self.scenario.transport.rate_limit:
+            # A limit spaces the beginnings of packets: the last packet passes at the full rate.
+            bytes_left -= wire.data_bytes - self.scenario.packets.payload_bytes + max(sizes)
         starts = [message.start_ps for message in [*messages, *answered]]
         now = Fraction(min(starts) + before)
         for until in [*times, NEVER]:

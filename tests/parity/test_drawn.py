@@ -15,7 +15,7 @@ import sim
 from emulation.errors import EmulationError
 from emulation.virtual.fabric import VirtualFabric
 from fattree.errors import FabricError
-from fattree.experiment.model import Collective, Scenario
+from fattree.experiment.model import Collective, Fabric, Scenario, Transport
 from fattree.policies import POLICIES
 from fattree.units import PS_PER_US
 from sim.sweeps.accounts import refuse_impossible
@@ -76,6 +76,20 @@ def judge(drawn: Scenario) -> None:
         raise AssertionError(f"the simulator ends after {result.end_ps} ps: {error}") from error
 
     assert_same(outcome, result)
+
+
+def test_a_limit_of_hosts_spaces_beginnings_and_slows_no_packet() -> None:
+    # Two NICs send 2,048 bytes each at 0.37 of 800 Gbit/s: 2,110 and a gap of 20 take 57,568 ps.
+    # Then the ACK of 64 bytes passes two links at the full rate, 640 ps each, after 1,000 ps each.
+    planes = Fabric(edges_per_pod=1, hosts_per_edge=2, aggs_per_pod=1, planes=2, latency_ns=1)
+    limited = Transport(rate_limit=0.37, random_phases=False)
+    pair = Collective(message_bytes=4096)
+    scenario = Scenario(
+        policy="host_pkt_ar", seed=0, fabric=planes, transport=limited, collective=pair
+    )
+    cct_ps = sim.run(scenario).cct_ps
+    assert cct_ps == 57_568 + 2 * (640 + 1_000)
+    assert Least(scenario).cct_ps() <= cct_ps
 
 
 @pytest.mark.parametrize("policy", POLICIES)

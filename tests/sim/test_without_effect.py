@@ -34,6 +34,7 @@ OTHERS: dict[str, tuple[str, str]] = {
     "transport.sack_threshold": ("1", ""),
     "transport.reorder_timeout_rtt": ("2", ""),
     "defines": ("{GAP=3}", ""),
+    "controller.weights": ("bgp", ""),
     "failures.at_ns": ("1000", ""),
     "failures.convergence_rtt": ("2", ""),
     "failures.local_repair": ("true", ""),
@@ -78,6 +79,8 @@ def test_what_is_heeded_is_not_said() -> None:
     assert unread([scenario("transport.recovery=sack", "transport.sack_threshold=3")]) == []
     slow = 'failures.degraded=[{link="agg0_0-core0_0",rate=0.5,at_ns=5}]'
     assert unread([scenario(slow, "failures.convergence_rtt=2")]) == []
+    weights = ("failures.rate=0.1", "controller.weights=bgp")
+    assert unread([scenario(*weights)]) == [] != unread([scenario(*weights, "policies=ofan_fib")])
     flowlets = scenario("load_balancer.plb_acks=3")
     rule = HostRule(file="x.py", text="")
     assert unread([flowlets]) and not unread([flowlets.model_copy(update={"host_rule": rule})])

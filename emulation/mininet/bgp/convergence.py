@@ -5,15 +5,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from statistics import median
 
+import numpy as np
+
 from emulation.errors import StartError
-from emulation.mininet.bgp.kernel_routes import RouteMonitor, Weights, north, reduced
+from emulation.mininet.bgp.kernel_routes import RouteMonitor, Rows, uplink_weights
 from emulation.mininet.bgp.routers import START_SECONDS, Routers
-from fattree.experiment.failures import Weights as Kind
-from fattree.policies import POLICIES
-from fattree.routes.forwarding import forwarding
-from fattree.routes.wecmp import LinkState
+from fattree.routes.bgp import uplink_ratios
+from fattree.routes.iwrr import simplify
 from fattree.shape.addressing import link_name, switch_name
-from fattree.shape.topology import FatTree
 
 # BGP is quiet when no kernel has changed a route for so long; it passes a route on after 50 ms.
 QUIET_SECONDS = 0.5
@@ -54,40 +53,17 @@ class Change:
         return max(self.took_ms, default=0.0)
 
 
-def weights(tree: FatTree, failed: frozenset[int], kind: Kind) -> list[Weights]:
-    """Return the reduced weights of each edge and agg towards each edge that it reaches."""
-    links = LinkState.without(tree, failed)
-    state = forwarding(tree, links, POLICIES["ofan"], seed=1, weights=kind)
-    return [
-        {
-            edge: row
-            for edge in range(tree.edges)
-            if _is_reached(tree, links, switch, edge)
-            and (row := reduced(state.uplink_weights(switch, edge)))
-        }
-        for switch in range(tree.first_core)
-    ]
-
-
-def _is_reached(tree: FatTree, links: LinkState, switch: int, edge: int) -> bool:
-    """Return whether the aggs of a switch's position reach an edge: else BGP has no route."""
-    if switch < tree.first_agg:
-        return True
-
-    _, position = tree.position(switch)
-    first = position * tree.edge_agg_links
-    return bool(links.edge_agg[edge, first : first + tree.edge_agg_links].any())
-
-
 def await_routes(routers: Routers, failed: frozenset[int] = frozenset()) -> float:
     """Wait until every kernel has the routes of a fabric without `failed`; return the seconds.
 
     Raises StartError, naming a switch that lacks some.
     """
     began = time.monotonic()
-    expected = weights(routers.tree, failed, "bgp")
+    routes = uplink_ratios(routers.tree, failed, "bgp")
     missing = set(range(routers.tree.first_core))
-    while missing := {switch for switch in missing if _held(routers, switch) != expected[switch]}:
+    while missing := {
+        switch for switch in missing if not np.array_equal(_held(routers, switch), routes[switch])
+    }:
         routers.processes.refuse_dead()
         if time.monotonic() - began > START_SECONDS:
             name = switch_name(routers.tree, min(missing))
@@ -98,8 +74,8 @@ def await_routes(routers: Routers, failed: frozenset[int] = frozenset()) -> floa
     return time.monotonic() - began
 
 
-def _held(routers: Routers, switch: int) -> Weights:
-    return {edge: reduced(row) for edge, row in north(routers, switch).items()}
+def _held(routers: Routers, switch: int) -> Rows:
+    return simplify(uplink_weights(routers, switch))
 
 
 def fail_and_mend(routers: Routers, failures: Iterable[frozenset[int]]) -> Iterator[Change]:
@@ -110,29 +86,29 @@ def fail_and_mend(routers: Routers, failures: Iterable[frozenset[int]]) -> Itera
         for failed in failures:
             for is_up in (False, True):
                 state = frozenset[int]() if is_up else failed
-                expected = weights(tree, state, "bgp")
+                routes = uplink_ratios(tree, state, "bgp")
                 # Routes that still change belong to no change of ours.
                 monitor.until_quiet(QUIET_SECONDS)
                 began = time.monotonic()
                 for link in sorted(failed):
                     routers.set_link(link, is_up)
 
-                changed, held = _settled(routers, monitor, expected, began)
+                changed, held = _settled(routers, monitor, routes, began)
                 yield Change(
                     links=tuple(link_name(tree, link) for link in sorted(failed)),
                     is_up=is_up,
                     took_ms=tuple(sorted((end - began) * MS for end in changed.values())),
-                    routes=sum(map(len, held)),
-                    other_than_computed=differing(held, expected),
-                    other_than_exact=differing(held, weights(tree, state, "exact")),
+                    routes=sum(int(rows.any(axis=1).sum()) for rows in held),
+                    other_than_computed=differing(held, routes),
+                    other_than_exact=differing(held, uplink_ratios(tree, state, "exact")),
                 )
     finally:
         monitor.close()
 
 
 def _settled(
-    routers: Routers, monitor: RouteMonitor, expected: list[Weights], began: float
-) -> tuple[dict[int, float], list[Weights]]:
+    routers: Routers, monitor: RouteMonitor, routes: list[Rows], began: float
+) -> tuple[dict[int, float], list[Rows]]:
     """Return when each switch last changed a route, and the weights that all have in the end."""
     changed: dict[int, float] = {}
     while True:
@@ -140,14 +116,11 @@ def _settled(
         routers.processes.refuse_dead()
         held = [_held(routers, switch) for switch in range(routers.tree.first_core)]
         # Quiet alone is not the end: a session that comes up again may take seconds.
-        if held == expected or time.monotonic() - began > MOST_SECONDS:
+        if not differing(held, routes) or time.monotonic() - began > MOST_SECONDS:
             return changed, held
 
 
-def differing(held: list[Weights], expected: list[Weights]) -> int:
-    """Return how many pairs (switch, destination edge) have other weights, or a missing route."""
-    return sum(
-        mine.get(edge) != theirs.get(edge)
-        for mine, theirs in zip(held, expected, strict=True)
-        for edge in {*mine, *theirs}
-    )
+def differing(held: list[Rows], routes: list[Rows]) -> int:
+    """Return how many pairs (switch, destination edge) have other ratios of weights."""
+    pairs = zip(held, routes, strict=True)
+    return sum(int((ours != theirs).any(axis=1).sum()) for ours, theirs in pairs)

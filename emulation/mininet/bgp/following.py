@@ -3,25 +3,9 @@
 from collections.abc import Callable
 from functools import partial
 
-import numpy as np
-from numpy.typing import NDArray
-
-from emulation.mininet.bgp.kernel_routes import RouteMonitor, north
+from emulation.mininet.bgp.kernel_routes import RouteMonitor, Rows, uplink_weights
 from emulation.mininet.bgp.routers import Routers
 from emulation.mininet.loop import Loop
-
-Rows = NDArray[np.int64]
-
-
-def weights_of(routers: Routers, switch: int) -> Rows:
-    """Return a switch's weights (destination edges, uplinks) from its kernel, 0 without a route."""
-    tree = routers.tree
-    rows = np.zeros((tree.edges, tree.uplinks(switch)), dtype=np.int64)
-    for edge, weights in north(routers, switch).items():
-        for uplink, weight in weights.items():
-            rows[edge, uplink] = weight
-
-    return rows
 
 
 class Following:
@@ -34,10 +18,18 @@ class Following:
         self._loop = loop
         self._on_routes = on_routes
         self._monitor = RouteMonitor(routers)
-        for channel, switch in self._monitor.channels:
-            # Cores have no choice to make.
-            if routers.tree.uplinks(switch):
-                loop.watch(channel, partial(self._read, switch))
+        # Cores have no choice to make.
+        self._watched = [
+            (channel, switch)
+            for channel, switch in self._monitor.channels
+            if routers.tree.uplinks(switch)
+        ]
+        for channel, switch in self._watched:
+            loop.watch(channel, partial(self._read, switch))
+
+        # In this order: a change before this reading is reported twice, and no change is missed.
+        for _, switch in self._watched:
+            self._read(switch)
 
     @property
     def sure_ps(self) -> int:
@@ -50,12 +42,11 @@ class Following:
 
     def close(self) -> None:
         """Stop listening."""
-        for channel, switch in self._monitor.channels:
-            if self._routers.tree.uplinks(switch):
-                self._loop.unwatch(channel)
+        for channel, _ in self._watched:
+            self._loop.unwatch(channel)
 
         self._monitor.close()
 
     def _read(self, switch: int) -> None:
         self._monitor.drain(switch)
-        self._on_routes(switch, weights_of(self._routers, switch))
+        self._on_routes(switch, uplink_weights(self._routers, switch))

@@ -5,10 +5,10 @@ import select
 import socket
 import subprocess
 import time
-from collections.abc import Mapping
 from contextlib import suppress
-from math import gcd
 
+import numpy as np
+from numpy.typing import NDArray
 from pyroute2.netlink.rtnl import RTMGRP_IPV4_ROUTE
 
 from emulation.mininet.bgp.configuration import edge_network
@@ -19,18 +19,11 @@ MESSAGE_BYTES = 1 << 16
 BUFFER_BYTES = 1 << 22
 MS = 1_000
 
-# Weights of uplinks (numbered from 0) by destination edge.
-Weights = Mapping[int, Mapping[int, int]]
+Rows = NDArray[np.int64]
 
 
-def reduced(weights: Mapping[int, int]) -> dict[int, int]:
-    """Return weights divided by their greatest common divisor: schedules repeat after their sum."""
-    divisor = gcd(*weights.values())
-    return {uplink: weight // divisor for uplink, weight in sorted(weights.items())}
-
-
-def north(routers: Routers, switch: int) -> Weights:
-    """Return the weights of a switch's uplinks to each edge that it reaches through them."""
+def uplink_weights(routers: Routers, switch: int) -> Rows:
+    """Return a switch's weights (destination edges, uplinks) from its kernel, 0 without a route."""
     tree = routers.tree
     first = tree.uplink_port(switch, 0)
     uplinks = {
@@ -46,17 +39,15 @@ def north(routers: Routers, switch: int) -> Weights:
             check=True,
         )
 
-    routes: dict[int, dict[int, int]] = {}
+    rows = np.zeros((tree.edges, tree.uplinks(switch)), dtype=np.int64)
     for route in json.loads(done.stdout or "[]"):
         # A route with a single next hop has no list, and no weight.
-        hops = route.get("nexthops") or [route]
-        alive = [hop for hop in hops if "dead" not in hop.get("flags", ())]
-        if route["dst"] in edges and all(hop.get("dev") in uplinks for hop in alive):
-            routes[edges[route["dst"]]] = {
-                uplinks[hop["dev"]]: hop.get("weight", 1) for hop in alive
-            }
+        for hop in route.get("nexthops") or [route]:
+            is_dead = "dead" in hop.get("flags", ())
+            if route["dst"] in edges and hop.get("dev") in uplinks and not is_dead:
+                rows[edges[route["dst"]], uplinks[hop["dev"]]] = hop.get("weight", 1)
 
-    return routes
+    return rows
 
 
 class RouteMonitor:

@@ -9,17 +9,19 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import ofan
 from emulation.errors import FailedRunError, NetworkError, UnsupportedError
+from emulation.mininet.bgp import routers as module
 from emulation.mininet.bgp.configuration import LINKS, as_number, configurations, link_addresses
 from emulation.mininet.bgp.convergence import Change, await_routes, differing, fail_and_mend
-from emulation.mininet.bgp.kernel_routes import reduced
 from emulation.mininet.bgp.picture import draw_times
 from emulation.mininet.bgp.routers import DAEMONS, refuse_without_frr, routers
 from emulation.mininet.kernel import refuse_if_unable
+from fattree.routes.iwrr import simplify
 from fattree.shape.topology import FatTree
 
 TREE = FatTree(4)
@@ -75,12 +77,10 @@ def test_a_configuration_needs_no_root():
 
 
 def test_weights_are_compared_by_their_ratios():
-    assert reduced({0: 33, 1: 66}) == reduced({1: 2, 0: 1}) == {0: 1, 1: 2}
-    assert reduced({2: 50}) == {2: 1}
-    held = [{4: {0: 1, 1: 2}}, {5: {0: 1}}]
-    assert differing(held, held) == 0
+    held = [simplify(np.array([[33, 66], [50, 50], [0, 0], [0, 100]]))]
+    assert differing(held, [np.array([[1, 2], [1, 1], [0, 0], [0, 1]])]) == 0
     # Another ratio, a missing route, and a route too many.
-    assert differing(held, [{4: {0: 2, 1: 1}}, {6: {0: 1}}]) == 3
+    assert differing(held, [np.array([[2, 1], [0, 0], [1, 1], [0, 1]])]) == 3
 
 
 def test_a_picture_has_a_panel_for_each_way(tmp_path):
@@ -95,6 +95,25 @@ def test_a_picture_has_a_panel_for_each_way(tmp_path):
 
     with pytest.raises(UnsupportedError, match=r"times\.txt: a picture is one of \.png"):
         draw_times(changes, tmp_path / "times.txt")
+
+
+@pytest.mark.parametrize(("spare", "is_refused"), [(699, True), (700, False), (701, False)])
+def test_a_fabric_too_large_for_the_memory_is_refused(spare, is_refused, monkeypatch, tmp_path):
+    # 20 switches of 35 MB.
+    (tmp_path / "bgpd").touch()
+    monkeypatch.setattr(module, "DAEMONS", tmp_path)
+    monkeypatch.setattr(module, "spare_bytes", lambda: spare * 10**6)
+    if is_refused:
+        with pytest.raises(NetworkError, match="FRR on 20 switches takes some 700 MB"):
+            refuse_without_frr(TREE)
+    else:
+        refuse_without_frr(TREE)
+
+
+def test_a_machine_without_frr_is_told_how_to_get_it(monkeypatch, tmp_path):
+    monkeypatch.setattr(module, "DAEMONS", tmp_path)
+    with pytest.raises(NetworkError, match="apt install frr"):
+        refuse_without_frr(TREE)
 
 
 @pytest.mark.root

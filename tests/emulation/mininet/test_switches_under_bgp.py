@@ -19,6 +19,7 @@ from emulation.mininet.run import run_on
 from emulation.virtual import fabric as virtual
 from fattree.experiment.model import Scenario
 from fattree.policies import PAPER_POLICIES
+from fattree.routes.bgp import uplink_ratios
 from fattree.shape.topology import FatTree
 
 CORE_LINK = FatTree(4).edge_links
@@ -54,7 +55,8 @@ def setup() -> Setup:
 def await_routes_of(fabric: MininetFabric, failed: frozenset[int]) -> None:
     controller = fabric.controller
     assert isinstance(controller, RoutedController)
-    fabric.loop.run(lambda: controller.has_routes_of(failed))
+    routes = uplink_ratios(fabric.tree, failed, "bgp")
+    fabric.loop.run(lambda: controller.has_routes(routes))
 
 
 @pytest.mark.root
