@@ -11,8 +11,8 @@ from controller.fabric_controller import LinkChange, Step
 from controller.pipeline import Pipeline
 from controller.routed import RoutedController, RoutedDriver
 from fattree.experiment.model import Fabric, Scenario
-from fattree.routes.bgp import AnnouncedPaths, Ints, uplink_ratios, uplink_rows
-from fattree.routes.wecmp import LinkState
+from fattree.routes.bgp import AnnouncedPaths, uplink_ratios, uplink_rows
+from fattree.routes.wecmp import Ints, LinkState
 
 SCENARIO = Scenario(fabric=Fabric(k=4))
 TREE = SCENARIO.tree
@@ -25,7 +25,7 @@ def routes(*failed: int) -> list[Ints]:
 
 
 class World:
-    """A clock that moves by hand, switches with the routes of a whole fabric, and what they got."""
+    """A clock moved by hand, switches with the routes of a fabric, the routes written to each."""
 
     def __init__(self) -> None:
         self.now_ps = 1_000
