@@ -11,6 +11,7 @@ from typing import TypeAlias
 from controller.convergence import Convergence
 from controller.fabric_controller import FabricController, LinkChange, Step
 from fattree.routes.failures import Links
+from fattree.routes.lags import Lags
 from fattree.routes.slow_links import Slow, after
 
 OnInstalled: TypeAlias = Callable[[Convergence], object]
@@ -42,6 +43,7 @@ class Driver:
         self._at = at
         self._write = write
         self._tell_hosts = tell_hosts
+        self._lags = Lags.of(controller.scenario)
         self._changed_ps: dict[int, int] = {}
         self._waiting: list[tuple[LinkChange, OnInstalled]] = []
 
@@ -87,16 +89,30 @@ class Driver:
         convergence.planned(self.now_ps(), steps)
         self.installations.append(convergence)
 
-        # All steps of one event are due at the same instant, so one timer is enough for them.
         if controller.convergence_ps is not None:
-            due_ps = at_ps + controller.convergence_ps
-            self._at(due_ps, partial(self._install, convergence, steps))
+            self._install_when_due(convergence, steps, at_ps + controller.convergence_ps)
 
         # Each event starts a timer. If the link has flapped again, its timer releases nothing.
         if controller.next_release_ps is not None:
             self._at(max(at_ps, controller.next_release_ps), self._release)
 
         return convergence
+
+    def _install_when_due(
+        self, convergence: Convergence, steps: Sequence[Step], due_ps: int
+    ) -> None:
+        """Write the steps of each switch when its lag has passed; hosts learn with the last."""
+        # One timer is enough for all steps that are due at the same instant.
+        *early, last = self._lags.times_ps
+        for lag_ps in early:
+            self._at(due_ps + lag_ps, partial(self._write, self._with_lag(steps, lag_ps)))
+
+        self._at(due_ps + last, partial(self._install, convergence, self._with_lag(steps, last)))
+
+    def _with_lag(self, steps: Sequence[Step], lag_ps: int) -> list[Step]:
+        return [
+            step for step in steps if self._lags.deal(self._lags.times_ps, step.switch) == lag_ps
+        ]
 
     def _failed_ps(self, change: LinkChange) -> int | None:
         """Return when the last of the links changed; None where that was not announced."""

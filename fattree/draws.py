@@ -31,6 +31,7 @@ class Stream(IntEnum):
     COMPUTATION = 13
     EXPERT = 14
     STRAGGLER = 15
+    LAG = 16
 
 
 def component(stream: int, index: int) -> int:

@@ -17,7 +17,7 @@ from fattree.demand import traffic
 from fattree.experiment.model import Fabric, Scenario
 from fattree.routes.failures import timeline
 from ofan_p4.compiler import compile_source
-from sim.arrays.routing import forwarding, phases
+from sim.arrays.routing import Tables, phases
 from tests.emulation.commands.conftest import leave_unrendered
 
 ROOT = Path(ofan.__file__).parent
@@ -123,7 +123,7 @@ def test_groups_are_as_many_as_the_page_says(k: int) -> None:
     for policy, edges, pods in (("ofan", k * k // 2, k), ("simple_rr", 1, 1)):
         scenario = Scenario(policy=policy, fabric=Fabric(k=k))
         events = timeline(scenario, traffic.flows(scenario))
-        state = forwarding(scenario, next(iter(phases(scenario, events))))
+        state = Tables(scenario).forwarding(next(iter(phases(scenario, events))))
         assert (state.edge_group.max() + 1, state.agg_group.max() + 1) == (edges, pods)
 
     assert f"the highest {32 * 32 // 2 - 1:,} at k = 32" in PAGE

@@ -5,7 +5,7 @@
     result = run(Scenario(program="two_choices.p4", policy="simple_rr", fabric=Fabric(k=32)))
 
 The entries of the controller's plan go into the switches' memory as arrays (`bulk`), and routes
-follow links as in the simulator: at once at all switches, G after the change.
+follow links as in the simulator: G after the change, at each switch later by its lag.
 """
 
 import time
@@ -40,7 +40,7 @@ from ofan_p4.diagnostics import CompileError
 from ofan_p4.softswitch.base.errors import SoftswitchError
 from ofan_p4.softswitch.control.pipeline import Pipeline
 from sim import SimulationError
-from sim.arrays.routing import Phase, forwarding, phases
+from sim.arrays.routing import Phase, Tables, phases
 from sim.programs.programmed import is_loaded
 from sim.runs.engine import OnProgress
 from sim.runs.results import Result
@@ -72,6 +72,7 @@ class SimulatedFabric:
             for switch in range(tree.switches)
         ]
         self._planner = Planner(scenario, program.pipeline)
+        self._tables = Tables(scenario)
         self._loader = Loader(self._planner, self.pipelines[0])
         self._plans: list[SwitchPlan | None] = [None] * tree.switches
         for switch, pipeline in enumerate(self.pipelines):
@@ -96,15 +97,15 @@ class SimulatedFabric:
 
     def _install(self, phase: Phase) -> None:
         """Let all switches and hosts follow the links."""
-        state = forwarding(self.scenario, phase)
+        tables = self._tables.by_lag(phase)
         for switch, pipeline in enumerate(self.pipelines):
-            plan = self._planner.plan(state, switch)
+            plan = self._planner.plan(self._tables.lags.deal(tables, switch), switch)
             if plan != self._plans[switch]:
                 self._loader.load(pipeline, plan)
 
             self._plans[switch] = plan
 
-        self.timed.packets.set_links(phase.routed)
+        self.timed.packets.set_links(phase.of_hosts)
 
 
 def run(scenario: Scenario, *, threads: int = 1, horizon_ps: int | None = None) -> Result:

@@ -18,6 +18,10 @@ LEAST_SHARE = 0.001
 EMULATED = only_on("virtual", "mininet")
 ON_VIRTUAL_LINKS = only_on("virtual", "sim")
 
+# Each lag is another time at which the whole fabric's routes are worked out.
+MOST_LAGS = 64
+
+Lag = Annotated[float, Field(ge=0, le=MOST_RTTS)]
 Detection = Literal["announced", "netlink", "probe"]
 Weights = Literal["exact", "bgp"]
 Kind = Literal["central", "bgp"]
@@ -190,6 +194,10 @@ class Controller(Section):
     """The weights of uplinks, for load balancers that weigh them: the paper's W-ECMP (`exact`), or
     those that BGP gives, in whole percents and without slow links (`bgp`).
     """
+    spread_rtt: Annotated[tuple[Lag, ...], Field(max_length=MOST_LAGS)] = ()
+    """How much later than G switches change their routes, in round trips: each switch draws one of
+    these lags for the whole run. By default all change at one instant.
+    """
     damping_half_life_us: Annotated[float | None, Field(ge=0.001, le=10**12)] = None
     """Flap damping: the time in which a link's penalty for flaps halves; by default no damping."""
     damping_suppress: Annotated[float | None, Field(gt=0, le=1_000)] = None
@@ -233,6 +241,9 @@ class Controller(Section):
 
         if self.damping_half_life_us is not None:
             raise ValueError('damping_half_life_us needs kind = "central"')
+
+        if self.spread_rtt:
+            raise ValueError("BGP's routers have their own times: leave spread_rtt out")
 
         if self.weights != "exact":
             raise ValueError('kind = "bgp" has the weights of BGP: leave weights out')

@@ -392,6 +392,11 @@ class Scenario(Settings):
         rtts = self.failures.convergence_rtt
         return None if rtts == float("inf") else round(rtts * self.zero_load_rtt_ps)
 
+    @property
+    def lags_ps(self) -> tuple[int, ...]:
+        """Return the lags that switches draw from, empty where all switches change together."""
+        return tuple(round(lag * self.zero_load_rtt_ps) for lag in self.controller.spread_rtt)
+
 
 class Experiment(Settings):
     """A file: the shared settings, the load balancers and the seeds to run.

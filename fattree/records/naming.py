@@ -20,7 +20,11 @@ DIGITS = 16
 CALLED = {"name", "label", "program", "host_rule", "agent_packet"}
 PLACES = ("link", "host", "switch")
 # Keys that are younger than stored runs: at their defaults they do not change a hash.
-YOUNG = {("controller", "kind"): "central", ("controller", "weights"): "exact"}
+YOUNG = {
+    ("controller", "kind"): "central",
+    ("controller", "weights"): "exact",
+    ("controller", "spread_rtt"): [],
+}
 
 
 def named(scenario: Scenario, policy: str = "") -> dict[str, Any]:

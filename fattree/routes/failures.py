@@ -18,6 +18,7 @@ from fattree.draws import MASK, Stream, component, mix
 from fattree.errors import FailureError
 from fattree.experiment.model import Scenario
 from fattree.routes.damping import Damping, damping
+from fattree.routes.lags import Lags
 from fattree.routes.places import places
 from fattree.routes.slow_links import NOT_SLOW, RateChange, Slow, after, rate_changes
 from fattree.routes.wecmp import LinkState, agg_weights, reach
@@ -59,7 +60,10 @@ class LinkChange:
 
 
 class RouteChange(NamedTuple):
-    """From `time_ps` on, switches route for links in `failed` being down and in `slow` slow."""
+    """From `time_ps` on, switches route for links in `failed` being down and in `slow` slow.
+
+    Each switch does so later by its lag (`fattree.routes.lags`).
+    """
 
     time_ps: int
     failed: Links
@@ -72,7 +76,7 @@ class Timeline:
 
     `redraws`: how often the draw was repeated. `hosts` are the outages of hosts' links, of which no
     route knows, by host. `rates` are links that become slower or faster, `first_slow` those that
-    the first routes weigh.
+    the first routes weigh. The last switches follow a route change `greatest_lag_ps` after it.
     """
 
     changes: tuple[LinkChange, ...]
@@ -82,12 +86,13 @@ class Timeline:
     hosts: tuple[Outage, ...] = ()
     rates: tuple[RateChange, ...] = ()
     first_slow: Slow = NOT_SLOW
+    greatest_lag_ps: int = 0
 
     @property
     def last_change_ps(self) -> int:
         """Return when links or routes change for the last time."""
         times = [change.time_ps for change in self.changes]
-        times += [change.time_ps for change in self.routes]
+        times += [change.time_ps + self.greatest_lag_ps for change in self.routes]
         times += [change.time_ps for change in self.rates]
         times += [outage.up_ps for outage in self.hosts if outage.up_ps != FOREVER]
         return max(times, default=0)
@@ -137,6 +142,7 @@ def timeline(scenario: Scenario, flows: Flows) -> Timeline:
         hosts=tuple(_merged(hosts)),
         rates=rates,
         first_slow=first.slow,
+        greatest_lag_ps=Lags.of(scenario).times_ps[-1],
     )
 
 

@@ -6,6 +6,7 @@ southbound routes stay prefixes and ports, a flow keeps its order, and a permuta
 all-to-all loads the members of a bundle alike.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +32,15 @@ class Bundles(NamedTuple):
         counts = rows.sum(axis=1)
         members = np.argsort(~rows, axis=1, kind="stable").astype(np.uint8)
         return cls(members, np.where(counts == 0, rows.shape[1], counts).astype(np.int32))
+
+    @classmethod
+    def picked(cls, bundles: Sequence["Bundles"], index: NDArray[np.int64]) -> "Bundles":
+        """Return bundles of which each row is that of `bundles[index[row]]`."""
+        rows = np.arange(len(index))
+        return cls(
+            np.stack([state.members for state in bundles])[index, rows],
+            np.stack([state.counts for state in bundles])[index, rows],
+        )
 
     def member(self, row: int, number: int) -> int:
         """Return the member of a bundle that the host of a number takes."""

@@ -87,6 +87,13 @@ READERS = {
         ),
         "all links have the same weight",
     ),
+    "controller.spread_rtt": Reader(
+        lambda run: (
+            run.convergence_ps is not None
+            and bool(run.failures.rate or run.failures.events or run.failures.degraded)
+        ),
+        "routes never change",
+    ),
     "failures.local_repair": Reader(
         lambda run: bool(run.failures.rate or run.failures.events), "no link fails"
     ),

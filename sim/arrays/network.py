@@ -23,7 +23,7 @@ from hostagent.rules import refuse_unable_hosts, rules
 from hostagent.transports.state import NEVER, Recovery, Rules
 from sim.arrays.flows import flows_of, hosts_of, label_hashes, pointers_of, short_payloads
 from sim.arrays.host_rule_code import compiled
-from sim.arrays.routing import Pairs, forwarding, phases, routes_of, waypoint_routes
+from sim.arrays.routing import Pairs, Tables, phases, routes_of, waypoint_routes
 from sim.arrays.wiring import (
     gates_of,
     grown,
@@ -90,12 +90,13 @@ def build(scenario: Scenario) -> Network:
     events = timeline(scenario, flows)
     pairs = Pairs.of(scenario.tree, flows)
     states = list(phases(scenario, events))
-    tables = [forwarding(scenario, phase) for phase in states]
+    tables = Tables(scenario)
+    forwardings = [tables.forwarding(phase) for phase in states]
     # Pointers stay when routes change, so a switch has cells for the most groups that it ever has.
-    groups = np.max([np.diff(table.first_group) for table in tables], axis=0)
+    groups = np.max([np.diff(table.first_group) for table in forwardings], axis=0)
     epochs = tuple(
-        Epoch(phase.time_ps, routes_of(scenario, table, phase.routed, pairs))
-        for table, phase in zip(tables, states, strict=True)
+        Epoch(phase.time_ps, routes_of(scenario, table, phase, pairs, tables.lags.of_switch))
+        for table, phase in zip(forwardings, states, strict=True)
     )
 
     rate = _rate(scenario, flows, events)
@@ -106,7 +107,7 @@ def build(scenario: Scenario) -> Network:
         pairs,
         rate=rate,
         constants=_constants(scenario, short_payloads(scenario, flows)),
-        switches=switches_of(scenario, tables[0], groups),
+        switches=switches_of(scenario, forwardings[0], groups),
         cells=int(2 * groups.sum()),
     )
     return Network(

@@ -1,5 +1,6 @@
 """Routes as arrays, and when they change: groups, schedules, Host DR's waypoints."""
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -11,9 +12,10 @@ from fattree.demand.flows import Flows as Traffic
 from fattree.experiment.model import Scenario
 from fattree.policies import Chooser
 from fattree.routes.failures import RouteChange, Timeline
-from fattree.routes.forwarding import Forwarding, scenario_forwarding
+from fattree.routes.forwarding import Drawn, Forwarding, scenario_forwarding
+from fattree.routes.lags import Lags, merged
 from fattree.routes.local_repair import repaired
-from fattree.routes.southbound import agg_bundles, core_bundles
+from fattree.routes.southbound import Bundles, agg_bundles, core_bundles
 from fattree.routes.waypoints import starts, waypoints
 from fattree.routes.wecmp import LinkState
 from fattree.shape.topology import FatTree
@@ -46,48 +48,78 @@ def waypoint_routes(scenario: Scenario, flows: Traffic, links: LinkState) -> Rou
 
 
 class Phase(NamedTuple):
-    """From `time_ps` on switches route for the state `routed`.
+    """From `time_ps` on switches route for the state `routed` of their lag, from the least lag on.
 
     With local repair they leave their own links that are not `up`.
     """
 
     time_ps: int
-    routed: LinkState
+    routed: tuple[LinkState, ...]
     up: LinkState
+
+    @property
+    def of_hosts(self) -> LinkState:
+        """Return the state that hosts which choose paths know: that of the last switches."""
+        return self.routed[-1]
 
 
 def phases(scenario: Scenario, events: Timeline) -> Iterator[Phase]:
     """Yield the states of the links that switches route for, in order."""
     tree = scenario.tree
+    lags_ps = Lags.of(scenario).times_ps
     # Micro-segments are static, and so are their meanings: hosts detect failures.
     if scenario.scheme.chooser is Chooser.SEGMENTS:
         whole = LinkState.without(tree)
-        yield Phase(0, whole, whole)
+        yield Phase(0, (whole,) * len(lags_ps), whole)
         return
 
     is_local = scenario.failures.local_repair
-    routed = RouteChange(0, events.first_routes, events.first_slow)
     failed = frozenset[int]()
-    route_changes = {change.time_ps: change for change in events.routes}
+    changes = [RouteChange(0, events.first_routes, events.first_slow), *events.routes]
+    times_ps = [change.time_ps for change in changes]
+    states = [LinkState.without(tree, change.failed, change.slow) for change in changes]
+    late_ps = {change.time_ps + lag_ps for change in events.routes for lag_ps in lags_ps}
     # Without local repair a link's state changes no route before G has passed.
     link_changes = {change.time_ps: change for change in events.changes} if is_local else {}
 
-    for time_ps in sorted({0, *route_changes, *link_changes}):
-        routed = route_changes.get(time_ps, routed)
+    for time_ps in sorted({0, *late_ps, *link_changes}):
         if time_ps in link_changes:
             failed = failed - link_changes[time_ps].up | link_changes[time_ps].down
 
         yield Phase(
             time_ps,
-            LinkState.without(tree, routed.failed, routed.slow),
+            tuple(states[max(0, bisect_right(times_ps, time_ps - lag) - 1)] for lag in lags_ps),
             LinkState.without(tree, failed),
         )
 
 
-def forwarding(scenario: Scenario, phase: Phase) -> Forwarding:
-    """Return the forwarding of switches from a phase's time on."""
-    table = scenario_forwarding(scenario, phase.routed)
-    return repaired(table, phase.up) if scenario.failures.local_repair else table
+class Tables:
+    """The forwarding of a scenario's switches in its phases, which come in order.
+
+    A state of the links that two phases share is worked out once.
+    """
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.lags = Lags.of(scenario)
+        self._scenario = scenario
+        self._drawn = Drawn()
+        self._tables: dict[LinkState, Forwarding] = {}
+
+    def by_lag(self, phase: Phase) -> list[Forwarding]:
+        """Return the forwarding of the switches with each lag, from the least lag on."""
+        self._tables = {state: self._table(state) for state in phase.routed}
+        if not self._scenario.failures.local_repair:
+            return [self._tables[state] for state in phase.routed]
+
+        tables = {state: repaired(table, phase.up) for state, table in self._tables.items()}
+        return [tables[state] for state in phase.routed]
+
+    def forwarding(self, phase: Phase) -> Forwarding:
+        """Return the forwarding of all switches."""
+        return merged(self.by_lag(phase), self.lags)
+
+    def _table(self, state: LinkState) -> Forwarding:
+        return self._tables.get(state) or scenario_forwarding(self._scenario, state, self._drawn)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,12 +138,23 @@ class Pairs:
         return cls(*np.divmod(keys, tree.hosts), of_flow)
 
 
-def routes_of(scenario: Scenario, table: Forwarding, links: LinkState, pairs: Pairs) -> Routes:
-    """Return the routes among which switches and Host DR's hosts choose."""
+def routes_of(
+    scenario: Scenario, table: Forwarding, phase: Phase, pairs: Pairs, lags: Int64
+) -> Routes:
+    """Return the routes among which switches and Host DR's hosts choose.
+
+    `lags` are the indices of the switches' lags.
+    """
     tree = scenario.tree
-    row, start, offset, steps = _waypoints(scenario, links, pairs)
-    below_aggs = agg_bundles(tree, links)
-    below_cores = core_bundles(tree, links)
+    row, start, offset, steps = _waypoints(scenario, phase.of_hosts, pairs)
+    below_aggs = Bundles.picked(
+        [agg_bundles(tree, links) for links in phase.routed],
+        np.repeat(lags[tree.first_agg : tree.first_core], tree.edges_per_pod),
+    )
+    below_cores = Bundles.picked(
+        [core_bundles(tree, links) for links in phase.routed],
+        np.repeat(lags[tree.first_core :], tree.pods_per_plane),
+    )
 
     return Routes(
         groups=np.concatenate([table.edge_group.ravel(), table.agg_group.ravel()]),

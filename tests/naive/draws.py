@@ -26,6 +26,7 @@ class Purpose(IntEnum):
     PATIENCE = 10
     WAYPOINT = 11
     LOSS = 12
+    LAG = 16
 
 
 def number(seed: int, purpose: Purpose, index: int, count: int) -> int:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import ceil, log2
 
 from fattree.experiment.model import FailureEvent, Place, Scenario
-from tests.naive.draws import WORD, Purpose, number
+from tests.naive.draws import WORD, Purpose, number, scaled
 from tests.naive.traffic import Message
 from tests.naive.tree import Down, Links, Tree
 from tests.naive.wire import NEVER, PS_PER_NS, Wire
@@ -65,6 +65,16 @@ def routes(scenario: Scenario, links: list[Change]) -> list[Change]:
             ),
         )
         for time in sorted(times)
+    ]
+
+
+def lags(scenario: Scenario) -> list[int]:
+    """Return how much later than the first each switch changes its routes."""
+    choices = scenario.controller.spread_rtt or (0,)
+    seed, rtt_ps = scenario.seed, Wire(scenario).zero_load_rtt_ps
+    return [
+        round(choices[scaled(number(seed, Purpose.LAG, 0, switch), len(choices))] * rtt_ps)
+        for switch in range(Tree.of(scenario).switches)
     ]
 
 

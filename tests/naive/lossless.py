@@ -207,10 +207,11 @@ class LosslessNetwork(Network):
 
     def come_in(self, place: Place, packet: Packet, now_ps: int) -> None:
         switch, came_by = place
-        port = self.plan.links.port_down(switch, packet.destination)
+        plan = self.plan_of(switch)
+        port = plan.links.port_down(switch, packet.destination)
         if port is None:
             queues = self.queues(switch, now_ps)
-            uplink = self.balancers[switch].uplink(self.plan, packet, queues)
+            uplink = self.balancers[switch].uplink(plan, packet, queues)
             if uplink is None:
                 self.unrouted += 1
                 return

@@ -72,7 +72,9 @@ class Network:
         self.now_ps = self.learnt_ps = 0
         self.standstill = Standstill()
         self.failed = NOTHING
-        self.routed = failures.Change(0, NOTHING)
+        self.lags = failures.lags(scenario)
+        # The last change that the switches with each lag have followed.
+        self.routed = dict.fromkeys(self.lags, failures.Change(0, NOTHING))
         self.route()
 
     def _flows(self) -> list[Flow]:
@@ -151,7 +153,10 @@ class Network:
         for change in self.changes:
             self.at(change.time_ps, Kind.LINKS, 0, 0, change.down)
         for change in failures.routes(self.scenario, self.changes):
-            self.at(change.time_ps, Kind.ROUTES, 0, 0, change)
+            # Routes that are known at the start are there at all switches.
+            for lag_ps in {*self.lags}:
+                time_ps = change.time_ps + (lag_ps if change.time_ps else 0)
+                self.at(time_ps, Kind.ROUTES, 0, 0, (change, lag_ps))
         for flow in self.flows:
             if not flow.waits_for:
                 self.hosts[flow.source].start(flow, self.messages[flow.number].start_ps)
@@ -191,7 +196,8 @@ class Network:
                 self.failed = subject
                 self.route()
             case Kind.ROUTES:
-                self.routed = subject
+                change, lag_ps = subject
+                self.routed[lag_ps] = change
                 self.route()
             case Kind.ARRIVE if node < self.tree.switches:
                 self.forward(node, subject, now_ps)
@@ -203,10 +209,20 @@ class Network:
     def route(self) -> None:
         """Plan for the links that are known to be down."""
         actual = Links(self.tree, self.failed)
-        routed = Links(self.tree, self.routed.down, dict(self.routed.slow))
-        if SCHEMES[self.scenario.policy].chooser == "segments":
-            routed = Links(self.tree, NOTHING)
-        self.plan = Plan(self.scenario, routed, actual)
+        self.plans = {}
+        for lag_ps, change in self.routed.items():
+            routed = Links(self.tree, change.down, dict(change.slow))
+            if SCHEMES[self.scenario.policy].chooser == "segments":
+                routed = Links(self.tree, NOTHING)
+            self.plans[lag_ps] = Plan(self.scenario, routed, actual)
+
+    def plan_of(self, switch: int) -> Plan:
+        return self.plans[self.lags[switch]]
+
+    @property
+    def plan_of_hosts(self) -> Plan:
+        """Return the plan of hosts that choose paths: they learn with the last switch."""
+        return self.plans[max(self.lags)]
 
     def slow_at(self, switch: int, port: int) -> list[tuple[int, Wire]]:
         """Return the rates of a slow link behind a switch's port, each with its time."""
@@ -251,7 +267,7 @@ class Network:
         self.sent += 1
         passage = host.link.put(now_ps, self.size(packet))
         edge, index = divmod(host.number, self.tree.hosts_at_edge)
-        waypoint = self.host_pointers.waypoint(self.plan.links, packet)
+        waypoint = self.host_pointers.waypoint(self.plan_of_hosts.links, packet)
         packet = replace(packet, waypoint=waypoint)
         threshold = self.host_losses.get(host.number, 0)
         unlucky = self.is_unlucky(host.link, threshold, self.uplink(host))
@@ -293,9 +309,10 @@ class Network:
 
     def forward(self, switch: int, packet: Packet, now_ps: int) -> None:
         """Send a packet down where its destination is below, else up as the balancer chooses."""
-        port = self.plan.links.port_down(switch, packet.destination)
+        plan = self.plan_of(switch)
+        port = plan.links.port_down(switch, packet.destination)
         if port is None:
-            uplink = self.balancers[switch].uplink(self.plan, packet, self.queues(switch, now_ps))
+            uplink = self.balancers[switch].uplink(plan, packet, self.queues(switch, now_ps))
             if uplink is None:
                 self.unrouted += 1
                 return

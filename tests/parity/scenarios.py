@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from fattree.experiment.model import (
     Collective,
+    Controller,
     Degraded,
     Fabric,
     FailureEvent,
@@ -26,6 +27,8 @@ from tests.parity.drawing import sizes
 MOST_PACKETS = 400
 HORIZON_PS = 10**9
 FOREVER = float("inf")
+# Lags of switches, in round trips.
+SPREADS = ((), (), (0, 0.7), (0.01, 1.5, 4))
 CHAINED = ("ring", "hierarchical_ring")
 
 
@@ -119,6 +122,7 @@ def scenarios(draw: Any, policy: str) -> Scenario:
         collective=draw(collectives(machines, payload, POLICIES[policy].subflows)),
         transport=allowed(policy, draw(transports(can_trim=fabric.queue_bytes > 0))),
         failures=broken,
+        controller=Controller(spread_rtt=draw(st.sampled_from(SPREADS))),
     )
 
 

@@ -35,6 +35,7 @@ OTHERS: dict[str, tuple[str, str]] = {
     "transport.reorder_timeout_rtt": ("2", ""),
     "defines": ("{GAP=3}", ""),
     "controller.weights": ("bgp", ""),
+    "controller.spread_rtt": ("[0,1]", ""),
     "failures.at_ns": ("1000", ""),
     "failures.convergence_rtt": ("2", ""),
     "failures.local_repair": ("true", ""),
@@ -81,6 +82,9 @@ def test_what_is_heeded_is_not_said() -> None:
     assert unread([scenario(slow, "failures.convergence_rtt=2")]) == []
     weights = ("failures.rate=0.1", "controller.weights=bgp")
     assert unread([scenario(*weights)]) == [] != unread([scenario(*weights, "policies=ofan_fib")])
+    lags = ("failures.rate=0.1", "controller.spread_rtt=[0,1]")
+    never = "failures.convergence_rtt=inf"
+    assert unread([scenario(*lags)]) == [] != unread([scenario(*lags, never)])
     flowlets = scenario("load_balancer.plb_acks=3")
     rule = HostRule(file="x.py", text="")
     assert unread([flowlets]) and not unread([flowlets.model_copy(update={"host_rule": rule})])

@@ -310,6 +310,7 @@ def _failures() -> Iterator[tuple[str, Settings]]:
     yield "failures found by probes", merged(FAILING, {"controller": probes})
     yield "failures found by the kernel", merged(FAILING, {"controller": {"detection": "netlink"}})
     yield "weights of BGP", merged(FAILING, {"controller": {"weights": "bgp"}})
+    yield "switches' lags", merged(FAILING, {"controller": {"spread_rtt": [0, 0.5, 2]}})
     routed = {"failures": {"events": [LINK]}, "controller": {"kind": "bgp"}}
     yield "switches that follow BGP", routed
     damping = {"damping_half_life_us": 20, "damping_suppress": 3, "damping_reuse": 1}
