@@ -56,6 +56,7 @@ BEYOND: dict[str, str] = {
     "collectives": "beyond.collectives",
     "training": "beyond.training",
     "faults": "beyond.faults",
+    "lags": "beyond.lags",
     "controls": "beyond.controls",
     "victims": "beyond.victims",
 }

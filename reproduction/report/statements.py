@@ -250,6 +250,32 @@ STATEMENTS: dict[str, Claim] = {
         margin=0.1,
         margin_in_words="10 % of the seeds",
     ),
+    "B32": ours(
+        "Switches that learn of failures one after the other, as under BGP, are no worse than "
+        "switches that all learn with the last, and no better than all with the first",
+        "docs/bgp.md; up and down through a fat-tree no packet comes by a switch twice",
+        "links that fail under way, each of four load balancers at each G: less than 2 % above the "
+        "CCT with all at the last switch's time, less than 2 % below that with all at the first's",
+        margin=0.01,
+        margin_in_words="1 % of the CCT",
+    ),
+    "B33": ours(
+        "Lags of switches turn no lead: where Ofan is ahead of another, or behind, with all "
+        "switches at the last one's time, it is with lags",
+        "as B32",
+        "Host DR, Switch Pkt AR and Flow over Ofan at each G: never above with one and below with "
+        "the other",
+        margin=0.01,
+        margin_in_words="1 % of Ofan's CCT",
+    ),
+    "B34": ours(
+        "BGP's whole percents cost nothing on top of its lags",
+        "docs/bgp.md: with routes at once they cost next to nothing",
+        "with lags, BGP's weights over exact ones, Ofan and Switch Pkt AR at each G: CCTs less "
+        "than 2 % apart",
+        margin=0.01,
+        margin_in_words="1 % of the CCT",
+    ),
 }
 
 PLAINLY: dict[str, str] = {
@@ -284,4 +310,7 @@ PLAINLY: dict[str, str] = {
     "B29": "A slow link that routes do not weigh puts MRC ahead of Ofan, but on rails.",
     "B30": "Probes of a dead link cost a fraction of what random labels lose on it.",
     "B31": "Under PFC, spraying takes an incast's pauses everywhere: Ofan's victims are slow, too.",
+    "B32": "Switches that learn one after the other are as good as the last of them.",
+    "B33": "The order of load balancers is the same if switches learn one after the other.",
+    "B34": "Under BGP coarse weights cost nothing on top of late ones.",
 }

@@ -62,10 +62,11 @@ def spans(
     estimates: Mapping[str, Mapping[str, Estimate]],
     text: str,
     scale: float = 100,
+    is_log: bool = True,
 ) -> None:
     """Draw groups of dots with intervals, a group a place, a load balancer a colour.
 
-    The axis is logarithmic: Flow is often a hundred times as far away as the others.
+    A logarithmic axis is for completion times: Flow's is often a hundred times the others'.
     """
     shown = list(dict.fromkeys(policy for points in estimates.values() for policy in points))
     for number, policy in enumerate(shown):
@@ -82,7 +83,9 @@ def spans(
     for border in range(1, len(estimates)):
         axes.axvline(border - 0.5, color="#d5d5d5", linewidth=0.6)
 
-    style.plain_log(axes, TICKS)
+    if is_log:
+        style.plain_log(axes, TICKS)
+
     axes.set_xlim(-0.5, len(estimates) - 0.5)
     axes.set_xticks(
         range(len(estimates)), [_fitting(picture, name, len(estimates)) for name in estimates]
