@@ -24,7 +24,7 @@ FAILED_LINKS = 0.04
 # A message of 4 MiB is sent in 43 us, seven round trips.
 DOWN_NS = 10_000
 GS = (0, 1, 4, 32, 250, 1000)
-# FRR's updates take one to four hops. The lags behind the first hop as shares of its 76 ms, each as
+# FRR's updates take 1 to 4 hops. The lags behind the first hop as shares of its 76 ms, each as
 # often as measured: 432 switches with their last routes after 32 failures at k = 4 (docs/bgp.md).
 HOPS = (*[0.0] * 4, *[0.68] * 8, *[1.36] * 9, *[2.05] * 6)
 FIRST, LAGS, COARSE, LAST = (
@@ -270,7 +270,7 @@ FIGURE = Figure(
     caption=(
         "A 4 MiB permutation on 128 hosts; ten microseconds after its start 4 % of the links fail "
         "for good. The first switches have new routes G later (in zero-load RTTs), the others as "
-        "much later as FRR's updates took for one to three hops more, a third of G each (of one "
+        "much later as FRR's updates took for 1 to 3 hops more, a third of G each (of one "
         "RTT at G = 0). Beside them: all switches at the time of the first, and of the last."
     ),
     scenarios=scenarios,
