@@ -23,7 +23,7 @@ WEIGHTING = ("switch_pkt_ar", "ofan")
 FAILED_LINKS = 0.04
 # A message of 4 MiB is sent in 43 us, seven round trips.
 DOWN_NS = 10_000
-GS = (0, 1, 4, 32, 250, 1000)
+GS: tuple[float, ...] = (0, 1, 4, 32, 250, 1000)
 # FRR's updates take 1 to 4 hops. The lags behind the first hop as shares of its 76 ms, each as
 # often as measured: 432 switches with their last routes after 32 failures at k = 4 (docs/bgp.md).
 HOPS = (*[0.0] * 4, *[0.68] * 8, *[1.36] * 9, *[2.05] * 6)
