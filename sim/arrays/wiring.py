@@ -119,8 +119,8 @@ def rooms_of(scenario: Scenario) -> Records:
         row = (*room(scenario, level), *times_ps, *lasting(scenario, level), *guard)
         rooms[levels == level] = row
 
-    for place, shares in slow_ports(scenario).items():
-        number = _number(tree, *place)
+    for switch_port, shares in slow_ports(scenario).items():
+        number = _number(tree, *switch_port)
         slow_room = room(scenario, Level(int(levels[number])), shares=shares)
         for name, value in slow_room._asdict().items():
             rooms[name][number] = value

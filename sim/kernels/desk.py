@@ -37,7 +37,7 @@ class Program(NamedTuple):
 
     A program that makes a packet's frame at its arrival `passes` it (0: none does), and `leaves`
     the rest (0: there is none) for its departure, described by `late_words`. `forget` (0: none)
-    takes a switch's `queues` and (port, bytes) when a queue drops what ingress has sent there.
+    takes a switch's `queues` and (port, bytes) when a queue drops a packet from ingress.
     """
 
     ingress: int

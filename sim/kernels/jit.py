@@ -42,7 +42,9 @@ KERNEL_ROOMS = (
     "sim/programs",
 )
 KERNEL_MODULES = tuple(
-    f"{room}/{path.name}" for room in KERNEL_ROOMS for path in sorted((ROOT / room).glob("*.py"))
+    f"{folder}/{path.name}"
+    for folder in KERNEL_ROOMS
+    for path in sorted((ROOT / folder).glob("*.py"))
 )
 
 # How many earlier versions of the kernels stay: some 20 MB each. Several checkouts share them, and
@@ -257,8 +259,8 @@ def store_at(address: int, word: int) -> None:
 @intrinsic
 def _store_at(_typing, address, word):
     def generate(context, builder, _signature, arguments):
-        place = builder.inttoptr(arguments[0], _WORD.as_pointer())
-        builder.store(arguments[1], place, align=1)
+        pointer = builder.inttoptr(arguments[0], _WORD.as_pointer())
+        builder.store(arguments[1], pointer, align=1)
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64), generate
@@ -301,14 +303,14 @@ def _call(_typing, address, arguments):
         if not isinstance(context, CPUContext):
             return _WORD(0)
 
-        where, given = values
+        address, packed = values
         operands = [
-            context.cast(builder, builder.extract_value(given, i), kind, types.int64)
+            context.cast(builder, builder.extract_value(packed, i), kind, types.int64)
             for i, kind in enumerate(signature.args[1])
         ]
         kind = ir.FunctionType(_WORD, [_WORD] * len(operands))
-        where = context.cast(builder, where, signature.args[0], types.int64)
-        return builder.call(builder.inttoptr(where, kind.as_pointer()), operands)
+        address = context.cast(builder, address, signature.args[0], types.int64)
+        return builder.call(builder.inttoptr(address, kind.as_pointer()), operands)
 
     return types.int64(address, arguments), generate
 
