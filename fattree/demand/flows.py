@@ -219,8 +219,8 @@ def chain_ends(
         waiting = np.repeat(chosen, waits[chosen])
         awaited = flows.after[entries(flows.after_offset, chosen)]
         is_own = (flows.source[awaited] - flows.source[waiting]) % machines == 0
-        known = np.where(is_own, at_source[awaited], at_destination[awaited])
-        np.maximum.at(begins, waiting, begins[awaited] + known)
+        known_ps = np.where(is_own, at_source[awaited], at_destination[awaited])
+        np.maximum.at(begins, waiting, begins[awaited] + known_ps)
 
     ends: Int64 = begins + at_source
     return ends
@@ -253,13 +253,13 @@ def refuse_remote(tree: FatTree, flows: Flows) -> None:
         return
 
     flow = int(waiting[remote[0]])
-    other = int(awaited[remote[0]])
+    awaited_flow = int(awaited[remote[0]])
     ends = " to ".join(
-        host_name(tree, int(end[other])) for end in (flows.source, flows.destination)
+        host_name(tree, int(end[awaited_flow])) for end in (flows.source, flows.destination)
     )
     raise TrafficError(
         f"flow {flow} starts at {host_name(tree, int(flows.source[flow]))}, "
-        f"which cannot know when flow {other} from {ends} is complete"
+        f"which cannot know when flow {awaited_flow} from {ends} is complete"
     )
 
 

@@ -52,9 +52,9 @@ Group = tuple[str, int, int]
 Part = tuple[int, TraceNode]
 
 
-def chakra_graph(trace: Trace, algorithm: str = "ring", room: Room | None = None) -> Graph:
+def chakra_graph(trace: Trace, algorithm: str = "ring", memory: Room | None = None) -> Graph:
     """Return traces as a graph, collectives by an algorithm; raises TrafficError."""
-    builder = Builder(room=room or Room())
+    builder = Builder(memory=memory or Room())
     # Where a node's own dependencies meet, and where those that depend on it wait for it.
     began: list[dict[int, int]] = []
     ended: list[dict[int, int]] = []

@@ -177,15 +177,17 @@ class Links:
         rate = (count - len(changed)) * whole
         steps: list[tuple[int, float, float]] = []
         for rates in changed:
-            now: float = [each.bytes_per_ps for each in rates if each.time_ps <= from_ps][-1]
+            now: float = [
+                link_rate.bytes_per_ps for link_rate in rates if link_rate.time_ps <= from_ps
+            ][-1]
             rate += now
-            for each in rates:
-                if each.time_ps > from_ps:
+            for link_rate in rates:
+                if link_rate.time_ps > from_ps:
                     # A packet that has begun before a link is slower or dead goes at the rate of
                     # before.
-                    more = packet_bytes if each.bytes_per_ps < now else 0.0
-                    steps.append((each.time_ps, each.bytes_per_ps - now, more))
-                    now = each.bytes_per_ps
+                    more = packet_bytes if link_rate.bytes_per_ps < now else 0.0
+                    steps.append((link_rate.time_ps, link_rate.bytes_per_ps - now, more))
+                    now = link_rate.bytes_per_ps
 
         # The gap behind the last packet on each link needs not have passed.
         times_ps, carried, speeds = [from_ps], [float(count * gap_bytes)], [rate]
