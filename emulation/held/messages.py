@@ -322,15 +322,15 @@ def error_line(reason: str) -> bytes:
     return _line({"error": reason})
 
 
-def read_request(line: bytes, known: Mapping[str, type[Request[Any]]]) -> Request[Any]:
-    """Return a line's request, by `known` kinds and their commands; raises MessageError."""
+def read_request(line: bytes, kinds: Mapping[str, type[Request[Any]]]) -> Request[Any]:
+    """Return a line's request, of the kind that its command names; raises MessageError."""
     # Any bytes may come: text that is no JSON, JSON that is no object, a name of another type.
     try:
         arguments = json.loads(line)
-        kind = known[arguments.pop("command")]
+        kind = kinds[arguments.pop("command")]
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
         raise MessageError(
-            f"a command is one line of JSON, one of {', '.join(sorted(known))}"
+            f"a command is one line of JSON, one of {', '.join(sorted(kinds))}"
         ) from None
 
     try:

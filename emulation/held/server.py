@@ -88,7 +88,7 @@ class ControlServer:
         self._selector.register(stream, selectors.EVENT_READ, lambda: self._read(client))
 
     def close(self) -> None:
-        """Hang up on everybody and stop to listen."""
+        """Close all connections and the listening socket."""
         self._selector.unregister(self._listener)
         for client in filter(Client.is_open, self._clients):
             if client.stream in self._selector.get_map():
