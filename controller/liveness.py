@@ -140,7 +140,7 @@ class Liveness:
         return change
 
     def _silent(self, now_ps: int, intervals: int) -> frozenset[int]:
-        """Return the links of which a direction has been silent for so long."""
+        """Return the links on which a direction's probes have not arrived for so long."""
         since_ps = now_ps - intervals * self.interval_ps
         directions = self._directions.values()
         return frozenset(

@@ -67,7 +67,7 @@ FABRIC = {
 
 @dataclass(slots=True)
 class Sign:
-    """A sign of life on stderr: the first table, a line for each look and each ten seconds."""
+    """Progress on stderr: the first table, a line for each look and each ten seconds."""
 
     minutes: float
     clock: Callable[[], float] = time.monotonic

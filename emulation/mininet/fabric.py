@@ -188,7 +188,7 @@ class MininetFabric:
 
         It reads back the switches' entries.
 
-        A controller that probes leaves them alone until it has heard from every link.
+        A controller that probes does not write to them before probes of every link have arrived.
         """
         # The higher election id wins, even where a switch has not noticed the old controller's end.
         self.close()

@@ -55,8 +55,8 @@ def derangement(seed: int, count: int) -> Int64:
 def inter_pod_permutation(tree: FatTree, seed: int) -> Int64:
     """Return a random permutation in which every destination is in another pod than its source.
 
-    Pairs inside a pod swap destinations with random others where both then leave their pods; some
-    other always does.
+    A pair inside a pod swaps destinations with a random pair if both then leave their pods; such a
+    pair always exists.
     """
     refuse_one_pod(tree)
     order = shuffle(seed, 0, tree.hosts)
@@ -202,7 +202,7 @@ def uniform(source: Int64, destination: Int64, message: Message) -> Flows:
 
 
 def refuse_too_many(count: int) -> int:
-    """Return the number of flows; raises TrafficError where it is more than memory is meant for."""
+    """Return the number of flows; raises TrafficError where they would take too much memory."""
     if count > MAX_FLOWS:
         raise TrafficError(
             f"this collective has {count:,} flows, more than {MAX_FLOWS:,}: "

@@ -69,7 +69,7 @@ class _Footer:
         return promised
 
     def _within(self, field_id: int) -> Iterator[None]:
-        """Stand before each struct of a struct's list; read all else of that struct."""
+        """Yield before each struct of the list in field `field_id`; skip all other fields."""
         for field, kind in self._fields():
             if field != field_id or kind != LIST:
                 self._skip(kind)

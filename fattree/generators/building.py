@@ -66,7 +66,7 @@ class Builder:
         after: Sequence[Nodes],
         gpus_per_server: int = 0,
     ) -> list[int]:
-        """Add a collective, each rank of which begins after its nodes; return where each has ended.
+        """Add a collective, each rank beginning after its nodes; return each rank's last node.
 
         Ranks of one server are neighbours, `gpus_per_server` of them (0: they are no servers).
         Where nothing is passed on, each rank may have a size of its own. Raises TrafficError.

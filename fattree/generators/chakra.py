@@ -190,7 +190,7 @@ def _kind(node: TraceNode) -> tuple[str, int]:
 def _put_in(
     builder: Builder, parts: list[Part], began: list[dict[int, int]], algorithm: str
 ) -> list[int]:
-    """Add a collective; return where each rank has it behind it."""
+    """Add a collective; return the node at which each rank has completed it."""
     matrix = _matrix(parts[0][1])
     ranks = [rank for rank, _ in parts]
     sizes = [max(part.whole("comm_size"), 1) for _, part in parts]

@@ -113,7 +113,7 @@ def _rank(content: bytes, memory: Room) -> tuple[np.ndarray, Int64, Int64]:
 
 
 def _followers(many: Int64, first: Int64, appendix: Int64) -> Int64:
-    """Return who follows, and whom: each operation has `many` followers, from `first` on."""
+    """Return each follower and its operation, which has `many` followers, from `first` on."""
     before = np.cumsum(many) - many
     places = np.repeat(first - before, many) + np.arange(many.sum())
     followed = np.repeat(np.arange(len(many)), many)

@@ -95,9 +95,9 @@ class Crossing:
 
 
 def cut_bound_ps(scenario: Scenario, flows: Flows, known_ps: int) -> int:
-    """Return a lower bound of the completion time that heeds slow, dead and few links.
+    """Return a lower bound of the completion time from slow, dead and few links.
 
-    `known_ps` is a bound for other reasons, which is returned where links say nothing more.
+    `known_ps` is another lower bound, which is returned where it is larger.
     """
     failures = scenario.failures
     is_changed = bool(failures.rate or failures.events or failures.degraded)

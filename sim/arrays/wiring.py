@@ -253,7 +253,7 @@ def _of_host(tree: FatTree, host: int) -> tuple[int, ...]:
 
 
 def place_losses(scenario: Scenario, ledgers: Records) -> None:
-    """Tell links how many of their packets they lose at random."""
+    """Set the share of packets that each link loses at random."""
     tree = scenario.tree
     of_links, of_hosts = loss_thresholds(scenario)
     for link, threshold in of_links.items():

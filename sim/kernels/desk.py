@@ -1,4 +1,4 @@
-"""Where a program is, the desk of a thread that serves switches with events, and its notes there.
+"""A compiled program's addresses; the memory of a thread that serves switches with events.
 
 Events are for digests (`emulation.virtual.event_log`), receipts for runs that have ended meanwhile.
 """
@@ -85,7 +85,7 @@ class Desk(NamedTuple):
 
 @inlined
 def note_receipt(desk, moment_ps):
-    """Remember when a host received something: the run may have ended before."""
+    """Note when a host received a packet: the run may have ended before."""
     if desk is not None:
         desk.receipts[at(desk.marks[RECEIPTS])] = moment_ps
         desk.marks[RECEIPTS] += 1

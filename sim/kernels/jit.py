@@ -2,7 +2,7 @@
 
 numba's cache does not notice edits in the other files of a kernel and would keep an old algorithm
 silently, so the cache is in a folder that is named by the hash of every module that kernels use.
-Its files are read and written by `ofan_cache`, which believes none that others can have written.
+Its files are read and written by `ofan_cache`, which loads none that others can have written.
 """
 
 import ctypes
@@ -55,7 +55,7 @@ MOST_FILES = 4096
 
 
 def _cache() -> ofan_cache.Place:
-    """Return where this version of the kernels is kept, and let the oldest others go."""
+    """Return the folder of this version of the kernels, and remove the oldest other versions."""
     content = b"".join((ROOT / name).read_bytes() for name in KERNEL_MODULES)
     version = hashlib.sha256(content).hexdigest()[:16]
     kept = ofan_cache.place("kernels", version, own="NUMBA_CACHE_DIR")
@@ -347,6 +347,6 @@ def _compiled_fetch_add(array, index, number):
 
 @inlined
 def at(index):
-    """Return an index that cannot be negative, so that the compiled code need not ask."""
+    """Return an index that cannot be negative, so that the compiled code need not check it."""
     # numba compiles array[i] for a signed i with a branch that adds the length to negative ones.
     return np.uint64(index)

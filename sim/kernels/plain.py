@@ -68,7 +68,7 @@ def features(constants: Constants, rules: object) -> int | None:
 
 
 def known(world: World) -> World:
-    """Return the world as it is; to the compiler, plain numbers of a plain one are then known."""
+    """Return the world unchanged; in a plain world the compiler then knows the plain numbers."""
     return world
 
 
