@@ -34,9 +34,9 @@ BEGIN = "<!-- begin: benchmarks/faults.py -->"
 END = "<!-- end: benchmarks/faults.py -->"
 
 
-def row(fault: str, injected: str, mode: str, found: list[Sample]) -> dict[str, object]:
+def row(fault: str, injected: str, mode: str, samples: list[Sample]) -> dict[str, object]:
     """Return the medians of a case, with the range of the time to recover."""
-    columns = {name: [getattr(sample, name) for sample in found] for name in Sample._fields}
+    columns = {name: [getattr(sample, name) for sample in samples] for name in Sample._fields}
     medians = {
         name: median(values) if None not in values else None for name, values in columns.items()
     }
@@ -46,7 +46,7 @@ def row(fault: str, injected: str, mode: str, found: list[Sample]) -> dict[str, 
         "fault": fault,
         "injected": injected,
         "mode": mode,
-        "runs": len(found),
+        "runs": len(samples),
         **medians,
         **extent,
     }

@@ -3,7 +3,7 @@
     pip install 'ofan[gpu]'
     python benchmarks/gpu.py                   # 1 MiB permutations, k = 8 to 64
     python benchmarks/gpu.py --k 16 --threads 8
-    python benchmarks/gpu.py --compile         # needs no GPU: what kernels become for one
+    python benchmarks/gpu.py --compile         # needs no GPU: the kernels' code for a GPU
 
 All runs are of one process and take turns. A GPU's first run compiles and is not counted; of the
 others the least wall time counts, from a built network to its end: `send` and `back` are the
@@ -81,15 +81,15 @@ def least(scenario: Scenario, threads: int, device: Device, tries: int) -> Any:
     )
 
 
-def refuse_difference(one: Result, other: Result) -> None:
+def refuse_difference(first: Result, second: Result) -> None:
     """Raise ClickException where two runs of a scenario differ."""
     for name in ("first_ps", "done_ps", "transmissions", "host_packets"):
-        if not np.array_equal(getattr(one, name), getattr(other, name)):
-            raise click.ClickException(f"{one.scenario.policy}: {name} differs")
+        if not np.array_equal(getattr(first, name), getattr(second, name)):
+            raise click.ClickException(f"{first.scenario.policy}: {name} differs")
 
-    for name in one.ports.__dataclass_fields__:
-        if not np.array_equal(getattr(one.ports, name), getattr(other.ports, name)):
-            raise click.ClickException(f"{one.scenario.policy}: ports' {name} differ")
+    for name in first.ports.__dataclass_fields__:
+        if not np.array_equal(getattr(first.ports, name), getattr(second.ports, name)):
+            raise click.ClickException(f"{first.scenario.policy}: ports' {name} differ")
 
 
 def compared(k: int, policy: str, size: int, threads: int, tries: int) -> list[str]:

@@ -105,9 +105,9 @@ def side(rows: Sequence[Sequence[float]]) -> Side:
     return Side(int(packet_hops), int(cct_ps), [cpu_s for _, _, cpu_s in rows])
 
 
-def compared(case: Case, there: Path, tries: int) -> Row:
+def compared(case: Case, folder: Path, tries: int) -> Row:
     """Run a case on both versions in turn; raises ClickException where results differ."""
-    turns = [(measure(HERE, case), measure(there, case)) for _ in range(tries)]
+    turns = [(measure(HERE, case), measure(folder, case)) for _ in range(tries)]
     ours, theirs = (
         side([row for rows in turn for row in rows]) for turn in zip(*turns, strict=True)
     )

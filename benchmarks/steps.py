@@ -90,8 +90,8 @@ class _Run:
     peak_bytes: int
 
 
-def _run(*words: str) -> _Run:
-    command = [sys.executable, str(ROOT / "ofan.py"), *words]
+def _run(*arguments: str) -> _Run:
+    command = [sys.executable, str(ROOT / "ofan.py"), *arguments]
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'emulation' / 'p4'}"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None
@@ -101,7 +101,7 @@ def _run(*words: str) -> _Run:
         process.returncode = os.waitstatus_to_exitcode(status)
 
     if process.returncode:
-        raise click.ClickException(f"ofan {' '.join(words)} ended with {process.returncode}")
+        raise click.ClickException(f"ofan {' '.join(arguments)} ended with {process.returncode}")
 
     return _Run(said, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
 

@@ -44,7 +44,7 @@ class Convergence:
         return None if self.installed_ps is None else self.installed_ps - self.detected_ps
 
     def shift(self, by_ps: int) -> None:
-        """Tell all instants on a time scale that begins `by_ps` earlier."""
+        """Move all instants to a time scale that begins `by_ps` earlier."""
         self.detected_ps += by_ps
         for name in ("failed_ps", "planned_ps", "installed_ps"):
             at_ps = getattr(self, name)

@@ -85,9 +85,9 @@ def difference(old: Placed | None, new: Placed) -> list[Part]:
     return list(in_order(pieces))
 
 
-def _schedules(kind: Kind, placed: Placed, other: Placed | None) -> Iterator[Piece]:
+def _schedules(kind: Kind, placed: Placed, counterpart: Placed | None) -> Iterator[Piece]:
     """Yield the schedules of a plan that the other has not."""
-    shared = frozenset(other.ids) if other else frozenset[int]()
+    shared = frozenset(counterpart.ids) if counterpart else frozenset[int]()
     planner = placed.plan.planner
     turn = Turn.of(kind, "schedule")
     for first, block in zip(placed.ids, placed.blocks, strict=True):

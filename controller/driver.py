@@ -63,7 +63,7 @@ class Driver:
         self._write(self.controller.start(self._clock()))
 
     def note(self, links: Iterable[int]) -> None:
-        """Remember that links really change now, whenever the controller finds out."""
+        """Note that links really change now; the controller may find out later."""
         self._changed_ps.update(dict.fromkeys(links, self._clock()))
 
     def when_followed(self, change: LinkChange, call: OnInstalled) -> None:
@@ -122,7 +122,7 @@ class Driver:
         return max(changed_ps) - self.origin_ps if changed_ps else None
 
     def _release(self) -> None:
-        """Use the links again that have been quiet for long enough."""
+        """Use links again that have not failed for long enough."""
         before = self.controller.failed
         at_ps = self._clock()
         steps = self.controller.release(at_ps)
@@ -140,7 +140,7 @@ class Driver:
         self._call_back(convergence)
 
     def _call_back(self, convergence: Convergence) -> None:
-        """Call those who wait for changes that the routes follow now."""
+        """Call the callbacks of changes that the routes follow now."""
         waiting = self._waiting
         self._waiting = [entry for entry in waiting if not self._is_followed(entry[0])]
         for change, call in waiting:

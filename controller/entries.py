@@ -1,7 +1,7 @@
 """Table entries and changes of them as plain values, by the names that the P4 programs use.
 
-Everything between the plan and the session speaks of these; P4Runtime messages exist at the session
-only.
+All code between the plan and the session uses these values; only the session has P4Runtime
+messages.
 """
 
 from collections.abc import Mapping

@@ -67,7 +67,7 @@ class Step(NamedTuple):
 class FabricController:
     """Plans a scenario's switches and follows the state of the links.
 
-    `convergence_ps` is G: how long after a link event its routes are installed; None for never.
+    `convergence_ps` is G: the time from a link event to its routes' installation; None for never.
     With flap damping a link that comes and goes too often counts as failed until it has been quiet
     (`damping`): ask `next_release_ps` when to call `release`. Raises PlanError where the program
     cannot hold the plan.
@@ -116,11 +116,11 @@ class FabricController:
 
     @property
     def next_release_ps(self) -> int | None:
-        """Return when the next damped link will have been quiet for long enough."""
+        """Return when the next damped link will not have failed for long enough."""
         return None if self._damping is None else self._damping.next_release_ps
 
     def release(self, now_ps: int) -> list[Step]:
-        """Use links again that have been quiet for long enough; return the steps that follow."""
+        """Use links again that have not failed for long enough; return the steps that follow."""
         return self._move(now_ps, self._damping.release(now_ps)) if self._damping else []
 
     def adopt(self, switch: int, entries: Entries) -> None:

@@ -95,7 +95,7 @@ class Fleet:
     def open(self) -> None:
         """Open a session with every switch, and read its program and entries.
 
-        A switch that cannot be had is `lost`.
+        A switch that does not answer, or refuses, is `lost`.
         """
         switches = range(self._tree.switches)
         self._transports = [self.access.connect(switch) for switch in switches]
@@ -196,7 +196,7 @@ class Fleet:
         return back
 
     def _mend(self, now_ps: int, switch: int) -> int | None:
-        """Go on with bringing a lost switch back to the plan.
+        """Continue to bring a lost switch back to the plan.
 
         Return the number of updates, None where it is still lost.
         """

@@ -1,10 +1,10 @@
 """Liveness of links in the dataplane: probes that the controller sends and catches.
 
-A probe is a packet-out through one port; the switch at the other end punts it. Both directions of a
-link must be heard. A link is dead when the probes of `misses` intervals have not arrived, so that
-after a failure `misses` to `misses` + 1 intervals pass, and the latency of a link.
-It is alive again when it was heard in `misses` intervals since. Where most links fall silent at
-once, the controller rather suspects itself, and waits PATIENCE times as long.
+A probe is a packet-out through one port; the switch at the other end punts it. Probes of both
+directions of a link must arrive. A link is dead when the probes of `misses` intervals have not
+arrived, so that after a failure `misses` to `misses` + 1 intervals pass, and the latency of a link.
+It is alive again when probes of `misses` later intervals have arrived. Where probes of most links
+stop at once, the fault is probably the controller's, and it waits PATIENCE times as long.
 
 There is no I/O and no clock: the driver calls `tick` at `next_tick_ps`, sends the probes that it
 returns, and passes arriving probes to it.
@@ -47,7 +47,7 @@ class Probe(NamedTuple):
 
 @dataclass(slots=True)
 class Direction:
-    """One direction of a link: since when it has been silent, and how often it was heard since."""
+    """One direction of a link: the time since its last probe, and the probes that arrived since."""
 
     link: int
     probe: Probe
@@ -140,7 +140,7 @@ class Liveness:
         return change
 
     def _silent(self, now_ps: int, intervals: int) -> frozenset[int]:
-        """Return the links of which a direction has been silent for so long."""
+        """Return the links on which a direction's probes have not arrived for so long."""
         since_ps = now_ps - intervals * self.interval_ps
         directions = self._directions.values()
         return frozenset(

@@ -28,7 +28,7 @@ class LocalAgent:
         self._dead: frozenset[int] = frozenset()
 
     def write(self, changes: Iterable[Change]) -> None:
-        """Take a batch of the controller; raises the errors of `Session.write`."""
+        """Write a batch of the controller; raises the errors of `Session.write`."""
         for kind, entry in changes:
             # The switch would refuse a change of an entry that is not there.
             key = entry.table, entry.key

@@ -183,9 +183,9 @@ class SwitchPlan:
         return rows
 
 
-def _same_rows(one: SwitchPlan, other: SwitchPlan) -> bool:
+def _same_rows(first: SwitchPlan, second: SwitchPlan) -> bool:
     pairs = zip(
-        _rows(one.forwarding, one.switch), _rows(other.forwarding, other.switch), strict=True
+        _rows(first.forwarding, first.switch), _rows(second.forwarding, second.switch), strict=True
     )
     return all(np.array_equal(mine, theirs) for mine, theirs in pairs)
 

@@ -68,8 +68,8 @@ class Named(click.Choice[str]):
     `elsewhere`: the hint for a name that another command takes.
     """
 
-    def __init__(self, known: Sequence[str], elsewhere: Mapping[str, str] | None = None) -> None:
-        super().__init__(known)
+    def __init__(self, commands: Sequence[str], elsewhere: Mapping[str, str] | None = None) -> None:
+        super().__init__(commands)
         self._elsewhere = elsewhere or {}
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
@@ -97,11 +97,11 @@ def only_one(
     several.
     """
 
-    def taken(_: click.Context, param: click.Parameter, given: tuple[Path, ...]) -> Path | None:
-        if len(given) > 1:
+    def taken(_: click.Context, param: click.Parameter, files: tuple[Path, ...]) -> Path | None:
+        if len(files) > 1:
             raise click.UsageError(f"{param.opts[0]} takes one file here{elsewhere}")
 
-        return given[0] if given else None
+        return files[0] if files else None
 
     return taken
 
@@ -174,12 +174,12 @@ def one_line_errors(file: Path | None = None, settings: Sequence[str] = ()) -> I
 
 
 def names(
-    known: Sequence[str],
+    choices: Sequence[str],
     least: int = 1,
     sets: Mapping[str, Names] | None = None,
     aliases: Mapping[str, str] = MappingProxyType({}),
 ) -> Callable[[click.Context, click.Parameter, str | None], Names]:
-    """Return the callback of an option that takes names of `known`, separated by commas.
+    """Return the callback of an option that takes names of `choices`, separated by commas.
 
     `all` means every name, unless there are named `sets` of names; `aliases` lead to names.
 
@@ -190,18 +190,18 @@ def names(
         if text is None:
             return ()
 
-        whole = (sets or {ALL: tuple(known)}).get(text)
+        whole = (sets or {ALL: tuple(choices)}).get(text)
         typed = [part.strip() for part in text.split(",")]
         chosen_names = whole or tuple(aliases.get(name, name) for name in typed)
         for name in chosen_names:
-            if name not in known:
-                meant = nearest(name, known)
-                raise click.BadParameter(f"{name!r} is not one of {', '.join(known)}{meant}")
+            if name not in choices:
+                meant = nearest(name, choices)
+                raise click.BadParameter(f"{name!r} is not one of {', '.join(choices)}{meant}")
             if chosen_names.count(name) > 1:
                 raise click.BadParameter(f"{name} is given twice")
 
         if len(chosen_names) < least:
-            raise click.BadParameter(f"{text!r}: give at least {least} of {', '.join(known)}")
+            raise click.BadParameter(f"{text!r}: give at least {least} of {', '.join(choices)}")
 
         return chosen_names
 
@@ -288,9 +288,9 @@ EXPERIMENT_OPTIONS = (
 )
 
 
-def refuse_twice(settings: Sequence[str], given: Iterable[str]) -> None:
+def refuse_twice(settings: Sequence[str], options: Iterable[str]) -> None:
     """Raise UsageError for a key that both an option and --set give."""
-    for name in given:
+    for name in options:
         for setting in settings:
             key = setting.partition("=")[0].strip()
             for own_key in OWN_KEYS.get(name, ()):

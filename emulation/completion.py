@@ -9,8 +9,8 @@ from fattree.policies import POLICIES, POLICY_SETS
 from fattree.texts.shipped import names
 
 
-def _beginning(words: Iterable[str], incomplete: str) -> list[CompletionItem]:
-    return [CompletionItem(word) for word in words if word.startswith(incomplete)]
+def _beginning(candidates: Iterable[str], incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(word) for word in candidates if word.startswith(incomplete)]
 
 
 def complete_policies(
@@ -20,8 +20,8 @@ def complete_policies(
     front, comma, last = incomplete.rpartition(",")
     named = front.split(",")
     more = [slug for slug in POLICIES if slug not in named]
-    words = more if comma else [*more, *POLICY_SETS]
-    return [CompletionItem(f"{front}{comma}{word.value}") for word in _beginning(words, last)]
+    candidates = more if comma else [*more, *POLICY_SETS]
+    return [CompletionItem(f"{front}{comma}{word.value}") for word in _beginning(candidates, last)]
 
 
 def complete_key(

@@ -69,10 +69,13 @@ def plans(scenario: Scenario, flows: Flows) -> list[FlowPlan]:
     return [FlowPlan._make((*row, short)) for row, short in zip(rows, less, strict=True)]
 
 
-def ends(tree: FatTree, here: int, there: int) -> Ends:
+def ends(tree: FatTree, source: int, destination: int) -> Ends:
     """Return the addresses of a packet from one host to another."""
     return Ends(
-        host_mac(tree, here), host_mac(tree, there), host_ip(tree, here), host_ip(tree, there)
+        host_mac(tree, source),
+        host_mac(tree, destination),
+        host_ip(tree, source),
+        host_ip(tree, destination),
     )
 
 

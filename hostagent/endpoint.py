@@ -61,13 +61,13 @@ class _Sending:
     __slots__ = ("frames", "key_ps", "own", "packets", "plan", "sender", "started_ps")
 
     def __init__(
-        self, plan: FlowPlan, frames: DataFrames | OwnFrames | None, ring: int, own: Any
+        self, plan: FlowPlan, frames: DataFrames | OwnFrames | None, ring: int, rule_state: Any
     ) -> None:
         self.plan = plan
         self.frames = frames
         self.sender = blank(SENDER)
         self.sender.first_ps = self.sender.done_ps = NEVER
-        self.own = own
+        self.own = rule_state
         self.packets = [blank(PACKET) for _ in range(ring)]
         self.key_ps = NEVER
         self.started_ps = NEVER

@@ -90,10 +90,10 @@ def _has_psn(form: Form) -> bool:
     return is_roce and _stands_at(form, "psn", PSN_AT)
 
 
-def _stands_at(form: Form, field: str, at: int) -> bool:
+def _stands_at(form: Form, field: str, offset: int) -> bool:
     """Return whether all bits of a field stand together, so far behind the IPv4 header's start."""
     return any(
-        (run.at, run.low, run.mask.bit_length()) == (form.ip_at + at, 0, BITS[field])
+        (run.at, run.low, run.mask.bit_length()) == (form.ip_at + offset, 0, BITS[field])
         for run in form.runs[field]
     )
 

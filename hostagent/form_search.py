@@ -203,22 +203,22 @@ def _runs(number: NDArray[np.int64], ip_at: int) -> tuple[Run, ...]:
     return tuple(runs)
 
 
-def _lengths(base: bytes, others: Sequence[bytes], ip_at: int, hidden: int) -> tuple[int, ...]:
+def _lengths(base: bytes, resized: Sequence[bytes], ip_at: int, hidden: int) -> tuple[int, ...]:
     """Return the offsets of the words with the frame's length, IPv4's total length first."""
     total_at = ip_at + 2
     ignored = {total_at, total_at + 1, ip_at + 10, ip_at + 11}
     # The low byte of a length changes by a little first, and both by 128.
     ends = {
         index
-        for frame in others[:2]
+        for frame in resized[:2]
         for index in range(min(len(base), len(frame)) - hidden)
         if frame[index] != base[index] and index not in ignored
     }
     return (total_at, *(index - 1 for index in sorted(ends) if index + 1 not in ends))
 
 
-def _signed(form: Form, other: Form, name: str) -> Form:
-    """Return a form with its signature: IPv4's fixed bits, and bits that differ in `other`."""
+def _signed(form: Form, other_form: Form, name: str) -> Form:
+    """Return a form with its signature: IPv4's fixed bits, and bits that differ in `other_form`."""
     ip_at = form.ip_at
     base = form.template
     rows = [(ip_at, 0xFF, base[ip_at])]
@@ -232,39 +232,39 @@ def _signed(form: Form, other: Form, name: str) -> Form:
     if form.is_udp and base[ip_at + 22 : ip_at + 24] == _PORT:
         rows += [(ip_at + 22 + i, 0xFF, _PORT[i]) for i in range(2)]
 
-    differing = _differing(form, other)
+    differing = _differing(form, other_form)
     if differing is None:
         raise ExperimentError(
             f"{name}: nothing tells an ACK from data: one byte outside of IPv4 that is no length"
             " must differ, as an opcode does"
         )
 
-    mask = _constant(form, differing) & _constant(other, differing)
+    mask = _constant(form, differing) & _constant(other_form, differing)
     rows.append((differing, mask, base[differing] & mask))
     return form._replace(
         signature=tuple((index, mask, value & mask) for index, mask, value in rows)
     )
 
 
-def _differing(form: Form, other: Form) -> int | None:
+def _differing(form: Form, other_form: Form) -> int | None:
     """Return the first byte in which frames of two forms always differ."""
     ip_at = form.ip_at
-    lengths = {index + i for side in (form, other) for index in side.lengths for i in range(2)}
+    lengths = {index + i for side in (form, other_form) for index in side.lengths for i in range(2)}
     hidden = {*lengths, *range(ip_at, ip_at + IPV4)}
-    for index in range(min(len(side.template) - side.hidden for side in (form, other))):
-        mask = _constant(form, index) & _constant(other, index)
-        if index not in hidden and (form.template[index] ^ other.template[index]) & mask:
+    for index in range(min(len(side.template) - side.hidden for side in (form, other_form))):
+        mask = _constant(form, index) & _constant(other_form, index)
+        if index not in hidden and (form.template[index] ^ other_form.template[index]) & mask:
             return index
 
     return None
 
 
-def _constant(form: Form, at: int) -> int:
+def _constant(form: Form, index: int) -> int:
     """Return the mask of a byte's bits that are no copies of fields."""
     mask = 0xFF
     for runs in form.runs.values():
         for run in runs:
-            if run.at <= at < run.at + run.size:
-                mask &= ~((run.mask << run.low) >> 8 * (run.at + run.size - 1 - at))
+            if run.at <= index < run.at + run.size:
+                mask &= ~((run.mask << run.low) >> 8 * (run.at + run.size - 1 - index))
 
     return mask & 0xFF

@@ -248,18 +248,18 @@ def _with_length(plain: bytearray, bitmap: bytes, less: int) -> bytearray:
     return frame
 
 
-def _change_ipv4(frame: bytearray, at: int, more_bytes: int, ecn: int = 0) -> None:
+def _change_ipv4(frame: bytearray, ip_at: int, more_bytes: int, ecn: int = 0) -> None:
     """Change an IPv4 packet's length, and give the packet an ECN codepoint if it had none.
 
     The checksum follows by RFC 1624: its complement is the header's ones' complement sum, which
     grows as much as the words do. The sum of a header that is not all 0 is from 1 to 2**16 - 1.
     """
-    total, checksum = struct.unpack_from(">H6xH", frame, at + 2)
+    total, checksum = struct.unpack_from(">H6xH", frame, ip_at + 2)
     grown = ((checksum ^ 0xFFFF) + more_bytes + ecn - 1) % 0xFFFF + 1
 
-    frame[at + 1] |= ecn
-    struct.pack_into(">H", frame, at + 2, total + more_bytes)
-    struct.pack_into(">H", frame, at + 10, grown ^ 0xFFFF)
+    frame[ip_at + 1] |= ecn
+    struct.pack_into(">H", frame, ip_at + 2, total + more_bytes)
+    struct.pack_into(">H", frame, ip_at + 10, grown ^ 0xFFFF)
 
 
 def bitmap_bytes(sacked: int) -> bytes:

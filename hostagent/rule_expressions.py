@@ -199,17 +199,17 @@ class Expressions(ast.NodeVisitor):
         _, records, numbers = TOOLS[name]
         return (*records, *["a number"] * numbers)
 
-    def _argument(self, parameter: str, given: ast.expr) -> ast.expr:
+    def _argument(self, parameter: str, argument: ast.expr) -> ast.expr:
         # One kind of number, so that a function is compiled once.
         if parameter not in RECORDS:
-            return self._integer(given)
+            return self._integer(argument)
 
-        if not isinstance(given, ast.Name) or given.id != parameter:
-            raise self.error(given, f"`{shown(given)}` stands where {parameter} must")
+        if not isinstance(argument, ast.Name) or argument.id != parameter:
+            raise self.error(argument, f"`{shown(argument)}` stands where {parameter} must")
         if parameter not in self.here.parameters:
-            raise self.error(given, f"{parameter} is not among the parameters here")
+            raise self.error(argument, f"{parameter} is not among the parameters here")
 
-        return given
+        return argument
 
     def _builtin(self, node: ast.Call, name: str) -> ast.expr:
         match name, node.args:

@@ -101,7 +101,7 @@ def refuse_unable_hosts(scenario: Scenario) -> None:
 
 
 def _refuse_few_acks(scenario: Scenario) -> None:
-    """Raise ExperimentError where a label rule needs news of every packet, and has none."""
+    """Raise ExperimentError where a label rule needs an ACK of every packet, and gets fewer."""
     few = scenario.transport.packets_per_ack
     if few == 1:
         return
@@ -167,6 +167,6 @@ def entropy_values(scenario: Scenario) -> int:
 def tries(senders: Any, recovery: int) -> Any:
     """Return how often senders have tried to deliver missing packets, of one sender or of many.
 
-    Of the packets that go-back-N sends in a row the first alone can be news to its receiver.
+    Of the packets that go-back-N sends in a row, the receiver can accept the first only.
     """
     return senders.returns if recovery == Recovery.GO_BACK_N else senders.transmissions

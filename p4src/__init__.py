@@ -1,4 +1,4 @@
-"""The P4_16 programs: one file is one load balancer; `include/` is what they share.
+"""The P4_16 programs: one file is one load balancer; `include/` is shared by all.
 
 Imports nobody.
 """

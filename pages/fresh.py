@@ -112,16 +112,16 @@ def drawn(runs: Sequence[Kept], count: int, seed: int, most_hops: int = CHEAP) -
     return list(islice(_in_turn(cheap), count))
 
 
-def _in_turn(each: Sequence[Iterator[Kept]]) -> Iterator[Kept]:
+def _in_turn(sequences: Sequence[Iterator[Kept]]) -> Iterator[Kept]:
     """Return the first of each, the second of each, and so on, as far as each goes."""
-    while each:
+    while sequences:
         rest = []
-        for runs in each:
+        for runs in sequences:
             if (run := next(runs, None)) is not None:
                 yield run
                 rest.append(runs)
 
-        each = rest
+        sequences = rest
 
 
 def again(run: Kept) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What all tests share: protobuf's back end, and hypothesis: no deadlines, fixed examples in CI.
+"""Settings of all tests: protobuf's back end; hypothesis without deadlines, fixed examples in CI.
 
 New random examples are for whoever works on the code. CI says whether a change breaks something, so
 it must not turn red by a draw (`CI=true`, as all CI services set it).
@@ -23,7 +23,7 @@ p4messages.install()
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Parallel workers are given a width, which what is written into pipes would heed.
+# Parallel workers are given a width, which output into pipes would heed.
 for name in ("COLUMNS", "LINES"):
     os.environ.pop(name, None)
 
@@ -45,7 +45,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is not of the slice."""
+    """Leave out tests outside the slice."""
     if not (slice_text := config.getoption("--slice")):
         return
 
@@ -68,7 +68,7 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(20_000, 20, 20)
 
 
-# What a test may lack, and how its reason for being skipped begins to say so.
+# Programs that a test may lack, and the beginning of the reason for which it is then skipped.
 WANTED = {
     "BMv2": ("simple_switch_grpc is not", "simple_switch_CLI is not"),
     "p4c": ("p4c is not", "p4c-bm2-ss is not"),
@@ -80,11 +80,11 @@ WANTED = {
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Count what was skipped for want of a program, so that nobody takes silence for a pass."""
+    """Count the tests that were skipped for want of a program: a skipped test is no passed test."""
     reasons = [report.longrepr[2] for report in terminalreporter.stats.get("skipped", ())]
     counts = {
-        program: sum(any(word in reason for word in words) for reason in reasons)
-        for program, words in WANTED.items()
+        program: sum(any(word in reason for word in beginnings) for reason in reasons)
+        for program, beginnings in WANTED.items()
     }
     missing = ", ".join(f"{program} {count}" for program, count in counts.items() if count)
     if missing:

@@ -1,4 +1,4 @@
-"""What tests of doors share: where our files are, and an experiment that is over at once."""
+"""Shared by tests of doors: the folder of our files, and an experiment that ends at once."""
 
 from pathlib import Path
 

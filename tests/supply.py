@@ -1,4 +1,4 @@
-"""What we depend on, from the lock file and the installed packages' metadata.
+"""The packages that we depend on, from the lock file and the installed packages' metadata.
 
 python -m tests.supply licences     writes docs/licences.md
 python -m tests.supply sbom FILE    writes a CycloneDX 1.5 bill of materials
@@ -33,7 +33,7 @@ END = "<!-- end: make licences -->"
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """One locked package; `licence` is what its own metadata says."""
+    """One locked package; `licence` is that of its own metadata."""
 
     name: str
     version: str
@@ -123,7 +123,7 @@ def page() -> str:
 
 
 def sbom() -> str:
-    """Return a CycloneDX bill of materials of what Ofan needs to run."""
+    """Return a CycloneDX bill of materials of the packages that Ofan needs to run."""
     components = [
         {
             "type": "library",
@@ -156,7 +156,7 @@ def sbom() -> str:
 
 
 def main() -> None:
-    """Write what the command line asks for."""
+    """Write the file that the command line names."""
     match sys.argv[1:]:
         case ["licences"]:
             PAGE.write_text(page(), encoding="utf-8")

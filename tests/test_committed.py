@@ -1,4 +1,4 @@
-"""What is committed is of today's model: reports, tables and pictures name it, and are its own.
+"""Committed results are of today's model: reports, tables and pictures name it, and are its own.
 
 Each commit draws other runs and another row. Where this fails after a change of the model:
 `make report` and `make beyond` (page and data to docs/), `make pictures`, `make tables`.
@@ -61,7 +61,7 @@ def test_a_run_that_two_figures_keep_has_one_result(folder: Path) -> None:
         if isinstance(run.record, Measured):
             continue
 
-        # What a run is called is no result of it, and what is counted since has no value there.
+        # A run's name is no result of it, and newer counts have no value there.
         scenario = run.scenario.model_copy(update={"name": "", "label": ""})
         values = {
             name: getattr(run.record, name)

@@ -1,4 +1,4 @@
-"""What CONTRIBUTING.md and the glossary name exists."""
+"""The targets, files and terms that CONTRIBUTING.md and the glossary name exist."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""docs/python.md does what it says: its blocks run in order and print what it shows."""
+"""docs/python.md: its blocks run in order and print the results on the page."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""docs/tutorial.md does what it says: its commands run in their order, and print its tables."""
+"""docs/tutorial.md: its commands run in their order, and print its tables."""
 
 import re
 import shlex

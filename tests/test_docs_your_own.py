@@ -1,4 +1,4 @@
-"""docs/your-own-load-balancer.md does what it says: all that it shows is run as it stands."""
+"""docs/your-own-load-balancer.md: all code on the page is run as it stands."""
 
 import json
 import re
@@ -87,7 +87,7 @@ def test_what_comes_with_ofan_is_what_the_page_shows() -> None:
 
 
 class Use(NamedTuple):
-    """A row of the page's table of controls: what to include, to declare and to apply."""
+    """A row of the page's table of controls: the include, the declaration, the application."""
 
     includes: list[str]
     declared: str
@@ -110,10 +110,12 @@ def test_each_printed_use_of_a_control_compiles(use: Use) -> None:
 
 def test_the_page_has_all_controls_that_a_load_balancer_may_use() -> None:
     """All controls of p4src/include that switch.p4 does not apply by itself."""
-    own = (p4src.INCLUDE / "switch.p4").read_text() + (p4src.INCLUDE / "checksum.p4").read_text()
+    applied = (p4src.INCLUDE / "switch.p4").read_text() + (
+        p4src.INCLUDE / "checksum.p4"
+    ).read_text()
     sources = [path.read_text() for path in p4src.INCLUDE.glob("*.p4")]
     fences = {name for text in sources for name in re.findall(r"^control (\w+)\(", text, re.M)}
-    offered = {name for name in fences if name not in own and name != "SwitchDeparser"}
+    offered = {name for name in fences if name not in applied and name != "SwitchDeparser"}
     assert {use.declared.partition("(")[0] for use in uses()} == offered
 
 
@@ -132,12 +134,12 @@ def test_groups_are_as_many_as_the_page_says(k: int) -> None:
 
 def smaller(command: str) -> list[str]:
     """Return a command's words: the page's 8,192 hosts take half a minute, its seeds as long."""
-    words = shlex.split(command)[1:]
-    for option, most in (("--k", "4"), ("--seeds", "1")):
-        if option in words:
-            words[words.index(option) + 1] = most
+    arguments = shlex.split(command)[1:]
+    for option, value in (("--k", "4"), ("--seeds", "1")):
+        if option in arguments:
+            arguments[arguments.index(option) + 1] = value
 
-    return words if words[0] == "p4" else [*words, *SMALL]
+    return arguments if arguments[0] == "p4" else [*arguments, *SMALL]
 
 
 @pytest.fixture(scope="module")
@@ -180,8 +182,8 @@ def test_the_pauses_of_the_page_give_its_table(
     monkeypatch.chdir(desk)
     (command,) = (line for line in COMMANDS if "sim sweep" in line)
     store = str(tmp_path / "gaps.sqlite")
-    words = [*shlex.split(command)[1:], "--json", "--jobs", "1", "--store", store]
-    done = CliRunner().invoke(ofan.cli, words)
+    arguments = [*shlex.split(command)[1:], "--json", "--jobs", "1", "--store", store]
+    done = CliRunner().invoke(ofan.cli, arguments)
     assert done.exit_code == 0, done.output
 
     for run in json.loads(done.stdout)["runs"]:
@@ -211,12 +213,12 @@ def test_the_error_of_the_page_is_what_is_said(desk: Path) -> None:
     (desk / "wrong").mkdir()
     (desk / "wrong" / "fast_labels.py").write_text(wrong)
     (desk / "wrong" / "my_packet.py").write_text(PACKET.replace("flow.psn)", "flow.pns)"))
-    for words in (
+    for command in (
         "sim run --host-rule fast_labels.py",
         f"emulate {ROOT}/experiments/demo.toml --agent-packet my_packet.py",
     ):
         result = subprocess.run(
-            [sys.executable, ROOT / "ofan.py", *words.split()],
+            [sys.executable, ROOT / "ofan.py", *command.split()],
             cwd=desk / "wrong",
             capture_output=True,
             text=True,
@@ -232,8 +234,8 @@ def test_a_false_comparison_is_told_as_the_page_says(
     (desk / "fixed" / "my_packet.py").write_text(PACKET.replace("sport=flow.label", "sport=49152"))
     monkeypatch.chdir(desk / "fixed")
     leave_unrendered(monkeypatch)
-    (words,) = (shlex.split(line)[1:] for line in COMMANDS if line.endswith("host_pkt,ofan"))
-    words[words.index("by_path.p4")] = "../by_path.p4"
-    done = CliRunner().invoke(ofan.cli, [*words, *SMALL])
+    (arguments,) = (shlex.split(line)[1:] for line in COMMANDS if line.endswith("host_pkt,ofan"))
+    arguments[arguments.index("by_path.p4")] = "../by_path.p4"
+    done = CliRunner().invoke(ofan.cli, [*arguments, *SMALL])
     said = [line for line in done.stderr.splitlines() if "fair" in line]
     assert done.exit_code == 0 and said and all(line in PAGE for line in said)

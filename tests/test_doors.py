@@ -1,4 +1,4 @@
-"""Every way in for somebody else: sockets, folders, and what root is asked for.
+"""Every way in for another user: sockets, folders, and commands for root.
 
 The doors of the web page are in tests/emulation/live/test_page_doors.py, and text that could become
 commands or code in tests/test_foreign_text.py.
@@ -67,11 +67,11 @@ CONNECT = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1]
 @contextmanager
 def control_socket(folder: Path) -> Iterator[Path]:
     with (
-        run_folder(folder) as own,
+        run_folder(folder) as created,
         selectors.DefaultSelector() as selector,
-        control_server(own, selector, {}),
+        control_server(created, selector, {}),
     ):
-        yield own / SOCKET
+        yield created / SOCKET
 
 
 @needs_root

@@ -109,8 +109,8 @@ def test_no_shell_is_ever_started() -> None:
     }
     copied = [
         f"{file}:{call.lineno}: {name}"
-        for file, own in sources()
-        for name, call in own
+        for file, calls in sources()
+        for name, call in calls
         if name in forbidden
         or any(word.arg == "shell" and not _is_false(word.value) for word in call.keywords)
     ]
@@ -131,8 +131,8 @@ def test_commands_are_lists_and_never_a_line_of_text() -> None:
     }
     copied = [
         f"{file}:{call.lineno}"
-        for file, own in sources()
-        for name, call in own
+        for file, calls in sources()
+        for name, call in calls
         if name in runners and isinstance(call.args[0], ast.Constant | ast.JoinedStr)
     ]
 
@@ -149,7 +149,7 @@ def test_nothing_is_unpickled_and_only_compilers_make_code() -> None:
         "yaml.load",
         "__import__",
     }
-    copied = {file for file, own in sources() for name, _ in own if name in makers}
+    copied = {file for file, calls in sources() for name, _ in calls if name in makers}
 
     assert copied == {
         "p4tools/ofan_p4/softswitch/control/pipeline.py",
@@ -179,11 +179,11 @@ def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 def replaced(value: Any, path: tuple[Any, ...], text: str) -> Any:
     made = json.loads(json.dumps(value))
-    place = made
+    parent = made
     for key in path[:-1]:
-        place = place[key]
+        parent = parent[key]
 
-    place[path[-1]] += text
+    parent[path[-1]] += text
 
     return made
 

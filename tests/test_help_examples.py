@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 import ofan
 
-# What another test runs, or needs a network that is held, a scheduler, others' traces or an answer
-# from a person.
+# Examples that another test runs, or that need a held network, a scheduler, others' traces or an
+# answer from a person.
 ELSEWHERE = re.compile(
     r"sudo |ofan (link|status|schedule|pointers|registers|traffic|shell|serve|pcap|report)\b"
     r"|ofan (doctor|demo|workload from-chakra)\b|--scheduler|--network mininet"
@@ -55,7 +55,7 @@ def examples() -> list[str]:
 
 EXAMPLES = [example for example in examples() if not ELSEWHERE.search(example)]
 QUICK = ("ofan experiments", "ofan p4", "ofan emulate demo_failure")
-# What an example goes on from.
+# The command that must run before an example.
 FIRST = {
     # With the figure, so that the sweep is shortened as one that can be drawn.
     "results/message_size.sqlite": ("ofan sim sweep sweep.toml --jobs 1 --figure first.png",),
@@ -71,13 +71,16 @@ FIRST = {
 
 
 def words_of(example: str) -> list[str]:
-    words = shlex.split(re.split(r" [|>] ", example)[0])[1:]
-    name = words[1] if words[0] == "sim" else words[0]
+    arguments = shlex.split(re.split(r" [|>] ", example)[0])[1:]
+    name = arguments[1] if arguments[0] == "sim" else arguments[0]
     if STEP in example or SERVED in example:
-        return words
+        return arguments
 
-    # A figure of a sweep is over what is swept, here the size of messages.
-    return [*words, *(FIGURE if name == "sweep" and "--figure" in words else SHORTER.get(name, ()))]
+    # A figure of a sweep is over the swept key, here the size of messages.
+    return [
+        *arguments,
+        *(FIGURE if name == "sweep" and "--figure" in arguments else SHORTER.get(name, ())),
+    ]
 
 
 def paths(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

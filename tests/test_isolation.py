@@ -1,4 +1,4 @@
-"""What others have left lying about never runs: in the folder, in PYTHONPATH, in HOME."""
+"""Files of other users never run: in the folder, in PYTHONPATH, in HOME."""
 
 import json
 import os
@@ -91,8 +91,8 @@ def test_libraries_take_no_settings_from_the_current_folder(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "matplotlibrc").write_text("lines.linewidth: 7\n")
     (tmp_path / ".numba_config.yaml").write_text("show_help: 1\n")
-    own = run(sys.executable, "-I", "-c", SETTINGS.replace("sys.meta_path", "[]"))
-    assert own == f"7.0 1 {tmp_path}\n"
+    unguarded = run(sys.executable, "-I", "-c", SETTINGS.replace("sys.meta_path", "[]"))
+    assert unguarded == f"7.0 1 {tmp_path}\n"
     assert run(sys.executable, "-I", "-c", SETTINGS) == f"1.5 0 {tmp_path}\n"
 
 
@@ -196,19 +196,19 @@ def test_a_folder_is_roots_if_root_alone_can_write_it_and_all_above_it(
     assert is_roots(str(program_folder))
     assert not is_roots("/tmp")
     assert not is_roots(str(program_folder / "none"))
-    for place in (program_folder, program_folder.parent):
+    for folder in (program_folder, program_folder.parent):
         for mode in (0o777, 0o757):
-            place.chmod(mode)
+            folder.chmod(mode)
             assert not is_roots(str(program_folder))
 
-        place.chmod(0o775)
-        os.chown(place, 0, 65534)
+        folder.chmod(0o775)
+        os.chown(folder, 0, 65534)
         assert not is_roots(str(program_folder))
-        place.chmod(0o755)
+        folder.chmod(0o755)
         assert is_roots(str(program_folder))
-        os.chown(place, 65534, 0)
+        os.chown(folder, 65534, 0)
         assert not is_roots(str(program_folder))
-        os.chown(place, 0, 0)
+        os.chown(folder, 0, 0)
 
 
 @needs_root

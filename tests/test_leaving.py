@@ -21,19 +21,19 @@ else:
 
 ROOT = Path(ofan.__file__).parent
 P4_TOOLS = ROOT / "p4tools"
-# What the wheel of Ofan has beside its commands' table.
+# The packages of Ofan's wheel beside its commands' table.
 PARTS = ("controller", "emulation", "fattree", "hostagent", "p4src", "reproduction", "sim")
 NAMED = re.compile(r"[\w/.]+")
 
 
 def _modules() -> dict[str, Path]:
     """Return the product's modules by name."""
-    own = [path for part in PARTS for path in (ROOT / part).rglob("*.py")]
-    own.insert(0, ROOT / "ofan.py")
+    paths_of_ofan = [path for part in PARTS for path in (ROOT / part).rglob("*.py")]
+    paths_of_ofan.insert(0, ROOT / "ofan.py")
     tools = [path for path in P4_TOOLS.rglob("*.py") if "build" not in path.parts]
     return {
         ".".join(path.relative_to(folder).with_suffix("").parts).removesuffix(".__init__"): path
-        for folder, paths in ((ROOT, own), (P4_TOOLS, tools))
+        for folder, paths in ((ROOT, paths_of_ofan), (P4_TOOLS, tools))
         for path in paths
     }
 
@@ -75,7 +75,7 @@ def unreached(modules: dict[str, Path], roots: Iterable[str]) -> list[str]:
 
 
 def roots() -> Iterator[str]:
-    """Yield what users start or import: programs, the API's page, and the reports' figures."""
+    """Yield names that users start or import: programs, the API's page, the reports' figures."""
     for folder in (ROOT, P4_TOOLS):
         scripts = tomllib.loads((folder / "pyproject.toml").read_text())["project"]["scripts"]
         yield from (script.partition(":")[0] for script in scripts.values())

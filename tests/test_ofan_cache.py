@@ -103,9 +103,9 @@ def test_a_sticky_folder_above_is_as_good_as_tmp(folder: Path) -> None:
 @pytest.mark.parametrize("depth", range(3))
 def test_no_folder_on_the_way_may_be_somebody_elses(folder: Path, depth: int) -> None:
     os.chown((folder, *folder.parents)[depth], NOBODY, NOBODY)
-    place = ofan_cache.place("test")
-    assert place.folder is None
-    assert "is not this user's to write" in place.note
+    cache = ofan_cache.place("test")
+    assert cache.folder is None
+    assert "is not this user's to write" in cache.note
 
 
 def test_one_of_our_folders_may_be_no_link(folder: Path) -> None:
@@ -134,9 +134,9 @@ def test_the_files_that_were_used_last_stay(folder: Path) -> None:
 def test_compiled_programs_are_pruned(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for i in range(ofan_cache.MOST_FILES + 20):
         kept.write(str(i), "{}", BODY)
-    place = kept.folder()
-    assert place is not None
-    assert len(list(place.iterdir())) == ofan_cache.MOST_FILES
+    cache = kept.folder()
+    assert cache is not None
+    assert len(list(cache.iterdir())) == ofan_cache.MOST_FILES
 
 
 def test_the_oldest_versions_go_with_their_files(folder: Path) -> None:

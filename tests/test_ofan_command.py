@@ -24,7 +24,7 @@ def wait() -> None:
 
 @click.command()
 def keep() -> None:
-    """Stand for a command that says what it has done so far."""
+    """Stand for a command that ends with a line on its finished runs."""
     raise KeyboardInterrupt("3 of 8 runs are kept")
 
 
@@ -34,12 +34,12 @@ def test_help_lists_every_command_and_examples() -> None:
     assert "ofan emulate demo" in text
 
 
-@pytest.mark.parametrize("words", [(), ("sim",), ("sim", "run"), ("results", "compare")])
-def test_help_of_a_command_may_be_asked_for_in_front(words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("command", [(), ("sim",), ("sim", "run"), ("results", "compare")])
+def test_help_of_a_command_may_be_asked_for_in_front(command: tuple[str, ...]) -> None:
     runner = CliRunner()
-    asked = runner.invoke(ofan.cli, ["help", *words])
+    asked = runner.invoke(ofan.cli, ["help", *command])
     assert asked.exit_code == 0
-    assert asked.stdout == runner.invoke(ofan.cli, [*words, "--help"]).stdout
+    assert asked.stdout == runner.invoke(ofan.cli, [*command, "--help"]).stdout
 
 
 def test_help_of_a_mistyped_command_names_the_probable_one() -> None:
@@ -147,15 +147,15 @@ def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"),
+    ("line", "expected"),
     [("ofan emu", "emulate"), ("ofan sim sw", "sweep"), ("ofan p4 st", "stf")],
 )
 def test_shells_complete_commands(
-    words: str, expected: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    line: str, expected: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("_OFAN_COMPLETE", "bash_complete")
-    monkeypatch.setenv("COMP_WORDS", words)
-    monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+    monkeypatch.setenv("COMP_WORDS", line)
+    monkeypatch.setenv("COMP_CWORD", str(len(line.split()) - 1))
     with pytest.raises(SystemExit):
         ofan.main([])
     assert f"plain,{expected}\n" in capsys.readouterr().out
@@ -175,9 +175,10 @@ def test_bad_usage_is_one_line_and_code_2(
 
 
 @pytest.mark.parametrize(
-    ("words", "meant"), [(("emulat",), "emulate"), (("sim", "rum"), "run"), (("link", "upp"), "up")]
+    ("command", "meant"),
+    [(("emulat",), "emulate"), (("sim", "rum"), "run"), (("link", "upp"), "up")],
 )
-def test_a_mistyped_command_is_told_with_the_nearest(words: tuple[str, ...], meant: str) -> None:
-    done = CliRunner().invoke(ofan.cli, words)
+def test_a_mistyped_command_is_told_with_the_nearest(command: tuple[str, ...], meant: str) -> None:
+    done = CliRunner().invoke(ofan.cli, command)
     assert done.exit_code == 2
     assert done.output.count(f"Did you mean '{meant}'?") == 1

@@ -1,4 +1,4 @@
-"""Tables that pages show as a command prints them are what the command prints today."""
+"""Tables that pages show as a command's output are the command's output of today."""
 
 import re
 import shlex
@@ -57,27 +57,29 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_there_are_tables_to_compare() -> None:
-    assert [each.page for each in shown()] == [PAGES[0], *3 * PAGES[1:]]
+    assert [shown_table.page for shown_table in shown()] == [PAGES[0], *3 * PAGES[1:]]
 
 
 @pytest.mark.usefixtures("desk")
-@pytest.mark.parametrize("each", shown()[:1], ids=lambda each: each.page)
-def test_the_first_table_is_what_is_printed(each: Shown) -> None:
-    compare(each)
+@pytest.mark.parametrize("shown_table", shown()[:1], ids=lambda shown_table: shown_table.page)
+def test_the_first_table_is_what_is_printed(shown_table: Shown) -> None:
+    compare(shown_table)
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("desk")
-@pytest.mark.parametrize("each", shown()[1:], ids=lambda each: each.command[:40])
-def test_tables_are_what_is_printed(each: Shown) -> None:
-    compare(each)
+@pytest.mark.parametrize(
+    "shown_table", shown()[1:], ids=lambda shown_table: shown_table.command[:40]
+)
+def test_tables_are_what_is_printed(shown_table: Shown) -> None:
+    compare(shown_table)
 
 
-def compare(each: Shown) -> None:
-    done = CliRunner().invoke(ofan.cli, shlex.split(each.command)[1:])
+def compare(shown_table: Shown) -> None:
+    done = CliRunner().invoke(ofan.cli, shlex.split(shown_table.command)[1:])
     assert done.exit_code == 0, done.output
     printed = rows(done.stdout)
-    kept = rows(each.table)
+    kept = rows(shown_table.table)
     assert list(kept) == list(printed)
     # Pages leave columns out.
     for balancer, cells in kept.items():

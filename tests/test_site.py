@@ -18,7 +18,7 @@ TARGETS = {"a": "href", "link": "href", "script": "src", "img": "src", "source":
 
 
 class Page(HTMLParser):
-    """What a page has: the names of its places, and where it leads."""
+    """The anchors of a page, and its links."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -27,10 +27,12 @@ class Page(HTMLParser):
         self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note an element's names and what it links to."""
-        given = dict(attrs)
-        self.places |= {each for each in (given.get("id"), given.get("name")) if each}
-        if target := given.get(TARGETS.get(tag, "")):
+        """Note an element's names and its link."""
+        attributes = dict(attrs)
+        self.places |= {
+            anchor for anchor in (attributes.get("id"), attributes.get("name")) if anchor
+        }
+        if target := attributes.get(TARGETS.get(tag, "")):
             self.targets.append(target)
 
 
@@ -53,7 +55,7 @@ def test_every_page_of_ours_is_a_page_of_the_site(site: Path) -> None:
 
 
 def pages_of(site: Path) -> list[Path]:
-    # What is not found has links to the root of a server.
+    # The page for missing pages has links to the root of a server.
     return sorted(set(site.rglob("*.html")) - {site / "404.html"})
 
 
@@ -124,7 +126,7 @@ def test_the_site_follows_the_system_until_the_reader_chooses(site: Path, browse
         "return getComputedStyle(document.querySelector('.md-content img')).backgroundColor"
     ) == ("rgb(255, 255, 255)")
 
-    # What was seen in light does not keep the next page light.
+    # A page that was seen in light does not keep the next page light.
     browser.get((site / "index.html").as_uri())
     wait_for("slate")
     browser.find_element("css selector", "label[for='__palette_1']:not([hidden])").click()

@@ -1,4 +1,4 @@
-"""What we depend on is locked with hashes, and its licences are told."""
+"""Packages that we depend on are locked with hashes, and their licences are listed."""
 
 import json
 import re

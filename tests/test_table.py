@@ -1,4 +1,4 @@
-"""The table of features and networks: no key is missing, and rows are what their page says."""
+"""The table of features and networks: no key is missing, and rows agree with their page."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +14,7 @@ from tests.table.networks import NETWORKS, RUNS, cells, scenario_of
 from tests.table.page import BEGIN, END, PAGE, text_of
 from tests.table.rows import BASE, Settings, merged, rows
 
-# Rows that the page has, by their names: the page is the judge of what a run says.
+# Rows that the page has, by their names: the page decides which result is right.
 QUICK = ("load balancer Ofan", "PFC, link down and up", "stale queue lengths")
 
 
@@ -52,7 +52,7 @@ def test_every_key_of_the_schema_is_in_a_row(tmp_path: Path) -> None:
     expected = {key for key in keys(Experiment) if not key.startswith(of_jobs)}
     tables = [merged(BASE, settings) for settings in rows(tmp_path).values()]
     assert expected - {key for table in tables for key in used(table)} == set()
-    # Rows say what they mean: none is refused by the schema, on all networks alike.
+    # Rows are valid: none is refused by the schema, on all networks alike.
     for settings in rows(tmp_path).values():
         scenario_of(settings)
 
@@ -96,8 +96,8 @@ def test_networks_that_disagree_are_an_error(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_reasons_are_named_once() -> None:
     row = dict.fromkeys(NETWORKS, RUNS)
-    other = row | {"Mininet": "refused: too | fast", "virtual": "refused: why"}
-    text = text_of({"one": row, "two": other, "three": other})
+    refused = row | {"Mininet": "refused: too | fast", "virtual": "refused: why"}
+    text = text_of({"one": row, "two": refused, "three": refused})
     assert text.count("refused (1)") == text.count("refused (2)") == 2
     assert text.endswith("1. why\n2. too \\| fast")
 

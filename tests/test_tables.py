@@ -1,4 +1,4 @@
-"""Tables of pages are made from runs: each has its place, and a row is what its runs give."""
+"""Tables of pages are made from runs: each has its place, and a row has its runs' results."""
 
 from pathlib import Path
 

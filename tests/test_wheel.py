@@ -34,7 +34,7 @@ TOP_LEVEL = {
 }
 # Both distributions, by the name of their wheel.
 PROJECTS = {"ofan": ROOT / "pyproject.toml", "ofan_p4": ROOT / "p4tools/pyproject.toml"}
-# What the P4 tools are without, and how large they may be with all that they need.
+# Packages that the P4 tools do not need, and their largest size with all that they need.
 HEAVY = {"distributed", "matplotlib", "mininet", "numba", "polars", "pydantic", "scapy", "tornado"}
 MOST_BYTES = 350 << 20
 NO_INDEX = "no package index answers"
@@ -90,12 +90,14 @@ def test_both_have_one_version_and_one_licence() -> None:
     versions = {name: project["project"]["version"] for name, project in projects.items()}
     assert versions["ofan"] == versions["ofan_p4"]
     assert f"ofan-p4=={versions['ofan']}" in projects["ofan"]["project"]["dependencies"]
-    licence, other = (path.with_name("LICENSE").read_bytes() for path in PROJECTS.values())
-    assert licence == other
+    licence, licence_of_tools = (
+        path.with_name("LICENSE").read_bytes() for path in PROJECTS.values()
+    )
+    assert licence == licence_of_tools
 
 
 def test_the_p4_tools_declare_what_they_import() -> None:
-    """Statically: what is imported in functions counts, too."""
+    """Statically: imports in functions count, too."""
     folder = PROJECTS["ofan_p4"].parent
     nodes = [
         node for path in folder.rglob("*.py") for node in ast.walk(ast.parse(path.read_text()))
@@ -131,7 +133,7 @@ def new_environment(folder: Path, *packages: str | Path) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(place: Path, wheels: dict[str, Path]) -> Path:
-    """The `ofan` of an environment with both wheels, what they depend on, and `fabric`."""
+    """The `ofan` of an environment with both wheels, their dependencies, and `fabric`."""
     return new_environment(place / "environment", *wheels.values(), "fabric") / "ofan"
 
 
@@ -195,7 +197,7 @@ COMMANDS = (
     ("doctor",),
     ("report", "--quick", "--figure", "invariant", "--output", "report"),
 )
-# What somebody makes of a copy.
+# A user's changes of a copy.
 OWN = (
     ("experiments", "copy", "p4src"),
     ("emulate", "mine.toml", "--program", "mine.p4", *SMALL),

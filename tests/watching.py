@@ -19,12 +19,12 @@ _TEXT = re.compile(r'"((?:[^"\\]|\\.)*)"')
 def watched(
     command: Sequence[str | Path], log: Path, folder: Path, environment: Mapping[str, str]
 ) -> Iterator[subprocess.Popen[str]]:
-    """Start a program in a folder; what it and its children ask for goes to a log."""
+    """Start a program in a folder; the files that it and its children open go to a log."""
     assert STRACE is not None
     # -D: the process that is started is the program itself, and who watches is its child.
-    words = [STRACE, "-D", "-f", "-qq", "-y", "-e", "trace=%file", "-o", log, *command]
+    traced_command = [STRACE, "-D", "-f", "-qq", "-y", "-e", "trace=%file", "-o", log, *command]
     with subprocess.Popen(
-        list(map(str, words)),
+        list(map(str, traced_command)),
         cwd=folder,
         env=dict(environment),
         stdin=subprocess.DEVNULL,
@@ -45,7 +45,7 @@ def asked_for(log: Path, folder: Path) -> Iterator[tuple[str, Path]]:
             if not (call and named and named[1]) or call[1] in ("getcwd", "mount"):
                 continue
 
-            # Nothing is read of what is opened so.
+            # A file that is opened so is not read.
             if "O_PATH" in call[2]:
                 continue
 

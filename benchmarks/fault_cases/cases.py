@@ -37,7 +37,7 @@ EDGE_LINK = "edge0_0-agg0_1"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A fault, how it is made, which network meets it, and what measures one run."""
+    """A fault: its cause, the network that meets it, and the measurement of a run."""
 
     fault: str
     injected: str

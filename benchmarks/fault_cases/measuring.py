@@ -1,4 +1,4 @@
-"""What one fault costs on Mininet: functions that cause it, wait until it is over, and measure."""
+"""The cost of a fault on Mininet: functions that cause it, wait for its end, and measure."""
 
 import os
 import signal
@@ -25,7 +25,7 @@ CORE_LINK = "agg0_0-core0_0"
 
 
 class Sample(NamedTuple):
-    """What one run has shown; times in milliseconds."""
+    """The measurements of a run; times in milliseconds."""
 
     lost: float
     recover: float

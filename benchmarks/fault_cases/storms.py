@@ -34,8 +34,8 @@ def storm(tree: FatTree, count: int, seed: int) -> tuple[FailureEvent, ...]:
         if not len(cut_off(tree, LinkState.without(tree, frozenset(chosen)), everybody)):
             times = rng.uniform(0.2e9, 1.2e9, count)
             return tuple(
-                FailureEvent(link=link_name(tree, link), down_ns=at)
-                for link, at in zip(chosen, times, strict=True)
+                FailureEvent(link=link_name(tree, link), down_ns=down_ns)
+                for link, down_ns in zip(chosen, times, strict=True)
             )
 
 

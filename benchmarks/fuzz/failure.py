@@ -1,4 +1,4 @@
-"""What all ways of fuzzing share: how they fail, and the switch's port to its controller."""
+"""The failure that all fuzzers raise, and the switch's port to its controller."""
 
 CPU_PORT = 510
 

@@ -99,8 +99,8 @@ def with_checksum(frame: bytes) -> bytes:
     if len(frame) < IP_END:
         return frame
 
-    words = WORDS.unpack_from(frame, ETHERNET)
-    total: int = sum(words) - words[5]
+    fields = WORDS.unpack_from(frame, ETHERNET)
+    total: int = sum(fields) - fields[5]
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
 
@@ -119,9 +119,9 @@ def damaged(
         if kind < 0.05:
             frame = noise(int(draw() * 200))
         elif kind < 0.9:
-            at = int(draw() * min(len(frame), 80))
+            index = int(draw() * min(len(frame), 80))
             size = 1 + int(draw() * 4)
-            frame = frame[:at] + noise(size) + frame[at + size :]
+            frame = frame[:index] + noise(size) + frame[index + size :]
 
             if kind < 0.5:
                 frame = with_checksum(frame)

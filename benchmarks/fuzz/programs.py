@@ -61,8 +61,8 @@ def value_at(node: Any, path: tuple[Any, ...]) -> Any:
 def mutated(source: bytes, paths: list[tuple[Any, ...]], rng: random.Random) -> bytes:
     """Return a program with values replaced, moved, removed or doubled, or with bytes changed."""
     if rng.random() < 0.1:
-        at = rng.randrange(len(source))
-        return source[:at] + rng.randbytes(rng.randrange(3)) + source[at + 1 :]
+        index = rng.randrange(len(source))
+        return source[:index] + rng.randbytes(rng.randrange(3)) + source[index + 1 :]
 
     root = json.loads(source)
     for _ in range(rng.randint(1, 3)):
@@ -77,12 +77,12 @@ def mutated(source: bytes, paths: list[tuple[Any, ...]], rng: random.Random) -> 
     return json.dumps(root).encode()
 
 
-def _replace(parent: Any, key: Any, rng: random.Random, other: Callable[[], Any]) -> None:
+def _replace(parent: Any, key: Any, rng: random.Random, draw_value: Callable[[], Any]) -> None:
     match rng.randrange(5):
         case 0:
             del parent[key]
         case 1:
-            parent[key] = other()
+            parent[key] = draw_value()
         case 2 if isinstance(parent, list):
             parent.insert(key, parent[key])
         case 3 if isinstance(parent[key], int):
@@ -134,9 +134,9 @@ def fuzz_programs(sources: Iterable[bytes], count: int, seed: int = 1) -> dict[s
             if (took := time.process_time() - started) > MOST_CPU_SECONDS:
                 raise FuzzFailure(f"it takes {took:.0f} s")
         except Exception as error:
-            place = Path(tempfile.gettempdir()) / "fuzzed-program.json"
-            place.write_bytes(source)
-            raise FuzzFailure(f"program {number}, kept as {place}: {error!r}") from error
+            file = Path(tempfile.gettempdir()) / "fuzzed-program.json"
+            file.write_bytes(source)
+            raise FuzzFailure(f"program {number}, kept as {file}: {error!r}") from error
 
         slowest = max(slowest, took)
 

@@ -33,12 +33,12 @@ def switch_process(folder: Path, options: Sequence[str]) -> Iterator[str]:
     At the end it must be alive, have said nothing of a traceback, and hold less than 1 GiB.
     """
     address = f"unix:{folder / 'grpc'}"
-    own = ["--", "--grpc-server-addr", address, "--cpu-port", str(CPU_PORT)]
+    target_options = ["--", "--grpc-server-addr", address, "--cpu-port", str(CPU_PORT)]
     log = folder / "stderr"
     with (
         log.open("w") as said,
         subprocess.Popen(
-            [sys.executable, "-m", "ofan_p4.softswitch.daemon.process", *options, *own],
+            [sys.executable, "-m", "ofan_p4.softswitch.daemon.process", *options, *target_options],
             stdout=subprocess.PIPE,
             stderr=said,
             text=True,
@@ -226,7 +226,7 @@ class Hostile:
         self._count(lambda: self.stub.SetForwardingPipelineConfig(request, timeout=WAIT_S))
 
     def _stream(self) -> None:
-        """Open a stream, send a few random messages, read what comes, close it."""
+        """Open a stream, send a few random messages, read the answers, close it."""
         messages = [
             self.message(p4runtime_pb2.StreamMessageRequest)
             for _ in range(self.rng.randrange(1, 4))
@@ -251,9 +251,9 @@ class Hostile:
         request.config.p4info.CopyFrom(self.p4info)
         self.stub.SetForwardingPipelineConfig(request, timeout=WAIT_S)
         table = next(table for table in self.p4info.tables if table.preamble.alias == "routes")
-        wanted = p4runtime_pb2.ReadRequest(device_id=1)
-        wanted.entities.add().table_entry.table_id = table.preamble.id
-        answers = list(self.stub.Read(wanted, timeout=WAIT_S))
+        read_request = p4runtime_pb2.ReadRequest(device_id=1)
+        read_request.entities.add().table_entry.table_id = table.preamble.id
+        answers = list(self.stub.Read(read_request, timeout=WAIT_S))
 
         if any(answer.entities for answer in answers):
             raise FuzzFailure("a fresh pipeline has entries")

@@ -121,16 +121,18 @@ class Caller:
         draw = self.draw
         data = bytearray(content)
         for _ in range(draw.randrange(1, 4)):
-            at = draw.randrange(len(data) + 1)
+            index = draw.randrange(len(data) + 1)
             match draw.randrange(4):
-                case 0 if at < len(data):
-                    data[at] = draw.randrange(256)
+                case 0 if index < len(data):
+                    data[index] = draw.randrange(256)
                 case 1:
-                    del data[at:]
+                    del data[index:]
                 case 2:
-                    data[at:at] = data[at : at + draw.randrange(1, 20)]
+                    data[index:index] = data[index : index + draw.randrange(1, 20)]
                 case _:
-                    data[at : at + 4] = draw.choice([b"\x7f\xff\xff\xff", b"\xff" * 4, bytes(4)])
+                    data[index : index + 4] = draw.choice(
+                        [b"\x7f\xff\xff\xff", b"\xff" * 4, bytes(4)]
+                    )
 
         return bytes(data) or b"\0"
 

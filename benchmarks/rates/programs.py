@@ -57,7 +57,10 @@ def entities(name: str) -> list[p4runtime_pb2.Entity]:
     """Return the table entries of a program."""
     info = compiled(name).p4info
     ids = {item.preamble.alias: item.preamble.id for item in (*info.tables, *info.actions)}
-    texts = [re.sub(r"\$(\w+)", lambda found: str(ids[found[1]]), text) for text in PROGRAMS[name]]
+    texts = [
+        re.sub(r"\$(\w+)", lambda reference: str(ids[reference[1]]), text)
+        for text in PROGRAMS[name]
+    ]
 
     return [text_format.Parse(text, p4runtime_pb2.Entity()) for text in texts]
 
@@ -65,7 +68,7 @@ def entities(name: str) -> list[p4runtime_pb2.Entity]:
 def frame(size: int, label: int = 1) -> bytes:
     """Return a RoCEv2 frame of `size` bytes, without checksum."""
     total = size - 14
-    words = [
+    fields = [
         0x4500,
         total,
         1,
@@ -78,8 +81,8 @@ def frame(size: int, label: int = 1) -> bytes:
         DESTINATION & 0xFFFF,
     ]
 
-    words[5] = 0xFFFF - sum(words) % 0xFFFF
-    header = struct.pack(">10H", *words)
+    fields[5] = 0xFFFF - sum(fields) % 0xFFFF
+    header = struct.pack(">10H", *fields)
     udp = struct.pack(">HHHH", label, 4791, total - 20, 0)
 
     return (
@@ -88,7 +91,7 @@ def frame(size: int, label: int = 1) -> bytes:
 
 
 def hello() -> p4runtime_pb2.StreamMessageRequest:
-    """Return what makes a controller primary."""
+    """Return the arbitration message that makes a controller primary."""
     message = p4runtime_pb2.StreamMessageRequest()
     message.arbitration.device_id = 1
     message.arbitration.election_id.low = 1

@@ -42,13 +42,13 @@ def draw(rows: list[Row], path: Path) -> None:
         1, len(places), figsize=(4.5 * len(places), 3.2), squeeze=False, sharey=True
     )
 
-    for axis, place in zip(axes[0], places, strict=True):
-        series = list(dict.fromkeys((row.switch, row.size) for row in shown if row.where == place))
+    for axis, method in zip(axes[0], places, strict=True):
+        series = list(dict.fromkeys((row.switch, row.size) for row in shown if row.where == method))
         for offset, (kind, size) in enumerate(series):
             values = {
                 row.program: row.per_cpu_s / 1000
                 for row in shown
-                if (row.where, row.switch, row.size) == (place, kind, size)
+                if (row.where, row.switch, row.size) == (method, kind, size)
             }
 
             width = 0.8 / len(series)
@@ -61,7 +61,7 @@ def draw(rows: list[Row], path: Path) -> None:
 
             axis.set_xticks([i + 0.4 - width / 2 for i in range(len(values))], list(values))
 
-        axis.set_title(place)
+        axis.set_title(method)
         axis.legend(fontsize=7)
 
     # Room for the legend above the bars, for both panels.
@@ -77,5 +77,5 @@ def table_of(rows: list[Row]) -> Iterator[str]:
     yield f"{'where':<11} {'switch':<19} {'program':<32} {'frames':>8} {'packets':>10} {titles}"
     for row in rows:
         rates = f"{row.per_cpu_s:10,.0f} {row.per_s:10,.0f} {row.lost:5}"
-        what = f"{row.where:<11} {row.switch:<19} {row.program:<32} {row.size:>8}"
-        yield f"{what} {row.packets:10,} {rates}"
+        labels = f"{row.where:<11} {row.switch:<19} {row.program:<32} {row.size:>8}"
+        yield f"{labels} {row.packets:10,} {rates}"

@@ -70,7 +70,7 @@ def running(kind: str, folder: Path) -> Iterator[tuple[int, Any]]:
     Yield its process id and a P4Runtime stub whose controller is primary.
     """
     address = f"unix:{folder / kind}.grpc"
-    own = (
+    program = (
         [sys.executable, "-m", "ofan_p4.softswitch.daemon.process"]
         if kind == OURS
         else [BMV2, "--thrift-port", "19090", "-L", "off"]
@@ -92,7 +92,7 @@ def running(kind: str, folder: Path) -> Iterator[tuple[int, Any]]:
     ]
 
     quiet = subprocess.DEVNULL
-    command = [*own, *options]
+    command = [*program, *options]
     with subprocess.Popen(command, cwd=HERE.parent, stdout=quiet, stderr=quiet) as process:
         requests: Queue[Any] = Queue()
         channel = grpc.insecure_channel(address)

@@ -124,7 +124,7 @@ def installed(
     write: Callable[[Sequence[Step]], object],
     cpu_s: Callable[[], float],
 ) -> Row:
-    """Install the first plan, then what a failed core link and its repair change.
+    """Install the first plan, then the changes for a failed core link and for its repair.
 
     `cpu_s` tells the CPU time of all.
     """

@@ -1,4 +1,4 @@
-"""Plans of a fabric and of a failed link: CPU time, memory, and what a switch holds."""
+"""Plans of a fabric and of a failed link: CPU time, memory, and a switch's entries."""
 
 import resource
 import time
@@ -99,17 +99,17 @@ def replanning(controller: FabricController, link: int) -> Row:
 
 
 def shape(state: Forwarding) -> Row:
-    """Count what an edge and an agg hold, and an edge whose pointers share no schedules."""
+    """Count the entries of an edge, of an agg, and of an edge without shared schedules."""
     edges = state.tree.edges
     lengths = np.diff(state.schedule_offset)
-    own = slice(*state.first_schedule[:2].tolist())
+    edge = slice(*state.first_schedule[:2].tolist())
     groups = state.group_schedule[slice(*state.first_group[:2].tolist())]
     used = groups[state.edge_group[0][state.edge_group[0] != NONE]]
     row: Row = {
         f"{name}_pointers": int((groups != NONE).sum()) for name, groups in of_tiers(state).items()
     }
-    row |= {"edge_schedules": int((lengths[own] > 0).sum()), "edge_rows": int(lengths[own].sum())}
-    row["edge_rows_unshared"] = int(lengths[own][used].sum())
+    row |= {"edge_schedules": int((lengths[edge] > 0).sum()), "edge_rows": int(lengths[edge].sum())}
+    row["edge_rows_unshared"] = int(lengths[edge][used].sum())
     agg = slice(*state.first_schedule[edges : edges + 2].tolist())
 
     return row | {

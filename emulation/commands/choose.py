@@ -67,7 +67,7 @@ FABRIC = {
 
 @dataclass(slots=True)
 class Sign:
-    """A sign of life on stderr: the first table, a line for each look and each ten seconds."""
+    """Progress on stderr: the first table, a line for each look and each ten seconds."""
 
     minutes: float
     clock: Callable[[], float] = time.monotonic
@@ -100,10 +100,10 @@ class Sign:
         click.echo(f"choose: {passed:.0f} s of {60 * self.minutes:.0f} s: {text}", err=True)
 
 
-def weighed(_: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, float]:
+def weighed(_: click.Context, option: click.Parameter, pairs: tuple[str, ...]) -> dict[str, float]:
     """Read NAME=WEIGHT; raises BadParameter."""
     weights: dict[str, float] = {}
-    for pair in given:
+    for pair in pairs:
         name, _sign, text = pair.partition("=")
         try:
             weight = float(text)
@@ -319,13 +319,16 @@ def _own(programs: Sequence[Path], rule: Path | None, like: str | None) -> list[
 
 
 def _settings(
-    file: Path | None, settings: Sequence[str], given: Sequence[str], options: Mapping[str, Any]
+    file: Path | None,
+    settings: Sequence[str],
+    flags: Sequence[str],
+    options: Mapping[str, Any],
 ) -> Settings:
     """Return the settings of the file or of the options; raises UsageError for both."""
     if file:
-        if given:
+        if flags:
             raise click.UsageError(
-                f"FILE describes the fabric: leave out {', '.join(f'--{name}' for name in given)}"
+                f"FILE describes the fabric: leave out {', '.join(f'--{name}' for name in flags)}"
             )
 
         experiment = read_experiment(file, settings)

@@ -189,7 +189,7 @@ def show(
 def refuse_contradictions(
     file: Path | None,
     settings: tuple[str, ...],
-    own: Path | None,
+    program: Path | None,
     of_mininet: tuple[object, ...],
     network: str,
 ) -> None:
@@ -198,12 +198,12 @@ def refuse_contradictions(
     if network != MININET and any(of_mininet):
         raise click.UsageError("--switch, --compiler, --hold and --pcap need --network mininet")
 
-    if own is None and file is None:
+    if program is None and file is None:
         raise click.UsageError(
             "no experiment given: name a file, or an experiment of Ofan, as in ofan emulate demo"
         )
 
-    if own is not None:
+    if program is not None:
         refuse_unused_policies(settings)
 
 
@@ -373,7 +373,7 @@ def emulate(
 
 
 def _kept_or_shown(
-    finished: Finished, folder: Path, own: Loaded | None, as_json: bool, csv: Path | None
+    finished: Finished, folder: Path, program: Loaded | None, as_json: bool, csv: Path | None
 ) -> Path | None:
     """Write the results folder.
 
@@ -382,7 +382,7 @@ def _kept_or_shown(
     try:
         with writing(folder):
             first = keep(finished, folder)
-            return keep_beside(finished, own, folder) if own else first
+            return keep_beside(finished, program, folder) if program else first
     # A run may have taken hours: show its results if they cannot be written.
     except EmulationError:
         show(finished, None, as_json, csv)

@@ -93,11 +93,11 @@ def _commands() -> Iterator[Callable[..., object]]:
     """Yield a function that starts `ofan` commands without waiting for them."""
     started: list[subprocess.Popen[bytes]] = []
 
-    def command(*words: str) -> None:
+    def command(*arguments: str) -> None:
         quiet = subprocess.DEVNULL
         started.append(
             subprocess.Popen(
-                python_command("ofan", *words),
+                python_command("ofan", *arguments),
                 stdin=quiet,
                 stdout=quiet,
                 stderr=quiet,

@@ -177,13 +177,13 @@ def _rows(first: Kept, second: Kept, network: str, policy: str) -> Iterator[Comp
         yield Compared(where, policy, len(seeds), text, a, b, difference)
 
 
-def _mean(runs: Sequence[Record], name: str, one: float) -> float | None:
+def _mean(runs: Sequence[Record], name: str, unit: float) -> float | None:
     # Without layers nothing measured the queues, and 0 is no result.
     if name == "max_queue_packets" and not all(run.max_queue_layers for run in runs):
         return None
 
     values = [getattr(run, name) for run in runs]
-    return None if None in values else sum(values) / len(values) / one
+    return None if None in values else sum(values) / len(values) / unit
 
 
 def in_one_unit(rows: Sequence[Compared]) -> list[Compared]:

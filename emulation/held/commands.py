@@ -77,7 +77,7 @@ class Held:
 
     @property
     def handlers(self) -> Handlers:
-        """Return who takes which request."""
+        """Return the handler of each request."""
         return {
             SetLink: self.link,
             SetRate: self.rate,
@@ -333,8 +333,8 @@ class Held:
 def with_messages(scenario: Scenario, message_bytes: int) -> Scenario:
     """Return a scenario with messages of another size.
 
-    Raises EmulationError for a size that the experiment's file could not have either, or that no
-    one would wait for.
+    Raises EmulationError for a size that the experiment's file could not have either, or with
+    which a run would take too long.
     """
     asked = f"message_bytes = {message_bytes}"
     try:

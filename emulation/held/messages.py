@@ -1,6 +1,6 @@
 """Requests to a held network and its answers, as typed values.
 
-On the wire a request is one line of JSON, and so is the reply to it; then the server hangs up:
+A request is one line of JSON, and so is its reply; then the server closes the connection:
 
     {"command": "link", "name": "edge0_0-agg0_1", "up": false}
     {"answer": {"link": "edge0_0-agg0_1", "installed_ms": 41.7, "updates": 52, "switches": 8}}
@@ -164,7 +164,7 @@ class ArrayView:
 
 @dataclass(frozen=True, slots=True)
 class SwitchAddress:
-    """Where a switch speaks P4Runtime, and the device id that it answers to."""
+    """The address of a switch's P4Runtime server, and its device id."""
 
     address: str
     device_id: int
@@ -322,15 +322,15 @@ def error_line(reason: str) -> bytes:
     return _line({"error": reason})
 
 
-def read_request(line: bytes, known: Mapping[str, type[Request[Any]]]) -> Request[Any]:
-    """Return a line's request, by `known` kinds and their commands; raises MessageError."""
+def read_request(line: bytes, kinds: Mapping[str, type[Request[Any]]]) -> Request[Any]:
+    """Return a line's request, of the kind that its command names; raises MessageError."""
     # Any bytes may come: text that is no JSON, JSON that is no object, a name of another type.
     try:
         arguments = json.loads(line)
-        kind = known[arguments.pop("command")]
+        kind = kinds[arguments.pop("command")]
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
         raise MessageError(
-            f"a command is one line of JSON, one of {', '.join(sorted(known))}"
+            f"a command is one line of JSON, one of {', '.join(sorted(kinds))}"
         ) from None
 
     try:

@@ -43,15 +43,15 @@ class Client:
         self.data = b""
 
     def is_open(self) -> bool:
-        """Return whether the client still waits."""
+        """Return whether the client is still connected."""
         return self.stream.fileno() >= 0
 
     def answer(self, value: Any) -> None:
-        """Send an answer and hang up; a client that has gone is no error."""
+        """Send an answer and close the connection; a client that has gone is no error."""
         self._reply(answer_line(value))
 
     def refuse(self, reason: str) -> None:
-        """Send an error and hang up."""
+        """Send an error and close the connection."""
         self._reply(error_line(reason))
 
     def _reply(self, line: bytes) -> None:
@@ -88,7 +88,7 @@ class ControlServer:
         self._selector.register(stream, selectors.EVENT_READ, lambda: self._read(client))
 
     def close(self) -> None:
-        """Hang up on everybody and stop to listen."""
+        """Close all connections and the listening socket."""
         self._selector.unregister(self._listener)
         for client in filter(Client.is_open, self._clients):
             if client.stream in self._selector.get_map():

@@ -50,7 +50,7 @@ def pointers(seen: list[GroupView], entries: Entries, cells: Sequence[int]) -> l
     ]
 
 
-def arrays(found: Mapping[str, Sequence[tuple[int, ...]]]) -> list[ArrayView]:
+def arrays(cells_by_name: Mapping[str, Sequence[tuple[int, ...]]]) -> list[ArrayView]:
     """Return registers and counters, from all of their cells."""
     return [
         ArrayView(
@@ -58,7 +58,7 @@ def arrays(found: Mapping[str, Sequence[tuple[int, ...]]]) -> list[ArrayView]:
             size=len(cells),
             cells={number: list(cell) for number, cell in enumerate(cells) if any(cell)},
         )
-        for name, cells in found.items()
+        for name, cells in cells_by_name.items()
     ]
 
 

@@ -125,7 +125,7 @@ class Wanted:
 
 
 @contextmanager
-def _ended_in_one_line(wanted: Wanted) -> Iterator[None]:
+def _ended_in_one_line(subject: Wanted) -> Iterator[None]:
     """Turn an error into a click error, with its line in the experiment's file.
 
     SIGTERM ends like Ctrl-C, so that the terminal is left as it was.
@@ -138,8 +138,8 @@ def _ended_in_one_line(wanted: Wanted) -> Iterator[None]:
             f"{error}; or name an experiment to replay in virtual time"
         ) from None
     except BAD_INPUT as error:
-        file = wanted.experiment
-        message = located(str(error), file, wanted.settings) if file else str(error)
+        file = subject.experiment
+        message = located(str(error), file, subject.settings) if file else str(error)
         raise click.ClickException(message) from None
     finally:
         signal.signal(signal.SIGTERM, before)

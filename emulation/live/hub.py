@@ -1,4 +1,4 @@
-"""One source, many viewers: polled in a thread while somebody looks, and shown to all."""
+"""One source, many viewers: a thread polls the source while there are viewers."""
 
 import asyncio
 from collections import deque

@@ -29,9 +29,10 @@ Float = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reading:
-    """Everything of one instant; `failed` are the links that are down, `slow` ones have a share.
+    """The counters of one instant.
 
-    It is that of their rate which they carry, by link.
+    `failed` are the links that are down, `slow` has the share of its rate that each slow link
+    carries.
     """
 
     time_ps: int

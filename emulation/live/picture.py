@@ -79,9 +79,9 @@ def switch_at(tree: FatTree, switch: int) -> Point:
     # As many parts of the pod's hosts as the pod has switches of the tier.
     pod, position = tree.position(switch)
     in_pod = tree.edges_per_pod if tier is Tier.EDGE else tree.aggs_per_pod
-    left = host_x(tree, pod * tree.hosts_per_pod)
-    right = host_x(tree, (pod + 1) * tree.hosts_per_pod - 1)
-    step = (right - left) / (tree.hosts_per_pod - 1 or 1)
+    first_x = host_x(tree, pod * tree.hosts_per_pod)
+    last_x = host_x(tree, (pod + 1) * tree.hosts_per_pod - 1)
+    step = (last_x - first_x) / (tree.hosts_per_pod - 1 or 1)
     width = tree.hosts_per_pod / in_pod
 
-    return round(left + step * (position * width + (width - 1) / 2), 1), ROWS[tier]
+    return round(first_x + step * (position * width + (width - 1) / 2), 1), ROWS[tier]

@@ -17,15 +17,15 @@ NEWS_SECONDS = 60
 
 
 class Reception(HTTPServer):
-    """A server that hangs up on more connections than it can bear, strangers first.
+    """A server that closes connections beyond its limit, those without a token first.
 
-    Without a limit strangers could open all descriptors that this process may have, and to accept
-    nothing any more is an error without end. If newcomers were hung up on, any user of this machine
-    could keep the page's owner out with connections that say nothing.
+    Without a limit any user of this machine could open all descriptors that this process may have,
+    and then every attempt to accept a connection is an error. If the newest connections were
+    closed instead, silent connections could keep the page's owner out.
     """
 
     def initialize(self, *arguments: Any, **settings: Any) -> None:
-        """Begin without any."""
+        """Begin without connections."""
         super().initialize(*arguments, **settings)
         self._guests: WeakSet[IOStream] = arguments[0].settings["guests"]
         # The oldest first.
@@ -34,7 +34,7 @@ class Reception(HTTPServer):
         self._said_s = float("-inf")
 
     def handle_stream(self, stream: IOStream, address: tuple[Any, ...]) -> None:
-        """Take a connection; where there are too many, hang up on the oldest stranger."""
+        """Take a connection; where there are too many, close the oldest one without a token."""
         self._streams = [opened for opened in self._streams if not opened.closed()]
         if len(self._streams) >= most_connections():
             strangers = (opened for opened in self._streams if opened not in self._guests)
@@ -47,7 +47,7 @@ class Reception(HTTPServer):
             super().handle_stream(stream, address)
 
     def _turn_away(self) -> None:
-        """Count who is hung up on, and tell it once in a while."""
+        """Count a connection that is closed, and report the count once in a while."""
         self._turned_away += 1
         now_s = time.monotonic()
         if now_s >= self._said_s + NEWS_SECONDS:

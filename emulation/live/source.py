@@ -1,4 +1,4 @@
-"""Where snapshots come from and commands go: a run in virtual time, or a held network."""
+"""Sources of snapshots, which also take commands: a run in virtual time, or a held network."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -13,7 +13,7 @@ class LiveError(EmulationError):
 
 
 class Source(Protocol):
-    """One thing to look at. All calls come from one thread at a time."""
+    """A source of snapshots. All calls come from one thread at a time."""
 
     @property
     def scenario(self) -> Scenario:

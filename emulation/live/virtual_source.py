@@ -54,7 +54,7 @@ class Pace:
         self.begin(0, speed)
 
     def begin(self, now_ps: int, speed: float, is_paused: bool = False) -> None:
-        """Go at a speed from a virtual time on, or stand there."""
+        """Run at a speed from a virtual time on, or stop at that time."""
         self.speed = speed
         self.is_paused = is_paused
         self.set_now(now_ps)
@@ -77,7 +77,7 @@ class Pace:
         )
 
     def heed(self, now_ps: int) -> None:
-        """Take the virtual time that has come of the last target."""
+        """Note the virtual time that was reached for the last target."""
         seen_s, seen_ps = self._seen
         asked_ps = (self._asked_s - seen_s) * self.speed * PS_PER_SECOND
         if asked_ps > 0:
@@ -178,7 +178,7 @@ class VirtualSource:
         self._follow()
 
     def _follow(self) -> None:
-        """Learn which links are down and slow by now."""
+        """Note which links are down and slow by now."""
         while self._ahead and self._ahead[0].time_ps <= self._fabric.clock.now_ps:
             change = self._ahead.popleft()
             if isinstance(change, RateChange):
@@ -187,10 +187,7 @@ class VirtualSource:
                 self._failed = self._failed - change.up | change.down
 
     def poll(self) -> Snapshot:
-        """Step up to the time that the pace asks for, or as far as a moment's work goes.
-
-        Then read everything.
-        """
+        """Step up to the time that the pace asks for, or for a moment's work; return a snapshot."""
         target_ps = self._target_ps()
         deadline = self._clock() + BUDGET_SECONDS
         self._fabric.advance(target_ps, is_late=lambda: self._clock() > deadline)
@@ -299,7 +296,7 @@ class VirtualSource:
         self._clicked_slow = after(self._clicked_slow, (slow,))
 
     def start(self, policy: str) -> None:
-        """Begin again at time 0, and go."""
+        """Start the run again at time 0."""
         if policy not in self.policies:
             raise LiveError(f"no load balancer {policy!r}; choose from {', '.join(self.policies)}")
 

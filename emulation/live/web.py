@@ -263,7 +263,7 @@ class Events(Door):
             self.hub.viewers -= 1
 
     async def _stream(self) -> None:
-        # Curves begin with what others have seen already.
+        # Curves begin with the snapshots that earlier viewers have seen.
         await self._send("history", self.hub.history)
         version = 0
         while True:

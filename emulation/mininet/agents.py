@@ -128,7 +128,7 @@ class Agents:
             agent.send({"start_ns": start_ns})
 
     def converge(self, failed: Links, slow: Slow) -> None:
-        """Tell the hosts for which `failed` and `slow` links routes now hold."""
+        """Inform the hosts of the `failed` and `slow` links that routes now assume."""
         for agent in self._agents:
             agent.send({"failed": sorted(failed), "slow": sorted(slow)})
 
@@ -139,7 +139,7 @@ class Agents:
                 agent.send({"stop": True})
 
     def progress(self) -> list[list[int]]:
-        """Return [flow, acknowledged, start_ps, done_ps] as last heard of, and ask again."""
+        """Return the last reported [flow, acknowledged, start_ps, done_ps], and ask again."""
         return [row[: Columns.TRIES] for row in self.senders()]
 
     def senders(self) -> list[list[int]]:

@@ -1,4 +1,4 @@
-"""Bring a scenario's Mininet network up, and take it down again whatever happens."""
+"""Bring a scenario's Mininet network up, and take it down again, also after an error."""
 
 import signal
 from collections.abc import Iterator

@@ -49,11 +49,12 @@ class PortCounters:
 class SwitchCounters:
     """The counters of a switch: per port, and the packets that its program dropped.
 
-    `controlled` is by how many more packets the controller has sent through it than got from it.
+    `controlled` is the number of packets that the controller has sent through the switch, less
+    those that it has got from it.
 
-    The kernel counts what has `arrived` at its interfaces and `left` them, also while the process
-    is frozen or dead; each time that it is started again begins another `life`. Where it
-    `is_silent`, its own counters are those of its last report.
+    The kernel counts packets that have `arrived` at the switch's interfaces and `left` them, also
+    while its process is frozen or dead; each start of the process begins another `life`. Where the
+    switch `is_silent`, its own counters are those of its last report.
     """
 
     ports: dict[int, PortCounters]

@@ -87,10 +87,10 @@ def counted(tree: FatTree, before: Reading, after: Reading) -> Counted:
 
 
 def _lost_on_wires(tree: FatTree, before: Reading, after: Reading) -> int:
-    """Return how many packets one switch has sent and its neighbour has never been given.
+    """Return how many packets one switch has sent and its neighbour has never got.
 
-    None, but where an interface was deleted with packets in it; only two switches that tell their
-    own counts know.
+    There are none, unless an interface was deleted with packets in it; both switches must report
+    counters of their own.
     """
     looks = (before.switches, before.again, after.switches, after.again)
     lost = 0
@@ -123,7 +123,7 @@ def _arrived(looks: Sequence[SwitchCounters], number: int) -> int:
 
 
 def _reborn(was: SwitchCounters) -> SwitchCounters:
-    """Return the past of a switch that was started again: only the kernel remembers."""
+    """Return the earlier counts of a switch that was started again: only the kernel has them."""
     return SwitchCounters(
         {number: PortCounters(refused=port.refused) for number, port in was.ports.items()}, 0
     )
@@ -171,7 +171,7 @@ def flow_result(flows: Flows, row: Sequence[Any]) -> FlowResult:
 
 
 def accounts(report: Report, counted_packets: Counted, lost_probes: int, carried: int) -> Accounts:
-    """Return where the packets of a run's hosts are.
+    """Return the whereabouts of the packets of a run's hosts.
 
     `lost_probes` are those of the controller's that a switch without counters of its own has lost;
     `carried` is how many packets earlier runs had left in the network.

@@ -90,7 +90,7 @@ class Probing:
 
 
 class Listening:
-    """Hears from the kernel."""
+    """Gets changes of links from the kernel."""
 
     def __init__(self, tree: FatTree, loop: Loop, on_change: OnChange) -> None:
         self._monitor = LinkMonitor(tree)

@@ -184,11 +184,11 @@ class MininetFabric:
             self.routers.set_link(link, is_up)
 
     def restart_controller(self) -> None:
-        """Begin again with a controller that remembers nothing, as after a crash.
+        """Replace the controller by a new one without memory, as after a crash.
 
         It reads back the switches' entries.
 
-        A controller that probes leaves them alone until it has heard from every link.
+        A controller that probes does not write to them before probes of every link have arrived.
         """
         # The higher election id wins, even where a switch has not noticed the old controller's end.
         self.close()
@@ -219,7 +219,7 @@ class MininetFabric:
         self.fleet.close()
 
     def tend(self) -> None:
-        """Look after switches that have ended, do not answer, or obey somebody else.
+        """Restart or refill switches that have ended, do not answer, or have another controller.
 
         Raises StartError for a switch that has ended and is not to be restarted, CallError where
         one refuses its plan.

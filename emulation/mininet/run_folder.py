@@ -68,9 +68,9 @@ def _lock(path: Path) -> int:
 
 
 def _make_private(path: Path, folder: int) -> None:
-    """Shut everybody else out of an open folder.
+    """Make an open folder accessible to its owner only.
 
-    Raises NetworkError where it is somebody else's.
+    Raises NetworkError where the folder is another user's.
     """
     status = os.fstat(folder)
     if status.st_uid != os.geteuid():

@@ -243,7 +243,7 @@ def set_link(scenario: Scenario, link: int, up: bool, target: Target = SOFTSWITC
 
 
 def listens(path: Path) -> bool:
-    """Return whether somebody answers at a Unix socket."""
+    """Return whether a process accepts connections at a Unix socket."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as channel:
         try:
             channel.connect(str(path))

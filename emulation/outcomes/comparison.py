@@ -33,9 +33,9 @@ class Metric:
         """Return one number for the runs of a load balancer."""
         return self.summary([self.number(run) for run in runs])
 
-    def is_equal(self, runs: Sequence[Record], others: Sequence[Record]) -> bool:
+    def is_equal(self, runs: Sequence[Record], rival_runs: Sequence[Record]) -> bool:
         """Return whether two networks agree, seed by seed."""
-        return [self.exact(run) for run in runs] == [self.exact(run) for run in others]
+        return [self.exact(run) for run in runs] == [self.exact(run) for run in rival_runs]
 
 
 def mean(values: Sequence[float]) -> float:

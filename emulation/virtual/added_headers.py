@@ -57,7 +57,7 @@ def _is_moved(source: str, beside: Sequence[Primitive]) -> bool:
     return any(call["op"] == "remove_header" and _name(call, 0) == source for call in beside)
 
 
-def _name(primitive: Primitive, place: int) -> str:
+def _name(primitive: Primitive, parameter: int) -> str:
     """Return the header that stands there, "" for an element of a stack."""
-    value = primitive["parameters"][place].get("value")
+    value = primitive["parameters"][parameter].get("value")
     return value if isinstance(value, str) else ""

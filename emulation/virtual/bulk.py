@@ -107,13 +107,21 @@ class Loader:
         # Machine code would use the cells of other groups.
         self._planner.check_pointers(plan.switch, rows[0])
         number, block, *starts = rows.astype(np.int64)
-        there = number != NONE
-        own = block[there] * state.orders
+        has_group = number != NONE
+        schedules = block[has_group] * state.orders
         yield Piece(
             "routes",
             "to_group",
-            self._prefixes_of(plan)[there],
-            np.stack([number[there], own, lengths[own], *(start[there] for start in starts)], 1),
+            self._prefixes_of(plan)[has_group],
+            np.stack(
+                [
+                    number[has_group],
+                    schedules,
+                    lengths[schedules],
+                    *(start[has_group] for start in starts),
+                ],
+                1,
+            ),
         )
 
     def _weights(self, schedule: Int64, uplinks: Int64, count: int, first_uplink: int) -> Piece:

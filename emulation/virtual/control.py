@@ -75,17 +75,17 @@ class Control:
 
     def start(
         self,
-        at: At,
+        schedule: At,
         tell_hosts: Callable[[Links, Slow], object],
     ) -> None:
         """Write the first plan, inform hosts, and let links change at the scenario's times.
 
-        `at` schedules an action.
+        `schedule` schedules an action.
         """
         self._driver = Driver(
             self.controller,
             clock=self.clock,
-            at=lambda time_ps, action: at(time_ps, Kind.CONTROL, action),
+            at=lambda time_ps, action: schedule(time_ps, Kind.CONTROL, action),
             write=self._write,
             tell_hosts=tell_hosts,
         )
@@ -95,7 +95,7 @@ class Control:
         for time_ps, event in link_changes(self.line):
             # The controller starts with changes of time 0; it must not hear of them twice.
             is_known = time_ps == 0 and bool(self._first_routes or self._first_slow)
-            at(time_ps, Kind.LINK, partial(self.links_change, event, is_known))
+            schedule(time_ps, Kind.LINK, partial(self.links_change, event, is_known))
 
     def probe(
         self,

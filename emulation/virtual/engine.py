@@ -82,7 +82,7 @@ def _hops(scenario: Scenario) -> int:
 
 def _most_hops(scenario: Scenario) -> int:
     """Return the same of a run that may stand still: where no route ever leads around a dead link,
-    flows send in vain until that is sure (`routes.standstill`).
+    flows send until the run is given up (`routes.standstill`).
     """
     failures = scenario.failures
     if scenario.convergence_ps is not None or not (failures.rate > 0 or failures.events):

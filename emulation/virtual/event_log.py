@@ -70,10 +70,10 @@ class EventLog:
         beginnings = np.ascontiguousarray(rows[:, LOG_FRAME:]).tobytes()
         pieces: list[bytes] = []
         offset = 0
-        for time_ps, place, packet, acknowledged, size in rows[:, :LOG_FRAME].tolist():
-            kind = place >> KIND_SHIFT
-            node = place >> NODE_SHIFT & LOW_32
-            pieces.append(b"%d %d %d %d " % (time_ps, kind, node, place & (1 << NODE_SHIFT) - 1))
+        for time_ps, code, packet, acknowledged, size in rows[:, :LOG_FRAME].tolist():
+            kind = code >> KIND_SHIFT
+            node = code >> NODE_SHIFT & LOW_32
+            pieces.append(b"%d %d %d %d " % (time_ps, kind, node, code & (1 << NODE_SHIFT) - 1))
             if kind == HEED_KIND:
                 pieces.append(CONTROL_FRAMES[packet])
             elif kind == LEAVE_KIND:
@@ -111,18 +111,18 @@ class EventLog:
 
     def _frame(self, run: Programmed, written: Written) -> bytes:
         flow, psn, status, label, acknowledged = written
-        here, there = int(self._flows.source[flow]), int(self._flows.destination[flow])
+        source, destination = int(self._flows.source[flow]), int(self._flows.destination[flow])
         tree = self._scenario.tree
         if not status & ACK:
             if flow not in self._data:
-                self._data[flow] = self._packets.data(ends(tree, here, there), flow)
+                self._data[flow] = self._packets.data(ends(tree, source, destination), flow)
 
             return self._data[flow].frame(
                 label, psn, asks=bool(status & ASKS), less=self._less(written)
             )
 
         if flow not in self._acks:
-            self._acks[flow] = self._packets.ack(ends(tree, there, here), flow)
+            self._acks[flow] = self._packets.ack(ends(tree, destination, source), flow)
 
         writer = self._acks[flow]
         total = acknowledged >> 32

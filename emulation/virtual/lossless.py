@@ -215,15 +215,15 @@ class LosslessNetwork(Network):
 
     def _pause(self, time_ps: int, node: int, number: int, until_ps: int) -> None:
         """Pause a port until a time, or renew its pause."""
-        place = node, number
-        if place not in self._pauses:
+        port_key = node, number
+        if port_key not in self._pauses:
             _pausable(self.ports[node][number]).pause(time_ps)
-            self._pauses[place] = Pause(time_ps, until_ps)
+            self._pauses[port_key] = Pause(time_ps, until_ps)
             trips_ps = time_ps + self._watchdog.patience_ps
             if trips_ps < NEVER:
                 self._push(trips_ps, kind=TRIP, node=node, port=number, payload=None)
 
-        self._pauses[place].until_ps = until_ps
+        self._pauses[port_key].until_ps = until_ps
         if until_ps < NEVER:
             self._push(until_ps, kind=TURN, node=node, port=number, payload=None)
 
@@ -267,14 +267,14 @@ class LosslessNetwork(Network):
         port = self.ports[node][number]
         kept = []
         for event in self._events:
-            time_ps, kind, at, to, sequence, payload = event
+            time_ps, kind, event_node, event_port, sequence, payload = event
             if kind == HEED and payload.port is port:
                 time_ps = payload.passage.departure_ps + port.latency_ps
-            elif (kind, at, to) == (LEAVE, node, number):
+            elif (kind, event_node, event_port) == (LEAVE, node, number):
                 time_ps = payload.passage.departure_ps
 
             if time_ps < NEVER:
-                kept.append((time_ps, kind, at, to, sequence, payload))
+                kept.append((time_ps, kind, event_node, event_port, sequence, payload))
             else:
                 self._held.setdefault((node, number), []).append(payload)
 
@@ -328,8 +328,10 @@ class LosslessNetwork(Network):
 
     def _unfinished(self, now_ps: int) -> str:
         held_ps = {
-            place: self.ports[place[0]][place[1]].counts["paused_ps"] + now_ps - pause.since_ps
-            for place, pause in self._pauses.items()
+            port_key: self.ports[port_key[0]][port_key[1]].counts["paused_ps"]
+            + now_ps
+            - pause.since_ps
+            for port_key, pause in self._pauses.items()
         }
         storms = storm_words(self.tree, held_ps)
         complaint = super()._unfinished(now_ps) + (f"; {storms}" if storms else "")

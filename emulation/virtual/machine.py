@@ -78,7 +78,10 @@ class NativeMachine:
             calls.leave_address if calls else 0,
             calls.state_bytes // 8 if calls else 0,
             forget_function().address if queues is not None else 0,
-            np.array([each.memory.address for each in pipelines if each.memory], dtype=np.int64),
+            np.array(
+                [pipeline.memory.address for pipeline in pipelines if pipeline.memory],
+                dtype=np.int64,
+            ),
             np.zeros(len(pipelines), dtype=np.int64) if queues is None else queues,
         )
 

@@ -62,7 +62,7 @@ class NativeFabric(Control):
         packets = self.timed.packets
         self.start(
             self.timed.at,
-            lambda *known: packets.set_links(LinkState.without(scenario.tree, *known)),
+            lambda *changes: packets.set_links(LinkState.without(scenario.tree, *changes)),
         )
         self.probe(self.timed.at, self._idle_ports, packets.depth)
 

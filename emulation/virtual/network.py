@@ -140,7 +140,7 @@ class Network:
         return not is_probing and any(event[1] in (LINK, CONTROL) for event in self._events)
 
     def _unfinished(self, now_ps: int) -> str:
-        counts, ports = zip(*(each.misdirected for each in self.switches), strict=True)
+        counts, ports = zip(*(switch.misdirected for switch in self.switches), strict=True)
         complaint = self.hosts.complaint(self.unrouted, sum(counts), max(ports))
         return f"at {now_ps / PS_PER_US:.3f} µs, {complaint}"
 
@@ -163,8 +163,8 @@ class Network:
     def _move(self, node: int, number: int) -> None:
         """Move a port's departures to their new times."""
         events = self._events
-        for index, (_, kind, at, port, sequence, queued) in enumerate(events):
-            if (kind, at, port) == (LEAVE, node, number):
+        for index, (_, kind, event_node, port, sequence, queued) in enumerate(events):
+            if (kind, event_node, port) == (LEAVE, node, number):
                 departure_ps = queued.passage.departure_ps
                 events[index] = (departure_ps, LEAVE, node, number, sequence, queued)
 

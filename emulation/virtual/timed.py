@@ -223,13 +223,13 @@ class TimedRun:
 def templates(scenario: Scenario, flows: Flows, forms: Forms, size: int) -> Beginnings:
     """Return the first bytes of the frames of all flows."""
     tree = scenario.tree
-    here, there = flows.source, flows.destination
+    source, destination = flows.source, flows.destination
     # MAC addresses are made of IPv4 addresses, by addition of the same prefix for all hosts.
     prefix = host_mac(tree, 0) - host_ip(tree, 0)
     ends = (
-        host_ip(tree, here) + prefix,
-        host_ip(tree, there) + prefix,
-        host_ip(tree, here),
-        host_ip(tree, there),
+        host_ip(tree, source) + prefix,
+        host_ip(tree, destination) + prefix,
+        host_ip(tree, source),
+        host_ip(tree, destination),
     )
     return beginnings(ends, forms, size)

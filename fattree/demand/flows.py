@@ -73,7 +73,7 @@ class Flows:
         return int((done_ps - self.start_ps).max())
 
     def longest_sending_ps(self, first_ps: Int64, done_ps: Int64) -> int:
-        """Return the same from each flow's first packet, which left at `first_ps`.
+        """Return the longest time from a flow's first packet, which left at `first_ps`, to its end.
 
         A host's flows start at random phases of up to a gap, and in an all-to-all a gap is long. A
         flow that waits for others is counted from the start all the same: its wait is the
@@ -170,7 +170,7 @@ def generations(tree: FatTree, flows: Flows) -> Int64:
 
 
 def depths(after_offset: Int64, after: Int64) -> Int64:
-    """Return the same for any CSR of who waits for whom; raises TrafficError for circles."""
+    """Return the generations of nodes that wait by a CSR; raises TrafficError for circles."""
     # Kahn's topological sort, a generation at a time. `followers` is the transpose of `after`.
     count = len(after_offset) - 1
     waits = np.diff(after_offset)
@@ -207,7 +207,7 @@ def in_generations(generation: Int64) -> list[Int64]:
 def chain_ends(
     flows: Flows, generation: Int64, machines: int, at_source: Int64, at_destination: Int64
 ) -> Int64:
-    """Return when each flow ends if it takes `at_source` from when all it waits for is known.
+    """Return each flow's end if it takes `at_source` after its host knows that its waits are over.
 
     A machine knows that a flow of its own is done after `at_source`, but a flow to it after
     `at_destination`.
@@ -219,8 +219,8 @@ def chain_ends(
         waiting = np.repeat(chosen, waits[chosen])
         awaited = flows.after[entries(flows.after_offset, chosen)]
         is_own = (flows.source[awaited] - flows.source[waiting]) % machines == 0
-        known = np.where(is_own, at_source[awaited], at_destination[awaited])
-        np.maximum.at(begins, waiting, begins[awaited] + known)
+        known_ps = np.where(is_own, at_source[awaited], at_destination[awaited])
+        np.maximum.at(begins, waiting, begins[awaited] + known_ps)
 
     ends: Int64 = begins + at_source
     return ends
@@ -253,13 +253,13 @@ def refuse_remote(tree: FatTree, flows: Flows) -> None:
         return
 
     flow = int(waiting[remote[0]])
-    other = int(awaited[remote[0]])
+    awaited_flow = int(awaited[remote[0]])
     ends = " to ".join(
-        host_name(tree, int(end[other])) for end in (flows.source, flows.destination)
+        host_name(tree, int(end[awaited_flow])) for end in (flows.source, flows.destination)
     )
     raise TrafficError(
         f"flow {flow} starts at {host_name(tree, int(flows.source[flow]))}, "
-        f"which cannot know when flow {other} from {ends} is complete"
+        f"which cannot know when flow {awaited_flow} from {ends} is complete"
     )
 
 

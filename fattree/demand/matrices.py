@@ -55,8 +55,8 @@ def derangement(seed: int, count: int) -> Int64:
 def inter_pod_permutation(tree: FatTree, seed: int) -> Int64:
     """Return a random permutation in which every destination is in another pod than its source.
 
-    Pairs inside a pod swap destinations with random others where both then leave their pods; some
-    other always does.
+    A pair inside a pod swaps destinations with a random pair if both then leave their pods; such a
+    pair always exists.
     """
     refuse_one_pod(tree)
     order = shuffle(seed, 0, tree.hosts)
@@ -65,10 +65,10 @@ def inter_pod_permutation(tree: FatTree, seed: int) -> Int64:
 
     for host in np.flatnonzero(order // pod == np.arange(tree.hosts) // pod):
         while order[host] // pod == host // pod:
-            other = below(mix(seed, component(Stream.MATRIX, SWAPS), draws), tree.hosts)
+            partner = below(mix(seed, component(Stream.MATRIX, SWAPS), draws), tree.hosts)
             draws += 1
-            if order[other] // pod != host // pod and order[host] // pod != other // pod:
-                order[host], order[other] = order[other], order[host]
+            if order[partner] // pod != host // pod and order[host] // pod != partner // pod:
+                order[host], order[partner] = order[partner], order[host]
 
     return order
 
@@ -172,11 +172,11 @@ def shard_bytes(collective: Collective, gpus: int) -> int:
     A preset's layer is the paper's packet count times its 1,024 GPUs; else parameters / layers,
     else the usual 12 hidden_size**2 of a transformer layer (attention 4, feed-forward 8).
     """
-    given = tuple(key for key in SHARD_KEYS if getattr(collective, key) is not None)
-    if given not in (("model",), ("parameters", "layers"), ("hidden_size",)):
+    keys = tuple(key for key in SHARD_KEYS if getattr(collective, key) is not None)
+    if keys not in (("model",), ("parameters", "layers"), ("hidden_size",)):
         raise TrafficError(
             "matrix fsdp needs collective.model, or parameters and layers, or hidden_size"
-            + (f", and not {' and '.join(given)}" if given else "")
+            + (f", and not {' and '.join(keys)}" if keys else "")
         )
 
     if collective.model:
@@ -202,7 +202,7 @@ def uniform(source: Int64, destination: Int64, message: Message) -> Flows:
 
 
 def refuse_too_many(count: int) -> int:
-    """Return the number of flows; raises TrafficError where it is more than memory is meant for."""
+    """Return the number of flows; raises TrafficError where they would take too much memory."""
     if count > MAX_FLOWS:
         raise TrafficError(
             f"this collective has {count:,} flows, more than {MAX_FLOWS:,}: "

@@ -1,7 +1,7 @@
 """Planes: fabrics side by side, with a NIC of every machine in each; the choice of planes.
 
 A scenario's hosts are NICs: plane after plane, n-th machine after n-th machine. Its collectives
-speak of the hosts of one plane, which are the machines. `spray` gives each plane an equal part of
+number the hosts of one plane, which are the machines. `spray` gives each plane an equal part of
 every message, and a part waits for parts in its own plane only (a ring a rail), but a computation
 for all parts, and they for it; `keep` leaves a message whole. A workload that names the NIC of each
 message has chosen its plane. A machine's NICs share their knowledge.

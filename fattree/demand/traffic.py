@@ -236,7 +236,7 @@ def gaps(scenario: Scenario, flows: Flows, rho: Fraction = LINE_RATE) -> Int64:
 
 
 def _data_slot(scenario: Scenario, rho: Fraction, size: int) -> Fraction:
-    """Return how long lies behind a data packet's start at a host that sends at rate `rho`.
+    """Return the time from a data packet's start to the next at a host that sends at rate `rho`.
 
     Below line rate the bottleneck also carries ACKs, so that a slot is (T'_d + T'_a) / rho (load
     balancers, "Hosts").

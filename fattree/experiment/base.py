@@ -35,9 +35,11 @@ class Section(BaseModel):
         for key, value in values.items() if isinstance(values, Mapping) else ():
             if not _is_of_numbers(cls.model_fields.get(key)):
                 continue
-            if _has(value, lambda each: isinstance(each, bool)):
+            if _has(value, lambda element: isinstance(element, bool)):
                 raise wrong(key, f"{key} = {str(value).lower()}: must be a number")
-            if _has(value, lambda each: isinstance(each, str) and QUOTED_NUMBER.fullmatch(each)):
+            if _has(
+                value, lambda element: isinstance(element, str) and QUOTED_NUMBER.fullmatch(element)
+            ):
                 said = str(value) if isinstance(value, list) else f'"{value}"'
                 raise wrong(key, f"{key} = {said}: must be a number, without quotes")
 

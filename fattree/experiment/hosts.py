@@ -87,8 +87,8 @@ class LoadBalancer(Section):
 
     @field_validator("ecn_full_percent")
     @classmethod
-    def _bounds_are_in_order(cls, full: float | None, others: ValidationInfo) -> float | None:
-        least = others.data.get("ecn_percent")
+    def _bounds_are_in_order(cls, full: float | None, info: ValidationInfo) -> float | None:
+        least = info.data.get("ecn_percent")
         if full is not None and least is not None and full < least:
             raise ValueError(f"{full:g} is below ecn_percent = {least:g}")
 
@@ -96,8 +96,8 @@ class LoadBalancer(Section):
 
     @field_validator("edge_pointers")
     @classmethod
-    def _one_order_per_pointer(cls, level: str | None, others: ValidationInfo) -> str | None:
-        if level == "pod" and others.data.get("schedule_orders") == "per_pointer":
+    def _one_order_per_pointer(cls, level: str | None, info: ValidationInfo) -> str | None:
+        if level == "pod" and info.data.get("schedule_orders") == "per_pointer":
             raise ValueError(
                 '"pod" needs schedule_orders = "per_pod": '
                 "a pod's edges share a pointer, so they share an order"

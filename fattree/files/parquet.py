@@ -1,9 +1,9 @@
 """Parquet of other people's, read so that no file, however damaged, ends the process that asks.
 
-Polars panics at some damage, and at some aborts the whole process, which no `except` sees. So a
+Polars panics at some damage, and at some aborts the whole process, which no `except` catches. So a
 process of its own reads (a seventh of a second of CPU), with limits on memory and time, and hands
-over what it has understood in Arrow's format, uncompressed. A checksum in the file would notice
-damage, but not an intention. A file that promises to unpack to hundreds of times its size is
+over the columns in Arrow's format, uncompressed. A checksum in the file would notice
+damage, but no attack. A file that promises to unpack to hundreds of times its size is
 refused before it is read, and a file that breaks its promise meets the limit on memory.
 """
 

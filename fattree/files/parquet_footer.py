@@ -68,10 +68,10 @@ class _Footer:
 
         return promised
 
-    def _within(self, wanted: int) -> Iterator[None]:
-        """Stand before each struct of a struct's list; read all else of that struct."""
+    def _within(self, field_id: int) -> Iterator[None]:
+        """Yield before each struct of the list in field `field_id`; skip all other fields."""
         for field, kind in self._fields():
-            if field != wanted or kind != LIST:
+            if field != field_id or kind != LIST:
                 self._skip(kind)
                 continue
 

@@ -46,7 +46,7 @@ def read_bytes(path: str | Path, refusal: type[FabricError], limit: int = MOST_B
 
 
 def _regular(path: str, flags: int) -> int:
-    """Open a regular file; raises OSError. A pipe could be waited for without an end."""
+    """Open a regular file; raises OSError. Reading a pipe could take forever."""
     descriptor = os.open(path, flags | os.O_NONBLOCK)
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISREG(mode):

@@ -31,7 +31,7 @@ class Builder:
     compute_ps: list[int] = field(default_factory=list)
     waiting: list[int] = field(default_factory=list)
     awaited: list[int] = field(default_factory=list)
-    room: Room = field(default_factory=Room)
+    memory: Room = field(default_factory=Room)
 
     def __len__(self) -> int:
         return len(self.source)
@@ -54,7 +54,7 @@ class Builder:
         """Let a node wait for others."""
         before = len(self.awaited)
         self.awaited.extend(after)
-        self.room.take(0, len(self.awaited) - before)
+        self.memory.take(0, len(self.awaited) - before)
         self.waiting.extend([node] * (len(self.awaited) - before))
 
     def collective(
@@ -66,7 +66,7 @@ class Builder:
         after: Sequence[Nodes],
         gpus_per_server: int = 0,
     ) -> list[int]:
-        """Add a collective, each rank of which begins after its nodes; return where each has ended.
+        """Add a collective, each rank beginning after its nodes; return each rank's last node.
 
         Ranks of one server are neighbours, `gpus_per_server` of them (0: they are no servers).
         Where nothing is passed on, each rank may have a size of its own. Raises TrafficError.
@@ -87,7 +87,7 @@ class Builder:
 
         first = len(self)
         refuse_many(first + len(graph))
-        self.room.take(len(graph), len(graph.waiting))
+        self.memory.take(len(graph), len(graph.waiting))
         named = np.array(ranks, dtype=np.int64)
         self.source.extend(named[graph.source].tolist())
         self.destination.extend(named[graph.destination].tolist())
@@ -119,7 +119,7 @@ class Builder:
 
     def _add(self, source: int, destination: int, size: int, compute_ps: int, after: Nodes) -> int:
         _refuse_large(source, max(size, compute_ps))
-        self.room.take(1)
+        self.memory.take(1)
         self.source.append(source)
         self.destination.append(destination)
         self.size.append(size)

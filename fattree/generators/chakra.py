@@ -52,9 +52,9 @@ Group = tuple[str, int, int]
 Part = tuple[int, TraceNode]
 
 
-def chakra_graph(trace: Trace, algorithm: str = "ring", room: Room | None = None) -> Graph:
+def chakra_graph(trace: Trace, algorithm: str = "ring", memory: Room | None = None) -> Graph:
     """Return traces as a graph, collectives by an algorithm; raises TrafficError."""
-    builder = Builder(room=room or Room())
+    builder = Builder(memory=memory or Room())
     # Where a node's own dependencies meet, and where those that depend on it wait for it.
     began: list[dict[int, int]] = []
     ended: list[dict[int, int]] = []
@@ -190,7 +190,7 @@ def _kind(node: TraceNode) -> tuple[str, int]:
 def _put_in(
     builder: Builder, parts: list[Part], began: list[dict[int, int]], algorithm: str
 ) -> list[int]:
-    """Add a collective; return where each rank has it behind it."""
+    """Add a collective; return the node at which each rank has completed it."""
     matrix = _matrix(parts[0][1])
     ranks = [rank for rank, _ in parts]
     sizes = [max(part.whole("comm_size"), 1) for _, part in parts]

@@ -163,13 +163,13 @@ Node, Attribute = _messages()
 
 
 def read_chakra(
-    prefix: str, room: Room | None = None, ignored: frozenset[str] = frozenset()
+    prefix: str, memory: Room | None = None, ignored: frozenset[str] = frozenset()
 ) -> Trace:
     """Read PREFIX.0.et, PREFIX.1.et, ..., without the attributes `ignored`; raises TrafficError."""
-    room = room or Room()
+    memory = memory or Room()
     ranks: list[list[TraceNode]] = []
     while Path(f"{prefix}.{len(ranks)}.et").exists():
-        ranks.append(list(_nodes(f"{prefix}.{len(ranks)}.et", room, ignored)))
+        ranks.append(list(_nodes(f"{prefix}.{len(ranks)}.et", memory, ignored)))
         refuse_many(sum(map(len, ranks)))
 
     if not ranks:
@@ -183,10 +183,10 @@ def read_chakra(
     return Trace(ranks, left_out=sum(len(node.control) for nodes in ranks for node in nodes))
 
 
-def _is_order(nodes: list[TraceNode], known: set[int]) -> bool:
+def _is_order(nodes: list[TraceNode], numbers: set[int]) -> bool:
     """Return whether a rank's control dependencies can be kept: all there, none on itself."""
     return all(
-        earlier in known and earlier != node.number for node in nodes for earlier in node.control
+        earlier in numbers and earlier != node.number for node in nodes for earlier in node.control
     )
 
 
@@ -195,7 +195,7 @@ def _after_control(node: TraceNode) -> TraceNode:
     return replace(node, after=tuple(dict.fromkeys((*node.control, *node.after))))
 
 
-def _nodes(path: str, room: Room, ignored: frozenset[str]) -> Iterator[TraceNode]:
+def _nodes(path: str, memory: Room, ignored: frozenset[str]) -> Iterator[TraceNode]:
     content = read_bytes(path, TrafficError)
     if content.startswith(GZIP):
         content = _unpacked(content, path)
@@ -205,7 +205,7 @@ def _nodes(path: str, room: Room, ignored: frozenset[str]) -> Iterator[TraceNode
         # The first is the file's metadata.
         if count:
             node = _node(message, path, count, ignored)
-            room.take(1, len(node.after) + len(node.control))
+            memory.take(1, len(node.after) + len(node.control))
             yield node
 
 

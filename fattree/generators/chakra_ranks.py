@@ -17,7 +17,7 @@ from fattree.generators.chakra_file import NodeType, Trace, TraceNode
 PEERS = ("comm_dst", "comm_src")
 
 
-def stretched(trace: Trace, ranks: int, room: Room | None = None) -> Trace:
+def stretched(trace: Trace, ranks: int, memory: Room | None = None) -> Trace:
     """Return a trace on so many ranks; raises TrafficError where that makes no sense."""
     count = len(trace.ranks)
     copies, rest = divmod(ranks, count)
@@ -36,7 +36,7 @@ def stretched(trace: Trace, ranks: int, room: Room | None = None) -> Trace:
 
     nodes = sum(map(len, trace.ranks))
     refuse_many(nodes * copies)
-    (room or Room()).take(nodes * (copies - 1), trace.dependencies * (copies - 1))
+    (memory or Room()).take(nodes * (copies - 1), trace.dependencies * (copies - 1))
     stretched_ranks = [
         [_moved(node, count * copy, whole) for node in row]
         for copy in range(copies)

@@ -1,10 +1,10 @@
 """GOAL schedules as graphs, as far as a network here can run them.
 
-A send begins when what it requires is complete, whether or not it is expected (there is no
-rendezvous), and matches the first receive of its ranks and tag that is left. Receives from anybody,
-or of any tag, are refused: their match depends on times. A send of no bytes without a receive, as
-converters of traces write, is a mark that takes no time. A message goes over the NIC that its send
-names, in the plane of that number.
+A send begins when the operations that it requires are complete, without waiting for its receive
+(there is no rendezvous), and matches the first unmatched receive of its ranks and tag. Receives
+from any rank, or of any tag, are refused: their match depends on times. A send of no bytes without
+a receive, as converters of traces write, is a mark that takes no time. A message goes over the NIC
+that its send names, in the plane of that number.
 """
 
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ class Edges(NamedTuple):
     awaited: Int64
 
 
-def goal_graph(schedule: Schedule, room: Room | None = None) -> Graph:
+def goal_graph(schedule: Schedule, memory: Room | None = None) -> Graph:
     """Return a schedule as a graph; raises TrafficError for operations that cannot run here.
 
     Calculations of one processor run one after the other. `irequires` makes an operation wait for
@@ -43,7 +43,7 @@ def goal_graph(schedule: Schedule, room: Room | None = None) -> Graph:
     receives, sends = matches = _matched(schedule)
     count = len(schedule) + len(ranks)
     refuse_many(count)
-    (room or Room()).take(count, schedule.dependencies + len(receives))
+    (memory or Room()).take(count, schedule.dependencies + len(receives))
 
     is_marked = _unmatched(schedule, sends)
     is_sent = (schedule.kind == Kind.SEND) & ~is_marked & (schedule.peer != schedule.rank)
@@ -174,11 +174,11 @@ def _unmatched(schedule: Schedule, matched: Int64) -> NDArray[np.bool_]:
 
 
 def _starts(schedule: Schedule) -> tuple[Edges, Int64]:
-    """Return what operations wait for, and the ranks of places at which such waits meet.
+    """Return the edges of waiting operations, and the ranks of the nodes at which waits meet.
 
-    A place stands for what must be complete before an operation starts that others start after:
-    where that is several, they meet there, so that a long chain of such operations does not name
-    all that was before it again and again. Places have numbers behind the operations.
+    Such a node is complete when all operations are that must precede the start of an operation
+    which other operations start after. A long chain of such operations waits for one node each,
+    instead of for all earlier operations. These nodes have numbers behind the operations.
     """
     starts_after = schedule.starts_after
     # Each once, those of one operation in their order.
@@ -242,9 +242,10 @@ def _in_order(schedule: Schedule) -> Iterator[tuple[int, list[int]]]:
 
 
 def _in_turns(schedule: Schedule, waiting: Int64, awaited: Int64, count: int) -> Edges:
-    """Return what lets the calculations of each processor run one after the other.
+    """Return edges by which the calculations of each processor run one after the other.
 
-    In the order of their depth, then as given: a waiting operation comes after the other.
+    Their order is that of their depth, then of the file: a calculation comes after all that it
+    waits for.
     """
     offset = offsets(np.bincount(waiting, minlength=count))
     depth = depths(offset, awaited[np.argsort(waiting, kind="stable")])

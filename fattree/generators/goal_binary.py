@@ -49,7 +49,7 @@ def refuse_other_versions(content: bytes, source: str) -> None:
         )
 
 
-def read_binary(content: bytes, source: str, room: Room) -> Schedule:
+def read_binary(content: bytes, source: str, memory: Room) -> Schedule:
     """Read a schedule behind its magic number; raises TrafficError."""
     try:
         count = refuse_many_ranks(int(np.frombuffer(content, "<u4", 1, 8)[0]), source)
@@ -57,7 +57,7 @@ def read_binary(content: bytes, source: str, room: Room) -> Schedule:
         # Parts that are named again and again would make any number of operations.
         if sum(max(end - begin, 0) for begin, end in table.tolist()) > len(content):
             raise IndexError
-        parts = [_rank(content[begin:end], room) for begin, end in table.tolist()]
+        parts = [_rank(content[begin:end], memory) for begin, end in table.tolist()]
     except TrafficError:
         raise
     except (ValueError, IndexError):
@@ -93,12 +93,12 @@ def read_binary(content: bytes, source: str, room: Room) -> Schedule:
     )
 
 
-def _rank(content: bytes, room: Room) -> tuple[np.ndarray, Int64, Int64]:
+def _rank(content: bytes, memory: Room) -> tuple[np.ndarray, Int64, Int64]:
     """Return a rank's operations, and its dependencies of both kinds; raises IndexError."""
     count, roots = np.frombuffer(content, "<u4", 2).tolist()
     nodes = np.frombuffer(content, NODE, count, 8 + 4 * roots)
     appendix = np.frombuffer(content, "<u4", -1, 8 + 4 * roots + NODE.itemsize * count)
-    room.take(count, len(appendix))
+    memory.take(count, len(appendix))
     if not np.isin(nodes["kind"], list(Kind)).all():
         raise IndexError
 
@@ -113,7 +113,7 @@ def _rank(content: bytes, room: Room) -> tuple[np.ndarray, Int64, Int64]:
 
 
 def _followers(many: Int64, first: Int64, appendix: Int64) -> Int64:
-    """Return who follows, and whom: each operation has `many` followers, from `first` on."""
+    """Return each follower and its operation, which has `many` followers, from `first` on."""
     before = np.cumsum(many) - many
     places = np.repeat(first - before, many) + np.arange(many.sum())
     followed = np.repeat(np.arange(len(many)), many)

@@ -25,14 +25,14 @@ from fattree.generators.goal_text import read_lines
 MAGIC = 4223
 
 
-def read_goal(content: bytes, source: str, room: Room | None = None) -> Schedule:
+def read_goal(content: bytes, source: str, memory: Room | None = None) -> Schedule:
     """Read a schedule in either form; raises TrafficError naming the line, or the rank."""
-    room = room or Room()
+    memory = memory or Room()
     if content[:8] == MAGIC.to_bytes(8, "little"):
-        return read_binary(content, source, room)
+        return read_binary(content, source, memory)
 
     refuse_other_versions(content, source)
     try:
-        return read_lines(content, source, room)
+        return read_lines(content, source, memory)
     except UnicodeDecodeError:
         raise TrafficError(f"{source}: neither GOAL's text nor its binary form") from None

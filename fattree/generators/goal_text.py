@@ -100,7 +100,7 @@ class _Blocks:
         return lines.drop("text").with_columns(rank=pl.Series(ranks, dtype=pl.Int64))
 
 
-def read_lines(content: bytes, source: str, room: Room) -> Schedule:
+def read_lines(content: bytes, source: str, memory: Room) -> Schedule:
     """Read a schedule in text; raises TrafficError, UnicodeDecodeError."""
     blocks = _Blocks(source)
     read = _Read(source)
@@ -112,7 +112,7 @@ def read_lines(content: bytes, source: str, room: Room) -> Schedule:
         for number, text in rest.iter_rows():
             blocks.take(number, text)
 
-        room.take(len(operations), len(needs))
+        memory.take(len(operations), len(needs))
         read.take(blocks.of(operations), blocks.of(needs), blocks.last[-1] if blocks.last else 0)
 
     if blocks.is_open or not blocks.count:
@@ -137,12 +137,12 @@ def _parts(content: bytes) -> Iterator[bytes]:
 
 def _without_comments(content: bytes, source: str) -> bytes:
     # Their line ends stay, so that lines keep their numbers.
-    def line_ends(found: re.Match[bytes]) -> bytes:
-        if found[1] == b"":
-            number = content.count(b"\n", 0, found.start()) + 1
+    def line_ends(comment: re.Match[bytes]) -> bytes:
+        if comment[1] == b"":
+            number = content.count(b"\n", 0, comment.start()) + 1
             raise TrafficError(f"{source}:{number}: this comment has no end")
 
-        return b"\n" * found[0].count(b"\n")
+        return b"\n" * comment[0].count(b"\n")
 
     return COMMENT.sub(line_ends, content) if b"/" in content else content
 
@@ -168,10 +168,10 @@ def _sorted(lines: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFra
     return _typed(lines.filter(is_operation)), needs, rest.select("line", "text")
 
 
-def _typed(found: pl.DataFrame) -> pl.DataFrame:
+def _typed(operations: pl.DataFrame) -> pl.DataFrame:
     """Return operations as numbers, and their labels."""
     kinds = [pl.when(pl.col(name).is_not_null()).then(int(kind)) for name, kind in SIZES.items()]
-    return found.select(
+    return operations.select(
         "line",
         "text",
         "label",

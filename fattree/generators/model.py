@@ -28,10 +28,10 @@ class Model:
 
     `attention_out` and `feed_forward_out` are those of the last matrix of attention and of a
     feed-forward layer. `expert` is one expert's; `router` and `shared` are there beside the routed
-    ones. `attended` is heads * (query and value dimensions) / 2: what each token multiplies with
-    each other one. `sparse` are the layers with experts. `windows` are how many tokens each layer
-    looks back, 0 for all; with chunks (`is_chunked`), a token sees those of its own chunk of so
-    many. `keys` are the numbers of keys and values that a layer keeps of a token.
+    ones. `attended` is heads * (query and value dimensions) / 2: the multiplications of a token
+    with each other token. `sparse` are the layers with experts. `windows` are how many tokens each
+    layer looks back, 0 for all; with chunks (`is_chunked`), a token sees those of its own chunk of
+    so many. `keys` are the numbers of keys and values that a layer keeps of a token.
     """
 
     name: str

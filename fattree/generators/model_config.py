@@ -2,8 +2,8 @@
 
 A key that changes sizes and is passed over gives a wrong model without a word. So the keys that are
 read here and those that change no matrix are listed; any other with a number, a list, a table or
-`true` is refused by name. What no key says (whether a feed-forward layer has a gate, whether
-embeddings are tied by default) is in the table of families, after the model classes of the
+`true` is refused by name. Properties without a key (whether a feed-forward layer has a gate,
+whether embeddings are tied by default) are in the table of families, after the model classes of the
 transformers library.
 """
 

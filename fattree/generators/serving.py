@@ -9,8 +9,9 @@ hidden size h (Splitwise, Patel et al. 2024; DistServe, Zhong et al. 2024):
     prefill     2 s (active weights) + 2 s**2 (heads' dimensions) a layer, over T GPUs
     hand-over   s L (keys and values of a token in a layer) numbers, each GPU's part to those that
                 decode it, in as many parts as `parts`, each as soon as its layers are through
-    decode      a token of each request at a time: weights and what is kept of all tokens are read
-                from the GPU's memory, or the token's multiplications take longer (Pope et al. 2022)
+    decode      a token of each request at a time: weights, and keys and values of all tokens, are
+                read from the GPU's memory, or the token's multiplications take longer (Pope et al.
+                2022)
     tensor      two all-reduces a layer of 2 h bytes a token (Shoeybi et al. 2019): in a server 2
                 (T - 1) / T of it over NVLink, as time; over S servers of G GPUs a reduce-scatter
                 and an all-gather in each, and between them a ring of each place's part, 1 / G of it
@@ -36,8 +37,8 @@ from fattree.units import PS_PER_SECOND
 class Serving:
     """A service: instances of GPUs, requests, tokens of a prompt and of an answer.
 
-    `teraflops` is what a GPU makes of its peak, `nvlink_gbs` and `memory_gbs` GB/s of NVLink in one
-    direction and of the GPU's memory. `key_bytes` are those of a number of keys and values.
+    `teraflops` is the rate that a GPU reaches, `nvlink_gbs` and `memory_gbs` are GB/s of NVLink in
+    one direction and of the GPU's memory. A number of keys and values has `key_bytes`.
     """
 
     prefill: int = 1
@@ -94,21 +95,21 @@ def reduced_bytes(model: Model, tensor: int) -> float:
     return 2 * (tensor - 1) / tensor * ALL_REDUCES * model.layers * model.hidden * BYTES
 
 
-def serving_graph(model: Model, serving: Serving, room: Room | None = None) -> Graph:
+def serving_graph(model: Model, serving: Serving, memory: Room | None = None) -> Graph:
     """Return the graph of all requests; raises TrafficError if it cannot be served."""
     check(model, serving)
     tensor = max(serving.tensor, serving.decode_tensor)
     refuse_many((serving.requests * serving.parts + serving.tokens) * tensor)
-    return _Service(model, serving, room or Room()).graph()
+    return _Service(model, serving, memory or Room()).graph()
 
 
 class _Service:
     """The graph while it is put together, with every rank's last nodes."""
 
-    def __init__(self, model: Model, serving: Serving, room: Room) -> None:
+    def __init__(self, model: Model, serving: Serving, memory: Room) -> None:
         self._model = model
         self._serving = serving
-        self._builder = Builder(room=room)
+        self._builder = Builder(memory=memory)
         self._last: dict[int, list[int]] = {rank: [] for rank in range(serving.ranks)}
         # The keys and values that a decoding rank has been sent.
         self._got: dict[int, list[int]] = {rank: [] for rank in range(serving.ranks)}

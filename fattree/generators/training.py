@@ -79,23 +79,23 @@ class Round(NamedTuple):
     loads: Float64 | None
 
 
-def training_graph(model: Model, step: Step, room: Room | None = None) -> Graph:
+def training_graph(model: Model, step: Step, memory: Room | None = None) -> Graph:
     """Return the graph of a step; raises TrafficError for a step that cannot be spread."""
     check(model, step)
     # Each pass of a microbatch, and each part of the gradients, is at least a node of every rank.
     refuse_many((2 * step.microbatches * step.virtual + step.buckets) * step.ranks)
-    return with_delays(_Training(model, step, room or Room()).graph(), step)
+    return with_delays(_Training(model, step, memory or Room()).graph(), step)
 
 
 class _Training:
     """The graph while it is put together; stages are numbered through all chunks."""
 
-    def __init__(self, model: Model, step: Step, room: Room) -> None:
+    def __init__(self, model: Model, step: Step, memory: Room) -> None:
         self._model = model
         self._step = step
         self._stages = stages(model, step)
         self._loads = expert_loads(model, step)
-        self._traffic = Traffic(Builder(room=room), step)
+        self._traffic = Traffic(Builder(memory=memory), step)
         # The arrivals at a rank: (is it forward, microbatch, stage, rank).
         self._arrived: dict[tuple[bool, int, int, int], int] = {}
         # After which nodes a part of the gradients of a rank's chunk may leave.

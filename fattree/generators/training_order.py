@@ -9,7 +9,7 @@ weights, is
     one forward, one backward    (P - 1) (F + B)        PipeDream-Flush; Narayanan et al. 2021
     interleaved                  (P - 1) (F + B) / V    the same
     zero bubble, ZB-H1           (P - 1) (F + B - 2 W)  Qi et al. 2023, 2.3, whose T_B is B - W
-    DualPipe                     (P / 2 - 1) (F&B + B - 3 W), where F&B is what both take together,
+    DualPipe                     (P / 2 - 1) (F&B + B - 3 W), where F&B is the time of both,
                                  F + B here; DeepSeek-V3 2024, 3.2.1
 """
 

@@ -19,22 +19,22 @@ ALL_REDUCES = 2
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """How a model is spread and what a GPU does; `batch` is in sequences, of all replicas.
+    """The distribution of a model over GPUs; `batch` is in sequences, of all replicas.
 
     `virtual` is how many chunks of layers a GPU has of its pipeline; with `zero_bubble` gradients
     of weights wait until nothing else can go on; with `dual_pipe` microbatches go through it from
     both ends, and each stage is on two GPUs; with `thin_ends` embedding and vocabulary count as
     a layer each where layers are spread. `context` GPUs have a part of each sequence.
 
-    `teraflops` is what a GPU makes of its peak, `nvlink_gbs` GB/s in one direction. `server` is how
-    many GPUs one has (0: as many as tensor parallelism). A token's experts are on at most
+    `teraflops` is the rate that a GPU reaches, `nvlink_gbs` GB/s in one direction. A server has
+    `server` GPUs (0: as many as tensor parallelism). A token's experts are on at most
     `token_servers` servers (0: on any, and the token goes to each expert by itself).
     `dispatch_bytes` and `gradient_bytes` are those of a number on its way. With `by_layer` each
     layer has exchanges of its own, where otherwise those of a pass are one. With `recompute` a
     backward pass makes its forward pass again before. `zero` is ZeRO's stage: 1, 2 or 3. With
     `tensor_overlap` tensor parallelism's all-reduces go on beside multiplications.
 
-    Of what is not even: tokens choose experts by `shares` (of each expert, or of each of their
+    Uneven parts: tokens choose experts by `shares` (of each expert, or of each of their
     ranks), or by Zipf's law of exponent `skew`; a computation takes longer by `jitter` of itself in
     the mean, and on `stragglers` GPUs `slowdown` times as long. All of it is drawn by the `seed`.
     """
@@ -128,12 +128,12 @@ class Step:
         first, end = (edge * slots // self.stages - more for edge in (stage, stage + 1))
         return max(first, 0), min(end, model.layers)
 
-    def stage(self, place: int, chunk: int) -> int:
+    def stage(self, position: int, chunk: int) -> int:
         """Return the stage of a GPU's chunk; the second of two directions begins at the end."""
         if self.dual_pipe:
-            return self.pipeline - 1 - place if chunk else place
+            return self.pipeline - 1 - position if chunk else position
 
-        return place + self.pipeline * chunk
+        return position + self.pipeline * chunk
 
     def place(self, stage: int, chunk: int) -> int:
         """Return the place in the pipeline of a stage, of two directions that of its chunk."""
@@ -148,9 +148,8 @@ class Step:
 class Stage:
     """The work of a rank of a pipeline stage in a pass, and its messages, in ps and bytes (scaled).
 
-    `forward_ps` and `backward_ps` are multiplications and what tensor parallelism's all-reduces
-    take beside; what a
-    backward pass makes again with recomputation, and exchanges of experts, are not in them.
+    `forward_ps` and `backward_ps` are multiplications, and the time of tensor parallelism's
+    all-reduces beyond them, without recomputation and without exchanges of experts.
     `expert_ps` is the part of a forward pass that routed experts take, `weights_ps` that of a
     backward pass which makes gradients of weights. `exchanges` are the bytes of dispatch and
     combine to each other rank, or to each of its place in other servers; `exchange_ps` is the time

@@ -95,9 +95,9 @@ class Crossing:
 
 
 def cut_bound_ps(scenario: Scenario, flows: Flows, known_ps: int) -> int:
-    """Return a lower bound of the completion time that heeds slow, dead and few links.
+    """Return a lower bound of the completion time from slow, dead and few links.
 
-    `known_ps` is a bound for other reasons, which is returned where links say nothing more.
+    `known_ps` is another lower bound, which is returned where it is larger.
     """
     failures = scenario.failures
     is_changed = bool(failures.rate or failures.events or failures.degraded)
@@ -177,15 +177,17 @@ class Links:
         rate = (count - len(changed)) * whole
         steps: list[tuple[int, float, float]] = []
         for rates in changed:
-            now: float = [each.bytes_per_ps for each in rates if each.time_ps <= from_ps][-1]
+            now: float = [
+                link_rate.bytes_per_ps for link_rate in rates if link_rate.time_ps <= from_ps
+            ][-1]
             rate += now
-            for each in rates:
-                if each.time_ps > from_ps:
+            for link_rate in rates:
+                if link_rate.time_ps > from_ps:
                     # A packet that has begun before a link is slower or dead goes at the rate of
                     # before.
-                    more = packet_bytes if each.bytes_per_ps < now else 0.0
-                    steps.append((each.time_ps, each.bytes_per_ps - now, more))
-                    now = each.bytes_per_ps
+                    more = packet_bytes if link_rate.bytes_per_ps < now else 0.0
+                    steps.append((link_rate.time_ps, link_rate.bytes_per_ps - now, more))
+                    now = link_rate.bytes_per_ps
 
         # The gap behind the last packet on each link needs not have passed.
         times_ps, carried, speeds = [from_ps], [float(count * gap_bytes)], [rate]

@@ -1,4 +1,4 @@
-"""Cycles among those that wait for each other: a deadlock has a cycle."""
+"""Cycles of ports that wait for each other: a deadlock has a cycle."""
 
 from collections.abc import Hashable, Iterable, Mapping
 from typing import TypeVar
@@ -7,7 +7,7 @@ Waiting = TypeVar("Waiting", bound=Hashable)
 
 
 def cycle(waits: Mapping[Waiting, Iterable[Waiting]]) -> list[Waiting]:
-    """Return a cycle of those of which each waits for the next, empty where there is none."""
+    """Return a cycle in which each member waits for the next, empty where there is none."""
     done: set[Waiting] = set()
     for first in waits:
         # Depth first, without recursion: on the way are those with waits that are not through.

@@ -309,8 +309,8 @@ def _known(changes: tuple[LinkChange, ...], rates: tuple[RateChange, ...]) -> It
         yield state
 
 
-def _refuse_more(known: int) -> None:
-    if known > MOST_KNOWN:
+def _refuse_more(changes: int) -> None:
+    if changes > MOST_KNOWN:
         raise FailureError(
             "failures: too many links are down or slow through too many changes: their sum is"
             f" above {MOST_KNOWN:,}"

@@ -150,7 +150,7 @@ def _switches(
     policy: Policy,
     seed: int,
     schedule_orders: ScheduleOrders,
-    wanted: Consolidation,
+    consolidation: Consolidation,
     drawn: Drawn,
     weights: Weights,
 ) -> Iterator[SwitchGroups]:
@@ -171,12 +171,12 @@ def _switches(
     for edge, orders in edge_orders(tree, policy, seed, schedule_orders, drawn):
         below = seen_below(paths, links, policy, edge, carried[edge], reaches)
         state = build(to_pods[edge], below, orders, edge)
-        yield consolidated(tree, state, "edge", wanted.edge)
+        yield consolidated(tree, state, "edge", consolidation.edge)
 
     for agg, orders in agg_orders(tree, policy, seed, drawn):
         pod = tree.position(tree.first_agg + agg)[0]
         state = build(through_cores[agg], None, orders, pod)
-        yield consolidated(tree, state, "pod", wanted.agg)
+        yield consolidated(tree, state, "pod", consolidation.agg)
 
 
 def builder(policy: Policy, schedule_orders: ScheduleOrders) -> Callable[..., SwitchGroups]:
@@ -257,7 +257,7 @@ def forwarding(
             policy,
             seed=seed,
             schedule_orders=schedule_orders,
-            wanted=levels,
+            consolidation=levels,
             drawn=drawn,
             weights=weights,
         )

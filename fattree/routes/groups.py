@@ -96,7 +96,7 @@ class SwitchGroups:
     groups: Int32
 
 
-def rotation(weights: Slots, below: Below | None, orders: Int64, own: int) -> SwitchGroups:
+def rotation(weights: Slots, below: Below | None, orders: Int64, own_column: int) -> SwitchGroups:
     """Give every destination a group.
 
     Destinations of one pod share its schedule unless they must skip uplinks, or use them less.
@@ -114,7 +114,7 @@ def rotation(weights: Slots, below: Below | None, orders: Int64, own: int) -> Sw
 
     # Destinations below the switch itself go down, and need no group.
     slots, lengths = interleave(rows, orders)
-    used[own] = NONE
+    used[own_column] = NONE
     used[lengths[used] == 0] = NONE
 
     return SwitchGroups(
@@ -151,12 +151,12 @@ def _own_rows(rows: Slots, below: Below, apart: Int64) -> Slots:
 
 
 def rotation_per_pointer(
-    weights: Slots, below: Below | None, orders: Int64, own: int
+    weights: Slots, below: Below | None, orders: Int64, own_column: int
 ) -> SwitchGroups:
     """Give every destination a group with a schedule and an order of its own (the paper's text)."""
     slots, lengths = interleave(simplify(_of_destinations(weights, below)), orders)
     chosen = np.where(lengths > 0, np.arange(len(lengths)), NONE).astype(np.int32)
-    chosen[own] = NONE
+    chosen[own_column] = NONE
 
     return SwitchGroups(slots, lengths, chosen, chosen)
 
@@ -170,7 +170,9 @@ def _of_destinations(weights: Slots, below: Below | None) -> Slots:
     return rows
 
 
-def next_hop_sets(weights: Slots, below: Below | None, orders: Int64, own: int) -> SwitchGroups:
+def next_hop_sets(
+    weights: Slots, below: Below | None, orders: Int64, own_column: int
+) -> SwitchGroups:
     """Give every distinct set of (uplink, weight) a group, numbered as first needed."""
     rows = weights
     of_destination = np.arange(len(weights))
@@ -179,7 +181,7 @@ def next_hop_sets(weights: Slots, below: Below | None, orders: Int64, own: int) 
         rows = np.concatenate([rows, _own_rows(rows, below, apart)])
 
     # Simplified after the filter, unlike a rotation's: sets are equal when their shares are.
-    of_destination[own] = NONE
+    of_destination[own_column] = NONE
     rows = simplify(rows)
     group_of_row, groups = _number(rows, of_destination)
     sets = np.repeat(rows[groups], len(orders), axis=0)
@@ -217,15 +219,15 @@ def _number(rows: Slots, of_destination: Int64) -> tuple[Int32, list[int]]:
 
 
 def consolidated(
-    tree: FatTree, state: SwitchGroups, own: PointerLevel, wanted: PointerLevel
+    tree: FatTree, state: SwitchGroups, level: PointerLevel, target_level: PointerLevel
 ) -> SwitchGroups:
-    """Regroup a switch with columns of the level `own`; merged columns stay."""
-    if wanted == own:
+    """Regroup a switch from columns of `level` to `target_level`; merged columns stay."""
+    if target_level == level:
         return state
 
-    # How many columns of level `wanted` are in a column of the switch's, below 1 if it is coarser.
-    copies = destinations(tree, wanted) // destinations(tree, own)
-    is_finer = LEVELS.index(wanted) > LEVELS.index(own)
+    # How many columns of `target_level` are in a column of the switch's, below 1 if it is coarser.
+    copies = destinations(tree, target_level) // destinations(tree, level)
+    is_finer = LEVELS.index(target_level) > LEVELS.index(level)
     return _split(state, copies) if is_finer else _merged(state)
 
 

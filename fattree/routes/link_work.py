@@ -71,12 +71,12 @@ def link_work(scenario: Scenario, flows: Flows) -> LinkWork:
     first_slot, last_slot = (sending(sizes, flows.source) for sizes in (first, last))
     first_got, last_got = receiving(first), receiving(last)
     ack_slot = sending(ack, flows.destination)
-    there, last_there, back = (_ways(scenario, sizes, hops) for sizes in (first, last, ack))
+    data_way, last_way, ack_way = (_ways(scenario, sizes, hops) for sizes in (first, last, ack))
     # Rounded times of packets of several sizes do not add up to the picosecond.
     rounded = int((last[is_sent] != scenario.data_bytes).any())
     more = np.maximum(flows.packets - 1, 0)
     # A short packet may overtake the ones before.
-    earliest = np.minimum(there, more * first_slot + last_there)
+    earliest = np.minimum(data_way, more * first_slot + last_way)
     columns = (
         first_slot,
         ack_slot,
@@ -84,12 +84,12 @@ def link_work(scenario: Scenario, flows: Flows) -> LinkWork:
         more * first_got + last_got,
         _acks(scenario, flows) * ack_slot,
         earliest,
-        there,
-        last_there,
-        back,
-        np.minimum(there - first_slot, last_there - last_slot) + back,
-        back - first_got - rounded,
-        back - ack_slot,
+        data_way,
+        last_way,
+        ack_way,
+        np.minimum(data_way - first_slot, last_way - last_slot) + ack_way,
+        ack_way - first_got - rounded,
+        ack_way - ack_slot,
     )
     return LinkWork(*(np.where(is_sent, column, 0) for column in columns))
 

@@ -19,10 +19,10 @@ def repaired(table: Forwarding, links: LinkState) -> Forwarding:
     """Return the forwarding of routes that may be stale, without each switch's dead uplinks."""
     # Switches are edges, then aggs, and the rows of both arrays of links follow their lower ends.
     switches = len(table.first_schedule) - 1
-    most = table.tree.most_uplinks
+    uplinks = table.tree.most_uplinks
     up = np.concatenate(
         [
-            np.pad(rows, ((0, 0), (0, most - rows.shape[1])))
+            np.pad(rows, ((0, 0), (0, uplinks - rows.shape[1])))
             for rows in (links.edge_agg, links.agg_core)
         ]
     )

@@ -69,12 +69,12 @@ class Patience(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """The progress of a run: `reached` grows with any progress and with nothing else.
+    """The progress of a run: `reached` grows with each progress, and only then.
 
     `tries` counts every flow's tries; `is_open` marks flows that have begun and are not done,
-    `is_changing` whether something is about to happen that no sender does; `heard_ps` is when a
-    sender has last heard anything, `held_ps` since when a pause holds each flow's host (NEVER: none
-    does; empty on networks that know of no pauses).
+    `is_changing` whether an event other than a sender's is scheduled; `heard_ps` is when a sender
+    has last got a packet, `held_ps` since when a pause holds each flow's host (NEVER: none does;
+    empty on networks without pauses).
     """
 
     reached: int
@@ -182,7 +182,7 @@ def _full_queue_ps(scenario: Scenario, level: Level) -> int:
 
 
 def _tries(scenario: Scenario) -> int:
-    """Return how many packets in vain show that a flow has no chance."""
+    """Return after how many unanswered packets a flow counts as unable to progress."""
     # One path in all may be alive. Who takes the same one each time has tried all that it will.
     tree = scenario.tree
     is_fixed = scenario.host_rule is None and scenario.scheme.label_rule is LabelRule.FIXED

@@ -431,6 +431,6 @@ def refuse_unaddressable(tree: FatTree) -> None:
     if tree.machines < 2:
         raise ValueError("one host has nobody to send to")
 
-    for count, most, name in counted:
-        if count > most:
-            raise ValueError(f"{count} {name} are more than the {most} that can be told apart")
+    for count, limit, name in counted:
+        if count > limit:
+            raise ValueError(f"{count} {name} are more than the {limit} that can be told apart")

@@ -18,7 +18,7 @@ def known_missing(sender):
 
 @register_jitable
 def covers(sender):
-    """Return whether the message is complete if all symbols without news arrive."""
+    """Return whether the message is complete if all symbols without an answer arrive."""
     return sender.sent - known_missing(sender) >= sender.packets
 
 

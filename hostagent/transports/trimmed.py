@@ -18,7 +18,7 @@ AGAIN = int(PacketState.AGAIN)
 
 @register_jitable
 def note(sender, packets, psn):
-    """Remember that a packet was cut; return whether that is news."""
+    """Note that a packet was cut; return whether the sender did not know it."""
     packet = packets[psn & (len(packets) - 1)]
     if psn < sender.lowest or packet.state & (ACKED | TRIMMED):
         return False

@@ -1,7 +1,7 @@
 """Bounded reads of files that a user names: /dev/zero is a file, too.
 
-A capture's blocks state their own lengths, which may be wrong: a reader that trusts them asks for
-as much memory.
+A capture's blocks state their own lengths, which may be wrong: a reader that allocates them may
+need too much memory.
 """
 
 import errno

@@ -148,9 +148,9 @@ class Span(NamedTuple):
     def text(self) -> str:
         return self.source.text[self.start : self.end]
 
-    def to(self, other: Span) -> Span:
-        """Return the span from here to the end of `other`."""
-        return Span(self.source, self.start, max(self.end, other.end))
+    def to(self, last: Span) -> Span:
+        """Return the span from here to the end of `last`."""
+        return Span(self.source, self.start, max(self.end, last.end))
 
 
 class CompileError(Exception):

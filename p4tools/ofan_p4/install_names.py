@@ -26,7 +26,7 @@ NAMES: dict[str, tuple[str, ...]] = {
 def install_names(folder: str) -> None:
     """Make FOLDER with p4c, p4c-bm2-ss, simple_switch, simple_switch_grpc and simple_switch_CLI.
 
-    To put on the PATH. What else is called so is not overwritten.
+    FOLDER is for the PATH. Other files of these names are not overwritten.
     """
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)

@@ -50,7 +50,7 @@ def claims(data: Data) -> list[Verdict]:
     frame = normalised(data.frame)
     slopes = {policy: slope(where(frame, policy=policy)) for policy in PACKET}
     moved = changes(frame)
-    widest = max(moved, key=lambda place: abs(moved[place].mean))
+    widest = max(moved, key=lambda pair: abs(moved[pair].mean))
     slope_of_each = ", ".join(f"{style.label(p)} {value:.1f}" for p, value in slopes.items())
     checks = {
         "the CCT rises with the failure rate": every(
@@ -76,8 +76,8 @@ def claims(data: Data) -> list[Verdict]:
             evidence="changes beyond 3 points, or whose interval reaches beyond: "
             + (
                 "; ".join(
-                    f"{_place(*place)} {percent(value)}"
-                    for place, value in moved.items()
+                    f"{_place(*pair)} {percent(value)}"
+                    for pair, value in moved.items()
                     if not unchanged(value)
                 )
                 or "none"

@@ -69,10 +69,10 @@ def draw(frame: pl.DataFrame, policy: str) -> dict[str, Any]:
     return {"": picture}
 
 
-def _line(axes: Any, place: int, height: float, dashes: str, text: str) -> None:
-    name = text if place == 0 else None
+def _line(axes: Any, x: int, height: float, dashes: str, text: str) -> None:
+    name = text if x == 0 else None
     axes.plot(
-        [place - 0.42, place + 0.42],
+        [x - 0.42, x + 0.42],
         [height, height],
         color=style.BOUND,
         linestyle=dashes,

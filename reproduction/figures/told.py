@@ -68,14 +68,14 @@ def changed(k: int, kind: str, policy: str) -> dict[int, Changed]:
     return changes | cores
 
 
-def schedule_of(table: Forwarding, switch: int, other: int) -> bytes | None:
+def schedule_of(table: Forwarding, switch: int, destination: int) -> bytes | None:
     """Return a switch's schedule for an edge (at edges) or a pod (at aggs), None without a path."""
     edges = table.tree.edges
     groups = table.edge_group[switch] if switch < edges else table.agg_group[switch - edges]
-    if groups[other] == NONE:
+    if groups[destination] == NONE:
         return None
 
-    schedule = table.group_schedule[table.groups(switch)[int(groups[other])]]
+    schedule = table.group_schedule[table.groups(switch)[int(groups[destination])]]
     return table.schedule(switch, int(schedule)).tobytes()
 
 

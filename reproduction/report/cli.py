@@ -253,7 +253,7 @@ def made_with(
     preset: Preset,
     wall_s: float,
     figures: Sequence[Figure],
-    found: Mapping[str, Data],
+    data_of_figures: Mapping[str, Data],
     looks: Mapping[str, tuple[int, int]],
 ) -> MadeWith:
     """Return a report's `MadeWith`; the cost of every run is counted once."""
@@ -266,11 +266,13 @@ def made_with(
         ): record.cpu_s
         for chosen in figures
         for scenario, record in zip(
-            found[chosen.name].scenarios, found[chosen.name].records, strict=True
+            data_of_figures[chosen.name].scenarios,
+            data_of_figures[chosen.name].records,
+            strict=True,
         )
     }
 
-    seeds = {scenario.seed for data in found.values() for scenario in data.scenarios}
+    seeds = {scenario.seed for data in data_of_figures.values() for scenario in data.scenarios}
     return MadeWith(
         preset,
         wall_s,
@@ -278,7 +280,7 @@ def made_with(
         runs=len(runs),
         seeds=f"{min(seeds)} to {max(seeds)}" if seeds else "none",
         environment=surroundings(),
-        missing={chosen.name: found[chosen.name].missing for chosen in figures},
+        missing={chosen.name: data_of_figures[chosen.name].missing for chosen in figures},
         edition=edition.slug,
         looks={claim: list(look) for claim, look in looks.items()},
     )

@@ -66,8 +66,8 @@ BEYOND: dict[str, str] = {
 class Edition:
     """One of the two reports.
 
-    `says` stands before a claim on the page, `option` is the command's option for the report;
-    `notes` is the template of a reader's notes on all of its numbers.
+    `says` is the text before a claim on the page, `option` the command's option for the report,
+    `notes` the template of the notes on its numbers.
     """
 
     slug: str
@@ -86,8 +86,8 @@ LOOK = (
     "Quick preset: few seeds, small fabrics. A look, not a result: what seeds decide is left open."
 )
 EDITIONS = {
-    each.slug: each
-    for each in (
+    edition.slug: edition
+    for edition in (
         Edition(
             slug="paper",
             title="Load balancing for AI training workloads, reproduced",

@@ -223,7 +223,7 @@ def follow(
     """Look at the figures' data, with more seeds for undecided claims, until none is undecided.
 
     Returns the data, and for each claim the look that decided it and the most seeds that it had
-    asked for by then. `tell` hears of each further look, the claims that want it, and its runs.
+    asked for by then. `tell` gets each further look, the claims that need it, and its runs.
     """
     first: Asked = first_look(figures, preset)
     asked = first

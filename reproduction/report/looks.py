@@ -48,7 +48,8 @@ def more_seeds(
     settings = [
         setting
         for setting, scenario in one_of.items()
-        if any(each(scenario) for each in needs) and 2 * len(seeds[setting]) <= limits[setting]
+        if any(needs_setting(scenario) for needs_setting in needs)
+        and 2 * len(seeds[setting]) <= limits[setting]
     ]
 
     # Seeds outside settings, as in `grid`: an interrupted look has whole seeds.
@@ -62,7 +63,9 @@ def more_seeds(
         *scenarios,
         *(
             one_of[setting].model_copy(update={"seed": seed})
-            for seed, setting in sorted(added, key=lambda each: (each[0], order[each[1]]))
+            for seed, setting in sorted(
+                added, key=lambda seed_setting: (seed_setting[0], order[seed_setting[1]])
+            )
         ),
     ]
 

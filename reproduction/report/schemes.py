@@ -120,12 +120,12 @@ def below(
 def lowest(
     frame: pl.DataFrame,
     first: str,
-    others: Iterable[str],
+    rivals: Iterable[str],
     column: str = "sending_increase",
     margin: float = POINT,
 ) -> bool | None:
     """Return whether a load balancer is below each of the others."""
-    return every(below(frame, first, rival, column, margin) for rival in others if rival != first)
+    return every(below(frame, first, rival, column, margin) for rival in rivals if rival != first)
 
 
 def order(

@@ -126,15 +126,15 @@ def compiled(text: str, name: str) -> Compiled:
     names = {**NATIVE, **rule.constants}
     functions = evaluated(rule.definitions, name, names, _ready)
     choose, learn = functions[NEXT_LABEL], functions[ON_ACK]
-    own, sender, rules, packets = (
+    rule_state, sender, rules, packets = (
         types.CPointer(from_dtype(kind)) for kind in (state, SENDER, RULES, PACKET)
     )
     word = types.int64
 
-    def next_label(own, sender, rules, packets, length, now_ps):
+    def next_label(rule_state, sender, rules, packets, length, now_ps):
         return np.int64(
             choose(
-                carray(own, 1)[0],
+                carray(rule_state, 1)[0],
                 carray(sender, 1)[0],
                 carray(rules, 1)[0],
                 carray(packets, length),
@@ -142,14 +142,21 @@ def compiled(text: str, name: str) -> Compiled:
             )
         )
 
-    def on_ack(own, sender, rules, label, marked, now_ps):
-        learn(carray(own, 1)[0], carray(sender, 1)[0], carray(rules, 1)[0], label, marked, now_ps)
+    def on_ack(rule_state, sender, rules, label, marked, now_ps):
+        learn(
+            carray(rule_state, 1)[0],
+            carray(sender, 1)[0],
+            carray(rules, 1)[0],
+            label,
+            marked,
+            now_ps,
+        )
         return np.int64(0)
 
     options = {"error_model": "numpy"}
     return Compiled(
-        cfunc(word(own, sender, rules, packets, word, word), **options)(next_label),
-        cfunc(word(own, sender, rules, word, word, word), **options)(on_ack),
+        cfunc(word(rule_state, sender, rules, packets, word, word), **options)(next_label),
+        cfunc(word(rule_state, sender, rules, word, word, word), **options)(on_ack),
         state,
         np.array([tuple(rule.state.values())], state) if rule.state else np.zeros(1, state),
     )

@@ -220,10 +220,14 @@ def _waypoints(
             np.zeros((0, 2), dtype=np.uint8),
         )
 
-    here = pairs.source // tree.hosts_per_edge
-    there = pairs.destination // tree.hosts_per_edge
+    source_edge = pairs.source // tree.hosts_per_edge
+    destination_edge = pairs.destination // tree.hosts_per_edge
     both = np.stack(
-        [_canonical(tree, links, here, there), _canonical(tree, links, there, here)], axis=1
+        [
+            _canonical(tree, links, source_edge, destination_edge),
+            _canonical(tree, links, destination_edge, source_edge),
+        ],
+        axis=1,
     )
     keys, inverse = np.unique(both, return_inverse=True)
     row = inverse.reshape(both.shape)
@@ -240,14 +244,16 @@ def _waypoints(
     )
 
 
-def _canonical(tree: FatTree, links: LinkState, here: Int64, there: Int64) -> Int64:
-    """Return here * edges + there.
+def _canonical(
+    tree: FatTree, links: LinkState, source_edge: Int64, destination_edge: Int64
+) -> Int64:
+    """Return source_edge * edges + destination_edge.
 
-    Where all links are whole, one pair stands for all of its kind, as the steps are the same.
+    Where all links are whole, one pair stands for all of its kind, as their steps are the same.
     """
     if not links.is_whole:
-        return here * tree.edges + there
+        return source_edge * tree.edges + destination_edge
 
-    same_pod = here // tree.edges_per_pod == there // tree.edges_per_pod
-    kind = np.where(here == there, 0, np.where(same_pod, 1, tree.edges - 1))
+    same_pod = source_edge // tree.edges_per_pod == destination_edge // tree.edges_per_pod
+    kind = np.where(source_edge == destination_edge, 0, np.where(same_pod, 1, tree.edges - 1))
     return kind.astype(np.int64)

@@ -119,8 +119,8 @@ def rooms_of(scenario: Scenario) -> Records:
         row = (*room(scenario, level), *times_ps, *lasting(scenario, level), *guard)
         rooms[levels == level] = row
 
-    for place, shares in slow_ports(scenario).items():
-        number = _number(tree, *place)
+    for switch_port, shares in slow_ports(scenario).items():
+        number = _number(tree, *switch_port)
         slow_room = room(scenario, Level(int(levels[number])), shares=shares)
         for name, value in slow_room._asdict().items():
             rooms[name][number] = value
@@ -253,7 +253,7 @@ def _of_host(tree: FatTree, host: int) -> tuple[int, ...]:
 
 
 def place_losses(scenario: Scenario, ledgers: Records) -> None:
-    """Tell links how many of their packets they lose at random."""
+    """Set the share of packets that each link loses at random."""
     tree = scenario.tree
     of_links, of_hosts = loss_thresholds(scenario)
     for link, threshold in of_links.items():

@@ -155,12 +155,12 @@ def _limited(ground: Ground, before: frozenset[str]) -> Iterator[str]:
             yield from _turned(ground.among(fitting), before, when)
 
 
-def _turned(other: Ground, before: frozenset[str], when: str) -> Iterator[str]:
+def _turned(ground: Ground, before: frozenset[str], when: str) -> Iterator[str]:
     """Yield a line if none of those that were first is first, or level with the first."""
-    after = other.first()
+    after = ground.first()
     if before.intersection(after):
         return
 
-    first = other.places()[0]
+    first = ground.places()[0]
     level = f", level with {len(after) - 1} more" if len(after) > 1 else ""
-    yield f"{when}: {other.label(first.name)} ({over(first.worst.mean)}{level})"
+    yield f"{when}: {ground.label(first.name)} ({over(first.worst.mean)}{level})"

@@ -100,7 +100,7 @@ def three_tiers(hosts: int, oversubscription: int) -> dict[str, int]:
     if not fitting:
         raise _no_fabric(hosts, oversubscription, 3)
 
-    pods, uplinks = min(fitting, key=lambda each: _distance(each[0], 2 * each[1]))
+    pods, uplinks = min(fitting, key=lambda shape: _distance(shape[0], 2 * shape[1]))
     if oversubscription == 1 and pods == 2 * uplinks:
         return {"k": pods}
 

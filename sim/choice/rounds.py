@@ -162,12 +162,12 @@ class Runner:
 
             yield self
 
-    def wave(self, progress: Progress, wanted: Sequence[tuple[Cell, int]]) -> None:
+    def wave(self, progress: Progress, seeded_cells: Sequence[tuple[Cell, int]]) -> None:
         """Run cells with seeds; raises _OutOfTime."""
         plan = progress.plan
         asked = {
             (cell, number): plan.scenario(cell, number)
-            for cell, number in wanted
+            for cell, number in seeded_cells
             if number not in progress.found.get(cell, {})
         }
         keys = {pair: run_key(scenario) for pair, scenario in asked.items()}

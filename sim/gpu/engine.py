@@ -1,7 +1,7 @@
 """A leg of a run on a GPU: the world goes there, window after window is served, and comes back.
 
 A window has three rounds, of nodes that are not neighbours, as with threads (`sim.runs.threads`):
-hosts, aggs, edges with cores. A round is one launch, and whatever it does comes before the next.
+hosts, aggs, edges with cores. A round is one launch, and is complete before the next.
 In between, the processor looks at the run's counters alone.
 
 Spare chunks are a ring there, taken at its front and handed back at its end. A window begins only
@@ -120,7 +120,7 @@ class Card:
         self._routes: tuple[Routes, Routes] | None = None
 
     def advance(self, world: World, routes: Routes, until_ps: int) -> int:
-        """Do what `sim.kernels.windows.advance` does; the world is whole when it returns."""
+        """Run as `sim.kernels.windows.advance`; `world` is complete when it returns."""
         on_host = np.zeros(TOTALS, dtype=np.int64)
         on_host[:COUNTERS] = world.counters
         on_host[RING + BEHIND] = world.counters[SPARE]
@@ -219,8 +219,8 @@ def take_pages(world: World, on_device: Any) -> None:
 def bring_back(work: _Work) -> None:
     """Copy the GPU's world to the processor's."""
     world, on_device = work.world, work.on_device
-    for here, other in _moving(world, on_device):
-        other.copy_to_host(here)
+    for host_array, device_array in _moving(world, on_device):
+        device_array.copy_to_host(host_array)
 
     first, behind = work.on_host[[RING + FIRST, RING + BEHIND]].tolist()
     ring = on_device.pool.spare.copy_to_host()

@@ -1,4 +1,4 @@
-"""Where a program is, the desk of a thread that serves switches with events, and its notes there.
+"""A compiled program's addresses; the memory of a thread that serves switches with events.
 
 Events are for digests (`emulation.virtual.event_log`), receipts for runs that have ended meanwhile.
 """
@@ -37,7 +37,7 @@ class Program(NamedTuple):
 
     A program that makes a packet's frame at its arrival `passes` it (0: none does), and `leaves`
     the rest (0: there is none) for its departure, described by `late_words`. `forget` (0: none)
-    takes a switch's `queues` and (port, bytes) when a queue drops what ingress has sent there.
+    takes a switch's `queues` and (port, bytes) when a queue drops a packet from ingress.
     """
 
     ingress: int
@@ -85,7 +85,7 @@ class Desk(NamedTuple):
 
 @inlined
 def note_receipt(desk, moment_ps):
-    """Remember when a host received something: the run may have ended before."""
+    """Note when a host received a packet: the run may have ended before."""
     if desk is not None:
         desk.receipts[at(desk.marks[RECEIPTS])] = moment_ps
         desk.marks[RECEIPTS] += 1

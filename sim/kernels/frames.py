@@ -131,18 +131,18 @@ def write_frame(world, frames, desk, slot, packet, kind, is_routed):
         frame = block(frames, slot)
         # For a packet that comes soon.
         foresee_block(frames, min(np.int64(slot) + AHEAD, np.int64(slot) | (CHUNK - 1)))
-        words = frames.words
+        memory = frames.words
         octets = frames.octets
         row = (2 * np.int64(packet.flow) + kind) * (frames.kept >> 3)
         base = frame >> 3
         for word in range(count):
-            words[at(base + word)] = frames.templates[at(row + word)]
+            memory[at(base + word)] = frames.templates[at(row + word)]
 
         put(frames, frame, kind, LABEL, int(packet.label))
         put(frames, frame, kind, PSN, int(packet.psn))
         if kind != ACK and not packet.status & ASKS:
             request = frame + request_at(frames)
-            words[at(request >> 3)] &= ~(np.int64(REQUEST_BIT) << (8 * (request & 7)))
+            memory[at(request >> 3)] &= ~(np.int64(REQUEST_BIT) << (8 * (request & 7)))
 
         length = write_rest(world, frames, frame, packet, kind)
         if frames.changes_ipv4[at(kind)]:
@@ -200,8 +200,8 @@ def write_rest(world, frames, frame, packet, kind):
 
     less = np.int64(0)
     if packet.status & SHORT:
-        own = passage(world, HOST_LEVEL, size_of(world, packet, int(packet.status)))
-        less = world.constants.data_bytes - own.bytes
+        packet_passage = passage(world, HOST_LEVEL, size_of(world, packet, int(packet.status)))
+        less = world.constants.data_bytes - packet_passage.bytes
         grow(frames, frame, frames.shrunk, -less)
 
     return frames.data_length - less
@@ -282,8 +282,8 @@ def note_holes(world, frames, ack):
         frames.lowest[at(flow)] = lowest
         # Bit 0 of a bitmap is the lowest that is missing, so it has one only beyond that.
         bits = int(frames.highest[at(flow)]) - lowest + 1
-        words = (bits + WORD_BITS - 1) // WORD_BITS if bits > 1 else 0
-        ack.hash = (words << WORDS_SHIFT) | lowest
+        bitmap_words = (bits + WORD_BITS - 1) // WORD_BITS if bits > 1 else 0
+        ack.hash = (bitmap_words << WORDS_SHIFT) | lowest
 
 
 @inlined
@@ -379,8 +379,8 @@ def is_of_its_form(frames, frame, length, kind, more, is_cut):
 @inlined
 def has_shape(frames, frame, kind):
     """Return whether a frame without a tunnel has all bytes of its form's signature."""
-    words = frames.kept >> 3
-    row = kind * words
+    frame_words = frames.kept >> 3
+    row = kind * frame_words
     base = frame >> 3
     wrong = np.int64(0)
     # No part of the signature is behind the bytes that hosts write.

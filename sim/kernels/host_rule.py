@@ -16,14 +16,14 @@ PACKET_BYTES = PACKET.itemsize
 @inlined
 def next_label(world, flow, now_ps):
     """Return the label of the flow's packet that leaves at `now_ps`."""
-    own = world.own
+    rule = world.own
     constant = world.flows.table[flow]
     label = call(
-        own.next_label,
-        own.states_at + flow * own.state_bytes,
-        own.senders_at + flow * SENDER_BYTES,
-        own.rules_at,
-        own.packets_at + constant.ring * PACKET_BYTES,
+        rule.next_label,
+        rule.states_at + flow * rule.state_bytes,
+        rule.senders_at + flow * SENDER_BYTES,
+        rule.rules_at,
+        rule.packets_at + constant.ring * PACKET_BYTES,
         constant.ring_length,
         now_ps,
     )
@@ -33,12 +33,12 @@ def next_label(world, flow, now_ps):
 @inlined
 def on_ack(world, flow, label, marked, now_ps):
     """Learn from an ACK that echoes `label` and whether its data packet was marked."""
-    own = world.own
+    rule = world.own
     call(
-        own.on_ack,
-        own.states_at + flow * own.state_bytes,
-        own.senders_at + flow * SENDER_BYTES,
-        own.rules_at,
+        rule.on_ack,
+        rule.states_at + flow * rule.state_bytes,
+        rule.senders_at + flow * SENDER_BYTES,
+        rule.rules_at,
         label,
         marked,
         now_ps,

@@ -48,9 +48,9 @@ def serve_machine(world, routes, frames, desk, number, start_ps, end_ps):
         first_ps, first = next_of_host(world, number, now_ps)
         for plane in range(1, constants.planes):
             nic = number + plane * constants.machines
-            next_ps, what = next_of_host(world, nic, now_ps)
-            if next_ps < first_ps or (next_ps == first_ps and what < first):
-                first_ps, first, host = next_ps, what, nic
+            next_ps, event = next_of_host(world, nic, now_ps)
+            if next_ps < first_ps or (next_ps == first_ps and event < first):
+                first_ps, first, host = next_ps, event, nic
 
         if first_ps >= end_ps:
             return count
@@ -66,9 +66,9 @@ def serve_machine(world, routes, frames, desk, number, start_ps, end_ps):
 
 
 @inlined
-def end_or_heed(world, desk, number, what, now_ps):
+def end_or_heed(world, desk, number, event, now_ps):
     """End a computation of a host, or pause the host, or let it continue."""
-    if what == ENDS:
+    if event == ENDS:
         end_computation(world, number, now_ps)
     else:
         heed(world, desk, number)

@@ -2,7 +2,7 @@
 
 numba's cache does not notice edits in the other files of a kernel and would keep an old algorithm
 silently, so the cache is in a folder that is named by the hash of every module that kernels use.
-Its files are read and written by `ofan_cache`, which believes none that others can have written.
+Its files are read and written by `ofan_cache`, which loads none that others can have written.
 """
 
 import ctypes
@@ -42,7 +42,9 @@ KERNEL_ROOMS = (
     "sim/programs",
 )
 KERNEL_MODULES = tuple(
-    f"{room}/{path.name}" for room in KERNEL_ROOMS for path in sorted((ROOT / room).glob("*.py"))
+    f"{folder}/{path.name}"
+    for folder in KERNEL_ROOMS
+    for path in sorted((ROOT / folder).glob("*.py"))
 )
 
 # How many earlier versions of the kernels stay: some 20 MB each. Several checkouts share them, and
@@ -53,7 +55,7 @@ MOST_FILES = 4096
 
 
 def _cache() -> ofan_cache.Place:
-    """Return where this version of the kernels is kept, and let the oldest others go."""
+    """Return the folder of this version of the kernels, and remove the oldest other versions."""
     content = b"".join((ROOT / name).read_bytes() for name in KERNEL_MODULES)
     version = hashlib.sha256(content).hexdigest()[:16]
     kept = ofan_cache.place("kernels", version, own="NUMBA_CACHE_DIR")
@@ -257,8 +259,8 @@ def store_at(address: int, word: int) -> None:
 @intrinsic
 def _store_at(_typing, address, word):
     def generate(context, builder, _signature, arguments):
-        place = builder.inttoptr(arguments[0], _WORD.as_pointer())
-        builder.store(arguments[1], place, align=1)
+        pointer = builder.inttoptr(arguments[0], _WORD.as_pointer())
+        builder.store(arguments[1], pointer, align=1)
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64), generate
@@ -301,14 +303,14 @@ def _call(_typing, address, arguments):
         if not isinstance(context, CPUContext):
             return _WORD(0)
 
-        where, given = values
+        address, packed = values
         operands = [
-            context.cast(builder, builder.extract_value(given, i), kind, types.int64)
+            context.cast(builder, builder.extract_value(packed, i), kind, types.int64)
             for i, kind in enumerate(signature.args[1])
         ]
         kind = ir.FunctionType(_WORD, [_WORD] * len(operands))
-        where = context.cast(builder, where, signature.args[0], types.int64)
-        return builder.call(builder.inttoptr(where, kind.as_pointer()), operands)
+        address = context.cast(builder, address, signature.args[0], types.int64)
+        return builder.call(builder.inttoptr(address, kind.as_pointer()), operands)
 
     return types.int64(address, arguments), generate
 
@@ -345,6 +347,6 @@ def _compiled_fetch_add(array, index, number):
 
 @inlined
 def at(index):
-    """Return an index that cannot be negative, so that the compiled code need not ask."""
+    """Return an index that cannot be negative, so that the compiled code need not check it."""
     # numba compiles array[i] for a signed i with a branch that adds the length to negative ones.
     return np.uint64(index)

@@ -68,7 +68,7 @@ def features(constants: Constants, rules: object) -> int | None:
 
 
 def known(world: World) -> World:
-    """Return the world as it is; to the compiler, plain numbers of a plain one are then known."""
+    """Return the world unchanged; in a plain world the compiler then knows the plain numbers."""
     return world
 
 
@@ -77,11 +77,11 @@ def _known(_typing, world):
     def generate(context, builder, _signature, arguments):
         value = arguments[0]
         for part, numbers in PLAIN.items():
-            place = world.fields.index(part)
-            own = world.types[place]
+            index = world.fields.index(part)
+            part_type = world.types[index]
             for name, number in numbers.items():
                 constant = context.get_constant(types.int64, number)
-                value = builder.insert_value(value, constant, [place, own.fields.index(name)])
+                value = builder.insert_value(value, constant, [index, part_type.fields.index(name)])
 
         return value
 

@@ -33,17 +33,17 @@ FAR = 1 << 62
 
 
 @inlined
-def offer(world, number, level, packet, status, now_ps, room):
+def offer(world, number, level, packet, status, now_ps, limit_bytes):
     """Take in a copy of `packet`, with a status of its own, at a switch's port; return its slot.
 
-    At most `room` bytes may wait there. A packet without room is cut and hurried if ports have
-    lanes; a dropped packet has NO_SLOT. The port is settled, and `level` is that of its link.
+    At most `limit_bytes` may wait there. A packet that exceeds them is cut and hurried if ports
+    have lanes; a dropped packet has NO_SLOT. The port is settled, `level` is that of its link.
     """
     constants = world.constants
     link = world.links[at(number)]
     if not status & TRIMMED:
         size = passage(world, level, size_of(world, packet, status)).bytes
-        if constants.capacity == 0 or link.occupancy + size <= room:
+        if constants.capacity == 0 or link.occupancy + size <= limit_bytes:
             return queue(world, number, level, packet, status, now_ps)
 
         # A packet that is no longer than the cut size cannot be cut.
@@ -150,9 +150,9 @@ def give_way(world, number, level, now_ps):
         waiting = pool.packets[at(slot)]
         kind = size_of(world, waiting, int(waiting.status))
         own_ps, own_slot_ps = holding(world, number, level, kind, now_ps=now_ps, start_ps=free_ps)
-        own = passage(world, level, kind)
-        time_ps = free_ps + own_ps + own.latency_ps
-        link.byte_ps += own.bytes * (time_ps - waiting.time_ps)
+        waiting_passage = passage(world, level, kind)
+        time_ps = free_ps + own_ps + waiting_passage.latency_ps
+        link.byte_ps += waiting_passage.bytes * (time_ps - waiting.time_ps)
         waiting.time_ps = time_ps
         if world.constants.is_slowed:
             pool.starts[at(slot)] = free_ps
@@ -175,8 +175,8 @@ def begins(world, slot, level):
         return world.pool.starts[at(slot)]
 
     packet = world.pool.packets[at(slot)]
-    own = passage(world, level, size_of(world, packet, int(packet.status)))
-    return packet.time_ps - own.latency_ps - own.sending_ps
+    packet_passage = passage(world, level, size_of(world, packet, int(packet.status)))
+    return packet.time_ps - packet_passage.latency_ps - packet_passage.sending_ps
 
 
 @inlined
@@ -242,8 +242,8 @@ def holding(world, number, level, kind, now_ps, start_ps):
         row = pace(world, number, now_ps, start_ps)
         return world.paces[row, at(3 + 2 * kind)], world.paces[row, at(4 + 2 * kind)]
 
-    own = passage(world, level, kind)
-    return own.sending_ps, own.slot_ps
+    packet_passage = passage(world, level, kind)
+    return packet_passage.sending_ps, packet_passage.slot_ps
 
 
 @inlined

@@ -134,47 +134,47 @@ def requeue(world, number, flow, ready_ps):
 
 
 @inlined
-def is_before(ready_ps, flow, other):
+def is_before(ready_ps, flow, other_flow):
     """Return whether a flow comes first: ready earlier, or as early and with the smaller number."""
-    if ready_ps[flow] != ready_ps[other]:
-        return ready_ps[flow] < ready_ps[other]
+    if ready_ps[flow] != ready_ps[other_flow]:
+        return ready_ps[flow] < ready_ps[other_flow]
 
-    return flow < other
+    return flow < other_flow
 
 
 @inlined
-def sift_up(heap, place, ready_ps, flow):
+def sift_up(heap, position, ready_ps, flow):
     """Move a flow towards the top until its parent comes before it."""
-    at = int(place[flow])
-    while at > 0:
-        parent = int(heap[(at - 1) // 2])
+    index = int(position[flow])
+    while index > 0:
+        parent = int(heap[(index - 1) // 2])
         if is_before(ready_ps, parent, flow):
             break
 
-        heap[at] = parent
-        place[parent] = at
-        at = (at - 1) // 2
+        heap[index] = parent
+        position[parent] = index
+        index = (index - 1) // 2
 
-    heap[at] = flow
-    place[flow] = at
+    heap[index] = flow
+    position[flow] = index
 
 
 @inlined
-def sift_down(heap, place, ready_ps, flow):
+def sift_down(heap, position, ready_ps, flow):
     """Move a flow away from the top until it comes before its children."""
-    at = int(place[flow])
+    index = int(position[flow])
     size = len(heap)
-    while 2 * at + 1 < size:
-        child = 2 * at + 1
+    while 2 * index + 1 < size:
+        child = 2 * index + 1
         if child + 1 < size and is_before(ready_ps, int(heap[child + 1]), int(heap[child])):
             child += 1
 
         if is_before(ready_ps, flow, int(heap[child])):
             break
 
-        heap[at] = heap[child]
-        place[int(heap[at])] = at
-        at = child
+        heap[index] = heap[child]
+        position[int(heap[index])] = index
+        index = child
 
-    heap[at] = flow
-    place[flow] = at
+    heap[index] = flow
+    position[flow] = index

@@ -83,7 +83,7 @@ def receive_data(world, frames, number, packet, now_ps):
 
 @inlined
 def count_arrived(world, packet, now_ps):
-    """Return how many packets a receiver has more: none if the packet is cut, or a duplicate."""
+    """Return the packets that a receiver gains: none if the packet is cut, or a duplicate."""
     if int(packet.status) & TRIMMED:
         return 0
 
@@ -126,7 +126,7 @@ def receive_out_of_order(world, frames, number, packet, now_ps):
 
 @inlined
 def remembered(world, flow):
-    """Return the mark and the wish for an ACK of packets that were kept, which end here."""
+    """Return, and clear, the mark and the request for an ACK of packets that were kept."""
     receiver = world.flows.receivers[at(flow)]
     status = receiver.is_marked | receiver.asks
     receiver.is_marked = 0
@@ -196,7 +196,7 @@ def share_in(psn, log):
 
 @inlined
 def acknowledge(flows, flow, ring, total):
-    """SACK: tell a sender of the packets that an ACK reports beyond earlier ACKs."""
+    """SACK: give a sender the packets that an ACK reports beyond earlier ACKs."""
     # The receiver may write further entries at the same time, in another thread, but these are at
     # least a window old.
     sender = flows.senders[at(flow)]

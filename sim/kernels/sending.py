@@ -41,9 +41,9 @@ def put(world, number, kind, now_ps):
     """
     constants = world.constants
     link = world.links[at(constants.ports + number)]
-    own = constants.ports + number
-    start_ps, departure_ps = occupy(world, own, HOST_LEVEL, kind, now_ps)
-    fate = LOST if is_gone(world, own, start_ps, now_ps) else 0
+    host_link = constants.ports + number
+    start_ps, departure_ps = occupy(world, host_link, HOST_LEVEL, kind, now_ps)
+    fate = LOST if is_gone(world, host_link, start_ps, now_ps) else 0
     slot = append(world.pool, link, ONE_READER, world.counters)
     world.pool.packets[at(slot)].time_ps = (
         departure_ps + passage(world, HOST_LEVEL, DATA).latency_ps
@@ -145,10 +145,10 @@ def direct(world, routes, packet, kind):
         return False
 
     cell = int(world.pointers.host_cells[pair, kind])
-    at = start_or_next(cell, int(routes.waypoint_start[pair, kind]), length)
-    world.pointers.host_cells[pair, kind] = 1 if at + 1 == length else at + 2
-    packet.route_agg = routes.waypoints[first + at, 0]
-    packet.route_core = routes.waypoints[first + at, 1]
+    position = start_or_next(cell, int(routes.waypoint_start[pair, kind]), length)
+    world.pointers.host_cells[pair, kind] = 1 if position + 1 == length else position + 2
+    packet.route_agg = routes.waypoints[first + position, 0]
+    packet.route_core = routes.waypoints[first + position, 1]
     return True
 
 

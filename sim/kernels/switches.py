@@ -316,15 +316,15 @@ def enqueue(world, switch, number, level, packet, now_ps):
     ):
         settle(world, link, level, now_ps)
 
-    room = constants.capacity
+    limit_bytes = constants.capacity
     if constants.alpha > 0:
-        room = shared_room(world, switch, number, now_ps)
+        limit_bytes = shared_room(world, switch, number, now_ps)
 
     is_long = is_marked(world, switch, link.occupancy, status | class_of(world, packet, status))
     if is_long:
         status |= MARKED
 
-    slot = offer(world, number, level, packet, status, now_ps, room)
+    slot = offer(world, number, level, packet, status, now_ps, limit_bytes)
     if is_long and slot != NO_SLOT:
         world.ledgers[at(number)].marked += 1
 
@@ -347,9 +347,9 @@ def shared_room(world, switch, number, now_ps):
 
 
 @inlined
-def most_held(world, own, free):
-    """Return the limit of a queue of `own` bytes: alpha times the free memory, if that fits."""
-    return min(world.constants.alpha * free >> ALPHA_BITS, own + free)
+def most_held(world, occupancy, free):
+    """Return the limit of a queue of `occupancy` bytes: alpha times the free memory, if it fits."""
+    return min(world.constants.alpha * free >> ALPHA_BITS, occupancy + free)
 
 
 @inlined

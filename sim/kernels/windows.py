@@ -285,11 +285,11 @@ def truncate(world, end_ps):
         slot = link.cursor if number < ports else link.taken
         while slot != link.tail:
             kind = size_of(world, packets[slot], int(packets[slot].status))
-            own = passage(world, level, kind)
-            departure_ps = packets[slot].time_ps - own.latency_ps
+            packet_passage = passage(world, level, kind)
+            departure_ps = packets[slot].time_ps - packet_passage.latency_ps
 
             if number < ports:
-                link.byte_ps -= own.bytes * (departure_ps - end_ps)
+                link.byte_ps -= packet_passage.bytes * (departure_ps - end_ps)
             elif departure_ps - host_sending_ps(world, number, kind) > end_ps:
                 count_packet(world, number, kind, -1)
                 is_lost = packets[slot].status & LOST

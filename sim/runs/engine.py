@@ -173,7 +173,7 @@ def _drive(
 ) -> World:
     """Advance to the end, in legs that end at route changes, samples and refreshes of queues.
 
-    Where somebody wants to know how far it is, also after some round trips.
+    Where a caller wants to know the progress, a leg ends also after some round trips.
     """
     world = network.world
     watch = Watch.of(patience(network.scenario, network.events))

@@ -118,10 +118,10 @@ class Crew:
         """Serve nodes `first` to `last` - 1, a share each; return how many packets that were."""
         cuts = [first + (last - first) * number // len(parts) for number in range(len(parts) + 1)]
         work = list(zip(parts, self.buffers, pairwise(cuts), strict=True))
-        others = [self._others.submit(serve, *shares) for shares in work[1:]]
+        futures = [self._others.submit(serve, *shares) for shares in work[1:]]
 
         # Waiting for the results is the barrier: no round begins before the last one is over.
-        return serve(*work[0]) + sum(share.result() for share in others)
+        return serve(*work[0]) + sum(share.result() for share in futures)
 
 
 class _Shared(NamedTuple):
@@ -134,9 +134,9 @@ class _Shared(NamedTuple):
 
 
 def advance_side_by_side(world: World, nodes: Nodes, until_ps: int, crew: Crew) -> int:
-    """Do what `sim.kernels.windows.advance` does, with the threads of a crew.
+    """Run as `sim.kernels.windows.advance`, with the threads of a crew.
 
-    In between, `world` is whole.
+    Before and after it, `world` has the counters and spare chunks of all threads.
     """
     parts = _split(world, len(crew.buffers))
     try:

@@ -1,4 +1,4 @@
-"""Dask: a scheduler that somebody named, or processes on this machine.
+"""Dask: a scheduler that the user has named, or processes on this machine.
 
 Dask takes a second to import, which most commands do not need, so functions import it.
 """

@@ -28,11 +28,9 @@ async def session(address: str) -> dict[str, object]:
             action=fy.P4TableAction("take_port", port=5),
         )
         await switch.insert([entry])
-        seen["read"] = len([found async for found in switch.read(fy.P4TableEntry("schedule"))])
+        seen["read"] = len([row async for row in switch.read(fy.P4TableEntry("schedule"))])
         await switch.delete([entry])
-        seen["after_delete"] = len(
-            [found async for found in switch.read(fy.P4TableEntry("schedule"))]
-        )
+        seen["after_delete"] = len([row async for row in switch.read(fy.P4TableEntry("schedule"))])
     async with fy.Switch("switch", address, options("counted")) as switch:
         arriving = asyncio.ensure_future(anext(aiter(switch.read_packets())))
         await asyncio.sleep(0)  # the reader must be listening before the packet comes back

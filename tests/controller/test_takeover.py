@@ -200,11 +200,11 @@ class Proxy:
                 for reader, writer in ((near, far), (far, near)):
                     Thread(target=self._pump, args=(reader, writer), daemon=True).start()
 
-    def _pump(self, one: socket.socket, other: socket.socket) -> None:
+    def _pump(self, source: socket.socket, target: socket.socket) -> None:
         with suppress(OSError):
-            while data := one.recv(1 << 16):
-                other.sendall(data)
-        for end in (one, other):
+            while data := source.recv(1 << 16):
+                target.sendall(data)
+        for end in (source, target):
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
 

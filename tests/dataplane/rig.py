@@ -76,16 +76,16 @@ def internet_sum(header: bytes) -> int:
     return total % 0xFFFF or (0xFFFF if total else 0)
 
 
-def with_checksum(frame: bytes, at: int = 14) -> bytes:
-    """Return a frame with the right checksum in its IPv4 header at `at`."""
-    blank = frame[at : at + 10] + b"\0\0" + frame[at + 12 : at + 20]
+def with_checksum(frame: bytes, ip_at: int = 14) -> bytes:
+    """Return a frame with the right checksum in its IPv4 header at `ip_at`."""
+    blank = frame[ip_at : ip_at + 10] + b"\0\0" + frame[ip_at + 12 : ip_at + 20]
     checksum = 0xFFFF - internet_sum(blank)
-    return frame[: at + 10] + checksum.to_bytes(2, "big") + frame[at + 12 :]
+    return frame[: ip_at + 10] + checksum.to_bytes(2, "big") + frame[ip_at + 12 :]
 
 
-def changed(frame: bytes, at: int, value: bytes) -> bytes:
+def changed(frame: bytes, offset: int, value: bytes) -> bytes:
     """Return a frame with other bytes at an offset and a right checksum."""
-    return with_checksum(frame[:at] + value + frame[at + len(value) :])
+    return with_checksum(frame[:offset] + value + frame[offset + len(value) :])
 
 
 @dataclass(slots=True)
@@ -112,9 +112,9 @@ class Rig:
         self.waiting += copies
         return copies[0].egress_port if copies else None
 
-    def leave(self, place: int = 0) -> tuple[int, bytes]:
+    def leave(self, index: int = 0) -> tuple[int, bytes]:
         """Let a waiting packet leave (the first by default); return the port and the frame."""
-        pending = self.waiting.pop(place)
+        pending = self.waiting.pop(index)
         behind = sum(packet.egress_port == pending.egress_port for packet in self.waiting)
         (sent,) = self.switch.egress(pending, behind)
         return sent.port, sent.frame

@@ -105,10 +105,10 @@ def test_all_six_segments_move() -> None:
     assert moved == (0x1111, 0x2222, 0x3333, 0x4444, 0x5555, 0)
 
 
-@pytest.mark.parametrize(("place", "value"), [(BLOCK_AT, 0x20), (SEGMENTS_AT, 0xD0)])
-def test_what_is_no_segment_of_the_switch_is_dropped(place: int, value: int) -> None:
+@pytest.mark.parametrize(("index", "value"), [(BLOCK_AT, 0x20), (SEGMENTS_AT, 0xD0)])
+def test_what_is_no_segment_of_the_switch_is_dropped(index: int, value: int) -> None:
     frame = bytearray(up())
-    frame[place] = value
+    frame[index] = value
     assert edge().through(bytes(frame)) is None
 
 

@@ -115,7 +115,7 @@ def test_a_capture_that_lies_about_a_block_is_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
+    "options",
     [
         ("emulate", "demo", "--k", "2", "--policies", "ofan", "--output", "{here}/drawn"),
         pytest.param(
@@ -124,11 +124,11 @@ def test_a_capture_that_lies_about_a_block_is_one_line(tmp_path: Path) -> None:
         ),
         ("sim", "run", "--k", "2", "--policies", "ofan", "--cdf", "{here}/cdf.png"),
     ],
-    ids=lambda words: words[0],
+    ids=lambda options: options[0],
 )
-def test_no_memory_to_draw_is_one_line(tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_no_memory_to_draw_is_one_line(tmp_path: Path, options: tuple[str, ...]) -> None:
     # Isolated, as `ofan` runs as root: it would start itself anew otherwise, without the limit.
-    arguments = [word.format(here=tmp_path) for word in words]
+    arguments = [word.format(here=tmp_path) for word in options]
     done = subprocess.run(
         [sys.executable, "-I", "-c", NO_ROOM_TO_DRAW, "ofan", *arguments],
         capture_output=True,
@@ -141,10 +141,10 @@ def test_no_memory_to_draw_is_one_line(tmp_path: Path, words: tuple[str, ...]) -
     assert done.stderr.strip().splitlines()[-1].startswith("ofan: out of memory: a process may")
 
 
-@pytest.mark.parametrize("most", [8, 16])
-def test_too_few_descriptors_are_one_line(most: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("limit", [8, 16])
+def test_too_few_descriptors_are_one_line(limit: int, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "ofan", "sim", "run", "--k", "2"]
-    script = f'ulimit -n {most} && exec "$@"'
+    script = f'ulimit -n {limit} && exec "$@"'
     done = subprocess.run(
         ["sh", "-c", script, "sh", *command],
         capture_output=True,
@@ -154,7 +154,7 @@ def test_too_few_descriptors_are_one_line(most: int, tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert done.stderr.strip().splitlines() == [
-        f"ofan: out of file descriptors: a process may have {most} here (ulimit -n); allow more"
+        f"ofan: out of file descriptors: a process may have {limit} here (ulimit -n); allow more"
     ]
 
 

@@ -6,15 +6,15 @@ from click.shell_completion import ShellComplete
 import ofan
 
 
-def completions(words: str) -> list[str]:
+def completions(line: str) -> list[str]:
     """Return the completions of the last word."""
-    *arguments, incomplete = words.split(" ")
+    *arguments, incomplete = line.split(" ")
     shell = ShellComplete(ofan.cli, {}, "ofan", "_OFAN_COMPLETE")
     return [str(item.value) for item in shell.get_completions(arguments, incomplete)]
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"),
+    ("line", "expected"),
     [
         ("sim run --policies o", ["ofan", "ofan_fib", "ofan_jsq_start"]),
         ("emulate demo --policies jsq,o", ["jsq,ofan", "jsq,ofan_fib", "jsq,ofan_jsq_start"]),
@@ -25,8 +25,8 @@ def completions(words: str) -> list[str]:
         ("experiments copy demo router.s", ["router.stf"]),
     ],
 )
-def test_values_of_options_are_completed(words: str, expected: list[str]) -> None:
-    assert completions(words) == expected
+def test_values_of_options_are_completed(line: str, expected: list[str]) -> None:
+    assert completions(line) == expected
 
 
 def test_a_set_follows_no_comma() -> None:

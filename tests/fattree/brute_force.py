@@ -51,8 +51,8 @@ def paths(tree: FatTree, failed: frozenset[int], source: int, destination: int) 
     for _ in range(length):
         walks = [
             ([*walk, hop], after)
-            for walk, at in walks
-            for hop, after in hops_from(tree, failed, at)
+            for walk, switch in walks
+            for hop, after in hops_from(tree, failed, switch)
         ]
     return [walk for walk, end in walks if end == destination]
 

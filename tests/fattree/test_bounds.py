@@ -1,4 +1,4 @@
-"""The lower bounds of appendix B: the printed values, and what must hold for any setting."""
+"""The lower bounds of appendix B: the printed values, and properties of any setting."""
 
 from dataclasses import replace
 
@@ -45,7 +45,7 @@ def test_the_permutations_printed_values() -> None:
     steps = np.diff(times)
     assert data_only_packets(timing) == 78
     assert times[-1] == 17_056_940
-    # What holds whatever the phases is an ACK's slot less.
+    # The bound that holds for all phases is an ACK's slot less.
     assert bound_of("permutation") == bound_of("permutation", k=4) == 17_056_940 - 840
     assert (steps[:178] == timing.data_slot_ps + timing.ack_slot_ps).all()
     assert steps[178] != steps[177]
@@ -94,10 +94,10 @@ def test_a_short_last_packet_holds_a_link_for_what_it_has() -> None:
 
 
 def test_hosts_that_only_send_are_not_held_up_by_acks() -> None:
-    one = bound_of("pairs", pairs=((0, 127),))
+    single = bound_of("pairs", pairs=((0, 127),))
     both = bound_of("pairs", pairs=((0, 127), (127, 0)))
-    assert one == 255 * DEFAULT.slot_ps + DEFAULT.zero_load_rtt_ps
-    assert both == 17_056_940 - DEFAULT.ack_slot_ps > one
+    assert single == 255 * DEFAULT.slot_ps + DEFAULT.zero_load_rtt_ps
+    assert both == 17_056_940 - DEFAULT.ack_slot_ps > single
 
 
 def test_hosts_that_send_to_two_are_held_to_their_sending() -> None:
@@ -107,7 +107,7 @@ def test_hosts_that_send_to_two_are_held_to_their_sending() -> None:
 
 
 def test_near_hosts_are_faster() -> None:
-    far, pod, edge = (bound_of("pairs", pairs=((0, other), (other, 0))) for other in (127, 4, 1))
+    far, pod, edge = (bound_of("pairs", pairs=((0, host), (host, 0))) for host in (127, 4, 1))
     assert far > pod > edge
 
 
@@ -117,8 +117,8 @@ def test_subflows_of_whole_packets_do_not_change_the_bound() -> None:
 
 
 def test_steps_of_a_ring_add_up() -> None:
-    one, three = (bound_of("ring", steps=steps) for steps in (1, 3))
-    assert three == 3 * one
+    single_step, three_steps = (bound_of("ring", steps=steps) for steps in (1, 3))
+    assert three_steps == 3 * single_step
 
 
 def test_a_step_that_waits_for_data_only_begins_when_they_arrive() -> None:
@@ -147,7 +147,9 @@ def test_small_packets_raise_the_bound() -> None:
 
 def test_the_link_to_a_host_of_several_senders_is_in_the_bound() -> None:
     senders = (20, 40, 60)
-    case = Scenario(collective=Collective(matrix="pairs", pairs=tuple((at, 0) for at in senders)))
+    case = Scenario(
+        collective=Collective(matrix="pairs", pairs=tuple((sender, 0) for sender in senders))
+    )
     timing = Timing.of(case)
     data = (3 * 256 - 1) * case.slot_ps
     assert bound_ps(case, flows(case)) == data + arrival_ps(timing) + return_ps(timing)

@@ -1,4 +1,4 @@
-"""htsim's connection matrices: what is understood, and one line for everything that is not."""
+"""htsim's connection matrices: lines that are understood, an error of one line for all others."""
 
 from pathlib import Path
 
@@ -237,8 +237,8 @@ edits = st.lists(st.tuples(st.integers(0, 60), st.one_of(words, st.text(max_size
 @given(edits)
 def test_edited_files_are_read_or_refused(changes: list[tuple[int, str]]) -> None:
     tokens = SAMPLE.replace("\n", " \n ").split(" ")
-    for place, word in changes:
-        tokens[place % len(tokens)] = word
+    for index, word in changes:
+        tokens[index % len(tokens)] = word
     try:
         matrix_flows(parse_connection_matrix(" ".join(tokens), "t.cm"), K4, 4096, "us")
     except MatrixError as error:

@@ -1,6 +1,6 @@
 """Levels of consolidation: who shares a pointer.
 
-Schedules, and what other load balancers get, stay as they are.
+Schedules, and the groups of other load balancers, stay as they are.
 """
 
 import numpy as np
@@ -35,26 +35,29 @@ def test_hosts_share_a_pointer_iff_they_share_the_level(levels: Consolidation, s
     size = {"host": 1, "edge": TREE.hosts_per_edge, "pod": TREE.hosts_per_pod}[level]
     groups = towards(state(levels), switch)
     for host, group in enumerate(groups):
-        for other, same in enumerate(groups):
-            if group != NONE != same:
-                assert (group == same) == (host // size == other // size)
+        for other_host, other_group in enumerate(groups):
+            if group != NONE != other_group:
+                assert (group == other_group) == (host // size == other_host // size)
 
 
 @pytest.mark.parametrize("levels", PLACES)
 @pytest.mark.parametrize("failed", [(), (0,), (3, 17)])
 def test_every_host_keeps_its_schedule(levels: Consolidation, failed: tuple[int, ...]) -> None:
     links = LinkState.without(TREE, frozenset(failed))
-    usual, other = state(OFAN, links), state(levels, links)
+    usual, consolidated = state(OFAN, links), state(levels, links)
     for switch in range(2 * TREE.edges):
         for host in range(TREE.hosts):
-            before, after = group_towards(usual, switch, host), group_towards(other, switch, host)
+            before, after = (
+                group_towards(usual, switch, host),
+                group_towards(consolidated, switch, host),
+            )
             assert (before == NONE) == (after == NONE)
             if before != NONE:
                 walked = [
                     table.schedule(
                         switch, int(table.group_schedule[table.groups(switch)[group]])
                     ).tolist()
-                    for table, group in ((usual, before), (other, after))
+                    for table, group in ((usual, before), (consolidated, after))
                 ]
                 assert walked[0] == walked[1]
 

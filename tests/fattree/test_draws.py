@@ -49,10 +49,10 @@ def test_streams_are_uniform(seed: int, name: int) -> None:
 
 
 @given(seeds, components, components)
-def test_components_are_not_correlated(seed: int, one: int, other: int) -> None:
+def test_components_are_not_correlated(seed: int, component: int, other_component: int) -> None:
     n = np.arange(COUNT // 4)
-    first, second = (mix(seed, name, n).astype(float) for name in (one, other))
-    if one != other:
+    first, second = (mix(seed, name, n).astype(float) for name in (component, other_component))
+    if component != other_component:
         assert abs(np.corrcoef(first, second)[0, 1]) < 0.06  # 7.7 standard deviations
 
 

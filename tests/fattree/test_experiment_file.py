@@ -48,15 +48,19 @@ events = [
 
 
 def test_a_file_becomes_an_experiment() -> None:
-    found = parse_experiment(SAMPLE, "x.toml")
-    assert found.policies == ("flow", "ofan")
-    assert (found.fabric.k, found.fabric.latency_ns, found.collective.message_bytes) == (
+    experiment = parse_experiment(SAMPLE, "x.toml")
+    assert experiment.policies == ("flow", "ofan")
+    assert (
+        experiment.fabric.k,
+        experiment.fabric.latency_ns,
+        experiment.collective.message_bytes,
+    ) == (
         4,
         500.5,
         65_536,
     )
-    assert found.failures.convergence_rtt == float("inf")
-    assert [event.up_ns for event in found.failures.events] == [None, 5]
+    assert experiment.failures.convergence_rtt == float("inf")
+    assert [event.up_ns for event in experiment.failures.events] == [None, 5]
 
 
 def test_an_empty_file_is_the_papers_default() -> None:
@@ -230,10 +234,14 @@ def test_overrides_replace_values() -> None:
         "collective.message_bytes=1 MiB",
         "failures.events=[]",
     ]
-    found = parse_experiment(SAMPLE, "x.toml", overrides)
-    assert (found.fabric.k, found.policies, found.name) == (8, ("jsq", "rsq"), "other")
-    assert (found.collective.message_bytes, found.failures.events) == (1 << 20, ())
-    assert found.collective.pairs == ((0, 15), (15, 0))
+    experiment = parse_experiment(SAMPLE, "x.toml", overrides)
+    assert (experiment.fabric.k, experiment.policies, experiment.name) == (
+        8,
+        ("jsq", "rsq"),
+        "other",
+    )
+    assert (experiment.collective.message_bytes, experiment.failures.events) == (1 << 20, ())
+    assert experiment.collective.pairs == ((0, 15), (15, 0))
 
 
 @pytest.mark.parametrize(
@@ -286,8 +294,8 @@ def test_matrix_files_are_sought_beside_the_experiment(tmp_path: Path) -> None:
     (tmp_path / "t.cm").write_text("Nodes 16\nConnections 1\n0->9 start 0 size 9\n")
     path = tmp_path / "x.toml"
     path.write_text('[fabric]\nk = 4\n[collective]\nmatrix = "file"\nfile = "t.cm"\n')
-    found = load_experiment(path)
-    assert len(flows(next(found.scenarios()))) == 1
+    experiment = load_experiment(path)
+    assert len(flows(next(experiment.scenarios()))) == 1
     path.write_text(path.read_text().replace("t.cm", "u.cm"))
     with pytest.raises(
         ExperimentError, match=r"x\.toml:5: .*u\.cm'?: cannot be read: No such file"
@@ -318,9 +326,12 @@ def test_a_program_is_sought_beside_the_experiment_and_needs_no_load_balancer_of
     tmp_path: Path,
 ) -> None:
     (tmp_path / "x.toml").write_text("policies = []\n[program]\nfile = 'mine.p4'\nlike = 'ofan'\n")
-    found = load_experiment(tmp_path / "x.toml", takes_program=True)
-    assert found.program == OwnProgram(file=str(tmp_path / "mine.p4"), like="ofan")
-    assert parse_experiment(experiment_toml(found), "again.toml", takes_program=True) == found
+    experiment = load_experiment(tmp_path / "x.toml", takes_program=True)
+    assert experiment.program == OwnProgram(file=str(tmp_path / "mine.p4"), like="ofan")
+    assert (
+        parse_experiment(experiment_toml(experiment), "again.toml", takes_program=True)
+        == experiment
+    )
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe"])
@@ -336,8 +347,8 @@ def test_unreadable_files_are_one_line(tmp_path: Path, content: bytes | None) ->
 def test_every_example_is_valid_and_can_be_written_back(path: Path) -> None:
     if "[sweep]" in path.read_text():
         pytest.skip("a sweep file, not an experiment")
-    found = load_experiment(path)
-    assert parse_experiment(experiment_toml(found), "again.toml") == found
+    experiment = load_experiment(path)
+    assert parse_experiment(experiment_toml(experiment), "again.toml") == experiment
 
 
 texts = st.text(max_size=8)
@@ -381,8 +392,8 @@ fragments = st.sampled_from(FRAGMENTS)
 @given(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 6), fragments), max_size=4))
 def test_edited_files_are_read_or_refused(edits: list[tuple[int, int, str]]) -> None:
     text = SAMPLE
-    for place, removed, inserted in edits:
-        text = text[:place] + inserted + text[place + removed :]
+    for index, removed, inserted in edits:
+        text = text[:index] + inserted + text[index + removed :]
     try:
         parse_experiment(text, "x.toml")
     except ExperimentError as error:

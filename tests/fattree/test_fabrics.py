@@ -1,4 +1,4 @@
-"""Fabrics by their counts: wiring, names and addresses, what is refused, and what theory says."""
+"""Fabrics by their counts: wiring, names, addresses, refused counts, and results of theory."""
 
 from fractions import Fraction
 from functools import partial
@@ -38,9 +38,9 @@ def fabrics(draw: st.DrawFn) -> FatTree:
 
 
 def test_k_is_short_for_its_counts() -> None:
-    one = FatTree(6)
-    assert (one.pods, one.edges_per_pod, one.hosts_per_edge, one.aggs_per_pod) == (6, 3, 3, 3)
-    assert (one.hosts, one.cores, one.label) == (54, 9, "k = 6")
+    tree = FatTree(6)
+    assert (tree.pods, tree.edges_per_pod, tree.hosts_per_edge, tree.aggs_per_pod) == (6, 3, 3, 3)
+    assert (tree.hosts, tree.cores, tree.label) == (54, 9, "k = 6")
 
 
 @given(fabrics())
@@ -204,30 +204,32 @@ def test_an_inter_pod_permutation_loads_links_by_the_oversubscription(
 def test_the_bound_of_an_oversubscribed_fabric_is_that_of_its_uplinks() -> None:
     # 4 hosts behind 2 uplinks: each sends every second slot, with room for the ACKs there.
     counts = {"edges_per_pod": 2, "hosts_per_edge": 4, "aggs_per_pod": 2, "cores_per_agg": 2}
-    wanted = Scenario(
+    scenario = Scenario(
         fabric=Fabric.model_validate({"pods": 2, **counts}),
         collective=Collective(matrix="inter_pod_permutation"),
     )
-    sprayed = flows(wanted)
-    paced = gaps(wanted, sprayed, rho_max(wanted.tree, LinkState.without(wanted.tree), sprayed))
-    assert set(paced.tolist()) == {2 * (wanted.slot_ps + wanted.ack_slot_ps)}
-    assert bound_ps(wanted, sprayed, paced) >= 255 * int(paced[0]) + wanted.zero_load_rtt_ps
+    sprayed = flows(scenario)
+    paced = gaps(
+        scenario, sprayed, rho_max(scenario.tree, LinkState.without(scenario.tree), sprayed)
+    )
+    assert set(paced.tolist()) == {2 * (scenario.slot_ps + scenario.ack_slot_ps)}
+    assert bound_ps(scenario, sprayed, paced) >= 255 * int(paced[0]) + scenario.zero_load_rtt_ps
 
 
 def test_times_follow_from_levels() -> None:
     fabric = Fabric(
         k=4, rate_gbps=400, edge_agg_gbps=800, agg_core_gbps=200, agg_core_latency_ns=3000
     )
-    wanted = Scenario(fabric=fabric)
-    assert [wanted.tx_ps(1000, level) for level in Level] == [20_000, 10_000, 40_000]
-    assert wanted.latencies_ps == (500_000, 500_000, 3_000_000)
-    assert wanted.path_ps(6, 1000) == 2 * (4_000_000 + 70_000)
+    scenario = Scenario(fabric=fabric)
+    assert [scenario.tx_ps(1000, level) for level in Level] == [20_000, 10_000, 40_000]
+    assert scenario.latencies_ps == (500_000, 500_000, 3_000_000)
+    assert scenario.path_ps(6, 1000) == 2 * (4_000_000 + 70_000)
 
 
 def test_a_leaf_spine_has_paths_of_four_links_at_most() -> None:
-    wanted = Scenario(fabric=Fabric(edges_per_pod=3, hosts_per_edge=2, aggs_per_pod=2))
-    assert set(path_links(wanted.tree, flows(wanted)).tolist()) <= {2, 4}
-    assert wanted.tree.most_hops == 4
+    scenario = Scenario(fabric=Fabric(edges_per_pod=3, hosts_per_edge=2, aggs_per_pod=2))
+    assert set(path_links(scenario.tree, flows(scenario)).tolist()) <= {2, 4}
+    assert scenario.tree.most_hops == 4
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=5), st.integers(0, 20))

@@ -140,10 +140,10 @@ def test_cut_off_flows_have_no_path(case: Failing) -> None:
 
 @given(seeds, st.sampled_from(["flow", "subflow", "ofan"]))
 def test_a_seed_fixes_the_drawn_links_for_all_load_balancers(seed: int, policy: str) -> None:
-    one, other = (
+    of_ofan, of_policy = (
         timeline_of(scenario(k=8, seed=seed, policy=slug, rate=0.02)) for slug in ("ofan", policy)
     )
-    assert one == other
+    assert of_ofan == of_policy
 
 
 def test_links_fail_at_the_rate() -> None:
@@ -198,7 +198,9 @@ def test_a_switch_takes_all_its_links_and_its_hosts_with_it() -> None:
 def test_a_link_that_flaps_fails_so_often() -> None:
     event = FailureEvent(host="h0_0_1", down_ns=10, up_ns=12, times=3, every_ns=5)
     line = timeline_of(scenario(event))
-    assert line.hosts == tuple(Outage(1, at * 1000, at * 1000 + 2000) for at in (10, 15, 20))
+    assert line.hosts == tuple(
+        Outage(1, down_ns * 1000, down_ns * 1000 + 2000) for down_ns in (10, 15, 20)
+    )
     assert line.last_change_ps == 22_000
 
 
@@ -263,7 +265,8 @@ def test_events_that_say_nothing_clear_are_refused(event: dict[str, object], mes
             4,
             {
                 "degraded": [
-                    {"link": "agg0_0-core0_0", "rate": 0.5, "at_ns": at} for at in range(20_000)
+                    {"link": "agg0_0-core0_0", "rate": 0.5, "at_ns": at_ns}
+                    for at_ns in range(20_000)
                 ]
             },
             "one link has 20,000 entries, more than 1,000",

@@ -1,4 +1,4 @@
-"""What waits for what: generations, circles, remote waits, subflows."""
+"""Flows that wait for flows: generations, circles, remote waits, subflows."""
 
 import numpy as np
 import pytest
@@ -99,7 +99,7 @@ def test_subflows_are_consecutive_and_wait_for_all_parts(
             assert 1 <= numbers.last_bytes[subflow] <= 4096
             assert carried == sizes.flat[subflow]
             assert numbers.waits_for(subflow).tolist() == [
-                other * parts + part for other in row for part in range(parts)
+                message * parts + part for message in row for part in range(parts)
             ]
 
 
@@ -108,7 +108,7 @@ def test_entries_list_rows_in_order(lengths: list[int], data: st.DataObject) -> 
     rows = data.draw(st.lists(st.integers(0, len(lengths) - 1)))
     offset = offsets(np.array(lengths, dtype=np.int64))
     expected = [
-        place for row in rows for place in range(sum(lengths[:row]), sum(lengths[: row + 1]))
+        index for row in rows for index in range(sum(lengths[:row]), sum(lengths[: row + 1]))
     ]
     assert entries(offset, np.array(rows, dtype=np.int64)).tolist() == expected
 

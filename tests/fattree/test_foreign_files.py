@@ -1,4 +1,4 @@
-"""Files that are not what they are taken for: none is waited for or quoted."""
+"""Files of another kind than their name: none is waited for or quoted."""
 
 import json
 import os

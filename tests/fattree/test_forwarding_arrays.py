@@ -1,4 +1,4 @@
-"""Groups and schedules of every switch: proportional to weights, skipping what is not reached,
+"""Groups and schedules of every switch: proportional to weights, without unreachable uplinks,
 independent of what failed.
 """
 
@@ -195,11 +195,11 @@ def test_orders_are_random_and_per_pod_orders_are_shared() -> None:
     per_pod = forwarding(tree, LinkState.without(tree), POLICIES["ofan"], 3)
     per_pointer = forwarding(tree, LinkState.without(tree), POLICIES["ofan"], 3, "per_pointer")
     shared = {tuple(schedules_of(per_pod, 0, destination)[0]) for destination in range(4, 8)}
-    own = Counter(
+    unshared = Counter(
         tuple(schedules_of(per_pointer, 0, destination)[0]) for destination in range(1, 32)
     )
     assert len(shared) == 1
-    assert len(own) > 10
+    assert len(unshared) > 10
 
 
 def test_switches_have_orders_of_their_own() -> None:
@@ -216,9 +216,11 @@ def test_switches_have_orders_of_their_own() -> None:
 @pytest.mark.parametrize("slug", sorted(POLICIES))
 def test_the_same_seed_gives_the_same_arrays(slug: str) -> None:
     links = LinkState.without(K4, frozenset({3, 17}))
-    one, same, other = (forwarding(K4, links, POLICIES[slug], seed) for seed in (5, 5, 6))
-    assert one.slots.tolist() == same.slots.tolist()
-    assert one.group_start.tolist() == same.group_start.tolist() != other.group_start.tolist()
+    first, again, of_seed_6 = (forwarding(K4, links, POLICIES[slug], seed) for seed in (5, 5, 6))
+    assert first.slots.tolist() == again.slots.tolist()
+    assert (
+        first.group_start.tolist() == again.group_start.tolist() != of_seed_6.group_start.tolist()
+    )
 
 
 @given(seeds, st.integers(0, 5_000))

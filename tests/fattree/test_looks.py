@@ -1,4 +1,4 @@
-"""The looks of load balancers are what matplotlib can draw, and tell them apart."""
+"""The looks of load balancers can be drawn by matplotlib, and are all different."""
 
 from matplotlib.colors import is_color_like
 from matplotlib.lines import Line2D

@@ -1,4 +1,4 @@
-"""Marks between two bounds: what a chance is, in numbers worked out by hand."""
+"""Marks between two bounds: a chance, compared with numbers worked out by hand."""
 
 import pytest
 

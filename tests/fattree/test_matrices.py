@@ -76,7 +76,7 @@ def test_all_to_all_hosts_begin_with_different_destinations() -> None:
 
 
 def test_a_ring_passes_every_shard_to_every_host() -> None:
-    """Follow shards: step by step a host forwards what its predecessor sent it.
+    """Follow shards: step by step a host forwards the shards of its predecessor.
 
     After n - 1 steps everyone has all.
     """

@@ -1,4 +1,4 @@
-"""What was run, as columns: rows of different runs differ, and those of the same run agree."""
+"""The columns that describe a run: different runs have different rows, equal runs equal rows."""
 
 from pathlib import Path
 
@@ -43,7 +43,7 @@ def test_a_text_has_what_is_not_the_default_in_one_order() -> None:
 
 
 @pytest.mark.parametrize(
-    "other",
+    "scenario",
     [
         Scenario(failures=DEAD),
         Scenario(failures=SLOW),
@@ -55,8 +55,8 @@ def test_a_text_has_what_is_not_the_default_in_one_order() -> None:
         Scenario(host_rule=HostRule(file="mine.py", text="LIMIT = 1")),
     ],
 )
-def test_another_run_has_another_hash(other: Scenario) -> None:
-    assert named(other)["scenario_hash"] != named(Scenario())["scenario_hash"]
+def test_another_run_has_another_hash(scenario: Scenario) -> None:
+    assert named(scenario)["scenario_hash"] != named(Scenario())["scenario_hash"]
 
 
 def test_what_a_run_is_called_is_not_in_its_hash() -> None:

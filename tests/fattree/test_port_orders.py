@@ -14,8 +14,8 @@ def orders(k: int) -> NDArray[np.int64]:
     of_switches = port_orders(
         POLICIES["switch_pkt"], seed=1, switches=switch, uplinks=k // 2, blocks=RESHUFFLE_ORDERS
     )
-    one: NDArray[np.int64] = of_switches[0]
-    return one
+    of_switch: NDArray[np.int64] = of_switches[0]
+    return of_switch
 
 
 @pytest.mark.parametrize("k", [4, 8, 16, 32])

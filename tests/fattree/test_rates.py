@@ -117,10 +117,10 @@ def test_without_failures_hosts_send_at_line_rate() -> None:
 
 def test_steps_of_a_ring_do_not_add_up() -> None:
     failed = frozenset({link_named(K8, "edge0_0-agg0_0"), link_named(K8, "agg1_1-core1_0")})
-    one, whole = (
+    one_step, whole = (
         rho_max(K8, LinkState.without(K8, failed), ring(128, steps, ONE)) for steps in (1, None)
     )
-    assert one == whole
+    assert one_step == whole
 
 
 @pytest.mark.parametrize("parts", [2, 4])

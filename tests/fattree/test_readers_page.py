@@ -37,9 +37,9 @@ def test_chakras_nodes_are_read_by_all_their_fields() -> None:
 
 
 def test_goals_words_are_those_of_its_expressions() -> None:
-    words = set(re.findall(r"\b[a-z]{3,}(?=\\s)", OPERATION))
-    assert words == {"calc", "send", "recv", "tag", "cpu", "nic"}
-    assert words | {"requires", "irequires"} <= set(names(GOAL, Use.USED))
+    operations = set(re.findall(r"\b[a-z]{3,}(?=\\s)", OPERATION))
+    assert operations == {"calc", "send", "recv", "tag", "cpu", "nic"}
+    assert operations | {"requires", "irequires"} <= set(names(GOAL, Use.USED))
 
 
 def test_no_key_of_a_model_is_both_used_and_left_out() -> None:

@@ -44,9 +44,9 @@ def test_what_a_name_ends_in_is_a_unit() -> None:
     assert {unit(row.key) for row in numbers} >= set(UNITS.values())
 
 
-# Room for what comes until processes heed a pause.
+# Room for the packets that come until processes heed a pause.
 PFC: dict[str, Any] = {"fabric": {"flow_control": "pfc", "queue_bytes": 2_000_000}}
-# What makes each key that some networks refuse say something.
+# Settings with which each key that some networks refuse has an effect.
 REFUSED: dict[str, dict[str, Any]] = {
     "load_balancer.queue_staleness_ns": {"load_balancer": {"queue_staleness_ns": 100}},
     "transport.trimming": {"transport": {"trimming": True}},

@@ -1,4 +1,4 @@
-"""Names of what comes with Ofan: found from any folder, behind the user's own files."""
+"""Names of files that come with Ofan: found from any folder, after the user's own files."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Slow links: when which rate holds, what routes know of it, and what paths are then worth."""
+"""Slow links: the times of rates, the rates that routes know, and the weights of paths."""
 
 from dataclasses import replace
 from typing import Any
@@ -51,15 +51,15 @@ def test_where_entries_meet_the_slowest_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("degraded", "words"),
+    ("degraded", "message"),
     [
         (Degraded(link=NAME, rate=0.5, at_ns=5, until_ns=5), "until 5 ns, but only from 5 ns on"),
         (Degraded(host="h0_0_0", rate=0.5, at_ns=5), "h0_0_0 means a host's link"),
         (Degraded(switch="edge0_0", rate=0.5, until_ns=5), "leave out at_ns and until_ns"),
     ],
 )
-def test_what_makes_no_sense_is_refused(degraded: Degraded, words: str) -> None:
-    with pytest.raises(FailureError, match=words):
+def test_what_makes_no_sense_is_refused(degraded: Degraded, message: str) -> None:
+    with pytest.raises(FailureError, match=message):
         paces(scenario(degraded))
 
 
@@ -192,12 +192,12 @@ def test_an_uplink_weighs_what_its_paths_carry(
     for path in paths(tree, failed, *ends):
         expected[path[0][1] - tree.uplink_port(ends[0], 0)] += min(carried(*hop) for hop in path)
 
-    known = Paths(tree, links)
-    assert known.to_edges(ends[0], np.array(ends[1:]))[0].tolist() == expected
-    # What only the last link limits differs from the weights towards the pod, and is told apart.
-    to_pod = known.to_pods()[ends[0], ends[1] // tree.edges_per_pod] * links.edge_agg[ends[1]]
+    link_paths = Paths(tree, links)
+    assert link_paths.to_edges(ends[0], np.array(ends[1:]))[0].tolist() == expected
+    # A path that only the last link limits has another weight than towards the pod.
+    to_pod = link_paths.to_pods()[ends[0], ends[1] // tree.edges_per_pod] * links.edge_agg[ends[1]]
     if to_pod.tolist() != expected:
-        assert ends[1] in known.apart
+        assert ends[1] in link_paths.apart
 
 
 @pytest.mark.parametrize("failed", [False, True])
@@ -208,7 +208,9 @@ def test_what_comes_down_on_parallel_links_is_as_slow_as_the_slowest_that_is_up(
     # Of each first bundle, one link is slow down and the other one up.
     firsts = (0, tree.edge_links)
     slow = frozenset(
-        one for link in firsts for one in (SlowLink(link, down=0.25), SlowLink(link + 1, up=0.5))
+        slow_link
+        for link in firsts
+        for slow_link in (SlowLink(link, down=0.25), SlowLink(link + 1, up=0.5))
     )
     links = LinkState.without(tree, frozenset(firsts) if failed else frozenset(), slow)
     up = [0, 4] if failed else [8, 4]

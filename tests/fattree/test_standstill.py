@@ -1,4 +1,4 @@
-"""When a run is given up: how long it is watched, and what counts as progress."""
+"""The end of a run that stands still: the time that it is watched, and progress."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ def seen(reached: int, *sent: int, is_changing: bool = False) -> Standing:
 
 
 def looked(watch: Watch, *standings: Standing) -> list[bool]:
-    """Return what a watch says at each of its looks."""
+    """Return a watch's decision at each of its looks."""
     return [watch.is_over(watch.next_ps, standing_now) for standing_now in standings]
 
 
@@ -126,7 +126,7 @@ def test_full_queues_may_hold_everything_up() -> None:
 
 
 def test_queues_are_no_longer_than_what_was_sent() -> None:
-    # Seen to stand still at 100, since 7: what was sent until then has left four times later.
+    # Seen to stand still at 100, since 7: the packets sent until then have left four times later.
     watch = Watch.of(GIVEN._replace(queues_ps=NEVER))
     assert looked(watch, seen(1, 0)) == [False]
     assert watch.next_ps == 100 + 100 + 4 * 7

@@ -35,22 +35,22 @@ def test_what_fits_is_one_table_and_each_block_repeats_the_first_column() -> Non
     assert printed(60).count("a title") == 1
 
 
-@pytest.mark.parametrize("given, widest", [("60", 60), (None, 1000)])
+@pytest.mark.parametrize("columns, widest", [("60", 60), (None, 1000)])
 def test_a_pipe_is_as_wide_as_columns_says_or_as_what_is_written(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-    given: str | None,
+    columns: str | None,
     widest: int,
 ) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
-    if given:
-        monkeypatch.setenv("COLUMNS", given)
+    if columns:
+        monkeypatch.setenv("COLUMNS", columns)
 
     table = Folding(*HEADINGS)
     table.add_row(*CELLS)
     terminal().print(table)
     rows = [line for line in capsys.readouterr().out.splitlines() if "Switch Pkt AR" in line]
-    assert len(rows) == (2 if given else 1) and max(map(len, rows)) <= widest
+    assert len(rows) == (2 if columns else 1) and max(map(len, rows)) <= widest
 
 
 def test_a_table_into_a_pipe_begins_with_its_headings(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""htsim's topology files: what they say, and what is refused with its place."""
+"""htsim's topology files: the fabrics that they describe, and errors with their place."""
 
 from pathlib import Path
 
@@ -93,7 +93,7 @@ def test_an_experiment_names_a_file_beside_it(tmp_path: Path) -> None:
     (scenario,) = load_experiment(file).scenarios()
     assert (scenario.tree.hosts, scenario.tree.label) == (24, "3 edges of 8 hosts, 2 aggs")
 
-    # What is written down is read without the file.
+    # The settings that a run writes down are read without the file.
     (tmp_path / "small.topo").unlink()
     assert type(scenario).model_validate_json(scenario.model_dump_json()) == scenario
 

@@ -76,9 +76,11 @@ def test_links_use_every_switch_port_once(k: int) -> None:
 
 @given(trees, st.data())
 def test_hops_grow_with_distance(tree: FatTree, data: st.DataObject) -> None:
-    one, other = (data.draw(st.integers(0, tree.hosts - 1)) for _ in range(2))
-    same_edge = tree.edge_of_host(one) == tree.edge_of_host(other)
-    same_pod = tree.pod_of_host(one) == tree.pod_of_host(other)
+    source, destination = (data.draw(st.integers(0, tree.hosts - 1)) for _ in range(2))
+    same_edge = tree.edge_of_host(source) == tree.edge_of_host(destination)
+    same_pod = tree.pod_of_host(source) == tree.pod_of_host(destination)
     assert (
-        tree.hops(one, other) == tree.hops(other, one) == (2 if same_edge else 4 if same_pod else 6)
+        tree.hops(source, destination)
+        == tree.hops(destination, source)
+        == (2 if same_edge else 4 if same_pod else 6)
     )

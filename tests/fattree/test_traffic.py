@@ -64,9 +64,11 @@ def test_flows_are_valid_int64_arrays(matrix: str, policy: str, seed: int, k: in
 
 @given(matrices, slugs, slugs, seeds)
 def test_flows_do_not_depend_on_the_load_balancer(
-    matrix: str, one: str, other: str, seed: int
+    matrix: str, slug: str, other_slug: str, seed: int
 ) -> None:
-    first, second = (traffic.whole_flows(scenario(matrix, policy, seed)) for policy in (one, other))
+    first, second = (
+        traffic.whole_flows(scenario(matrix, policy, seed)) for policy in (slug, other_slug)
+    )
     assert first.destination.tolist() == second.destination.tolist()
     assert first.packets.tolist() == second.packets.tolist()
 
@@ -93,7 +95,7 @@ def test_a_hosts_flows_share_its_link(matrix: str, policy: str, share: int) -> N
     case = scenario(matrix, policy)
     made = traffic.flows(case)
     assert set(traffic.shares(case.tree, made).tolist()) == {share}
-    # Pairs share what is active: each may have the whole link.
+    # Only active pairs share a link: each may have the whole link.
     apart = 1 if matrix == "pairs" else share
     assert set(traffic.gaps(case, made).tolist()) == {apart * SLOT_PS}
 

@@ -43,8 +43,8 @@ def test_steps_are_those_whose_links_are_up_at_both_ends(failed: frozenset[int])
 
 def test_both_ways_walk_the_same_sequence_from_different_starts() -> None:
     links = LinkState.without(TREE, frozenset([1]))
-    there, back = rows(links, (0, 4), (4, 0))
-    assert there == back
-    data, ack = starts(1, np.arange(100), np.arange(100) + 20, np.full(100, len(there)))
-    assert len(set(data.tolist())) == len(there)
-    assert ((ack - data) % len(there) == len(there) // 2).all()
+    forward, back = rows(links, (0, 4), (4, 0))
+    assert forward == back
+    data, ack = starts(1, np.arange(100), np.arange(100) + 20, np.full(100, len(forward)))
+    assert len(set(data.tolist())) == len(forward)
+    assert ((ack - data) % len(forward) == len(forward) // 2).all()

@@ -68,16 +68,16 @@ def test_weights_are_the_same_in_both_directions(case: Failing) -> None:
     links = LinkState.without(tree, failed)
     for source in range(0, tree.edges, 3):
         for destination in range(tree.edges):
-            there, back = (
+            forward, back = (
                 edge_weights(tree, links, *ends)
                 for ends in ((source, destination), (destination, source))
             )
-            assert there.tolist() == back.tolist()
+            assert forward.tolist() == back.tolist()
 
 
 def test_an_intact_tree_weighs_every_uplink_alike() -> None:
     tree = FatTree(8)
     weights = pod_weights(tree, LinkState.without(tree))
-    own = np.arange(tree.edges) // tree.edges_per_pod
-    assert (weights[np.arange(tree.edges), own] == 1).all()
-    assert np.unique(weights[np.arange(tree.edges), (own + 1) % tree.k]).tolist() == [4]
+    own_pod = np.arange(tree.edges) // tree.edges_per_pod
+    assert (weights[np.arange(tree.edges), own_pod] == 1).all()
+    assert np.unique(weights[np.arange(tree.edges), (own_pod + 1) % tree.k]).tolist() == [4]

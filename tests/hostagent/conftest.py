@@ -59,7 +59,7 @@ class Sender:
         )
 
     def nack(self, psn: int, now_ps: int, held: tuple[int, ...] = ()) -> bool:
-        """Let a NACK of `psn` arrive; with SACK it reports `held`, else what ACKs have."""
+        """Let a NACK of `psn` arrive; with SACK it reports `held`, else the total of ACKs."""
         label = self.packets[psn % len(self.packets)].label
         labels.on_nack(self.state, self.rules, label, now_ps)
         for number in held:

@@ -45,7 +45,7 @@ def ack_packet(flow):
     shim = Shim(path=flow.label)
     return ethernet(flow, 0x88B5) / shim / ipv4(flow, 0) / udp(49152) / ack(flow)
 """
-# The label twice, across bytes, between what nothing says anything about.
+# The label twice, across bytes, between bytes that no field describes.
 AFTER_UDP = f"""{HEAD}
 class Path(Packet):
     fields_desc = [BitField("one", 1, 3), BitField("path", 0, 16), BitField("low", 0, 13)]
@@ -92,7 +92,7 @@ def ack_packet(flow):
     header = mine(flow, kind=2, marked=flow.marked, size=len(flow.bitmap))
     return below(flow, 0) / header / Msn(msn=flow.msn) / Raw(flow.bitmap)
 """
-# What they put around a payload, FCS included.
+# Their bytes around a payload, FCS included.
 ALL = {
     "ours": (OURS, 62),
     "shim": (SHIM, 66),

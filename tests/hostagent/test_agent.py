@@ -1,4 +1,4 @@
-"""What an agent does without a network: messages in order, and a run's time and end."""
+"""An agent without a network: messages in order, and a run's time and end."""
 
 import socket
 import subprocess

@@ -1,6 +1,6 @@
 """A process without files reads, makes, moves and changes none, whoever it is and whatever helps.
 
-What it tries is planted here, in a folder that everybody may use, and looked at afterwards.
+The files that it tries to change are put into a folder of all users, and looked at afterwards.
 """
 
 import os
@@ -105,10 +105,10 @@ def test_packet_functions_have_no_files(folder: Path) -> None:
 @pytest.mark.parametrize("missing", [(), ("_enter_nothing",), ("_landlock",)])
 @as_root
 def test_each_way_alone_leaves_little(folder: Path, user: str, missing: tuple[str, ...]) -> None:
-    words = [sys.executable, "-c", DEEDS + ALONE, str(ROOT), str(folder), user, *missing]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    command = [sys.executable, "-c", DEEDS + ALONE, str(ROOT), str(folder), user, *missing]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    left = set(done.stdout.strip().split(",")) - {""}
+    successes = set(done.stdout.strip().split(",")) - {""}
 
     # Landlock knows no rights and times; an empty root knows no signals. Root may have another
     # root, in which it opens nothing either: `packet_process` gives up root then.
@@ -117,7 +117,7 @@ def test_each_way_alone_leaves_little(folder: Path, user: str, missing: tuple[st
         ("_enter_nothing",): {"change rights", "change times", "look"},
         ("_landlock",): {"signal"},
     }[missing]
-    assert left <= allowed | ({"another root"} if user == "root" else set()), left
+    assert successes <= allowed | ({"another root"} if user == "root" else set()), successes
     if "change rights" not in allowed:
         assert looks_untouched(folder)
 

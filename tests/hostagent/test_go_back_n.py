@@ -1,4 +1,4 @@
-"""Go-back-N: what a sender sends again, and what a receiver takes and answers."""
+"""Go-back-N: the packets that a sender sends again, and a receiver's packets and answers."""
 
 import pytest
 
@@ -71,7 +71,7 @@ def test_after_a_timeout_that_doubles_all_is_sent_again() -> None:
 
 
 class Receiver:
-    """A receiver that keeps so many packets, and what it does with numbers that arrive."""
+    """A receiver that keeps so many packets, and its answers to numbers that arrive."""
 
     def __init__(self, packets: int) -> None:
         transport = Transport(recovery="go_back_n", reorder_packets=packets)

@@ -128,9 +128,9 @@ def test_bitmap_takes_every_label_once_a_round_in_an_order_of_the_rounds_own(
 ) -> None:
     sent = [bitmap.send(0)[1] for _ in range(3 * PATHS)]
     rounds = [sent[first : first + PATHS] for first in range(0, len(sent), PATHS)]
-    assert [len(set(one)) for one in rounds] == [PATHS] * 3
-    assert {frozenset(one) for one in rounds} == {frozenset(rounds[0])}
-    assert len({tuple(one) for one in rounds}) == 3
+    assert [len(set(labels_of_round)) for labels_of_round in rounds] == [PATHS] * 3
+    assert {frozenset(labels_of_round) for labels_of_round in rounds} == {frozenset(rounds[0])}
+    assert len({tuple(labels_of_round) for labels_of_round in rounds}) == 3
     # The upper bits are the flow's own, drawn with its first label.
     assert {label // PATHS for label in sent} == {bitmap.state.label // PATHS} != {0}
 
@@ -146,7 +146,7 @@ def test_bitmap_skips_a_marked_label_once_for_each_mark(bitmap: Sender) -> None:
         labels.on_ack(bitmap.state, bitmap.rules, bitmap.packets[3].label, True, 0)
     labels.on_ack(bitmap.state, bitmap.rules, bitmap.packets[4].label, False, 0)
     skipping = [sent_paths(bitmap, PATHS - 1) for _ in range(2)]
-    assert [set(sent) - set(one) for one in skipping] == [{sent[3]}] * 2
+    assert [set(sent) - set(paths) for paths in skipping] == [{sent[3]}] * 2
     assert set(sent_paths(bitmap, PATHS)) == set(sent)
 
 

@@ -44,8 +44,8 @@ def test_the_threshold_is_32_unless_the_window_sets_it() -> None:
     assert sack_threshold(Scenario(transport=Transport(recovery="sack"))) == 32
     by_window = Transport(recovery="sack", congestion="nscc")
     assert sack_threshold(Scenario(transport=by_window)) == 0
-    given = by_window.model_copy(update={"sack_threshold": 6})
-    assert sack_threshold(Scenario(transport=given)) == 6
+    by_threshold = by_window.model_copy(update={"sack_threshold": 6})
+    assert sack_threshold(Scenario(transport=by_threshold)) == 6
 
 
 @pytest.mark.parametrize(

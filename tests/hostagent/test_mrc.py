@@ -84,15 +84,15 @@ def test_a_lost_value_is_unused_until_its_probe_has_come_back(sender: Sender) ->
     sent = sent_values(sender, VALUES)
     lost = sent[7]
     lose(sender, lost)
-    others = [value for value in sent if value != lost]
+    healthy = [value for value in sent if value != lost]
     for _ in range(REST - 1):
-        assert sent_values(sender, VALUES - 1) == others
+        assert sent_values(sender, VALUES - 1) == healthy
 
-    # What left before the loss and comes late says nothing of the path as it is now.
+    # A packet that left before the loss and comes late is no news of the path as it is now.
     echo(sender, [lost])
     assert state_of(sender, lost) < RETIRED
     assert sent_values(sender, VALUES) == sent
-    assert sent_values(sender, VALUES - 1) == others
+    assert sent_values(sender, VALUES - 1) == healthy
 
     echo(sender, [lost])
     assert state_of(sender, lost) == GOOD

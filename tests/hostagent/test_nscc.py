@@ -285,8 +285,8 @@ def test_nscc_has_marks_where_the_load_balancer_has_none() -> None:
     assert Scenario(policy="ofan").ecn_percent is None
     assert Scenario(policy="ofan", transport=nscc_flows).ecn_percent == 20
     assert Scenario(policy="host_pkt_ar", transport=nscc_flows).ecn_percent == 10
-    own = LoadBalancer(ecn_percent=3)
-    assert Scenario(policy="ofan", transport=nscc_flows, load_balancer=own).ecn_percent == 3
+    by_user = LoadBalancer(ecn_percent=3)
+    assert Scenario(policy="ofan", transport=nscc_flows, load_balancer=by_user).ecn_percent == 3
 
 
 def test_nscc_needs_sack() -> None:

@@ -1,4 +1,4 @@
-"""Packets of the user's own: where their fields are, what hosts read, what is refused."""
+"""Packets of the user's own: their fields' positions, the fields that hosts read, errors."""
 
 import os
 import random
@@ -32,15 +32,15 @@ def complaint(text: str) -> str:
 
 def test_what_is_built_as_ours_is_as_ours() -> None:
     mine, ours = own_forms(OURS, "mine.py", 300), packets.Packets(300).forms
-    for one, other in zip(mine, ours, strict=True):
-        end = len(one.template) - one.hidden
-        assert one.template[:end] == other.template[:end]
-        assert one._replace(template=b"") == other._replace(template=b"")
+    for my_form, our_form in zip(mine, ours, strict=True):
+        end = len(my_form.template) - my_form.hidden
+        assert my_form.template[:end] == our_form.template[:end]
+        assert my_form._replace(template=b"") == our_form._replace(template=b"")
 
     written, theirs = OwnPackets(mine), packets.Packets(300)
     assert written.data(ENDS, 7, 3).frame(5, 9) == theirs.data(ENDS, 7, 3).frame(5, 9)
     for less in (1, 44, 299):
-        short = [each.data(ENDS, 7, 3).frame(5, 9, less=less) for each in (written, theirs)]
+        short = [writer.data(ENDS, 7, 3).frame(5, 9, less=less) for writer in (written, theirs)]
         assert short[0] == short[1] and len(short[0]) == 300 - less + 58
     numbers: Any = (5, 1 << 24, True, 8, 0b1001)
     assert written.ack(ENDS, 7, 3).frame(*numbers) == theirs.ack(ENDS, 7, 3).frame(*numbers)
@@ -80,9 +80,9 @@ def test_damaged_frames_are_none_or_others_and_never_an_error(name: str) -> None
         frame = bytearray(whole)
         frame[draw.randrange(len(frame))] ^= 1 << draw.randrange(8)
         mine.parse(bytes(frame))
-    for at, mask, _ in mine.forms.ack.signature:
+    for index, mask, _ in mine.forms.ack.signature:
         frame = bytearray(whole)
-        frame[at] ^= mask & -mask
+        frame[index] ^= mask & -mask
         assert mine.parse(bytes(frame)) is None
 
 
@@ -108,10 +108,10 @@ def test_ipv4s_checksum_follows_what_changes_in_it() -> None:
 
 
 def test_a_header_that_the_scenario_has_no_room_for_is_refused() -> None:
-    own = AgentPacket(file="mine.py", text=AFTER_UDP)
+    packet = AgentPacket(file="mine.py", text=AFTER_UDP)
     with pytest.raises(ExperimentError, match=r"mine.py: .* 66 .* set packets.header_bytes=66"):
-        scenario_packets(Scenario(agent_packet=own))
-    scenario_packets(Scenario(agent_packet=own, packets=Packets(header_bytes=66)))
+        scenario_packets(Scenario(agent_packet=packet))
+    scenario_packets(Scenario(agent_packet=packet, packets=Packets(header_bytes=66)))
 
 
 FUNCTIONS = OURS.removeprefix(HEAD)

@@ -1,4 +1,4 @@
-"""What a host rule of the user's may say, what it means, and what is refused, with its line."""
+"""A user's host rules: the language, its meaning, and refused lines."""
 
 import random
 from types import SimpleNamespace
@@ -29,9 +29,9 @@ def rule(
     return own_rule(text, "mine.py")
 
 
-def chosen(one: OwnRule, state: SimpleNamespace | None = None, now_ps: int = 0) -> int:
+def chosen(host_rule: OwnRule, state: SimpleNamespace | None = None, now_ps: int = 0) -> int:
     scenario = rules(Scenario())
-    return one.next_label(state or one.fresh(), blank(SENDER), scenario, [], now_ps)
+    return host_rule.next_label(state or host_rule.fresh(), blank(SENDER), scenario, [], now_ps)
 
 
 @pytest.mark.parametrize(
@@ -57,33 +57,33 @@ def test_integers_have_64_bits_and_labels_16(text: str, label: int) -> None:
 
 
 def test_indices_of_a_list_wrap_around() -> None:
-    one = rule(
+    host_rule = rule(
         "state.cells[-1] = 5; state.cells[6] += 2; return state.cells[3] * 16 + state.cells[2]",
         fields=f"cells: list[int] = {LISTS}",
     )
-    state = one.fresh()
-    assert chosen(one, state) == 5 * 16 + 2
+    state = host_rule.fresh()
+    assert chosen(host_rule, state) == 5 * 16 + 2
     assert state.cells == [0, 0, 2, 5]
 
 
 def test_every_flow_has_a_list_of_its_own() -> None:
-    one = rule("state.cells[0] += 1; return 0", fields=f"cells: list[int] = {LISTS}")
-    first, second = one.fresh(), one.fresh()
-    chosen(one, first)
+    host_rule = rule("state.cells[0] += 1; return 0", fields=f"cells: list[int] = {LISTS}")
+    first, second = host_rule.fresh(), host_rule.fresh()
+    chosen(host_rule, first)
     assert (first.cells[0], second.cells[0]) == (1, 0)
 
 
 def test_an_index_that_draws_draws_once() -> None:
-    one = rule(
+    host_rule = rule(
         "state.cells[random_label(sender, rules)] += 1; return sender.draws",
         fields=f"cells: list[int] = {LISTS}",
     )
-    assert chosen(one) == 1
+    assert chosen(host_rule) == 1
 
 
 def test_what_a_way_leaves_out_is_zero() -> None:
-    one = rule("if now_ps > 5:\n        late = 9\n    return late")
-    assert (chosen(one, now_ps=9), chosen(one)) == (9, 0)
+    host_rule = rule("if now_ps > 5:\n        late = 9\n    return late")
+    assert (chosen(host_rule, now_ps=9), chosen(host_rule)) == (9, 0)
 
 
 def test_functions_call_those_above_them() -> None:
@@ -92,10 +92,10 @@ def test_functions_call_those_above_them() -> None:
 
 
 def test_a_rule_reads_what_the_transport_knows() -> None:
-    one = rule("return (sender.acked + rules.plb_acks) & 255")
+    host_rule = rule("return (sender.acked + rules.plb_acks) & 255")
     sender = blank(SENDER)
     sender.acked = 5
-    assert one.next_label(one.fresh(), sender, rules(Scenario()), [], 0) == 15
+    assert host_rule.next_label(host_rule.fresh(), sender, rules(Scenario()), [], 0) == 15
 
 
 @pytest.mark.parametrize(
@@ -301,16 +301,16 @@ def best(state, step):
     accepted = 0
     for _ in range(1500):
         damaged = list(text)
-        place = draw.randrange(len(damaged))
-        damaged[place : place + draw.randint(0, 2)] = draw.choice(letters)
+        index = draw.randrange(len(damaged))
+        damaged[index : index + draw.randint(0, 2)] = draw.choice(letters)
         try:
-            one = own_rule("".join(damaged), "mine.py")
+            host_rule = own_rule("".join(damaged), "mine.py")
         except ExperimentError as error:
             assert str(error).startswith("mine.py") and "\n" not in str(error)
         else:
             accepted += 1
             scenario = rules(Scenario())
-            state, sender = one.fresh(), blank(SENDER)
-            assert 0 <= one.next_label(state, sender, scenario, [], 5) < 1 << 16
-            one.on_ack(state, sender, scenario, 9, True, 5)
+            state, sender = host_rule.fresh(), blank(SENDER)
+            assert 0 <= host_rule.next_label(state, sender, scenario, [], 5) < 1 << 16
+            host_rule.on_ack(state, sender, scenario, 9, True, 5)
     assert accepted > 20

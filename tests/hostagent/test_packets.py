@@ -36,8 +36,8 @@ def data_packet(flow: int, psn: int, label: int, payload_bytes: int) -> bytes:
 
 def ack_packet(flow: int, psn: int, label: int, marked: bool, msn: int, sacked: int) -> bytes:
     bth = BTH(opcode="RC_ACKNOWLEDGE", dqpn=flow, becn=int(marked), psn=psn)
-    words = -(-sacked.bit_length() // 32)
-    bitmap = sacked.to_bytes(4 * words, "little")
+    bitmap_words = -(-sacked.bit_length() // 32)
+    bitmap = sacked.to_bytes(4 * bitmap_words, "little")
     return bytes(headers(label, ecn=0) / bth / AETH(msn=msn) / Raw(bitmap))
 
 
@@ -81,10 +81,10 @@ def test_ack_frames_are_scapys_bytes(
 
 
 def test_flows_that_share_layers_do_not_share_frames() -> None:
-    first, other = DataFrames(ENDS, 1, 1024), DataFrames(BACK, 2, 1024)
+    first, second = DataFrames(ENDS, 1, 1024), DataFrames(BACK, 2, 1024)
     first_ack, other_ack = AckFrames(BACK, 1), AckFrames(ENDS, 2)
     assert first.frame(7, 0) == data_packet(1, 0, 7, 1024)
-    assert other.frame(7, 0) != first.frame(7, 0)
+    assert second.frame(7, 0) != first.frame(7, 0)
     assert other_ack.frame(7, 0, True, 1, 5) == ack_packet(2, 0, 7, True, 1, 5)
     assert other_ack.frame(7, 0, False, 1) == ack_packet(2, 0, 7, False, 1, 0)
     assert first_ack.frame(7, 0, False, 1) != other_ack.frame(7, 0, False, 1)
@@ -186,8 +186,8 @@ def test_packet_numbers_unwrap_around_their_neighbour(near: int, ahead: int) -> 
 
 @pytest.mark.parametrize("payload", [4096, 256])
 def test_the_beginnings_of_many_flows_are_those_of_their_frames(payload: int) -> None:
-    others = Ends(0x02000A070F04, 0x02000A000103, 0x0A070F04, 0x0A000103)
-    flows = [ENDS, others, BACK]
+    remote = Ends(0x02000A070F04, 0x02000A000103, 0x0A070F04, 0x0A000103)
+    flows = [ENDS, remote, BACK]
     columns = [np.array(column) for column in zip(*flows, strict=True)]
     templates = beginnings(columns, packets.Packets(payload).forms, 58)
     for flow, ends in enumerate(flows):

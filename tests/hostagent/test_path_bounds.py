@@ -118,7 +118,7 @@ def test_a_label_expires_with_its_timeout(bitmap: Sender, late_ps: int) -> None:
 @pytest.mark.parametrize(
     ("error_ps", "rttvar_ps", "srtt_ps"),
     [
-        # A quarter of what the error is above or below the deviation, an eighth of the error; both
+        # A quarter of the error's distance from the deviation, an eighth of the error; both
         # rounded down, below zero, too.
         (0, 75, 1_000),
         (7, 76, 1_000),

@@ -80,7 +80,7 @@ def test_a_paused_host_sends_nothing_until_its_quanta_are_over(sender: Sender) -
     sender.hear(pause_frame(bytes(6), {0: 1000}))
     paused_ps = sender.now_ps
 
-    # What had begun arrives.
+    # A packet that had begun before the pause arrives.
     behind = sender.run(paused_ps + 1000 * QUANTUM_PS)
     assert len(behind) == 2 and max(behind) <= paused_ps + slot_ps + SCENARIO.latency_ps
     after = sender.run(paused_ps + 1000 * QUANTUM_PS + 2 * slot_ps)

@@ -9,7 +9,7 @@ from hostagent.agents import process
 
 
 class FakeLibrary:
-    """What `die_with_parent` asks the kernel for, written down; nothing is asked."""
+    """A list of the calls that `die_with_parent` makes; the kernel gets none."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[int, int]] = []

@@ -56,10 +56,10 @@ def test_every_label_leads_to_the_destinations_edge(fabric: Fabric) -> None:
 def test_each_of_parallel_links_is_named_as_often_as_any_other() -> None:
     """Up from edge and aggregation switch by the label, down from both by the destination."""
     tree = BUNDLES.tree
-    for there in (1, 2):
-        hosts = [host for host in range(tree.hosts) if host // tree.hosts_per_pod == there]
+    for pod in (1, 2):
+        hosts = [host for host in range(tree.hosts) if host // tree.hosts_per_pod == pod]
         ways = [way(tree, HERE, host, label) for host in hosts for label in range(16)]
-        for step, first, count in ((0, 4, 4), (1, 5, 4), (2, 1 + 2 * there, 2), (3, None, 4)):
+        for step, first, count in ((0, 4, 4), (1, 5, 4), (2, 1 + 2 * pod, 2), (3, None, 4)):
             ports = Counter(hops[step] - adjacency(0) for hops in ways)
             assert len(ports) == count and len({*ports.values()}) <= 2, step
             if first is not None:

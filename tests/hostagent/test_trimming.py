@@ -1,4 +1,4 @@
-"""What NACKs of trimmed packets change: what is sent next, timers, windows, labels, bytes."""
+"""Effects of NACKs of trimmed packets: the next packet, timers, windows, labels, bytes."""
 
 import pytest
 
@@ -45,7 +45,7 @@ def test_what_arrived_all_the_same_is_not_sent_again(trimming: Sender) -> None:
     trimming.nack(1, RTT)
     trimming.nack(2, RTT)
     trimming.ack(3, RTT, held=(1, 3))
-    # A NACK of what is known to be here, and of what is below all holes.
+    # A NACK of a packet that is known to be here, and of a packet below all holes.
     trimming.nack(3, RTT, held=(0,))
     trimming.nack(0, RTT)
     assert trimming.state.trimmed == 1

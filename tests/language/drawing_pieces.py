@@ -106,16 +106,16 @@ class Pieces:
             value -= 1 << type_.width
         return self.cast(type_, Text(f"({value})"))
 
-    def turned(self, text: Text, given: n.Bits, target: Type) -> Text | None:
+    def turned(self, text: Text, source: n.Bits, target: Type) -> Text | None:
         """Return an expression turned into an expression of another type."""
-        if given == target:
+        if source == target:
             return text
         if target == BOOL:
-            return self.binary(self.draw.choice(("==", "!=")), text, self.literal(given))
+            return self.binary(self.draw.choice(("==", "!=")), text, self.literal(source))
         if not isinstance(target, n.Bits):
             return None
 
         # Width and sign do not change in one cast.
-        if given.signed != target.signed:
-            text = self.cast(n.Bits(given.width, target.signed), text)
-        return text if given.width == target.width else self.cast(target, text)
+        if source.signed != target.signed:
+            text = self.cast(n.Bits(source.width, target.signed), text)
+        return text if source.width == target.width else self.cast(target, text)

@@ -416,5 +416,5 @@ class Evaluator:
     def apply(self, callee: Any, args: tuple[n.Expression, ...], scope: Scope) -> Any:
         raise NotImplementedError
 
-    def applied(self, call: n.Call, what: str, scope: Scope) -> Any:
+    def applied(self, call: n.Call, member: str, scope: Scope) -> Any:
         raise NotImplementedError

@@ -54,8 +54,8 @@ FAULTS = (
     Fault(
         "arguments that overlap are not copied",
         "ofan_p4.compiler.midend.arguments",
-        "overlap(arg.operand, operand) for operand in others",
-        "False for operand in others",
+        "overlap(arg.operand, operand) for operand in shared",
+        "False for operand in shared",
     ),
     Fault(
         "effects on the right change what the left has read",

@@ -82,11 +82,11 @@ def converted(value: Any, type_: n.Type) -> Any:
             return copied(value)
 
 
-def ordered(given: dict[str, Any], fields: tuple[tuple[str, n.Type], ...]) -> list[Any]:
+def ordered(items: dict[str, Any], fields: tuple[tuple[str, n.Type], ...]) -> list[Any]:
     """Return the items of a list in the order of the fields, by name where they have names."""
-    if all(name in given for name, _ in fields):
-        return [given[name] for name, _ in fields]
-    return list(given.values())
+    if all(name in items for name, _ in fields):
+        return [items[name] for name, _ in fields]
+    return list(items.values())
 
 
 def cast(value: Any, type_: n.Type) -> Any:

@@ -69,8 +69,8 @@ class Caller:
 class ByParts(Caller):
     """Calls ingress, and egress when a packet leaves."""
 
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
         self._ingress = ctypes.CFUNCTYPE(I64, *[I64] * 8)(self.native.ingress_address)
         self._egress = ctypes.CFUNCTYPE(I64, *[I64] * 16)(self.native.egress_address)
 
@@ -104,8 +104,8 @@ class ByParts(Caller):
 class AtOnce(Caller):
     """Calls pass, and leave when a packet leaves."""
 
-    def __init__(self, source: bytes, *given: Any, sample: bytes) -> None:
-        super().__init__(source, *given)
+    def __init__(self, source: bytes, *arguments: Any, sample: bytes) -> None:
+        super().__init__(source, *arguments)
         self.calls = passing(self.native, source, sample)
         self.in_place = 0
         if self.calls is not None:

@@ -278,6 +278,6 @@ class Judge(ParserEvaluator):
 
         return None
 
-    def applied(self, call: n.Call, what: str, scope: Scope) -> Any:
+    def applied(self, call: n.Call, member: str, scope: Scope) -> Any:
         outcome = self.call(call, scope)
-        return {"hit": outcome.hit, "miss": not outcome.hit, "action_run": outcome.action}[what]
+        return {"hit": outcome.hit, "miss": not outcome.hit, "action_run": outcome.action}[member]

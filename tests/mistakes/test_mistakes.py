@@ -1,7 +1,7 @@
-"""What a new user gets wrong: each mistake is one clear line, with its place, and its exit code.
+"""Mistakes of new users: each is one clear line, with its place, and its exit code.
 
 The texts beside this file hold the mistakes: a name, the command, the files that are there, and
-what stderr says; `...` at its end stands for the rest of a list.
+the text of stderr; `...` at its end stands for the rest of a list.
 """
 
 import re

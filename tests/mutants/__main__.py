@@ -4,8 +4,8 @@ Why not mutmut or cosmic-ray: mutmut leaves decorated functions alone, which all
 and cosmic-ray changes the files of the checkout itself; neither takes a seeded sample.
 
 Every worker has a copy of the checkout, changes one file of it at a time, and runs the test files
-that are near it or enter the changed function until a test fails. Which functions a test file
-enters, and what it takes, is seen in a run without any mutant and kept under build/mutants.
+that are near it or enter the changed function until a test fails. The functions that a test file
+enters, and its seconds, are seen in a run without any mutant and kept under build/mutants.
 Mutants that change nothing are in equivalent.toml, with the reason; they do not count.
 """
 
@@ -114,11 +114,11 @@ def main() -> int:
     if rulings:
         say(f"{len(rulings)} of {len(faults)} verdicts are known already")
 
-    left = [fault for fault in faults if fault.name not in done]
-    for ruling in verdicts(left, options.workers):
+    pending = [fault for fault in faults if fault.name not in done]
+    for ruling in verdicts(pending, options.workers):
         rulings.append(ruling)
-        place = f"{ruling.module}:{ruling.line}"
-        say(f"{len(rulings)}/{len(faults)} {ruling.fate}: {place}: {ruling.change} {ruling.by}")
+        line = f"{ruling.module}:{ruling.line}"
+        say(f"{len(rulings)}/{len(faults)} {ruling.fate}: {line}: {ruling.change} {ruling.by}")
         if options.json:
             write(options.json, rulings)
 

@@ -32,17 +32,17 @@ class Ended:
     seconds: float
 
 
-def python_path(root: Path, *others: Path) -> str:
+def python_path(root: Path, *folders: Path) -> str:
     """Return the PYTHONPATH of a checkout: that of Ofan, that of the P4 tools, and others."""
-    return ":".join(map(str, (root, root / P4_TOOLS, *others)))
+    return ":".join(map(str, (root, root / P4_TOOLS, *folders)))
 
 
 class Checkout:
     """A copy of all files that git knows or would take, and caches of its own beside it."""
 
-    def __init__(self, place: Path) -> None:
-        self.folder = place / "tree"
-        self.caches = place / "caches"
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "tree"
+        self.caches = folder / "caches"
         self.caches.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(self.folder, ignore_errors=True)
         listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
@@ -62,7 +62,7 @@ class Checkout:
             yield
         finally:
             path.write_bytes(original)
-            # What numba and Python have compiled is known by the file's time.
+            # Numba and Python know compiled code by the file's time.
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
     def pytest(
@@ -71,7 +71,7 @@ class Checkout:
         """Run the quick tests among `options`; one that ends by a limit has failed, too."""
         command = [sys.executable, "-m", "pytest", "-q", "-rfE", "-p", "no:cacheprovider"]
         environment = os.environ | {
-            # Entry points and child processes must find the copy, not what is installed.
+            # Entry points and child processes must find the copy, not the installed package.
             "PYTHONPATH": python_path(self.folder),
             "NUMBA_CACHE_DIR": str(self.caches / "numba"),
             "XDG_CACHE_HOME": str(self.caches / "other"),
@@ -79,8 +79,8 @@ class Checkout:
             "CI": "true",
         }
         # A file, and not a pipe, which a process that is left running would keep open.
-        words = self.caches / "words"
-        with words.open("wb") as output:
+        report = self.caches / "words"
+        with report.open("wb") as output:
             process = subprocess.Popen(
                 [*command, "-m", MARKS, *options],
                 cwd=self.folder,
@@ -99,7 +99,7 @@ class Checkout:
         # Whatever a failed test has left running.
         kill(process.pid)
         seconds = used.ru_utime + used.ru_stime
-        return Ended(process.returncode, failures(words.read_text(errors="replace")), seconds)
+        return Ended(process.returncode, failures(report.read_text(errors="replace")), seconds)
 
 
 def kill(group: int) -> None:
@@ -114,9 +114,9 @@ def limit(seconds: float) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 5))
 
 
-def failures(words: str) -> list[str]:
+def failures(report: str) -> list[str]:
     """Return the tests that failed, or could not even be collected."""
-    lines = words.splitlines()
+    lines = report.splitlines()
     return [line.split()[1] for line in lines if line.startswith(("FAILED ", "ERROR "))]
 
 

@@ -23,7 +23,7 @@ PACKAGES = (
     "reproduction",
     "p4tools/ofan_p4/softswitch",
 )
-# Not mutated, as a test could only say the same again: what the figures run and how they look, and
+# Not mutated, as a test could only repeat them: the runs and looks of figures, and
 # a command line's words.
 DECLARATIONS = (
     "reproduction/figures/",
@@ -46,7 +46,7 @@ class Fault:
 
     @property
     def name(self) -> tuple[str, str, str, int]:
-        """What stays the same when other lines change."""
+        """The parts of a fault that stay the same when other lines change."""
         return self.module, self.mutant.text, self.mutant.change, self.mutant.nth
 
 

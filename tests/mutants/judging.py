@@ -1,4 +1,4 @@
-"""What becomes of a mutant: who notices it, and until when that holds."""
+"""The fate of a mutant: the test that notices it, and how long that result is valid."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ PATIENCE_S = 120
 # Of the first process that shows tests a mutant, in seconds; each further one may take more, so
 # that few are started for a mutant that survives, and little is run for one that is noticed.
 FIRST_S, GROWTH = 5, 3
-# Seconds that a process may take beyond a multiple of what its tests take without a mutant: of the
+# Seconds that a process may take beyond a multiple of its tests' time without a mutant: of the
 # processor, so that a busy machine makes no mutant look noticed, and of the clock, as a mutant may
 # wait forever.
 SLOWER, MARGIN_S, MARGIN_WALL_S = 4, 30, 60
@@ -27,7 +27,7 @@ Fate = Literal["noticed", "survived", "equivalent"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a mutant.
+    """The fate of a mutant.
 
     `by` names the test that failed; `content` is the hash of all that the verdict depends on.
     """
@@ -61,7 +61,7 @@ def verdict(fault: Fault, fate: Fate, by: str = "") -> Verdict:
 
 
 def content(fault: Fault, by: str) -> str:
-    """Return the hash of a mutated module and of the tests that say what became of its mutant."""
+    """Return the hash of a mutated module and of the tests that decide its mutant's fate."""
     shown = [test for stage in stages(ROOT, fault.module) for test in stage.files]
     return digest([fault.module, *map(file_of, [by] if by else shown)])
 
@@ -70,17 +70,17 @@ def judge(checkout: Checkout, fault: Fault, measurements: Measurements) -> Verdi
     """Run a mutant's tests until one fails."""
     patience = float(PATIENCE_S)
     for stage in stages(checkout.folder, fault.module):
-        known = {
+        measured = {
             test: measurements.of(checkout, test, interpreted=stage.interpreted)
             for test in stage.files
         }
-        for tests in batches(chosen(fault, stage, known, patience), known):
-            patience -= sum(known[test].seconds for test in tests)
+        for tests in batches(chosen(fault, stage, measured, patience), measured):
+            patience -= sum(measured[test].seconds for test in tests)
             with checkout.changed(fault.module, fault.mutant.source):
                 by = noticing(
                     checkout,
                     tests,
-                    known,
+                    measured,
                     interpreted=stage.interpreted,
                     compiling_s=0 if is_seen(fault, stage) else COMPILING_S,
                 )
@@ -90,17 +90,17 @@ def judge(checkout: Checkout, fault: Fault, measurements: Measurements) -> Verdi
 
 
 def chosen(
-    fault: Fault, stage: Stage, known: dict[str, Measured], patience: float
+    fault: Fault, stage: Stage, measured: dict[str, Measured], patience: float
 ) -> Iterator[str]:
     """Yield the near tests of a stage and those that enter the mutated function, quick ones first.
 
     Of compiled kernels whoever imports their module may call them.
     """
     function = fault.mutant.function if is_seen(fault, stage) else 1
-    for test in sorted(stage.files, key=lambda test: known[test].seconds):
-        enters = function in known[test].entered.get(fault.module, ())
+    for test in sorted(stage.files, key=lambda test: measured[test].seconds):
+        enters = function in measured[test].entered.get(fault.module, ())
         if enters or stage.is_near:
-            patience -= known[test].seconds
+            patience -= measured[test].seconds
             if patience < 0:
                 return
             yield test
@@ -111,13 +111,13 @@ def is_seen(fault: Fault, stage: Stage) -> bool:
     return stage.interpreted or fault.module not in KERNEL_MODULES
 
 
-def batches(tests: Iterator[str], known: dict[str, Measured]) -> Iterator[list[str]]:
+def batches(tests: Iterator[str], measured: dict[str, Measured]) -> Iterator[list[str]]:
     """Yield the tests of one process after the other."""
     batch: list[str] = []
     bound, taken = FIRST_S, 0.0
     for test in tests:
         batch.append(test)
-        taken += known[test].seconds
+        taken += measured[test].seconds
         if taken >= bound:
             yield batch
             batch, bound, taken = [], bound * GROWTH, 0.0
@@ -128,15 +128,15 @@ def batches(tests: Iterator[str], known: dict[str, Measured]) -> Iterator[list[s
 def noticing(
     checkout: Checkout,
     tests: list[str],
-    known: dict[str, Measured],
+    measured: dict[str, Measured],
     *,
     interpreted: bool,
     compiling_s: float = 0,
 ) -> str:
     """Return the first of these tests that fails, empty where none does."""
     # Tests that fail anyway can notice nothing.
-    excused = [f"--deselect={name}" for test in tests for name in known[test].failing]
-    usual = SLOWER * sum(known[test].seconds for test in tests) + compiling_s
+    excused = [f"--deselect={name}" for test in tests for name in measured[test].failing]
+    usual = SLOWER * sum(measured[test].seconds for test in tests) + compiling_s
     ended = checkout.pytest(
         ["-x", *excused, *tests],
         cpu_s=usual + MARGIN_S,

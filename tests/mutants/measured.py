@@ -1,4 +1,4 @@
-"""What every test file does without a mutant: its seconds, its failures, the functions it enters.
+"""Every test file without a mutant: its seconds, its failures, the functions that it enters.
 
 Kept under build/mutants for as long as neither the test file nor a module that it enters changes.
 """
@@ -55,7 +55,7 @@ def file_of(test: str) -> str:
 
 
 def kept(path: Path, test: str) -> Measured | None:
-    """Return what was found earlier, None where that is nothing or out of date."""
+    """Return an earlier measurement, None where there is none or it is out of date."""
     if not path.exists():
         return None
     measured = Measured(**json.loads(path.read_text()))

@@ -40,7 +40,7 @@ ORDERLESS = {"isinstance", "issubclass", "getattr", "setattr", "hasattr", "cast"
 
 @dataclass(frozen=True)
 class Mutant:
-    """One fault: where it is, what it does, and the source that has it.
+    """One fault: its place, its change, and the source that has it.
 
     `function` is the first line of the function that it is in, as Python counts it (with its
     decorators), and 1 outside of functions; `nth` tells equal changes of equal lines apart.
@@ -106,7 +106,7 @@ def replaced(source: str, node: Located, replacement: str) -> str:
 
 
 def changes(tree: ast.AST) -> Iterator[Change]:
-    """Yield (node, replacement, what it does) of every place where a fault makes sense."""
+    """Yield (node, replacement, description) of every place where a fault makes sense."""
     for node in relevant(tree):
         if isinstance(node, ast.expr):
             yield from of_expression(node)
@@ -115,7 +115,7 @@ def changes(tree: ast.AST) -> Iterator[Change]:
 
 
 def relevant(node: ast.AST) -> Iterator[ast.AST]:
-    """Walk a tree without what tests need not see: annotations and the words of messages."""
+    """Walk a tree without the parts that need no test: annotations and the words of messages."""
     yield node
     skipped: list[ast.AST | None] = []
     match node:
@@ -128,7 +128,7 @@ def relevant(node: ast.AST) -> Iterator[ast.AST]:
         case ast.AnnAssign():
             skipped = [node.annotation]
         case ast.arg() | ast.keyword(arg="strict"):
-            # zip's `strict` asserts what holds anyway.
+            # zip's `strict` asserts equal lengths, which hold anyway.
             return
     for child in ast.iter_child_nodes(node):
         if not any(child is skipped_node for skipped_node in skipped):
@@ -142,8 +142,8 @@ def of_expression(node: ast.expr) -> Iterator[Change]:
         case ast.Constant(value=int(value)):
             yield node, str(value + 1), f"{value} to {value + 1}"
         case ast.Compare(left=left, ops=[operator], comparators=[right]):
-            other = COMPARISONS[type(operator)]()
-            yield node, text(ast.Compare(left, [other], [right])), named(operator, other)
+            opposite = COMPARISONS[type(operator)]()
+            yield node, text(ast.Compare(left, [opposite], [right])), named(operator, opposite)
         case ast.BinOp(left=left, op=operator, right=right) if is_number(node):
             twin = OPERATORS.get(type(operator))
             if twin:
@@ -162,19 +162,19 @@ def of_call(node: ast.Call) -> Iterator[Change]:
     name = node.func.id if isinstance(node.func, ast.Name) else ""
     arguments = node.args
     if name in TWINS and not (name == "sorted" and node.keywords):
-        other = ast.Call(ast.Name(TWINS[name]), arguments, node.keywords)
-        yield node, text(other), f"{name} to {TWINS[name]}"
+        twin = ast.Call(ast.Name(TWINS[name]), arguments, node.keywords)
+        yield node, text(twin), f"{name} to {TWINS[name]}"
 
     plain = not any(isinstance(argument, ast.Starred) for argument in arguments[:2])
     if len(arguments) >= 2 and plain and name not in ORDERLESS:
-        first, second, *others = arguments
+        first, second, *rest = arguments
         if ast.dump(first) != ast.dump(second):
-            swapped = ast.Call(node.func, [second, first, *others], node.keywords)
+            swapped = ast.Call(node.func, [second, first, *rest], node.keywords)
             yield node, text(swapped), "arguments swapped"
 
 
 def of_statement(node: ast.stmt) -> Iterator[Change]:
-    """Yield the deletion of a statement, but of what would only fail for want of a name."""
+    """Yield a statement's deletion, unless code after it would only fail for want of a name."""
     match node:
         case ast.Expr(value=ast.Call()) | ast.AugAssign() | ast.Continue() | ast.Break():
             yield node, "pass", "deleted"

@@ -15,10 +15,10 @@ ROOMS = {
     "reproduction": ("tests/theory",),
     "p4tools/ofan_p4/softswitch": ("tests/emulation/softswitch",),
 }
-# What they are about is not mutated, and they take minutes.
+# Their subjects are not mutated, and they take minutes.
 LEFT_OUT = ("tests/reproduction/figures/", "tests/reproduction/report/")
 NAIVE = "tests/parity/test_naive_against_sim.py"
-# What of it takes seconds where kernels are plain Python, which each of them enters.
+# Its tests that take seconds where kernels are plain Python, which each of them enters.
 FEW = tuple(
     f"{NAIVE}::test_the_simulator_does_what_the_plain_model_does[{policy}]"
     for policy in ("ofan", "host_pkt_ar", "switch_pkt_ar")
@@ -29,7 +29,7 @@ HOST_RULES = "tests/parity/test_host_rules.py"
 VIRTUAL = "tests/emulation/virtual/test_parity.py"
 PROGRAMS = "tests/dataplane"
 
-# Who notices what a room's own tests miss.
+# Rooms with tests that notice mutants which a room's own tests miss.
 NEIGHBOURS = {
     "fattree": (NAIVE, "tests/controller", "tests/sim", VIRTUAL),
     "controller": (VIRTUAL, "tests/parity/test_local_repair.py", "tests/emulation/virtual"),
@@ -71,13 +71,13 @@ def stages(root: Path, module: str) -> list[Stage]:
     as do a few comparisons with the plain model, and all of these come before the others.
     """
     package = package_of(module)
-    room = [path for name in ROOMS[package] for path in files(root, name)]
-    near = [path for path in room if is_near(path, (root / path).read_text(), module)]
+    tests_of_package = [path for name in ROOMS[package] for path in files(root, name)]
+    near = [path for path in tests_of_package if is_near(path, (root / path).read_text(), module)]
     neighbours = [path for name in NEIGHBOURS[package] for path in files(root, name)]
     is_kernel = module in KERNEL_MODULES
     is_simulated = is_kernel and not module.startswith("fattree/")
     compiled = [[NAIVE]] if is_simulated else []
-    compiled += [[path for path in room if path not in near], neighbours]
+    compiled += [[path for path in tests_of_package if path not in near], neighbours]
 
     seen = set(near)
     planned = [Stage(tuple(near), is_near=True, interpreted=is_kernel)]

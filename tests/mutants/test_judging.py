@@ -1,4 +1,4 @@
-"""What is seen of tests without a mutant, which of them a mutant is shown to, and its fate."""
+"""Measurements of tests without a mutant, the tests that a mutant is shown to, and its fate."""
 
 import inspect
 import os
@@ -43,22 +43,22 @@ def test_functions_that_are_entered_are_noted_in_children_and_threads_too(tmp_pa
 
 
 def test_a_mutant_is_shown_to_near_tests_and_to_those_that_enter_its_function() -> None:
-    known = {
+    measured = {
         "slow": Measured(9, [], {IWRR: [1, 26]}, ""),
         "quick": Measured(1, [], {IWRR: [1, 26]}, ""),
         "importing": Measured(0, [], {IWRR: [1, 16]}, ""),
         "far": Measured(0, [], {}, ""),
         "slowest": Measured(99, [], {IWRR: [26]}, ""),
     }
-    room = Stage(tuple(known))
-    place = fault("axis=1)", "axis=0)", 26)
-    assert list(chosen(place, room, known, 100)) == ["quick", "slow"]
-    assert list(chosen(place, Stage(tuple(known), is_near=True), known, 5)) == [
+    stage = Stage(tuple(measured))
+    mutated = fault("axis=1)", "axis=0)", 26)
+    assert list(chosen(mutated, stage, measured, 100)) == ["quick", "slow"]
+    assert list(chosen(mutated, Stage(tuple(measured), is_near=True), measured, 5)) == [
         "importing",
         "far",
         "quick",
     ]
-    assert list(batches(iter(["slow", "quick", "importing"]), known)) == [
+    assert list(batches(iter(["slow", "quick", "importing"]), measured)) == [
         ["slow"],
         ["quick", "importing"],
     ]
@@ -68,8 +68,8 @@ def test_a_mutant_is_shown_to_near_tests_and_to_those_that_enter_its_function() 
 def test_a_fault_is_noticed_and_undone(tmp_path: Path) -> None:
     checkout = Checkout(tmp_path)
     test = "tests/fattree/test_iwrr.py"
-    known = {test: Measured(1, [], {}, "")}
+    measured = {test: Measured(1, [], {}, "")}
     wrong = fault("np.maximum(divisors, 1)", "np.maximum(divisors, 2)", first_line(simplify))
     with checkout.changed(IWRR, wrong.mutant.source):
-        assert noticing(checkout, [test], known, interpreted=False).startswith(f"{test}::")
-    assert noticing(checkout, [test], known, interpreted=False) == ""
+        assert noticing(checkout, [test], measured, interpreted=False).startswith(f"{test}::")
+    assert noticing(checkout, [test], measured, interpreted=False) == ""

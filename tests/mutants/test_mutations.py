@@ -1,4 +1,4 @@
-"""What faults are made, where, and to which tests they are shown."""
+"""The faults, their places, and the tests to which they are shown."""
 
 import ast
 
@@ -68,23 +68,23 @@ def test_every_mutant_is_python_that_differs(package: str) -> None:
 
 def test_a_seed_fixes_the_sample() -> None:
     packages = ("controller", "hostagent")
-    first, again, other = (sample(seed, 9, packages) for seed in (1, 1, 2))
-    assert first == again != other
+    first, again, of_seed_2 = (sample(seed, 9, packages) for seed in (1, 1, 2))
+    assert first == again != of_seed_2
     assert {fault.module.split("/")[0] for fault in first} == set(packages)
     assert len({fault.name for fault in first}) == len(first)
 
 
 def test_a_mutant_knows_its_function_and_its_equals() -> None:
     source = "a = 0\n@cache\ndef f(b=1):\n    a = 0\n\n    def g():\n        a = 0\n"
-    found = [(each.line, each.function, each.nth) for each in mutants(source)]
-    assert found == [(1, 1, 1), (3, 1, 1), (4, 2, 2), (7, 6, 3)]
+    functions = [(mutant.line, mutant.function, mutant.nth) for mutant in mutants(source)]
+    assert functions == [(1, 1, 1), (3, 1, 1), (4, 2, 2), (7, 6, 3)]
 
 
 def test_near_tests_come_first_and_each_once() -> None:
-    first, *others = stages(ROOT, "fattree/routes/iwrr.py")
+    first, *later = stages(ROOT, "fattree/routes/iwrr.py")
     assert "tests/fattree/test_iwrr.py" in first.files
-    assert [first.is_near, *(stage.is_near for stage in others)] == [True, False, False]
-    paths = [path for stage in (first, *others) for path in stage.files]
+    assert [first.is_near, *(stage.is_near for stage in later)] == [True, False, False]
+    paths = [path for stage in (first, *later) for path in stage.files]
     assert len(paths) == len(set(paths))
     assert all((ROOT / path).is_file() for path in paths)
 
@@ -103,7 +103,7 @@ def test_every_test_that_is_named_is_there() -> None:
 
 
 def test_what_is_listed_as_equivalent_is_still_there() -> None:
-    for file, *place in equivalent():
+    for file, *entry in equivalent():
         source = (ROOT / file).read_text()
-        found = [[mutant.text, mutant.change, mutant.nth] for mutant in mutants(source)]
-        assert place in found, f"{file}: {place}"
+        entries = [[mutant.text, mutant.change, mutant.nth] for mutant in mutants(source)]
+        assert entry in entries, f"{file}: {entry}"

@@ -368,7 +368,7 @@ def chunked(steps: list[Step], chunks: int) -> list[Step]:
     depth = depths(steps)
     before: dict[int, int] = {}
     last: dict[tuple[int, int], int] = {}
-    for number_ in sorted(range(len(steps)), key=lambda one: (depth[one], one)):
+    for number_ in sorted(range(len(steps)), key=lambda index: (depth[index], index)):
         pair = steps[number_].source, steps[number_].destination
         if pair in last:
             before[number_ * chunks] = last[pair]

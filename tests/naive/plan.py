@@ -214,12 +214,12 @@ class Plan:
                 schedules = [interleaved(weights, order) for order in self.orders(switch)]
                 yield target, self.made(switch, group_number, schedules)
 
-    def made(self, switch: int, own: int, schedules: list[Schedule]) -> Group:
+    def made(self, switch: int, group: int, schedules: list[Schedule]) -> Group:
         """Return a group with its random starts, half a schedule apart (our choice)."""
         length = len(schedules[0])
-        draw = number(self.scenario.seed, Purpose.START, switch, own)
+        draw = number(self.scenario.seed, Purpose.START, switch, group)
         data = scaled(draw, length)
-        return Group(own, schedules, (data, (data + length // 2) % length))
+        return Group(group, schedules, (data, (data + length // 2) % length))
 
     def orders(self, switch: int) -> list[list[int]]:
         """Return the orders of a next-hop set's schedules.

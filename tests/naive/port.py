@@ -68,14 +68,18 @@ class Port:
     def hurry(self, now_ps: int, size: int) -> Passage:
         """Accept a packet with priority, and order all packets that wait again."""
         passage = Passage(size, now_ps, self.packets)
-        free_ps = max((one.free_ps for one in self.begun(now_ps)), default=0)
+        free_ps = max((begun.free_ps for begun in self.begun(now_ps)), default=0)
         plain = self.unbegun(self.log, now_ps)
         urgent = [*self.unbegun(self.hurried, now_ps), passage]
         self.hurried.append(passage)
-        before = [(one, one.departure_ps) for one in (*plain, *urgent) if one is not passage]
+        before = [
+            (waiting, waiting.departure_ps)
+            for waiting in (*plain, *urgent)
+            if waiting is not passage
+        ]
 
         while plain or urgent:
-            first = min(plain[:1] + urgent[:1], key=lambda one: one.turn)
+            first = min(plain[:1] + urgent[:1], key=lambda waiting: waiting.turn)
             now_ps = max(free_ps, first.enqueued_ps)
             if urgent and urgent[0].enqueued_ps < now_ps:
                 first = urgent[0]
@@ -83,7 +87,7 @@ class Port:
             self.send(first, now_ps)
             free_ps = first.free_ps
 
-        self.is_ahead = any(one.departure_ps < then_ps for one, then_ps in before)
+        self.is_ahead = any(waiting.departure_ps < then_ps for waiting, then_ps in before)
         return passage
 
     def send(self, passage: Passage, start_ps: int) -> None:
@@ -103,7 +107,7 @@ class Port:
 
     def unbegun(self, line: list[Passage], now_ps: int) -> list[Passage]:
         """Return the packets of a line that are not being sent yet, in order."""
-        return [*takewhile(lambda one: one.start_ps > now_ps, reversed(line))][::-1]
+        return [*takewhile(lambda packet: packet.start_ps > now_ps, reversed(line))][::-1]
 
     @property
     def free_ps(self) -> int:
@@ -133,7 +137,7 @@ class Port:
 
 def unsent(log: list[Passage], now_ps: int) -> Iterator[Passage]:
     """Return the packets of a queue that have not completely left, the latest first."""
-    return takewhile(lambda one: one.departure_ps > now_ps, reversed(log))
+    return takewhile(lambda packet: packet.departure_ps > now_ps, reversed(log))
 
 
 def waiting_bytes(log: list[Passage], now_ps: int) -> int:

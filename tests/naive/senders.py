@@ -26,12 +26,12 @@ from tests.naive.wire import Wire
 SWIFT_QUEUE_BYTES = 113_000
 
 
-def threshold(given: int | None, congestion: Congestion) -> int | Callable[[], int]:
+def threshold(packets: int | None, congestion: Congestion) -> int | Callable[[], int]:
     """Return how many packets above a hole make it a loss, a number or a rule."""
-    if given is None and isinstance(congestion, NsccWindow):
+    if packets is None and isinstance(congestion, NsccWindow):
         return congestion.reordering
 
-    return given or 32
+    return packets or 32
 
 
 def recovery(scenario: Scenario, flow: int, packets: int, gap_ps: int, hops: int) -> Recovery:

@@ -20,7 +20,7 @@ class Memory:
         alpha = Fraction(str(1 if told is None else told))
         return cls(size, Fraction(floor(alpha * 2**16), 2**16))
 
-    def most(self, own: int, held: int) -> int:
-        """Return the bytes that a queue may hold if it has `own` of all `held` bytes."""
+    def most(self, queue_bytes: int, held: int) -> int:
+        """Return the bytes that a queue may hold if it has `queue_bytes` of all `held` bytes."""
         free = self.size - held
-        return min(floor(self.alpha * free), own + free)
+        return min(floor(self.alpha * free), queue_bytes + free)

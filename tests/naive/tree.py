@@ -180,9 +180,9 @@ class Tree:
         of_edges = self.edges * self.uplinks(0)
         return of_edges + (switch - self.edges) * self.uplinks(switch) + uplink
 
-    def link(self, one: Place, other: Place) -> int:
+    def link(self, end: Place, other_end: Place) -> int:
         """Return the link between two ports; the lower switch's uplink gives it its number."""
-        switch, port = min(one, other)
+        switch, port = min(end, other_end)
         return self.link_of(switch, port - self.first_uplink(switch))
 
     def link_named(self, name: str) -> int:
@@ -266,17 +266,17 @@ class Links:
 
     def to_pod(self, edge: int, pod: int, uplink: int) -> int:
         """Return the capacity of an edge's uplink to a pod's agg: the sum over its paths."""
-        return self.through(edge, pod, uplink, most=8)
+        return self.through(edge, pod, uplink, capacity=8)
 
     def to_edge(self, edge: int, destination: int, uplink: int) -> int:
         """Return the capacity of an edge's uplink to another edge."""
         pod = self.tree.pod(destination)
         below = self.tree.agg(pod, self.tree.position(self.tree.above(edge, uplink)))
-        return self.through(edge, pod, uplink, most=self.carried_down(destination, below))
+        return self.through(edge, pod, uplink, capacity=self.carried_down(destination, below))
 
-    def through(self, edge: int, pod: int, uplink: int, most: int) -> int:
-        """Return the sum of the capacities of all paths to a pod, each at most `most`."""
-        first = min(self.carried(edge, uplink, True), most)
+    def through(self, edge: int, pod: int, uplink: int, capacity: int) -> int:
+        """Return the sum of the capacities of all paths to a pod, each at most `capacity`."""
+        first = min(self.carried(edge, uplink, True), capacity)
         if self.tree.pod(edge) == pod:
             return first
         agg = self.tree.above(edge, uplink)

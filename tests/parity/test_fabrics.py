@@ -70,13 +70,13 @@ SHAPES = {
 }
 
 
-def scenario(shape: str, policy: str, **others: Any) -> Scenario:
+def scenario(shape: str, policy: str, **settings: Any) -> Scenario:
     return Scenario(
         policy=policy,
         seed=7,
         fabric=Fabric.model_validate(SHAPES[shape]),
         collective=Collective(message_bytes=6 * 4096),
-        **others,
+        **settings,
     )
 
 

@@ -73,8 +73,8 @@ def test_with_too_little_headroom_the_same_packets_are_dropped() -> None:
 @pytest.mark.parametrize(
     "policy",
     [
-        pytest.param(policy, marks=() if at % 4 == 0 else pytest.mark.slow)
-        for at, policy in enumerate(POLICIES)
+        pytest.param(policy, marks=() if index % 4 == 0 else pytest.mark.slow)
+        for index, policy in enumerate(POLICIES)
     ],
 )
 @given(st.data())
@@ -130,8 +130,8 @@ def test_links_of_planes_are_paused_alike(policy: str, use: str) -> None:
 @pytest.mark.parametrize(
     "policy",
     [
-        pytest.param(policy, marks=() if at % 6 == 1 else pytest.mark.slow)
-        for at, policy in enumerate(POLICIES)
+        pytest.param(policy, marks=() if index % 6 == 1 else pytest.mark.slow)
+        for index, policy in enumerate(POLICIES)
     ],
 )
 @given(st.data())

@@ -112,8 +112,8 @@ def assert_all_alike(chosen: Scenario) -> Outcome | None:
 
 
 FEW_POLICIES = [
-    pytest.param(policy, marks=() if at % 6 == 0 else pytest.mark.slow)
-    for at, policy in enumerate(POLICIES)
+    pytest.param(policy, marks=() if index % 6 == 0 else pytest.mark.slow)
+    for index, policy in enumerate(POLICIES)
 ]
 
 

@@ -61,10 +61,10 @@ def assert_all_same(scenario: Scenario) -> sim.Result:
     return result
 
 
-def all_reduce(fabric: dict[str, Any], use: str, **others: Any) -> Scenario:
+def all_reduce(fabric: dict[str, Any], use: str, **settings: Any) -> Scenario:
     collective = Collective(matrix="all_reduce", message_bytes=200_000, chunks=2)
     made = Fabric.model_validate(fabric | {"plane_use": use})
-    return Scenario(fabric=made, collective=collective, seed=3, **others)
+    return Scenario(fabric=made, collective=collective, seed=3, **settings)
 
 
 @pytest.mark.parametrize(

@@ -38,8 +38,8 @@ def sharing(draw: Any, policy: str) -> Scenario:
 @pytest.mark.parametrize(
     "policy",
     [
-        pytest.param(policy, marks=() if at % 4 == 0 else pytest.mark.slow)
-        for at, policy in enumerate(POLICIES)
+        pytest.param(policy, marks=() if index % 4 == 0 else pytest.mark.slow)
+        for index, policy in enumerate(POLICIES)
     ],
 )
 @given(st.data())

@@ -178,7 +178,7 @@ def test_a_draw_as_large_as_the_chance_does_not_mark() -> None:
 
 
 @pytest.mark.parametrize(
-    ("alpha", "own", "free", "most"),
+    ("alpha", "occupancy", "free", "limit"),
     [
         (1, 0, 1_000, 1_000),
         (1, 500, 1_000, 1_000),
@@ -190,10 +190,10 @@ def test_a_draw_as_large_as_the_chance_does_not_mark() -> None:
     ],
 )
 def test_a_queue_holds_alpha_times_what_is_free_or_all_of_that(
-    alpha: float, own: int, free: int, most: int
+    alpha: float, occupancy: int, free: int, limit: int
 ) -> None:
     world = SimpleNamespace(constants=SimpleNamespace(alpha=round(alpha * 2**16)))
-    assert most_held(world, own, free) == most
+    assert most_held(world, occupancy, free) == limit
 
 
 def test_what_arrives_at_once_is_served_in_the_order_of_ports() -> None:

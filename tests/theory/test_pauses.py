@@ -69,9 +69,9 @@ def test_a_buffer_needs_room_for_what_is_under_way_and_not_a_byte_less() -> None
     threshold = whole * PACKET
     leaf: dict[str, Any] = {"pods": None, "cores_per_agg": None, "hosts_per_edge": 3}
 
-    def dropped(most: int) -> tuple[int, int]:
+    def dropped(capacity: int) -> tuple[int, int]:
         chosen = scenario(
-            ((0, 2), (1, 2)), queue_bytes=most, headroom_bytes=most - threshold, **leaf
+            ((0, 2), (1, 2)), queue_bytes=capacity, headroom_bytes=capacity - threshold, **leaf
         )
         return VirtualFabric(chosen).run().accounts.dropped, run(chosen).record.dropped
 

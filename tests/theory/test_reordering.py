@@ -19,7 +19,7 @@ SLOT = 41_780
 WINDOW = -(-ROUND_TRIP // SLOT)
 
 
-def cct_ps(packets: int, room: int, patience_rtt: float = 100, lost: bool = True) -> int:
+def cct_ps(packets: int, reorder_packets: int, patience_rtt: float = 100, lost: bool = True) -> int:
     """Return the CCT of a flow; its first packet is lost if `lost`."""
     # The link is down for the first packet alone.
     outage = (FailureEvent(host="h0_0_0", down_ns=0, up_ns=1),)
@@ -30,7 +30,7 @@ def cct_ps(packets: int, room: int, patience_rtt: float = 100, lost: bool = True
             collective=Collective(matrix="pairs", pairs=((0, 1),), message_bytes=packets * 4096),
             transport=Transport(
                 recovery="go_back_n",
-                reorder_packets=room,
+                reorder_packets=reorder_packets,
                 reorder_timeout_rtt=patience_rtt,
                 timer_floor_rtt=1000,
                 random_phases=False,
@@ -43,16 +43,19 @@ def cct_ps(packets: int, room: int, patience_rtt: float = 100, lost: bool = True
 
 
 def test_a_flow_without_losses_takes_its_slots_and_a_round_trip() -> None:
-    assert cct_ps(packets=9, room=4, lost=False) == 8 * SLOT + ROUND_TRIP
+    assert cct_ps(packets=9, reorder_packets=4, lost=False) == 8 * SLOT + ROUND_TRIP
 
 
-@pytest.mark.parametrize("room", [0, 1, 20, WINDOW - 2, WINDOW, 200])
-def test_the_last_packet_is_beyond_and_has_the_first_sent_again(room: int) -> None:
+@pytest.mark.parametrize("reorder_packets", [0, 1, 20, WINDOW - 2, WINDOW, 200])
+def test_the_last_packet_is_beyond_and_has_the_first_sent_again(reorder_packets: int) -> None:
     # It leaves `room` + 1 slots after the first, and is heard of a round trip later. All is then
     # sent again, until the first packet's ACK shows that only the last is missing.
-    again = min(room + 1, WINDOW)
-    asked = (room + 1) * SLOT + ROUND_TRIP
-    assert cct_ps(packets=room + 2, room=room) == asked + again * SLOT + ROUND_TRIP
+    again = min(reorder_packets + 1, WINDOW)
+    asked = (reorder_packets + 1) * SLOT + ROUND_TRIP
+    assert (
+        cct_ps(packets=reorder_packets + 2, reorder_packets=reorder_packets)
+        == asked + again * SLOT + ROUND_TRIP
+    )
 
 
 def test_a_gap_is_asked_for_by_the_first_packet_that_finds_it_too_old() -> None:
@@ -60,4 +63,4 @@ def test_a_gap_is_asked_for_by_the_first_packet_that_finds_it_too_old() -> None:
     patience_rtt = (10 * SLOT + 1) / Scenario(fabric=Fabric(k=4)).zero_load_rtt_ps
     asked = 12 * SLOT + ROUND_TRIP
     # The kept packets are all there: the first packet alone was missing.
-    assert cct_ps(packets=13, room=64, patience_rtt=patience_rtt) == asked + ROUND_TRIP
+    assert cct_ps(packets=13, reorder_packets=64, patience_rtt=patience_rtt) == asked + ROUND_TRIP

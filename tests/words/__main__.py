@@ -44,10 +44,10 @@ def kept(path: Path = COUNTS) -> dict[str, dict[str, int]]:
 def risen(before: Counts, now: Counts) -> list[str]:
     """Return a line for each count that has risen."""
     return [
-        f"{room}: {kind} {before.get(room, {}).get(kind, 0)} -> {counts.get(kind, 0)}"
-        for room, counts in now.items()
+        f"{folder}: {kind} {before.get(folder, {}).get(kind, 0)} -> {counts.get(kind, 0)}"
+        for folder, counts in now.items()
         for kind in KINDS
-        if counts.get(kind, 0) > before.get(room, {}).get(kind, 0)
+        if counts.get(kind, 0) > before.get(folder, {}).get(kind, 0)
     ]
 
 
@@ -56,9 +56,9 @@ def write(counts: Counts, path: Path = COUNTS) -> None:
     with path.open("w", encoding="utf-8", newline="") as lines:
         table = csv.writer(lines, lineterminator="\n")
         table.writerow(("room", *KINDS))
-        for room, counted in sorted(counts.items()):
+        for folder, counted in sorted(counts.items()):
             if any(counted[kind] for kind in KINDS):
-                table.writerow((room, *(counted[kind] for kind in KINDS)))
+                table.writerow((folder, *(counted[kind] for kind in KINDS)))
 
 
 def summary(counts: Mapping[str, Counter[str]]) -> str:
@@ -66,8 +66,8 @@ def summary(counts: Mapping[str, Counter[str]]) -> str:
     lines = []
     for title, is_test in (("product", False), ("tests", True)):
         total: Counter[str] = Counter()
-        for room, counted in counts.items():
-            if (room.partition("/")[0] in ("tests", "benchmarks")) is is_test:
+        for folder, counted in counts.items():
+            if (folder.partition("/")[0] in ("tests", "benchmarks")) is is_test:
                 total.update(counted)
 
         rates = [f"names {total['names'] / max(total['bindings'], 1):.1%}"]
@@ -83,14 +83,14 @@ def main() -> int:
     """Compare today's counts with those kept; 1 where one has risen."""
     parser = argparse.ArgumentParser(prog="python -m tests.words", description=__doc__)
     parser.add_argument("--write", action="store_true", help="keep the counts of today")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     now = today()
     if lines := risen(kept(), now):
         sys.stdout.write("More vague words than before (CONTRIBUTING.md, Words):\n")
         sys.stdout.write("".join(f"  {line}\n" for line in lines))
         return 1
 
-    if given.write:
+    if arguments.write:
         write(now)
 
     sys.stdout.write(summary(now) + "\n")

@@ -87,7 +87,7 @@ def _ring_all_reduce(servers: Int64, size: int) -> Graph:
 
 
 def _ring(servers: Int64, size: int) -> Graph:
-    """Half of that: a reduce-scatter or an all-gather alone."""
+    """Half of an all-reduce: a reduce-scatter or an all-gather alone."""
     count = servers.size
     return of_rounds(ring_rounds(_row(servers), count - 1, _part(size, count)))
 
@@ -127,7 +127,7 @@ def _hierarchical_all_gather(servers: Int64, size: int) -> Graph:
 
 
 def _ring_broadcast(servers: Int64, size: int) -> Graph:
-    """Pass it on, from each to the next: chunks make a pipeline of it."""
+    """Pass the bytes from each rank to the next; chunks are pipelined."""
     return of_rounds(chain_rounds(_row(servers), size))
 
 
@@ -162,12 +162,12 @@ def _direct_all_reduce(servers: Int64, size: int) -> Graph:
 
 
 def _direct(servers: Int64, size: int) -> Graph:
-    """Half of that: a reduce-scatter or an all-gather alone."""
+    """Half of an all-reduce: a reduce-scatter or an all-gather alone."""
     return of_rounds(direct_rounds(servers.size, _part(size, servers.size)))
 
 
 def _direct_all_to_all(servers: Int64, size: int) -> Graph:
-    """All at once."""
+    """Send all blocks at once."""
     return of_rounds(direct_rounds(servers.size, size))
 
 
@@ -225,7 +225,7 @@ def two_trees(ranks: Int64) -> tuple[Int64, Int64]:
 
 
 def _tree_all_reduce(servers: Int64, size: int) -> Graph:
-    """Half of it up and down each of two trees."""
+    """Send half of the buffer up and down each of two trees."""
     ranks, trees = two_trees(np.arange(servers.size))
     return joined([_up_and_down(ranks, up, _part(size, 2)) for up in trees])
 
@@ -237,7 +237,7 @@ def _tree_broadcast(servers: Int64, size: int) -> Graph:
 
 
 def _incast(servers: Int64, size: int) -> Graph:
-    """All to rank 0, at once."""
+    """Send from all ranks to rank 0 at once."""
     senders = np.arange(1, servers.size)
     return transfers(senders, senders * 0, np.full(len(senders), size, dtype=np.int64))
 

@@ -204,7 +204,7 @@ def _flows(
 
 
 def refuse_many(count: int) -> None:
-    """Raise TrafficError where a graph has more nodes than memory is meant for."""
+    """Raise TrafficError where a graph's nodes would take too much memory."""
     if count > MOST_NODES:
         raise TrafficError(
             f"this workload has {count:,} transfers and computations, more than {MOST_NODES:,}: "

@@ -143,9 +143,9 @@ def _pieces(preprocessor: _Preprocessor, name: str) -> Iterator[tuple[str, int, 
 class _Macros(dict[str, Any]):
     """The macros as they are now, with a record of the use of the command line's macros."""
 
-    def __init__(self, macros: Mapping[str, Any], given: Iterable[str]) -> None:
+    def __init__(self, macros: Mapping[str, Any], unread: Iterable[str]) -> None:
         super().__init__(macros)
-        self._unread = set(given)
+        self._unread = set(unread)
         self._replaced: set[str] = set()
 
     def __contains__(self, name: object) -> bool:

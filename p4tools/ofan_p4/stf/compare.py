@@ -30,32 +30,36 @@ def first_difference(
     return None
 
 
-def _any_number(wanted: Sequence[Expect], port: int, sent: Sent) -> str | None:
+def _any_number(expectations: Sequence[Expect], port: int, sent: Sent) -> str | None:
     """`expect PORT` alone: at least one packet leaves, whatever it is."""
-    return None if sent.get(port) else f"line {wanted[0].line}: no packet left through port {port}"
+    return (
+        None
+        if sent.get(port)
+        else f"line {expectations[0].line}: no packet left through port {port}"
+    )
 
 
 def _port_difference(
-    program: Mapping[str, Any], port: int, wanted: Sequence[Expect], frames: Sequence[bytes]
+    program: Mapping[str, Any], port: int, expectations: Sequence[Expect], frames: Sequence[bytes]
 ) -> str | None:
     # In order: a port is a wire.
-    for number, (item, frame) in enumerate(zip(wanted, frames, strict=False)):
+    for number, (item, frame) in enumerate(zip(expectations, frames, strict=False)):
         digit = differs_at(item, frame)
         if digit is not None:
             description = describe(program, item, frame, digit)
             return f"line {item.line}: packet {number} on port {port} {description}"
 
-    if len(frames) < len(wanted):
-        missing = wanted[len(frames)]
+    if len(frames) < len(expectations):
+        missing = expectations[len(frames)]
         return (
-            f"line {missing.line}: expected {len(wanted)} packets on port {port}, "
+            f"line {missing.line}: expected {len(expectations)} packets on port {port}, "
             f"{len(frames)} left: {missing.digits}"
         )
 
-    if len(frames) > len(wanted):
+    if len(frames) > len(expectations):
         return (
-            f"port {port}: expected {len(wanted)} packets, {len(frames)} left; "
-            f"the first one too many: {frames[len(wanted)].hex()}"
+            f"port {port}: expected {len(expectations)} packets, {len(frames)} left; "
+            f"the first one too many: {frames[len(expectations)].hex()}"
         )
 
     return None

@@ -136,8 +136,8 @@ def _said(frame: pl.DataFrame, policy: str) -> str:
     return f"{len(slow)} of {len(victim_rates)} seeds below {SLOW_GBPS:.0f} Gb/s{reach}"
 
 
-def _needs(each: Mapping[str, bool | None]) -> Needs:
-    open_ = {policy for policy, right in each.items() if right is None}
+def _needs(claims: Mapping[str, bool | None]) -> Needs:
+    open_ = {policy for policy, right in claims.items() if right is None}
     return lambda scenario: scenario.policy in open_
 
 

@@ -170,7 +170,7 @@ def has_room(world, buffer, limits, size, is_above):
 
 @inlined
 def may_go_on(world, node, buffer, limits):
-    """Return whether the link that fills a buffer may go on."""
+    """Return whether a buffer is empty enough for the link that fills it to continue."""
     if world.constants.alpha == 0:
         return buffer.held <= limits.resume_at
 
@@ -311,7 +311,7 @@ def send_packet(world, number, level, now_ps):
 
 @inlined
 def pass_by(world, link):
-    """Let a port be through with the packet that has waited longest."""
+    """Remove the packet that has waited longest from a port's queue."""
     slot = link.cursor
     link.cursor = following(world.pool, slot)
     if (slot + 1) % CHUNK == 0:
@@ -321,7 +321,7 @@ def pass_by(world, link):
 
 @inlined
 def let_leave(world, frames, program, desk, window, switch, port, now_ps, clock_ps):
-    """Let a port's last bit be out; programs see the time `clock_ps`."""
+    """End a port's transmission; programs see the time `clock_ps`."""
     node = world.switches[at(switch)]
     number = np.int64(node.first_port) + port
     gate = world.gates[at(number)]

@@ -58,7 +58,7 @@ PACKETS, CONTROL = range(2)
 
 @inlined
 def serve_switch(world, routes, frames, program, desk, gates, switch, start_ps, end_ps):
-    """Serve a switch from `start_ps` until before `end_ps`; return how much happened."""
+    """Serve a switch from `start_ps` until before `end_ps`; return the number of events."""
     foresee_next(world, routes, frames, program, gates, switch + 1)
     window = (start_ps, end_ps)
     node = world.switches[at(switch)]

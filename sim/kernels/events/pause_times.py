@@ -18,7 +18,7 @@ from sim.kernels.switches import PORT_MASK, level_at
 
 @inlined
 def renew(world, node, port, now_ps):
-    """Tell a pause again if it is time."""
+    """Send a pause again if it is due."""
     number = np.int64(node.first_port) + port
     gate = world.gates[at(number)]
     gate.renew_ps = now_ps + world.rooms[at(number)].again_ps

@@ -287,7 +287,7 @@ def egress_of(world, frames, program, desk, switch, port, slot, now_ps, clock_ps
     link.depth -= 0 if is_urgent else 1
 
     first = block(frames, slot)
-    words = frames.words
+    memory = frames.words
     here = first >> 3
     if desk.marks[STATE_TO] == here + (frames.state_at >> 3):
         put_state(frames, desk)
@@ -295,9 +295,9 @@ def egress_of(world, frames, program, desk, switch, port, slot, now_ps, clock_ps
     put_frame(frames, desk)
     length = length_of(frames, slot)
     queued = here + (frames.kept >> 3)
-    urgency = words[at(here + (frames.state_at >> 3) + 1)]
-    queued_ps = words[at(queued + QUEUED_AT)]
-    behind = words[at(queued + QUEUED_BEHIND)]
+    urgency = memory[at(here + (frames.state_at >> 3) + 1)]
+    queued_ps = memory[at(queued + QUEUED_AT)]
+    behind = memory[at(queued + QUEUED_BEHIND)]
     if is_urgent:
         forget(program, switch, port, -(behind >> 32))
 

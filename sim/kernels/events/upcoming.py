@@ -114,7 +114,7 @@ def entry(kind, port, time_ps, window):
 
 @inlined
 def next_of_port(world, gates, node, port):
-    """Return when a port (from 0) next does something by itself, FAR if it waits for others."""
+    """Return the time of a port's (from 0) own next event, FAR if it waits for other nodes."""
     number = np.int64(node.first_port) + port
     if gates is None:
         return next_departure(world, number, level_at(node, port))

@@ -96,7 +96,7 @@ def serve_all_switches(work, end_ps):
 
 @inlined
 def next_of_all(work):
-    """Return when the next thing happens anywhere, or NEVER."""
+    """Return the time of the next event at any node, or NEVER."""
     world, _, frames, _, _, gates = work
     return next_to_serve(world, frames, gates)
 

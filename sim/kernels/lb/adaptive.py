@@ -95,13 +95,13 @@ def shortest(world, routes, switch, group, now_ps, is_weighted):
     for uplink in range(uplinks(world, switch)):
         weight = share(weights, uplink, is_weighted)
         waiting = queue_bytes(world, first + uplink)
-        here, there = waiting * least_weight, least * weight
-        if weight > 0 and (least < 0 or here < there):
+        crosswise, least_crosswise = waiting * least_weight, least * weight
+        if weight > 0 and (least < 0 or crosswise < least_crosswise):
             least = waiting
             least_weight = weight
             chosen = uplink
             ties = 1
-        elif weight > 0 and here == there:
+        elif weight > 0 and crosswise == least_crosswise:
             ties += 1
 
     # A packet takes its number whether it is needed or not, as the P4 program's does.

@@ -18,8 +18,8 @@ def group_of(routes, switch, group):
 @inlined
 def schedule(routes, switch, group):
     """Return where the schedule of a switch's local group begins in `slots`, and its length."""
-    own = group_of(routes, switch, group)
-    return own.first, np.int64(own.length)
+    record = group_of(routes, switch, group)
+    return record.first, np.int64(record.length)
 
 
 @inlined
@@ -35,8 +35,8 @@ def start_or_next(cell, start, length):
 @inlined
 def position(routes, switch, group, kind, cell, length):
     """Return the position of a group's pointer of a class."""
-    own = group_of(routes, switch, group)
-    return start_or_next(cell, int(own.start_ack if kind == ACK else own.start_data), length)
+    record = group_of(routes, switch, group)
+    return start_or_next(cell, int(record.start_ack if kind == ACK else record.start_data), length)
 
 
 @inlined

@@ -163,9 +163,9 @@ def test_the_engine_is_that_of_the_virtual_network(
 ) -> None:
     asked: list[Any] = []
 
-    def noted(*given: Any) -> Any:
-        asked.append(given[2])
-        return engine.fabric(*given)
+    def noted(*arguments: Any) -> Any:
+        asked.append(arguments[2])
+        return engine.fabric(*arguments)
 
     monkeypatch.setattr(experiment_run, "fabric", noted)
     command_line = (

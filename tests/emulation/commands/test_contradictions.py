@@ -17,9 +17,9 @@ HUGE = str(2**63 - 1)
 FAST_LABELS = ("--host-rule", "fast_labels.py")
 
 
-def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     with pytest.raises(SystemExit) as stopped:
-        ofan.main(words)
+        ofan.main(arguments)
 
     out, err = capsys.readouterr()
     assert stopped.value.code == 2 and out == ""
@@ -29,7 +29,7 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 
 @pytest.mark.parametrize("command", ["sim run demo", "sim sweep sweep", "emulate demo"])
 @pytest.mark.parametrize(
-    "words, said",
+    "options, said",
     [
         (
             ("--policies", "jsq", "--set", 'policies=["ofan"]'),
@@ -45,9 +45,9 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     ],
 )
 def test_a_key_is_given_once(
-    capsys: pytest.CaptureFixture[str], command: str, words: tuple[str, ...], said: str
+    capsys: pytest.CaptureFixture[str], command: str, options: tuple[str, ...], said: str
 ) -> None:
-    assert said in refused(capsys, *command.split(), *words)
+    assert said in refused(capsys, *command.split(), *options)
 
 
 def test_options_that_only_some_commands_have_are_keys_too(
@@ -120,7 +120,7 @@ def test_csv_is_in_no_file_of_another_format(
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         ("sim", "run", "demo", "--set", "controller.detection=probe"),
         ("sim", "run", "demo", "--as", "p4", "--set", "controller.detection=probe"),
@@ -138,16 +138,16 @@ def test_what_a_network_cannot_is_told_before_anything_runs_and_leaves_nothing(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
-    words: tuple[str, ...],
+    arguments: tuple[str, ...],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    said = refused(capsys, *words)
+    said = refused(capsys, *arguments)
     assert "CCT" not in said and ("detection" in said or "probes" in said)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         ("sim", "run", "demo"),
         ("sim", "run", "demo", "--as", "p4"),
@@ -162,11 +162,11 @@ def test_what_one_load_balancer_cannot_is_told_before_the_others_have_run(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
-    words: tuple[str, ...],
+    arguments: tuple[str, ...],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     few = ("--policies", "ofan,uet_bitmap", "--set", "transport.packets_per_ack=4")
-    said = refused(capsys, *words, *few, "--set", "transport.recovery=erasure")
+    said = refused(capsys, *arguments, *few, "--set", "transport.recovery=erasure")
     assert said.startswith("ofan: transport.packets_per_ack = 4: uet_bitmap takes packets")
     assert list(tmp_path.iterdir()) == []
 

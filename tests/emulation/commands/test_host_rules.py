@@ -38,14 +38,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def answer(*words: str) -> Any:
-    result = CliRunner().invoke(ofan.cli, [*words, "--json"], catch_exceptions=False)
+def answer(*arguments: str) -> Any:
+    result = CliRunner().invoke(ofan.cli, [*arguments, "--json"], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return json.loads(result.stdout)
 
 
-def policies(*words: str) -> list[str]:
-    return [row["policy"] for row in answer(*words)["runs"]]
+def policies(*arguments: str) -> list[str]:
+    return [row["policy"] for row in answer(*arguments)["runs"]]
 
 
 def scenario(text: str, file: str = "mine.py", seed: int = 1) -> Scenario:
@@ -144,7 +144,7 @@ def test_the_rule_of_a_file_lies_beside_it(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "complaint"),
+    ("options", "complaint"),
     [
         (("--host-rule", "none.py"), "'none.py': No such file"),
         (("--host-rule", "wrong.py"), "wrong.py:2: next_label: it must return a number"),
@@ -156,11 +156,11 @@ def test_the_rule_of_a_file_lies_beside_it(folder: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(
-    folder: Path, words: tuple[str, ...], complaint: str
+    folder: Path, options: tuple[str, ...], complaint: str
 ) -> None:
     (folder / "wrong.py").write_text(FIXED.replace("pass", "x = 1").replace("return 7", "x = 7"))
     (folder / "latin.py").write_bytes(b"# \xe9\n")
-    result = CliRunner().invoke(ofan.cli, ["sim", "run", *words])
+    result = CliRunner().invoke(ofan.cli, ["sim", "run", *options])
     assert result.exit_code != 0
     last = result.output.strip().splitlines()[-1]
     assert complaint in last

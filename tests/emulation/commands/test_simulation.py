@@ -24,8 +24,8 @@ message_bytes = "16KiB"
 """
 
 
-def run(*words: str) -> Any:
-    done = CliRunner().invoke(ofan.cli, ["sim", *words, "--json"])
+def run(*arguments: str) -> Any:
+    done = CliRunner().invoke(ofan.cli, ["sim", *arguments, "--json"])
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout)["runs"]
 
@@ -142,16 +142,16 @@ def test_a_key_reads_no_file_that_the_preprocessor_leaves_out(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("options", "message"),
     [
         (("--program", "none.p4"), "none.p4"),
         (("--program", "{}/bad.p4"), "bad.p4:1:9: error"),
         (("--as", "p4", "--set", "controller.detection=probe"), "probes"),
     ],
 )
-def test_bad_input_is_one_line(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
+def test_bad_input_is_one_line(tmp_path: Path, options: tuple[str, ...], message: str) -> None:
     (tmp_path / "bad.p4").write_text("nonsense\n")
-    arguments = [word.format(tmp_path) for word in words]
+    arguments = [word.format(tmp_path) for word in options]
     done = CliRunner().invoke(ofan.cli, ["sim", "run", *SMALL, *arguments])
     assert done.exit_code != 0 and message in done.output
 

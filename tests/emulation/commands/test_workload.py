@@ -26,14 +26,14 @@ SMALL = {
 }
 
 
-def run(*words: object) -> str:
-    result = CliRunner().invoke(ofan.cli, list(map(str, words)))
+def run(*arguments: object) -> str:
+    result = CliRunner().invoke(ofan.cli, list(map(str, arguments)))
     assert result.exit_code == 0, result.output
     return result.output
 
 
-def refused(*words: object) -> str:
-    result = CliRunner().invoke(ofan.cli, list(map(str, words)))
+def refused(*arguments: object) -> str:
+    result = CliRunner().invoke(ofan.cli, list(map(str, arguments)))
     assert result.exit_code != 0
     return result.output
 

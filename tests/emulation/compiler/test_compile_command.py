@@ -347,15 +347,15 @@ control LoadBalancer(inout headers_t headers, inout metadata_t meta,
 
 
 @pytest.mark.parametrize(
-    "words", ["compile own.p4", "trace own.p4 --packet 00 --json", "stf own.p4"]
+    "arguments", ["compile own.p4", "trace own.p4 --packet 00 --json", "stf own.p4"]
 )
 def test_includes_of_ours_are_found_without_being_asked_for(
-    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    arguments: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "own.p4").write_text(OWN)
     (tmp_path / "own.stf").write_text("packet 0 00\n")
-    done = CliRunner().invoke(ofan.cli, ["p4", *words.split()])
+    done = CliRunner().invoke(ofan.cli, ["p4", *arguments.split()])
     assert done.exit_code == 0, done.output
 
 
@@ -371,12 +371,12 @@ def test_ones_own_includes_come_before_ours(
     assert "#error mine" in done.output
 
 
-@pytest.mark.parametrize("words", ["compile own.p4", "trace own.p4 --packet 00", "stf own.p4"])
-def test_the_tools_alone_say_how_includes_are_found(words: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("arguments", ["compile own.p4", "trace own.p4 --packet 00", "stf own.p4"])
+def test_the_tools_alone_say_how_includes_are_found(arguments: str, tmp_path: Path) -> None:
     """In a process of its own: here the commands have learnt of our folders."""
     (tmp_path / "own.p4").write_text(OWN)
     (tmp_path / "own.stf").write_text("packet 0 00\n")
-    command = [sys.executable, "-m", "ofan_p4.cli", *words.split()]
+    command = [sys.executable, "-m", "ofan_p4.cli", *arguments.split()]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     said = "cannot find the file to include: fabric.p4; -I DIR searches a folder"
     assert done.returncode and said in done.stdout + done.stderr

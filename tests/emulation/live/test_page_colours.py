@@ -27,8 +27,8 @@ def luminance(colour: str) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def contrast(one: str, other: str) -> float:
-    dim, bright = sorted((luminance(one), luminance(other)))
+def contrast(colour: str, other_colour: str) -> float:
+    dim, bright = sorted((luminance(colour), luminance(other_colour)))
     return (bright + 0.05) / (dim + 0.05)
 
 

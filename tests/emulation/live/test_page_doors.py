@@ -129,7 +129,7 @@ def test_what_is_no_json_is_one_line(served: Served, body: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "command", "words"),
+    ("name", "command", "message"),
     [
         ("link", {"link": "$(reboot)-core0_0", "up": False}, "not a switch's name"),
         ("link", {"link": LINK, "up": True}, "is up already"),
@@ -139,11 +139,11 @@ def test_what_is_no_json_is_one_line(served: Served, body: bytes) -> None:
     ],
 )
 def test_a_command_that_cannot_be_done_says_why(
-    served: Served, name: str, command: Any, words: str
+    served: Served, name: str, command: Any, message: str
 ) -> None:
     status, answer = served.post(name, command)
     assert status == 409
-    assert words in answer["error"]
+    assert message in answer["error"]
 
 
 @pytest.mark.parametrize(
@@ -224,16 +224,14 @@ def test_huge_headers_are_refused(served: Served) -> None:
     assert served.get()[0] == 200
 
 
-@pytest.mark.parametrize(
-    "words", ["GET", "POST /x HTTP/1.1\r\nHost: 127.0.0.1", "\x16\x03\x01\x02"]
-)
+@pytest.mark.parametrize("head", ["GET", "POST /x HTTP/1.1\r\nHost: 127.0.0.1", "\x16\x03\x01\x02"])
 def test_a_slow_client_holds_up_nobody_and_is_let_go(
-    serve: Callable[..., Served], words: str, monkeypatch: pytest.MonkeyPatch
+    serve: Callable[..., Served], head: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(web, "HEADER_SECONDS", 0.5)
     hasty = serve()
     with socket.create_connection(("127.0.0.1", hasty.port), timeout=20) as slow:
-        slow.sendall(words.encode("latin-1"))
+        slow.sendall(head.encode("latin-1"))
         assert hasty.get()[0] == 200
         assert slow.recv(1 << 10) == b""
 

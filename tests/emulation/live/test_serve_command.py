@@ -51,7 +51,7 @@ def test_it_prints_an_address_that_works_and_ends_quietly(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "message"),
     [
         (["nowhere.toml"], "nowhere.toml"),
         ([DEMO, "--port", "70000"], "--port"),
@@ -60,13 +60,13 @@ def test_it_prints_an_address_that_works_and_ends_quietly(
     ],
 )
 def test_bad_input_is_one_line_and_code_2(
-    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as stopped:
         ofan.main(["serve", *arguments])
     said = capsys.readouterr().err
     assert (stopped.value.code, len(said.strip().splitlines())) == (2, 1)
-    assert words in said
+    assert message in said
 
 
 def test_a_port_that_is_taken_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

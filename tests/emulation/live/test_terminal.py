@@ -183,7 +183,7 @@ def test_once_at_an_instant_shows_that_instant() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "message"),
     [
         ([DEMO, "--at-us", "3"], "--at-us needs --once"),
         (["--speed", "1"], "need an experiment file"),
@@ -196,13 +196,13 @@ def test_once_at_an_instant_shows_that_instant() -> None:
     ],
 )
 def test_bad_input_is_one_line_and_code_2(
-    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as stopped:
         ofan.main(["watch", *arguments])
     said = capsys.readouterr().err
     assert (stopped.value.code, len(said.strip().splitlines())) == (2, 1)
-    assert words in said
+    assert message in said
 
 
 def resize(terminal: int, rows: int, columns: int) -> None:
@@ -236,11 +236,11 @@ def watched() -> Iterator[tuple[subprocess.Popen[bytes], int]]:
         os.close(ours)
 
 
-def read_until(ours: int, words: bytes, seconds: float = 60) -> bytes:
+def read_until(ours: int, text: bytes, seconds: float = 60) -> bytes:
     """Return the bytes sent to a terminal, up to and with some words, or to its end."""
     data, end = b"", time.monotonic() + seconds
     with suppress(OSError):
-        while words not in data and time.monotonic() < end:
+        while text not in data and time.monotonic() < end:
             data += os.read(ours, 1 << 16)
     return data
 

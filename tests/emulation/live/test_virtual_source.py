@@ -388,7 +388,7 @@ def test_events_of_the_file_and_clicks_share_a_link_and_the_last_word_counts(han
 
 
 @pytest.mark.parametrize(
-    ("command", "error", "words"),
+    ("command", "error", "message"),
     [
         (
             lambda source: source.set_link("agg0_0-core9_9", up=False),
@@ -404,8 +404,10 @@ def test_events_of_the_file_and_clicks_share_a_link_and_the_last_word_counts(han
         (lambda source: source.set_pace(1000, paused=False), LiveError, "the speed can be"),
     ],
 )
-def test_what_cannot_be_done_is_one_line(command: Any, error: type[Exception], words: str) -> None:
-    with pytest.raises(error, match=words):
+def test_what_cannot_be_done_is_one_line(
+    command: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
         command(VirtualSource(scenario()))
 
 

@@ -216,7 +216,7 @@ def test_traffic_can_be_stopped(commands):
 
 
 @pytest.mark.parametrize(
-    ("words", "reason"),
+    ("arguments", "reason"),
     [
         (("link", "degrade", "h0_0_0", "--rate", "0.5"), "h0_0_0 is a host's link, which no"),
         (("link", "restore", "h0_0_0-edge0_0"), "is a host's link, which no command changes"),
@@ -229,8 +229,8 @@ def test_traffic_can_be_stopped(commands):
         (("traffic", "stop"), "no traffic is running"),
     ],
 )
-def test_commands_refuse_nonsense_in_one_line(commands, words, reason):
-    said = commands(ofan, *words)
+def test_commands_refuse_nonsense_in_one_line(commands, arguments, reason):
+    said = commands(ofan, *arguments)
     assert reason in said
     assert "\n" not in said
 

@@ -138,9 +138,9 @@ def theirs(place: Path, log: Path) -> list[str]:
     )
 
 
-def run(place: Path, log: Path, *words: str) -> str:
+def run(place: Path, log: Path, *arguments: str) -> str:
     """Run a command to its end among the files of user `nobody`; return its output."""
-    with watched([OFAN, *words], log, place / "here", environment(place)) as process:
+    with watched([OFAN, *arguments], log, place / "here", environment(place)) as process:
         said, _ = process.communicate(timeout=600)
 
     assert process.returncode == 0, said
@@ -157,15 +157,15 @@ LONG = (
 COMMANDS = (
     ("doctor",),
     ("p4", "compile", "p4src/ofan.p4", "-o", "build/ofan.json"),
-    *(pytest.param(words, marks=pytest.mark.slow) for words in LONG),
+    *(pytest.param(arguments, marks=pytest.mark.slow) for arguments in LONG),
 )
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: "-".join(words[:3]))
-def test_a_command_asks_for_nothing_of_theirs(place: Path, tmp_path: Path, words) -> None:
+@pytest.mark.parametrize("arguments", COMMANDS, ids=lambda arguments: "-".join(arguments[:3]))
+def test_a_command_asks_for_nothing_of_theirs(place: Path, tmp_path: Path, arguments) -> None:
     (place / "here" / "build").mkdir()
-    run(place, tmp_path / "log", *words)
+    run(place, tmp_path / "log", *arguments)
     assert theirs(place, tmp_path / "log") == []
     assert not (place / "trapped").exists()
 

@@ -134,9 +134,9 @@ def write_and_be_killed(folder: Path) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-@pytest.mark.parametrize("place", [".", "demo_failure"])
-def test_results_that_a_killed_run_was_writing_are_removed(tmp_path: Path, place: str) -> None:
-    write_and_be_killed(tmp_path / place)
+@pytest.mark.parametrize("folder", [".", "demo_failure"])
+def test_results_that_a_killed_run_was_writing_are_removed(tmp_path: Path, folder: str) -> None:
+    write_and_be_killed(tmp_path / folder)
     assert list(tmp_path.rglob(RESULTS))
     with new_folder(tmp_path, tmp_path / "demo"):
         assert not list(tmp_path.rglob(RESULTS))

@@ -116,7 +116,7 @@ def frame_to(port: int, number: int, priority: int = 0, size: int = PACKET) -> b
 def switch(
     clock: VirtualClock,
     ports: int,
-    room: tuple[int, int, int],
+    limits: tuple[int, int, int],
     engine: Engine = "python",
     priorities: int = 1,
 ) -> Dataplane:
@@ -128,7 +128,7 @@ def switch(
     made = {}
     for number in range(1, ports + 1):
         gates = tuple(
-            Gate(RATE_BPS, PausableQueue(RATE_BPS, GAP), Buffer(*room)) for _ in range(priorities)
+            Gate(RATE_BPS, PausableQueue(RATE_BPS, GAP), Buffer(*limits)) for _ in range(priorities)
         )
         made[number] = Port(
             number,

@@ -66,8 +66,8 @@ def run(graph: Graph, choice: list[int]) -> list[Any]:
     trail: list[Any] = []
     choices = {f"choice{i}": taken for i, taken in enumerate(choice)}
 
-    def log(_: str, place: tuple[int, ...]) -> None:
-        trail.append(place if len(place) > 1 else place[0])
+    def log(_: str, position: tuple[int, ...]) -> None:
+        trail.append(position if len(position) > 1 else position[0])
 
     exec("\n".join(text(graph)), {"log": log, "place": "", **choices})
 

@@ -146,7 +146,7 @@ LOOKAHEAD = "parsers 0 parse_states 2 transition_key 0 value"
 
 
 @pytest.mark.parametrize(
-    ("place", "value", "message"),
+    ("key_path", "value", "message"),
     [
         (COND, -1, "the number of a parameter is -1"),
         (COND, True, "the number of a parameter is True"),
@@ -157,10 +157,10 @@ LOOKAHEAD = "parsers 0 parse_states 2 transition_key 0 value"
     ],
 )
 def test_a_position_that_python_would_bend_is_refused(
-    new_program: Any, bench: Any, place: str, value: Any, message: str
+    new_program: Any, bench: Any, key_path: str, value: Any, message: str
 ) -> None:
     root = rich_program(new_program()).root
-    path = tuple(int(key) if key.isdigit() else key for key in place.split())
+    path = tuple(int(key) if key.isdigit() else key for key in key_path.split())
 
     with pytest.raises(PipelineError, match=f"^corrupt BMv2 JSON: {message}$"):
         bench(json.dumps(replaced(root, path, value)).encode())

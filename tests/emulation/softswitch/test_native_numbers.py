@@ -164,7 +164,7 @@ def test_the_low_bits_of_sums_and_products(
         data,
         lambda b, n: values.modular(b, n[0], n[1], op, bits),
         (left, right),
-        lambda one, other: EXACT[op](one, other) % (1 << bits),
+        lambda first, second: EXACT[op](first, second) % (1 << bits),
     )
 
 
@@ -180,7 +180,9 @@ def test_bits_are_combined_as_of_endless_numbers(
 @given(data=st.data(), form=FORMS, bits=WIDTHS)
 @settings(max_examples=25)
 def test_low_bits_are_cut_out(data: st.DataObject, form: Form, bits: int) -> None:
-    check(data, lambda b, n: values.cut(b, n[0], bits), (form,), lambda one: one % (1 << bits))
+    check(
+        data, lambda b, n: values.cut(b, n[0], bits), (form,), lambda number: number % (1 << bits)
+    )
 
 
 @given(data=st.data(), form=FORMS, bits=WIDTHS)
@@ -191,7 +193,7 @@ def test_low_bits_are_read_as_a_signed_number(data: st.DataObject, form: Form, b
         data,
         lambda b, n: values.wrapped(b, n[0], bits),
         (form,),
-        lambda one: (one + half) % (2 * half) - half,
+        lambda number: (number + half) % (2 * half) - half,
     )
 
 
@@ -205,7 +207,7 @@ def test_numbers_are_compared_whatever_their_forms(
         truth = values.compared(builder, op, numbers[0], numbers[1])
         return Number(builder.zext(truth, values.I32), 1)
 
-    check(data, made, (left, right), lambda one, other: int(ORDER[op](one, other)))
+    check(data, made, (left, right), lambda first, second: int(ORDER[op](first, second)))
 
 
 @given(data=st.data(), left=FORMS, right=FORMS)

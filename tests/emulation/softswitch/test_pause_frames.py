@@ -50,7 +50,7 @@ def test_a_quantum_is_512_bit_times() -> None:
 
 
 @pytest.mark.parametrize(
-    ("frame", "what"),
+    ("frame", "defect"),
     [
         (by_scapy({0: 9})[:33], "a byte less than its times"),
         (bytes(Ether(dst=GROUP, src=SOURCE.hex(":")) / MACControlPause(pause_time=9)), "all"),
@@ -60,9 +60,9 @@ def test_a_quantum_is_512_bit_times() -> None:
         (bytes.fromhex("0180c2000001"), "an address alone"),
     ],
 )
-def test_malformed_frames_say_nothing_and_are_for_nobody_else(frame: bytes, what: str) -> None:
-    assert is_control(frame) and read_pause(frame) is None, what
-    assert quanta_of(frame) is None, what
+def test_malformed_frames_say_nothing_and_are_for_nobody_else(frame: bytes, defect: str) -> None:
+    assert is_control(frame) and read_pause(frame) is None, defect
+    assert quanta_of(frame) is None, defect
 
 
 def test_what_is_reserved_is_not_looked_at() -> None:

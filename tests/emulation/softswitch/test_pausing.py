@@ -45,9 +45,9 @@ def new_switch(clock: VirtualClock) -> Iterator[Switch]:
     made: list[Dataplane] = []
 
     def new(
-        ports: int, room: tuple[int, int, int], engine: Engine = "python", priorities: int = 1
+        ports: int, limits: tuple[int, int, int], engine: Engine = "python", priorities: int = 1
     ) -> Dataplane:
-        made.append(switch(clock, ports, room, engine, priorities))
+        made.append(switch(clock, ports, limits, engine, priorities))
         return made[-1]
 
     yield new
@@ -77,8 +77,8 @@ def test_a_buffer_needs_room_for_what_is_under_way_and_not_a_byte_less(
     last = crosses + (T + LATENCY + FRAME + LATENCY) // SLOT
     needed = (last - (last - 1) // 2) * PACKET
 
-    def dropped(most: int) -> int:
-        limits = most, whole * PACKET, (whole - 2) * PACKET
+    def dropped(capacity: int) -> int:
+        limits = capacity, whole * PACKET, (whole - 2) * PACKET
         fresh = VirtualClock()
         dataplane = switch(fresh, 3, limits, engine)
         *senders, receiver = incast(fresh, dataplane)

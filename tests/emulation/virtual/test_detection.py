@@ -44,9 +44,9 @@ def scenario(controller: Controller, *events: FailureEvent, **settings: Any) -> 
     )
 
 
-def ran(wanted: Scenario) -> tuple[NativeFabric, Outcome]:
+def ran(case: Scenario) -> tuple[NativeFabric, Outcome]:
     """Run on machine code; the Python network finds the same, at the same times."""
-    fabric, judge = native(wanted), VirtualFabric(wanted)
+    fabric, judge = native(case), VirtualFabric(case)
     outcome = fabric.run()
     assert_same(outcome, judge.run())
     # Convergences compare by identity.

@@ -52,7 +52,7 @@ INTERRUPTED, BAD_INPUT = 130, 2
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def ofan(*words: str, most_bytes: int | None = None) -> subprocess.Popen[str]:
+def ofan(*arguments: str, most_bytes: int | None = None) -> subprocess.Popen[str]:
     """Start `ofan` as a process; no file that it writes may be longer than `most_bytes`."""
 
     def limit() -> None:
@@ -70,7 +70,7 @@ def ofan(*words: str, most_bytes: int | None = None) -> subprocess.Popen[str]:
 
     pipe = subprocess.PIPE
     # The same of whatever else it imports.
-    command = [sys.executable, "-B", "-m", "ofan", *words]
+    command = [sys.executable, "-B", "-m", "ofan", *arguments]
     return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, preexec_fn=limit)
 
 

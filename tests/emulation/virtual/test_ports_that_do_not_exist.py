@@ -28,12 +28,12 @@ def said(
 ) -> Callable[..., str]:
     monkeypatch.chdir(tmp_path)
 
-    def run(egress: str, *words: str) -> str:
+    def run(egress: str, *arguments: str) -> str:
         # A name of its own: a process keeps its compiled programs by name.
         program = tmp_path / f"{egress}.p4"
         program.write_text(PROGRAM.replace("EGRESS", egress))
         with pytest.raises(SystemExit) as stopped:
-            ofan.main((*words, "--program", str(program), *WORDS))
+            ofan.main((*arguments, "--program", str(program), *WORDS))
 
         assert stopped.value.code == 1
         return capsys.readouterr().err.splitlines()[-1]

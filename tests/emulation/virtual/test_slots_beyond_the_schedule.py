@@ -35,11 +35,11 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     monkeypatch.chdir(tmp_path)
     leave_unrendered(monkeypatch)
 
-    def run(name: str, choice: str, command: str, *words: str) -> tuple[int, str]:
+    def run(name: str, choice: str, command: str, *options: str) -> tuple[int, str]:
         # A name of its own: a process keeps its compiled programs by name.
         (tmp_path / f"{name}.p4").write_text(PROGRAM.replace("CHOOSE", choice))
         with pytest.raises(SystemExit) as stopped:
-            ofan.main((*command.split(), "--program", f"{name}.p4", *words))
+            ofan.main((*command.split(), "--program", f"{name}.p4", *options))
 
         return int(stopped.value.code or 0), capsys.readouterr().err
 

@@ -1,4 +1,4 @@
-"""Chakra traces: files of their schema, what becomes of them, and what is refused by its node.
+"""Chakra traces: files of their schema, their graphs, and refused nodes by their number.
 
 `step.N.et` beside this file are ours, written with MLCommons' own schema and its writer; their
 reader counts the same nodes, dependencies and bytes.
@@ -58,7 +58,7 @@ def test_a_collective_begins_when_its_own_rank_has_computed() -> None:
     graph = chakra_graph(read_chakra(str(HERE / "step")))
     depth = graph.depth()
     sends = depth[(graph.size == 16_000) & (graph.source == 1)]
-    # After its gather, its backward pass and what it has received.
+    # After its gather, its backward pass and the messages that it has received.
     received = depth[(graph.size == 30_000) & (graph.destination == 1)]
     assert sends.min() > received.max()
 
@@ -91,8 +91,8 @@ def change_node(path: Path, number: int, change: Callable[[Any], None]) -> None:
 
 
 def attribute(node: Any, name: str, value: int) -> None:
-    one = next(one for one in node.attr if one.name == name)
-    setattr(one, one.WhichOneof("value"), value)
+    named = next(named for named in node.attr if named.name == name)
+    setattr(named, named.WhichOneof("value"), value)
 
 
 def unknown_field(node: Any) -> None:
@@ -112,18 +112,18 @@ def of_dimensions(node: Any, *involved: bool) -> None:
 
 
 def of_collectives(folder: Path, ranks: int, *nodes: dict[str, Any]) -> str:
-    """Write traces of collectives; what is a list is of each rank. Return their prefix."""
+    """Write traces of collectives; a list has a value for each rank. Return their prefix."""
     for rank in range(ranks):
         parts = [b""]
         for number, attributes in enumerate(nodes):
             node = Node(id=number, type=NodeType.COMM_COLL)
             for name, value in attributes.items():
-                own = value[rank] if isinstance(value, list) else value
-                if isinstance(own, tuple):
-                    of_dimensions(node, *own)
+                of_rank = value[rank] if isinstance(value, list) else value
+                if isinstance(of_rank, tuple):
+                    of_dimensions(node, *of_rank)
                 else:
-                    kind = "string_val" if isinstance(own, str) else "int64_val"
-                    node.attr.add(name=name, **{kind: own})
+                    kind = "string_val" if isinstance(of_rank, str) else "int64_val"
+                    node.attr.add(name=name, **{kind: of_rank})
             parts.append(node.SerializeToString())
         content = b"".join(bytes([len(part)]) + part for part in parts)
         (folder / f"x.{rank}.et").write_bytes(content)
@@ -188,8 +188,8 @@ def test_dimensions_that_do_not_fit_are_refused(
 
 
 def test_each_rank_sends_its_own_size_in_an_all_to_all(tmp_path: Path) -> None:
-    own = {"comm_type": ALL_TO_ALL, "comm_size": [4_000, 8_000, 12_000, 0]}
-    graph = chakra_graph(read_chakra(of_collectives(tmp_path, 4, own)))
+    attributes = {"comm_type": ALL_TO_ALL, "comm_size": [4_000, 8_000, 12_000, 0]}
+    graph = chakra_graph(read_chakra(of_collectives(tmp_path, 4, attributes)))
     sent = [graph.size[graph.source == rank].sum() for rank in range(4)]
     # A message without bytes is one all the same.
     assert sent == [3_000, 6_000, 9_000, 3]
@@ -228,7 +228,7 @@ def test_a_recorded_time_of_a_collective_keeps_no_processor(tmp_path: Path) -> N
 
 
 def as_of_the_cpu(node: Any) -> None:
-    """Make a collective what a run's CPU says of it: that it is launched, not what is sent."""
+    """Make a collective the node of a run's CPU: it is launched, without a size."""
     node.ClearField("attr")
     node.attr.add(name="is_cpu_op", bool_val=True)
     node.duration_micros = 3
@@ -248,7 +248,7 @@ def test_control_dependencies_that_are_no_order_are_left_out(tmp_path: Path, cal
     whole = read_chakra(str(HERE / "step"))
     trace = read_chakra(changed(tmp_path, 1, 3, lambda node: node.ctrl_deps.append(caller)))
     assert (whole.left_out, trace.left_out) == (0, 5)
-    # Of data are those on what the GPU has computed; the CPU's launch has been a caller.
+    # Data dependencies are on the GPU's computations; the CPU's launch was a caller.
     assert [trace.ranks[0][2].after, whole.ranks[0][2].after] == [(0,), (1, 0)]
 
 

@@ -1,4 +1,4 @@
-"""Collectives as graphs: who has heard of whom in the end, how much is sent, what is refused."""
+"""Collectives as graphs: the ranks that each rank hears of, bytes sent, refused settings."""
 
 import numpy as np
 import pytest
@@ -44,15 +44,17 @@ def rows(servers: int, gpus: int) -> np.ndarray[tuple[int, int], np.dtype[np.int
 
 
 def heard(graph: Graph) -> list[set[int]]:
-    """Return of whom each rank has heard in the end, by what is complete when something is sent."""
+    """Return the ranks whose data reach each rank, by the sends that each send waits for."""
     offset, awaited = graph.after()
     carried: dict[int, set[int]] = {}
-    known = [{rank} for rank in range(graph.ranks)]
+    heard_ranks = [{rank} for rank in range(graph.ranks)]
     for node in np.argsort(graph.depth(), kind="stable").tolist():
         before = awaited[offset[node] : offset[node + 1]].tolist()
-        carried[node] = {int(graph.source[node])}.union(*(carried[other] for other in before))
-        known[graph.destination[node]] |= carried[node]
-    return known
+        carried[node] = {int(graph.source[node])}.union(
+            *(carried[awaited_node] for awaited_node in before)
+        )
+        heard_ranks[graph.destination[node]] |= carried[node]
+    return heard_ranks
 
 
 @pytest.mark.parametrize("chunks", [1, 3])
@@ -61,9 +63,9 @@ def test_everybody_hears_of_everybody_and_no_byte_is_sent_twice(
     matrix: str, algorithm: str, chunks: int
 ) -> None:
     graph = pipelined(collective_graph(matrix, algorithm, rows(4, 4), SIZE * 3), chunks)
-    known = heard(graph)
-    listeners = known[:1] if matrix == "incast" else known
-    assert all(0 in one if matrix == "broadcast" else len(one) == 16 for one in listeners)
+    heard_ranks = heard(graph)
+    listeners = heard_ranks[:1] if matrix == "incast" else heard_ranks
+    assert all(0 in ranks if matrix == "broadcast" else len(ranks) == 16 for ranks in listeners)
     assert graph.size.sum() == 3 * SENT[matrix, algorithm](16, 4, 4)
 
 
@@ -71,7 +73,7 @@ def test_everybody_hears_of_everybody_and_no_byte_is_sent_twice(
 def test_trees_and_rings_are_for_any_number_of_ranks(count: int, chunks: int) -> None:
     for algorithm in ("ring", "double_tree"):
         graph = collective_graph("all_reduce", algorithm, rows(1, count), SIZE * count)
-        assert all(len(one) == count for one in heard(pipelined(graph, chunks)))
+        assert all(len(ranks) == count for ranks in heard(pipelined(graph, chunks)))
         assert graph.size.sum() == 2 * (count - 1) * SIZE * count
 
 
@@ -83,10 +85,10 @@ def test_no_rank_but_the_first_has_children_in_both_trees(count: int) -> None:
     for tree in trees:
         # A tree: whoever goes up arrives at its one root.
         assert (tree == -1).sum() == 1
-        at = np.arange(count)
+        ancestor = np.arange(count)
         for _ in range(2 * count.bit_length()):
-            at = np.where(tree[at] < 0, at, tree[at])
-        assert len(set(at.tolist())) == 1
+            ancestor = np.where(tree[ancestor] < 0, ancestor, tree[ancestor])
+        assert len(set(ancestor.tolist())) == 1
         assert np.bincount(tree[tree >= 0]).max() <= 2
 
 

@@ -1,4 +1,4 @@
-"""GOAL: both of its forms, what becomes of it, and what is refused with its line.
+"""GOAL: both of its forms, its graphs, and refused lines with their numbers.
 
 `ring.goal.bin` beside this file was written from `ring.goal` (ours) by LogGOPSim's txt2bin.
 """
@@ -87,7 +87,9 @@ def test_both_forms_name_the_same_nics() -> None:
     # The byte of the NIC stands behind that of the processor, in operations of 39 bytes.
     first = int.from_bytes(BINARY[14:22], "little") + 8
     content = bytearray(BINARY)
-    count, roots = (int.from_bytes(BINARY[first + at : first + at + 4], "little") for at in (0, 4))
+    count, roots = (
+        int.from_bytes(BINARY[first + offset : first + offset + 4], "little") for offset in (0, 4)
+    )
     for number in range(count):
         content[first + 8 + 4 * roots + 39 * number + 22] = 2
     assert set(read_goal(bytes(content), "x.goal").nic[:count].tolist()) == {2}
@@ -126,11 +128,11 @@ def test_labels_comments_and_empty_messages() -> None:
     ],
 )
 def test_dialects_say_the_same(old: str, new: str) -> None:
-    usual, other = (
+    usual, dialect = (
         goal_graph(read_goal(text.encode(), "x.goal")) for text in (PAIR, PAIR.replace(old, new))
     )
     for name in ("source", "destination", "size", "compute_ps", "waiting", "awaited"):
-        assert getattr(usual, name).tolist() == getattr(other, name).tolist()
+        assert getattr(usual, name).tolist() == getattr(dialect, name).tolist()
 
 
 @pytest.mark.parametrize("peer", ["1", "-1"])
@@ -216,7 +218,7 @@ def test_parts_that_are_named_again_and_again_are_refused() -> None:
         read_goal(bytes(whole), "x.goal")
 
     # Nor do parts that end before they begin make up for it.
-    begin, end = (int.from_bytes(BINARY[at : at + 8], "little") + 8 for at in (14, 22))
+    begin, end = (int.from_bytes(BINARY[offset : offset + 8], "little") + 8 for offset in (14, 22))
     head, part, ranks = BINARY[:8], BINARY[begin:end], 64
     first = 14 + 16 * ranks
     row = (first - 8).to_bytes(8, "little") + (first + len(part) - 8).to_bytes(8, "little")
@@ -240,7 +242,7 @@ def chained(length: int) -> bytes:
 def test_chains_of_starts_take_edges_in_proportion() -> None:
     length = 500
     graph = goal_graph(read_goal(chained(length), "x.goal"))
-    # Each operation, what its start waits for, and the order of two processors.
+    # Each operation, the operations that its start waits for, and the order of two processors.
     assert len(graph.waiting) < 6 * length
     # The last one starts after all that those before it require.
     reached, pending = set(), [2 * length - 1]

@@ -72,9 +72,11 @@ def test_rails_put_the_same_gpu_of_all_servers_side_by_side() -> None:
 
 
 def test_a_random_placement_is_the_seeds() -> None:
-    first, same, other = (placed(np.arange(16), "random", seed, 1).tolist() for seed in (1, 1, 2))
-    assert first == same != other
-    assert sorted(other) == list(range(16))
+    first, again, of_seed_2 = (
+        placed(np.arange(16), "random", seed, 1).tolist() for seed in (1, 1, 2)
+    )
+    assert first == again != of_seed_2
+    assert sorted(of_seed_2) == list(range(16))
 
 
 def of_jobs(*jobs: Job) -> Scenario:
@@ -112,7 +114,7 @@ def test_in_an_incast_all_others_send_to_the_first_host() -> None:
 
 def test_an_incast_takes_what_its_receivers_link_takes() -> None:
     incast = Collective(matrix="incast", hosts="pod0, pod1", message_bytes=64 * 4096)
-    # With room for all of it: what is dropped is sent again.
+    # With room for all packets: a dropped packet is sent again.
     fabric = Fabric(k=4, queue_bytes=0)
     scenario = Scenario(fabric=fabric, collective=incast, transport=STEADY)
     link_ps = 7 * 64 * scenario.slot_ps

@@ -1,4 +1,4 @@
-"""Models: parameters as published; what nobody knows of a configuration is refused by name."""
+"""Models: parameters as published; unknown keys of a configuration are refused by name."""
 
 from pathlib import Path
 from typing import Any
@@ -79,7 +79,7 @@ def test_layers_that_look_back_on_a_window(
 @pytest.mark.parametrize("name", ["sliding_window", "attention_chunk_size"])
 def test_a_window_is_as_the_mean_of_all_tokens(tmp_path: Path, name: str) -> None:
     model = model_of(tmp_path, SMALL | {name: 100})
-    seen = [at % 100 if model.is_chunked else min(at, 100) for at in range(1000)]
+    seen = [position % 100 if model.is_chunked else min(position, 100) for position in range(1000)]
     assert model.context(0, 1000) == pytest.approx(2 * sum(seen) / 1000, rel=2e-2)
     assert model.context(0, 50) == 50
 

@@ -1,6 +1,6 @@
 """Steps as they were run: Llama 3's and DeepSeek-V3's layouts against their published figures.
 
-Closed forms of what was published stand on one side, graphs and stages of the generator on the
+Closed forms of published results stand on one side, graphs and stages of the generator on the
 other; they share nothing but the models' configurations.
 """
 
@@ -58,16 +58,18 @@ def seconds_of(model: Model, step: Step) -> float:
     """Return how long computations take: a GPU's, and (p - 1) / (v m) of them for the bubble."""
     stage_times = stages(model, step)
     busiest = max(
-        sum(stage.forward_ps + stage.backward_ps for stage in stage_times[place :: step.pipeline])
-        for place in range(step.pipeline)
+        sum(
+            stage.forward_ps + stage.backward_ps for stage in stage_times[position :: step.pipeline]
+        )
+        for position in range(step.pipeline)
     )
     return busiest / 1e12 * (step.microbatches + (step.pipeline - 1) / step.virtual)
 
 
 # Published rates (430 and 385 TFLOP/s) are those of whole steps: operations over GPUs and seconds.
-# So they are to be compared with the work alone, shared by all GPUs without a bubble. Who gives
-# them to a GPU for what it computes with takes bubble and all-reduces off twice: 14.0 s instead of
-# 12.0. For a whole step a GPU's rate is what is left of its time when both are taken out.
+# So they are to be compared with the work alone, shared by all GPUs without a bubble. As a
+# rate of a GPU's computations they would take bubble and all-reduces off twice: 14.0 s instead of
+# 12.0. For a whole step a GPU's rate is that of its time without bubble and all-reduces.
 LLAMA_8192 = replace(LLAMA, data=64, batch=TOKENS // SEQUENCE)
 # 3.8e25 operations for 15.6e12 tokens (Llama 3 Herd of Models 2024, 1 and 3).
 LLAMA_SECONDS = 3.8e25 / 15.6e12 * TOKENS / (8192 * 430e12)
@@ -97,7 +99,7 @@ def test_llamas_whole_step_takes_as_long_as_published(tmp_path: Path, chunks: in
     teraflops = computing_rate(model, step, work(model, step) / (8192 * 430e12))
     # More than 430, and less than an H100's peak of 989.
     assert 430 < teraflops < 650
-    # What the replicas compute does not depend on how many there are: one, as a graph.
+    # The replicas' computations do not depend on their number: one replica, as a graph.
     replica = replace(step, data=1, batch=32, teraflops=teraflops)
     per_token = computation_ps(training_graph(model, replica)) / 1e12
     # The closed form has a bubble of equal stages; the two ends have a layer less.
@@ -114,10 +116,10 @@ def test_llamas_other_layouts_follow_from_one(tmp_path: Path) -> None:
     # than all that its steps took.
     large = replace(LLAMA_8192, data=128)
     long = replace(large, data=8, context=16, sequence=131_072, batch=TOKENS // 131_072)
-    for step, published, least, most in ((large, 400, 0.97, 1.03), (long, 380, 1, 1.15)):
+    for step, published, lower, upper in ((large, 400, 0.97, 1.03), (long, 380, 1, 1.15)):
         seconds = seconds_of(model, replace(step, teraflops=teraflops))
         per_token = work(model, step) / 16384 / seconds / 1e12
-        assert least < per_token / published < most
+        assert lower < per_token / published < upper
 
 
 def test_deepseeks_step_takes_as_long_as_its_gpus_make_of_it(tmp_path: Path) -> None:
@@ -166,7 +168,7 @@ MEGASCALE_SECONDS = 6.34
 
 def test_megascales_step_hides_its_all_reduces(tmp_path: Path) -> None:
     model = model_of(tmp_path, MEGASCALE_175B)
-    # What the published rate leaves to a GPU that computes, without the bubble: 178 TFLOP/s.
+    # The rate of a GPU that computes, which is the published one without the bubble: 178 TFLOP/s.
     bubble = (MEGASCALE.pipeline - 1) / (MEGASCALE.virtual * MEGASCALE.microbatches)
     teraflops = 0.552 * 312 * (1 + bubble)
     replica = replace(MEGASCALE, data=1, batch=32, nvlink_gbs=300, teraflops=teraflops)

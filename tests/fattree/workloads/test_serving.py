@@ -1,4 +1,4 @@
-"""Served models: published sizes of what is kept, closed forms of times and bytes."""
+"""Served models: published sizes of keys and values, closed forms of times and bytes."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -110,7 +110,7 @@ def test_all_reduces_of_several_servers_take_nvlinks_time_in_each(
     )
     longest = computation_ps(serving_graph(model, serving)) / 1e12
     # Twice in each of 4 layers a reduce-scatter and an all-gather among S GPUs of 50 tokens of 64
-    # numbers of 2 bytes: (S - 1) / S of it each. What is computed takes a millionth of that.
+    # numbers of 2 bytes: (S - 1) / S of it each. The computations take a millionth of that.
     reduced = 4 * 2 * 2 * (server - 1) / server * 50 * 64 * 2 / (nvlink * 1e9)
     assert longest == pytest.approx(reduced, rel=1e-4)
 
@@ -124,10 +124,10 @@ def test_a_batch_reads_the_experts_that_it_meets(tmp_path: Path) -> None:
         times[requests] = graph.compute_ps[graph.source == 8].max() / 1e12 * 8e9
 
     # One token meets 37 billion parameters, thousands all 671 (less words that are looked up).
-    words = 129_280 * 7168
+    embedding = 129_280 * 7168
     assert times[1] == pytest.approx(2 * 37e9, rel=0.02)
     kept = 4096 * 70_272
-    assert times[4096] == pytest.approx(2 * (671e9 - words) + kept, rel=0.01)
+    assert times[4096] == pytest.approx(2 * (671e9 - embedding) + kept, rel=0.01)
 
 
 def test_all_reduces_in_a_server_take_nvlinks_time(tmp_path: Path) -> None:

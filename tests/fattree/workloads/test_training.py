@@ -116,8 +116,8 @@ def test_all_reduces_beside_matrices_go_on_part_by_part(
         + multiplied_and_scattered(tensor, down, sent)
     )
     scores = 2 * tokens * tokens * hidden * layers / tensor / rate
-    words = 2 * tokens * vocabulary * hidden / tensor / rate
-    forward = layers * layer + scores + words
+    logits = 2 * tokens * vocabulary * hidden / tensor / rate
+    forward = layers * layer + scores + logits
     assert stage.forward_ps / 1e12 == pytest.approx(forward, rel=1e-9)
     # Backward twice the work, with as much that takes time of its own.
     quick = stages(model, replace(step, nvlink_gbs=1e12))[0].forward_ps
@@ -158,7 +158,7 @@ OF_NODES = Step(
 def sent_a_token(model: Model, step: Step) -> float:
     """Return the bytes on the fabric of one token, in one layer with experts, in one pass."""
     graph = training_graph(model, step)
-    # Experts have no other replica: without what the dense parts' rings send, experts are left.
+    # Experts have no other replica: without the bytes of the dense parts' rings, experts are left.
     rings = training_graph(model, replace(step, experts=step.data, sequence=0)).size.sum()
     tokens = step.batch * step.sequence
     return float((graph.size.sum() - rings) / tokens / len(model.sparse) / 2)
@@ -283,9 +283,11 @@ def test_gradients_of_four_bytes(tmp_path: Path) -> None:
 def test_a_stage_takes_every_microbatch_once_each_way(stage: int, count: int) -> None:
     order = list(one_forward_one_backward(stage, 4, count))
     for kind in (Kind.FORWARD, Kind.BACKWARD):
-        assert [one.number for one in order if one.kind is kind] == list(range(count))
+        assert [gpu_pass.number for gpu_pass in order if gpu_pass.kind is kind] == list(
+            range(count)
+        )
     # Never more under way than stages are left.
-    held = np.cumsum([1 if one.kind is Kind.FORWARD else -1 for one in order])
+    held = np.cumsum([1 if gpu_pass.kind is Kind.FORWARD else -1 for gpu_pass in order])
     assert held.max() == min(4 - stage, count)
 
 

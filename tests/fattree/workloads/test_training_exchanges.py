@@ -1,4 +1,4 @@
-"""What GPUs exchange beside the pipeline: keys and values, gradients, tokens layer by layer."""
+"""Exchanges of GPUs beside the pipeline: keys and values, gradients, tokens layer by layer."""
 
 from dataclasses import replace
 from pathlib import Path

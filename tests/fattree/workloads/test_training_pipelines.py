@@ -1,4 +1,4 @@
-"""Pipelines: bubbles and bytes as published; what is under way."""
+"""Pipelines: bubbles and bytes as published; microbatches under way."""
 
 from collections import Counter
 from dataclasses import replace
@@ -55,7 +55,7 @@ def mixture(folder: Path) -> Model:
 def longer_by(model: Model, step: Step, share: float) -> float:
     """Return how many exchanges a step's longest chain has, if each takes a share of a part.
 
-    A part is the shortest computation, and what stages and replicas tell takes no time.
+    A part is the shortest computation, and messages of stages and replicas take no time.
     """
     graph = training_graph(model, step)
     delay = round(share * int(graph.compute_ps[graph.compute_ps > 0].min()))
@@ -91,7 +91,7 @@ def test_an_interleaved_pipeline_has_its_bubble(
 def test_a_zero_bubble_is_that_of_zb_h1(tmp_path: Path, stages: int, microbatches: int) -> None:
     step = step_of(stages, microbatches, zero_bubble=True)
     forward, backward, weights = seconds_of(step)
-    # Qi et al. 2023, table 2: (p - 1)(T_F + T_B - T_W), T_B without what makes T_W.
+    # Qi et al. 2023, table 2: (p - 1)(T_F + T_B - T_W), T_B without T_W.
     expected = microbatches * (forward + backward) + (stages - 1) * (
         forward + backward - 2 * weights
     )
@@ -180,9 +180,9 @@ def test_dual_pipe_makes_every_pass_once_and_holds_one_more(
 ) -> None:
     order = list(dual_pipe(0 if end == "first" else stages // 2, stages, microbatches))
     by_kind: dict[Kind, set[tuple[int, int]]] = {kind: set() for kind in Kind}
-    for one in (one for passes in order for one in passes):
-        assert (one.number, one.chunk) not in by_kind[one.kind]
-        by_kind[one.kind].add((one.number, one.chunk))
+    for gpu_pass in (gpu_pass for passes in order for gpu_pass in passes):
+        assert (gpu_pass.number, gpu_pass.chunk) not in by_kind[gpu_pass.kind]
+        by_kind[gpu_pass.kind].add((gpu_pass.number, gpu_pass.chunk))
 
     half = microbatches // 2
     assert by_kind[Kind.FORWARD] == {(number, number // half) for number in range(microbatches)}
@@ -190,10 +190,10 @@ def test_dual_pipe_makes_every_pass_once_and_holds_one_more(
     assert not by_kind[Kind.BACKWARD] & by_kind[Kind.INPUTS]
     assert by_kind[Kind.INPUTS] == by_kind[Kind.WEIGHTS]
 
-    # What two passes need is there together. DeepSeek-V3 2024, table 2: activations of PP + 1.
+    # Activations of two passes are held together. DeepSeek-V3 2024, table 2: activations of PP + 1.
     held = peak = 0
     for passes in order:
-        kinds = {one.kind for one in passes}
+        kinds = {gpu_pass.kind for gpu_pass in passes}
         held += Kind.FORWARD in kinds
         peak = max(peak, held)
         held -= bool(kinds & {Kind.BACKWARD, Kind.INPUTS})
@@ -216,8 +216,11 @@ DUAL_PIPES = {
 
 @pytest.mark.parametrize("where", DUAL_PIPES)
 def test_dual_pipes_order_is_the_published_one(where: tuple[int, int, int]) -> None:
-    words = ("".join(f"{one.kind.name[0]}{one.chunk}" for one in now) for now in dual_pipe(*where))
-    assert " ".join(words) == DUAL_PIPES[where]
+    slots = (
+        "".join(f"{gpu_pass.kind.name[0]}{gpu_pass.chunk}" for gpu_pass in now)
+        for now in dual_pipe(*where)
+    )
+    assert " ".join(slots) == DUAL_PIPES[where]
 
 
 def test_dual_pipe_keeps_weights_twice(tmp_path: Path) -> None:
@@ -225,7 +228,7 @@ def test_dual_pipe_keeps_weights_twice(tmp_path: Path) -> None:
     usual = memory(model, step_of(4, 8))
     both = memory(model, step_of(4, 8, dual_pipe=True))
     # Two stages' weights and gradients, 2 bytes each; the optimizer's 12 bytes are shared by both.
-    first, last = (each.states / 16 for each in (usual[0], usual[3]))
+    first, last = (stage.states / 16 for stage in (usual[0], usual[3]))
     assert both[0].states == pytest.approx((2 + 2 + 12 / 2) * (first + last))
     # PP + 1 microbatches' worth, the first stage of one forward, one backward has PP.
     layer = (usual[0].activations / 4 + usual[3].activations) / 2
@@ -252,8 +255,8 @@ def test_dual_pipe_hides_the_exchanges_of_one_direction_behind_the_other(tmp_pat
     for microbatches in (4, 8, 12):
         step = step_of(2, microbatches, data=2, batch=2 * microbatches, experts=2, dual_pipe=True)
         usual = replace(step, dual_pipe=False)
-        # An exchange takes as long as a tenth of what is computed between two of them.
-        times = [longer_by(model, each, 0.1) for each in (step, usual)]
+        # An exchange takes as long as a tenth of the computations between two exchanges.
+        times = [longer_by(model, pipeline, 0.1) for pipeline in (step, usual)]
         # Of DualPipe's passes six are alone, with a dispatch and a combine each, however many there
         # are. Else all are alone, and those of one microbatch more are the bubble.
         assert times[0] == pytest.approx(6 * 2, rel=1e-3)
@@ -288,7 +291,7 @@ def test_more_is_under_way_with_chunks(tmp_path: Path) -> None:
 @pytest.mark.parametrize("chunks", [2, 4])
 def test_as_many_are_under_way_as_memory_counts(chunks: int) -> None:
     order = interleaved(0, 4, 16, chunks)
-    held = max(accumulate(1 if one.kind is Kind.FORWARD else -1 for one in order))
+    held = max(accumulate(1 if gpu_pass.kind is Kind.FORWARD else -1 for gpu_pass in order))
     # Korthikanti et al. 2022, 4.2.3: p + (p - 1) / v microbatches' worth, in chunks of a v-th.
     assert held / chunks == 4 + 3 / chunks
 
@@ -303,16 +306,18 @@ def test_memory_is_of_the_passes_under_way_also_of_few_microbatches(
     step = step_of(4, count, **more)
     # 34 h bytes of each token and layer (Korthikanti et al. 2022, 4.2), of a chunk's layers.
     of_chunk = 34 * HIDDEN * step.sequence * LAYERS / 4 / chunks
-    for place, actual in enumerate(memory(gpt(tmp_path), step)):
+    for stage, actual in enumerate(memory(gpt(tmp_path), step)):
         if chunks > 1:
-            order = interleaved(place, 4, count, chunks)
+            order = interleaved(stage, 4, count, chunks)
         elif step.zero_bubble:
-            order = zero_bubble(place, 4, count)
+            order = zero_bubble(stage, 4, count)
         else:
-            order = one_forward_one_backward(place, 4, count)
+            order = one_forward_one_backward(stage, 4, count)
 
         last = Kind.WEIGHTS if step.zero_bubble else Kind.BACKWARD
-        held = accumulate((one.kind is Kind.FORWARD) - (one.kind is last) for one in order)
+        held = accumulate(
+            (gpu_pass.kind is Kind.FORWARD) - (gpu_pass.kind is last) for gpu_pass in order
+        )
         assert actual.activations / of_chunk == pytest.approx(max(held))
 
 
@@ -320,7 +325,7 @@ def test_with_a_zero_bubble_all_hold_as_much_as_the_first(tmp_path: Path) -> Non
     actual = memory(gpt(tmp_path), step_of(4, 16, zero_bubble=True))
     usual = memory(gpt(tmp_path), step_of(4, 16))
     # Qi et al. 2023, 2.1: the peak of one forward, one backward; here at every stage.
-    assert {each.activations for each in actual} == {usual[0].activations}
+    assert {stage.activations for stage in actual} == {usual[0].activations}
 
 
 @pytest.mark.parametrize(

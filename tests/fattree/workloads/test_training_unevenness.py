@@ -1,4 +1,4 @@
-"""Uneven experts and uneven GPUs: shares, means of what is drawn, and that a seed decides."""
+"""Uneven experts and uneven GPUs: shares, means of draws, and the seed's effect."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +12,7 @@ from fattree.generators.training_stages import Step, stages
 from fattree.generators.training_unevenness import expert_loads, inside_loads, slow_gpus
 from tests.fattree.workloads.models import SMALL, model_of
 
-# With as good as no vocabulary, so that tokens are most of what is sent.
+# With as good as no vocabulary, so that tokens are most of the bytes.
 MIXTURE = {**SMALL, "num_local_experts": 8, "num_experts_per_tok": 2, "vocab_size": 1}
 # One sequence a GPU; NVLink takes no time.
 QUICK = 1e9
@@ -59,11 +59,11 @@ def test_experts_by_zipfs_law(tmp_path: Path, skew: float) -> None:
         assert sorted(layer, reverse=True) == pytest.approx(8 * law / law.sum())
 
     assert len({tuple(np.argsort(layer)) for layer in loads}) > 1
-    again, other = (
+    again, of_seed_2 = (
         expert_loads(model, Step(data=8, experts=8, batch=8, skew=skew, seed=seed))
         for seed in (1, 2)
     )
-    assert (again == loads).all() and (other != loads).any()
+    assert (again == loads).all() and (of_seed_2 != loads).any()
     # Two experts a rank: their shares together.
     pairs = expert_loads(model, Step(data=4, experts=4, batch=4, skew=skew))
     assert pairs == pytest.approx(loads.reshape(4, 4, 2).mean(axis=2))
@@ -74,7 +74,7 @@ def test_uneven_experts_send_as_much_in_all(tmp_path: Path) -> None:
     for by_layer in (True, False):
         step = Step(data=8, experts=8, batch=8, sequence=512, skew=1, by_layer=by_layer)
         uneven, even = (training_graph(model, replace(step, skew=skew)) for skew in (1, 0))
-        # A rank's own share stays: what all others send to a popular one they do not to the rest.
+        # A rank's own share stays: more bytes to a popular rank are fewer bytes to the rest.
         assert uneven.size.sum() == pytest.approx(even.size.sum(), rel=1e-3)
         assert uneven.size.max() > 1.2 * even.size.max()
 

@@ -1,4 +1,4 @@
-"""Workload files: what is written is read back, and what no network can run is refused."""
+"""Workload files: written files are read back, and graphs that no network can run are refused."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -14,7 +14,7 @@ from types import CodeType, FrameType
 ROOT = str(Path(__file__).resolve().parents[3]) + os.sep
 NOTES = os.environ.get("OFAN_ENTERED")
 
-# By identity, as the hash of a code object takes longer than most calls; what is here stays alive.
+# By identity, as the hash of a code object takes longer than most calls; listed objects stay alive.
 known: dict[int, CodeType] = {}
 
 

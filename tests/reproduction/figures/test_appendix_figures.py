@@ -45,14 +45,14 @@ def near(mean: float, half: float = 0.1) -> Estimate:
 
 class TestCriteria:
     @pytest.mark.parametrize(
-        ("share", "wanted", "is_outside"),
+        ("share", "predicted", "is_outside"),
         [(0.95, 1, False), (0.8, 1, True), (1.2, 1, True), (0.9, 0.85, False)],
     )
     def test_c17_formula_inside_the_interval(
-        self, share: float, wanted: float, is_outside: bool
+        self, share: float, predicted: float, is_outside: bool
     ) -> None:
         key = 8, "jsq"
-        assert pairs.outside({key: near(share)}, {key: wanted}) == ([key] if is_outside else [])
+        assert pairs.outside({key: near(share)}, {key: predicted}) == ([key] if is_outside else [])
 
     @pytest.mark.parametrize(
         ("values", "expected"), [((0.9, 1, 1), True), ((0.9, 0.8, 1), False), ((1,), True)]

@@ -56,10 +56,10 @@ class TestTold:
         assert set(told.changed(k, kind, policy)) == expected
 
     def split(
-        self, tree: FatTree, failed: frozenset[int], edge: int, other: int, weighs: bool
+        self, tree: FatTree, failed: frozenset[int], edge: int, destination: int, weighs: bool
     ) -> dict[int, int]:
         """Return how an edge splits traffic to another edge, by the paths that survive."""
-        counts = Counter(path[0][1] for path in paths(tree, failed, edge, other))
+        counts = Counter(path[0][1] for path in paths(tree, failed, edge, destination))
         if not weighs:
             return dict.fromkeys(counts, 1)
 

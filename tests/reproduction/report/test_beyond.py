@@ -134,9 +134,9 @@ def around(**percents: float) -> pl.DataFrame:
     return runs(values, hosts=128, max_queue_packets=6.0, freezes=12)
 
 
-def level(others: Iterable[str], value: float, **percents: float) -> pl.DataFrame:
+def level(policies: Iterable[str], value: float, **percents: float) -> pl.DataFrame:
     """Return the same with one value for several others."""
-    return around(**(dict.fromkeys(others, value) | percents))
+    return around(**(dict.fromkeys(policies, value) | percents))
 
 
 @pytest.mark.parametrize(
@@ -197,9 +197,9 @@ def test_b06_all_are_alike_in_a_packed_ring(flow: float, outcome: Outcome) -> No
     assert collectives.nothing_to_balance(frame).verdict == outcome
 
 
-@pytest.mark.parametrize(("other", "outcome"), [(2.1, HOLDS), (3.0, FEW), (9.0, FAILS)])
-def test_b08_rotations_are_within_a_point(other: float, outcome: Outcome) -> None:
-    frame = around(host_dr=other, themis=2.0, ofan=2.0)
+@pytest.mark.parametrize(("host_dr", "outcome"), [(2.1, HOLDS), (3.0, FEW), (9.0, FAILS)])
+def test_b08_rotations_are_within_a_point(host_dr: float, outcome: Outcome) -> None:
+    frame = around(host_dr=host_dr, themis=2.0, ofan=2.0)
     assert collectives.rotations_alike({"ring": frame}).verdict == outcome
 
 

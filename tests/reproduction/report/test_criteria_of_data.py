@@ -18,12 +18,12 @@ from reproduction.report.figure import FAILS, HOLDS, PARTLY, Data, Outcome, Pres
 from tests.reproduction.report.made_up import runs
 
 
-def fsdp_runs(own: float, others: float, step: float = 1e-4) -> Data:
-    """Return FSDP's runs: Ofan's increase falls to `own` at 405B, the others' goes to `others`."""
+def fsdp_runs(ofan_increase: float, rival_increase: float, step: float = 1e-4) -> Data:
+    """Return FSDP's runs with these increases at 405B, of Ofan and of the other load balancers."""
     increases = {
         "llama-7b": (0.2, 0.3),
         "llama-70b": (0.05, 0.3),
-        "llama-405b": (own, others),
+        "llama-405b": (ofan_increase, rival_increase),
     }
     frames = [
         runs(
@@ -52,11 +52,13 @@ def fsdp_runs(own: float, others: float, step: float = 1e-4) -> Data:
 
 
 @pytest.mark.parametrize(
-    ("own", "others", "outcome"),
+    ("ofan_increase", "rival_increase", "outcome"),
     [(0.005, 0.3, HOLDS), (0.04, 0.3, PARTLY), (0.005, 0.6, PARTLY)],
 )
-def test_c16_the_others_increase_stays(own: float, others: float, outcome: Outcome) -> None:
-    assert fsdp.claims(fsdp_runs(own, others))[0].verdict == outcome
+def test_c16_the_others_increase_stays(
+    ofan_increase: float, rival_increase: float, outcome: Outcome
+) -> None:
+    assert fsdp.claims(fsdp_runs(ofan_increase, rival_increase))[0].verdict == outcome
 
 
 @pytest.mark.parametrize(

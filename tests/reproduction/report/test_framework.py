@@ -64,7 +64,7 @@ def test_every_figure_has_a_name_and_runs_in_every_preset(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("slug", "level", "most"),
+    ("slug", "level", "limit"),
     [
         ("paper", "quick", 2e9),
         ("paper", "default", 25e9),
@@ -73,14 +73,14 @@ def test_every_figure_has_a_name_and_runs_in_every_preset(name: str) -> None:
     ],
 )
 def test_presets_cost_what_they_promise(
-    slug: str, level: Level, most: float, tmp_path: Path
+    slug: str, level: Level, limit: float, tmp_path: Path
 ) -> None:
     figures = list(map(figure, EDITIONS[slug].figures))
     all_batches = batches(figures, first_look(figures, Preset(level)), tmp_path)
     cost = sum(
         packet_hops(scenario) for batch in all_batches.values() for scenario in batch.scenarios
     )
-    assert cost < most
+    assert cost < limit
 
 
 def test_a_scenario_of_two_figures_runs_once(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_first_seeds_of_small_runs_come_before_large_runs() -> None:
 def test_what_is_finished_is_not_run_again(tmp_path: Path) -> None:
     planned = batches([FIGURE], ASKED, tmp_path)
     told: list[float] = []
-    assert compute(planned, Machines(), lambda _what, done, total: told.append(done / total)) == 6
+    assert compute(planned, Machines(), lambda _figure, done, total: told.append(done / total)) == 6
     assert told[-1] == 1
     assert told == sorted(told)
     assert compute(planned, Machines(), lambda *_: None) == 0

@@ -96,7 +96,7 @@ def test_errors_of_independent_means_add_up_as_squares() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "above"),
+    ("estimate", "above"),
     [
         (Estimate(0.6, 0.5, 10), True),
         (Estimate(-0.6, 0.5, 10), False),
@@ -110,10 +110,10 @@ def test_errors_of_independent_means_add_up_as_squares() -> None:
     ],
 )
 def test_what_clears_a_line_by_less_than_the_margin_has_not_cleared_it(
-    found: Estimate, above: bool | None
+    estimate: Estimate, above: bool | None
 ) -> None:
-    mirrored = Estimate(-found.mean, found.half, found.count)
-    assert found.above(0, margin=1) is above
+    mirrored = Estimate(-estimate.mean, estimate.half, estimate.count)
+    assert estimate.above(0, margin=1) is above
     assert mirrored.below(0, margin=1) is above
 
 

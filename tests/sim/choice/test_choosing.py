@@ -95,7 +95,7 @@ def test_the_first_table_comes_with_the_first_workload() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "message"),
     [
         ({"without": ("rain",)}, "no condition 'rain'; there are up, failed"),
         ({"without": tuple(CONDITIONS)}, "all conditions are left out"),
@@ -103,8 +103,8 @@ def test_the_first_table_comes_with_the_first_workload() -> None:
         ({"policies": ("ofan",), "nics": "in-order"}, "no load balancer fits"),
     ],
 )
-def test_what_cannot_be_asked_is_refused(options: dict[str, object], words: str) -> None:
-    with pytest.raises(ExperimentError, match=words):
+def test_what_cannot_be_asked_is_refused(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ExperimentError, match=message):
         small(None, None, **options)
 
 

@@ -42,15 +42,15 @@ def test_known_fabrics_come_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "words"),
+    ("question", "message"),
     [
         (Question(hosts=509), "no fabric of 2 tiers, 1:1, has 509 hosts"),
         (Question(hosts=30, tiers=3, oversubscription=4), "no fabric of 3 tiers, 4:1"),
         (Question(hosts=100, rails=8), "no multiple of --rails 8"),
     ],
 )
-def test_a_number_that_does_not_fit_is_refused(question: Question, words: str) -> None:
-    with pytest.raises(ExperimentError, match=words):
+def test_a_number_that_does_not_fit_is_refused(question: Question, message: str) -> None:
+    with pytest.raises(ExperimentError, match=message):
         question.tables()
 
 

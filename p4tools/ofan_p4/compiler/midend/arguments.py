@@ -130,17 +130,17 @@ def bind(
 
 
 def _storage(
-    given: Sequence[Argument], params: tuple[ty.Parameter, ...], index: int
+    arguments: Sequence[Argument], params: tuple[ty.Parameter, ...], index: int
 ) -> Iterator[ir.Operand | None]:
     """Yield the storage that must differ from an argument's for it to be bound without a copy."""
-    for i, (param, arg) in enumerate(zip(params, given, strict=True)):
+    for i, (param, arg) in enumerate(zip(params, arguments, strict=True)):
         # Two that are only read may be the same.
         if i != index and (is_written(param) or is_written(params[index])):
             yield arg.storage
 
 
 def _writable(
-    param: ty.Parameter, arg: Argument, others: list[ir.Operand], span: Span, frame: Frame
+    param: ty.Parameter, arg: Argument, shared: list[ir.Operand], span: Span, frame: Frame
 ) -> ir.Operand:
     """Return the argument's own place, or a copy if it is part of a field or shared."""
     assert isinstance(arg.operand, ir.Operand)
@@ -150,7 +150,7 @@ def _writable(
     # Copy-in/copy-out shows only where two names mean one place, or where the place is no whole
     # field: everywhere else the argument itself can stand for the parameter.
     is_direct = isinstance(arg.operand, ir.FieldRef | ir.Place) and not any(
-        overlap(arg.operand, operand) for operand in others
+        overlap(arg.operand, operand) for operand in shared
     )
     storage = arg.operand if is_direct else frame.temporary(param.type, span, param.name)
     if param.direction == "out":

@@ -21,9 +21,9 @@ def assign(target: ir.Operand, value: ir.Operand, span: Span, frame: Frame) -> N
         _assign(target, value, span, inner)
 
 
-def in_bounds(place: ir.Operand) -> ir.Value | None:
-    """Return whether the element that a place is, or lies in, exists; None where it surely does."""
-    match place:
+def in_bounds(storage: ir.Operand) -> ir.Value | None:
+    """Return whether the element that `storage` is, or is in, exists; None if it always does."""
+    match storage:
         case ir.ElementAt(stack, index):
             size = len(stack.elements)
         case ir.ElementField(_, size, index):
@@ -35,9 +35,9 @@ def in_bounds(place: ir.Operand) -> ir.Value | None:
 
 
 @contextmanager
-def guarded(place: ir.Operand, span: Span, frame: Frame) -> Iterator[Frame]:
-    """Emit the body's steps, run only if the place exists: a wrong index ends the target."""
-    condition = in_bounds(place)
+def guarded(storage: ir.Operand, span: Span, frame: Frame) -> Iterator[Frame]:
+    """Emit the body's steps, run only if `storage` exists: a wrong index ends the target."""
+    condition = in_bounds(storage)
     # The usual case: a constant index, or an index too narrow to exceed the stack.
     if condition is None:
         yield frame
@@ -162,13 +162,13 @@ def freeze_index(operand: ir.Operand, span: Span, frame: Frame) -> ir.Operand:
             return operand
 
 
-def reset(place: ir.Operand, span: Span, frame: Frame) -> None:
+def reset(storage: ir.Operand, span: Span, frame: Frame) -> None:
     """Emit the start of a declaration or an `out` parameter: headers start invalid."""
-    match place:
+    match storage:
         case ir.HeaderAt() | ir.ElementAt():
             # An element with a computed index may not exist.
-            with guarded(place, span, frame) as inner:
-                inner.emit(ir.Primitive("remove_header", (place,), span))
+            with guarded(storage, span, frame) as inner:
+                inner.emit(ir.Primitive("remove_header", (storage,), span))
         case ir.UnionAt(_, _, parts) | ir.StackAt(_, _, parts) | ir.StructAt(_, _, parts):
             for part in parts:
                 reset(part, span, frame)

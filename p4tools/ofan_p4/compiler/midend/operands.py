@@ -299,7 +299,7 @@ def _parts(operand: ir.Operand) -> tuple[ir.Operand, ...]:
 
 
 def fits(index: ir.Value, size: int) -> bool:
-    """Say whether an index is below the size of a stack, whatever the packet."""
+    """Return whether an index is below the size of a stack for every packet."""
     match index:
         case ir.Num(value):
             return value < size

@@ -263,12 +263,12 @@ def _values(node: t.For, counter: td.Variable, frame: Frame) -> list[ir.Operand]
     return None
 
 
-def _is_known(node: ty.Expression, known: set[td.Variable], frame: Frame) -> bool:
-    """Say whether an expression is made of some variables and constants only."""
+def _is_known(node: ty.Expression, variables: set[td.Variable], frame: Frame) -> bool:
+    """Return whether an expression consists of `variables` and constants only."""
     return not has_effects(node) and all(
         isinstance(path, t.Ref)
         and (
-            path.declaration in known
+            path.declaration in variables
             or isinstance(frame.bindings.get(path.declaration), ir.Num | ir.Flag)
         )
         for path in paths(node)

@@ -66,24 +66,24 @@ def store(left: LeftValue, value: ir.Operand, span: Span, frame: Frame) -> None:
     assign(left.place, _replaced(left.place, left.slices, value, span), span, frame)
 
 
-def _sliced(place: ir.Operand, slices: tuple[t.Slice, ...], span: Span) -> ir.Operand:
+def _sliced(storage: ir.Operand, slices: tuple[t.Slice, ...], span: Span) -> ir.Operand:
     for part in reversed(slices):
-        place = slice_of(as_value(place, span), part.high, part.low)
+        storage = slice_of(as_value(storage, span), part.high, part.low)
 
-    return place
+    return storage
 
 
 def _replaced(
-    place: ir.Operand, slices: tuple[t.Slice, ...], value: ir.Operand, span: Span
+    storage: ir.Operand, slices: tuple[t.Slice, ...], value: ir.Operand, span: Span
 ) -> ir.Operand:
-    """Return `place` with the slice of a slice of ... replaced by a value."""
+    """Return `storage` with the slice of a slice of ... replaced by a value."""
     if not slices:
         return value
 
     inner = slices[0]
     outer = slices[1:]
-    base = as_value(_sliced(place, outer, span), span)
+    base = as_value(_sliced(storage, outer, span), span)
 
     return _replaced(
-        place, outer, with_slice(base, inner.high, inner.low, as_value(value, span)), span
+        storage, outer, with_slice(base, inner.high, inner.low, as_value(value, span)), span
     )

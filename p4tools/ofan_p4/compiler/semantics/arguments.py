@@ -102,16 +102,16 @@ def _argument(
     return coerce(value, param_type)
 
 
-def _require_inferred(value: ty.Expression, wanted: ty.Type, param: ty.Parameter) -> None:
+def _require_inferred(value: ty.Expression, parameter_type: ty.Type, param: ty.Parameter) -> None:
     """Refuse a type that cannot be inferred from an argument."""
-    if wanted == ty.INT and param.direction:
+    if parameter_type == ty.INT and param.direction:
         fail("the width of this number cannot be inferred", value.span)
 
-    if isinstance(wanted, ty.Record):
+    if isinstance(parameter_type, ty.Record):
         fail(f"cannot infer the type of '{param.name}'", value.span)
 
-    if wanted in (ty.STRING, ty.MATCH_KIND, ty.VOID) and param.direction:
-        fail(f"a parameter of type {ty.show(wanted)} has no direction", value.span)
+    if parameter_type in (ty.STRING, ty.MATCH_KIND, ty.VOID) and param.direction:
+        fail(f"a parameter of type {ty.show(parameter_type)} has no direction", value.span)
 
 
 def bind_types(

@@ -206,11 +206,11 @@ def _switch_action(node: n.Switch, table: td.Table, context: Context) -> td.Stat
     return t.SwitchAction(node.span, table, tuple(cases))
 
 
-def _action_label(label: n.Expression, known: set[str], table: td.Table) -> str:
+def _action_label(label: n.Expression, actions: set[str], table: td.Table) -> str:
     match label:
         case n.DefaultExpression():
             return ""
-        case n.Name(_, name) if name in known:
+        case n.Name(_, name) if name in actions:
             return name
         case _:
             return fail(f"expected an action of table {table.name} or 'default'", label.span)

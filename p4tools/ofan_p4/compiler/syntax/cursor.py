@@ -51,10 +51,10 @@ class Cursor:
         token = self.tokens[self.position]
         return token.text in texts and token.kind is Kind.SYMBOL
 
-    def at_word(self, *words: str) -> bool:
+    def at_word(self, *texts: str) -> bool:
         """Return whether the next token is any of these words, keyword or not."""
         token = self.tokens[self.position]
-        return token.text in words and token.kind in (Kind.NAME, Kind.SYMBOL)
+        return token.text in texts and token.kind in (Kind.NAME, Kind.SYMBOL)
 
     def at_name(self) -> bool:
         return self.tokens[self.position].kind is Kind.NAME

@@ -424,7 +424,7 @@ def key_set(cursor: Cursor) -> tuple[n.Expression, ...]:
         position = cursor.position
         cursor.take()
         # `(a, b) : next` is a tuple of keys, `(a) & b : next` an expression; a colon decides.
-        keys = cursor.attempt(lambda at: comma_list(at, ")", simple_key))
+        keys = cursor.attempt(lambda ahead: comma_list(ahead, ")", simple_key))
 
         if keys is not None and cursor.at(":"):
             return keys

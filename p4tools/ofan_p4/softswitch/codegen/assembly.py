@@ -178,13 +178,13 @@ class _Assembler:
             parser=tuple(parser),
         )
 
-    def _initial(self, body: Code, known: Iterable[str] = ()) -> Code:
+    def _initial(self, body: Code, stored: Iterable[str] = ()) -> Code:
         """Return the code that gives every variable that the body loads its first value."""
         # Python refuses to load a local variable before its first store, but a program may read a
         # field that nothing has set: metadata starts at 0 in BMv2, and here every field does.
         loads, _ = state_used(body)
         defaults = self._defaults()
-        names_ = sorted(loads.keys() - known)
+        names_ = sorted(loads.keys() - stored)
         zeros = tuple(loads[name] for name in names_ if name not in defaults)
         defaulted = [Assign(loads[name], defaults[name]) for name in names_ if name in defaults]
 

@@ -70,7 +70,7 @@ class ChecksumCode:
         parts = parts_of(
             self._program,
             calculation.inputs,
-            known=self._program.headers[checksum.target.header].valid,
+            validity=self._program.headers[checksum.target.header].valid,
         )
 
         return calculated(self._program, self._constants, calculation, parts)

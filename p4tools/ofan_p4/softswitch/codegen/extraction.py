@@ -228,10 +228,10 @@ class ExtractionCode:
             Change("+", POSITION, WIDTH),
         ]
 
-    def lookahead(self, place: Json, cursor: Cursor) -> tuple[Code, Expression]:
+    def lookahead(self, bit_range: Json, cursor: Cursor) -> tuple[Code, Expression]:
         """Return the check that the bits are there, and their value."""
-        offset = natural(place[0], "the offset of a lookahead")
-        bits = natural(place[1], "the width of a lookahead")
+        offset = natural(bit_range[0], "the offset of a lookahead")
+        bits = natural(bit_range[1], "the width of a lookahead")
         first = offset // 8
         end = (offset + bits + 7) // 8
         size = end - first

@@ -62,13 +62,13 @@ class Part:
     guard: Local | None
 
 
-def parts_of(program: Program, inputs: Sequence[Json], known: Local | None = None) -> list[Part]:
+def parts_of(program: Program, inputs: Sequence[Json], validity: Local | None = None) -> list[Part]:
     """Return the inputs of a calculation.
 
-    `known` is a validity that holds wherever it is computed.
+    `validity` holds wherever the calculation is computed, so no part needs it as a guard.
     """
     parts = [part for item in inputs for part in _parts(program, item)]
-    return [replace(part, guard=None) if part.guard == known else part for part in parts]
+    return [replace(part, guard=None) if part.guard == validity else part for part in parts]
 
 
 def _parts(program: Program, item: Json) -> Iterator[Part]:

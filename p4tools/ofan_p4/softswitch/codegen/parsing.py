@@ -101,8 +101,8 @@ class ParserCode:
 
         return offsets
 
-    def _end(self, state: ParseState, at: int | None) -> int | None:
-        cursor = Cursor(at)
+    def _end(self, state: ParseState, start: int | None) -> int | None:
+        cursor = Cursor(start)
         # Only where the cursor ends is of interest. The statements are dropped; the constants they
         # have named stay, which is why the first K of a program is rarely K0.
         for op in state.ops:

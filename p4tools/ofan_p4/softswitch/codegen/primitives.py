@@ -178,10 +178,10 @@ class Primitives:
         traced = self._tracing.at("stack", shifted.name, [(Label("next", 32), shifted.next)])
         return [*shift(shifted, amount), *traced]
 
-    def _drop(self, *given: Json) -> Code:
+    def _drop(self, *headers: Json) -> Code:
         # p4c hands on a copy of the standard metadata where the program does: then BMv2 writes this
         # copy alone.
-        for header in given:
+        for header in headers:
             if (name := self.expressions.header(header).headers[0].name) != "standard_metadata":
                 return [
                     *self.stores.set_field(self._program.field(name, "egress_spec"), DropPort()),

@@ -78,10 +78,10 @@ def _stack(_program: Program, point: Point, values: Sequence[Any]) -> Words:
     }
 
 
-def _cell(words: str) -> Callable[[Program, Point, Sequence[Any]], Words]:
+def _cell(event: str) -> Callable[[Program, Point, Sequence[Any]], Words]:
     def say(_program: Program, point: Point, values: Sequence[Any]) -> Words:
         value = _shown(values[1], point.labels[1].bits or 64)
-        return f"{words} {point.name}[{values[0]}] = {value}", {
+        return f"{event} {point.name}[{values[0]}] = {value}", {
             "array": point.name,
             "index": values[0],
             "value": values[1],

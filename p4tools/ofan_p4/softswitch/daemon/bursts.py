@@ -99,11 +99,11 @@ class Bursts:
             is_held = held or port.ring is None or not port.is_immediate
             self._of_port[port.number] = 0 if is_held else self._index[port.number] + 1
 
-    def wait_for(self, others: Sequence[socket.socket]) -> None:
+    def wait_for(self, sockets: Sequence[socket.socket]) -> None:
         """Let turns end when a socket of these is readable."""
-        self._others = others
-        behind = _polled(len(others))
-        behind["fd"] = [socket_.fileno() for socket_ in others]
+        self._others = sockets
+        behind = _polled(len(sockets))
+        behind["fd"] = [socket_.fileno() for socket_ in sockets]
         self._polled = np.concatenate([self._polled[: 2 * len(self._ports)], behind])
         # Numpy is slow at naming an address.
         self._addresses = [

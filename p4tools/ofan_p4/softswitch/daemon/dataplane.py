@@ -183,11 +183,11 @@ class Dataplane:
         # However that has ended: sockets that machine code does not read have their turn, too.
         self._answer(*self._bursts.readable())
 
-    def _answer(self, ports: Sequence[Port], others: Sequence[socket.socket]) -> None:
+    def _answer(self, ports: Sequence[Port], sockets: Sequence[socket.socket]) -> None:
         for port in ports:
             self._receive(port)
 
-        for sock in others:
+        for sock in sockets:
             if sock is self._wakened:
                 drain(sock)
             else:

@@ -54,7 +54,7 @@ class Gate:
 
     @property
     def is_told(self) -> bool:
-        """Whether the far end has paused the port, heeded or not."""
+        """Whether the far end has paused the port, also if the watchdog ignores the pause."""
         return self.queue.is_paused or self.is_storm
 
     @property

@@ -376,11 +376,11 @@ def _attribute(name: str) -> str:
     return name.strip("-").replace("-", "_")
 
 
-def _typed(convert: Callable[[str], T], text: str, wanted: str) -> T:
+def _typed(convert: Callable[[str], T], text: str, expected: str) -> T:
     try:
         return convert(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"expected {wanted}, found {text!r}") from None
+        raise argparse.ArgumentTypeError(f"expected {expected}, found {text!r}") from None
 
 
 def _interface(text: str) -> tuple[int, str]:

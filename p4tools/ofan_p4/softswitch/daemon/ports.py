@@ -204,7 +204,7 @@ class Port:
             self.ring.put(frame)
 
     def tell(self, frame: bytes) -> bool:
-        """Send a control frame, whatever waits; return False where there is no room for it now."""
+        """Send a control frame before all waiting frames; return whether there was room for it."""
         try:
             send(self.socket, frame)
         except BlockingIOError:

@@ -201,15 +201,15 @@ class Ring:
         return int(ring_words[base]) + int(ring_words[following]) * int(ring_words[size])
 
     @staticmethod
-    def _status(place: int) -> int:
-        return ctypes.c_uint32.from_address(place).value
+    def _status(address: int) -> int:
+        return ctypes.c_uint32.from_address(address).value
 
     @staticmethod
-    def _set_status(place: int, status: int) -> None:
-        ctypes.c_uint32.from_address(place).value = status
+    def _set_status(address: int, status: int) -> None:
+        ctypes.c_uint32.from_address(address).value = status
 
-    def _advance(self, place: int, frames: int) -> None:
-        self.words[place] = (int(self.words[place]) + 1) % int(self.words[frames])
+    def _advance(self, index: int, frames: int) -> None:
+        self.words[index] = (int(self.words[index]) + 1) % int(self.words[frames])
 
 
 def _mtu(sock: socket.socket, name: str) -> int:

@@ -115,9 +115,9 @@ class Calls(Frames):
         greatest = (1 << bits - 1) - 1
         return wrapped(self._b, self._limited(node, -greatest - 1, greatest), bits)
 
-    def _limited(self, node: nodes.Cut, least: int, most: int) -> Number:
+    def _limited(self, node: nodes.Cut, least: int, greatest: int) -> Number:
         value = self._number(node.value)
-        for op, limit in (("<", constant(most)), (">", constant(least))):
+        for op, limit in (("<", constant(greatest)), (">", constant(least))):
             value = selected(self._b, compared(self._b, op, value, limit), value, limit)
 
         return value

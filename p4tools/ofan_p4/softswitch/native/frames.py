@@ -74,7 +74,7 @@ class Frames(Expressions):
         for target, part in zip(node.targets, parts, strict=True):
             self._set(target, part)
 
-    def _pack(self, node: packet_nodes.Pack, room: Any, start: Any) -> int:
+    def _pack(self, node: packet_nodes.Pack, buffer: Any, start: Any) -> int:
         """Write the bytes of a struct's `pack(...)`; return their number."""
         parts = struct_parts(node.format)
         # The parts lie one behind the other, as `struct` packs them without alignment.
@@ -82,7 +82,7 @@ class Frames(Expressions):
             if not size:
                 continue
 
-            address = self._b.gep(room, [self._b.add(start, word(offset))])
+            address = self._b.gep(buffer, [self._b.add(start, word(offset))])
             if code == "s" and not isinstance(source, packet_nodes.ToBytes):
                 self._copy(self._bytes(source), address, size)
                 continue

@@ -89,8 +89,8 @@ class HashCode(MadeOnce):
     def custom_crc(self, bits: int) -> ir.Function:
         """Return `i64 crc(bytes, size, words)`, a CRC of so many bits with parameters (`crcs`)."""
 
-        def body(builder: Builder, data: Any, size: Any, words: Any) -> None:
-            builder.ret(self._with_parameters(builder, data, size, words, bits))
+        def body(builder: Builder, data: Any, size: Any, parameters: Any) -> None:
+            builder.ret(self._with_parameters(builder, data, size, parameters, bits))
 
         function = self._function(f"custom_crc{bits}", I64, [POINTER, I64, I64.as_pointer()], body)
         # As with `hash_of`.
@@ -98,26 +98,26 @@ class HashCode(MadeOnce):
         return function
 
     @staticmethod
-    def _with_parameters(builder: Builder, data: Any, size: Any, words: Any, bits: int) -> Any:
+    def _with_parameters(builder: Builder, data: Any, size: Any, parameters: Any, bits: int) -> Any:
         def is_set(bit: int) -> Any:
-            return builder.icmp_unsigned("!=", load_word(builder, words, bit), word(0))
+            return builder.icmp_unsigned("!=", load_word(builder, parameters, bit), word(0))
 
         data_is_reflected = is_set(context.CRC_REFLECTS_DATA)
         crc = builder.alloca(I64)
-        builder.store(load_word(builder, words, context.CRC_START), crc)
+        builder.store(load_word(builder, parameters, context.CRC_START), crc)
         with counted(builder, size) as (index, _):
             came = builder.load(builder.gep(data, [index]))
             byte = builder.select(data_is_reflected, came, builder.bitreverse(came))
             before = builder.load(crc)
             entry = builder.xor(builder.and_(before, word(0xFF)), builder.zext(byte, I64))
-            added = load_word(builder, words, builder.add(entry, word(context.CRC_TABLE)))
+            added = load_word(builder, parameters, builder.add(entry, word(context.CRC_TABLE)))
             builder.store(builder.xor(builder.lshr(before, word(8)), added), crc)
 
         # The remainder has its lowest bit first, as the result of a reflected CRC has.
         remainder = builder.load(crc)
         turned = builder.lshr(builder.bitreverse(remainder), word(64 - bits))
         result = builder.select(is_set(context.CRC_REFLECTS_REMAINDER), remainder, turned)
-        return builder.xor(result, load_word(builder, words, context.CRC_FINAL_XOR))
+        return builder.xor(result, load_word(builder, parameters, context.CRC_FINAL_XOR))
 
     def _crc_ccitt(self, builder: Builder, data: Any, size: Any) -> None:
         values = [_forward(i, 0x1021) for i in range(256)]

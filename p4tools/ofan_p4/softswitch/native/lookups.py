@@ -146,14 +146,14 @@ class Lookups(Cells):
         """Return the parts of a key side by side, each in its width."""
         return self._number(concatenate([(key.value, key.bits) for key in keys]))
 
-    def _words_of(self, number: Number, words: int) -> list[Any]:
-        type_ = ir.IntType(64 * words)
+    def _words_of(self, number: Number, count: int) -> list[Any]:
+        type_ = ir.IntType(64 * count)
         wide = as_type(self._b, number, type_)
-        if words == 1:
+        if count == 1:
             return [wide]
 
         return [
-            self._b.trunc(self._b.lshr(wide, ir.Constant(type_, 64 * i)), I64) for i in range(words)
+            self._b.trunc(self._b.lshr(wide, ir.Constant(type_, 64 * i)), I64) for i in range(count)
         ]
 
     def _take_arguments(self, node: TakeArguments) -> None:

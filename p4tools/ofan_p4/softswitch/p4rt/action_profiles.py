@@ -77,12 +77,12 @@ class ActionProfiles:
         else:
             profile.runtime.modify_group(message.group_id, members, message.max_size)
 
-    def read_member(self, wanted: Member, add: Add) -> None:
+    def read_member(self, request: Member, add: Add) -> None:
         """Add the selected members; those of one-shots show in their table entries."""
-        for profile in self._selected(wanted.action_profile_id):
+        for profile in self._selected(request.action_profile_id):
             for member, choice in profile.runtime.members.items():
                 # Members of one-shots have negative numbers of our own; P4Runtime never shows them.
-                if member < 0 or wanted.member_id not in (0, member):
+                if member < 0 or request.member_id not in (0, member):
                     continue
 
                 entity = add()
@@ -98,11 +98,11 @@ class ActionProfiles:
 
                 encode_action(table, choice, entity.action_profile_member.action)
 
-    def read_group(self, wanted: GroupMessage, add: Add) -> None:
+    def read_group(self, request: GroupMessage, add: Add) -> None:
         """Add the selected groups."""
-        for profile in self._selected(wanted.action_profile_id):
+        for profile in self._selected(request.action_profile_id):
             for number, group in profile.runtime.groups.items():
-                if number >= 0 and wanted.group_id in (0, number):
+                if number >= 0 and request.group_id in (0, number):
                     add().action_profile_group.CopyFrom(_encode_group(profile, number, group))
 
     def _profile(self, profile_id: int, number: int, noun: str) -> ProfileSpec:

@@ -84,7 +84,7 @@ class Arbitration:
             state.primary = None
             self._notify(client.role, state, state.clients)
 
-    def check_primary(self, role: str, election: p4runtime_pb2.Uint128, given: bool) -> None:
+    def check_primary(self, role: str, election: p4runtime_pb2.Uint128, has_election: bool) -> None:
         """Raise PERMISSION_DENIED unless this election id is that of the role's primary."""
         state = self._roles.get(role)
         if state is None:
@@ -93,7 +93,11 @@ class Arbitration:
 
             raise StatusError(Code.PERMISSION_DENIED, "no controller is primary")
 
-        if state.primary is None or not given or state.primary.election_id != number_of(election):
+        if (
+            state.primary is None
+            or not has_election
+            or state.primary.election_id != number_of(election)
+        ):
             raise StatusError(
                 Code.PERMISSION_DENIED, "the election id is not that of the primary controller"
             )

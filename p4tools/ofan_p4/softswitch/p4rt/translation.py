@@ -21,10 +21,10 @@ _MAPPINGS = re.compile(r'\{\s*"((?:[^"\\]|\\.)*)"\s*,\s*(0[xX][0-9a-fA-F]+|[0-9]
 class Names:
     """The strings of one type, and the numbers of `bits` bits that stand for them."""
 
-    def __init__(self, bits: int, given: dict[str, int]) -> None:
+    def __init__(self, bits: int, numbers: dict[str, int]) -> None:
         self._bits = bits
-        self._numbers = dict(given)
-        self._texts = {number: text for text, number in given.items()}
+        self._numbers = dict(numbers)
+        self._texts = {number: text for text, number in numbers.items()}
         self._free = self._downwards()
 
     def number(self, value: bytes, noun: str) -> int:

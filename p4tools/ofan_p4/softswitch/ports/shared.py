@@ -28,10 +28,10 @@ class SharedMemory:
         """Take back the bytes that have left queues by now."""
         self.held = sum(queue.occupancy_bytes(now_ps) for queue in self._queues)
 
-    def most(self, own: int) -> int:
-        """Return the limit of a user that holds `own` bytes."""
+    def most(self, held_bytes: int) -> int:
+        """Return the limit of a user that holds `held_bytes`."""
         free = self._size - self.held
-        return min(self._alpha * free >> 16, own + free)
+        return min(self._alpha * free >> 16, held_bytes + free)
 
 
 class SharedQueue(OutputQueue):

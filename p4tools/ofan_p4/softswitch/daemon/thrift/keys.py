@@ -63,8 +63,8 @@ def _masked(field: KeyField, ternary: m.Ternary) -> tuple[int, int]:
     return _key_number(ternary.key, field.bits) & mask, mask
 
 
-def _range(field: KeyField, given: m.Range) -> tuple[int, int]:
-    low, high = _key_number(given.start, field.bits), _key_number(given.end_, field.bits)
+def _range(field: KeyField, key_range: m.Range) -> tuple[int, int]:
+    low, high = _key_number(key_range.start, field.bits), _key_number(key_range.end_, field.bits)
     if low > high:
         raise _bad_key()
 

@@ -65,9 +65,9 @@ class Reader:
         self._left = MOST_BYTES
         self._end = math.inf
 
-    def expect(self, most: int, seconds: float) -> None:
+    def expect(self, limit_bytes: int, seconds: float) -> None:
         """Take no more than so many bytes from now on, and wait no longer."""
-        self._left = most
+        self._left = limit_bytes
         self._end = time.monotonic() + seconds
 
     def take(self, size: int) -> bytes:
@@ -100,10 +100,10 @@ class Reader:
         except ValueError:
             raise WireError(f"Thrift has no type {number}") from None
 
-    def count(self, most: int = MOST_ITEMS) -> int:
+    def count(self, limit: int = MOST_ITEMS) -> int:
         """Return a length."""
         number = int(self.number(Kind.I32))
-        if not 0 <= number <= most:
+        if not 0 <= number <= limit:
             raise WireError(f"a length of {number}")
 
         return number
