@@ -1,19 +1,13 @@
 """Hosts of a scenario: the plan of every flow, and the endpoints that run the rules."""
 
 from collections.abc import Collection
-from fractions import Fraction
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fattree.demand import traffic
-from fattree.demand.flows import Flows
-from fattree.experiment.model import Scenario
 from fattree.policies import Chooser
-from fattree.routes.failures import timeline
-from fattree.routes.rates import rho_max
-from fattree.routes.wecmp import LinkState
+from fattree.routes.demand import Demand
 from fattree.shape.addressing import host_ip, host_mac
 from fattree.shape.topology import FatTree
 from hostagent.endpoint import Endpoint
@@ -26,26 +20,9 @@ from hostagent.segment_routes import SegmentRoutes
 from hostagent.source_routes import SourceRoutes
 
 
-def rate(scenario: Scenario, flows: Flows) -> Fraction:
-    """Return the share of line rate at which hosts send.
-
-    Links that are down at the start make it smaller (load balancers, "Pacing").
-    """
-    # The paper's rho_max is of one state of the links. Here it is the state of time 0: links that
-    # fail or come back later do not change a pace (a choice).
-    links = LinkState.without(scenario.tree, timeline(scenario, flows).down_at_start)
-    return rho_max(scenario.tree, links, flows, scenario.speeds)
-
-
-def paced_gaps(scenario: Scenario, flows: Flows) -> NDArray[np.int64]:
-    """Return every flow's gap in ps at the rate at which hosts send."""
-    return traffic.gaps(scenario, flows, rate(scenario, flows))
-
-
-def plans(scenario: Scenario, flows: Flows) -> list[FlowPlan]:
+def plans(demand: Demand) -> list[FlowPlan]:
     """Return the plan of every flow, for its hosts."""
-    gaps = paced_gaps(scenario, flows)
-    phases = traffic.phases(scenario, flows, gaps)
+    scenario, flows = demand.scenario, demand.flows
     hops = np.array(
         [
             scenario.tree.hops(*ends)
@@ -53,7 +30,8 @@ def plans(scenario: Scenario, flows: Flows) -> list[FlowPlan]:
         ]
     )
 
-    columns = (flows.source, flows.destination, flows.packets, gaps, phases, flows.start_ps, hops)
+    paces = (demand.gaps_ps, demand.phases_ps)
+    columns = (flows.source, flows.destination, flows.packets, *paces, flows.start_ps, hops)
     after = [tuple(flows.waits_for(flow).tolist()) for flow in range(len(flows))]
     rows = zip(
         range(len(flows)),
@@ -79,10 +57,9 @@ def ends(tree: FatTree, source: int, destination: int) -> Ends:
     )
 
 
-def endpoints(
-    scenario: Scenario, flows: Flows, hosts: Collection[int], run: int = 0
-) -> dict[int, Endpoint]:
+def endpoints(demand: Demand, hosts: Collection[int], run: int = 0) -> dict[int, Endpoint]:
     """Return the endpoints of some hosts in a run of this number."""
+    scenario, events = demand.scenario, demand.events
     tree = scenario.tree
     shared = rules(scenario)
     own_rule = scenario_rule(scenario)
@@ -90,17 +67,15 @@ def endpoints(
     payload = scenario.packets.payload_bytes
     of_host: dict[int, list[FlowPlan]] = {host: [] for host in hosts}
 
-    planned = plans(scenario, flows)
+    planned = plans(demand)
     # A flow between two of these hosts is planned at both, as each has a part in it.
     for plan in planned:
         for host in {plan.source, plan.destination} & of_host.keys():
             of_host[host].append(plan)
 
     waits = {tree.machine(host): Waits() for host in of_host}
-    events = timeline(scenario, flows)
-    share = rate(scenario, flows)
     nics = {
-        less: traffic.nic(scenario, share, payload - less)
+        less: traffic.nic(scenario, demand.rate, payload - less)
         for less in {0, *(plan.less for plan in planned)}
     }
 

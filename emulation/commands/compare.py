@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from functools import partial
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -39,6 +40,7 @@ from emulation.errors import FailedRunError
 from emulation.mininet import limits
 from emulation.mininet.kernel import refuse_if_unable
 from emulation.mininet.targets import SOFTSWITCH
+from emulation.option_groups import Asked, Written, grouped
 from emulation.outcomes.comparison import Row, compared, comparison_table, differences, verdicts
 from emulation.outcomes.folder import (
     EXPERIMENT,
@@ -88,12 +90,21 @@ Examples:
 """
 
 
-def refuse_contradictions(networks: Sequence[str], jobs: int, engine: Engine | None) -> None:
+@dataclass(frozen=True, slots=True)
+class Running:
+    """The networks of `ofan compare`, and the options for their runs."""
+
+    networks: tuple[str, ...]
+    engine: Engine | None
+    jobs: int
+
+
+def refuse_contradictions(running: Running) -> None:
     """Raise UsageError for options that the networks do not take."""
-    if jobs > 1 and MININET in networks:
+    if running.jobs > 1 and MININET in running.networks:
         raise click.UsageError("--jobs is for the virtual network and the simulator")
 
-    if engine and VIRTUAL not in networks:
+    if running.engine and VIRTUAL not in running.networks:
         raise click.UsageError("--engine is for the virtual network")
 
 
@@ -273,87 +284,45 @@ def show(rows: Sequence[Row], picture: Path, scenarios: Iterable[Scenario]) -> N
     "--json", "as_json", is_flag=True, help="Write records and differences to stdout as JSON."
 )
 @csv_option
-def compare(
-    file: Path,
-    policies: tuple[str, ...],
-    programs: tuple[Path, ...],
-    like: str | None,
-    host_rule: Path | None,
-    agent_packet: Path | None,
-    networks: tuple[str, ...],
-    settings: tuple[str, ...],
-    engine: Engine | None,
-    jobs: int,
-    output: Path | None,
-    force: bool,
-    as_json: bool,
-    csv: Path | None,
-) -> None:
+@grouped(asked=Asked, running=Running, written=Written)
+def compare(programs: tuple[Path, ...], asked: Asked, running: Running, written: Written) -> None:
     """Run the experiment in FILE on several networks and show where they differ."""
-    refuse_contradictions(networks, jobs, engine)
-    with one_line_errors(file, settings):
-        rule = host_rule_settings(host_rule, None if programs else like)
-        packet = agent_packet_settings(agent_packet)
-        experiment = read_experiment(file, (*rule, *packet, *settings))
+    assert asked.file is not None
+    refuse_contradictions(running)
+    with one_line_errors(asked.file, asked.settings):
+        rule = host_rule_settings(asked.host_rule, None if programs else asked.like)
+        packet = agent_packet_settings(asked.agent_packet)
+        experiment = read_experiment(asked.file, (*rule, *packet, *asked.settings))
+        is_checked = VIRTUAL in running.networks and not written.force
         # All scenarios of an experiment have the same fabric.
-        for scenario in islice(experiment.scenarios(), int(VIRTUAL in networks and not force)):
+        for scenario in islice(experiment.scenarios(), int(is_checked)):
             refuse_too_large(scenario)
 
         # Compiled before anything runs.
-        owned = [
-            own_program(
-                OwnProgram(file=str(program), like=like or DEFAULT_LIKE),
-                experiment.fabric.tree,
-                experiment.defines,
-                has_host_pointers(experiment),
-            )
-            for program in programs
-        ]
+        owned = [_own(experiment, program, asked.like) for program in programs]
         refuse_unread(owned, experiment.defines)
         say_warnings(line for loaded in owned for line in loaded.program.warnings)
 
         # Programs run in place of the file's load balancers, beside those of the command line.
-        named = policies or (() if owned else experiment.policies)
+        named = asked.policies or (() if owned else experiment.policies)
         experiment = experiment.model_copy(update={"policies": named})
-        # A host rule runs with the programs, if there are any.
-        ours = experiment.without_rule() if owned else experiment
-        for network in networks:
-            refuse_what_cannot_run(network, ours)
-
-        for loaded in owned:
-            refuse_program(networks, next(alone(experiment, loaded).scenarios()), loaded)
-
-        asked = [
-            *ours.scenarios(),
-            *(run for loaded in owned for run in runs_alone(experiment, loaded)),
-        ]
-        say_unread(asked)
-        say_misfits(ours.scenarios() if {VIRTUAL, MININET} & {*networks} else ())
+        scenarios = _refused(experiment, owned, running.networks)
         folder = click.get_current_context().with_resource(
-            new_folder(output, Path("results") / f"{experiment.name}_compared", force)
+            new_folder(
+                written.output,
+                Path("results") / f"{experiment.name}_compared",
+                written.force,
+            )
         )
-
-        ours_on = partial(run_on, jobs=jobs, engine=engine or "auto")
-        owned_on = partial(run_program_on, jobs=jobs, engine=engine or "auto")
-        with reporting() as reporter:
-            records = [
-                record
-                for network in networks
-                for network_records in (
-                    ours_on(network, ours, reporter, folder) if ours.runs else (),
-                    *(owned_on(network, experiment, loaded, reporter, folder) for loaded in owned),
-                )
-                for record in network_records
-            ]
-
-        say_odd(zip(asked * len(networks), records, strict=True))
+        records = _records(experiment, owned, running, folder)
+        say_odd(zip(scenarios * len(running.networks), records, strict=True))
         rows = compared(records)
         picture = keep(folder, experiment, records, rows)
 
-    if csv:
-        write_csv([flat(row(record)) for record in records], csv)
+    if written.csv:
+        write_csv([flat(row(record)) for record in records], written.csv)
 
-    if as_json:
+    if written.as_json:
         # Through JSON, which turns a record's numbers into plain ones.
         plain = [json.loads(record.model_dump_json()) for record in records]
         click.echo(
@@ -362,5 +331,61 @@ def compare(
                 indent=2,
             )
         )
-    elif csv is None:
-        show(rows, picture, asked)
+    elif written.csv is None:
+        show(rows, picture, scenarios)
+
+
+def _own(experiment: Experiment, program: Path, like: str | None) -> Loaded:
+    """Return a program of the user's, compiled for the experiment's switches."""
+    return own_program(
+        OwnProgram(file=str(program), like=like or DEFAULT_LIKE),
+        experiment.fabric.tree,
+        experiment.defines,
+        has_host_pointers(experiment),
+    )
+
+
+def _ours(experiment: Experiment, owned: Sequence[Loaded]) -> Experiment:
+    """Return the runs of our load balancers: a host rule runs with programs, if there are any."""
+    return experiment.without_rule() if owned else experiment
+
+
+def _refused(
+    experiment: Experiment, owned: Sequence[Loaded], networks: Sequence[str]
+) -> list[Scenario]:
+    """Return all scenarios; raise the errors of networks that cannot run them."""
+    ours = _ours(experiment, owned)
+    for network in networks:
+        refuse_what_cannot_run(network, ours)
+
+    for loaded in owned:
+        refuse_program(networks, next(alone(experiment, loaded).scenarios()), loaded)
+
+    scenarios = [
+        *ours.scenarios(),
+        *(run for loaded in owned for run in runs_alone(experiment, loaded)),
+    ]
+    say_unread(scenarios)
+    say_misfits(ours.scenarios() if {VIRTUAL, MININET} & {*networks} else ())
+    return scenarios
+
+
+def _records(
+    experiment: Experiment, owned: Sequence[Loaded], running: Running, folder: Path
+) -> list[Record]:
+    """Run all scenarios on each network in turn."""
+    ours = _ours(experiment, owned)
+    options: dict[str, Any] = {"jobs": running.jobs, "engine": running.engine or "auto"}
+    with reporting() as reporter:
+        return [
+            record
+            for network in running.networks
+            for network_records in (
+                run_on(network, ours, reporter, folder, **options) if ours.runs else (),
+                *(
+                    run_program_on(network, experiment, loaded, reporter, folder, **options)
+                    for loaded in owned
+                ),
+            )
+            for record in network_records
+        ]

@@ -18,6 +18,7 @@ from emulation.commands.experiment_run import (
 from emulation.commands.mininet_demo import run_twins
 from emulation.errors import EmulationError
 from emulation.mininet.kernel import ELSE, refuse_if_unable
+from emulation.option_groups import Written, grouped
 from emulation.outcomes.folder import new_folder
 from emulation.outcomes.outcome import label_of
 from emulation.outcomes.tables import results_table
@@ -69,7 +70,8 @@ def draw(folder: Path, done: Sequence[Finished]) -> Path:
 @click.option("--force", is_flag=True, help="Replace the results in --output.")
 @click.option("--json", "as_json", is_flag=True, help="Write the records to stdout as JSON.")
 @csv_option
-def demo(output: Path | None, force: bool, as_json: bool, csv: Path | None) -> None:
+@grouped(written=Written)
+def demo(written: Written) -> None:
     """Run one collective on three load balancers, without and with a failing link, and a step of a
     real model.
 
@@ -78,13 +80,13 @@ def demo(output: Path | None, force: bool, as_json: bool, csv: Path | None) -> N
     """
     with one_line_errors(), reporting() as reporter:
         output = click.get_current_context().with_resource(
-            new_folder(output, Path("results") / "demo", force)
+            new_folder(written.output, Path("results") / "demo", written.force)
         )
         done = run_parts(output, reporter)
         picture = draw(output, done)
 
     records = [record for finished in done for record in finished.records]
-    if write(records, output, as_json, csv):
+    if write(records, output, written):
         return
 
     console = terminal()

@@ -1,7 +1,8 @@
 """`ofan emulate`: run an experiment file on an emulated network."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -43,13 +44,15 @@ from emulation.commands.own_program import (
 )
 from emulation.errors import EmulationError
 from emulation.mininet import limits
+from emulation.mininet.building import Setup
 from emulation.mininet.kernel import refuse_if_unable
 from emulation.mininet.targets import SOFTSWITCH, TARGETS
+from emulation.option_groups import Asked, Written, grouped
 from emulation.outcomes.folder import new_folder, writing
 from emulation.outcomes.switch_state import state_table
 from emulation.outcomes.tables import results_table
 from emulation.programs.own_program import Loaded, alone, program_of, runs_alone, with_own
-from emulation.programs.switch_program import Compiler
+from emulation.programs.switch_program import Compiler, SwitchProgram
 from emulation.shipped_file import ShippedFile
 from emulation.virtual import fabric as virtual_fabric
 from emulation.virtual.engine import ENGINES, FEW_HOPS
@@ -148,23 +151,22 @@ def legend(records: Sequence[Record]) -> str:
     return LEGEND.format(unreported=unreported) + rare_legend(records)
 
 
-def write(records: Sequence[Record], folder: Path | None, as_json: bool, csv: Path | None) -> bool:
+def write(records: Sequence[Record], folder: Path | None, written: Written) -> bool:
     """Write records as JSON, with their folder, or as CSV, if requested; return whether."""
-    if csv:
-        write_csv([flat(row(record)) for record in records], csv)
+    if written.csv:
+        write_csv([flat(row(record)) for record in records], written.csv)
 
-    if as_json:
+    if written.as_json:
         rows = [json.loads(record.model_dump_json()) for record in records]
         click.echo(json.dumps({"folder": folder and str(folder), "records": rows}, indent=2))
 
-    return as_json or csv is not None
+    return written.as_json or written.csv is not None
 
 
 def show(
     finished: Finished,
     folder: Path | None,
-    as_json: bool,
-    csv: Path | None,
+    written: Written,
     picture: Path | None = None,
 ) -> None:
     """Write the table, or JSON or CSV; `folder` is None if the results are not stored."""
@@ -172,7 +174,7 @@ def show(
     if any(record.network == VIRTUAL for record in finished.records) and not all(hashed):
         click.echo(UNHASHED, err=True)
 
-    if write(finished.records, folder, as_json, csv):
+    if write(finished.records, folder, written):
         return
 
     console = terminal()
@@ -186,25 +188,48 @@ def show(
     console.print(f"Results: {folder or 'not kept'}")
 
 
-def refuse_contradictions(
-    file: Path | None,
-    settings: tuple[str, ...],
-    program: Path | None,
-    of_mininet: tuple[object, ...],
-    network: str,
-) -> None:
+@dataclass(frozen=True, slots=True)
+class Running:
+    """The network of `ofan emulate`, and the options for its runs."""
+
+    network: str
+    switch: str | None
+    compiler: Compiler | None
+    engine: Engine | None
+    detection: str | None
+    hold: bool
+    ports: tuple[str, ...]
+    jobs: int
+    show_registers: bool
+
+    @property
+    def is_real(self) -> bool:
+        """Return whether the network is Mininet."""
+        return self.network == MININET
+
+
+def refuse_contradictions(asked: Asked, program: Path | None, running: Running) -> None:
     """Raise UsageError for options that need other options, or have no effect with them."""
     # An error, not ignored: the user expects an effect.
-    if network != MININET and any(of_mininet):
+    if not running.is_real and any(
+        (running.switch, running.compiler, running.hold, *running.ports)
+    ):
         raise click.UsageError("--switch, --compiler, --hold and --pcap need --network mininet")
 
-    if program is None and file is None:
+    has_own = bool(program or asked.host_rule)
+    if not has_own and asked.file is None:
         raise click.UsageError(
             "no experiment given: name a file, or an experiment of Ofan, as in ofan emulate demo"
         )
 
-    if program is not None:
-        refuse_unused_policies(settings)
+    if has_own:
+        refuse_unused_policies(asked.settings)
+
+    if running.is_real and (running.engine or running.jobs > 1 or running.show_registers):
+        raise click.UsageError("--engine, --jobs and --show-registers need --network virtual")
+
+    if running.hold and asked.policies and has_own:
+        raise click.UsageError("--hold keeps one network: leave out --policies")
 
 
 @click.command(epilog=EXAMPLES)
@@ -267,113 +292,107 @@ def refuse_contradictions(
     metavar="PORT",
     help="Mininet: capture edge0_1:3 or h0_1_0; repeatable.",
 )
-def emulate(
-    file: Path | None,
-    policies: tuple[str, ...],
-    settings: tuple[str, ...],
-    network: str,
-    program: Path | None,
-    host_rule: Path | None,
-    agent_packet: Path | None,
-    like: str | None,
-    output: Path | None,
-    as_json: bool,
-    csv: Path | None,
-    switch: str | None,
-    compiler: Compiler | None,
-    engine: Engine | None,
-    detection: str | None,
-    hold: bool,
-    ports: tuple[str, ...],
-    jobs: int,
-    show_registers: bool,
-    force: bool,
-) -> None:
+@grouped(asked=Asked, running=Running, written=Written)
+def emulate(program: Path | None, asked: Asked, running: Running, written: Written) -> None:
     """Run the experiment in FILE (with --program: by default the demo's), packet by packet.
 
     The results go into a folder. Your program or rule runs instead of the file's load balancers,
     together with those of --policies.
     """
-    refuse_contradictions(
-        file,
-        settings,
-        program or host_rule,
-        of_mininet=(switch, compiler, hold, *ports),
-        network=network,
+    refuse_contradictions(asked, program, running)
+    detection = running.detection
+    settings = (
+        (*asked.settings, f"controller.detection={detection}") if detection else asked.settings
     )
-    if network == MININET and (engine or jobs > 1 or show_registers):
-        raise click.UsageError("--engine, --jobs and --show-registers need --network virtual")
-
-    if hold and policies and (program or host_rule):
-        raise click.UsageError("--hold keeps one network: leave out --policies")
-
-    settings = (*settings, f"controller.detection={detection}") if detection else settings
-    with one_line_errors(file, settings):
-        yours = (*host_rule_settings(host_rule, None), *agent_packet_settings(agent_packet))
+    with one_line_errors(asked.file, settings):
+        rule = host_rule_settings(asked.host_rule, None)
+        packet = agent_packet_settings(asked.agent_packet)
         experiment = with_own(
-            read_experiment(file or DEMO, (*yours, *settings), True), program, like, policies
+            read_experiment(asked.file or DEMO, (*rule, *packet, *settings), True),
+            program,
+            asked.like,
+            asked.policies,
         )
-
-        # All scenarios of an experiment have the same fabric. There are none if only a program
-        # runs, instead of the file's load balancers.
-        for scenario in islice(experiment.scenarios(), int(network == VIRTUAL and not force)):
-            refuse_too_large(scenario)
-
-        # Compile before anything is built or written: a program with errors leaves no files.
-        loaded = program_of(experiment)
-        say_warnings(loaded.program.warnings if loaded else ())
-
-        ours = experiment.without_rule() if loaded else experiment
-        refuse_unsupported(network, *([alone(experiment, loaded)] if loaded else []), ours)
-        say_misfits(ours.scenarios())
-        say_unread([*ours.scenarios(), *(runs_alone(experiment, loaded) if loaded else ())])
+        loaded = _loaded(experiment, running, written.force)
         name = "_".join([experiment.name, *folder_suffixes(experiment, loaded)])
         folder = click.get_current_context().with_resource(
-            new_folder(output, Path("results") / name, force)
+            new_folder(written.output, Path("results") / name, written.force)
         )
-
-        if loaded and compiler:
+        if loaded and running.compiler:
             raise click.UsageError(
                 "--compiler is for Ofan's programs:"
                 " for your own, give --program the JSON that p4c has written"
             )
 
-        # The network decides the runner of a program; None means the policy's program.
-        runners: Runners = partial(virtually, engine=engine or "auto", has_state=show_registers)
-        if network == MININET:
-            say_strain(experiment)
-            set_up = partial(
-                on_mininet.setup,
-                experiment,
-                TARGETS[switch] if switch else SOFTSWITCH,
-                ports,
-                folder,
-                compiler=compiler or "ofan",
-            )
+        if running.hold:
+            held = alone(experiment, loaded) if loaded else experiment
+            network = _set_up(experiment, running, folder)(loaded.program if loaded else None)
+            on_mininet.hold_on_mininet(held, network, click.echo)
+            return
 
-            if hold:
-                held = alone(experiment, loaded) if loaded else experiment
-                on_mininet.hold_on_mininet(
-                    held, set_up(loaded.program if loaded else None), click.echo
-                )
-                return
-
-            runners = lambda program: on_mininet.runner(set_up(program))  # noqa: E731
-
-        with reporting() as reporter:
-            if loaded:
-                finished = run_beside(experiment, loaded, runners, reporter, network, jobs=jobs)
-            else:
-                finished = run_experiment(experiment, reporter, runners(None), network, jobs=jobs)
-
+        finished = _finished(experiment, loaded, running, folder)
         say_odd(finished.runs)
-        picture = _kept_or_shown(finished, folder, loaded, as_json, csv)
+        picture = _kept_or_shown(finished, folder, loaded, written)
 
-    show(finished, folder, as_json, csv, picture)
+    show(finished, folder, written, picture)
+
+
+def _loaded(experiment: Experiment, running: Running, force: bool) -> Loaded | None:
+    """Return the user's program; raise the errors of all that cannot run, before the first run."""
+    # All scenarios of an experiment have the same fabric. There are none if only a program runs,
+    # instead of the file's load balancers.
+    for scenario in islice(experiment.scenarios(), int(not running.is_real and not force)):
+        refuse_too_large(scenario)
+
+    # Compile before anything is built or written: a program with errors leaves no files.
+    loaded = program_of(experiment)
+    say_warnings(loaded.program.warnings if loaded else ())
+
+    ours = experiment.without_rule() if loaded else experiment
+    refuse_unsupported(running.network, *([alone(experiment, loaded)] if loaded else []), ours)
+    say_misfits(ours.scenarios())
+    say_unread([*ours.scenarios(), *(runs_alone(experiment, loaded) if loaded else ())])
+    return loaded
+
+
+def _set_up(
+    experiment: Experiment, running: Running, folder: Path
+) -> Callable[[SwitchProgram | None], Setup]:
+    """Return the function that starts a Mininet network with a program in its switches."""
+    say_strain(experiment)
+    return partial(
+        on_mininet.setup,
+        experiment,
+        TARGETS[running.switch] if running.switch else SOFTSWITCH,
+        running.ports,
+        folder,
+        compiler=running.compiler or "ofan",
+    )
+
+
+def _finished(
+    experiment: Experiment, loaded: Loaded | None, running: Running, folder: Path
+) -> Finished:
+    """Run all scenarios; the network decides the runner of a program (None: the policy's)."""
+    runners: Runners
+    if running.is_real:
+        set_up = _set_up(experiment, running, folder)
+        runners = lambda program: on_mininet.runner(set_up(program))  # noqa: E731
+    else:
+        runners = partial(
+            virtually, engine=running.engine or "auto", has_state=running.show_registers
+        )
+
+    network, jobs = running.network, running.jobs
+    with reporting() as reporter:
+        if loaded:
+            return run_beside(experiment, loaded, runners, reporter, network, jobs=jobs)
+
+        return run_experiment(experiment, reporter, runners(None), network, jobs=jobs)
 
 
 def _kept_or_shown(
-    finished: Finished, folder: Path, program: Loaded | None, as_json: bool, csv: Path | None
+    finished: Finished, folder: Path, program: Loaded | None, written: Written
 ) -> Path | None:
     """Write the results folder.
 
@@ -385,5 +404,5 @@ def _kept_or_shown(
             return keep_beside(finished, program, folder) if program else first
     # A run may have taken hours: show its results if they cannot be written.
     except EmulationError:
-        show(finished, None, as_json, csv)
+        show(finished, None, written)
         raise

@@ -3,6 +3,7 @@
 import io
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from emulation.command_line import (
     say_unread,
     say_warnings,
 )
+from emulation.option_groups import Asked, grouped
 from emulation.programs.own_program import Loaded, refuse_unread
 from emulation.programs.program_files import Files, packed
 from emulation.shipped_file import ShippedFile
@@ -261,11 +263,27 @@ def _needed(scenario: Scenario) -> tuple[object, ...]:
     )
 
 
-def refuse_packets_without_bytes(
-    agent_packet: Path | None, programs: Sequence[Path], form: str
-) -> None:
+@dataclass(frozen=True, slots=True)
+class Running:
+    """The user's programs, the form of our load balancers, the threads of a run."""
+
+    programs: tuple[Path, ...]
+    form: str
+    threads: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The forms in which finished runs are written."""
+
+    as_json: bool
+    csv: Path | None
+    parquet: Path | None
+
+
+def refuse_packets_without_bytes(asked: Asked, running: Running) -> None:
     """Raise UsageError for the user's packets if only kernels run, which have no bytes."""
-    if agent_packet and not programs and form != P4:
+    if asked.agent_packet and not running.programs and running.form != P4:
         raise click.UsageError(
             "--agent-packet needs --program or --as p4: kernels have no packet bytes"
         )
@@ -296,52 +314,42 @@ def refuse_packets_without_bytes(
     callback=in_a_folder,
     help="Draw the distribution of the flows' times: .png, .svg or .pdf.",
 )
+@grouped(asked=Asked, running=Running, tables=Tables)
 def run(
-    file: Path | None,
-    programs: tuple[Path, ...],
-    host_rule: Path | None,
-    agent_packet: Path | None,
-    like: str | None,
-    form: str,
-    policies: tuple[str, ...],
-    settings: tuple[str, ...],
+    asked: Asked,
+    running: Running,
     jobs: int,
-    threads: int,
-    as_json: bool,
-    csv: Path | None,
-    parquet: Path | None,
+    tables: Tables,
     flows: Path | None,
     cdf: Path | None,
 ) -> None:
     """Simulate the experiment of FILE or of the options: every load balancer, every seed."""
     kept = own_folder("ofan-flows-") if flows or cdf else nullcontext()
-    with one_line_errors(file, settings), kept as folder:
+    with one_line_errors(asked.file, asked.settings), kept as folder:
         for path, kinds in ((flows, TABLES), (cdf, PICTURES)):
             if path and path.suffix not in kinds:
                 raise click.UsageError(f"{path}: its name must end in {' or '.join(kinds)}")
 
-        refuse_packets_without_bytes(agent_packet, programs, form)
-        rule = host_rule_settings(host_rule, None if programs else like)
-        packet = agent_packet_settings(agent_packet)
-        experiment = read_experiment(file, [*rule, *packet, *chosen(policies), *settings])
+        refuse_packets_without_bytes(asked, running)
+        experiment = read_experiment(asked.file, _settings(asked, running))
 
         # A program runs instead of the default or of the file's load balancers. A host rule runs
         # with the programs, if there are any.
-        named = not programs or bool(policies)
-        ours = experiment.without_rule() if programs else experiment
+        named = not running.programs or bool(asked.policies)
+        ours = experiment.without_rule() if running.programs else experiment
         scenarios = with_programs(
             ours.scenarios() if named else (),
-            experiment.alone(of(like)).scenarios(),
-            programs,
-            form,
+            experiment.alone(of(asked.like)).scenarios(),
+            running.programs,
+            running.form,
         )
         say_how_matrices_are_read(scenarios)
         say_unread(scenarios)
 
         # Before the bar, which a line about compiling would break, and before the processes start,
         # as each would compile.
-        run_one = ready(scenarios, threads, flows=folder)
-        with reporting(called(experiment, file)) as report:
+        run_one = ready(scenarios, running.threads, flows=folder)
+        with reporting(called(experiment, asked.file)) as report:
             records = sweep(
                 scenarios,
                 jobs=jobs,
@@ -353,13 +361,20 @@ def run(
 
         runs = list(zip(scenarios, records, strict=True))
         say_odd(runs)
-        write(runs, csv, parquet)
+        write(runs, tables.csv, tables.parquet)
         if folder:
             write_flows(scenarios, folder, flows, cdf)
 
     # Last: files are written even if the reader of stdout stops early.
-    if as_json or csv != STDOUT:
-        show(runs, as_json)
+    if tables.as_json or tables.csv != STDOUT:
+        show(runs, tables.as_json)
+
+
+def _settings(asked: Asked, running: Running) -> list[str]:
+    """Return all overrides of an experiment's keys, those of the user's own files first."""
+    rule = host_rule_settings(asked.host_rule, None if running.programs else asked.like)
+    packet = agent_packet_settings(asked.agent_packet)
+    return [*rule, *packet, *chosen(asked.policies), *asked.settings]
 
 
 @click.command("sweep", epilog=SWEEP_EXAMPLES)
@@ -386,22 +401,14 @@ def run(
 @csv_option
 @parquet_option
 @figure_option
+@grouped(asked=Asked, running=Running, tables=Tables)
 def sweep_command(
-    file: Path,
-    programs: tuple[Path, ...],
-    host_rule: Path | None,
-    agent_packet: Path | None,
-    like: str | None,
-    form: str,
-    policies: tuple[str, ...],
-    settings: tuple[str, ...],
+    asked: Asked,
+    running: Running,
     jobs: int | None,
-    threads: int,
     scheduler: str | None,
     store: Path | None,
-    as_json: bool,
-    csv: Path | None,
-    parquet: Path | None,
+    tables: Tables,
     figure: Path | None,
 ) -> None:
     """Simulate every combination of the sweep FILE.
@@ -409,25 +416,26 @@ def sweep_command(
     Runs that are already in the store are not computed again. Programs run together with the file's
     load balancers.
     """
-    refuse_packets_without_bytes(agent_packet, programs, form)
-    with one_line_errors(file, settings):
-        refuse_packets_without_bytes(agent_packet, programs, form)
-        rule = host_rule_settings(host_rule, None if programs else like)
-        packet = agent_packet_settings(agent_packet)
-        swept = load_sweep(file, [*rule, *packet, *chosen(policies), *settings])
+    assert asked.file is not None
+    programs = running.programs
+    with one_line_errors(asked.file, asked.settings):
+        refuse_packets_without_bytes(asked, running)
+        swept = load_sweep(asked.file, _settings(asked, running))
         ruled = [scenario for scenario in swept if scenario.host_rule] if programs else []
         # For a program, scenarios that differ only in the load balancer are the same.
-        alike = [scenario.model_copy(update={"policy": of(like)}) for scenario in ruled or swept]
+        alike = [
+            scenario.model_copy(update={"policy": of(asked.like)}) for scenario in ruled or swept
+        ]
         ours = [scenario for scenario in swept if scenario.host_rule is None] if ruled else swept
-        asked = with_programs(ours, dict.fromkeys(alike), programs, form)
-        say_how_matrices_are_read(asked)
-        say_unread(asked)
-        scenarios = heeding(asked)
+        combined = with_programs(ours, dict.fromkeys(alike), programs, running.form)
+        say_how_matrices_are_read(combined)
+        say_unread(combined)
+        scenarios = heeding(combined)
         kept = store or Path("results") / f"{scenarios[0].name}.sqlite"
 
         # Workers on other machines compile for themselves.
-        run_one = ready(scenarios, threads, is_here=scheduler is None)
-        with reporting(called(scenarios[0], file)) as report:
+        run_one = ready(scenarios, running.threads, is_here=scheduler is None)
+        with reporting(called(scenarios[0], asked.file)) as report:
             records = sweep(
                 scenarios,
                 store=kept,
@@ -441,9 +449,9 @@ def sweep_command(
 
         runs = list(zip(scenarios, records, strict=True))
         say_odd(runs)
-        write(runs, csv, parquet, figure)
+        write(runs, tables.csv, tables.parquet, figure)
 
-    if as_json or csv != STDOUT:
-        written = {"csv": csv, "parquet": parquet, "figure": figure}
+    if tables.as_json or tables.csv != STDOUT:
+        written = {"csv": tables.csv, "parquet": tables.parquet, "figure": figure}
         said = {name: str(path) for name, path in written.items() if path}
-        show(runs, as_json, store=str(kept), **said)
+        show(runs, tables.as_json, store=str(kept), **said)

@@ -19,16 +19,15 @@ from emulation.live.source import LiveError
 from emulation.outcomes.changes import changes_of
 from emulation.programs.own_program import Loaded
 from emulation.virtual import engine
-from fattree.demand import traffic
 from fattree.errors import FabricError
 from fattree.experiment.model import Scenario
 from fattree.policies import POLICIES
 from fattree.routes import failures
 from fattree.routes.bounds import bound_ps
+from fattree.routes.demand import Demand
 from fattree.routes.slow_links import NOT_SLOW, RateChange, Slow, SlowLink, after, at_rate
 from fattree.shape.addressing import link_name, link_named
 from fattree.units import PS_PER_SECOND
-from hostagent.build import paced_gaps
 from hostagent.transports.state import NEVER
 
 DEMO_SECONDS = 15.0
@@ -94,13 +93,10 @@ class Pace:
 
 def default_speed(scenario: Scenario, seconds: float = DEMO_SECONDS) -> float:
     """Return the speed at which the least possible run after the last event takes so long."""
-    flows = traffic.flows(scenario)
-    last_ps = max(
-        (change.time_ps for change in failures.timeline(scenario, flows).changes), default=0
-    )
-    return (
-        (bound_ps(scenario, flows, paced_gaps(scenario, flows)) + last_ps) / PS_PER_SECOND / seconds
-    )
+    demand = Demand.of(scenario)
+    last_ps = max((change.time_ps for change in demand.events.changes), default=0)
+    least_ps = bound_ps(scenario, demand.flows, demand.gaps_ps)
+    return (least_ps + last_ps) / PS_PER_SECOND / seconds
 
 
 class VirtualSource:

@@ -14,10 +14,10 @@ from emulation.mininet.counting import Counted, Reading, accounts, complaint, co
 from emulation.mininet.fabric import MininetFabric
 from emulation.mininet.limits import real_patience
 from emulation.outcomes.outcome import Accounts, Outcome, QueueSamples
-from fattree.demand import traffic
 from fattree.demand.flows import Flows
 from fattree.experiment.model import Scenario
 from fattree.experiment.pauses import is_paused
+from fattree.routes.demand import Demand
 from fattree.routes.standstill import NEVER, Senders, Standing, Watch, standing, why_still
 from fattree.texts.storms import storm_words
 from fattree.units import PS_PER_SECOND
@@ -53,7 +53,7 @@ class Run:
     def __init__(self, fabric: MininetFabric, scenario: Scenario) -> None:
         self._fabric = fabric
         self.scenario = scenario
-        self._flows = traffic.flows(scenario)
+        self._demand = Demand.of(scenario)
         self._before = Reading((), ())
         # Packets carry it, so that none is counted in another run than its own.
         self.number = fabric.runs
@@ -109,7 +109,7 @@ class Run:
 
         # A change of the network by hand is progress, too.
         changes = len(self._fabric.installations)
-        if watch.is_over(now_ps, _standing(now_ps, self._flows, rows, changes)):
+        if watch.is_over(now_ps, _standing(now_ps, self._demand.flows, rows, changes)):
             self._still = why_still(self.scenario, self._fabric.timeline, watch.heard_ps)
             self._fabric.agents.stop()
 
@@ -145,7 +145,7 @@ class Run:
             fabric.tree, {(port.switch, port.port): port.paused_ps for port in counts.ports}
         )
         if not report.is_finished:
-            names = complaint(fabric.tree, self._flows, report)
+            names = complaint(fabric.tree, self._demand.flows, report)
             still = "".join(f"; {reason}" for reason in (self._still, storms) if reason)
             raise FailedRunError(f"{names}{still}; {places.words()}")
 
@@ -155,8 +155,8 @@ class Run:
         end_ps = max(done_ps for _, _, _, done_ps, _ in report.flows)
 
         return Outcome(
-            scenario=self.scenario,
-            flows=tuple(flow_result(self._flows, row) for row in report.flows),
+            demand=self._demand,
+            flows=tuple(flow_result(self._demand.flows, row) for row in report.flows),
             ports=counts.ports,
             # Real queues are not looked at while they grow, and no two real runs are the same.
             samples=QueueSamples((), ()),

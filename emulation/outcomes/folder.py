@@ -17,16 +17,13 @@ from emulation.errors import EmulationError
 from emulation.outcomes.outcome import Outcome
 from emulation.outcomes.switch_state import state_rows
 from fattree.counters import PORT_COUNTERS, SENDER_COUNTERS, Counts, total
-from fattree.demand import traffic
 from fattree.experiment.model import Experiment, with_files
 from fattree.records.frames import flow_frame, port_frame
 from fattree.records.naming import scenario_hash
 from fattree.records.record import Queues, Record, run_record, table
 from fattree.routes.bounds import bound_ps, sending_bound_ps
-from fattree.routes.failures import timeline
 from fattree.shape.topology import SWITCH_LAYERS
 from fattree.texts.experiment_writer import experiment_toml
-from hostagent.build import paced_gaps
 from sim.sweeps.own_folder import locked
 
 RESULTS = "results.parquet"
@@ -42,8 +39,7 @@ FRESH = ".ofan-new-"
 
 def record(outcome: Outcome, network: str) -> Record:
     """Return the row of a run in the schema that all networks share."""
-    scenario = outcome.scenario
-    flows = traffic.flows(scenario)
+    demand, scenario, flows = outcome.demand, outcome.scenario, outcome.demand.flows
     ports = outcome.ports
     means = [outcome.mean_queue_bytes(layer) for layer in SWITCH_LAYERS]
     queues = Queues(
@@ -64,13 +60,12 @@ def record(outcome: Outcome, network: str) -> Record:
             "dropped": outcome.accounts.dropped + outcome.accounts.unrouted,
             "lost_to_failure": outcome.accounts.lost,
             "packet_hops": outcome.accounts.sent + sum(port.packets for port in ports),
-            "redraws": timeline(scenario, flows).redraws,
+            "redraws": demand.events.redraws,
             "host_paused_ps": outcome.host_paused_ps,
             "unroutable": outcome.accounts.unrouted,
         }
     )
 
-    gaps = paced_gaps(scenario, flows)
     return run_record(
         scenario,
         network,
@@ -82,8 +77,8 @@ def record(outcome: Outcome, network: str) -> Record:
         ),
         fct_ps=np.array([flow.fct_ps for flow in outcome.flows]),
         done_ps=np.array([flow.done_ps for flow in outcome.flows]),
-        bound_ps=bound_ps(scenario, flows, gaps),
-        sending_bound_ps=sending_bound_ps(scenario, flows, gaps),
+        bound_ps=bound_ps(scenario, flows, demand.gaps_ps),
+        sending_bound_ps=sending_bound_ps(scenario, flows, demand.gaps_ps),
         queues=queues,
         counts=counts,
         cpu_s=outcome.cpu_seconds,

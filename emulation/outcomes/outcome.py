@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fattree.counters import PortCounts, SenderCounts
 from fattree.experiment.model import Scenario
 from fattree.policies import POLICIES
+from fattree.routes.demand import Demand
 from fattree.shape.topology import LEVEL_OF, SWITCH_LAYERS
 from fattree.units import PS_PER_SECOND
 
@@ -110,7 +111,7 @@ class Outcome:
     of `scenario.policy`. `state` has its registers and counters, where that is asked for.
     """
 
-    scenario: Scenario
+    demand: Demand
     flows: tuple[FlowResult, ...]
     ports: tuple[PortResult, ...]
     samples: QueueSamples
@@ -122,6 +123,11 @@ class Outcome:
     own_program: str = ""
     state: tuple[ArrayState, ...] = ()
     host_paused_ps: int = 0
+
+    @property
+    def scenario(self) -> Scenario:
+        """Return the scenario that ran."""
+        return self.demand.scenario
 
     @property
     def policy(self) -> str:

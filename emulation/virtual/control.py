@@ -15,9 +15,8 @@ from emulation.virtual.events import At, Clock, Kind
 from emulation.virtual.nodes import SwitchDraws
 from emulation.virtual.ports import Port
 from emulation.virtual.probes import VirtualProbes
-from fattree.demand import traffic
 from fattree.experiment.model import Scenario
-from fattree.routes import failures
+from fattree.routes.demand import Demand
 from fattree.routes.failures import Links
 from fattree.routes.slow_links import NOT_SLOW, Slow
 from fattree.shape.addressing import device_id, switch_name
@@ -49,6 +48,7 @@ class Control:
         program: SwitchProgram,
         clock: Clock,
         engine: Engine = "auto",
+        demand: Demand | None = None,
     ) -> None:
         self.scenario = scenario
         self.clock = clock
@@ -66,7 +66,8 @@ class Control:
 
         # A controller that gets announcements begins with the routes of failures at time 0; a
         # controller that probes has to detect them.
-        self.line = failures.timeline(scenario, traffic.flows(scenario))
+        self.demand = demand or Demand.of(scenario)
+        self.line = self.demand.events
         self._first_routes = self.line.first_routes if self.is_announced else frozenset()
         self._first_slow = self.line.first_slow if self.is_announced else NOT_SLOW
         self.controller = FabricController(

@@ -9,12 +9,11 @@ from typing import get_args
 
 from emulation.errors import UnsupportedError
 from emulation.programs.switch_program import SwitchProgram, built_in, program_size
-from emulation.virtual.fabric import VirtualFabric
+from emulation.virtual.fabric import VirtualFabric, refuse_unsupported
 from emulation.virtual.machine import NativeMachine, headers_of, why_not
 from emulation.virtual.native import NativeFabric
-from fattree.demand import traffic
 from fattree.experiment.model import Scenario
-from fattree.routes.failures import timeline
+from fattree.routes.demand import Demand
 from fattree.routes.standstill import patience
 from ofan_p4.softswitch.control.pipeline import Engine
 from ofan_p4.softswitch.native.engine import native_program
@@ -60,40 +59,42 @@ def fabric(
         say(f"on the Python engine: {reason}")
         return VirtualFabric(scenario, loaded)
 
-    if engine == "auto" and not are_compiled() and _most_hops(scenario) < FEW_HOPS:
-        if _most_hops(scenario) > QUICK_HOPS:
+    refuse_unsupported(scenario)
+    demand = Demand.of(scenario)
+    if engine == "auto" and not are_compiled() and _most_hops(demand) < FEW_HOPS:
+        if _most_hops(demand) > QUICK_HOPS:
             say(f"on the Python engine: {NOT_COMPILED}")
 
-        return VirtualFabric(scenario, loaded)
+        return VirtualFabric(scenario, loaded, demand=demand)
 
     # Hashing every event takes Python ten times as long as machine code takes for the packet.
     return NativeFabric(
         scenario,
         loaded,
         compile_for=partial(NativeMachine, scenario),
-        has_digest=has_digest and _hops(scenario) < FEW_HOPS,
+        has_digest=has_digest and _hops(demand) < FEW_HOPS,
+        demand=demand,
     )
 
 
-def _hops(scenario: Scenario) -> int:
+def _hops(demand: Demand) -> int:
     """Return about how many packets pass switches, ACKs included."""
-    return 2 * MOST_SWITCHES * int(traffic.flows(scenario).packets.sum())
+    return 2 * MOST_SWITCHES * int(demand.flows.packets.sum())
 
 
-def _most_hops(scenario: Scenario) -> int:
+def _most_hops(demand: Demand) -> int:
     """Return the same of a run that may stand still: where no route ever leads around a dead link,
     flows send until the run is given up (`routes.standstill`).
     """
-    failures = scenario.failures
+    scenario, failures = demand.scenario, demand.scenario.failures
     if scenario.convergence_ps is not None or not (failures.rate > 0 or failures.events):
-        return _hops(scenario)
+        return _hops(demand)
 
-    flows = traffic.flows(scenario)
-    limits = patience(scenario, timeline(scenario, flows))
-    in_vain = len(flows) * max(
+    limits = patience(scenario, demand.events)
+    in_vain = len(demand.flows) * max(
         limits.tries, (limits.wait_ps + min(limits.queues_ps, limits.wait_ps)) // scenario.slot_ps
     )
-    return _hops(scenario) + MOST_SWITCHES * in_vain
+    return _hops(demand) + MOST_SWITCHES * in_vain
 
 
 def only_python(scenario: Scenario, program: SwitchProgram) -> str:

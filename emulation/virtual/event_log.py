@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fattree.demand import traffic
-from fattree.experiment.model import Scenario
+from fattree.routes.demand import Demand
 from hostagent.build import ends
 from hostagent.own_packet import OwnFrames, scenario_packets
 from hostagent.packets import AckFrames, DataFrames
@@ -47,11 +46,11 @@ class Written(NamedTuple):
 class EventLog:
     """The hash of all events of a run, which come in order."""
 
-    def __init__(self, scenario: Scenario) -> None:
+    def __init__(self, demand: Demand) -> None:
         self._hash = hashlib.sha256()
-        self._scenario = scenario
-        self._flows = traffic.flows(scenario)
-        self._packets = scenario_packets(scenario)
+        self._scenario = demand.scenario
+        self._flows = demand.flows
+        self._packets = scenario_packets(demand.scenario)
         self._ecn_at = self._packets.forms.data.ip_at + 1
         self._cuts = [self._packets.forms.end(kind) for kind in range(2)]
         self._data: dict[int, DataFrames | OwnFrames] = {}

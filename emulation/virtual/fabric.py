@@ -17,6 +17,7 @@ from emulation.virtual.wires import Wires
 from fattree.experiment.model import Scenario
 from fattree.experiment.pauses import is_paused
 from fattree.routes.buffers import refuse_unable_pauses, refuse_unable_sharing
+from fattree.routes.demand import Demand
 from hostagent.rules import refuse_unable_hosts
 from ofan_p4.softswitch.control.pipeline import Engine
 
@@ -26,8 +27,9 @@ EVENTS_AT_ONCE = 200
 class VirtualFabric(Control):
     """Switches, controller and network of one scenario; `run` ends with its outcome.
 
-    Raises UnsupportedError for features that virtual time lacks, FabricError and ControllerError
-    for scenarios that cannot be built.
+    `demand` is the scenario's, where it has been worked out before. Raises UnsupportedError for
+    features that virtual time lacks, FabricError and ControllerError for scenarios that cannot be
+    built.
     """
 
     def __init__(
@@ -35,6 +37,7 @@ class VirtualFabric(Control):
         scenario: Scenario,
         program: SwitchProgram | None = None,
         engine: Engine = "auto",
+        demand: Demand | None = None,
     ) -> None:
         refuse_unsupported(scenario)
         super().__init__(
@@ -42,9 +45,10 @@ class VirtualFabric(Control):
             program or built_in(scenario.scheme.program, program_size(scenario)),
             Clock(),
             engine,
+            demand=demand,
         )
         build = LosslessNetwork if is_paused(scenario) else Network
-        self.network = build(scenario, self.switches, self.clock, Wires(scenario, self.line))
+        self.network = build(self.demand, self.switches, self.clock, Wires(scenario, self.line))
         self.network.on_drop = self.forget
         self.start(self.network.at, self.network.hosts.converge)
         self.probe(

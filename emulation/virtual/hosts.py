@@ -13,9 +13,9 @@ from emulation.outcomes.outcome import FlowResult
 from emulation.virtual.events import ARRIVE, SEND, Push
 from emulation.virtual.wires import Wire, Wires
 from fattree.counters import SENDER_COUNTERS, kept
-from fattree.demand import traffic
 from fattree.experiment.model import Scenario
 from fattree.experiment.pauses import lasting
+from fattree.routes.demand import Demand
 from fattree.routes.failures import Links
 from fattree.routes.slow_links import FULL, Slow
 from fattree.routes.standstill import Senders, Standing, standing
@@ -35,21 +35,21 @@ class Hosts:
     and, on hosts' own links, `lost` count packets.
     """
 
-    def __init__(self, scenario: Scenario, push: Push, wires: Wires) -> None:
-        flows = traffic.flows(scenario)
-        self.done_ps = [NEVER] * len(flows)
-        self.unfinished = len(flows)
+    def __init__(self, demand: Demand, push: Push, wires: Wires) -> None:
+        scenario = demand.scenario
+        self.done_ps = [NEVER] * len(demand.flows)
+        self.unfinished = len(demand.flows)
         self.sent = 0
         self.received = 0
         self.lost = 0
         self._tree: FatTree = scenario.tree
         self._push = push
-        self._plans = plans(scenario, flows)
+        self._plans = plans(demand)
         self._machines = [
             range(machine, self._tree.hosts, self._tree.machines)
             for machine in range(self._tree.machines)
         ]
-        self._endpoints = endpoints(scenario, flows, range(self._tree.hosts))
+        self._endpoints = endpoints(demand, range(self._tree.hosts))
 
         # By class: data, ACK.
         self._sizes = (scenario.data_bytes, scenario.ack_bytes)

@@ -19,6 +19,7 @@ from fattree.experiment.model import Scenario
 from fattree.experiment.pauses import PAUSE_BYTES, lasting, storms, watchdog
 from fattree.routes.buffers import rooms
 from fattree.routes.cycles import cycle
+from fattree.routes.demand import Demand
 from fattree.shape.addressing import switch_name
 from fattree.texts.storms import storm_words
 from ofan_p4.softswitch.control.switch import Pending
@@ -56,9 +57,10 @@ class LosslessNetwork(Network):
     """One run of a scenario with switches that pause links in place of dropping packets."""
 
     def __init__(
-        self, scenario: Scenario, switches: Sequence[Node], clock: Clock, wires: Wires
+        self, demand: Demand, switches: Sequence[Node], clock: Clock, wires: Wires
     ) -> None:
-        super().__init__(scenario, switches, clock, wires)
+        super().__init__(demand, switches, clock, wires)
+        scenario = demand.scenario
         self._buffers = [
             _buffers(scenario, switch, ports) for switch, ports in enumerate(self.ports)
         ]

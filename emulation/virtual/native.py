@@ -23,6 +23,7 @@ from emulation.virtual.timed import Compile, TimedRun
 from emulation.virtual.wires import Wires
 from fattree.counters import PORT_COUNTERS, SENDER_COUNTERS, kept
 from fattree.experiment.model import Scenario
+from fattree.routes.demand import Demand
 from fattree.routes.wecmp import LinkState
 from fattree.shape.topology import FatTree
 from sim.programs.programmed import Counts
@@ -43,16 +44,18 @@ class NativeFabric(Control):
         compile_for: Compile,
         has_digest: bool = True,
         threads: int = 1,
+        demand: Demand | None = None,
     ) -> None:
         refuse_unsupported(scenario)
         super().__init__(
             scenario,
             program or built_in(scenario.scheme.program, program_size(scenario)),
             Clock(),
+            demand=demand,
         )
-        self._log = EventLog(scenario) if has_digest else None
+        self._log = EventLog(self.demand) if has_digest else None
         self.timed = TimedRun(
-            scenario,
+            self.demand,
             compile_for([switch.pipeline for switch in self.switches if switch.pipeline]),
             self.clock,
             sample_ps=scenario.zero_load_rtt_ps // SAMPLES_PER_RTT,
@@ -114,7 +117,7 @@ class NativeFabric(Control):
         longest = self.timed.packets.longest()
         sample_ps = self.timed.packets.frames.sample_ps
         return Outcome(
-            scenario=self.scenario,
+            demand=self.demand,
             flows=tuple(_flow_results(result)),
             ports=tuple(_port_results(self.scenario.tree, result)),
             samples=QueueSamples(

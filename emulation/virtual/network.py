@@ -19,9 +19,7 @@ from emulation.virtual.hosts import Hosts
 from emulation.virtual.nodes import Node
 from emulation.virtual.ports import Port, ports_of
 from emulation.virtual.wires import Wires
-from fattree.demand import traffic
-from fattree.experiment.model import Scenario
-from fattree.routes.failures import timeline
+from fattree.routes.demand import Demand
 from fattree.routes.standstill import Watch, patience, why_still
 from fattree.shape.topology import SWITCH_LAYERS
 from fattree.units import PS_PER_US
@@ -58,11 +56,13 @@ class Network:
 
     def __init__(
         self,
-        scenario: Scenario,
+        demand: Demand,
         switches: Sequence[Node],
         clock: Clock,
         wires: Wires,
     ) -> None:
+        scenario = demand.scenario
+        self.demand = demand
         self.scenario = scenario
         self.tree = scenario.tree
         self.switches = switches
@@ -80,13 +80,12 @@ class Network:
         self._full_bytes = scenario.data_bytes
         self._events: list[Event] = []
         self._sequence = 0
-        self.hosts = Hosts(scenario, self._push, wires)
+        self.hosts = Hosts(demand, self._push, wires)
         self._samples: dict[int, tuple[int, ...]] = {}
         self._sample_ps = scenario.zero_load_rtt_ps // SAMPLES_PER_RTT
         self._next_sample_ps = 0
         self._log = hashlib.sha256()
-        self._timeline = timeline(scenario, traffic.flows(scenario))
-        self._watch = Watch.of(patience(scenario, self._timeline, follows_ps(scenario)))
+        self._watch = Watch.of(patience(scenario, demand.events, follows_ps(scenario)))
 
         self._handlers: dict[int, Callable[[int, int, int, Any], None]] = {
             LEAVE: self._leave,
@@ -130,7 +129,7 @@ class Network:
         while watch.next_ps <= self._events[0][0]:
             now_ps = watch.next_ps
             if watch.is_over(now_ps, self.hosts.standing(now_ps, self._is_changing)):
-                still = why_still(self.scenario, self._timeline, watch.heard_ps)
+                still = why_still(self.scenario, self.demand.events, watch.heard_ps)
                 raise FailedRunError(f"{self._unfinished(now_ps)}; {still}")
 
     @property
@@ -367,7 +366,7 @@ class Network:
     def outcome(self, cpu_seconds: float) -> Outcome:
         """Return the results of the run up to now."""
         return Outcome(
-            scenario=self.scenario,
+            demand=self.demand,
             flows=self.hosts.flow_results,
             ports=tuple(self._port_results()),
             samples=QueueSamples(tuple(self._samples), tuple(self._samples.values())),

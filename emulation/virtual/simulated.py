@@ -31,10 +31,9 @@ from emulation.virtual.events import Clock, Kind
 from emulation.virtual.fabric import refuse_unsupported
 from emulation.virtual.machine import NativeMachine
 from emulation.virtual.timed import TimedRun
-from fattree.demand import traffic
 from fattree.experiment.model import BUILT_IN, Collective, Fabric, OwnProgram, Scenario
 from fattree.records.record import Record
-from fattree.routes import failures
+from fattree.routes.demand import Demand
 from hostagent.own_packet import scenario_packets
 from ofan_p4.diagnostics import CompileError
 from ofan_p4.softswitch.base.errors import SoftswitchError
@@ -60,6 +59,7 @@ class SimulatedFabric:
     def __init__(self, scenario: Scenario, program: SwitchProgram, threads: int = 1) -> None:
         self._began_s = time.process_time()
         refuse(scenario, program)
+        demand = Demand.of(scenario)
         tree = scenario.tree
         self.scenario = scenario
         self.pipelines = [
@@ -79,10 +79,9 @@ class SimulatedFabric:
             self._loader.settle(pipeline, switch)
 
         self.timed = TimedRun(
-            scenario, NativeMachine(scenario, self.pipelines), Clock(), threads=threads
+            demand, NativeMachine(scenario, self.pipelines), Clock(), threads=threads
         )
-        flows = traffic.flows(scenario)
-        for phase in phases(scenario, failures.timeline(scenario, flows)):
+        for phase in phases(scenario, demand.events):
             self.timed.at(phase.time_ps, Kind.CONTROL, partial(self._install, phase))
 
     def run(self, horizon_ps: int | None = None, on_progress: OnProgress | None = None) -> Result:

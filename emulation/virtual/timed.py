@@ -13,6 +13,7 @@ from emulation.virtual.events import Clock, Kind
 from emulation.virtual.hosts import complaint
 from fattree.demand.flows import Flows
 from fattree.experiment.model import Scenario
+from fattree.routes.demand import Demand
 from fattree.routes.standstill import Watch, patience, why_still
 from fattree.shape.addressing import host_ip, host_mac
 from fattree.units import PS_PER_US
@@ -58,7 +59,7 @@ class TimedRun:
 
     def __init__(
         self,
-        scenario: Scenario,
+        demand: Demand,
         machine: Machine,
         clock: Clock,
         *,
@@ -66,6 +67,7 @@ class TimedRun:
         on_events: Observe | None = None,
         threads: int = 1,
     ) -> None:
+        scenario = demand.scenario
         self.scenario = scenario
         self.clock = clock
         # It must live as long as its functions are called.
@@ -73,7 +75,7 @@ class TimedRun:
         forms = scenario_packets(scenario).forms
         size = kept_bytes(scenario, machine.layout, forms)
         self.packets = Programmed(
-            scenario,
+            demand,
             machine.program,
             machine.layout,
             lambda flows: templates(scenario, flows, forms, size),

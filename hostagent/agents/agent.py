@@ -40,9 +40,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from fattree.counters import SENDER_COUNTERS, kept
-from fattree.demand import traffic
 from fattree.errors import FabricError
 from fattree.experiment.model import Scenario, with_files
+from fattree.routes.demand import Demand
 from fattree.routes.failures import Links
 from fattree.routes.slow_links import FULL, Slow, SlowLink, host_shares
 from fattree.units import PS_PER_NS, PS_PER_SECOND
@@ -121,12 +121,13 @@ class Run:
         self._order = order
         self._start_ns = 0
         self._channel = channel
-        flows = traffic.flows(order.scenario)
+        demand = Demand.of(order.scenario)
+        flows = demand.flows
         shares = host_shares(order.scenario, is_up=True)
         times = {share: link_times(order.scenario, share) for share in {FULL, *shares.values()}}
         self.nics = {
             host: Nic(links[host], endpoint, times[shares.get(host, FULL)], self.now_ps)
-            for host, endpoint in endpoints(order.scenario, flows, links, order.number).items()
+            for host, endpoint in endpoints(demand, links, order.number).items()
         }
 
         self.senders = {

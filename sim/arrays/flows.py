@@ -6,12 +6,12 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from fattree.demand import traffic
 from fattree.demand.flows import Flows as Traffic
 from fattree.demand.flows import offsets, path_links
 from fattree.errors import TrafficError
 from fattree.experiment.model import Scenario
 from fattree.files.memory import GIGABYTE, spare_bytes
+from fattree.routes.demand import Demand
 from fattree.shape.addressing import host_ip
 from fattree.shape.topology import FatTree
 from hostagent.rules import rules
@@ -61,16 +61,15 @@ def short_payloads(scenario: Scenario, flows: Traffic) -> list[int]:
     return short
 
 
-def flows_of(
-    scenario: Scenario, flows: Traffic, gaps: Int64, pairs: Pairs, short: list[int]
-) -> Flows:
+def flows_of(demand: Demand, pairs: Pairs, short: list[int]) -> Flows:
     """Return the flows, of which none has begun; `short` are those of `short_payloads`."""
+    flows = demand.flows
     count = len(flows)
-    table = _flow_table(scenario, flows, gaps, pairs, short)
+    table = _flow_table(demand, pairs, short)
     # Flows name those that they wait for; turned round, those that wait for each, in their order.
     followers = np.argsort(flows.after, kind="stable")
     waiting = np.repeat(np.arange(count), np.diff(flows.after_offset))
-    of_hosts = rules(scenario)
+    of_hosts = rules(demand.scenario)
     logged = int(flows.packets.sum()) if of_hosts.recovery == Recovery.SACK else 0
     _refuse_log(logged)
     in_order = count if of_hosts.recovery == Recovery.GO_BACK_N else 0
@@ -109,9 +108,8 @@ def _refuse_log(packets: int) -> None:
         )
 
 
-def _flow_table(
-    scenario: Scenario, flows: Traffic, gaps: Int64, pairs: Pairs, short: list[int]
-) -> Records:
+def _flow_table(demand: Demand, pairs: Pairs, short: list[int]) -> Records:
+    scenario, flows, gaps = demand.scenario, demand.flows, demand.gaps_ps
     tree = scenario.tree
     table = records(len(flows), FLOW)
     table.source = flows.source
@@ -121,7 +119,7 @@ def _flow_table(
     table.pod, table.edge, table.index = _coordinates(tree, flows.destination)
     table.hops = path_links(tree, flows)
     table.gap_ps = gaps
-    table.phase_ps = traffic.phases(scenario, flows, gaps)
+    table.phase_ps = demand.phases_ps
     table.compute_ps = flows.compute_ps
     table.in_turn = flows.in_turn if scenario.is_shared_actively else 0
     table.pair = pairs.of_flow

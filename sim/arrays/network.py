@@ -8,15 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fattree.demand import traffic
 from fattree.demand.flows import Flows as Traffic
 from fattree.errors import ExperimentError
 from fattree.experiment.model import Scenario
 from fattree.experiment.pauses import PAUSE_BYTES, is_paused
 from fattree.experiment.sharing import alpha
 from fattree.routes.buffers import refuse_unable_pauses, refuse_unable_sharing
-from fattree.routes.failures import Timeline, timeline
-from fattree.routes.rates import rho_max
+from fattree.routes.demand import Demand
+from fattree.routes.failures import Timeline
 from fattree.routes.wecmp import LinkState
 from fattree.shape.topology import Level
 from hostagent.rules import refuse_unable_hosts, rules
@@ -86,8 +85,8 @@ def build(scenario: Scenario) -> Network:
     Raises FabricError where it cannot be built.
     """
     refuse_unsupported(scenario)
-    flows = traffic.flows(scenario)
-    events = timeline(scenario, flows)
+    demand = Demand.of(scenario)
+    flows, events = demand.flows, demand.events
     pairs = Pairs.of(scenario.tree, flows)
     states = list(phases(scenario, events))
     tables = Tables(scenario)
@@ -99,13 +98,9 @@ def build(scenario: Scenario) -> Network:
         for table, phase in zip(forwardings, states, strict=True)
     )
 
-    rate = _rate(scenario, flows, events)
     world = _world(
-        scenario,
-        flows,
-        events,
+        demand,
         pairs,
-        rate=rate,
         constants=_constants(scenario, short_payloads(scenario, flows)),
         switches=switches_of(scenario, forwardings[0], groups),
         cells=int(2 * groups.sum()),
@@ -119,17 +114,15 @@ def build(scenario: Scenario) -> Network:
     )
 
 
-def build_for_program(scenario: Scenario) -> Network:
+def build_for_program(demand: Demand) -> Network:
     """Return the arrays of a scenario with P4 switches: hosts, links, and no choices.
 
     Only Host DR's hosts have routes (`waypoint_routes`): the switches' are in their tables. Raises
     FabricError.
     """
-    flows = traffic.flows(scenario)
-    events = timeline(scenario, flows)
+    scenario, flows, events = demand.scenario, demand.flows, demand.events
     pairs = Pairs.of(scenario.tree, flows)
     # A packet's departure is an event at its switch, so only the link's latency lies between two.
-    rate = _rate(scenario, flows, events)
     constants = _constants(scenario, short_payloads(scenario, flows))
     constants = constants._replace(window_ps=min(*scenario.latencies_ps, LONGEST_WINDOW_PS))
     switches = placed_switches(scenario.tree)
@@ -137,11 +130,8 @@ def build_for_program(scenario: Scenario) -> Network:
     routes = waypoint_routes(scenario, flows, links)
 
     world = _world(
-        scenario,
-        flows,
-        events,
+        demand,
         pairs,
-        rate=rate,
         constants=constants,
         switches=switches,
         cells=0,
@@ -191,17 +181,15 @@ def refuse_unsupported(scenario: Scenario) -> None:
 
 
 def _world(
-    scenario: Scenario,
-    flows: Traffic,
-    events: Timeline,
+    demand: Demand,
     pairs: "Pairs",
     *,
-    rate: Fraction,
     constants: Constants,
     switches: Records,
     cells: int,
     record: np.dtype[np.void] = TRANSIT,
 ) -> World:
+    scenario, flows = demand.scenario, demand.flows
     tree = scenario.tree
     counters = np.zeros(COUNTERS, dtype=np.int64)
     counters[UNFINISHED] = len(flows)
@@ -226,7 +214,7 @@ def _world(
     shared = rules(scenario)
 
     short = short_payloads(scenario, flows)
-    columns = flows_of(scenario, flows, traffic.gaps(scenario, flows, rate), pairs, short)
+    columns = flows_of(demand, pairs, short)
 
     return World(
         constants=constants,
@@ -236,9 +224,9 @@ def _world(
         links=links,
         ledgers=ledgers,
         passages=passages_of(scenario, short),
-        nics=nics_of(scenario, rate, short),
+        nics=nics_of(scenario, demand.rate, short),
         inputs=inputs_of(tree),
-        outages=place_outages(tree, events, links, ledgers),
+        outages=place_outages(tree, demand.events, links, ledgers),
         paces=place_paces(scenario, ledgers, short),
         gates=gates_of(scenario),
         rooms=rooms_of(scenario),
@@ -253,13 +241,6 @@ def _world(
         counters=counters,
         features=features(constants, shared),
     )
-
-
-def _rate(scenario: Scenario, flows: Traffic, events: Timeline) -> Fraction:
-    """Return the share of line rate at which hosts send."""
-    # Hosts know the failures there are at the start; timed ones do not change their pace.
-    links = LinkState.without(scenario.tree, events.down_at_start)
-    return rho_max(scenario.tree, links, flows, scenario.speeds)
 
 
 def _own_rule(scenario: Scenario, shared: Rules, flows: Flows) -> OwnRule:

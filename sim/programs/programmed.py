@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fattree.demand.flows import Flows
-from fattree.experiment.model import Scenario
+from fattree.routes.demand import Demand
 from fattree.routes.standstill import Standing
 from fattree.routes.wecmp import LinkState
 from fattree.shape.topology import SWITCH_LAYERS
@@ -99,7 +99,7 @@ class Programmed:
 
     def __init__(
         self,
-        scenario: Scenario,
+        demand: Demand,
         program: Program,
         layout: Layout,
         templates: Callable[[Flows], Beginnings],
@@ -109,8 +109,8 @@ class Programmed:
         threads: int = 1,
     ) -> None:
         self._began_s = time.process_time()
-        self.scenario = scenario
-        self.network = build_for_program(scenario)
+        self.scenario = demand.scenario
+        self.network = build_for_program(demand)
         self.world = self.network.world
         self.routes = self.network.routes[0].routes
         # A lane cuts frames that wait, and lets them go in another order.
@@ -119,7 +119,7 @@ class Programmed:
         self.gates = self.world.gates if self.world.constants.is_pausing else None
         self.frames = frames_of(
             self.world,
-            scenario,
+            demand.scenario,
             layout,
             templates(self.network.flows),
             sample_ps,

@@ -10,6 +10,7 @@ import pytest
 
 from fattree.demand.flows import Flows, independent, offsets
 from fattree.experiment.model import Fabric, Scenario, Transport
+from fattree.routes.demand import Demand
 from fattree.routes.wecmp import LinkState
 from fattree.shape.addressing import switch_ip
 from fattree.shape.topology import FatTree
@@ -44,7 +45,7 @@ def flows(*rows: tuple[int, int, int], after: dict[int, list[int]] | None = None
 
 
 def host(sent_flows: Flows, scenario: Scenario = SCENARIO) -> Endpoint:
-    return endpoints(scenario, sent_flows, [HERE])[HERE]
+    return endpoints(Demand.of(scenario, sent_flows), [HERE])[HERE]
 
 
 def data_to_here(flow: int, psn: int) -> bytes:
@@ -114,7 +115,7 @@ def test_the_last_packet_is_as_long_as_what_is_left_and_frees_its_nic(recovery: 
 
 def test_what_an_earlier_run_has_left_is_refused_and_not_acknowledged() -> None:
     sent_flows = flows((THERE, HERE, 4), (HERE, THERE, 4))
-    endpoint = endpoints(SCENARIO, sent_flows, [HERE], run=7)[HERE]
+    endpoint = endpoints(Demand.of(SCENARIO, sent_flows), [HERE], run=7)[HERE]
     frames = between(THERE, HERE)
     endpoint.send(0)
     for stale in (

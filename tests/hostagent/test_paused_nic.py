@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from fattree.demand import traffic
 from fattree.experiment.model import Scenario
+from fattree.routes.demand import Demand
 from hostagent.agents.nic import Nic, link_times
 from hostagent.build import endpoints
 from hostagent.transports.roce import parse
@@ -64,8 +64,7 @@ def sender() -> Iterator[Sender]:
     for end in (near, far):
         end.setblocking(False)
 
-    flows = traffic.flows(SCENARIO)
-    endpoint = endpoints(SCENARIO, flows, [0], 0)[0]
+    endpoint = endpoints(Demand.of(SCENARIO), [0], 0)[0]
     senders: list[Sender] = []
     nic = Nic(near, endpoint, link_times(SCENARIO), lambda: senders[0].now_ps)
     senders.append(Sender(nic, far))

@@ -13,6 +13,7 @@ from fattree.demand.workloads.file import About, write_workload
 from fattree.experiment.model import Scenario
 from fattree.generators.goal import goal_graph
 from fattree.generators.goal_file import read_goal
+from fattree.routes.demand import Demand
 from hostagent.build import endpoints
 from sim import run
 from sim.runs.results import Result
@@ -175,7 +176,7 @@ def test_a_message_in_turn_leaves_as_a_whole(tmp_path: Path) -> None:
     sends = np.flatnonzero(result.flows.packets)
     first, second = sorted(result.done_ps[sends].tolist())
     assert second - first == pytest.approx(256 * SLOT_PS, rel=0.02)
-    assert endpoints(scenario, result.flows, [0])[0].kept_ps(is_ack=False) == SLOT_PS
+    assert endpoints(Demand.of(scenario), [0])[0].kept_ps(is_ack=False) == SLOT_PS
 
 
 def test_four_sends_over_four_nics_take_as_long_as_one(tmp_path: Path) -> None:

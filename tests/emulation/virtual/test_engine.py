@@ -18,6 +18,7 @@ from fattree.experiment.model import (
     Failures,
     Scenario,
 )
+from fattree.routes.demand import Demand
 
 SMALL = Scenario(fabric=Fabric(k=2), collective=Collective(message_bytes=8 * 4096))
 CLONES = ("if (is_northbound) {", "if (is_northbound) { clone(CloneType.I2E, 5);")
@@ -55,7 +56,7 @@ def test_a_run_that_may_be_given_up_at_the_horizon_is_a_long_one(
 ) -> None:
     monkeypatch.setattr(engine, "are_compiled", lambda: False)
     small = SMALL.model_copy(update={"fabric": Fabric(k=4)})
-    monkeypatch.setattr(engine, "FEW_HOPS", 50 * engine._hops(small))
+    monkeypatch.setattr(engine, "FEW_HOPS", 50 * engine._hops(Demand.of(small)))
     dead = FailureEvent(link="agg0_0-core0_0", down_ns=100)
     for rtt, kind in ((2.0, VirtualFabric), (float("inf"), NativeFabric)):
         failures = Failures(events=(dead,), convergence_rtt=rtt)
