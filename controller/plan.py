@@ -36,6 +36,8 @@ from fattree.shape.topology import Tier
 
 # IEEE 802's local experimental EtherType 1, of probes of links (`controller.liveness`).
 PROBE_ETHERTYPE = 0x88B5
+# The number of aggs and cores among edges (include/between_edges.p4).
+NO_EDGE = 0xFFFF
 # The `scheme` of adaptive.p4's set_quanta; the other programs have no table for it.
 SCHEMES = {Chooser.RANDOM: 0, Chooser.SHORTEST: 1, Chooser.BINNED: 2}
 
@@ -293,6 +295,8 @@ class Planner:
         calls = dict(self._shared_settings)
         calls["hashing", ()] = "multiply_by", (hash_multiplier(self.scenario.seed, switch),)
         calls["digits", ()] = "divide_by", (_reciprocal(self._divisor(switch)),)
+        number = switch if self.tree.tier(switch) is Tier.EDGE else NO_EDGE
+        calls["edge_numbers", ()] = "set_edge", (number, self.tree.edges_per_pod)
         if (
             self.scenario.scheme.chooser is Chooser.WAYPOINT
             and self.tree.tier(switch) is not Tier.EDGE

@@ -34,6 +34,7 @@ ACTIONS = {
     "hashing": ("multiply_by",),
     "orders": ("reshuffle_after",),
     "quanta": ("set_quanta",),
+    "edge_numbers": ("set_edge",),
 }
 
 
@@ -73,6 +74,7 @@ def own_program(
         raise
 
     check(path.name, program.pipeline)
+    refuse_idle_hooks(path, program, {name for name, _ in macros})
 
     return Loaded(path, program, wanted.like)
 
@@ -153,18 +155,71 @@ PARTS = {
 }
 
 
+# The hooks of programs with a header between edges: the macro that announces a control, and the
+# control's purpose.
+HOOKS = {
+    "EDGE_HEADER": ("Feedback", "reads the header at the destination's edge"),
+    "EACH_LINK": ("EachLink", "changes the header at each switch before that"),
+}
+
+
 def _lacking(path: Path) -> str:
     """Return which part a program that does not compile has not got, empty where it has all."""
-    try:
-        source = read_bytes(path).decode(errors="replace")
-    except (OSError, TooLargeError):
-        return ""
+    source = _source(path)
 
     # A program that instantiates a switch is a whole program, without parts of ours.
     if re.search(r"\bV1Switch\b", source):
         return ""
 
+    for macro, (control, purpose) in HOOKS.items():
+        if _defines(macro, source) and not _declares(control, source):
+            return f"defines {macro}, but has no control {control}, which {purpose}"
+
     return next((said for part, said in PARTS.items() if not re.search(part, source)), "")
+
+
+def refuse_idle_hooks(path: Path, program: SwitchProgram, macros: set[str]) -> None:
+    """Raise ProgramError where a program has a hook that is not announced, or moves the header.
+
+    `macros` are those of the command line.
+    """
+    source = _source(path)
+    for macro, (control, purpose) in HOOKS.items():
+        # A program may have a control of that name for itself: it applies an instance of it.
+        is_applied = re.search(rf"\b{control}\s*\(\s*\)\s*\w+\s*;", source)
+        is_announced = macro in macros or _defines(macro, source)
+        if _declares(control, source) and not (is_applied or is_announced):
+            raise ProgramError(
+                f"{path.name} has a control {control}, which {purpose}, but no {macro}:"
+                f' write #define {macro} before #include "fabric.p4"'
+            )
+
+    if program.edge_header_bytes and re.search(r"\bedge_header\s*\.\s*set(Inv|V)alid\b", source):
+        raise ProgramError(
+            f"{path.name} calls setValid or setInvalid of edge_header: the switch puts it on at the"
+            " source's edge and takes it off at the destination's, so that links count its bytes"
+        )
+
+
+def _source(path: Path) -> str:
+    """Return the text of a program without its comments, empty where it is no P4 source."""
+    if path.suffix != ".p4":
+        return ""
+
+    try:
+        source = read_bytes(path).decode(errors="replace")
+    except (OSError, TooLargeError):
+        return ""
+
+    return re.sub(r"//[^\n]*|/\*.*?\*/", " ", source, flags=re.DOTALL)
+
+
+def _defines(macro: str, source: str) -> bool:
+    return bool(re.search(rf"^\s*#\s*define\s+{macro}\b", source, re.MULTILINE))
+
+
+def _declares(control: str, source: str) -> bool:
+    return bool(re.search(rf"\bcontrol\s+{control}\b", source))
 
 
 def check(name: str, pipeline: Pipeline) -> None:

@@ -19,6 +19,8 @@ from ofan_p4.diagnostics import NO_MACROS, Macros
 Compiler: TypeAlias = Literal["ofan", "p4c"]
 # The port of packet-ins and packet-outs in our programs (p4src/include/sizes.p4).
 CPU_PORT = 510
+# The header that programs put on between edges (p4src/include/headers.p4).
+EDGE_HEADER = "edge_header"
 # The folders in which programs find our includes.
 INCLUDE_FOLDERS = (p4src.INCLUDE, p4src.FOLDER)
 
@@ -36,6 +38,14 @@ class SwitchProgram:
     warnings: tuple[str, ...] = ()
     macros: Macros = NO_MACROS
     included: tuple[str, ...] = ()
+
+    @property
+    def edge_header_bytes(self) -> int:
+        """Return how long the program's header between edges is, 0 without a header.
+
+        Links between switches carry so many bytes more of each packet (include/between_edges.p4).
+        """
+        return _edge_header_bytes(self.bmv2_json)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +151,22 @@ def defines_for(
         defines["MAX_ROUTES"] = str(size.routes)
 
     return defines
+
+
+@lru_cache
+def _edge_header_bytes(bmv2_json: bytes) -> int:
+    program = json.loads(bmv2_json)
+    kinds = [
+        header["header_type"]
+        for header in program["headers"]
+        if str(header["name"]).rpartition(".")[2] == EDGE_HEADER
+    ]
+    bits = [
+        sum(width for _, width, *_ in kind["fields"])
+        for kind in program["header_types"]
+        if kind["name"] in kinds
+    ]
+    return int(sum(bits)) // 8
 
 
 def built_in(

@@ -71,7 +71,7 @@ def fabric(
     return NativeFabric(
         scenario,
         loaded,
-        compile_for=partial(NativeMachine, scenario),
+        compile_for=partial(NativeMachine, scenario, edge_header_bytes=loaded.edge_header_bytes),
         has_digest=has_digest and _hops(demand) < FEW_HOPS,
         demand=demand,
     )
@@ -99,4 +99,5 @@ def _most_hops(demand: Demand) -> int:
 
 def only_python(scenario: Scenario, program: SwitchProgram) -> str:
     """Return in a line why only the Python network can run a scenario; nothing where both can."""
-    return why_not(native_program(program.bmv2_json), headers_of(scenario))
+    headers = headers_of(scenario, program.edge_header_bytes)
+    return why_not(native_program(program.bmv2_json), headers)

@@ -40,15 +40,15 @@ class VirtualFabric(Control):
         demand: Demand | None = None,
     ) -> None:
         refuse_unsupported(scenario)
-        super().__init__(
-            scenario,
-            program or built_in(scenario.scheme.program, program_size(scenario)),
-            Clock(),
-            engine,
-            demand=demand,
+        loaded = program or built_in(scenario.scheme.program, program_size(scenario))
+        refuse_edge_header(scenario, loaded)
+        super().__init__(scenario, loaded, Clock(), engine, demand=demand)
+        wires = Wires(scenario, self.line)
+        self.network = (
+            LosslessNetwork(self.demand, self.switches, self.clock, wires)
+            if is_paused(scenario)
+            else Network(self.demand, self.switches, self.clock, wires, loaded.edge_header_bytes)
         )
-        build = LosslessNetwork if is_paused(scenario) else Network
-        self.network = build(self.demand, self.switches, self.clock, Wires(scenario, self.line))
         self.network.on_drop = self.forget
         self.start(self.network.at, self.network.hosts.converge)
         self.probe(
@@ -114,6 +114,27 @@ class VirtualFabric(Control):
             self.scenario.horizon_ps if horizon_ps is None else horizon_ps, on_progress
         )
         return self.network.outcome(time.process_time() - started)
+
+
+def refuse_edge_header(scenario: Scenario, program: SwitchProgram) -> None:
+    """Raise UnsupportedError where packets with a program's header between edges cannot run."""
+    more_bytes = program.edge_header_bytes
+    if not more_bytes:
+        return
+
+    if is_paused(scenario):
+        raise UnsupportedError(
+            'fabric.flow_control = "pfc": thresholds and headroom of buffers count packets without'
+            f" the {more_bytes} bytes of the program's EDGE_HEADER (--network mininet has both)"
+        )
+
+    queue_bytes = scenario.fabric.queue_bytes
+    longest = max(scenario.data_bytes, scenario.ack_bytes) + more_bytes
+    if 0 < queue_bytes < longest:
+        raise UnsupportedError(
+            f"fabric.queue_bytes = {queue_bytes}: a packet has {longest} bytes between switches,"
+            f" {more_bytes} of them the program's EDGE_HEADER"
+        )
 
 
 def refuse_unsupported(scenario: Scenario) -> None:

@@ -36,13 +36,17 @@ REQUESTS = {
 class NativeMachine:
     """The program of all switches' pipelines, in machine code.
 
+    Packets have `edge_header_bytes` more between switches.
     Raises UnsupportedError without machine code, or where the program reads more than the
     simulator's packets have.
     """
 
-    def __init__(self, scenario: Scenario, pipelines: Sequence[Pipeline]) -> None:
+    def __init__(
+        self, scenario: Scenario, pipelines: Sequence[Pipeline], edge_header_bytes: int = 0
+    ) -> None:
         native = pipelines[0].native
-        reason = why_not(native or pipelines[0].reason, headers_of(scenario))
+        headers = headers_of(scenario, edge_header_bytes)
+        reason = why_not(native or pipelines[0].reason, headers)
         if reason:
             raise UnsupportedError(reason)
 
@@ -54,6 +58,7 @@ class NativeMachine:
             native.state_bytes,
             native.out_growth,
             added=native.frame_bytes if added is None else added,
+            edge_header_bytes=edge_header_bytes,
         )
 
         # Machine code draws without asking Python: the words of every switch's random source.
@@ -108,10 +113,11 @@ class NativeMachine:
         return None
 
 
-def headers_of(scenario: Scenario) -> int:
+def headers_of(scenario: Scenario, edge_header_bytes: int) -> int:
     """Return how many bytes of headers all frames have that a program may look at."""
-    # Where hosts put another header in front, programs look that much further.
-    return scenario_packets(scenario).forms.headers + scenario.scheme.outer_bytes
+    # Where hosts or edges put another header in front, programs look that much further.
+    outer_bytes = scenario.scheme.outer_bytes + edge_header_bytes
+    return scenario_packets(scenario).forms.headers + outer_bytes
 
 
 def why_not(native: NativeProgram | str, headers: int) -> str:

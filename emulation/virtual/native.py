@@ -16,7 +16,7 @@ from emulation.programs.switch_program import SwitchProgram, built_in, program_s
 from emulation.virtual.control import Control
 from emulation.virtual.event_log import EventLog
 from emulation.virtual.events import Clock
-from emulation.virtual.fabric import refuse_unsupported
+from emulation.virtual.fabric import refuse_edge_header, refuse_unsupported
 from emulation.virtual.network import SAMPLES_PER_RTT
 from emulation.virtual.ports import Port, ports_of
 from emulation.virtual.timed import Compile, TimedRun
@@ -47,12 +47,10 @@ class NativeFabric(Control):
         demand: Demand | None = None,
     ) -> None:
         refuse_unsupported(scenario)
-        super().__init__(
-            scenario,
-            program or built_in(scenario.scheme.program, program_size(scenario)),
-            Clock(),
-            demand=demand,
-        )
+        loaded = program or built_in(scenario.scheme.program, program_size(scenario))
+        refuse_edge_header(scenario, loaded)
+        super().__init__(scenario, loaded, Clock(), demand=demand)
+        self._edge_header_bytes = loaded.edge_header_bytes
         self._log = EventLog(self.demand) if has_digest else None
         self.timed = TimedRun(
             self.demand,
@@ -73,7 +71,8 @@ class NativeFabric(Control):
         """Return the switches' ports without their queues' contents."""
         wires = Wires(self.scenario, self.line)
         return [
-            ports_of(self.scenario, switch, wires) for switch in range(self.scenario.tree.switches)
+            ports_of(self.scenario, switch, wires, self._edge_header_bytes)
+            for switch in range(self.scenario.tree.switches)
         ]
 
     def advance(self, until_ps: int, is_late: Callable[[], bool] = lambda: False) -> None:

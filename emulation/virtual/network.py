@@ -60,6 +60,7 @@ class Network:
         switches: Sequence[Node],
         clock: Clock,
         wires: Wires,
+        edge_header_bytes: int = 0,
     ) -> None:
         scenario = demand.scenario
         self.demand = demand
@@ -72,7 +73,10 @@ class Network:
         self.dropped = 0
         self.unrouted = 0
         self.lost = 0
-        self.ports = [ports_of(scenario, switch, wires) for switch in range(self.tree.switches)]
+        self.ports = [
+            ports_of(scenario, switch, wires, edge_header_bytes)
+            for switch in range(self.tree.switches)
+        ]
         # Of IPv4 or IPv6: its version, then DSCP and ECN. And the bytes that trimming removes.
         forms = scenario_packets(scenario).forms
         self._ecn_at = forms.data.ip_at + 1
@@ -222,6 +226,7 @@ class Network:
         self.hops += 1
         copies = self.switches[node].ingress(port, frame, size)
         self.unrouted += not copies
+        ecn_at = self._ecn_at + self.ports[node][port].more_bytes
 
         for pending in copies:
             self._enqueue(
@@ -229,7 +234,7 @@ class Network:
                 time_ps,
                 pending,
                 size=size,
-                is_marked=is_marked(frame, self._ecn_at),
+                is_marked=is_marked(frame, ecn_at),
                 is_urgent=is_urgent,
             )
 
@@ -243,12 +248,16 @@ class Network:
         is_marked: bool,
         is_urgent: bool,
     ) -> None:
+        # A packet has `size` bytes on the link by which it comes, and so many without a header
+        # that it may have there, and with that of the link by which it leaves.
         port = self.ports[node][pending.egress_port]
+        plain = size - self.ports[node][pending.ingress_port].more_bytes
+        leaving = plain + port.more_bytes
 
         # BMv2's metadata for egress: microseconds, and the packets ahead (enq_qdepth of v1model).
         pending.enq_timestamp = time_ps // PS_PER_US
         pending.enq_qdepth = port.queue.depth_packets(time_ps)
-        passage = port.offer(time_ps, size, is_urgent)
+        passage = port.offer(time_ps, leaving, is_urgent)
 
         # A packet that overtakes the queue is not in it.
         if passage is None or passage.is_urgent:
@@ -261,13 +270,13 @@ class Network:
         if passage.is_urgent and port.queue.has_hastened:
             self._move(node, pending.egress_port)
 
-        pending.length -= size - passage.size
+        pending.length -= leaving - passage.size
 
         # Lost or not, it takes its room and its time: a dead port drains at line rate (decision 8).
         queued = Queued(
             pending,
             passage,
-            cut=self._trimmed(self._full_bytes - size) if passage.size < size else 0,
+            cut=self._trimmed(self._full_bytes - plain) if passage.size < leaving else 0,
             charged=size if passage.is_urgent else 0,
             enqueued_ps=time_ps,
             is_marked=is_marked,
@@ -323,7 +332,7 @@ class Network:
 
         # At most one copy: no program clones at egress. Marks count when they are new here.
         for transmit in self.switches[node].egress(queued.pending, depth, waited_us):
-            is_new = is_marked(transmit.frame, self._ecn_at)
+            is_new = is_marked(transmit.frame, self._ecn_at + port.more_bytes)
             port.counts["marked"] += is_new and not queued.is_marked
             return transmit.frame[: len(transmit.frame) - queued.cut]
 

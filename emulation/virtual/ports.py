@@ -21,7 +21,8 @@ class Port:
 
     The link, `wire`, leads to input port `far_port` of node `far`; a packet that starts
     within an outage is lost, while the queue drains as if nothing had happened (design,
-    decision 8).
+    decision 8). It carries `more_bytes` more of each packet than hosts' links do: the program's
+    header between edges.
     """
 
     __slots__ = (
@@ -32,6 +33,7 @@ class Port:
         "latency_ps",
         "layer",
         "level",
+        "more_bytes",
         "packets",
         "queue",
         "wire",
@@ -45,10 +47,12 @@ class Port:
         far_port: int,
         wire: Wire,
         memory: SharedMemory | None = None,
+        edge_header_bytes: int = 0,
     ) -> None:
         self.level = level = LEVEL_OF[layer]
+        self.more_bytes = 0 if level == Level.HOST else edge_header_bytes
         self.latency_ps = scenario.latencies_ps[level]
-        self.queue = _queue(scenario, level, memory)
+        self.queue = _queue(scenario, level, memory, self.more_bytes)
         self.queue.foresee_rates(
             (pace.time_ps, scenario.link_bps(level, pace.share)) for pace in wire.paces
         )
@@ -77,7 +81,9 @@ class Port:
         return passage
 
 
-def _queue(scenario: Scenario, level: Level, memory: SharedMemory | None) -> OutputQueue:
+def _queue(
+    scenario: Scenario, level: Level, memory: SharedMemory | None, more_bytes: int
+) -> OutputQueue:
     gap_bytes = scenario.packets.gap_bytes
     if is_paused(scenario):
         return PausableQueue(scenario.rates_bps[level], gap_bytes)
@@ -89,16 +95,26 @@ def _queue(scenario: Scenario, level: Level, memory: SharedMemory | None) -> Out
         scenario.rates_bps[level],
         scenario.fabric.queue_bytes or None,
         gap_bytes=gap_bytes,
-        trim_to=scenario.ack_bytes if scenario.transport.trimming else 0,
+        trim_to=scenario.ack_bytes + more_bytes if scenario.transport.trimming else 0,
     )
 
 
-def ports_of(scenario: Scenario, switch: int, wires: Wires) -> dict[int, Port]:
+def ports_of(
+    scenario: Scenario, switch: int, wires: Wires, edge_header_bytes: int = 0
+) -> dict[int, Port]:
     """Return the ports of a switch by their numbers."""
     tree = scenario.tree
     memory = memory_of(scenario, switch)
     return {
-        number: _port(scenario, tree, switch, number, wires.behind(switch, number), memory)
+        number: _port(
+            scenario,
+            tree,
+            switch,
+            number,
+            wires.behind(switch, number),
+            memory,
+            edge_header_bytes,
+        )
         for number in tree.ports(switch)
     }
 
@@ -118,11 +134,21 @@ def _port(
     number: int,
     wire: Wire,
     memory: SharedMemory | None,
+    edge_header_bytes: int,
 ) -> Port:
     layer = tree.layer_of(switch, number)
     far = tree.neighbour(switch, number)
     if far is None:
-        host = tree.switches + tree.host_at(switch, number)
-        return Port(scenario, layer, far=host, far_port=0, wire=wire, memory=memory)
+        node, far_port = tree.switches + tree.host_at(switch, number), 0
+    else:
+        node, far_port = far.switch, far.port
 
-    return Port(scenario, layer, far=far.switch, far_port=far.port, wire=wire, memory=memory)
+    return Port(
+        scenario,
+        layer,
+        far=node,
+        far_port=far_port,
+        wire=wire,
+        memory=memory,
+        edge_header_bytes=edge_header_bytes,
+    )

@@ -28,7 +28,7 @@ from emulation.programs.switch_program import (
 from emulation.virtual.bulk import Loader
 from emulation.virtual.engine import only_python
 from emulation.virtual.events import Clock, Kind
-from emulation.virtual.fabric import refuse_unsupported
+from emulation.virtual.fabric import refuse_edge_header, refuse_unsupported
 from emulation.virtual.machine import NativeMachine
 from emulation.virtual.timed import TimedRun
 from fattree.experiment.model import BUILT_IN, Collective, Fabric, OwnProgram, Scenario
@@ -78,9 +78,8 @@ class SimulatedFabric:
         for switch, pipeline in enumerate(self.pipelines):
             self._loader.settle(pipeline, switch)
 
-        self.timed = TimedRun(
-            demand, NativeMachine(scenario, self.pipelines), Clock(), threads=threads
-        )
+        machine = NativeMachine(scenario, self.pipelines, program.edge_header_bytes)
+        self.timed = TimedRun(demand, machine, Clock(), threads=threads)
         for phase in phases(scenario, demand.events):
             self.timed.at(phase.time_ps, Kind.CONTROL, partial(self._install, phase))
 
@@ -144,6 +143,7 @@ def check(scenario: Scenario) -> None:
 def refuse(scenario: Scenario, program: SwitchProgram) -> None:
     """Raise UnsupportedError where the simulator cannot run the program or the scenario."""
     refuse_unsupported(scenario)
+    refuse_edge_header(scenario, program)
     if scenario.controller.detection == "probe":
         reason = "the controller's probes are packets of the switches' own"
     else:

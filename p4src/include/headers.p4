@@ -81,10 +81,24 @@ header packet_out_t {
 #define AFTER_UDP_PORT _
 #endif
 
+// And a header of type EDGE_HEADER that switches put on and take off between edges (between_edges.p4), announced by IEEE
+// 802's local experimental EtherType 2. The control Feedback reads it, and EachLink where EACH_LINK is defined.
+#if defined(EDGE_HEADER) && (defined(BEFORE_IPV4) || defined(SRV6))
+#error "EDGE_HEADER cannot be combined with BEFORE_IPV4 or SRV6: each begins behind Ethernet"
+#endif
+#ifdef EDGE_HEADER
+#define HAS_EDGE_HEADER
+const bit<16> ETHERTYPE_EDGE_HEADER = 0x88B6;
+const bit<16> NO_EDGE = 0xFFFF;
+#endif
+
 struct headers_t {
     packet_in_t packet_in;
     packet_out_t packet_out;
     ethernet_t ethernet;
+#ifdef HAS_EDGE_HEADER
+    EDGE_HEADER edge_header;
+#endif
 #ifdef BEFORE_IPV4
     BEFORE_IPV4 before_ipv4;
 #endif
@@ -101,7 +115,7 @@ struct headers_t {
 
 // packet_class is DATA or ACK. A northbound packet has a group: the owner of a pointer per class, its schedule of `length`
 // slots, and where its two pointers start. queue_bytes is what waits at the output port before this packet, charged_bytes
-// what the packet adds there.
+// what the packet adds there. With an EDGE_HEADER, edges have numbers: this switch's (NO_EDGE at others) and both hosts'.
 struct metadata_t {
     bit<1> packet_class;
     bit<16> group;
@@ -111,6 +125,11 @@ struct metadata_t {
     bit<16> ack_start;
     bit<32> queue_bytes;
     bit<32> charged_bytes;
+#ifdef HAS_EDGE_HEADER
+    bit<16> edge;
+    bit<16> source_edge;
+    bit<16> destination_edge;
+#endif
 }
 
 #endif

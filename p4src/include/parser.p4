@@ -20,6 +20,9 @@ parser SwitchParser(packet_in packet, out headers_t headers, inout metadata_t me
         packet.extract(headers.ethernet);
         transition select(headers.ethernet.ethertype) {
             ETHERTYPE_IPV4: check_ipv4;
+#ifdef HAS_EDGE_HEADER
+            ETHERTYPE_EDGE_HEADER: parse_edge_header;
+#endif
 #ifdef BEFORE_IPV4
             BEFORE_IPV4_TYPE: parse_before_ipv4;
 #endif
@@ -29,6 +32,13 @@ parser SwitchParser(packet_in packet, out headers_t headers, inout metadata_t me
             default: accept;
         }
     }
+
+#ifdef HAS_EDGE_HEADER
+    state parse_edge_header {
+        packet.extract(headers.edge_header);
+        transition check_ipv4;
+    }
+#endif
 
 #ifdef BEFORE_IPV4
     state parse_before_ipv4 {
@@ -95,6 +105,9 @@ control SwitchDeparser(packet_out packet, in headers_t headers) {
     apply {
         packet.emit(headers.packet_in);
         packet.emit(headers.ethernet);
+#ifdef HAS_EDGE_HEADER
+        packet.emit(headers.edge_header);
+#endif
 #ifdef BEFORE_IPV4
         packet.emit(headers.before_ipv4);
 #endif

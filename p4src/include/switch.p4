@@ -2,6 +2,13 @@
 #ifndef SWITCH_P4
 #define SWITCH_P4
 
+#if defined(EDGE_HEADER) && !defined(HAS_EDGE_HEADER)
+#error "define EDGE_HEADER before fabric.p4 is included"
+#endif
+#if defined(EACH_LINK) && !defined(EDGE_HEADER)
+#error "EACH_LINK needs an EDGE_HEADER, which the control EachLink changes"
+#endif
+
 #include "parser.p4"
 #include "checksum.p4"
 #include "waypoint.p4"
@@ -10,6 +17,9 @@
 #endif
 #include "routes.p4"
 #include "punt.p4"
+#ifdef HAS_EDGE_HEADER
+#include "between_edges.p4"
+#endif
 #include "ecn.p4"
 
 control Forward(inout headers_t headers, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
@@ -19,6 +29,11 @@ control Forward(inout headers_t headers, inout metadata_t meta, inout standard_m
     Waypoint() waypoint;
     Routes() routes;
     LoadBalancer() load_balancer;
+#ifdef HAS_EDGE_HEADER
+    Edges() edges;
+    PutOnEdgeHeader() put_on_edge_header;
+    PassEdgeHeader() pass_edge_header;
+#endif
     bool is_northbound;
 
     apply {
@@ -44,9 +59,18 @@ control Forward(inout headers_t headers, inout metadata_t meta, inout standard_m
                 meta.packet_class = headers.ipv4.total_length < ACK_BELOW ? ACK : DATA;
             }
             routes.apply(headers, meta, standard_metadata, is_northbound);
+#ifdef HAS_EDGE_HEADER
+            edges.apply(headers, meta);
+            if (is_northbound) {
+                put_on_edge_header.apply(headers, meta);
+            }
+#endif
             if (is_northbound) {
                 load_balancer.apply(headers, meta, standard_metadata);
             }
+#ifdef HAS_EDGE_HEADER
+            pass_edge_header.apply(headers, meta, standard_metadata, is_northbound);
+#endif
         }
     }
 }

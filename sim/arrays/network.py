@@ -114,9 +114,10 @@ def build(scenario: Scenario) -> Network:
     )
 
 
-def build_for_program(demand: Demand) -> Network:
+def build_for_program(demand: Demand, edge_header_bytes: int = 0) -> Network:
     """Return the arrays of a scenario with P4 switches: hosts, links, and no choices.
 
+    Links between switches carry `edge_header_bytes` more of each packet.
     Only Host DR's hosts have routes (`waypoint_routes`): the switches' are in their tables. Raises
     FabricError.
     """
@@ -136,6 +137,7 @@ def build_for_program(demand: Demand) -> Network:
         switches=switches,
         cells=0,
         record=FRAMED,
+        edge_header_bytes=edge_header_bytes,
     )
     return Network(
         scenario,
@@ -188,6 +190,7 @@ def _world(
     switches: Records,
     cells: int,
     record: np.dtype[np.void] = TRANSIT,
+    edge_header_bytes: int = 0,
 ) -> World:
     scenario, flows = demand.scenario, demand.flows
     tree = scenario.tree
@@ -223,11 +226,11 @@ def _world(
         pool=pool,
         links=links,
         ledgers=ledgers,
-        passages=passages_of(scenario, short),
+        passages=passages_of(scenario, short, edge_header_bytes),
         nics=nics_of(scenario, demand.rate, short),
         inputs=inputs_of(tree),
         outages=place_outages(tree, demand.events, links, ledgers),
-        paces=place_paces(scenario, ledgers, short),
+        paces=place_paces(scenario, ledgers, short, edge_header_bytes),
         gates=gates_of(scenario),
         rooms=rooms_of(scenario),
         switches=switches,

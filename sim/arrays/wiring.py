@@ -50,16 +50,19 @@ def links_of(tree: FatTree, lanes: int) -> Records:
     return links
 
 
-def passages_of(scenario: Scenario, short: Sequence[int] = ()) -> Records:
+def passages_of(
+    scenario: Scenario, short: Sequence[int] = (), edge_header_bytes: int = 0
+) -> Records:
     """Return how packets pass links: a row for each size and level.
 
-    Sizes are those of full data packets, of ACKs and of data packets with `short` payloads.
+    Sizes are those of full data packets, of ACKs and of data packets with `short` payloads. Links
+    between switches carry `edge_header_bytes` more.
     """
     gap = scenario.packets.gap_bytes
-    sizes = _sizes(scenario, short)
-    rows = records(len(sizes) * len(Level), PASSAGE)
-    for kind, size in enumerate(sizes):
-        for level in Level:
+    kinds = len(_sizes(scenario, short))
+    rows = records(kinds * len(Level), PASSAGE)
+    for level in Level:
+        for kind, size in enumerate(_sizes(scenario, short, level, edge_header_bytes)):
             sending_ps, slot_ps = (scenario.tx_ps(held, level) for held in (size, size + gap))
             row = len(Level) * kind + level
             rows[row] = size, sending_ps, slot_ps, scenario.latencies_ps[level]
@@ -80,8 +83,15 @@ def nics_of(scenario: Scenario, rate: Fraction, short: Sequence[int]) -> Records
     return rows
 
 
-def _sizes(scenario: Scenario, short: Sequence[int]) -> list[int]:
-    return [scenario.data_bytes, scenario.ack_bytes, *map(scenario.packet_bytes, short)]
+def _sizes(
+    scenario: Scenario,
+    short: Sequence[int],
+    level: Level = Level.HOST,
+    edge_header_bytes: int = 0,
+) -> list[int]:
+    more = 0 if level == Level.HOST else edge_header_bytes
+    sizes = [scenario.data_bytes, scenario.ack_bytes, *map(scenario.packet_bytes, short)]
+    return [size + more for size in sizes]
 
 
 def gates_of(scenario: Scenario) -> Records:
@@ -263,7 +273,9 @@ def place_losses(scenario: Scenario, ledgers: Records) -> None:
         ledgers["unlucky"][[*_of_host(tree, host)]] = threshold
 
 
-def place_paces(scenario: Scenario, ledgers: Records, short: Sequence[int]) -> Int64:
+def place_paces(
+    scenario: Scenario, ledgers: Records, short: Sequence[int], edge_header_bytes: int = 0
+) -> Int64:
     """Return how long packets hold links, a row for each of a link's rates, and point links there.
 
     Sizes are that of control frames, and those of `passages_of`.
@@ -276,8 +288,8 @@ def place_paces(scenario: Scenario, ledgers: Records, short: Sequence[int]) -> I
 
     # The first rows are those of links that are never slow, by level.
     tree = scenario.tree
-    sizes = _sizes(scenario, short)
-    table = [_pace(scenario, sizes, NEVER, level, FULL) for level in Level]
+    sizes = {level: _sizes(scenario, short, level, edge_header_bytes) for level in Level}
+    table = [_pace(scenario, sizes[level], NEVER, level, FULL) for level in Level]
     for switch in range(tree.switches):
         for port in tree.ports(switch):
             ledgers["pace"][tree.first_port(switch) + port - 1] = tree.level_of(switch, port)
@@ -290,10 +302,10 @@ def place_paces(scenario: Scenario, ledgers: Records, short: Sequence[int]) -> I
         ledgers["pace"][number] = len(table)
         ends = [*(step.time_ps for step in steps[1:]), NEVER]
         if steps[0].time_ps > 0:
-            table.append(_pace(scenario, sizes, steps[0].time_ps, level, FULL))
+            table.append(_pace(scenario, sizes[level], steps[0].time_ps, level, FULL))
 
         table += [
-            _pace(scenario, sizes, end, level, step.share)
+            _pace(scenario, sizes[level], end, level, step.share)
             for step, end in zip(steps, ends, strict=True)
         ]
 

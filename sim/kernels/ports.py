@@ -47,7 +47,7 @@ def offer(world, number, level, packet, status, now_ps, limit_bytes):
             return queue(world, number, level, packet, status, now_ps)
 
         # A packet that is no longer than the cut size cannot be cut.
-        if constants.lanes == 0 or size <= constants.ack_bytes:
+        if constants.lanes == 0 or size <= passage(world, level, ACK).bytes:
             return drop(world, number)
 
     return hurry(world, number, level, packet, status, now_ps)
@@ -86,7 +86,8 @@ def hurry(world, number, level, packet, status, now_ps):
     settle(world, lane, level, now_ps)
 
     # As long as the queue itself, and apart from it: neither ECN nor load balancers see it.
-    if lane.occupancy + constants.ack_bytes > constants.capacity:
+    size = passage(world, level, ACK).bytes
+    if lane.occupancy + size > constants.capacity:
         return drop(world, number)
 
     if not status & TRIMMED:
@@ -99,7 +100,7 @@ def hurry(world, number, level, packet, status, now_ps):
 
     slot = append(pool, lane, 2, world.counters)
     write(world, slot, level, packet, status, start_ps=start_ps, departure_ps=departure_ps)
-    lane.occupancy += constants.ack_bytes
+    lane.occupancy += size
     return slot
 
 

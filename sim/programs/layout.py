@@ -26,13 +26,14 @@ class Layout(NamedTuple):
 
     It looks at `frame_bytes` of a frame, which may grow by `growth` at a switch, and remembers
     `state_bytes` between ingress and egress. Headers of its own that it may put into a packet have
-    `added` bytes.
+    `added` bytes, and the header that all packets have between edges `edge_header_bytes`.
     """
 
     frame_bytes: int
     state_bytes: int
     growth: int
     added: int
+    edge_header_bytes: int = 0
 
 
 def kept_bytes(scenario: Scenario, layout: Layout, forms: Forms) -> int:

@@ -110,7 +110,7 @@ class Programmed:
     ) -> None:
         self._began_s = time.process_time()
         self.scenario = demand.scenario
-        self.network = build_for_program(demand)
+        self.network = build_for_program(demand, layout.edge_header_bytes)
         self.world = self.network.world
         self.routes = self.network.routes[0].routes
         # A lane cuts frames that wait, and lets them go in another order.

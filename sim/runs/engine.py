@@ -18,7 +18,7 @@ from fattree.experiment.model import Collective, Fabric, Scenario
 from fattree.routes import standstill
 from fattree.routes.standstill import Senders, Standing, Watch, patience, why_still
 from fattree.shape.addressing import host_name
-from fattree.shape.topology import SWITCH_LAYERS
+from fattree.shape.topology import SWITCH_LAYERS, Level
 from fattree.units import PS_PER_NS
 from hostagent.rules import tries
 from hostagent.transports.state import NEVER
@@ -380,6 +380,13 @@ def taken_in(scenario: Scenario, world: World) -> tuple[Int64, Int64]:
     data = links["data_packets"].astype(np.int64)
     acks = links["ack_packets"].astype(np.int64)
     load = data * scenario.data_bytes + acks * scenario.ack_bytes
+    tree = scenario.tree
+    # A program's header between edges, which links between switches carry (`passages_of`).
+    more = int(world.passages.bytes[Level.EDGE_AGG] - world.passages.bytes[Level.HOST])
+    number = np.arange(tree.first_port(tree.switches))
+    is_down = number % len(tree.ports(0)) < tree.hosts_per_edge
+    is_hosts = (number < tree.first_port(tree.edges)) & is_down
+    load[: len(number)] += np.where(is_hosts, 0, more) * (data + acks)[: len(number)]
     # Links behind these are lanes, of which nothing is counted.
     load[: len(world.ledgers)] -= world.ledgers["short_bytes"]
     return data + acks, load

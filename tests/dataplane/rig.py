@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,9 +31,10 @@ CPU_PORT = 510
 
 
 @lru_cache
-def compiled(program: str, max_uplinks: int = 8) -> tuple[bytes, Pipeline]:
-    """Return the BMv2 JSON and the pipeline of a program of ours."""
-    result = compile_file(p4src.path(program), defines={"MAX_UPLINKS": str(max_uplinks)})
+def compiled(program: str | Path, max_uplinks: int = 8) -> tuple[bytes, Pipeline]:
+    """Return the BMv2 JSON and the pipeline of a program of ours, or of a file."""
+    path = program if isinstance(program, Path) else p4src.path(program)
+    result = compile_file(path, (p4src.INCLUDE,), {"MAX_UPLINKS": str(max_uplinks)})
     return json.dumps(result.json).encode(), Pipeline(result.p4info)
 
 
@@ -145,11 +147,16 @@ class Rig:
         return self.session.read(table)
 
 
+def program_of(scenario: Scenario) -> str | Path:
+    """Return the program of a scenario's switches: the user's file, or the name of ours."""
+    return Path(scenario.program) if scenario.program else scenario.scheme.program
+
+
 def switch_of(
     scenario: Scenario, index: int, random: Callable[[int, int], int] | None = None
 ) -> Rig:
     """Return a switch with its program and empty tables."""
-    config, pipeline = compiled(scenario.scheme.program)
+    config, pipeline = compiled(program_of(scenario))
     if bmv2_switch.IS_WANTED:
         return _bmv2_of(scenario, index, random)
     draws = random or SwitchDraws(scenario.seed, index)
@@ -172,7 +179,7 @@ def _bmv2_of(scenario: Scenario, index: int, random: Callable[[int, int], int] |
     """Return a BMv2 process with its program and empty tables."""
     if random is not None:
         need_our_draws()
-    config, pipeline = compiled(scenario.scheme.program)
+    config, pipeline = compiled(program_of(scenario))
     switch: Any = bmv2_switch.Bmv2Switch(index + 1, scenario.tree.ports(index))
     session = bmv2_switch.connect(
         switch, config, pipeline, index + 1, switch_name(scenario.tree, index)
@@ -189,7 +196,7 @@ def rig(scenario: Scenario, index: int, random: Callable[[int, int], int] | None
 
 def controller_of(scenario: Scenario, failed: Iterable[int] = ()) -> FabricController:
     """Return a controller for a scenario."""
-    return FabricController(scenario, compiled(scenario.scheme.program)[1], failed)
+    return FabricController(scenario, compiled(program_of(scenario))[1], failed)
 
 
 class FabricRig:

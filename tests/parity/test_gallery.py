@@ -1,11 +1,13 @@
 """Published load balancers of `experiments/gallery`: their rules, in virtual time."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from emulation.programs.switch_program import Size, load_program
 from emulation.virtual import simulated
 from emulation.virtual.fabric import VirtualFabric
 from fattree.experiment.model import Scenario
@@ -55,6 +57,15 @@ def test_a_program_is_short_and_names_its_source(name: str) -> None:
     lines = (GALLERY / f"{name}.p4").read_text(encoding="utf-8").splitlines()
     assert len(lines) <= MOST_LINES
     assert any(str(year) in line for line in lines[:4] for year in range(1991, 2027))
+
+
+@pytest.mark.skipif(shutil.which("p4c-bm2-ss") is None, reason="p4c is not installed")
+@pytest.mark.parametrize("name", NAMES)
+def test_p4c_compiles_each_program(name: str, tmp_path: Path) -> None:
+    program, size = GALLERY / f"{name}.p4", Size(uplinks=2)
+    assert load_program(program, size, compiler="p4c").pipeline.tables.keys() == (
+        load_program(program, size).pipeline.tables.keys()
+    )
 
 
 @pytest.mark.parametrize("events", [[], [CORE_LINK]], ids=["whole", "a link less"])

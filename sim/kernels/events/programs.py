@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from fattree.shape.topology import Level
 from fattree.units import PS_PER_US
 from sim.kernels.blocks import (
     DIRTY,
@@ -14,9 +15,10 @@ from sim.kernels.blocks import (
 from sim.kernels.desk import FRAME_TO, LEAVE_KIND, STATE_TO, note, note_arrival
 from sim.kernels.frames import shown
 from sim.kernels.jit import at, call, inlined
-from sim.kernels.octets import is_marked_at
+from sim.kernels.octets import is_marked_at, read_16
 from sim.kernels.ports import HOST_LEVEL, NO_SLOT, first_way, let_go, offer, passage, size_of
 from sim.kernels.state import (
+    DATA,
     HIGHEST_PORT,
     HOPS,
     LIVE,
@@ -29,6 +31,9 @@ from sim.kernels.state import (
 )
 from sim.kernels.switches import level_at, shared_room
 
+EDGE_LEVEL = int(Level.EDGE_AGG)
+# That of frames with a program's header between edges (include/between_edges.p4).
+ETHERTYPE_EDGE_HEADER = 0x88B6
 # The egress_spec that drops a packet, as BMv2 has it.
 DROP_PORT = 511
 LOW_32 = (1 << 32) - 1
@@ -50,7 +55,7 @@ def arrive(world, frames, program, desk, switch, came_by, now_ps, slot):
     if port == NO_PORT:
         return port
 
-    return enqueue(world, frames, program, desk, switch, port, now_ps, slot)
+    return enqueue(world, frames, program, desk, switch, came_by, port, now_ps, slot)
 
 
 @inlined
@@ -61,6 +66,7 @@ def ingress(world, frames, program, desk, switch, came_by, now_ps, slot):
     put_state(frames, desk)
     first = block(frames, slot)
     length = length_of(frames, slot)
+    level = level_at(world.switches[at(switch)], came_by)
     asked = call(
         program.ingress,
         program.contexts[at(switch)],
@@ -68,10 +74,12 @@ def ingress(world, frames, program, desk, switch, came_by, now_ps, slot):
         shown(frames, length),
         length,
         came_by + 1,
-        bytes_of(world, packet),
+        bytes_of(world, packet, level),
         now_ps,
         desk.state_address,
     )
+    # Egress gets a packet's length on hosts' links, plus its growth since then.
+    desk.state[1] += more_bytes(world, level) << 32
     if asked != 0:
         world.counters[UNSERVED] |= asked
 
@@ -92,9 +100,25 @@ def note_hop(world, frames, desk, switch, came_by, slot):
 
 
 @inlined
-def bytes_of(world, packet):
-    """Return a packet's length in bytes, as programs see it."""
-    return passage(world, HOST_LEVEL, size_of(world, packet, int(packet.status))).bytes
+def bytes_of(world, packet, level):
+    """Return a packet's length in bytes on a link of a level, as programs see it."""
+    return passage(world, level, size_of(world, packet, int(packet.status))).bytes
+
+
+@inlined
+def more_bytes(world, level):
+    """Return the length of a program's header between edges on links of a level."""
+    return passage(world, level, DATA).bytes - passage(world, HOST_LEVEL, DATA).bytes
+
+
+@inlined
+def ip_of(world, frames, first):
+    """Return where IPv4 or IPv6 begins in the frame that came in, which begins at `first`."""
+    # The link by which a packet came is not remembered, but its Ethernet type has not changed.
+    ip = first + frames.ip_at
+    more = more_bytes(world, EDGE_LEVEL)
+    has_header = more > 0 and read_16(frames.octets, ip - 2) == ETHERTYPE_EDGE_HEADER
+    return ip + more if has_header else ip
 
 
 @inlined
@@ -123,7 +147,10 @@ def arrive_at_once(world, frames, program, desk, switch, came_by, now_ps, slot):
     packet = world.pool.packets[at(slot)]
     first = block(frames, slot)
     length = length_of(frames, slot)
-    was_marked = is_marked_at(frames.octets, first + frames.ip_at)
+    node = world.switches[at(switch)]
+    came_at = level_at(node, came_by)
+    came_bytes = bytes_of(world, packet, came_at)
+    was_marked = is_marked_at(frames.octets, first + frames.ip_at + more_bytes(world, came_at))
     passed = call(
         program.passes,
         program.contexts[at(switch)],
@@ -131,7 +158,7 @@ def arrive_at_once(world, frames, program, desk, switch, came_by, now_ps, slot):
         shown(frames, length),
         length,
         came_by + 1,
-        bytes_of(world, packet),
+        came_bytes,
         now_ps,
         desk.state_address,
         desk.out_address,
@@ -147,18 +174,19 @@ def arrive_at_once(world, frames, program, desk, switch, came_by, now_ps, slot):
         take_over(frames, desk, slot, length, passed >> 32)
         put_frame(frames, desk)
 
-    node = world.switches[at(switch)]
     number = np.int64(node.first_port) + port
     link = world.links[at(number)]
     is_first = link.cursor == link.tail
     free = room_at(world, switch, number, now_ps)
     status = int(packet.status)
-    queued_at = offer(world, number, level_at(node, port), packet, status, now_ps, free)
+    level = level_at(node, port)
+    queued_at = offer(world, number, level, packet, status, now_ps, free)
     if queued_at == NO_SLOT:
-        forget(program, switch, port, bytes_of(world, packet))
+        forget(program, switch, port, came_bytes)
         return NO_PORT
 
-    if not was_marked and is_marked_at(frames.octets, first + frames.ip_at):
+    ip = first + frames.ip_at + more_bytes(world, level)
+    if not was_marked and is_marked_at(frames.octets, ip):
         world.ledgers[at(number)].marked += 1
 
     for word in range(frames.late_words):
@@ -185,7 +213,7 @@ def forget(program, switch, port, size):
 
 
 @inlined
-def enqueue(world, frames, program, desk, switch, port, now_ps, slot):
+def enqueue(world, frames, program, desk, switch, came_by, port, now_ps, slot):
     """Offer a packet and its frame to the port that ingress has chosen.
 
     Return that port if it has something else to send first now, else NO_PORT.
@@ -197,7 +225,8 @@ def enqueue(world, frames, program, desk, switch, port, now_ps, slot):
     status = int(packet.status)
     is_first = link.cursor == link.tail
     free = room_at(world, switch, number, now_ps)
-    size = bytes_of(world, packet)
+    # Ingress has added the length with which the packet came in.
+    size = bytes_of(world, packet, level_at(node, came_by))
     queued_at = offer(world, number, level_at(node, port), packet, status, now_ps, free)
     if queued_at == NO_SLOT:
         forget(program, switch, port, size)
@@ -211,7 +240,8 @@ def enqueue(world, frames, program, desk, switch, port, now_ps, slot):
         cut = np.int64(0)
         if not status & SMALL:
             # As `hostagent.forms.Forms.trimmed`.
-            cut = max(np.int64(1), frames.cut - (world.constants.data_bytes - size))
+            less = world.constants.data_bytes - bytes_of(world, packet, HOST_LEVEL)
+            cut = max(np.int64(1), frames.cut - less)
 
         move_frame(frames, desk, queued_at, cut=cut, now_ps=now_ps, behind=behind)
         # The first packet of the queue may be behind this packet, for which the port waits.
@@ -310,7 +340,7 @@ def egress_of(world, frames, program, desk, switch, port, slot, now_ps, clock_ps
         frames.address + first + frames.state_at,
         port + 1,
         urgency & LOW_32,
-        bytes_of(world, packet) + (urgency >> 32),
+        bytes_of(world, packet, HOST_LEVEL) + (urgency >> 32),
         0,
         0,
         clock_ps,
@@ -331,8 +361,9 @@ def egress_of(world, frames, program, desk, switch, port, slot, now_ps, clock_ps
 
         return False
 
-    was_marked = is_marked_at(frames.octets, first + frames.ip_at)
-    if not was_marked and is_marked_at(desk.out_octets, frames.ip_at):
+    was_marked = is_marked_at(frames.octets, ip_of(world, frames, first))
+    left_at = frames.ip_at + more_bytes(world, level_at(world.switches[at(switch)], port))
+    if not was_marked and is_marked_at(desk.out_octets, left_at):
         world.ledgers[at(number)].marked += 1
 
     take_over(frames, desk, slot, length, grown)

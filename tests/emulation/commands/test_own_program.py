@@ -228,3 +228,78 @@ def test_ours_pass_the_check() -> None:
     assert not wrapping & {*LIKE}
     for program in {row.program for row in POLICIES.values()} - wrapping:
         check(program, Pipeline.read(p4src.p4info_path(program)))
+
+
+HEADER = "header tag_t { bit<8> tag; }\n#define EDGE_HEADER tag_t\n"
+HOOK = """control NAME(inout headers_t headers, inout metadata_t meta,
+             inout standard_metadata_t standard_metadata) { apply { BODY } }
+"""
+
+
+def hook(name: str, body: str = "") -> str:
+    return HOOK.replace("NAME", name).replace("BODY", body)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (HEADER + HEAD + SWITCH, "defines EDGE_HEADER, but has no control Feedback"),
+        (HEAD + hook("Feedback") + SWITCH, "but no EDGE_HEADER: write #define EDGE_HEADER before"),
+        (HEAD + HEADER + hook("Feedback") + SWITCH, "define EDGE_HEADER before fabric.p4"),
+        (
+            "#define EACH_LINK\n" + HEAD + hook("EachLink") + SWITCH,
+            "EACH_LINK needs an EDGE_HEADER",
+        ),
+        (
+            "#define EACH_LINK\n" + HEADER + HEAD + hook("Feedback") + SWITCH,
+            "defines EACH_LINK, but has no control EachLink",
+        ),
+        (
+            HEADER + HEAD + hook("EachLink") + hook("Feedback") + SWITCH,
+            "but no EACH_LINK: write #define EACH_LINK before",
+        ),
+        (
+            HEADER + HEAD + hook("Feedback", "headers.edge_header.setInvalid();") + SWITCH,
+            "takes it off at the destination's",
+        ),
+        (HEADER.replace("8", "4") + HEAD + hook("Feedback") + SWITCH, "needs whole bytes"),
+        (
+            "header a_t { bit<8> a; }\n#define BEFORE_IPV4 a_t\n#define BEFORE_IPV4_TYPE 0x88B7\n"
+            + HEADER
+            + HEAD
+            + hook("Feedback")
+            + SWITCH,
+            "EDGE_HEADER cannot be combined with BEFORE_IPV4",
+        ),
+    ],
+)
+def test_mistakes_in_headers_between_edges_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, complaint: str
+) -> None:
+    program = tmp_path / "tags.p4"
+    program.write_text(text)
+    assert complaint in refused(capsys, "--program", str(program), *FAST)
+
+
+def test_a_control_of_ones_own_may_be_called_as_a_hook_is(tmp_path: Path) -> None:
+    applied = "Feedback() feedback;\n    apply { feedback.apply(headers, meta, standard_metadata); "
+    head, start, rest = HEAD.partition("control")
+    text = head + hook("Feedback") + start + rest.replace("apply { ", applied) + SWITCH
+    program = tmp_path / "own.p4"
+    program.write_text(text)
+    assert emulated(tmp_path / "results", "--program", str(program))
+
+
+def test_a_program_with_a_header_between_edges_runs_from_json(tmp_path: Path) -> None:
+    program = tmp_path / "tags.p4"
+    program.write_text(HEADER + HEAD + hook("Feedback") + SWITCH)
+    options = ("-D", "MAX_UPLINKS=2", "-o", str(tmp_path / "tags.json"))
+    info = ("--p4runtime-files", str(tmp_path / "tags.txtpb"))
+    done = CliRunner().invoke(ofan.cli, ("p4", "compile", str(program), *options, *info))
+    assert done.exit_code == 0, done.output
+    files = (program, tmp_path / "tags.json")
+    times = [
+        list(emulated(tmp_path / file.suffix[1:], "--program", str(file)).values())
+        for file in files
+    ]
+    assert times[0] == times[1]

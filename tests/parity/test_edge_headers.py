@@ -1,0 +1,124 @@
+"""Headers between edges: counted on links between switches, and equal in all engines."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from emulation.errors import UnsupportedError
+from emulation.virtual import simulated
+from emulation.virtual.fabric import VirtualFabric
+from emulation.virtual.machine import NativeMachine
+from emulation.virtual.native import NativeFabric
+from emulation.virtual.switch_state import state_of
+from fattree.experiment.model import Scenario
+from tests.parity.edge_headers import HEADER_BYTES, case, counting
+from tests.parity.own_programs import Case, judge
+
+PAIR = {"matrix": "pairs", "pairs": [[0, 9]], "message_bytes": 20 * 4096}
+
+
+def scenario(folder: Path, **tables: Any) -> Scenario:
+    settings = {"fabric": {"k": 4}, "collective": {"message_bytes": 30 * 4096 + 7}, "seed": 3}
+    return Scenario.model_validate(
+        {**settings, "policy": "simple_rr", "program": str(counting(folder)), **tables}
+    )
+
+
+def virtual(of: Scenario) -> VirtualFabric:
+    return VirtualFabric(of.model_copy(update={"program": None}), simulated.program_of(of))
+
+
+def native(of: Scenario) -> NativeFabric:
+    program = simulated.program_of(of)
+    plain = of.model_copy(update={"program": None})
+    machine = partial(NativeMachine, plain, edge_header_bytes=program.edge_header_bytes)
+    return NativeFabric(plain, program, compile_for=machine)
+
+
+def test_links_between_switches_alone_carry_the_header(tmp_path: Path) -> None:
+    result = simulated.run(scenario(tmp_path, collective=PAIR))
+    tree = result.scenario.tree
+    number = np.arange(tree.first_port(tree.switches))
+    is_edge = number < tree.first_port(tree.edges)
+    is_access = is_edge & (number % len(tree.ports(0)) < tree.hosts_per_edge)
+    packets, size = result.ports.packets, result.ports.bytes
+    # 20 packets of data and 20 ACKs, over two links of hosts' and four between switches each way.
+    one_way = 20 * (result.scenario.data_bytes + result.scenario.ack_bytes)
+    assert packets[is_access].sum() == 40 and size[is_access].sum() == one_way
+    assert packets[~is_access].sum() == 4 * 40
+    assert size[~is_access].sum() == 4 * (one_way + 40 * HEADER_BYTES)
+
+
+def test_the_header_takes_its_time_on_links(tmp_path: Path) -> None:
+    of = scenario(tmp_path, collective={**PAIR, "message_bytes": 4096})
+    result = simulated.run(of)
+    plain = simulated.run(
+        of.model_copy(update={"program": None, "policy": "rsq"}).model_copy(
+            update={"program": "built-in"}
+        )
+    )
+    longer_ps = of.tx_ps(of.data_bytes + HEADER_BYTES) - of.tx_ps(of.data_bytes)
+    longer_ps += of.tx_ps(of.ack_bytes + HEADER_BYTES) - of.tx_ps(of.ack_bytes)
+    assert result.done_ps[0] - plain.done_ps[0] == 4 * longer_ps
+
+
+def test_hooks_are_applied_at_each_link_and_at_the_last_edge(tmp_path: Path) -> None:
+    network = virtual(scenario(tmp_path, collective=PAIR))
+    network.run()
+    arrays = {
+        (array.switch, array.array.rpartition(".")[2]): dict(array.cells)
+        for array in state_of(network)
+    }
+    # Host 0 is at edge 0 of pod 0, host 9 at edge 4, the first of pod 2: four links each way.
+    assert sum(cell[0] for cell in arrays["edge2_0", "links"].values()) == 4 * 20
+    assert sum(cell[0] for cell in arrays["edge0_0", "links"].values()) == 4 * 20
+    assert arrays["edge2_0", "of_edge"] == {0: (20,)}
+    assert arrays["edge0_0", "of_edge"] == {4: (20,)}
+    assert not any(
+        switch.startswith(("agg", "core")) and name == "links" for switch, name in arrays
+    )
+
+
+def test_hosts_of_an_edge_need_no_header(tmp_path: Path) -> None:
+    result = simulated.run(scenario(tmp_path, collective={**PAIR, "pairs": [[0, 1]]}))
+    assert int(result.ports.bytes.sum()) == 20 * (
+        result.scenario.data_bytes + result.scenario.ack_bytes
+    )
+
+
+@pytest.mark.parametrize("ecn_percent", [None, 20])
+def test_machine_code_has_the_digest_of_the_python_network(
+    tmp_path: Path, ecn_percent: int | None
+) -> None:
+    of = scenario(
+        tmp_path,
+        fabric={"k": 4, "queue_bytes": 20 * 4200},
+        load_balancer={"ecn_percent": ecn_percent},
+    )
+    plain, compiled = virtual(of).run(), native(of).run()
+    assert plain.digest == compiled.digest
+    assert plain.accounts == compiled.accounts
+
+
+@pytest.mark.parametrize("number", range(12))
+def test_drawn_experiments_are_equal(number: int, tmp_path: Path) -> None:
+    assert judge(Case(case(number, tmp_path), is_copy=False, about=""))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(12, 72))
+def test_more_drawn_experiments_are_equal(number: int, tmp_path: Path) -> None:
+    assert judge(Case(case(number, tmp_path), is_copy=False, about=""))
+
+
+def test_pauses_and_buffers_without_room_for_the_header_are_refused(tmp_path: Path) -> None:
+    pauses = {"k": 4, "flow_control": "pfc", "headroom_bytes": 200_000, "queue_bytes": 400_000}
+    with pytest.raises(UnsupportedError, match="4 bytes of the program's EDGE_HEADER"):
+        simulated.run(scenario(tmp_path, fabric=pauses))
+
+    small = {"k": 4, "queue_bytes": Scenario().data_bytes}
+    with pytest.raises(UnsupportedError, match="queue_bytes = 4158: a packet has 4162 bytes"):
+        virtual(scenario(tmp_path, fabric=small))
