@@ -32,6 +32,7 @@ PROGRAMS: Mapping[str, tuple[str, Mapping[str, int]]] = {
     "DRILL(2, 1)": ("gallery/drill.p4", {}),
     "DRILL(1, 1): two choices with memory": ("gallery/drill.p4", {"SAMPLES": 1}),
     "Two choices": ("two_choices.p4", {}),
+    "CONGA (flowlets after 1 µs)": ("gallery/conga.p4", {}),
     "LetFlow (flowlets after 1 µs)": ("flowlets.p4", {}),
     "Presto": ("gallery/presto.p4", {}),
     "Weighted round robin": ("gallery/weighted_round_robin.p4", {}),

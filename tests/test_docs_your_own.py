@@ -55,6 +55,15 @@ SHELL = """control LoadBalancer(inout headers_t headers, inout metadata_t meta,
     apply { APPLIED }
 }
 """
+EDGE_HEADER = """header path_t {
+    bit<8> uplink;
+    bit<8> congestion;
+    bit<8> feedback_uplink;
+    bit<8> feedback;
+}
+#define EDGE_HEADER path_t
+"""
+PATH_QUEUES = next(block.text for block in blocks() if "control EachLink" in block.text)
 GAPS = next(block.text for block in blocks() if block.language == "toml")
 
 
@@ -71,6 +80,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "my_packet.py").write_text(PACKET)
     (folder / "by_path.p4").write_text(BY_PATH)
     (folder / "flowlets.p4").write_text(FLOWLETS)
+    (folder / "path_queues.p4").write_text(PATH_QUEUES)
     (folder / "gaps.toml").write_text(GAPS)
     return folder
 
@@ -81,6 +91,7 @@ def test_what_comes_with_ofan_is_what_the_page_shows() -> None:
         "my_packet.py": PACKET,
         "by_path.p4": BY_PATH,
         "flowlets.p4": FLOWLETS,
+        "path_queues.p4": PATH_QUEUES,
         "gaps.toml": GAPS,
     }.items():
         assert (ROOT / "experiments" / name).read_text(encoding="utf-8") == text
@@ -104,7 +115,10 @@ def test_each_printed_use_of_a_control_compiles(use: Use) -> None:
     names = dict.fromkeys(["fabric.p4", *use.includes])
     control = SHELL.replace("DECLARED", use.declared).replace("APPLIED", use.applied)
     included = "".join(f'#include "{name}"\n' for name in names)
-    text = f'{included}{control}#include "switch.p4"\n'
+    header = EDGE_HEADER if "path_feedback.p4" in names else ""
+    hooks = SHELL.replace("LoadBalancer", "Feedback").replace("DECLARED", "") if header else ""
+    control += hooks.replace("APPLIED", "")
+    text = f'{header}{included}{control}#include "switch.p4"\n'
     assert compile_source(text, "use.p4", (p4src.INCLUDE,), {"MAX_UPLINKS": "4"}).json
 
 
@@ -173,7 +187,12 @@ def test_the_simulator_of_the_page_equals_its_virtual_network(
         answer = json.loads(done.stdout)
         fences.append({record["policy"] for record in answer["records"]})
         assert answer["differences"] == []
-    assert fences == [{"two_choices.p4", "jsq"}, {"fast_labels.py", "host_pkt"}, {"by_path.p4"}]
+    assert fences == [
+        {"two_choices.p4", "jsq"},
+        {"fast_labels.py", "host_pkt"},
+        {"by_path.p4"},
+        {"path_queues.p4"},
+    ]
 
 
 def test_the_pauses_of_the_page_give_its_table(
@@ -208,14 +227,31 @@ def test_the_python_of_the_page_runs(
     assert "'two_choices.p4'" in capsys.readouterr().out
 
 
+def test_the_registers_of_the_page_are_what_is_shown(
+    desk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(desk)
+    leave_unrendered(monkeypatch)
+    words = "emulate --program path_queues.p4 --show-registers"
+    done = CliRunner().invoke(ofan.cli, words.split())
+    assert done.exit_code == 0, done.output
+    rows = [line for line in PAGE.splitlines() if "feedback.longest_bytes" in line]
+    assert len(rows) == 2
+    for row in rows:
+        assert row in done.stdout
+
+
 def test_the_error_of_the_page_is_what_is_said(desk: Path) -> None:
     wrong = RULE.replace("took_ps < sender.srtt_ps", "took_ps / 2 < sender.srtt_ps")
     (desk / "wrong").mkdir()
     (desk / "wrong" / "fast_labels.py").write_text(wrong)
     (desk / "wrong" / "my_packet.py").write_text(PACKET.replace("flow.psn)", "flow.pns)"))
+    hookless = PATH_QUEUES.replace("control Feedback", "control Forgotten")
+    (desk / "wrong" / "path_queues.p4").write_text(hookless)
     for command in (
         "sim run --host-rule fast_labels.py",
         f"emulate {ROOT}/experiments/demo.toml --agent-packet my_packet.py",
+        "emulate --program path_queues.p4",
     ):
         result = subprocess.run(
             [sys.executable, ROOT / "ofan.py", *command.split()],
@@ -224,7 +260,8 @@ def test_the_error_of_the_page_is_what_is_said(desk: Path) -> None:
             text=True,
         )
         assert (result.returncode, result.stdout) == (2, "")
-        assert result.stderr in PAGE
+        # A compiler's error has its place above the reason.
+        assert result.stderr.splitlines()[-1] in PAGE
 
 
 def test_a_false_comparison_is_told_as_the_page_says(

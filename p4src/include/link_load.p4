@@ -7,10 +7,10 @@
 #include "aging.p4"
 
 #ifndef LOAD_SHIFT
-#define LOAD_SHIFT 3
+#define LOAD_SHIFT 4
 #endif
 #ifndef STEP_SHIFT
-#define STEP_SHIFT 16
+#define STEP_SHIFT 17
 #endif
 #define MOST_LOAD 255
 
