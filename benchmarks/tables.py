@@ -402,6 +402,7 @@ TABLES = {
     "bgp_shares": Table("docs/bgp.md", bgp_weights.SHARES_COLUMNS, bgp_weights.SHARES_ROWS),
     "bgp_cct": Table("docs/bgp.md", bgp_weights.CCT_COLUMNS, bgp_weights.CCT_ROWS),
     "gallery": Table("docs/gallery.md", gallery.COLUMNS, gallery.ROWS),
+    "gallery_feedback": Table("docs/gallery.md", gallery.FEEDBACK_COLUMNS, gallery.FEEDBACK_ROWS),
     "reordering": Table("docs/lossless.md", reordering.COLUMNS, reordering.ROWS),
 }
 

@@ -232,8 +232,8 @@ def test_the_registers_of_the_page_are_what_is_shown(
 ) -> None:
     monkeypatch.chdir(desk)
     leave_unrendered(monkeypatch)
-    words = "emulate --program path_queues.p4 --show-registers"
-    done = CliRunner().invoke(ofan.cli, words.split())
+    command = "emulate --program path_queues.p4 --show-registers"
+    done = CliRunner().invoke(ofan.cli, command.split())
     assert done.exit_code == 0, done.output
     rows = [line for line in PAGE.splitlines() if "feedback.longest_bytes" in line]
     assert len(rows) == 2

@@ -125,7 +125,7 @@ def refuse_edge_header(scenario: Scenario, program: SwitchProgram) -> None:
     if is_paused(scenario):
         raise UnsupportedError(
             'fabric.flow_control = "pfc": thresholds and headroom of buffers count packets without'
-            f" the {more_bytes} bytes of the program's EDGE_HEADER (--network mininet has both)"
+            f" the {more_bytes} bytes of the program's EDGE_HEADER"
         )
 
     queue_bytes = scenario.fabric.queue_bytes

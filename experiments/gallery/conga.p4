@@ -43,7 +43,9 @@ control LoadBalancer(inout headers_t headers, inout metadata_t meta, inout stand
             flowlet_uplinks.write(flowlet.cell, flowlet.uplink);
         }
         standard_metadata.egress_spec = uplinks.first_port + flowlet.uplink;
-        if (meta.edge == meta.source_edge) { send_feedback.apply(headers, meta, (bit<8>) flowlet.uplink); }
+        if (meta.edge == meta.source_edge) {
+            send_feedback.apply(headers, meta, (bit<8>) flowlet.uplink, standard_metadata);
+        }
     }
 }
 
@@ -51,10 +53,8 @@ control EachLink(inout headers_t headers, inout metadata_t meta, inout standard_
     CollectLoad() collect_load;
     apply { collect_load.apply(headers, standard_metadata); }
 }
-
 control Feedback(inout headers_t headers, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     TakeFeedback() take_feedback;
     apply { take_feedback.apply(headers, meta, standard_metadata); }
 }
-
 #include "switch.p4"

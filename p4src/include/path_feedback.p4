@@ -7,19 +7,20 @@
 #include "aging.p4"
 #include "link_load.p4"
 
-// Feedback fades in 2^FEEDBACK_SHIFT microseconds, so that a path that was congested is tried again.
+// Congestion fades in 2^FEEDBACK_SHIFT microseconds without packets, at both ends, so that a path is tried again.
 #ifndef FEEDBACK_SHIFT
-#define FEEDBACK_SHIFT 6
+#define FEEDBACK_SHIFT 7
 #endif
 // A fabric has at most half as many edges as routes (sizes.p4).
 #define MAX_PATHS (MAX_ROUTES / 2 * MAX_UPLINKS)
 #define PATH(EDGE, UPLINK) ((bit<32>) (EDGE) * MAX_UPLINKS + (bit<32>) (UPLINK))
 
-// Congestion of paths to other edges, from feedback, and its time; congestion of paths from other edges, from packets; and the
+// Congestion of paths to other edges, from feedback, and of paths from other edges, from packets, and their times; and the
 // uplink of the next feedback to each edge.
 register<bit<8>>(MAX_PATHS) congestion_to;
 register<bit<48>>(MAX_PATHS) feedback_us;
 register<bit<8>>(MAX_PATHS) congestion_from;
+register<bit<48>>(MAX_PATHS) packet_us;
 register<bit<8>>(MAX_ROUTES / 2) next_feedback;
 
 // Reads the congestion of the path through an uplink to the edge of the packet's destination.
@@ -37,15 +38,23 @@ control ReadPath(inout metadata_t meta, in bit<8> uplink, inout standard_metadat
 }
 
 // At the first edge: writes the header of a packet that leaves through an uplink.
-control SendFeedback(inout headers_t headers, inout metadata_t meta, in bit<8> uplink) {
+control SendFeedback(inout headers_t headers, inout metadata_t meta, in bit<8> uplink,
+                     inout standard_metadata_t standard_metadata) {
+    Age() age;
     bit<8> next;
+    bit<8> fresh;
+    bit<48> last_us;
+    bit<32> aged;
 
     apply {
         next_feedback.read(next, (bit<32>) meta.destination_edge);
         next_feedback.write((bit<32>) meta.destination_edge, (next + 1) & (MAX_UPLINKS - 1));
         headers.edge_header.uplink = uplink;
         headers.edge_header.feedback_uplink = next;
-        congestion_from.read(headers.edge_header.feedback, PATH(meta.destination_edge, next));
+        congestion_from.read(fresh, PATH(meta.destination_edge, next));
+        packet_us.read(last_us, PATH(meta.destination_edge, next));
+        age.apply((bit<32>) fresh, standard_metadata.ingress_global_timestamp - last_us, FEEDBACK_SHIFT, aged);
+        headers.edge_header.feedback = (bit<8>) aged;
     }
 }
 
@@ -68,6 +77,7 @@ control CollectLoad(inout headers_t headers, inout standard_metadata_t standard_
 control TakeFeedback(inout headers_t headers, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     apply {
         congestion_from.write(PATH(meta.source_edge, headers.edge_header.uplink), headers.edge_header.congestion);
+        packet_us.write(PATH(meta.source_edge, headers.edge_header.uplink), standard_metadata.ingress_global_timestamp);
         congestion_to.write(PATH(meta.source_edge, headers.edge_header.feedback_uplink), headers.edge_header.feedback);
         feedback_us.write(PATH(meta.source_edge, headers.edge_header.feedback_uplink),
                           standard_metadata.ingress_global_timestamp);

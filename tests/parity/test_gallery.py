@@ -133,3 +133,70 @@ def test_drill_remembers_its_best_uplink(tmp_path: Path) -> None:
         simulated.run(scenario("drill", program)).done_ps.tolist() for program in (None, forgetful)
     ]
     assert ends[0] != ends[1]
+
+
+# A fabric of three leaves and two spines. The link from spine 0 down to leaf 1 is slow: leaf 0
+# sees it in feedback alone.
+TWO_SPINES = {"edges_per_pod": 3, "hosts_per_edge": 2, "aggs_per_pod": 2}
+HIDDEN = {
+    "degraded": [{"link": "edge0_1-agg0_0", "rate": 0.05}],
+    "convergence_rtt": "inf",
+}
+FLOWS = 20
+
+
+def late_flows(folder: Path, program: Path, seed: int) -> int:
+    """Return how many of 20 successive flows take longer than the fast spine needs."""
+    lines = [
+        f"{flow % 2}->{2 + flow % 2} id {flow + 1} start {flow * 20_000_000} size {8 * 4096}"
+        for flow in range(FLOWS)
+    ]
+    file = folder / "successive.cm"
+    file.write_text(f"Nodes 6\nConnections {FLOWS}\n\n" + "\n".join(lines) + "\n")
+    result = simulated.run(
+        scenario(
+            "conga",
+            program,
+            fabric=TWO_SPINES,
+            collective={"matrix": "file", "file": str(file), "start_unit": "ps"},
+            defines={"GAP_US": 10, "STEP_SHIFT": 12, "FEEDBACK_SHIFT": 12},
+            failures=HIDDEN,
+            seed=seed,
+        )
+    )
+    return int((result.done_ps - result.start_ps > 10_000_000).sum())
+
+
+def without_feedback(folder: Path) -> Path:
+    """Return a file with CONGA that chooses by the load of its own uplinks."""
+    text = (GALLERY / "conga.p4").read_text(encoding="utf-8")
+    compares = "if (congestion > uplinks.queue##N)"
+    assert compares in text
+    file = folder / "without_feedback.p4"
+    file.write_text(text.replace(compares, "if (false)"), encoding="utf-8")
+    return file
+
+
+def test_conga_avoids_a_slow_link_that_its_feedback_alone_shows(tmp_path: Path) -> None:
+    blind = without_feedback(tmp_path)
+    for seed in range(1, 4):
+        # The first flows may find the slow link, and packets that still wait there are late.
+        assert late_flows(tmp_path, GALLERY / "conga.p4", seed) <= 2
+        assert late_flows(tmp_path, blind, seed) >= 6
+
+
+def test_conga_keeps_the_load_of_a_slow_uplink_below_its_share() -> None:
+    slow = {
+        "degraded": [{"link": "agg0_0-core0_0", "rate": 0.25}],
+        "convergence_rtt": "inf",
+    }
+    message = {"message_bytes": 256 * 4096}
+    result = simulated.run(scenario("conga", fabric={"k": 8}, collective=message, failures=slow))
+    tree = result.scenario.tree
+    pod = [
+        tree.first_port(agg) + tree.downlinks(agg) + uplink
+        for agg in range(tree.first_agg, tree.first_agg + tree.aggs_per_pod)
+        for uplink in range(tree.agg_uplinks)
+    ]
+    shares = result.ports.bytes[pod] / result.ports.bytes[pod].sum()
+    assert shares[0] == shares.min() < 0.8 / len(pod)
