@@ -60,6 +60,7 @@ EDGE_HEADER = """header path_t {
     bit<8> congestion;
     bit<8> feedback_uplink;
     bit<8> feedback;
+    bit<8> load;
 }
 #define EDGE_HEADER path_t
 """
@@ -115,7 +116,7 @@ def test_each_printed_use_of_a_control_compiles(use: Use) -> None:
     names = dict.fromkeys(["fabric.p4", *use.includes])
     control = SHELL.replace("DECLARED", use.declared).replace("APPLIED", use.applied)
     included = "".join(f'#include "{name}"\n' for name in names)
-    header = EDGE_HEADER if "path_feedback.p4" in names else ""
+    header = EDGE_HEADER if names.keys() & {"path_feedback.p4", "best_hop.p4"} else ""
     hooks = SHELL.replace("LoadBalancer", "Feedback").replace("DECLARED", "") if header else ""
     control += hooks.replace("APPLIED", "")
     text = f'{header}{included}{control}#include "switch.p4"\n'

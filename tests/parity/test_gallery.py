@@ -145,7 +145,7 @@ HIDDEN = {
 FLOWS = 20
 
 
-def late_flows(folder: Path, program: Path, seed: int) -> int:
+def late_flows(folder: Path, program: Path, seed: int, defines: dict[str, int]) -> int:
     """Return how many of 20 successive flows take longer than the fast spine needs."""
     lines = [
         f"{flow % 2}->{2 + flow % 2} id {flow + 1} start {flow * 20_000_000} size {8 * 4096}"
@@ -159,7 +159,7 @@ def late_flows(folder: Path, program: Path, seed: int) -> int:
             program,
             fabric=TWO_SPINES,
             collective={"matrix": "file", "file": str(file), "start_unit": "ps"},
-            defines={"GAP_US": 10, "STEP_SHIFT": 12, "FEEDBACK_SHIFT": 12},
+            defines={"GAP_US": 10, "STEP_SHIFT": 12, **defines},
             failures=HIDDEN,
             seed=seed,
         )
@@ -179,10 +179,19 @@ def without_feedback(folder: Path) -> Path:
 
 def test_conga_avoids_a_slow_link_that_its_feedback_alone_shows(tmp_path: Path) -> None:
     blind = without_feedback(tmp_path)
+    slowly = {"FEEDBACK_SHIFT": 12}
     for seed in range(1, 4):
         # The first flows may find the slow link, and packets that still wait there are late.
-        assert late_flows(tmp_path, GALLERY / "conga.p4", seed) <= 2
-        assert late_flows(tmp_path, blind, seed) >= 6
+        assert late_flows(tmp_path, GALLERY / "conga.p4", seed, slowly) <= 2
+        assert late_flows(tmp_path, blind, seed, slowly) >= 6
+
+
+def test_hula_avoids_a_slow_link_that_probes_have_met(tmp_path: Path) -> None:
+    # A best hop outlasts the time between two flows, or not.
+    lasts, ends = {"HOP_US": 1000}, {"HOP_US": 0}
+    for seed in range(1, 4):
+        assert late_flows(tmp_path, GALLERY / "hula.p4", seed, lasts) <= 3
+        assert late_flows(tmp_path, GALLERY / "hula.p4", seed, ends) >= 6
 
 
 def test_conga_keeps_the_load_of_a_slow_uplink_below_its_share() -> None:

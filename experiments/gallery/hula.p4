@@ -1,0 +1,58 @@
+// HULA: each switch knows the best next hop to every edge, the one on the path with the least loaded links, from probes that
+// come by it; flowlets take it (Katta et al., SOSR 2016). Probes are ACKs, each over a random path, not packets of switches.
+header hula_t {
+    bit<8> load;
+}
+
+#define EDGE_HEADER hula_t
+#define EACH_LINK
+#include "fabric.p4"
+#include "uplinks.p4"
+#include "flowlet.p4"
+#include "best_hop.p4"
+
+#define CHECK(N) if (flowlet.uplink == N && uplinks.weight##N != 0) { is_usable = true; }
+
+control LoadBalancer(inout headers_t headers, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    Schedule() schedule;
+    Uplinks() uplinks_of_schedule;
+    ReadFlowlet() read_flowlet;
+    ReadHop() read_hop;
+    uplinks_t uplinks;
+    flowlet_t flowlet;
+    bit<16> draw;
+    bit<9> port;
+    bool is_usable;
+
+    apply {
+        random(draw, 16w0, 16w0xFFFF);
+        schedule.apply(meta.schedule, (bit<16>) (((bit<32>) draw * (bit<32>) meta.length) >> 16), standard_metadata);
+        if (meta.packet_class == DATA) {
+            uplinks_of_schedule.apply(meta, uplinks);
+            read_flowlet.apply(headers, standard_metadata, flowlet);
+            if (flowlet.is_new) {
+                read_hop.apply(meta, standard_metadata, port);
+                flowlet.uplink = port - uplinks.first_port;
+            }
+            // A best hop that is not known, or has failed, leaves the random uplink.
+            is_usable = false;
+            EACH_UPLINK(CHECK)
+            if (is_usable) { standard_metadata.egress_spec = uplinks.first_port + flowlet.uplink; }
+            flowlet_uplinks.write(flowlet.cell, standard_metadata.egress_spec - uplinks.first_port);
+        }
+    }
+}
+
+control EachLink(inout headers_t headers, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    LearnHop() learn_hop;
+    AddLoad() add_load;
+    apply {
+        if (meta.edge == NO_EDGE) { learn_hop.apply(headers, meta, standard_metadata); }
+        add_load.apply(standard_metadata);
+    }
+}
+control Feedback(inout headers_t headers, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    LearnHop() learn_hop;
+    apply { learn_hop.apply(headers, meta, standard_metadata); }
+}
+#include "switch.p4"
