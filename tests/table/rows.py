@@ -331,6 +331,8 @@ def _own() -> Iterator[tuple[str, Settings]]:
     macros = {"program": {"file": str(EXPERIMENTS / "flowlets.p4")}, "defines": {"GAP_US": 5}}
     yield "own P4 program", OWN_PROGRAM
     yield "own P4 program with macros", macros
+    header = {"program": {"file": str(EXPERIMENTS / "path_queues.p4")}}
+    yield "own P4 program, header between edges", header
     yield "own P4 program, PFC", merged(PFC, OWN_PROGRAM)
     yield "own P4 program, shared memory", merged(SHARED, OWN_PROGRAM)
     yield "own P4 program, shared memory, PFC", merged(PFC_SHARED, OWN_PROGRAM)
