@@ -166,6 +166,13 @@ def between(frames: Frames) -> Verdict:
     )
 
 
+HOSTS_ARE_LAST = (
+    "Hosts that choose paths learn with the last switch (our choice), so lags gain them nothing: "
+    "Host DR takes as long as with all switches at the last one's time (evidence). Under Ofan each "
+    "switch that has learnt helps at once."
+)
+
+
 def same_order(frames: Frames) -> Verdict:
     """Decide B33."""
     margin = STATEMENTS["B33"].margin
@@ -194,7 +201,16 @@ def same_order(frames: Frames) -> Verdict:
                 for rival in RIVALS
             },
         ),
-        why=not_so(checks),
+        why=not_so(checks, HOSTS_ARE_LAST),
+        evidence="with lags over all with the last: "
+        + _by_g(
+            frames,
+            {
+                (rtts, policy): ratio(modes[LAGS], modes[LAST], policy)
+                for rtts, modes in frames.items()
+                for policy in ("host_dr", "ofan")
+            },
+        ),
         seeds=_seeds(frames),
         needs=_needs(outcomes, (LAGS, LAST)),
     )
