@@ -121,6 +121,23 @@ csv_option = click.option(
     metavar="FILE",
     help="Write the rows to a CSV file (-: stdout).",
 )
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Write the records to stdout as JSON."
+)
+force_option = click.option(
+    "--force", is_flag=True, help="Run even with too little memory; replace existing results."
+)
+
+
+def output_option(folder: str) -> Option:
+    """Return the option for a results folder, which has this name by default."""
+    return click.option(
+        "--output",
+        type=click.Path(path_type=Path, file_okay=False),
+        help=f"Results folder [results/{folder}, or the next free number].",
+    )
+
+
 jobs_option = click.option(
     "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes."
 )

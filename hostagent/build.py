@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from fattree.demand import traffic
+from fattree.experiment.nics import nic
 from fattree.policies import Chooser
 from fattree.routes.demand import Demand
 from fattree.shape.addressing import host_ip, host_mac
@@ -23,15 +23,8 @@ from hostagent.source_routes import SourceRoutes
 def plans(demand: Demand) -> list[FlowPlan]:
     """Return the plan of every flow, for its hosts."""
     scenario, flows = demand.scenario, demand.flows
-    hops = np.array(
-        [
-            scenario.tree.hops(*ends)
-            for ends in zip(flows.source.tolist(), flows.destination.tolist(), strict=True)
-        ]
-    )
-
     paces = (demand.gaps_ps, demand.phases_ps)
-    columns = (flows.source, flows.destination, flows.packets, *paces, flows.start_ps, hops)
+    columns = (flows.source, flows.destination, flows.packets, *paces, flows.start_ps, demand.hops)
     after = [tuple(flows.waits_for(flow).tolist()) for flow in range(len(flows))]
     rows = zip(
         range(len(flows)),
@@ -75,7 +68,7 @@ def endpoints(demand: Demand, hosts: Collection[int], run: int = 0) -> dict[int,
 
     waits = {tree.machine(host): Waits() for host in of_host}
     nics = {
-        less: traffic.nic(scenario, demand.rate, payload - less)
+        less: nic(scenario, demand.rate, payload - less)
         for less in {0, *(plan.less for plan in planned)}
     }
 

@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from fattree.demand.traffic import Nic
+from fattree.experiment.nics import Nic
 from hostagent.flow_plan import FlowPlan, Waits
 from hostagent.own_packet import OwnFrames, OwnPackets
 from hostagent.own_rule import OwnRule

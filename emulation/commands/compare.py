@@ -15,10 +15,12 @@ from emulation.command_line import (
     agent_packet_option,
     csv_option,
     experiment_options,
+    force_option,
     host_rule_option,
     jobs_option,
     names,
     one_line_errors,
+    output_option,
     say_misfits,
     say_odd,
     say_unread,
@@ -270,16 +272,8 @@ def show(rows: Sequence[Row], picture: Path, scenarios: Iterable[Scenario]) -> N
 )
 @engine_option
 @jobs_option
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Results folder [results/NAME_compared, or the next free number].",
-)
-@click.option(
-    "--force",
-    is_flag=True,
-    help="Run even with too little memory; replace existing results.",
-)
+@output_option("NAME_compared")
+@force_option
 @click.option(
     "--json", "as_json", is_flag=True, help="Write records and differences to stdout as JSON."
 )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from emulation.command_line import csv_option, one_line_errors
+from emulation.command_line import csv_option, json_option, one_line_errors, output_option
 from emulation.commands.emulate import legend, write
 from emulation.commands.experiment_run import (
     Finished,
@@ -62,13 +62,9 @@ def draw(folder: Path, done: Sequence[Finished]) -> Path:
 
 
 @click.command(epilog="\b\nExamples:\n  ofan demo\n  ofan demo --output /tmp/demo")
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Results folder [results/demo, or the next free number].",
-)
+@output_option("demo")
 @click.option("--force", is_flag=True, help="Replace the results in --output.")
-@click.option("--json", "as_json", is_flag=True, help="Write the records to stdout as JSON.")
+@json_option
 @csv_option
 @grouped(written=Written)
 def demo(written: Written) -> None:

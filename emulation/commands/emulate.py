@@ -16,10 +16,13 @@ from emulation.command_line import (
     agent_packet_option,
     csv_option,
     experiment_options,
+    force_option,
     host_rule_option,
     jobs_option,
+    json_option,
     like_option,
     one_line_errors,
+    output_option,
     program_option,
     refuse_unused_policies,
     say_misfits,
@@ -246,12 +249,8 @@ def refuse_contradictions(asked: Asked, program: Path | None, running: Running) 
 @host_rule_option
 @agent_packet_option
 @like_option
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Results folder [results/NAME, or the next free number].",
-)
-@click.option("--json", "as_json", is_flag=True, help="Write the records to stdout as JSON.")
+@output_option("NAME")
+@json_option
 @csv_option
 @click.option(
     "--switch",
@@ -280,11 +279,7 @@ def refuse_contradictions(asked: Asked, program: Path | None, running: Running) 
     is_flag=True,
     help="Show registers and counters at the end; registers.json has all of them.",
 )
-@click.option(
-    "--force",
-    is_flag=True,
-    help="Run even with too little memory; replace existing results.",
-)
+@force_option
 @click.option(
     "--pcap",
     "ports",

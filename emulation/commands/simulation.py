@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 import polars as pl
@@ -30,6 +31,7 @@ from emulation.shipped_file import ShippedFile
 from fattree.experiment.model import BUILT_IN, OwnProgram, Scenario, Settings
 from fattree.experiment.own import LIKE
 from fattree.files.whole_file import write_whole
+from fattree.records.record import Record
 from fattree.records.tables import STDOUT
 from fattree.texts.experiment_file import agent_packet_settings, host_rule_settings
 from fattree.texts.sweep_file import load_sweep
@@ -349,18 +351,7 @@ def run(
         # Before the bar, which a line about compiling would break, and before the processes start,
         # as each would compile.
         run_one = ready(scenarios, running.threads, flows=folder)
-        with reporting(called(experiment, asked.file)) as report:
-            records = sweep(
-                scenarios,
-                jobs=jobs,
-                run=run_one,
-                report=report,
-                watch=report.watch,
-                expect=report.expect,
-            )
-
-        runs = list(zip(scenarios, records, strict=True))
-        say_odd(runs)
+        runs = _swept(scenarios, called(experiment, asked.file), jobs=jobs, run=run_one)
         write(runs, tables.csv, tables.parquet)
         if folder:
             write_flows(scenarios, folder, flows, cdf)
@@ -368,6 +359,18 @@ def run(
     # Last: files are written even if the reader of stdout stops early.
     if tables.as_json or tables.csv != STDOUT:
         show(runs, tables.as_json)
+
+
+def _swept(scenarios: list[Scenario], name: str, **options: Any) -> list[tuple[Scenario, Record]]:
+    """Run all scenarios under a bar of progress with a name; say which failures came too late."""
+    with reporting(name) as report:
+        records = sweep(
+            scenarios, report=report, watch=report.watch, expect=report.expect, **options
+        )
+
+    runs = list(zip(scenarios, records, strict=True))
+    say_odd(runs)
+    return runs
 
 
 def _settings(asked: Asked, running: Running) -> list[str]:
@@ -435,20 +438,8 @@ def sweep_command(
 
         # Workers on other machines compile for themselves.
         run_one = ready(scenarios, running.threads, is_here=scheduler is None)
-        with reporting(called(scenarios[0], asked.file)) as report:
-            records = sweep(
-                scenarios,
-                store=kept,
-                jobs=jobs,
-                scheduler=scheduler,
-                run=run_one,
-                report=report,
-                watch=report.watch,
-                expect=report.expect,
-            )
-
-        runs = list(zip(scenarios, records, strict=True))
-        say_odd(runs)
+        options = {"store": kept, "jobs": jobs, "scheduler": scheduler, "run": run_one}
+        runs = _swept(scenarios, called(scenarios[0], asked.file), **options)
         write(runs, tables.csv, tables.parquet, figure)
 
     if tables.as_json or tables.csv != STDOUT:

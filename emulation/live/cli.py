@@ -32,6 +32,7 @@ from emulation.live.model import Snapshot
 from emulation.live.source import Source
 from emulation.live.terminal import Terminal, summary_of
 from emulation.live.virtual_source import VirtualSource, default_speed
+from emulation.option_groups import grouped
 from emulation.programs.own_program import Loaded, program_of, runs_alone, with_own
 from emulation.shipped_file import ShippedFile
 from emulation.virtual.size import refuse_too_large
@@ -229,23 +230,13 @@ def _print_once(source: Source, at_us: float | None, as_json: bool) -> None:
     help="With --once: the view at virtual time T, in microseconds.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Write snapshots as lines of JSON.")
-def watch(
-    file: Path | None,
-    policies: tuple[str, ...],
-    settings: tuple[str, ...],
-    program: Path | None,
-    like: str | None,
-    speed: float | None,
-    once: bool,
-    at_us: float | None,
-    as_json: bool,
-) -> None:
+@grouped(subject=Wanted)
+def watch(subject: Wanted, once: bool, at_us: float | None, as_json: bool) -> None:
     """Watch the held network, or FILE replayed slowly: loads, queues, failures, progress."""
     if at_us is not None and not once:
         raise click.UsageError("--at-us needs --once")
 
     console = Console()
-    subject = Wanted(file, settings, policies, program, like, speed)
     with _ended_in_one_line(subject), suppress(KeyboardInterrupt):
         for source in subject.sources(WATCH_SECONDS):
             if once:
@@ -283,15 +274,8 @@ def _write_frames(source: Source, as_json: bool) -> None:
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, help="TCP port on 127.0.0.1 [a free one]."
 )
-def serve(
-    file: Path | None,
-    policies: tuple[str, ...],
-    settings: tuple[str, ...],
-    program: Path | None,
-    like: str | None,
-    speed: float | None,
-    port: int,
-) -> None:
+@grouped(subject=Wanted)
+def serve(subject: Wanted, port: int) -> None:
     """Serve a page on loopback: the held network, or the experiment in FILE replayed slowly.
 
     Click a link to break it.
@@ -301,7 +285,6 @@ def serve(
     # `ofan watch` needs no Tornado and no page.
     from emulation.live import web
 
-    subject = Wanted(file, settings, policies, program, like, speed)
     with _ended_in_one_line(subject), suppress(KeyboardInterrupt):
         # The first load balancer's run; the page can start the others.
         source = next(subject.sources(SERVE_SECONDS))

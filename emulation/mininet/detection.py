@@ -89,7 +89,17 @@ class Probing:
                 self._liveness.on_probe(*self._caught.get_nowait())
 
 
-class Listening:
+class Informed:
+    """A detector that others inform at once, without packets of its own on data links."""
+
+    sure_ps = 0
+
+    def lost(self) -> int:
+        """Return how many packets of its own have been lost."""
+        return 0
+
+
+class Listening(Informed):
     """Gets changes of links from the kernel."""
 
     def __init__(self, tree: FatTree, loop: Loop, on_change: OnChange) -> None:
@@ -101,15 +111,6 @@ class Listening:
         # Links that were down before the monitor began.
         if self._monitor.down:
             on_change(LinkChange(down=self._monitor.down))
-
-    @property
-    def sure_ps(self) -> int:
-        """Return the time after which the state of all links is known: at once by the kernel."""
-        return 0
-
-    def lost(self) -> int:
-        """Return how many packets of its own have been lost: it sends none."""
-        return 0
 
     def close(self) -> None:
         """Stop listening."""

@@ -6,7 +6,6 @@ the hosts' work. The controller fills the tables that it knows by name, and leav
 """
 
 import difflib
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ from fattree.experiment.model import Experiment, OwnProgram, Scenario
 from fattree.shape.topology import FatTree
 from ofan_p4.bounded import TooLargeError, read_bytes
 from ofan_p4.diagnostics import CompileError
+from p4src.parts import idle_hook, lacking_part, moves_header, without_comments
 
 # The actions that the controller uses, of the tables that it fills where a program has them.
 ACTIONS = {
@@ -147,35 +147,9 @@ def _why_unread(own: Loaded, name: str, given: set[str]) -> str:
     return f"{own.path.name} does not use {name}{meant}"
 
 
-# The parts of a user's program (docs/your-own-load-balancer.md), and the purpose of each.
-PARTS = {
-    r'#\s*include\s*[<"]fabric\.p4[>"]': 'lacks #include "fabric.p4": headers and metadata',
-    r"\bcontrol\s+LoadBalancer\b": "has no control LoadBalancer, which chooses the port",
-    r'#\s*include\s*[<"]switch\.p4[>"]': 'lacks #include "switch.p4" at its end: all the rest',
-}
-
-
-# The hooks of programs with a header between edges: the macro that announces a control, and the
-# control's purpose.
-HOOKS = {
-    "EDGE_HEADER": ("Feedback", "reads the header at the destination's edge"),
-    "EACH_LINK": ("EachLink", "changes the header at each switch before that"),
-}
-
-
 def _lacking(path: Path) -> str:
     """Return which part a program that does not compile has not got, empty where it has all."""
-    source = _source(path)
-
-    # A program that instantiates a switch is a whole program, without parts of ours.
-    if re.search(r"\bV1Switch\b", source):
-        return ""
-
-    for macro, (control, purpose) in HOOKS.items():
-        if _defines(macro, source) and not _declares(control, source):
-            return f"defines {macro}, but has no control {control}, which {purpose}"
-
-    return next((said for part, said in PARTS.items() if not re.search(part, source)), "")
+    return lacking_part(_source(path))
 
 
 def refuse_idle_hooks(path: Path, program: SwitchProgram, macros: set[str]) -> None:
@@ -184,17 +158,10 @@ def refuse_idle_hooks(path: Path, program: SwitchProgram, macros: set[str]) -> N
     `macros` are those of the command line.
     """
     source = _source(path)
-    for macro, (control, purpose) in HOOKS.items():
-        # A program may have a control of that name for itself: it applies an instance of it.
-        is_applied = re.search(rf"\b{control}\s*\(\s*\)\s*\w+\s*;", source)
-        is_announced = macro in macros or _defines(macro, source)
-        if _declares(control, source) and not (is_applied or is_announced):
-            raise ProgramError(
-                f"{path.name} has a control {control}, which {purpose}, but no {macro}:"
-                f' write #define {macro} before #include "fabric.p4"'
-            )
+    if problem := idle_hook(source, macros):
+        raise ProgramError(f"{path.name} {problem}")
 
-    if program.edge_header_bytes and re.search(r"\bedge_header\s*\.\s*set(Inv|V)alid\b", source):
+    if program.edge_header_bytes and moves_header(source):
         raise ProgramError(
             f"{path.name} calls setValid or setInvalid of edge_header: the switch puts it on at the"
             " source's edge and takes it off at the destination's, so that links count its bytes"
@@ -207,19 +174,9 @@ def _source(path: Path) -> str:
         return ""
 
     try:
-        source = read_bytes(path).decode(errors="replace")
+        return without_comments(read_bytes(path).decode(errors="replace"))
     except (OSError, TooLargeError):
         return ""
-
-    return re.sub(r"//[^\n]*|/\*.*?\*/", " ", source, flags=re.DOTALL)
-
-
-def _defines(macro: str, source: str) -> bool:
-    return bool(re.search(rf"^\s*#\s*define\s+{macro}\b", source, re.MULTILINE))
-
-
-def _declares(control: str, source: str) -> bool:
-    return bool(re.search(rf"\bcontrol\s+{control}\b", source))
 
 
 def check(name: str, pipeline: Pipeline) -> None:

@@ -7,8 +7,8 @@ propagation.
 
 from dataclasses import dataclass
 
-from fattree.demand.traffic import nic
 from fattree.experiment.model import Scenario
+from fattree.experiment.nics import nic
 
 
 @dataclass(frozen=True, slots=True)

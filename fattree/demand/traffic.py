@@ -4,7 +4,6 @@ Computed once and in one place, so that the three networks send the same packets
 picosecond.
 """
 
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 
@@ -33,6 +32,7 @@ from fattree.demand.workloads.jobs import job_flows, joined_flows
 from fattree.draws import Stream, below, component, mix
 from fattree.errors import TrafficError
 from fattree.experiment.model import Scenario
+from fattree.experiment.nics import LINE_RATE, data_slot
 from fattree.shape.topology import FatTree
 
 Int64 = NDArray[np.int64]
@@ -44,14 +44,11 @@ __all__ = [
     "flows",
     "gaps",
     "message_bytes",
-    "nic",
     "packet_count",
     "phases",
     "shares",
     "whole_flows",
 ]
-
-LINE_RATE = Fraction(1)
 
 
 def flows(scenario: Scenario) -> Flows:
@@ -191,35 +188,6 @@ def shares(tree: FatTree, flows: Flows) -> Int64:
     return np.where(flows.share > 0, flows.share, largest[flows.source])
 
 
-@dataclass(frozen=True, slots=True)
-class Nic:
-    """The paces of a host's NIC, for packets of all flows; in ps, from start to start.
-
-    `data_ps` and `ack_ps` are how long a data packet of some size and an ACK keep the NIC,
-    `between_ps` lies at least between that data packet and the next.
-    """
-
-    data_ps: int
-    ack_ps: int
-    between_ps: int
-
-
-def nic(scenario: Scenario, rho: Fraction = LINE_RATE, payload: int | None = None) -> Nic:
-    """Return the paces of NICs: line rate x `rate_limit`, and data at rate `rho`.
-
-    Data packets have `payload` bytes, a full packet's by default.
-    """
-    limit = Fraction(str(scenario.transport.rate_limit or 1))
-    size = scenario.data_bytes if payload is None else scenario.packet_bytes(payload)
-    # Where shares are for life the flows' own gaps keep the rate of data.
-    data = _data_slot(scenario, rho if scenario.is_shared_actively else LINE_RATE, size)
-    return Nic(
-        data_ps=ceil(scenario.tx_ps(size + scenario.packets.gap_bytes) / limit),
-        ack_ps=ceil(scenario.ack_slot_ps / limit),
-        between_ps=ceil(data),
-    )
-
-
 def gaps(scenario: Scenario, flows: Flows, rho: Fraction = LINE_RATE) -> Int64:
     """Return every flow's pacing gap in ps at line rate, or at rate `rho`, in (flows,).
 
@@ -227,25 +195,12 @@ def gaps(scenario: Scenario, flows: Flows, rho: Fraction = LINE_RATE) -> Int64:
     it for life. `rate_limit` makes it longer.
     """
     # After a short packet, too: it is its message's last, and the packet behind it has room enough.
-    slot = _data_slot(scenario, rho, scenario.data_bytes)
+    slot = data_slot(scenario, rho, scenario.data_bytes)
     if scenario.is_shared_actively:
         return np.full(len(flows), ceil(slot), dtype=np.int64)
 
     counts, of_flow = np.unique(shares(scenario.tree, flows), return_inverse=True)
     return np.array([ceil(slot * count) for count in counts.tolist()], dtype=np.int64)[of_flow]
-
-
-def _data_slot(scenario: Scenario, rho: Fraction, size: int) -> Fraction:
-    """Return the time from a data packet's start to the next at a host that sends at rate `rho`.
-
-    Below line rate the bottleneck also carries ACKs, so that a slot is (T'_d + T'_a) / rho (load
-    balancers, "Hosts").
-    """
-    own_ps = scenario.tx_ps(size + scenario.packets.gap_bytes)
-    slot = Fraction(own_ps if rho >= 1 else own_ps + scenario.ack_slot_ps)
-    # In fractions, which callers round up: a rate of 1/3 has no exact double, and a gap that is too
-    # short by a picosecond would overload the link that rho was found for.
-    return slot / (min(rho, LINE_RATE) * Fraction(str(scenario.transport.rate_limit or 1)))
 
 
 def phases(scenario: Scenario, flows: Flows, gaps: Int64) -> Int64:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from fattree.demand.bounds import Timing, ack_times_ps
 from fattree.demand.flows import Flows, entries, generations, in_generations, path_links
 from fattree.demand.traffic import gaps as line_rate_gaps
-from fattree.demand.traffic import nic
 from fattree.experiment.model import Scenario
+from fattree.experiment.nics import nic
 from fattree.experiment.pauses import is_paused
 from fattree.routes.cuts import cut_bound_ps
 from fattree.routes.link_work import LinkWork, last_packets, link_work, packets_an_ack

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fattree.demand import traffic
-from fattree.demand.flows import Flows
+from fattree.demand.flows import Flows, path_links
 from fattree.experiment.model import Scenario
 from fattree.routes.failures import Timeline, timeline
 from fattree.routes.rates import rho_max
@@ -21,7 +21,8 @@ class Demand:
     """The flows of a scenario and the link events, worked out once for a run.
 
     `rate` is the share of line rate at which hosts send; `gaps_ps` and `phases_ps` (flows,) are
-    each flow's pacing gap and the wait before its first packet.
+    each flow's pacing gap and the wait before its first packet,
+    `hops` the links of its path.
     """
 
     scenario: Scenario
@@ -30,6 +31,7 @@ class Demand:
     rate: Fraction
     gaps_ps: Int64
     phases_ps: Int64
+    hops: Int64
 
     @classmethod
     def of(cls, scenario: Scenario, flows: Flows | None = None) -> "Demand":
@@ -46,4 +48,5 @@ class Demand:
         rate = rho_max(scenario.tree, links, flows, scenario.speeds)
         gaps_ps = traffic.gaps(scenario, flows, rate)
         phases_ps = traffic.phases(scenario, flows, gaps_ps)
-        return cls(scenario, flows, events, rate, gaps_ps, phases_ps)
+        hops = path_links(scenario.tree, flows)
+        return cls(scenario, flows, events, rate, gaps_ps, phases_ps, hops)

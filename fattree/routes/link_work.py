@@ -132,7 +132,7 @@ def _slots(scenario: Scenario, sizes: Int64, hosts: Int64, is_up: bool) -> Int64
 
 def _slot_ps(scenario: Scenario, size: int, share: float, limit: Fraction) -> int:
     held = size + scenario.packets.gap_bytes
-    # The NIC has its own rate (`traffic.nic`), whatever the link carries.
+    # The NIC has its own rate (`nics.nic`), whatever the link carries.
     return max(ceil(scenario.tx_ps(held) / limit), scenario.tx_ps(held, Level.HOST, share))
 
 

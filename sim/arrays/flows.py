@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fattree.demand.flows import Flows as Traffic
-from fattree.demand.flows import offsets, path_links
+from fattree.demand.flows import offsets
 from fattree.errors import TrafficError
 from fattree.experiment.model import Scenario
 from fattree.files.memory import GIGABYTE, spare_bytes
@@ -117,7 +117,7 @@ def _flow_table(demand: Demand, pairs: Pairs, short: list[int]) -> Records:
     table.packets = flows.packets
     table.source_pod, table.source_edge, table.source_index = _coordinates(tree, flows.source)
     table.pod, table.edge, table.index = _coordinates(tree, flows.destination)
-    table.hops = path_links(tree, flows)
+    table.hops = demand.hops
     table.gap_ps = gaps
     table.phase_ps = demand.phases_ps
     table.compute_ps = flows.compute_ps

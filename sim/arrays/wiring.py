@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fattree.demand.flows import offsets
-from fattree.demand.traffic import nic
 from fattree.draws import Stream, component, mix
 from fattree.experiment.model import Scenario
+from fattree.experiment.nics import nic
 from fattree.experiment.pauses import PAUSE_BYTES, is_paused, lasting, room, storms, watchdog
 from fattree.files.memory import GIGABYTE, spare_bytes
 from fattree.routes.buffers import slow_ports

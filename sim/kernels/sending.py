@@ -49,7 +49,7 @@ def put(world, number, kind, now_ps):
         departure_ps + passage(world, HOST_LEVEL, DATA).latency_ps
     )
 
-    # The NIC keeps its rate where that is below its link's, for whatever leaves (`traffic.Nic`).
+    # The NIC keeps its rate where that is below its link's, for whatever leaves (`nics.Nic`).
     world.hosts[at(number)].free_ps = max(link.free_ps, start_ps + world.nics[at(kind)].kept_ps)
 
     return slot, fate

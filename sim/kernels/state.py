@@ -148,7 +148,7 @@ PASSAGE = np.dtype(
     [(name, np.int64) for name in ("bytes", "sending_ps", "slot_ps", "latency_ps")], align=True
 )
 
-# How long a packet of a size keeps a NIC, and a data packet the next one (`traffic.Nic`).
+# How long a packet of a size keeps a NIC, and a data packet the next one (`nics.Nic`).
 NIC = np.dtype([(name, np.int64) for name in ("kept_ps", "between_ps")], align=True)
 
 # A group of destinations at a switch: its schedule is number `schedule`, which has `length` entries

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from fattree.demand.traffic import nic
 from fattree.errors import PhysicsError
+from fattree.experiment.nics import nic
 from fattree.shape.addressing import host_name, switch_name
 from fattree.shape.topology import Level
 from fattree.units import PS_PER_SECOND

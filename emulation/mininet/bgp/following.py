@@ -5,10 +5,11 @@ from functools import partial
 
 from emulation.mininet.bgp.kernel_routes import RouteMonitor, Rows, uplink_weights
 from emulation.mininet.bgp.routers import Routers
+from emulation.mininet.detection import Informed
 from emulation.mininet.loop import Loop
 
 
-class Following:
+class Following(Informed):
     """Reports a switch's routes whenever its kernel has changed a route."""
 
     def __init__(
@@ -30,15 +31,6 @@ class Following:
         # In this order: a change before this reading is reported twice, and no change is missed.
         for _, switch in self._watched:
             self._read(switch)
-
-    @property
-    def sure_ps(self) -> int:
-        """Return the time after which the state of all links is known: routes are there at once."""
-        return 0
-
-    def lost(self) -> int:
-        """Return how many packets of its own have been lost: it sends none on data links."""
-        return 0
 
     def close(self) -> None:
         """Stop listening."""

@@ -1,0 +1,65 @@
+"""The parts that a program with our includes must have, and the hooks that it may have."""
+
+import re
+
+# The parts of a user's program (docs/your-own-load-balancer.md), and the purpose of each.
+PARTS = {
+    r'#\s*include\s*[<"]fabric\.p4[>"]': 'lacks #include "fabric.p4": headers and metadata',
+    r"\bcontrol\s+LoadBalancer\b": "has no control LoadBalancer, which chooses the port",
+    r'#\s*include\s*[<"]switch\.p4[>"]': 'lacks #include "switch.p4" at its end: all the rest',
+}
+# The hooks of programs with a header between edges: the macro that announces a control, and the
+# control's purpose.
+HOOKS = {
+    "EDGE_HEADER": ("Feedback", "reads the header at the destination's edge"),
+    "EACH_LINK": ("EachLink", "changes the header at each switch before that"),
+}
+
+
+def without_comments(source: str) -> str:
+    """Return a program's text without its comments."""
+    return re.sub(r"//[^\n]*|/\*.*?\*/", " ", source, flags=re.DOTALL)
+
+
+def lacking_part(source: str) -> str:
+    """Return the part that a text without comments lacks, empty where it has all."""
+    # A program that instantiates a switch is a whole program, without parts of ours.
+    if re.search(r"\bV1Switch\b", source):
+        return ""
+
+    for macro, (control, purpose) in HOOKS.items():
+        if _defines(macro, source) and not _declares(control, source):
+            return f"defines {macro}, but has no control {control}, which {purpose}"
+
+    return next((problem for part, problem in PARTS.items() if not re.search(part, source)), "")
+
+
+def idle_hook(source: str, macros: set[str]) -> str:
+    """Return the hook that a text without comments does not announce, empty without such a hook.
+
+    `macros` are those of the command line.
+    """
+    for macro, (control, purpose) in HOOKS.items():
+        # A program may have a control of that name for itself: it applies an instance of it.
+        is_applied = re.search(rf"\b{control}\s*\(\s*\)\s*\w+\s*;", source)
+        is_announced = macro in macros or _defines(macro, source)
+        if _declares(control, source) and not (is_applied or is_announced):
+            return (
+                f"has a control {control}, which {purpose}, but no {macro}:"
+                f' write #define {macro} before #include "fabric.p4"'
+            )
+
+    return ""
+
+
+def moves_header(source: str) -> bool:
+    """Return whether a text without comments puts on or takes off the header between edges."""
+    return bool(re.search(r"\bedge_header\s*\.\s*set(Inv|V)alid\b", source))
+
+
+def _defines(macro: str, source: str) -> bool:
+    return bool(re.search(rf"^\s*#\s*define\s+{macro}\b", source, re.MULTILINE))
+
+
+def _declares(control: str, source: str) -> bool:
+    return bool(re.search(rf"\bcontrol\s+{control}\b", source))
