@@ -301,12 +301,9 @@ def compare(programs: tuple[Path, ...], asked: Asked, running: Running, written:
         named = asked.policies or (() if owned else experiment.policies)
         experiment = experiment.model_copy(update={"policies": named})
         scenarios = _refused(experiment, owned, running.networks)
+        usual = Path("results") / f"{experiment.name}_compared"
         folder = click.get_current_context().with_resource(
-            new_folder(
-                written.output,
-                Path("results") / f"{experiment.name}_compared",
-                written.force,
-            )
+            new_folder(written.output, usual, written.force)
         )
         records = _records(experiment, owned, running, folder)
         say_odd(zip(scenarios * len(running.networks), records, strict=True))

@@ -214,9 +214,8 @@ class Running:
 def refuse_contradictions(asked: Asked, program: Path | None, running: Running) -> None:
     """Raise UsageError for options that need other options, or have no effect with them."""
     # An error, not ignored: the user expects an effect.
-    if not running.is_real and any(
-        (running.switch, running.compiler, running.hold, *running.ports)
-    ):
+    of_mininet = (running.switch, running.compiler, running.hold, *running.ports)
+    if any(of_mininet) and not running.is_real:
         raise click.UsageError("--switch, --compiler, --hold and --pcap need --network mininet")
 
     has_own = bool(program or asked.host_rule)
@@ -295,10 +294,10 @@ def emulate(program: Path | None, asked: Asked, running: Running, written: Writt
     together with those of --policies.
     """
     refuse_contradictions(asked, program, running)
-    detection = running.detection
-    settings = (
-        (*asked.settings, f"controller.detection={detection}") if detection else asked.settings
-    )
+    settings = asked.settings
+    if running.detection:
+        settings = (*settings, f"controller.detection={running.detection}")
+
     with one_line_errors(asked.file, settings):
         rule = host_rule_settings(asked.host_rule, None)
         packet = agent_packet_settings(asked.agent_packet)

@@ -155,18 +155,22 @@ def defines_for(
 
 @lru_cache
 def _edge_header_bytes(bmv2_json: bytes) -> int:
-    program = json.loads(bmv2_json)
-    kinds = [
-        header["header_type"]
-        for header in program["headers"]
-        if str(header["name"]).rpartition(".")[2] == EDGE_HEADER
-    ]
-    bits = [
-        sum(width for _, width, *_ in kind["fields"])
-        for kind in program["header_types"]
-        if kind["name"] in kinds
-    ]
-    return int(sum(bits)) // 8
+    try:
+        program = json.loads(bmv2_json)
+        kinds = [
+            header["header_type"]
+            for header in program["headers"]
+            if str(header["name"]).rpartition(".")[2] == EDGE_HEADER
+        ]
+        bits = [
+            sum(width for _, width, *_ in kind["fields"])
+            for kind in program["header_types"]
+            if kind["name"] in kinds
+        ]
+        return int(sum(bits)) // 8
+    # Not a BMv2 JSON: the switch that loads it refuses it.
+    except (KeyError, TypeError, ValueError):
+        return 0
 
 
 def built_in(
