@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 import sim
 from emulation.virtual import simulated
@@ -101,3 +102,12 @@ def test_each_lag_is_drawn_as_often_as_it_is_named() -> None:
     assert abs(share - 0.75) < 0.12
     of_seed_4 = Lags.of(scenario.model_copy(update={"seed": 4}))
     assert (of_seed_4.of_switch != lags.of_switch).any()
+
+
+def test_up_to_64_lags_are_taken_and_none_beside_routers() -> None:
+    assert len(lagging("ofan", (1,) * 64).lags_ps) == 64
+    with pytest.raises(ValidationError, match="spread_rtt"):
+        lagging("ofan", (1,) * 65)
+
+    with pytest.raises(ValidationError, match="routers have their own times"):
+        lagging("ofan", failures={}, controller={"kind": "bgp", "spread_rtt": (1,)})
