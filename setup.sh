@@ -3,7 +3,7 @@
 # what it leaves out. Versions and hashes come from requirements/*.lock (`make lock` writes them anew).
 #   setup.sh                  everything: `run`, then `tools`
 #   setup.sh run              .venv with what runs Ofan
-#   setup.sh kernels          the kernels, compiled (`make demo` shows its table before)
+#   setup.sh kernels          the simulator's kernels, compiled (`make demo` shows its table before)
 #   setup.sh tools            what tests, checks and documents it, too, and p4runtime-shell in .venv-shell
 #   setup.sh shell            p4runtime-shell alone
 #   setup.sh can-mininet      succeed if root and Mininet are here
@@ -90,6 +90,8 @@ install_run() {
     make_venv .venv --system-site-packages
     say "installing Python packages into .venv"
     locked .venv requirements/run.lock
+    # All that the kernels need is there: they compile beside the rest.
+    compile_for_programs & programs=$!
     # --no-build-isolation: setuptools is locked too, and nothing else builds us.
     # Two installations: an older one of Ofan, which goes first, had a `softswitch` of its own.
     for folder in . p4tools; do
@@ -98,20 +100,19 @@ install_run() {
     # With sudo these are root: their Python looks for modules here, and nowhere that others can write.
     sed -i '1s|^#!\(/[^ ]*python[^ ]*\)$|#!\1 -I|' .venv/bin/{ofan,ofan-p4,softswitch}
     rm -f .venv/.ready-* .venv/.installed-*
-    # The demo is small: it is over before its kernels would be compiled.
-    [ "${GOALS:-}" = demo ] || compile_kernels
+    # The demo needs the kernels around programs alone.
+    [ "${GOALS:-}" = demo ] || compile_for_simulator
+    wait $programs || later
     say "done: .venv/bin/ofan, .venv/bin/ofan-p4, .venv/bin/softswitch"
     [ "${GOALS:-}" = demo ] || say "next: source .venv/bin/activate; ofan demo (ofan doctor: what this machine can run)"
 }
 
-compile_kernels() {  # the first long run would wait for it
-    # Side by side: those that most simulated runs take, and those around P4 programs. They say
-    # themselves how long it takes.
-    .venv/bin/python -I -c 'from sim import prepare; prepare()' & simulator=$!
-    .venv/bin/python -I -c 'from emulation.virtual import simulated; simulated.prepare()' & programs=$!
-    { wait $simulator && wait $programs; } ||
-        say "the kernels could not be compiled now: the first long run does"
+# The first run would wait for it. Kernels say themselves how long they take.
+compile_for_programs() {
+    .venv/bin/python -I -c 'import os, sys; here = os.getcwd(); sys.path[:0] = [here, here + "/p4tools"]; from emulation.virtual import simulated; simulated.prepare()'
 }
+compile_for_simulator() { .venv/bin/python -I -c 'from sim import prepare; prepare()' || later; }
+later() { say "the kernels could not be compiled now: the first run does"; }
 
 install_tools() {
     say "installing what tests, checks and documents it (400 MB on disk, a minute or so)"
@@ -123,7 +124,7 @@ install_tools() {
 case "${1:-all}" in
     all) install_run; install_tools ;;
     run) install_run ;;
-    kernels) compile_kernels ;;
+    kernels) compile_for_simulator ;;
     tools) install_tools ;;
     shell) install_shell ;;
     can-mininet) root && has_mininet ;;

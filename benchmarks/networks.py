@@ -5,7 +5,7 @@
 
 Real packets are 64-byte frames that flood one switch through veth pairs, as in a Mininet network; a
 hop is one packet through one switch, or off one host. All else is a permutation of 1 MiB (of
-128 KiB in the Python network); building and compiling are left out.
+128 KiB for programs in Python); building and compiling are left out.
 """
 
 import json

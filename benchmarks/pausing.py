@@ -14,7 +14,8 @@ from fattree.texts.experiment_file import load_experiment
 from fattree.texts.shipped import EXPERIMENTS
 from fattree.units import PS_PER_US
 from sim.runs.engine import run
-from sim.runs.results import Result, by_layer
+from sim.runs.layers import by_layer
+from sim.runs.results import Result
 
 # The shipped experiment, on 128 hosts.
 K = 8

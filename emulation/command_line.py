@@ -13,14 +13,14 @@ from controller.errors import ControllerError
 from emulation.completion import complete_key, complete_policies
 from emulation.errors import EmulationError, FailedRunError
 from emulation.shipped_file import ShippedFile
-from fattree.errors import FabricError, PhysicsError
+from fattree.errors import FabricError, PhysicsError, nearest
 from fattree.experiment.collective import Matrix
 from fattree.experiment.model import Scenario
 from fattree.experiment.own import LIKE, OwnProgram
 from fattree.policies import POLICIES, POLICY_SETS, PUBLISHED
 from fattree.records.csv_option import CsvOption
 from fattree.records.record import Record
-from fattree.texts.explanations import located, nearest
+from fattree.texts.explanations import located
 from fattree.texts.portless import portless
 from fattree.texts.shipped import EXPERIMENTS
 from fattree.texts.storms import storms_asked

@@ -12,6 +12,21 @@ FabricError
 PhysicsError          a finished run that cannot have happened; command lines exit with 1
 """
 
+import difflib
+import re
+from collections.abc import Iterable
+
+
+def nearest(word: str, candidates: Iterable[str]) -> str:
+    """Return the known word that was probably meant, as a question in brackets, or nothing."""
+    # Names are in small letters; labels, as tables show them, and other tools' names may not be.
+    slug = re.sub(r"[ -]", "_", word.lower())
+    candidates = list(candidates)
+    close = difflib.get_close_matches(slug, candidates, n=1)
+    # The first word of a longer name, as in edges for edges_per_pod.
+    close = close or [name for name in candidates if name.startswith(f"{slug}_")]
+    return f" (did you mean {close[0]}?)" if close else ""
+
 
 class PhysicsError(RuntimeError):
     """A finished run that cannot have happened: a fault of the program, whatever the input."""

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -27,7 +26,7 @@ from emulation.command_line import (
     say_warnings,
 )
 from emulation.commands import on_mininet
-from emulation.commands.emulate import MININET, engine_option, read_experiment, refuse_unsupported
+from emulation.commands.emulate import MININET, read_experiment, refuse_unsupported
 from emulation.commands.experiment_run import (
     VIRTUAL,
     ProgressCall,
@@ -61,14 +60,13 @@ from emulation.programs.own_program import (
 )
 from emulation.programs.switch_program import has_host_pointers
 from emulation.shipped_file import ShippedFile
-from emulation.virtual import fabric as virtual_fabric
+from emulation.virtual import refusals as virtual_refusals
 from emulation.virtual.size import refuse_too_large
 from fattree.experiment.model import Experiment, OwnProgram, Scenario
 from fattree.experiment.own import LIKE
 from fattree.records.record import Record, flat, row, table
 from fattree.records.tables import terminal, write_csv
 from fattree.texts.experiment_file import agent_packet_settings, host_rule_settings
-from ofan_p4.softswitch.control.pipeline import Engine
 
 SIM = "sim"
 NETWORKS = (VIRTUAL, SIM, MININET)
@@ -97,7 +95,6 @@ class Running:
     """The networks of `ofan compare`, and the options for their runs."""
 
     networks: tuple[str, ...]
-    engine: Engine | None
     jobs: int
 
 
@@ -105,9 +102,6 @@ def refuse_contradictions(running: Running) -> None:
     """Raise UsageError for options that the networks do not take."""
     if running.jobs > 1 and MININET in running.networks:
         raise click.UsageError("--jobs is for the virtual network and the simulator")
-
-    if running.engine and VIRTUAL not in running.networks:
-        raise click.UsageError("--engine is for the virtual network")
 
 
 def refuse_what_cannot_run(network: str, experiment: Experiment) -> None:
@@ -129,7 +123,7 @@ def refuse_what_cannot_run(network: str, experiment: Experiment) -> None:
 def refuse_program(networks: Sequence[str], scenario: Scenario, chosen: Loaded) -> None:
     """Raise the error of a network that refuses the user's program; scenarios differ in seeds."""
     if VIRTUAL in networks:
-        virtual_fabric.refuse_unsupported(scenario)
+        virtual_refusals.refuse_unsupported(scenario)
 
     if MININET in networks:
         limits.refuse_unsupported(scenario)
@@ -148,7 +142,6 @@ def run_on(
     folder: Path,
     *,
     jobs: int = 1,
-    engine: Engine = "auto",
 ) -> tuple[Record, ...]:
     """Run an experiment on a network of NETWORKS.
 
@@ -161,7 +154,7 @@ def run_on(
         run = on_mininet.runner(on_mininet.setup(experiment, SOFTSWITCH, (), folder))
         return run_experiment(experiment, reporter, run, network).records
 
-    return run_experiment(experiment, reporter, virtually(engine=engine), jobs=jobs).records
+    return run_experiment(experiment, reporter, virtually(), jobs=jobs).records
 
 
 def run_program_on(
@@ -172,7 +165,6 @@ def run_program_on(
     folder: Path,
     *,
     jobs: int = 1,
-    engine: Engine = "auto",
 ) -> tuple[Record, ...]:
     """Run a user's program instead of an experiment's load balancers; raises as `run_on`."""
     mine = alone(experiment, chosen)
@@ -184,7 +176,7 @@ def run_program_on(
         run = on_mininet.runner(build)
         return run_experiment(mine, reporter, runs_of(run, chosen), network).records
 
-    run = runs_of(virtually(chosen.program, engine), chosen)
+    run = runs_of(virtually(chosen.program), chosen)
     return run_experiment(mine, reporter, run, network, jobs=jobs).records
 
 
@@ -270,7 +262,6 @@ def show(rows: Sequence[Row], picture: Path, scenarios: Iterable[Scenario]) -> N
     show_default=True,
     help="Networks to compare; the first is the reference.",
 )
-@engine_option
 @jobs_option
 @output_option("NAME_compared")
 @force_option
@@ -366,15 +357,14 @@ def _records(
 ) -> list[Record]:
     """Run all scenarios on each network in turn."""
     ours = _ours(experiment, owned)
-    options: dict[str, Any] = {"jobs": running.jobs, "engine": running.engine or "auto"}
     with reporting() as reporter:
         return [
             record
             for network in running.networks
             for network_records in (
-                run_on(network, ours, reporter, folder, **options) if ours.runs else (),
+                run_on(network, ours, reporter, folder, jobs=running.jobs) if ours.runs else (),
                 *(
-                    run_program_on(network, experiment, loaded, reporter, folder, **options)
+                    run_program_on(network, experiment, loaded, reporter, folder, jobs=running.jobs)
                     for loaded in owned
                 ),
             )

@@ -47,8 +47,8 @@ def run_parts(folder: Path, reporter: Reporter) -> list[Finished]:
     done = []
     for name, _ in PARTS:
         experiment = load_experiment(EXPERIMENTS / name)
-        # Setup compiles the kernels behind the demo: which engine it takes is no news.
-        done.append(run_experiment(experiment, reporter, virtually(say=lambda _line: None)))
+        # Hashing all events would take ten times as long as the runs.
+        done.append(run_experiment(experiment, reporter, virtually(has_digest=False)))
         keep(done[-1], folder / experiment.name)
 
     return done

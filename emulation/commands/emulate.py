@@ -57,8 +57,9 @@ from emulation.outcomes.tables import results_table
 from emulation.programs.own_program import Loaded, alone, program_of, runs_alone, with_own
 from emulation.programs.switch_program import Compiler, SwitchProgram
 from emulation.shipped_file import ShippedFile
-from emulation.virtual import fabric as virtual_fabric
-from emulation.virtual.engine import ENGINES, FEW_HOPS
+from emulation.taps import tap_named
+from emulation.virtual import refusals as virtual_refusals
+from emulation.virtual.fabric import FEW_PACKETS
 from emulation.virtual.size import refuse_too_large
 from fattree.experiment.failures import Detection
 from fattree.experiment.model import Experiment
@@ -68,14 +69,12 @@ from fattree.records.tables import terminal, write_csv
 from fattree.texts.experiment_file import agent_packet_settings, host_rule_settings, load_experiment
 from hostagent.own_packet import scenario_packets
 from hostagent.own_rule import own_rule
-from ofan_p4.softswitch.control.pipeline import Engine
 from sim.sweeps.cost import processors
 
 MININET = "mininet"
 UNHASHED = (
     "run.log has no hash of events (events_sha256) for runs of more than"
-    f" {FEW_HOPS:,} packets through switches at native speed, which hashing would slow down"
-    " tenfold; --engine python has one for every run"
+    f" {FEW_PACKETS:,} packets through switches, which hashing would slow down tenfold"
 )
 LEGEND = (
     "p50 to p99.9: flows' times, each from its earliest possible start. E>A to E>H: the longest"
@@ -84,11 +83,6 @@ LEGEND = (
     " lost: packets sent into a failed link or a dead switch, or lost at random."
 )
 
-engine_option = click.option(
-    "--engine",
-    type=click.Choice(ENGINES),
-    help="Virtual: the engine; results are the same [auto: native where possible].",
-)
 ON_MININET = f"sudo $(which ofan) emulate mininet_k4 --network {MININET} --policies ofan"
 EXAMPLES = f"""
 \b
@@ -132,7 +126,7 @@ def refuse_unsupported(network: str, *experiments: Experiment) -> None:
         if network == MININET:
             limits.refuse_unsupported(scenario)
         else:
-            virtual_fabric.refuse_unsupported(scenario)
+            virtual_refusals.refuse_unsupported(scenario)
 
     if network == MININET:
         refuse_if_unable()
@@ -198,7 +192,6 @@ class Running:
     network: str
     switch: str | None
     compiler: Compiler | None
-    engine: Engine | None
     detection: str | None
     hold: bool
     ports: tuple[str, ...]
@@ -214,9 +207,8 @@ class Running:
 def refuse_contradictions(asked: Asked, program: Path | None, running: Running) -> None:
     """Raise UsageError for options that need other options, or have no effect with them."""
     # An error, not ignored: the user expects an effect.
-    of_mininet = (running.switch, running.compiler, running.hold, *running.ports)
-    if any(of_mininet) and not running.is_real:
-        raise click.UsageError("--switch, --compiler, --hold and --pcap need --network mininet")
+    if (running.switch or running.compiler or running.hold) and not running.is_real:
+        raise click.UsageError("--switch, --compiler and --hold need --network mininet")
 
     has_own = bool(program or asked.host_rule)
     if not has_own and asked.file is None:
@@ -227,8 +219,8 @@ def refuse_contradictions(asked: Asked, program: Path | None, running: Running) 
     if has_own:
         refuse_unused_policies(asked.settings)
 
-    if running.is_real and (running.engine or running.jobs > 1 or running.show_registers):
-        raise click.UsageError("--engine, --jobs and --show-registers need --network virtual")
+    if running.is_real and (running.jobs > 1 or running.show_registers):
+        raise click.UsageError("--jobs and --show-registers need --network virtual")
 
     if running.hold and asked.policies and has_own:
         raise click.UsageError("--hold keeps one network: leave out --policies")
@@ -261,7 +253,6 @@ def refuse_contradictions(asked: Asked, program: Path | None, running: Running) 
     type=click.Choice(get_args(Compiler)),
     help="Mininet: the compiler of Ofan's programs [ofan].",
 )
-@engine_option
 @click.option(
     "--detection",
     type=click.Choice(get_args(Detection)),
@@ -284,7 +275,7 @@ def refuse_contradictions(asked: Asked, program: Path | None, running: Running) 
     "ports",
     multiple=True,
     metavar="PORT",
-    help="Mininet: capture edge0_1:3 or h0_1_0; repeatable.",
+    help="Capture the packets of a port, edge0_1:3 or h0_1_0; repeatable.",
 )
 @grouped(asked=Asked, running=Running, written=Written)
 def emulate(program: Path | None, asked: Asked, running: Running, written: Written) -> None:
@@ -364,6 +355,20 @@ def _set_up(
     )
 
 
+def _ports_of(experiment: Experiment, ports: tuple[str, ...], folder: Path) -> tuple[str, ...]:
+    """Return the ports to capture; make their folder.
+
+    Raises UnsupportedError for ports that the fabric lacks.
+    """
+    for port in ports:
+        tap_named(experiment.fabric.tree, port)
+
+    if ports:
+        folder.mkdir(parents=True, exist_ok=True)
+
+    return ports
+
+
 def _finished(
     experiment: Experiment, loaded: Loaded | None, running: Running, folder: Path
 ) -> Finished:
@@ -374,7 +379,10 @@ def _finished(
         runners = lambda program: on_mininet.runner(set_up(program))  # noqa: E731
     else:
         runners = partial(
-            virtually, engine=running.engine or "auto", has_state=running.show_registers
+            virtually,
+            has_state=running.show_registers,
+            ports=_ports_of(experiment, running.ports, folder),
+            folder=folder,
         )
 
     network, jobs = running.network, running.jobs

@@ -23,12 +23,13 @@ from rich.progress import (
 from emulation.outcomes.folder import complete, record, write_folder
 from emulation.outcomes.outcome import Outcome, label_of
 from emulation.programs.switch_program import SwitchProgram
-from emulation.virtual.engine import fabric
+from emulation.taps import tap_named
+from emulation.virtual.capture import capture_files
+from emulation.virtual.fabric import VirtualFabric
 from emulation.virtual.switch_state import state_of
 from fattree.experiment.model import Experiment, Scenario
 from fattree.records.record import Record
 from fattree.units import time_unit
-from ofan_p4.softswitch.control.pipeline import Engine
 from sim.sweeps.cluster import connected
 
 VIRTUAL = "virtual"
@@ -134,20 +135,29 @@ def _say(line: str) -> None:
 
 def virtually(
     program: SwitchProgram | None = None,
-    engine: Engine = "auto",
     *,
     has_state: bool = False,
-    say: Callable[[str], object] = _say,
+    has_digest: bool = True,
+    ports: Sequence[str] = (),
+    folder: Path = Path(),
 ) -> Runner:
     """Return a function that runs a scenario in virtual time.
 
-    If machine code cannot run it, `say` gets the reason, by default once on stderr. With
-    `has_state`, outcomes have the registers and counters at the end.
+    If machine code cannot run the program, the reason goes to stderr, once. With `has_state`,
+    outcomes have the registers and counters at the end, with `has_digest` the hash of all events.
+    Packets of `ports` go to files in `folder`; raises UnsupportedError for unknown ports.
     """
 
     def run(scenario: Scenario, on_progress: ProgressCall) -> Outcome:
-        network = fabric(scenario, program, engine, say)
-        outcome = network.run(on_progress=on_progress)
+        taps = [tap_named(scenario.tree, port) for port in ports]
+        prefix = f"{scenario.balancer}-{scenario.seed}-"
+        with capture_files(taps, folder, prefix) as files:
+            network = VirtualFabric(scenario, program, has_digest=has_digest, files=files)
+            if network.why_python:
+                _say(f"the P4 program runs as Python: {network.why_python}")
+
+            outcome = network.run(on_progress=on_progress)
+
         return replace(outcome, state=state_of(network)) if has_state else outcome
 
     return run
@@ -192,6 +202,10 @@ def in_order(
 
         return
 
+    # Each process would compile the kernels. Importing them takes half a second.
+    from emulation.virtual import simulated
+
+    simulated.prepare()
     with connected(min(jobs, len(scenarios)), None) as client:
         # Not pure: Dask must not reuse an earlier result.
         futures = client.map(_unwatched, [run] * len(scenarios), scenarios, pure=False)

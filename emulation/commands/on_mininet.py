@@ -6,12 +6,12 @@ from pathlib import Path
 from emulation.errors import UnsupportedError
 from emulation.held.commands import describe, hold
 from emulation.mininet.building import Setup, mininet_fabric
-from emulation.mininet.capture import tap_named
 from emulation.mininet.fabric import MininetFabric
 from emulation.mininet.run import run_on
 from emulation.mininet.targets import Target
 from emulation.outcomes.outcome import Outcome
 from emulation.programs.switch_program import Compiler, SwitchProgram
+from emulation.taps import tap_named
 from fattree.experiment.model import Experiment, Scenario
 
 Echo = Callable[[str], object]

@@ -31,10 +31,9 @@ IP_DESTINATION = ETHERNET + 16
 EXAMPLES = """
 \b
 Examples:
-  sudo $(which ofan) emulate mininet_k4 --network mininet \\
-      --pcap edge0_0:3 --output results/run
-  ofan pcap results/run/edge0_0-3.pcap --limit 20
-  ofan pcap results/run/edge0_0-3.pcap --json | jq .psn
+  ofan emulate demo --policies ofan --pcap edge0_0:3 --output results/run
+  ofan pcap results/run/ofan-1-edge0_0-3.pcapng --limit 20
+  ofan pcap results/run/ofan-1-edge0_0-3.pcapng --json | jq .psn
 """
 
 
@@ -122,14 +121,14 @@ def _ranges(packet: Packet) -> str:
 def text(line: Line) -> str:
     """Return a line for people."""
     if line.what in ("OTHER", "PAUSE"):
-        return f"{line.time:12.6f}  {line.what}  {line.summary}  {line.size} B"
+        return f"{line.time:15.9f}  {line.what}  {line.summary}  {line.size} B"
 
     notes = [f"received {line.received}"] if line.received is not None else []
     notes += [f"sacked {line.sacked}"] if line.sacked else []
     notes += ["marked"] if line.marked else []
     notes += [f"via {line.waypoint}"] if line.waypoint else []
     notes += [] if line.intact else ["ICRC WRONG"]
-    head = f"{line.time:12.6f}  {line.what:5}  {line.source} > {line.destination}"
+    head = f"{line.time:15.9f}  {line.what:5}  {line.source} > {line.destination}"
 
     numbers = f"flow {line.flow}  psn {line.psn}  label {line.label}  {line.size} B"
     return f"{head}  {numbers}  {'  '.join(notes)}".rstrip()

@@ -31,6 +31,7 @@ from emulation.shipped_file import ShippedFile
 from fattree.experiment.model import BUILT_IN, OwnProgram, Scenario, Settings
 from fattree.experiment.own import LIKE
 from fattree.files.whole_file import write_whole
+from fattree.records.perfetto import trace
 from fattree.records.record import Record
 from fattree.records.tables import STDOUT
 from fattree.texts.experiment_file import agent_packet_settings, host_rule_settings
@@ -69,6 +70,7 @@ Examples:
       --policies host_pkt,host_pkt_ar
   ofan sim run --k 8 --policies ofan,jsq --seeds 10 \\
       --flows flows.parquet --cdf times.png
+  ofan sim run llama_ring --policies ofan --flows step.pftrace
   ofan sim run --failure-rate 0.01 --convergence-rtt 2 --json \\
       | jq '.runs[] | {policy, seed, increase}'
 """
@@ -82,7 +84,8 @@ Examples:
 """
 
 P4 = "p4"
-TABLES = (".csv", ".parquet")
+TRACE = ".pftrace"
+TABLES = (".csv", ".parquet", TRACE)
 DEFAULT_LIKE = str(OwnProgram.model_fields["like"].default)
 program_option = click.option(
     "--program",
@@ -227,6 +230,8 @@ def write_flows(
     data = io.BytesIO()
     if flows and flows.suffix == ".parquet":
         frame.write_parquet(data)
+    elif flows and flows.suffix == TRACE:
+        data.write(trace(frame))
     elif flows:
         frame.write_csv(data)
 
@@ -308,7 +313,7 @@ def refuse_packets_without_bytes(asked: Asked, running: Running) -> None:
     "--flows",
     type=FilePath,
     callback=in_a_folder,
-    help="Also write a row per flow to a file: .csv or .parquet.",
+    help="Also write the flows to a file: .csv, .parquet, or .pftrace (for ui.perfetto.dev).",
 )
 @click.option(
     "--cdf",

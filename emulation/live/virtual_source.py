@@ -18,7 +18,7 @@ from emulation.live.model import (
 from emulation.live.source import LiveError
 from emulation.outcomes.changes import changes_of
 from emulation.programs.own_program import Loaded
-from emulation.virtual import engine
+from emulation.virtual.fabric import VirtualFabric
 from fattree.errors import FabricError
 from fattree.experiment.model import Scenario
 from fattree.policies import POLICIES
@@ -145,7 +145,7 @@ class VirtualSource:
         """Make a run with clicks among its events; nothing changes where that is an error."""
         scenario = with_clicks(file, clicks)
         program = self._own.program if self._own and scenario.program else None
-        self._fabric = engine.fabric(scenario, program, has_digest=False)
+        self._fabric = VirtualFabric(scenario, program, has_digest=False)
         self._file = file
         self._clicks = clicks
         self.scenario = scenario

@@ -10,7 +10,7 @@ from typing import Any
 from emulation.errors import UnsupportedError
 from emulation.mininet.agents import agents
 from emulation.mininet.bgp.routers import refuse_without_frr, routers_in
-from emulation.mininet.capture import Tap, captures
+from emulation.mininet.capture import captures
 from emulation.mininet.detection import refuse_too_many_probes
 from emulation.mininet.fabric import MininetFabric
 from emulation.mininet.kernel import own_namespace, refuse_if_unable
@@ -21,6 +21,7 @@ from emulation.mininet.run_folder import RUN_FOLDER, run_folder
 from emulation.mininet.switch_processes import switches
 from emulation.mininet.targets import SOFTSWITCH, Target
 from emulation.programs.switch_program import Compiler, SwitchProgram, built_in, program_size
+from emulation.taps import Tap
 from fattree.experiment.model import Scenario
 from fattree.experiment.pauses import is_paused
 from hostagent.isolation import clean

@@ -5,14 +5,10 @@ import socket
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 
-from emulation.errors import UnsupportedError
-from fattree.errors import AddressError
-from fattree.shape.addressing import host_interface_name, host_named, interface_name, switch_named
-from fattree.shape.topology import FatTree
+from emulation.taps import Tap
 from hostagent.agents.nic import BUFFER_BYTES, ETH_P_ALL, SO_RCVBUFFORCE
 from hostagent.agents.process import inside
 
@@ -23,33 +19,6 @@ ETHERNET_LINK = 1
 SO_TIMESTAMPNS = 35
 # More than any frame has.
 SNAP_BYTES = 65_535
-
-
-@dataclass(frozen=True, slots=True)
-class Tap:
-    """A port to capture: its interface, and the host of its namespace (None: the switches')."""
-
-    name: str
-    interface: str
-    host: int | None
-
-
-def tap_named(tree: FatTree, name: str) -> Tap:
-    """Return the port that `h0_1_0` or `edge0_1:3` names; raises UnsupportedError."""
-    owner, _, port = name.partition(":")
-    try:
-        if not port:
-            host = host_named(tree, owner)
-            return Tap(name, host_interface_name(tree, host), host)
-
-        switch = switch_named(tree, owner)
-    except AddressError as error:
-        raise UnsupportedError(f"--pcap {name}: {error}") from error
-
-    if not port.isdecimal() or int(port) not in tree.ports(switch):
-        raise UnsupportedError(f"--pcap {name}: {owner} has ports 1 to {len(tree.ports(switch))}")
-
-    return Tap(name, interface_name(tree, switch, int(port)), None)
 
 
 class Capture:
@@ -100,10 +69,7 @@ def captures(
         for tap in taps:
             process = os.getpid() if tap.host is None else processes[tap.host]
             link = stack.enter_context(_tap_socket(process, tap.interface))
-            # Without the colon, which not every file system takes, nor every tool.
-            file = stack.enter_context(
-                (folder / f"{prefix}{tap.name.replace(':', '-')}.pcap").open("wb", buffering=0)
-            )
+            file = stack.enter_context(tap.path(folder, prefix, ".pcap").open("wb", buffering=0))
             opened.append(Capture(link, file))
 
         try:

@@ -148,8 +148,16 @@ class Loader:
 def fill(table: Table, rows: list[Rows]) -> None:
     """Put rows in the place of a table's entries."""
     index = table.index
-    assert isinstance(index, NativeIndex)
-    index.fill(rows)
+    if isinstance(index, NativeIndex):
+        index.fill(rows)
+        return
+
+    for _, _, record in list(table):
+        table.delete(record.match, record.priority)
+
+    for action, matches, arguments in rows:
+        for match, data in zip(matches.tolist(), arguments.tolist(), strict=True):
+            table.insert(tuple(map(tuple, match)), 0, action, tuple(data))
 
 
 def _matches(prefixes: list[Prefix]) -> Int64:

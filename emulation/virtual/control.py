@@ -1,6 +1,6 @@
 """The switches of a scenario in virtual time, and the real controller that writes to them."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Protocol
 
@@ -12,9 +12,8 @@ from controller.local_repair import LocalAgent
 from controller.session import InProcess, Session
 from emulation.programs.switch_program import CPU_PORT, SwitchProgram
 from emulation.virtual.events import At, Clock, Kind
-from emulation.virtual.nodes import SwitchDraws
-from emulation.virtual.ports import Port
-from emulation.virtual.probes import VirtualProbes
+from emulation.virtual.probes import Crossings, VirtualProbes
+from fattree.draws import Stream, component, mix
 from fattree.experiment.model import Scenario
 from fattree.routes.demand import Demand
 from fattree.routes.failures import Links
@@ -24,15 +23,29 @@ from ofan_p4.softswitch.control.pipeline import Engine
 from ofan_p4.softswitch.control.switch import Switch
 from ofan_p4.softswitch.p4runtime import P4RuntimeService, StatusError
 
-# The register in which programs count the bytes that wait at each port (include/queue_stats.p4).
-QUEUE_LENGTHS = "queue_bytes"
-
 
 class Writer(Protocol):
     """A receiver of a controller's changes of one switch."""
 
     def write(self, changes: Any) -> None:
         """Apply a batch of changes."""
+
+
+class SwitchDraws:
+    """A switch's random source: draw n is `mix(seed, switch's component, n)`, scaled."""
+
+    def __init__(self, seed: int, switch: int) -> None:
+        self._seed = seed
+        self._component = component(Stream.SWITCH, switch)
+        self._count = 0
+
+    def __call__(self, low: int, high: int) -> int:
+        """Return an integer from low to high, both included."""
+        draw = int(mix(self._seed, self._component, self._count))
+        self._count += 1
+
+        # By multiplication, as the P4 programs scale their draws: no remainder is favoured.
+        return low + (draw * (high - low + 1) >> 32)
 
 
 class Control:
@@ -101,7 +114,6 @@ class Control:
     def probe(
         self,
         schedule: At,
-        ports: Callable[[], Sequence[Mapping[int, Port]]],
         depth: Callable[[int, int], int],
     ) -> None:
         """Let the controller probe links, where the scenario asks for it (`VirtualProbes`)."""
@@ -110,7 +122,7 @@ class Control:
             VirtualProbes(
                 schedule,
                 self.clock,
-                ports(),
+                Crossings(self.scenario, self.line),
                 depth,
                 switches=self.switches,
                 sessions=self.sessions,
@@ -143,19 +155,6 @@ class Control:
     def change_links(self, change: LinkChange) -> None:
         """Announce changed links to the controller; its decisions take effect when they are due."""
         self._driver.learn(change)
-
-    def forget(self, switch: int, port: int, size: int) -> None:
-        """Take a tail drop out of the program's queue length at once.
-
-        The packet never comes to egress, so that the program itself, as on BMv2, finds out when the
-        queue is next empty; the run model knows no such error.
-        """
-        # Ingress added it when it sent the packet to the port (include/queue_stats.p4).
-        pipeline = self.switches[switch].pipeline
-        assert pipeline is not None
-        for array, cells in zip(pipeline.program.registers, pipeline.registers, strict=True):
-            if array.name == QUEUE_LENGTHS:
-                cells[port] -= size
 
     def _write(self, steps: Iterable[Step]) -> None:
         for step in steps:

@@ -1,4 +1,4 @@
-"""The digest of a native run: its events as the virtual network hashes them.
+"""The events of a run, as the readable network has them: their digest, and captures of ports.
 
 The simulator keeps the beginning of every frame. The rest is as the host has written it, so the
 frame is written once more, by `hostagent.packets`.
@@ -43,19 +43,84 @@ class Written(NamedTuple):
     acknowledged: int
 
 
+class Frames:
+    """The bytes of a run's packets, from rows of `sim.kernels.desk`."""
+
+    def __init__(self, demand: Demand) -> None:
+        self.packets = scenario_packets(demand.scenario)
+        self._scenario = demand.scenario
+        self._flows = demand.flows
+        self._cuts = [self.packets.forms.end(kind) for kind in range(2)]
+        self._data: dict[int, DataFrames | OwnFrames] = {}
+        self._acks: dict[int, AckFrames | OwnFrames] = {}
+        self._ends: dict[Key, bytes] = {}
+
+    def end(self, run: Programmed, key: Key) -> bytes:
+        """Return a packet without its headers as its host has written it."""
+        return self._ends.get(key) or self._end(run, key)
+
+    def _end(self, run: Programmed, key: Key) -> bytes:
+        if len(self._ends) >= MOST_ENDS:
+            self._ends.clear()
+
+        written = _written(key)
+        frame = self._frame(run, written)
+        hidden = self.packets.forms[written.status & ACK].hidden
+        end = frame[min(self._cuts[written.status & ACK], len(frame) - hidden) :]
+        if written.status & (ACK | TRIMMED) == TRIMMED:
+            end = end[: len(end) - self.packets.forms.trimmed(self._less(written))]
+
+        self._ends[key] = end
+        return end
+
+    def _less(self, written: Written) -> int:
+        """Return by how many bytes a data packet is shorter than a full packet."""
+        if written.psn + 1 != self._flows.packets[written.flow]:
+            return 0
+
+        return self._scenario.packets.payload_bytes - int(self._flows.last_bytes[written.flow])
+
+    def _frame(self, run: Programmed, written: Written) -> bytes:
+        flow, psn, status, label, acknowledged = written
+        source, destination = int(self._flows.source[flow]), int(self._flows.destination[flow])
+        tree = self._scenario.tree
+        if not status & ACK:
+            if flow not in self._data:
+                self._data[flow] = self.packets.data(ends(tree, source, destination), flow)
+
+            return self._data[flow].frame(
+                label, psn, asks=bool(status & ASKS), less=self._less(written)
+            )
+
+        if flow not in self._acks:
+            self._acks[flow] = self.packets.ack(ends(tree, destination, source), flow)
+
+        writer = self._acks[flow]
+        total = acknowledged >> 32
+        told, share_bits = 0, 0
+        if run.world.rules.tells_share:
+            told, share_bits = share_in(psn, total), SHARE_BITS
+            psn, total = psn & PSN_MASK, total & PSN_MASK
+
+        is_marked, is_nack = bool(status & MARKED), bool(status & TRIMMED)
+        if run.world.rules.recovery != Recovery.SACK:
+            return writer.frame(label, psn, is_marked, total, told, is_nack)
+
+        # The packets that had arrived when the ACK was made, in order of arrival.
+        first = int(run.world.flows.table.log[flow])
+        arrived = run.world.flows.arrivals[first : first + total].tolist()
+        lowest = acknowledged & LOWEST_MASK
+        sacked = sum(1 << number - lowest for number in arrived if number > lowest)
+        return writer.frame(label, psn, is_marked, lowest, sacked << share_bits | told, is_nack)
+
+
 class EventLog:
     """The hash of all events of a run, which come in order."""
 
     def __init__(self, demand: Demand) -> None:
         self._hash = hashlib.sha256()
-        self._scenario = demand.scenario
-        self._flows = demand.flows
-        self._packets = scenario_packets(demand.scenario)
-        self._ecn_at = self._packets.forms.data.ip_at + 1
-        self._cuts = [self._packets.forms.end(kind) for kind in range(2)]
-        self._data: dict[int, DataFrames | OwnFrames] = {}
-        self._acks: dict[int, AckFrames | OwnFrames] = {}
-        self._ends: dict[Key, bytes] = {}
+        self._frames = Frames(demand)
+        self._ecn_at = self._frames.packets.forms.data.ip_at + 1
 
     @property
     def hexdigest(self) -> str:
@@ -78,68 +143,12 @@ class EventLog:
             elif kind == LEAVE_KIND:
                 pieces.append(beginnings[offset : offset + self._ecn_at])
             else:
-                key = (packet, acknowledged, size & WRITTEN)
-                end = self._ends.get(key) or self._end(run, key)
+                end = self._frames.end(run, (packet, acknowledged, size & WRITTEN))
                 pieces += (beginnings[offset : offset + (size >> 32) - len(end)], end)
 
             offset += kept
 
         self._hash.update(b"".join(pieces))
-
-    def _end(self, run: Programmed, key: Key) -> bytes:
-        """Return a packet without its headers as its host has written it."""
-        if len(self._ends) >= MOST_ENDS:
-            self._ends.clear()
-
-        written = _written(key)
-        frame = self._frame(run, written)
-        hidden = self._packets.forms[written.status & ACK].hidden
-        end = frame[min(self._cuts[written.status & ACK], len(frame) - hidden) :]
-        if written.status & (ACK | TRIMMED) == TRIMMED:
-            end = end[: len(end) - self._packets.forms.trimmed(self._less(written))]
-
-        self._ends[key] = end
-        return end
-
-    def _less(self, written: Written) -> int:
-        """Return by how many bytes a data packet is shorter than a full packet."""
-        if written.psn + 1 != self._flows.packets[written.flow]:
-            return 0
-
-        return self._scenario.packets.payload_bytes - int(self._flows.last_bytes[written.flow])
-
-    def _frame(self, run: Programmed, written: Written) -> bytes:
-        flow, psn, status, label, acknowledged = written
-        source, destination = int(self._flows.source[flow]), int(self._flows.destination[flow])
-        tree = self._scenario.tree
-        if not status & ACK:
-            if flow not in self._data:
-                self._data[flow] = self._packets.data(ends(tree, source, destination), flow)
-
-            return self._data[flow].frame(
-                label, psn, asks=bool(status & ASKS), less=self._less(written)
-            )
-
-        if flow not in self._acks:
-            self._acks[flow] = self._packets.ack(ends(tree, destination, source), flow)
-
-        writer = self._acks[flow]
-        total = acknowledged >> 32
-        told, share_bits = 0, 0
-        if run.world.rules.tells_share:
-            told, share_bits = share_in(psn, total), SHARE_BITS
-            psn, total = psn & PSN_MASK, total & PSN_MASK
-
-        is_marked, is_nack = bool(status & MARKED), bool(status & TRIMMED)
-        if run.world.rules.recovery != Recovery.SACK:
-            return writer.frame(label, psn, is_marked, total, told, is_nack)
-
-        # The packets that had arrived when the ACK was made, in order of arrival.
-        first = int(run.world.flows.table.log[flow])
-        arrived = run.world.flows.arrivals[first : first + total].tolist()
-        lowest = acknowledged & LOWEST_MASK
-        sacked = sum(1 << number - lowest for number in arrived if number > lowest)
-        return writer.frame(label, psn, is_marked, lowest, sacked << share_bits | told, is_nack)
 
 
 def _written(key: Key) -> Written:

@@ -6,13 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emulation.errors import UnsupportedError
+from emulation.programs.switch_program import SwitchProgram
 from emulation.virtual.added_headers import added_bytes
 from fattree.draws import Stream, component
 from fattree.experiment.model import Scenario
 from hostagent.own_packet import scenario_packets
 from ofan_p4.softswitch.control.pipeline import Pipeline
 from ofan_p4.softswitch.native import context, contract
-from ofan_p4.softswitch.native.engine import NativeProgram
+from ofan_p4.softswitch.native.engine import NativeProgram, native_program
 from ofan_p4.softswitch.native.passing import passing
 from sim.kernels.desk import Program
 from sim.programs.callbacks import COMPONENT, DRAW_WORDS, SEED, draw_function, forget_function
@@ -50,6 +51,7 @@ class NativeMachine:
         if reason:
             raise UnsupportedError(reason)
 
+        self.error: BaseException | None = None
         assert native is not None and native.frame_bytes is not None
         self._pipelines = pipelines
         added = added_bytes(native.program)
@@ -120,8 +122,14 @@ def headers_of(scenario: Scenario, edge_header_bytes: int) -> int:
     return scenario_packets(scenario).forms.headers + outer_bytes
 
 
+def only_python(scenario: Scenario, program: SwitchProgram) -> str:
+    """Return in a line why a program runs as Python; nothing where machine code can run it."""
+    headers = headers_of(scenario, program.edge_header_bytes)
+    return why_not(native_program(program.bmv2_json), headers)
+
+
 def why_not(native: NativeProgram | str, headers: int) -> str:
-    """Return why the simulator cannot run a program, in a line; nothing where it can.
+    """Return why machine code cannot run a program, in a line; nothing where it can.
 
     A program without machine code is the reason for that. All frames have `headers` bytes.
     """

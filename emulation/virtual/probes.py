@@ -5,30 +5,79 @@ their own length, and disturb no data: a run that detects failures by probes and
 that does not probe.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from functools import partial
+from operator import attrgetter
 
 from controller.fabric_controller import LinkChange
 from controller.liveness import Liveness, Probe
 from controller.session import Session
 from emulation.virtual.events import At, Clock, Kind
-from emulation.virtual.ports import Port
+from fattree.experiment.model import Scenario
+from fattree.routes.failures import Timeline
+from fattree.routes.slow_links import FULL, paces
+from fattree.shape.topology import LEVEL_OF, LinkEnd
+from hostagent.transports.state import NEVER
 from ofan_p4.softswitch.control.switch import Switch
+
+Outage = tuple[int, int]
+
+
+def outages(events: Timeline) -> tuple[dict[int, list[Outage]], dict[int, list[Outage]]]:
+    """Return when each link between switches is down, and each host's."""
+    down_since: dict[int, int] = {}
+    of_links: dict[int, list[Outage]] = {}
+    for change in events.changes:
+        down_since.update((link, change.time_ps) for link in change.down - down_since.keys())
+        for link in change.up & down_since.keys():
+            of_links.setdefault(link, []).append((down_since.pop(link), change.time_ps))
+
+    for link, since_ps in down_since.items():
+        of_links.setdefault(link, []).append((since_ps, NEVER))
+
+    of_hosts: dict[int, list[Outage]] = {}
+    for host, down_ps, up_ps in events.hosts:
+        of_hosts.setdefault(host, []).append((down_ps, up_ps))
+
+    return of_links, of_hosts
+
+
+class Crossings:
+    """The ways of frames over the links between switches."""
+
+    def __init__(self, scenario: Scenario, events: Timeline) -> None:
+        self._scenario = scenario
+        self._outages, _ = outages(events)
+        self._paces = paces(scenario).of_links
+
+    def arrival(self, switch: int, port: int, now_ps: int, size: int) -> tuple[int, LinkEnd] | None:
+        """Return when and where a frame arrives that starts now; None where the link is down."""
+        tree = self._scenario.tree
+        link, far = tree.link_at(switch, port), tree.neighbour(switch, port)
+        assert link is not None and far is not None
+        if any(down <= now_ps < up for down, up in self._outages.get(link, ())):
+            return None
+
+        steps = self._paces.get((link, port > tree.downlinks(switch)), ())
+        past = bisect_right(steps, now_ps, key=attrgetter("time_ps"))
+        level = LEVEL_OF[tree.layer_of(switch, port)]
+        sending_ps = self._scenario.tx_ps(size, level, steps[past - 1].share if past else FULL)
+        return now_ps + sending_ps + self._scenario.latencies_ps[level], far
 
 
 class VirtualProbes:
     """Drives `Liveness` through the sessions of a virtual network.
 
-    `schedule` takes actions with their times, `ports` are those of each switch, by number, and
-    `depth` returns how many packets wait at a port now. `on_change` gets the changes that probes
-    detect.
+    `schedule` takes actions with their times, and `depth` returns how many packets wait at a
+    switch's port now. `on_change` gets the changes that probes detect.
     """
 
     def __init__(
         self,
         schedule: At,
         clock: Clock,
-        ports: Sequence[Mapping[int, Port]],
+        crossings: Crossings,
         depth: Callable[[int, int], int],
         switches: Sequence[Switch],
         sessions: Sequence[Session],
@@ -37,7 +86,7 @@ class VirtualProbes:
     ) -> None:
         self._schedule = schedule
         self._clock = clock
-        self._ports = ports
+        self._crossings = crossings
         self._depth = depth
         self._switches = switches
         self._sessions = sessions
@@ -68,15 +117,14 @@ class VirtualProbes:
         # Packets that the session sent through the CPU port have passed ingress, and wait in the
         # switch, apart from the network's own packets.
         for pending in switch.take_requeued():
-            port = self._ports[probe.switch][pending.egress_port]
-            for sent in switch.egress(pending, self._depth(probe.switch, pending.egress_port)):
-                if not port.wire.is_down(now_ps):
-                    sending_ps = port.queue.tx_ps(now_ps, len(sent.frame))
+            port = pending.egress_port
+            for sent in switch.egress(pending, self._depth(probe.switch, port)):
+                arrival = self._crossings.arrival(probe.switch, port, now_ps, len(sent.frame))
+                if arrival is not None:
+                    arrival_ps, far = arrival
                     # Not ARRIVE: probes are not among the packets that are counted.
                     self._schedule(
-                        now_ps + sending_ps + port.latency_ps,
-                        Kind.CONTROL,
-                        partial(self._arrive, port.far, port.far_port, sent.frame),
+                        arrival_ps, Kind.CONTROL, partial(self._arrive, *far, sent.frame)
                     )
 
     def _arrive(self, switch: int, port: int, frame: bytes) -> None:

@@ -26,10 +26,11 @@ from emulation.programs.switch_program import (
     program_size,
 )
 from emulation.virtual.bulk import Loader
-from emulation.virtual.engine import only_python
+from emulation.virtual.control import SwitchDraws
 from emulation.virtual.events import Clock, Kind
-from emulation.virtual.fabric import refuse_edge_header, refuse_unsupported
-from emulation.virtual.machine import NativeMachine
+from emulation.virtual.interpreted import machine_of
+from emulation.virtual.machine import only_python
+from emulation.virtual.refusals import refuse_edge_header, refuse_unsupported
 from emulation.virtual.timed import TimedRun
 from fattree.experiment.model import BUILT_IN, Collective, Fabric, OwnProgram, Scenario
 from fattree.records.record import Record
@@ -61,13 +62,14 @@ class SimulatedFabric:
         refuse(scenario, program)
         demand = Demand.of(scenario)
         tree = scenario.tree
+        is_interpreted = bool(only_python(scenario, program))
         self.scenario = scenario
         self.pipelines = [
             Pipeline(
                 program.bmv2_json,
-                random=_undrawn,
+                random=SwitchDraws(scenario.seed, switch),
                 has_port=tree.ports(switch).__contains__,
-                engine="native",
+                engine="python" if is_interpreted else "native",
             )
             for switch in range(tree.switches)
         ]
@@ -78,7 +80,7 @@ class SimulatedFabric:
         for switch, pipeline in enumerate(self.pipelines):
             self._loader.settle(pipeline, switch)
 
-        machine = NativeMachine(scenario, self.pipelines, program.edge_header_bytes)
+        machine = machine_of(scenario, self.pipelines, program.edge_header_bytes, is_interpreted)
         self.timed = TimedRun(demand, machine, Clock(), threads=threads)
         for phase in phases(scenario, demand.events):
             self.timed.at(phase.time_ps, Kind.CONTROL, partial(self._install, phase))
@@ -145,12 +147,9 @@ def refuse(scenario: Scenario, program: SwitchProgram) -> None:
     refuse_unsupported(scenario)
     refuse_edge_header(scenario, program)
     if scenario.controller.detection == "probe":
-        reason = "the controller's probes are packets of the switches' own"
-    else:
-        reason = only_python(scenario, program)
-
-    if reason:
-        raise UnsupportedError(f"the simulator cannot run it: {reason}")
+        raise UnsupportedError(
+            "the simulator cannot run it: the controller's probes are packets of the switches' own"
+        )
 
 
 def simulate(
@@ -185,8 +184,3 @@ def prepare() -> None:
     if not is_loaded():
         pair = Collective(matrix="pairs", pairs=((0, 1), (1, 0)), message_bytes=1)
         run(Scenario(fabric=Fabric(k=2), collective=pair))
-
-
-def _undrawn(_low: int, _high: int) -> int:
-    """Fail: machine code draws its numbers itself (`machine`)."""
-    raise AssertionError("a switch of the simulator has drawn a number in Python")

@@ -3,14 +3,14 @@
 A change is an action at a time: a controller's update, links that break, a next plan.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Protocol
 
 from controller.liveness import follows_ps
-from emulation.errors import EmulationError, FailedRunError, ProgramError
+from emulation.errors import FailedRunError, ProgramError
+from emulation.outcomes.complaint import complaint
 from emulation.virtual.events import Clock, Kind
-from emulation.virtual.hosts import complaint
 from fattree.demand.flows import Flows
 from fattree.experiment.model import Scenario
 from fattree.routes.demand import Demand
@@ -20,9 +20,8 @@ from fattree.units import PS_PER_US
 from hostagent.forms import Beginnings, Forms, beginnings
 from hostagent.own_packet import scenario_packets
 from hostagent.transports.state import NEVER
-from ofan_p4.softswitch.control.pipeline import Pipeline
 from sim.kernels.desk import Program
-from sim.kernels.state import HIGHEST_PORT, MISDELIVERED, MISDIRECTED, UNROUTABLE
+from sim.kernels.state import HIGHEST_PORT, MISDIRECTED, UNROUTABLE
 from sim.kernels.windows import BROKEN, FINISHED, REACHED, STUCK
 from sim.programs.layout import Layout, kept_bytes
 from sim.programs.programmed import Observe, Programmed
@@ -33,7 +32,10 @@ RTTS_A_LEG = 4
 
 
 class Machine(Protocol):
-    """A program that switches run, compiled: C functions and a context for every switch."""
+    """A program that switches run: C functions and a context for every switch."""
+
+    # The error with which a packet has ended the run.
+    error: BaseException | None
 
     @property
     def program(self) -> Program:
@@ -45,10 +47,6 @@ class Machine(Protocol):
 
     def settle(self) -> None:
         """Let packets see all that the control plane has changed."""
-
-
-# Makes a machine of the switches' pipelines.
-Compile = Callable[[Sequence[Pipeline]], Machine]
 
 
 class TimedRun:
@@ -208,17 +206,14 @@ class TimedRun:
         why = storm(tree, packets.world) + deadlock(tree, packets.world)
         return f"at {now_ps / PS_PER_US:.3f} µs, {names}{why}"
 
-    def _broken(self) -> EmulationError:
-        now_us = self.packets.now_ps / PS_PER_US
-        if self.packets.world.counters[MISDELIVERED]:
-            return ProgramError(
-                f"at about {now_us:.3f} µs, a host got a frame that is not its own:"
-                " the program has sent it there, or changed whose it is"
-            )
+    def _broken(self) -> BaseException:
+        if self._machine.error is not None:
+            return self._machine.error
 
+        now_us = self.packets.now_ps / PS_PER_US
         return ProgramError(
-            "the program clones, resubmits, recirculates or sends digests, which only"
-            " --engine python serves"
+            f"at about {now_us:.3f} µs, a host got a frame that is not its own:"
+            " the program has sent it there, or changed whose it is"
         )
 
 

@@ -13,6 +13,7 @@ from typing import Annotated, TypeVar
 
 from pydantic import Field, field_validator, model_validator
 
+from fattree.errors import nearest
 from fattree.experiment.base import LATEST_NS, Section, wrong
 from fattree.experiment.collective import Collective, Job
 from fattree.experiment.fabric import DEFAULT_QUEUE_BYTES, Fabric
@@ -228,7 +229,10 @@ class Scenario(Settings):
     def _known_policy(cls, name: str) -> str:
         slug = slug_of(name)
         if slug not in POLICIES:
-            raise ValueError(f"no load balancer {name!r}; choose from {', '.join(POLICIES)}")
+            raise ValueError(
+                f"no load balancer {name!r}{nearest(name, POLICIES)};"
+                f" choose from {', '.join(POLICIES)}"
+            )
 
         return slug
 

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from fattree.demand.traffic import check_collective
-from fattree.errors import ExperimentError, FabricError
+from fattree.errors import ExperimentError, FabricError, nearest
 from fattree.experiment.collective import no_such_key
 from fattree.experiment.model import NOT_BOTH, Collective, Experiment, Job, Scenario
 from fattree.experiment.own import LIKE
@@ -27,7 +27,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 from fattree.texts.experiment_writer import toml_value
-from fattree.texts.explanations import Where, explain, nearest
+from fattree.texts.explanations import Where, explain
 from fattree.texts.job_keys import JOBS, is_of_job, job_names, split_key
 from fattree.texts.toml_places import KeyPath
 

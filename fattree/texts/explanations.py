@@ -1,6 +1,5 @@
 """Mistakes in keys of an experiment file: the line, and the key that was meant."""
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +8,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from fattree.errors import ExperimentError
+from fattree.errors import ExperimentError, nearest
 from fattree.experiment.base import WITHOUT_EFFECT
 from fattree.experiment.collective import MATRIX_KEYS
 from fattree.experiment.model import Collective, Experiment, Settings
@@ -218,14 +217,3 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
         ),
         None,
     )
-
-
-def nearest(word: str, candidates: Iterable[str]) -> str:
-    """Return the known word that was probably meant, as a question in brackets, or nothing."""
-    # Names are in small letters; labels, as tables show them, and other tools' names may not be.
-    slug = re.sub(r"[ -]", "_", word.lower())
-    candidates = list(candidates)
-    close = difflib.get_close_matches(slug, candidates, n=1)
-    # The first word of a longer name, as in edges for edges_per_pod.
-    close = close or [name for name in candidates if name.startswith(f"{slug}_")]
-    return f" (did you mean {close[0]}?)" if close else ""

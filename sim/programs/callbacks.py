@@ -54,7 +54,7 @@ def _take(_typing, address, size):
 
 
 def _draw(words, low, high):
-    """Return an integer from low to high, as `emulation.virtual.network.SwitchDraws`."""
+    """Return an integer from low to high, as `emulation.virtual.control.SwitchDraws`."""
     count = _load(words + 8 * COUNT)
     _store(words + 8 * COUNT, count + 1)
     draw = mix(_load(words + 8 * SEED), _load(words + 8 * COMPONENT), count)

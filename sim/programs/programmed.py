@@ -35,7 +35,6 @@ from sim.kernels.events.windows import (
     serve_event_switches,
     serve_programmed_hosts,
 )
-from sim.kernels.jit import CACHE
 from sim.kernels.state import (
     CLOCK,
     HOPS,
@@ -70,23 +69,10 @@ class Counts(NamedTuple):
     hops: int
 
 
-# The file in which numba keeps the kernels, in whichever module they are.
-COMPILED = "*.advance_program-*.nbc"
-
-
 def is_loaded() -> bool:
     """Return whether the kernels are in this process already."""
     # As in `sim.runs.engine`: a kernel that has a signature is compiled.
     return bool(getattr(advance_program, "signatures", True))
-
-
-def are_compiled() -> bool:
-    """Return whether the kernels need not be compiled any more."""
-    if is_loaded():
-        return True
-
-    folder = CACHE.folder
-    return folder is not None and any(folder.rglob(COMPILED))
 
 
 class Programmed:

@@ -13,7 +13,7 @@ from controller.fabric_controller import FabricController, LinkChange
 from controller.fleet import Access, Fleet
 from controller.session import InProcess
 from emulation.programs.switch_program import built_in, size_of
-from emulation.virtual.nodes import SwitchDraws
+from emulation.virtual.control import SwitchDraws
 from fattree.experiment.model import Fabric, Scenario
 from fattree.shape.addressing import device_id, host_ip, host_mac
 from fattree.shape.topology import FatTree

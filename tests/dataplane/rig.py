@@ -17,7 +17,7 @@ from controller.entries import Entry
 from controller.fabric_controller import FabricController, Step
 from controller.pipeline import Pipeline
 from controller.session import InProcess, Session
-from emulation.virtual.nodes import SwitchDraws
+from emulation.virtual.control import SwitchDraws
 from fattree.experiment.model import Fabric, Scenario
 from fattree.shape.addressing import host_ip, host_mac, switch_name
 from fattree.shape.topology import FatTree

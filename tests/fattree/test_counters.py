@@ -7,12 +7,12 @@ from pydantic import ValidationError
 
 import sim
 from emulation.outcomes.folder import flows_of, ports_of, record
-from emulation.virtual.fabric import VirtualFabric
 from fattree.counters import PORT_COUNTERS, SENDER_COUNTERS, Counts, kept, total
 from fattree.experiment.model import Collective, Fabric, Scenario
 from fattree.records.record import Record
 from hostagent.transports.state import SENDER
 from sim.kernels.state import LEDGER
+from tests.python_network.fabric import PythonFabric
 
 INCAST = Collective(
     matrix="pairs", pairs=tuple((host, 0) for host in range(1, 16)), message_bytes=1 << 17
@@ -52,7 +52,7 @@ def test_a_run_has_all_that_its_flows_and_ports_have_counted() -> None:
     scenario = Scenario(
         policy="host_pkt_ar", fabric=Fabric(k=4, queue_bytes=30_000), collective=INCAST
     )
-    outcome, result = VirtualFabric(scenario).run(), sim.run(scenario)
+    outcome, result = PythonFabric(scenario).run(), sim.run(scenario)
     senders, ports = total(SENDER_COUNTERS, outcome.flows), total(PORT_COUNTERS, outcome.ports)
     assert senders == {name: getattr(result, name).sum() for name in SENDER_COUNTERS}
     assert ports == {name: getattr(result.ports, name).sum() for name in PORT_COUNTERS}

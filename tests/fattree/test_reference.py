@@ -12,7 +12,7 @@ from click.testing import CliRunner
 import ofan
 from emulation.errors import UnsupportedError
 from emulation.mininet import limits
-from emulation.virtual import fabric
+from emulation.virtual import refusals
 from fattree.errors import ExperimentError
 from fattree.experiment.model import Scenario
 from fattree.policies import POLICIES, PUBLISHED
@@ -67,7 +67,7 @@ def test_networks_refuse_what_they_do_not_heed(key: str) -> None:
     content = {"fabric": {}, **REFUSED[key]}
     scenario = Scenario.model_validate({**content, "fabric": {**slow, **content["fabric"]}})
     refusing: dict[str, Callable[[], object]] = {
-        "virtual": lambda: fabric.refuse_unsupported(scenario),
+        "virtual": lambda: refusals.refuse_unsupported(scenario),
         "mininet": lambda: limits.refuse_unsupported(scenario),
         "sim": lambda: build(scenario),
     }

@@ -10,9 +10,9 @@ from fractions import Fraction
 from math import ceil
 from typing import NamedTuple
 
-from emulation.virtual.fabric import VirtualFabric
 from fattree.demand.flows import Flows
 from fattree.experiment.model import Scenario
+from tests.python_network.fabric import PythonFabric
 
 PS_A_BIT_AT_1_GBPS = 1000
 FOR_EVER_PS = 1 << 60
@@ -67,7 +67,7 @@ def size_of(scenario: Scenario, frame: bytes) -> int:
 
 def logged(scenario: Scenario) -> Log:
     """Run an experiment to its end, and on until nothing is under way any more."""
-    fabric = VirtualFabric(scenario)
+    fabric = PythonFabric(scenario)
     network, log = fabric.network, Log()
     receive, arrive = network.hosts.receive, network.hosts._arrive
 

@@ -5,15 +5,12 @@ from dataclasses import fields
 from emulation.errors import EmulationError
 from emulation.outcomes.outcome import Outcome
 from emulation.virtual.fabric import VirtualFabric
-from emulation.virtual.machine import NativeMachine
-from emulation.virtual.native import NativeFabric
 from fattree.experiment.model import Scenario
+from tests.python_network.fabric import PythonFabric
 
 
-def native(scenario: Scenario, threads: int = 1) -> NativeFabric:
-    return NativeFabric(
-        scenario, compile_for=lambda pipelines: NativeMachine(scenario, pipelines), threads=threads
-    )
+def native(scenario: Scenario, threads: int = 1) -> VirtualFabric:
+    return VirtualFabric(scenario, threads=threads)
 
 
 def assert_same(ours: Outcome, theirs: Outcome) -> None:
@@ -26,7 +23,7 @@ def assert_same(ours: Outcome, theirs: Outcome) -> None:
 def outcome_of(scenario: Scenario, horizon_ps: int | None = None) -> Outcome:
     """Return the outcome of both for a scenario, events included; raises the error of both."""
     try:
-        theirs = VirtualFabric(scenario).run(horizon_ps)
+        theirs = PythonFabric(scenario).run(horizon_ps)
     except EmulationError as error:
         # Behind the flows stand storms: those of the time at which each gave up.
         complaint = str(error).partition(" µs, ")[2].partition(";")[0]

@@ -19,7 +19,6 @@ import click
 import p4src
 from emulation.errors import FailedRunError
 from emulation.virtual import simulated
-from emulation.virtual.fabric import VirtualFabric
 from fattree.experiment.model import Scenario
 from fattree.experiment.pauses import is_paused
 from fattree.policies import POLICIES
@@ -31,6 +30,7 @@ from tests.naive.lossless import LosslessNetwork
 from tests.parity import test_naive_against_sim
 from tests.parity.pausing import COUNTS, HORIZON_PS, all_of_naive, all_of_sim
 from tests.parity.test_pauses import of_virtual
+from tests.python_network.fabric import PythonFabric
 from tests.table.rows import EXPERIMENTS
 
 COUNT = 200
@@ -187,7 +187,7 @@ def judge(drawn_case: Case) -> Counter[str]:
         assert_endless(drawn_case, str(error))
         return Counter(endless=1)
 
-    outcome = VirtualFabric(ours, program).run(HORIZON_PS)
+    outcome = PythonFabric(ours, program).run(HORIZON_PS)
     assert [flow.done_ps for flow in outcome.flows] == result.done_ps.tolist()
     assert outcome.end_ps == result.end_ps
     assert outcome.accounts.unaccounted == 0
@@ -224,7 +224,7 @@ def assert_endless(drawn_case: Case, complaint: str) -> None:
     """Check that a run that does not end in the simulator ends nowhere."""
     ours = drawn_case.scenario.model_copy(update={"program": None})
     try:
-        VirtualFabric(ours, simulated.program_of(drawn_case.scenario)).run(HORIZON_PS)
+        PythonFabric(ours, simulated.program_of(drawn_case.scenario)).run(HORIZON_PS)
     except FailedRunError as error:
         assert str(error).partition(" µs, ")[2] == complaint.partition(" µs, ")[2]
     else:

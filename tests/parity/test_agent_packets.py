@@ -8,8 +8,6 @@ import pytest
 from emulation.programs.own_program import own_program
 from emulation.virtual import simulated
 from emulation.virtual.fabric import VirtualFabric
-from emulation.virtual.machine import NativeMachine
-from emulation.virtual.native import NativeFabric
 from fattree.experiment.model import (
     AgentPacket,
     Collective,
@@ -23,6 +21,7 @@ from fattree.experiment.model import (
 from tests.hostagent.own_packets import ALL, SHIM
 from tests.parity.engines import assert_same, native
 from tests.parity.test_native_equals_virtual import FAILING, TIGHT
+from tests.python_network.fabric import PythonFabric
 from tests.test_docs_your_own import BY_PATH
 
 SMALL = Collective(message_bytes=11 * 4096 + 77)
@@ -57,7 +56,7 @@ MARKING = {
 @pytest.mark.parametrize("name", PASSABLE)
 def test_packets_of_ones_own_have_the_same_events(name: str, transport: Transport) -> None:
     experiment = scenario(name, transport=transport, **MARKING)
-    theirs = VirtualFabric(experiment).run()
+    theirs = PythonFabric(experiment).run()
     assert_same(native(experiment).run(), theirs)
     assert any(port.marked for port in theirs.ports)
 
@@ -67,12 +66,12 @@ def test_lost_packets_and_waypoints_have_the_same_events(name: str) -> None:
     experiment = scenario(
         name, policy="host_dr", fabric=TIGHT, transport=Transport(recovery="sack")
     )
-    assert_same(native(experiment).run(), VirtualFabric(experiment).run())
+    assert_same(native(experiment).run(), PythonFabric(experiment).run())
 
 
 def test_packets_as_ours_have_the_events_of_ours() -> None:
-    mine = VirtualFabric(scenario("ours")).run()
-    assert mine.digest == VirtualFabric(scenario("ours", agent_packet=None)).run().digest
+    mine = PythonFabric(scenario("ours")).run()
+    assert mine.digest == PythonFabric(scenario("ours", agent_packet=None)).run().digest
 
 
 def test_a_program_reads_the_header_of_ones_own(tmp_path: Path) -> None:
@@ -83,10 +82,8 @@ def test_a_program_reads_the_header_of_ones_own(tmp_path: Path) -> None:
     file.write_text(before.replace("after_udp", "before_ipv4"))
     experiment = scenario("shim", policy="host_pkt", transport=Transport(recovery="sack"))
     program = own_program(OwnProgram(file=str(file), like="host_pkt"), experiment.tree).program
-    theirs = VirtualFabric(experiment, program).run()
-    ours = NativeFabric(
-        experiment, program, compile_for=lambda pipelines: NativeMachine(experiment, pipelines)
-    ).run()
+    theirs = PythonFabric(experiment, program).run()
+    ours = VirtualFabric(experiment, program).run()
     assert_same(ours, theirs)
     result = simulated.run(experiment.model_copy(update={"program": str(file)}))
     assert result.done_ps.tolist() == [flow.done_ps for flow in theirs.flows]
@@ -94,6 +91,6 @@ def test_a_program_reads_the_header_of_ones_own(tmp_path: Path) -> None:
     # The paths are those of the labels: without them every edge uses one uplink alone.
     fixed = SHIM.replace("path=flow.label", "path=0").replace("udp(49152)", "udp(flow.label)")
     same = experiment.model_copy(update={"agent_packet": AgentPacket(file="mine.py", text=fixed)})
-    for outcome, used in ((theirs, 2), (VirtualFabric(same, program).run(), 1)):
+    for outcome, used in ((theirs, 2), (PythonFabric(same, program).run(), 1)):
         loads = [port.bytes > 0 for port in outcome.ports if port.layer == "E>A"]
         assert [sum(loads[i : i + 2]) for i in range(0, len(loads), 2)] == [used] * 8

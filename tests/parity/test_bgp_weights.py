@@ -5,13 +5,13 @@ import pytest
 
 import sim
 from emulation.virtual import simulated
-from emulation.virtual.fabric import VirtualFabric
 from fattree.experiment.model import Scenario
 from fattree.routes.forwarding import scenario_forwarding
 from fattree.routes.wecmp import LinkState
 from tests.parity import test_programs_equal_kernels
 from tests.parity.scenarios import HORIZON_PS
 from tests.parity.test_virtual_equals_simulator import assert_same
+from tests.python_network.fabric import PythonFabric
 
 FAILING = {"link": "agg0_0-core0_0", "down_ns": 2_000}
 # Three of four cores are left above an agg of pod 0: 4 : 4 : 4 : 3, in percents 26 : 26 : 26 : 20.
@@ -36,7 +36,7 @@ def test_all_networks_walk_the_schedules_of_bgp(policy: str) -> None:
     under_bgp = failing(policy, "bgp")
     result = sim.run(under_bgp, horizon_ps=HORIZON_PS)
     test_programs_equal_kernels.assert_same(simulated.run(under_bgp), result)
-    assert_same(VirtualFabric(under_bgp).run(), result)
+    assert_same(PythonFabric(under_bgp).run(), result)
     assert result.done_ps.tolist() != sim.run(failing(policy, "exact")).done_ps.tolist()
 
 

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 import sim
 from emulation.virtual import simulated
-from emulation.virtual.fabric import VirtualFabric
 from fattree.errors import FabricError
 from fattree.experiment.model import Scenario
 from fattree.shape.addressing import link_name
@@ -17,6 +16,7 @@ from tests.parity import test_naive_against_sim, test_programs_equal_kernels
 from tests.parity.pausing import LENIENT
 from tests.parity.scenarios import HORIZON_PS
 from tests.parity.test_virtual_equals_simulator import assert_same
+from tests.python_network.fabric import PythonFabric
 
 
 def flapping(flaps: list[dict[str, Any]], rtts: float = 0, **controller: float) -> Scenario:
@@ -34,7 +34,7 @@ def flapping(flaps: list[dict[str, Any]], rtts: float = 0, **controller: float) 
 def assert_all_same(scenario: Scenario) -> sim.Result:
     result = sim.run(scenario, horizon_ps=HORIZON_PS)
     test_programs_equal_kernels.assert_same(simulated.run(scenario), result)
-    assert_same(VirtualFabric(scenario).run(), result)
+    assert_same(PythonFabric(scenario).run(), result)
     plain = naive.run(scenario, HORIZON_PS)
     assert test_naive_against_sim.of_sim(result) == test_naive_against_sim.of_naive(plain)
     return result

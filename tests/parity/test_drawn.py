@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 import sim
 from emulation.errors import EmulationError
-from emulation.virtual.fabric import VirtualFabric
 from fattree.errors import FabricError
 from fattree.experiment.model import Collective, Fabric, Scenario, Transport
 from fattree.policies import POLICIES
@@ -24,6 +23,7 @@ from tests.parity import graphs
 from tests.parity.pausing import crowded
 from tests.parity.scenarios import HORIZON_PS, scenarios, virtual
 from tests.parity.test_virtual_equals_simulator import assert_same
+from tests.python_network.fabric import PythonFabric
 
 # Of all runs, those of switches that pause and links that fail are a fourth.
 DRAWN = int(os.environ.get("DRAWN", 200))
@@ -57,7 +57,7 @@ def judge(drawn: Scenario) -> None:
         result = sim.run(experiment)
     except FabricError:
         with pytest.raises(FabricError):
-            VirtualFabric(experiment).run()
+            PythonFabric(experiment).run()
         return
     except sim.UnfinishedError:
         # It is the same virtual time that ends both; to run it packet by packet takes minutes.
@@ -71,7 +71,7 @@ def judge(drawn: Scenario) -> None:
 
     assume(result.transmissions.sum() <= MOST_TRANSMISSIONS)
     try:
-        outcome = VirtualFabric(experiment).run()
+        outcome = PythonFabric(experiment).run()
     except EmulationError as error:
         raise AssertionError(f"the simulator ends after {result.end_ps} ps: {error}") from error
 

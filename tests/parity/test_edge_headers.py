@@ -1,6 +1,5 @@
 """Headers between edges: counted on links between switches, and equal in all engines."""
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +9,11 @@ import pytest
 from emulation.errors import UnsupportedError
 from emulation.virtual import simulated
 from emulation.virtual.fabric import VirtualFabric
-from emulation.virtual.machine import NativeMachine
-from emulation.virtual.native import NativeFabric
 from emulation.virtual.switch_state import state_of
 from fattree.experiment.model import Scenario
 from tests.parity.edge_headers import HEADER_BYTES, case, counting
 from tests.parity.own_programs import Case, judge
+from tests.python_network.fabric import PythonFabric
 
 PAIR = {"matrix": "pairs", "pairs": [[0, 9]], "message_bytes": 20 * 4096}
 
@@ -27,15 +25,14 @@ def scenario(folder: Path, **tables: Any) -> Scenario:
     )
 
 
-def virtual(of: Scenario) -> VirtualFabric:
-    return VirtualFabric(of.model_copy(update={"program": None}), simulated.program_of(of))
+def virtual(of: Scenario) -> PythonFabric:
+    return PythonFabric(of.model_copy(update={"program": None}), simulated.program_of(of))
 
 
-def native(of: Scenario) -> NativeFabric:
+def native(of: Scenario) -> VirtualFabric:
     program = simulated.program_of(of)
     plain = of.model_copy(update={"program": None})
-    machine = partial(NativeMachine, plain, edge_header_bytes=program.edge_header_bytes)
-    return NativeFabric(plain, program, compile_for=machine)
+    return VirtualFabric(plain, program)
 
 
 def test_links_between_switches_alone_carry_the_header(tmp_path: Path) -> None:

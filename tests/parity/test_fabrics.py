@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 import sim
 from emulation.errors import EmulationError
 from emulation.virtual import simulated
-from emulation.virtual.fabric import VirtualFabric
 from fattree.errors import FabricError
 from fattree.experiment.model import Collective, Fabric, FailureEvent, Failures, Scenario
 from fattree.policies import POLICIES
@@ -24,6 +23,7 @@ from tests.parity import (
 )
 from tests.parity.drawing import pairs
 from tests.parity.scenarios import HORIZON_PS, scenarios, virtual
+from tests.python_network.fabric import PythonFabric
 
 LENIENT = settings(deadline=None, suppress_health_check=list(HealthCheck))
 SHAPES = {
@@ -87,7 +87,7 @@ def test_every_load_balancer_is_the_same_on_every_fabric(policy: str, shape: str
     experiment = scenario(shape, policy, failures=failures)
     result = sim.run(experiment)
     assert result.ports.lost_to_failure.sum() > 0
-    test_virtual_equals_simulator.assert_same(VirtualFabric(experiment).run(), result)
+    test_virtual_equals_simulator.assert_same(PythonFabric(experiment).run(), result)
     test_programs_equal_kernels.assert_same(simulated.run(experiment, threads=2), result)
 
 
@@ -127,7 +127,7 @@ def test_scenarios_drawn_at_random_are_the_same(policy: str, data: st.DataObject
     except (FabricError, sim.UnfinishedError):
         assume(False)
     try:
-        outcome = VirtualFabric(experiment).run(horizon_ps=HORIZON_PS)
+        outcome = PythonFabric(experiment).run(horizon_ps=HORIZON_PS)
     except EmulationError as error:
         raise AssertionError(experiment) from error
     test_virtual_equals_simulator.assert_same(outcome, result)

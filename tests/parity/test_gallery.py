@@ -9,12 +9,12 @@ import pytest
 
 from emulation.programs.switch_program import Size, load_program
 from emulation.virtual import simulated
-from emulation.virtual.fabric import VirtualFabric
 from fattree.experiment.model import Scenario
 from fattree.texts.shipped import EXPERIMENTS
 from sim.runs.results import Result
 from tests.parity.own_programs import of_result
 from tests.parity.test_pauses import of_virtual
+from tests.python_network.fabric import PythonFabric
 
 GALLERY = EXPERIMENTS / "gallery"
 NAMES = sorted(path.stem for path in GALLERY.glob("*.p4"))
@@ -74,7 +74,7 @@ def test_simulator_and_virtual_network_agree(name: str, events: list[dict[str, A
     drawn = scenario(name, failures={"events": events})
     result = simulated.run(drawn)
     program = simulated.program_of(drawn)
-    outcome = VirtualFabric(drawn.model_copy(update={"program": None}), program).run()
+    outcome = PythonFabric(drawn.model_copy(update={"program": None}), program).run()
 
     assert [flow.done_ps for flow in outcome.flows] == result.done_ps.tolist()
     assert of_virtual(outcome)["ports"] == of_result(result)

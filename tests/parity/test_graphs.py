@@ -8,7 +8,6 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import sim
-from emulation.virtual.fabric import VirtualFabric
 from emulation.virtual.simulated import run as run_programs
 from fattree.demand.workloads.file import About, write_workload
 from fattree.demand.workloads.graph import Graph
@@ -21,6 +20,7 @@ from tests.parity.scenarios import HORIZON_PS
 from tests.parity.test_naive_against_sim import MOST_TRANSMISSIONS, of_naive, of_sim
 from tests.parity.test_naive_against_sim import assert_same as assert_naive_is_same
 from tests.parity.test_virtual_equals_simulator import assert_same
+from tests.python_network.fabric import PythonFabric
 
 LENIENT = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -53,7 +53,7 @@ def assert_virtual_is_same(scenario: Scenario) -> None:
     except (FabricError, sim.UnfinishedError):
         assume(False)
     assume(result.transmissions.sum() <= MOST_TRANSMISSIONS / 10)
-    assert_same(VirtualFabric(scenario).run(), result)
+    assert_same(PythonFabric(scenario).run(), result)
 
 
 @given(data=st.data())
@@ -97,7 +97,7 @@ def test_incasts_and_single_flows_beside_collectives(policy: str) -> None:
     experiment = Scenario(policy=policy, fabric=Fabric(k=4), jobs=MIXED)
     result = sim.run(experiment)
     assert of_sim(result) == of_naive(naive.run(experiment, HORIZON_PS))
-    assert_same(VirtualFabric(experiment).run(), result)
+    assert_same(PythonFabric(experiment).run(), result)
 
 
 def computing(folder: Path, *compute_ps: int) -> Collective:
@@ -126,7 +126,7 @@ def test_every_load_balancer_waits_for_computations(policy: str, tmp_path: Path)
     first = experiment.scheme.subflows
     assert result.start_ps[-1] == result.start_ps[first] + 7_000_001
     assert of_sim(result) == of_naive(naive.run(experiment, HORIZON_PS))
-    assert_same(VirtualFabric(experiment).run(), result)
+    assert_same(PythonFabric(experiment).run(), result)
 
 
 def test_programs_in_the_switches_wait_for_computations(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_a_computation_ends_while_the_link_is_busy(tmp_path: Path) -> None:
     assert result.done_ps[1] == 1_000_003
     assert result.start_ps[2] == 1_000_003
     assert of_sim(result) == of_naive(naive.run(experiment, HORIZON_PS))
-    assert_same(VirtualFabric(experiment).run(), result)
+    assert_same(PythonFabric(experiment).run(), result)
 
 
 @pytest.mark.parametrize("policy", ["ofan", "flow", "mrc"])
@@ -182,7 +182,7 @@ def test_messages_over_nics_that_a_workload_names(
     result = sim.run(experiment)
     assert (result.flows.source // 16).tolist() == [0, 1, 2, 2, 0, 2]
     assert of_sim(result) == of_naive(naive.run(experiment, HORIZON_PS))
-    assert_same(VirtualFabric(experiment).run(), result)
+    assert_same(PythonFabric(experiment).run(), result)
 
 
 @pytest.mark.parametrize("matrix", ["all_reduce", "reduce_scatter", "all_gather"])
@@ -194,4 +194,4 @@ def test_direct_collectives_send_to_all_at_once(matrix: str) -> None:
     result = sim.run(experiment)
     assert len(result.done_ps) == 8 * 7 * (2 if matrix == "all_reduce" else 1)
     assert of_sim(result) == of_naive(naive.run(experiment, HORIZON_PS))
-    assert_same(VirtualFabric(experiment).run(), result)
+    assert_same(PythonFabric(experiment).run(), result)

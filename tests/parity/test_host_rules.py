@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 import sim
 from controller.errors import ControllerError
 from emulation.errors import EmulationError
-from emulation.virtual.fabric import VirtualFabric
 from fattree.errors import FabricError
 from fattree.experiment.model import Collective, Fabric, HostRule, LoadBalancer, Scenario
 from hostagent.own_rule import own_rule
@@ -22,6 +21,7 @@ from hostagent.transports.state import SENDER, blank
 from sim.arrays.host_rule_code import RULES, compiled
 from tests.parity.scenarios import HORIZON_PS, scenarios
 from tests.parity.test_virtual_equals_simulator import FAILING, assert_same
+from tests.python_network.fabric import PythonFabric
 from tests.test_docs_your_own import RULE
 
 FRESH = """
@@ -80,7 +80,7 @@ def test_a_rule_that_says_what_ours_says_does_what_ours_does(text: str, policy: 
     mine = small(text, policy)
     ours = sim.run(mine.model_copy(update={"host_rule": None}))
     result = sim.run(mine)
-    assert_same(VirtualFabric(mine).run(), result)
+    assert_same(PythonFabric(mine).run(), result)
     assert result.done_ps.tolist() == ours.done_ps.tolist()
     assert (result.record.policy, ours.record.policy) == ("mine.py", policy)
 
@@ -89,7 +89,7 @@ def test_a_rule_that_says_what_ours_says_does_what_ours_does(text: str, policy: 
 @pytest.mark.parametrize("text", RULES_OF_THE_TEST.values(), ids=RULES_OF_THE_TEST)
 def test_rules_are_the_same_on_both_networks(text: str, failures: Any) -> None:
     mine = small(text, failures=failures, load_balancer=LoadBalancer(ecn_percent=0.5))
-    assert_same(VirtualFabric(mine).run(), sim.run(mine))
+    assert_same(PythonFabric(mine).run(), sim.run(mine))
 
 
 def test_threads_change_nothing() -> None:
@@ -107,7 +107,7 @@ def test_random_scenarios_are_the_same_on_both_networks(scenario: Scenario, name
         assume(False)
         raise
     try:
-        fabric = VirtualFabric(mine)
+        fabric = PythonFabric(mine)
     # Only the emulated networks refuse: stale queues, groups beyond a program's registers.
     except (EmulationError, ControllerError):
         assume(False)

@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 import sim
-from emulation.virtual.fabric import VirtualFabric
 from fattree.experiment.model import Collective, Fabric, Scenario
 from reproduction.report.measures.balance import most_feeding, sources, spreads
+from tests.python_network.fabric import PythonFabric
 
 LONG = Collective(matrix="inter_pod_permutation", message_bytes=40 * 4096)
 
 
 def on_p4_switches(scenario: Scenario) -> Any:
     """Return the counters of a run on the virtual network in the form of a simulator's result."""
-    ports = VirtualFabric(scenario).run().ports
+    ports = PythonFabric(scenario).run().ports
     counters = {
         "packets": np.array([port.packets for port in ports]),
         "bytes": np.array([port.bytes for port in ports]),

@@ -8,13 +8,13 @@ from pydantic import ValidationError
 
 import sim
 from emulation.virtual import simulated
-from emulation.virtual.fabric import VirtualFabric
 from fattree.experiment.model import Scenario
 from fattree.routes.lags import Lags
 from tests.naive.network import Network
 from tests.parity import test_programs_equal_kernels
 from tests.parity.scenarios import HORIZON_PS
 from tests.parity.test_virtual_equals_simulator import assert_same
+from tests.python_network.fabric import PythonFabric
 
 CORE = {"link": "agg0_0-core0_0", "down_ns": 2_000}
 EDGE = {"link": "edge1_0-agg1_1", "down_ns": 6_000, "up_ns": 20_000}
@@ -50,7 +50,7 @@ def lagging(policy: str = "ofan", spread_rtt: tuple[float, ...] = (), **settings
 def assert_all_agree(scenario: Scenario) -> sim.Result:
     result = sim.run(scenario, horizon_ps=HORIZON_PS)
     test_programs_equal_kernels.assert_same(simulated.run(scenario), result)
-    assert_same(VirtualFabric(scenario).run(), result)
+    assert_same(PythonFabric(scenario).run(), result)
     assert Network(scenario).run().cct_ps == result.cct_ps
     return result
 

@@ -9,13 +9,13 @@ import sim
 from controller.local_repair import repaired as without_dead_ports
 from controller.pipeline import Pipeline
 from controller.plan import Planner
-from emulation.virtual.fabric import VirtualFabric
 from fattree.experiment.model import Collective, Fabric, FailureEvent, Failures, Scenario
 from fattree.policies import POLICIES
 from fattree.routes.forwarding import scenario_forwarding
 from fattree.routes.local_repair import repaired
 from fattree.routes.wecmp import LinkState
 from tests.parity.test_virtual_equals_simulator import assert_same
+from tests.python_network.fabric import PythonFabric
 
 EDGE = FailureEvent(link="edge0_0-agg0_1", down_ns=2_000, up_ns=14_000)
 CORE = FailureEvent(link="agg1_0-core0_1", down_ns=3_500)
@@ -36,7 +36,7 @@ def scenario(policy: str, convergence_rtt: float, events: tuple[FailureEvent, ..
 @pytest.mark.parametrize("policy", ["switch_pkt", "jsq", "host_dr", "ofan", "ofan_jsq_start"])
 def test_a_switch_that_leaves_its_dead_uplinks_is_the_same_on_both_networks(policy: str) -> None:
     experiment = scenario(policy, 0.7, (EDGE, CORE))
-    assert_same(VirtualFabric(experiment).run(), sim.run(experiment))
+    assert_same(PythonFabric(experiment).run(), sim.run(experiment))
 
 
 @pytest.mark.slow
@@ -48,7 +48,7 @@ def test_local_repair_is_the_same_for_every_delay_of_the_controller(
     experiment = scenario(
         policy, convergence_rtt, (EDGE, CORE.model_copy(update={"up_ns": 20_000}))
     )
-    assert_same(VirtualFabric(experiment).run(), sim.run(experiment))
+    assert_same(PythonFabric(experiment).run(), sim.run(experiment))
 
 
 def test_less_is_lost_than_without() -> None:
@@ -56,7 +56,7 @@ def test_less_is_lost_than_without() -> None:
     patient = local.model_copy(
         update={"failures": local.failures.model_copy(update={"local_repair": False})}
     )
-    assert VirtualFabric(local).run().accounts.lost < VirtualFabric(patient).run().accounts.lost
+    assert PythonFabric(local).run().accounts.lost < PythonFabric(patient).run().accounts.lost
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -8,10 +8,10 @@ import pytest
 
 from emulation.errors import FailedRunError
 from emulation.virtual.fabric import VirtualFabric
-from emulation.virtual.native import NativeFabric
 from fattree.demand import traffic
 from fattree.experiment.model import Scenario
 from tests.parity.engines import native
+from tests.python_network.fabric import PythonFabric
 
 FAILING = {"events": [{"link": "agg0_0-core0_0", "down_ns": 2000, "up_ns": 9000}]}
 SCENARIOS: dict[str, dict[str, Any]] = {
@@ -42,10 +42,10 @@ STEP_PS = 777_777
 BEYOND = 20
 
 
-def both(settings: dict[str, Any]) -> tuple[NativeFabric, VirtualFabric]:
+def both(settings: dict[str, Any]) -> tuple[VirtualFabric, PythonFabric]:
     small: dict[str, Any] = {"fabric": {"k": 4}, "collective": {"message_bytes": 32 * 4096}}
     scenario = Scenario.model_validate(small | settings)
-    return native(scenario), VirtualFabric(scenario)
+    return native(scenario), PythonFabric(scenario)
 
 
 @pytest.mark.parametrize("settings", SCENARIOS.values(), ids=SCENARIOS)

@@ -11,8 +11,6 @@ import pytest
 from emulation.errors import EmulationError
 from emulation.outcomes.outcome import Outcome
 from emulation.virtual.fabric import VirtualFabric
-from emulation.virtual.machine import NativeMachine
-from emulation.virtual.native import NativeFabric
 from fattree.experiment.model import (
     Collective,
     Fabric,
@@ -24,7 +22,6 @@ from fattree.experiment.model import (
     Transport,
 )
 from fattree.policies import POLICIES
-from tests.emulation.virtual.python_machine import PythonMachine
 from tests.parity.drawing import pairs
 from tests.parity.engines import assert_same, native, outcome_of
 from tests.parity.scenarios import (
@@ -35,6 +32,7 @@ from tests.parity.scenarios import (
     TRIMMING,
     TRIMMING_SLOW,
 )
+from tests.python_network.fabric import PythonFabric
 
 # The last packet has 100 bytes: to switches it is of the ACKs' class.
 SMALL = Collective(message_bytes=23 * 4096 + 100)
@@ -69,7 +67,7 @@ def ended(run: Callable[[], Outcome]) -> Outcome | str:
 @pytest.mark.parametrize(("policy", "failing"), pairs([*POLICIES], [*FAILURES]))
 def test_every_load_balancer_has_the_same_events(policy: str, failing: str) -> None:
     experiment = scenario(policy, failures=FAILURES[failing])
-    theirs = ended(VirtualFabric(experiment).run)
+    theirs = ended(PythonFabric(experiment).run)
     ours = ended(native(experiment).run)
     if isinstance(theirs, str) or isinstance(ours, str):
         assert ours == theirs
@@ -204,10 +202,9 @@ def test_other_settings_have_the_same_events(settings: dict[str, Any]) -> None:
 @pytest.mark.parametrize("policy", ["ofan", "host_dr", "jsq"])
 def test_threads_change_nothing(policy: str) -> None:
     experiment = scenario(policy, failures=FAILING["G = 2 RTT"])
-    theirs = VirtualFabric(experiment).run()
-    fabric = NativeFabric(
+    theirs = PythonFabric(experiment).run()
+    fabric = VirtualFabric(
         experiment,
-        compile_for=lambda pipelines: NativeMachine(experiment, pipelines),
         has_digest=False,
         threads=3,
     )
@@ -221,5 +218,5 @@ def test_threads_change_nothing(policy: str) -> None:
 def test_the_windows_do_not_care_what_is_behind_the_functions(policy: str) -> None:
     experiment = scenario(policy, failures=FAILING["G = 2 RTT"])
     assert_same(
-        NativeFabric(experiment, compile_for=PythonMachine).run(), VirtualFabric(experiment).run()
+        VirtualFabric(experiment, is_interpreted=True).run(), PythonFabric(experiment).run()
     )

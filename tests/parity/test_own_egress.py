@@ -7,10 +7,9 @@ import pytest
 from emulation.outcomes.outcome import Outcome
 from emulation.programs.switch_program import load_program, size_of
 from emulation.virtual.fabric import VirtualFabric
-from emulation.virtual.machine import NativeMachine
-from emulation.virtual.native import NativeFabric
 from tests.parity.engines import assert_same
 from tests.parity.test_native_equals_virtual import scenario
+from tests.python_network.fabric import PythonFabric
 
 DROPPING = """
 #include "fabric.p4"
@@ -92,11 +91,9 @@ def outcomes(path: Path) -> tuple[Outcome, Outcome, int]:
     """Return a program's run in machine code, in the Python network, and the words kept."""
     experiment = scenario(policy="host_pkt")
     program = load_program(path, size_of(experiment.tree))
-    fabric = NativeFabric(
-        experiment, program, compile_for=lambda pipelines: NativeMachine(experiment, pipelines)
-    )
+    fabric = VirtualFabric(experiment, program)
     ours = fabric.run()
-    return ours, VirtualFabric(experiment, program).run(), fabric.timed.packets.program.late_words
+    return ours, PythonFabric(experiment, program).run(), fabric.timed.packets.program.late_words
 
 
 @pytest.mark.parametrize("lost", [1, 6])

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import sim
-from emulation.virtual.fabric import VirtualFabric
 from emulation.virtual.simulated import run as run_programs
 from fattree.demand.traffic import check_collective, flows
 from fattree.demand.workloads.file import About, write_workload
@@ -27,6 +26,7 @@ from tests.parity.drawing import pairs
 from tests.parity.scenarios import HORIZON_PS
 from tests.parity.test_naive_against_sim import of_naive, of_sim
 from tests.parity.test_virtual_equals_simulator import assert_same
+from tests.python_network.fabric import PythonFabric
 
 LEAVES = {"planes": 2, "edges_per_pod": 2, "hosts_per_edge": 2, "aggs_per_pod": 2}
 THREE_LEVELS = {"planes": 2, "k": 4}
@@ -57,7 +57,7 @@ TINY = Model(
 def assert_all_same(scenario: Scenario) -> sim.Result:
     result = sim.run(scenario)
     assert of_sim(result) == of_naive(naive.run(scenario, HORIZON_PS))
-    assert_same(VirtualFabric(scenario).run(), result)
+    assert_same(PythonFabric(scenario).run(), result)
     return result
 
 

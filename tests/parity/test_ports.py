@@ -8,8 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulation.virtual.ports import ports_of
-from emulation.virtual.wires import Wires
 from fattree.demand import traffic
 from fattree.experiment.model import (
     Collective,
@@ -28,6 +26,8 @@ from sim.kernels.state import ACK, DATA, TRIMMED
 from sim.kernels.switches import enqueue
 from tests import naive
 from tests.naive import packet as plain
+from tests.python_network.ports import ports_of
+from tests.python_network.wires import Wires
 
 # A fabric of single links: port 2 of the first switch is its uplink, the link below it is 1.
 SWITCH, PORT, LINK, LEVEL = 0, 2, 1, 1

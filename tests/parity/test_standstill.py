@@ -9,7 +9,7 @@ import pytest
 import sim
 from emulation.errors import EmulationError
 from emulation.virtual import simulated
-from emulation.virtual.engine import fabric
+from emulation.virtual.fabric import VirtualFabric
 from fattree.experiment.model import (
     Collective,
     Fabric,
@@ -21,6 +21,7 @@ from fattree.experiment.model import (
 )
 from fattree.units import PS_PER_US
 from tests.naive import network as naive
+from tests.python_network.fabric import PythonFabric
 
 Recovery = Literal["erasure", "sack"]
 
@@ -72,8 +73,8 @@ def test_what_leads_nowhere_for_ever_is_given_up_by_all_at_once(
     assert expected[2].startswith(reason)
     assert expected == told(lambda: sim.run(stuck, threads=2))
     assert expected == told(lambda: simulated.run(stuck))
-    assert expected == told(lambda: fabric(stuck, engine="native").run())
-    assert expected == told(lambda: fabric(stuck, engine="python").run())
+    assert expected == told(lambda: VirtualFabric(stuck).run())
+    assert expected == told(lambda: PythonFabric(stuck).run())
 
     with pytest.raises(TimeoutError, match="no progress") as stopped:
         naive.run(stuck)
@@ -109,5 +110,5 @@ def test_a_run_that_waits_for_a_link_is_not_given_up() -> None:
     )
     result = sim.run(late)
     assert result.end_ps > 20e6 * 1000
-    assert result.end_ps == fabric(late, engine="native").run().end_ps
+    assert result.end_ps == VirtualFabric(late).run().end_ps
     assert result.end_ps == naive.run(late).end_ps

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 import sim
-from emulation.virtual.fabric import VirtualFabric
 from fattree.demand.workloads.file import About, write_workload
 from fattree.demand.workloads.graph import Graph
 from fattree.experiment.model import Collective, Fabric, Scenario
@@ -18,6 +17,7 @@ from tests import naive
 from tests.parity.scenarios import HORIZON_PS
 from tests.parity.test_naive_against_sim import of_naive, of_sim
 from tests.parity.test_virtual_equals_simulator import assert_same
+from tests.python_network.fabric import PythonFabric
 
 DENSE = Model(
     name="tiny",
@@ -60,7 +60,7 @@ def assert_all_same(graph: Graph, ranks: int, folder: Path) -> None:
     )
     result = sim.run(experiment)
     assert of_sim(result) == of_naive(naive.run(experiment, HORIZON_PS))
-    assert_same(VirtualFabric(experiment).run(), result)
+    assert_same(PythonFabric(experiment).run(), result)
 
 
 @pytest.mark.parametrize("name", STEPS)

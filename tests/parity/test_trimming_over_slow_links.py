@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 import sim
 from emulation.virtual import simulated
-from emulation.virtual.fabric import VirtualFabric
 from fattree.errors import FabricError
 from fattree.experiment.model import Scenario
 from fattree.policies import POLICIES
@@ -19,6 +18,7 @@ from tests.parity import (
     test_virtual_equals_simulator,
 )
 from tests.parity.scenarios import HORIZON_PS, scenarios, slow_links, virtual
+from tests.python_network.fabric import PythonFabric
 
 LENIENT = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -48,7 +48,7 @@ def assert_all_same(scenario: Scenario) -> None:
     assume(result.transmissions.sum() <= test_naive_against_sim.MOST_TRANSMISSIONS)
     plain = test_naive_against_sim.of_naive(naive.run(scenario, HORIZON_PS))
     assert test_naive_against_sim.of_sim(result) == plain
-    outcome = VirtualFabric(scenario).run(horizon_ps=HORIZON_PS)
+    outcome = PythonFabric(scenario).run(horizon_ps=HORIZON_PS)
     test_virtual_equals_simulator.assert_same(outcome, result)
     test_programs_equal_kernels.assert_same(simulated.run(scenario, threads=2), result)
 

@@ -11,7 +11,6 @@ import sim
 from emulation.errors import EmulationError
 from emulation.outcomes.folder import flows_of, ports_of, record
 from emulation.outcomes.outcome import Outcome
-from emulation.virtual.fabric import VirtualFabric
 from fattree.experiment.model import (
     Collective,
     Fabric,
@@ -32,6 +31,7 @@ from tests.parity.scenarios import (
     TRIMMING,
     TRIMMING_SLOW,
 )
+from tests.python_network.fabric import PythonFabric
 
 # The last packet has 100 bytes: to switches it is of the ACKs' class.
 SMALL = Collective(message_bytes=23 * 4096 + 100)
@@ -88,14 +88,14 @@ def test_switches_take_the_shortest_packets_for_acks(size: int, marks: bool) -> 
         load_balancer=LoadBalancer(ecn_percent=0.05),
     )
     result = sim.run(experiment)
-    assert_same(VirtualFabric(experiment).run(), result)
+    assert_same(PythonFabric(experiment).run(), result)
     assert (result.record.marked > 0) == marks
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_load_balancer_is_the_same_on_both_networks(policy: str) -> None:
     experiment = scenario(policy)
-    assert_same(VirtualFabric(experiment).run(), sim.run(experiment))
+    assert_same(PythonFabric(experiment).run(), sim.run(experiment))
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_every_load_balancer_is_the_same_on_both_networks(policy: str) -> None:
 )
 def test_other_settings_are_the_same_on_both_networks(settings: dict[str, Any]) -> None:
     experiment = scenario(**{"policy": "ofan", **settings})
-    assert_same(VirtualFabric(experiment).run(), sim.run(experiment))
+    assert_same(PythonFabric(experiment).run(), sim.run(experiment))
 
 
 FIXED_PATHS = ("flow", "subflow")
@@ -218,14 +218,14 @@ def test_every_load_balancer_completes_64_packets_the_same_whatever_g_is(
     collective = Collective(message_bytes=packets * 4096)
     experiment = scenario(policy, collective=collective, failures=failures)
     if never:
-        virtual = unfinished(VirtualFabric(experiment).run, EmulationError)
+        virtual = unfinished(PythonFabric(experiment).run, EmulationError)
         assert virtual == unfinished(lambda: sim.run(experiment), sim.UnfinishedError)
         return
-    assert_same(VirtualFabric(experiment).run(), sim.run(experiment))
+    assert_same(PythonFabric(experiment).run(), sim.run(experiment))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", ["simple_rr", "host_pkt_ar", "switch_pkt_ar", "ofan"])
 def test_256_packets_at_k_6_are_the_same_on_both_networks(policy: str) -> None:
     experiment = scenario(policy, fabric=Fabric(k=6), collective=Collective())
-    assert_same(VirtualFabric(experiment).run(), sim.run(experiment))
+    assert_same(PythonFabric(experiment).run(), sim.run(experiment))

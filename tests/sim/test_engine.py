@@ -27,7 +27,8 @@ from sim import Result, UnfinishedError, run
 from sim.arrays.network import build
 from sim.kernels.state import World
 from sim.runs import engine
-from sim.runs.results import Ports, by_layer
+from sim.runs.layers import by_layer
+from sim.runs.results import Ports
 
 BOUND_PS = 17_056_940
 SMALL = Fabric(k=4)

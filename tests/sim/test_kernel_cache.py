@@ -5,15 +5,12 @@ import pickle
 import shutil
 import subprocess
 import sys
-from fnmatch import fnmatch
 from pathlib import Path
 
 import numba
 import pytest
 
-from sim.kernels.events.windows import advance_program
 from sim.kernels.jit import KERNEL_MODULES, KERNEL_ROOMS, ROOT
-from sim.programs.programmed import COMPILED
 from tests.sim.imports import import_closure
 
 SHOW = "from sim.kernels.jit import CACHE; print(CACHE.folder); print(CACHE.note)"
@@ -136,15 +133,6 @@ def test_every_module_of_kernels_names_the_cache() -> None:
     assert {Path(path).parent.as_posix() for path in set(KERNEL_MODULES) - needed} <= {
         *KERNEL_ROOMS
     }
-
-
-def test_the_file_of_the_kernels_around_programs_is_known_by_its_name() -> None:
-    if not hasattr(advance_program, "signatures"):
-        pytest.skip("kernels are plain Python here")
-
-    # As numba itself names it: the module, the function, its line.
-    name = advance_program._cache._cache_file._data_name_pattern.format(number=1)
-    assert fnmatch(name, COMPILED)
 
 
 LONG = """

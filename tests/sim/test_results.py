@@ -6,7 +6,7 @@ import pytest
 from fattree.experiment.model import Collective, Fabric, Scenario
 from fattree.shape.topology import SWITCH_LAYERS, FatTree
 from sim import Result, run
-from sim.runs.results import by_layer
+from sim.runs.layers import by_layer
 
 
 @pytest.fixture(scope="module")

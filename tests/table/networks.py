@@ -20,7 +20,7 @@ from emulation.mininet.targets.bmv2 import BMV2
 from emulation.mininet.targets.softswitch import SOFTSWITCH
 from emulation.mininet.targets.target import Target
 from emulation.outcomes.outcome import Outcome
-from emulation.virtual import engine
+from emulation.virtual.fabric import VirtualFabric
 from emulation.virtual.simulated import program_of
 from emulation.virtual.simulated import run as run_programs
 from fattree.errors import FabricError
@@ -107,7 +107,7 @@ def _on_kernels(scenario: Scenario) -> sim.Result:
 
 
 def _on_virtual(scenario: Scenario) -> Outcome:
-    network = engine.fabric(scenario.model_copy(update={"program": None}), program_of(scenario))
+    network = VirtualFabric(scenario.model_copy(update={"program": None}), program_of(scenario))
     # The user's program has its name in results, which nothing else of the scenario shows.
     return replace(network.run(), own_program=scenario.own_name)
 

@@ -8,7 +8,6 @@ import pytest
 from emulation.errors import FailedRunError
 from emulation.outcomes.outcome import Outcome
 from emulation.virtual.events import HEED
-from emulation.virtual.fabric import VirtualFabric
 from fattree.errors import ExperimentError
 from fattree.experiment.model import Scenario
 from fattree.experiment.pauses import headroom_bytes, lasting, room
@@ -19,6 +18,7 @@ from ofan_p4.softswitch.ports.shared import SharedBuffer, SharedMemory
 from sim.errors import UnfinishedError
 from sim.runs.engine import run
 from tests.parity.engines import outcome_of
+from tests.python_network.fabric import PythonFabric
 
 PACKET = 4096 + 62
 # At 800 Gbit/s: 65,535 quanta of 512 bits, and 32,767 of them; a packet, with its gap, a link.
@@ -128,7 +128,7 @@ def test_a_release_that_is_lost_holds_a_port_until_its_pause_runs_out() -> None:
     down = {"link": "edge0_1-agg0_0", "down_ns": 49_000, "up_ns": 60_000}
     failures = storm(5 * 10**6, release_ps, host="h0_1_0") | {"events": [down]}
     chosen = chain(failures)
-    fabric = VirtualFabric(chosen)
+    fabric = PythonFabric(chosen)
     heard: list[tuple[int, bool]] = []
     network = fabric.network
     heed = network._handlers[HEED]
@@ -188,7 +188,7 @@ def test_a_storm_without_an_end_ends_the_run_and_is_named() -> None:
     chosen = leaf(storm(2 * 10**6, None), queue_bytes=150_000)
     message = r"h0_0_2 has paused its link: edge0_0 port 3 was held for"
     with pytest.raises(FailedRunError, match=message):
-        VirtualFabric(chosen).run()
+        PythonFabric(chosen).run()
     with pytest.raises(UnfinishedError, match=message):
         run(chosen)
 

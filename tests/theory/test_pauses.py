@@ -10,8 +10,6 @@ from emulation.mininet.limits import PAUSED_LATE_PS
 from emulation.mininet.limits import refuse_unsupported as refuse_on_mininet
 from emulation.mininet.targets import BMV2
 from emulation.virtual.events import HEED
-from emulation.virtual.fabric import VirtualFabric
-from emulation.virtual.lossless import Frame, LosslessNetwork, Pause
 from fattree.errors import ExperimentError
 from fattree.experiment.model import Fabric, Scenario
 from fattree.experiment.pauses import headroom_bytes
@@ -24,6 +22,8 @@ from sim.kernels.ports import FAR
 from sim.kernels.switches import PORT_BITS
 from sim.runs.deadlock import deadlock, waits
 from sim.runs.engine import advanced, run, simulate
+from tests.python_network.fabric import PythonFabric
+from tests.python_network.lossless import Frame, LosslessNetwork, Pause
 
 PACKET = 4096 + 62
 # At 800 Gbit/s and 500 ns: a packet, with its gap, a control frame, a link.
@@ -48,8 +48,8 @@ def scenario(pairs: tuple[tuple[int, int], ...], packets: int = 100, **fabric: A
     )
 
 
-def network_of(chosen: Scenario) -> tuple[VirtualFabric, LosslessNetwork]:
-    fabric = VirtualFabric(chosen)
+def network_of(chosen: Scenario) -> tuple[PythonFabric, LosslessNetwork]:
+    fabric = PythonFabric(chosen)
     assert isinstance(fabric.network, LosslessNetwork)
     return fabric, fabric.network
 
@@ -73,7 +73,7 @@ def test_a_buffer_needs_room_for_what_is_under_way_and_not_a_byte_less() -> None
         chosen = scenario(
             ((0, 2), (1, 2)), queue_bytes=capacity, headroom_bytes=capacity - threshold, **leaf
         )
-        return VirtualFabric(chosen).run().accounts.dropped, run(chosen).record.dropped
+        return PythonFabric(chosen).run().accounts.dropped, run(chosen).record.dropped
 
     assert dropped(needed) == (0, 0)
     virtual, simulated = dropped(needed - 1)
@@ -163,7 +163,7 @@ def test_with_the_room_of_the_closed_form_nothing_is_ever_dropped(
             "transport": {"recovery": "sack", "sack_threshold": 1000, "timer_floor_rtt": 1000},
         }
     )
-    outcome = VirtualFabric(chosen).run()
+    outcome = PythonFabric(chosen).run()
     assert sum(port.pauses for port in outcome.ports) > 0
     assert outcome.accounts.dropped == outcome.accounts.unaccounted == 0
     # Nothing was lost and nothing has timed out, so nothing was sent twice.
@@ -291,7 +291,7 @@ def test_what_does_not_go_with_pauses_is_refused(settings: dict[str, Any], reaso
     fabric = {"k": 4, "flow_control": "pfc"} | settings.pop("fabric", {})
     chosen = Scenario.model_validate({"fabric": fabric} | settings)
     with pytest.raises((ExperimentError, EmulationError), match=reason):
-        VirtualFabric(chosen)
+        PythonFabric(chosen)
     with pytest.raises(ExperimentError, match=reason):
         build(chosen)
 
@@ -307,7 +307,7 @@ def test_what_does_not_go_with_pauses_is_refused(settings: dict[str, Any], reaso
 )
 def test_settings_of_pauses_without_pauses_are_refused(settings: dict[str, Any]) -> None:
     chosen = Scenario.model_validate(settings)
-    for build_it in (VirtualFabric, build):
+    for build_it in (PythonFabric, build):
         with pytest.raises(ExperimentError, match=r"needs fabric\.flow_control"):
             build_it(chosen)
 

@@ -6,11 +6,11 @@ import pytest
 
 from emulation.errors import EmulationError, UnsupportedError
 from emulation.mininet.limits import refuse_unsupported as refuse_on_mininet
-from emulation.virtual.fabric import VirtualFabric
 from fattree.errors import ExperimentError
 from fattree.experiment.model import Scenario
 from sim.arrays.network import build
 from sim.runs.engine import run
+from tests.python_network.fabric import PythonFabric
 
 PACKET = 4096 + 62
 PORT_BYTES = 200_000
@@ -67,7 +67,7 @@ def test_what_does_not_go_with_sharing_is_refused(settings: dict[str, Any], reas
     fabric = {"k": 4, "buffer": "shared"} | settings.pop("fabric", {})
     chosen = Scenario.model_validate({"fabric": fabric} | settings)
     with pytest.raises((ExperimentError, EmulationError), match=reason):
-        VirtualFabric(chosen)
+        PythonFabric(chosen)
     with pytest.raises(ExperimentError, match=reason):
         build(chosen)
 

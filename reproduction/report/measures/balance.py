@@ -7,7 +7,8 @@ from fattree.experiment.model import Collective, Scenario
 from reproduction.report.figure import Measured
 from sim.arrays.network import build
 from sim.runs.engine import run
-from sim.runs.results import Result, by_layer
+from sim.runs.layers import by_layer
+from sim.runs.results import Result
 
 Int64 = NDArray[np.int64]
 

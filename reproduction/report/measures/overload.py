@@ -7,7 +7,7 @@ from fattree.experiment.model import Scenario
 from fattree.shape.topology import FatTree
 from reproduction.report.figure import Measured
 from sim.runs.engine import run
-from sim.runs.results import by_layer
+from sim.runs.layers import by_layer
 
 # Inter-switch layers; an edge's link to a host carries all packets to the host, however they came.
 STAGES = ("E>A", "A>C", "C>A", "A>E")

@@ -18,7 +18,6 @@ from emulation.commands.experiment_run import reporting, run_experiment
 from emulation.mininet.building import Setup
 from emulation.outcomes.comparison import compared, comparison_table, differences, verdicts
 from emulation.outcomes.comparison_plots import networks_figure
-from emulation.virtual import engine
 from fattree.experiment.model import Collective, Experiment, Fabric
 from fattree.records.record import Record
 from fattree.texts.looks import ALERT
@@ -156,34 +155,6 @@ def test_bad_input_is_one_line_and_code_2(
     said = capsys.readouterr().err.strip()
     assert complaint in said
     assert "\n" not in said
-
-
-def test_the_engine_is_that_of_the_virtual_network(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[Any] = []
-
-    def noted(*arguments: Any) -> Any:
-        asked.append(arguments[2])
-        return engine.fabric(*arguments)
-
-    monkeypatch.setattr(experiment_run, "fabric", noted)
-    command_line = (
-        "compare",
-        str(DEMO),
-        "--message-bytes",
-        "4KiB",
-        "--policies",
-        "ofan",
-        "--engine",
-    )
-    out = ("--output", str(tmp_path / "out"))
-    done = CliRunner().invoke(ofan.cli, [*command_line, "python", *out, "--json"])
-    assert done.exit_code == 0 and json.loads(done.stdout)["differences"] == []
-    assert asked == ["python"]
-
-    done = CliRunner().invoke(ofan.cli, [*command_line, "native", "--networks", "sim,mininet"])
-    assert done.exit_code == 2 and "--engine is for the virtual network" in done.output
 
 
 def test_a_program_runs_on_mininet_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

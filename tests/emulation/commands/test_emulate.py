@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 import ofan
 import p4src
-from emulation.virtual import engine
+from emulation.virtual import fabric
 from fattree.records.record import Record
 from fattree.texts.experiment_file import load_experiment
 
@@ -108,9 +108,9 @@ def test_the_log_has_the_hash_and_the_accounts_of_every_run(finished: tuple[Path
 def test_a_run_without_a_hash_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = ("emulate", str(DEMO), *FAST, "--set", "policies=ofan", "--force", "--output")
     hashed, unhashed = tmp_path / "hashed", tmp_path / "unhashed"
-    few = CliRunner().invoke(ofan.cli, [*arguments, str(hashed), "--engine", "native"])
-    monkeypatch.setattr(engine, "FEW_HOPS", 100)
-    many = CliRunner().invoke(ofan.cli, [*arguments, str(unhashed), "--engine", "native"])
+    few = CliRunner().invoke(ofan.cli, [*arguments, str(hashed)])
+    monkeypatch.setattr(fabric, "FEW_PACKETS", 100)
+    many = CliRunner().invoke(ofan.cli, [*arguments, str(unhashed)])
     assert (few.exit_code, many.exit_code) == (0, 0)
     logs = [json.loads((folder / "run.log").read_text()) for folder in (hashed, unhashed)]
     assert len(logs[0]["events_sha256"]) == 64 and logs[1]["events_sha256"] is None

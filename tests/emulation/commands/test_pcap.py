@@ -7,7 +7,7 @@ from scapy.layers.l2 import Ether
 
 from emulation.commands.pcap import decode, pcap, text
 from emulation.errors import UnsupportedError
-from emulation.mininet.capture import tap_named
+from emulation.taps import tap_named
 from fattree.shape.topology import FatTree
 from hostagent.build import ends
 from hostagent.packets import AckFrames, DataFrames, wrap

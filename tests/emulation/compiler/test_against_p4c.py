@@ -20,7 +20,7 @@ from controller.fabric_controller import FabricController
 from controller.session import InProcess, Session
 from emulation.programs.p4c import p4c
 from emulation.programs.switch_program import Compiler, built_in, size_of
-from emulation.virtual.nodes import SwitchDraws
+from emulation.virtual.control import SwitchDraws
 from fattree.experiment.model import Fabric, Scenario
 from fattree.policies import POLICIES
 from fattree.shape.addressing import device_id, host_ip, host_mac, switch_ip, switch_name

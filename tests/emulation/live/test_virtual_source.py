@@ -10,7 +10,6 @@ from emulation.live.model import Snapshot
 from emulation.live.source import LiveError
 from emulation.live.virtual_source import Pace, VirtualSource, default_speed
 from emulation.programs.own_program import own_program
-from emulation.virtual import engine
 from emulation.virtual.fabric import VirtualFabric
 from fattree.errors import AddressError
 from fattree.experiment.model import (
@@ -195,13 +194,8 @@ def assert_same_end(clicked: Snapshot, filed: Snapshot) -> None:
         assert ours == theirs, field
 
 
-@pytest.mark.parametrize("is_compiled", [True, False])
 @pytest.mark.parametrize("policy", ["ofan", "host_dr"])
-def test_a_click_is_the_failure_of_a_file(
-    policy: str, is_compiled: bool, hand: Hand, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # In machine code, and on the Python network.
-    monkeypatch.setattr(engine, "are_compiled", lambda: is_compiled)
+def test_a_click_is_the_failure_of_a_file(policy: str, hand: Hand) -> None:
     event = FailureEvent(link=CORE_LINK, down_ns=1500, up_ns=3000)
     quick = Failures(convergence_rtt=0.1)
     filed = shown(scenario(policy, failures=quick.model_copy(update={"events": (event,)})), hand)

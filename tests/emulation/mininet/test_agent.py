@@ -11,7 +11,8 @@ from contextlib import closing, contextmanager
 import pytest
 
 from emulation.commands.pcap import decode, frames
-from emulation.mininet.capture import captures, tap_named
+from emulation.mininet.capture import captures
+from emulation.taps import tap_named
 from fattree.experiment.model import Scenario
 from hostagent.agents.agent import Channel
 

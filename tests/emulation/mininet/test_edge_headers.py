@@ -7,12 +7,12 @@ import pytest
 from emulation.commands.pcap import frames
 from emulation.errors import NetworkError
 from emulation.mininet.building import Setup, mininet_fabric
-from emulation.mininet.capture import tap_named
 from emulation.mininet.kernel import refuse_if_unable
 from emulation.mininet.run import run_on
 from emulation.mininet.targets import BMV2, SOFTSWITCH
 from emulation.mininet.targets.bmv2 import PROGRAM
 from emulation.programs.own_program import own_program
+from emulation.taps import tap_named
 from fattree.experiment.model import OwnProgram, Scenario
 from fattree.texts.shipped import EXPERIMENTS
 

@@ -21,10 +21,10 @@ from emulation.held.commands import Held
 from emulation.held.messages import GetStatus
 from emulation.held.server import control_server
 from emulation.mininet.building import Setup, mininet_fabric
-from emulation.mininet.capture import tap_named
 from emulation.mininet.kernel import refuse_if_unable
 from emulation.mininet.run import run_on
 from emulation.programs.switch_program import Size, SwitchProgram, built_in
+from emulation.taps import tap_named
 from fattree.experiment.model import Failures, Scenario
 from fattree.shape.addressing import link_named
 from fattree.units import PS_PER_NS

@@ -12,9 +12,9 @@ import emulation.mininet.topology
 from emulation.commands.pcap import decode, frames
 from emulation.errors import NetworkError
 from emulation.mininet.building import Setup, mininet_fabric
-from emulation.mininet.capture import tap_named
 from emulation.mininet.kernel import refuse_if_unable
 from emulation.mininet.run import Run, run_on
+from emulation.taps import tap_named
 from fattree.experiment.model import Scenario
 from fattree.shape.addressing import host_interface_name, switch_named
 from fattree.units import PS_PER_SECOND

@@ -10,7 +10,6 @@ from emulation.errors import UnsupportedError
 from emulation.mininet.detection import refuse_too_many_probes
 from emulation.outcomes.outcome import Outcome
 from emulation.virtual.fabric import VirtualFabric
-from emulation.virtual.native import NativeFabric
 from fattree.errors import ExperimentError
 from fattree.experiment.model import (
     Collective,
@@ -25,6 +24,7 @@ from fattree.shape.topology import FatTree
 from fattree.units import PS_PER_US
 from sim.arrays.network import build
 from tests.parity.engines import assert_same, native
+from tests.python_network.fabric import PythonFabric
 
 LINK = "agg0_0-core0_0"
 PROBING = Controller(detection="probe", probe_interval_us=1, probe_misses=3)
@@ -44,9 +44,9 @@ def scenario(controller: Controller, *events: FailureEvent, **settings: Any) -> 
     )
 
 
-def ran(case: Scenario) -> tuple[NativeFabric, Outcome]:
+def ran(case: Scenario) -> tuple[VirtualFabric, Outcome]:
     """Run on machine code; the Python network finds the same, at the same times."""
-    fabric, judge = native(case), VirtualFabric(case)
+    fabric, judge = native(case), PythonFabric(case)
     outcome = fabric.run()
     assert_same(outcome, judge.run())
     # Convergences compare by identity.
@@ -142,7 +142,7 @@ def test_probes_find_failures_on_every_kind_of_fabric(settings: dict[str, Any]) 
     assert fabric.installations
 
 
-def flapping(controller: Controller, flaps: int = 8) -> NativeFabric:
+def flapping(controller: Controller, flaps: int = 8) -> VirtualFabric:
     """Run with a link that flaps every 2 us."""
     events = [
         FailureEvent(link=LINK, down_ns=2_000 * n + 1_000, up_ns=2_000 * n + 2_000)

@@ -1,8 +1,8 @@
 """The counts of the virtual network's ports."""
 
-from emulation.virtual.ports import Port
-from emulation.virtual.wires import Wire
 from fattree.experiment.model import Fabric, Scenario, Transport
+from tests.python_network.ports import Port
+from tests.python_network.wires import Wire
 
 
 def test_a_port_cuts_data_that_find_no_room_and_drops_acks() -> None:

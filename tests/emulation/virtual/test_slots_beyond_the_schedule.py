@@ -9,7 +9,7 @@ import pytest
 import ofan
 from tests.emulation.commands.conftest import leave_unrendered
 
-COMMANDS = ("emulate --engine python", "emulate --engine native", "sim run", "sim run --threads 2")
+COMMANDS = ("emulate", "sim run", "sim run --threads 2")
 PROGRAM = """
 #include "fabric.p4"
 control LoadBalancer(inout headers_t headers, inout metadata_t meta,

@@ -19,7 +19,7 @@ from ofan_p4.softswitch.codegen.program import Program
 from ofan_p4.softswitch.native import context, kept, machine
 from ofan_p4.softswitch.native.context import WORD, Places, places, words_for
 from ofan_p4.softswitch.native.memory import Memory
-from ofan_p4.softswitch.native.reach import most_bytes, parsed_bytes
+from ofan_p4.softswitch.native.reach import deparsed_bytes, parsed_bytes
 from ofan_p4.softswitch.native.shared import (
     ASKED,
     CLONED,
@@ -84,8 +84,7 @@ class NativeProgram:
     @property
     def out_growth(self) -> int:
         """The most bytes that the deparser may write before the payload."""
-        headers = self.program.headers
-        return sum(most_bytes(headers[i]) for i in self.program.deparse_order)
+        return deparsed_bytes(self.program)
 
     @property
     def frame_bytes(self) -> int | None:

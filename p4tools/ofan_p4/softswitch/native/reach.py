@@ -10,6 +10,35 @@ def most_bytes(header: Header) -> int:
     return max(header.bytes, header.max_bytes)
 
 
+def deparsed_bytes(program: Program) -> int:
+    """Return the most bytes that the deparser may write before the payload."""
+    return sum(most_bytes(program.headers[index]) for index in program.deparse_order)
+
+
+def looked_ahead(program: Program, beyond: int) -> int:
+    """Return how many bytes behind its position the parser looks at, at most.
+
+    States that look at nothing behind the frame's first `beyond` bytes are left out.
+    """
+    states = program.parser.states
+    order = _order(program)
+    if order is None:
+        return max(map(_looked_ahead, states.values()), default=0)
+
+    position = dict.fromkeys(order, 0)
+    longest = 0
+    for name in reversed(order):
+        state = states[name]
+        end = position[name] + sum(_consumed(program, op) or 0 for op in state.ops)
+        for target in _targets(state):
+            position[target] = max(position[target], end)
+
+        if end + _looked_ahead(state) > beyond:
+            longest = max(longest, _looked_ahead(state))
+
+    return longest
+
+
 def parsed_bytes(program: Program) -> int | None:
     """Return the most bytes on any way through the parser, None where that has no bound."""
     states = program.parser.states

@@ -4,14 +4,13 @@ A host's link has no queue: its flows pull, so that a packet is made when the li
 (design, decision 3).
 """
 
-from collections.abc import Sequence
 from functools import cache, partial
 
 import numpy as np
 
+from emulation.outcomes.complaint import complaint
 from emulation.outcomes.outcome import FlowResult
 from emulation.virtual.events import ARRIVE, SEND, Push
-from emulation.virtual.wires import Wire, Wires
 from fattree.counters import SENDER_COUNTERS, kept
 from fattree.experiment.model import Scenario
 from fattree.experiment.pauses import lasting
@@ -19,13 +18,12 @@ from fattree.routes.demand import Demand
 from fattree.routes.failures import Links
 from fattree.routes.slow_links import FULL, Slow
 from fattree.routes.standstill import Senders, Standing, standing
-from fattree.shape.addressing import host_name
 from fattree.shape.topology import FatTree, Level
-from fattree.texts.portless import portless_words
 from hostagent.build import endpoints, plans
 from hostagent.endpoint import Departure
 from hostagent.flow_plan import FlowPlan
 from hostagent.transports.state import NEVER
+from tests.python_network.wires import Wire, Wires
 
 
 class Hosts:
@@ -258,33 +256,3 @@ def _held_ps(scenario: Scenario, wire: Wire, size: int) -> tuple[int, int]:
     share = wire.paces[0].share if wire.paces else FULL
     gap = scenario.packets.gap_bytes
     return scenario.tx_ps(size, share=share), scenario.tx_ps(size + gap, share=share)
-
-
-def complaint(
-    tree: FatTree,
-    waiting: Sequence[tuple[int, int]],
-    *,
-    unroutable: int,
-    misdirected: int,
-    highest_port: int,
-) -> str:
-    """Return a line about the flows that are not complete, named by their hosts.
-
-    It also has the number of packets without a port at a switch, how many of these were sent to
-    ports that do not exist, and the highest of these ports.
-    """
-    named = ", ".join(
-        f"{host_name(tree, source)} to {host_name(tree, destination)}"
-        for source, destination in waiting[:3]
-    )
-    more = f" and {len(waiting) - 3} more" if len(waiting) > 3 else ""
-
-    nowhere = (
-        f"; the program sent {misdirected:,} packets to ports that do not exist"
-        f" (the highest: {highest_port})"
-        if misdirected
-        else ""
-    )
-    without = unroutable - misdirected
-    portless = f"; {portless_words(without)}" if without else ""
-    return f"{len(waiting)} flows are not complete: {named}{more}{nowhere}{portless}"

@@ -3,13 +3,12 @@
 from bisect import bisect_right
 from collections.abc import Iterable
 
+from emulation.virtual.probes import Outage, outages
 from fattree.draws import Stream, component, mix
 from fattree.experiment.model import Scenario
 from fattree.routes.failures import Timeline, loss_thresholds
 from fattree.routes.slow_links import Pace, paces
-from hostagent.transports.state import NEVER
 
-Outage = tuple[int, int]
 # Later than all times, and one more still fits into 64 bits.
 ALWAYS = 2**62
 
@@ -102,22 +101,3 @@ class Wires:
             number=number,
             paces=self._paces.of_hosts.get((host, is_up), ()),
         )
-
-
-def outages(events: Timeline) -> tuple[dict[int, list[Outage]], dict[int, list[Outage]]]:
-    """Return when each link between switches is down, and each host's."""
-    down_since: dict[int, int] = {}
-    of_links: dict[int, list[Outage]] = {}
-    for change in events.changes:
-        down_since.update((link, change.time_ps) for link in change.down - down_since.keys())
-        for link in change.up & down_since.keys():
-            of_links.setdefault(link, []).append((down_since.pop(link), change.time_ps))
-
-    for link, since_ps in down_since.items():
-        of_links.setdefault(link, []).append((since_ps, NEVER))
-
-    of_hosts: dict[int, list[Outage]] = {}
-    for host, down_ps, up_ps in events.hosts:
-        of_hosts.setdefault(host, []).append((down_ps, up_ps))
-
-    return of_links, of_hosts

@@ -11,10 +11,6 @@ from heapq import heapify
 from typing import Any
 
 from emulation.virtual.events import HEED, LEAVE, RENEW, TRIP, TURN, Clock, Event
-from emulation.virtual.network import Network, Queued
-from emulation.virtual.nodes import Node
-from emulation.virtual.ports import Port, memory_of
-from emulation.virtual.wires import Wires
 from fattree.experiment.model import Scenario
 from fattree.experiment.pauses import PAUSE_BYTES, lasting, storms, watchdog
 from fattree.routes.buffers import rooms
@@ -22,10 +18,13 @@ from fattree.routes.cycles import cycle
 from fattree.routes.demand import Demand
 from fattree.shape.addressing import switch_name
 from fattree.texts.storms import storm_words
-from ofan_p4.softswitch.control.switch import Pending
+from ofan_p4.softswitch.control.switch import Pending, Switch
 from ofan_p4.softswitch.ports.pausable import NEVER, Buffer, Held, PausableQueue
 from ofan_p4.softswitch.ports.queue import Passage
 from ofan_p4.softswitch.ports.shared import SharedBuffer
+from tests.python_network.network import Network, Queued
+from tests.python_network.ports import Port, memory_of
+from tests.python_network.wires import Wires
 
 # A port of a switch: an outgoing link, or the incoming one beside it.
 Place = tuple[int, int]
@@ -57,7 +56,7 @@ class LosslessNetwork(Network):
     """One run of a scenario with switches that pause links in place of dropping packets."""
 
     def __init__(
-        self, demand: Demand, switches: Sequence[Node], clock: Clock, wires: Wires
+        self, demand: Demand, switches: Sequence[Switch], clock: Clock, wires: Wires
     ) -> None:
         super().__init__(demand, switches, clock, wires)
         scenario = demand.scenario

@@ -15,10 +15,6 @@ from controller.liveness import follows_ps
 from emulation.errors import FailedRunError
 from emulation.outcomes.outcome import Accounts, Outcome, PortResult, QueueSamples
 from emulation.virtual.events import ARRIVE, CONTROL, LEAVE, LINK, SEND, Clock, Event, Kind
-from emulation.virtual.hosts import Hosts
-from emulation.virtual.nodes import Node
-from emulation.virtual.ports import Port, ports_of
-from emulation.virtual.wires import Wires
 from fattree.routes.demand import Demand
 from fattree.routes.standstill import Watch, patience, why_still
 from fattree.shape.topology import SWITCH_LAYERS
@@ -26,8 +22,11 @@ from fattree.units import PS_PER_US
 from hostagent.own_packet import scenario_packets
 from hostagent.segment_routes import is_marked
 from hostagent.transports.state import NEVER
-from ofan_p4.softswitch.control.switch import Pending
+from ofan_p4.softswitch.control.switch import Pending, Switch
 from ofan_p4.softswitch.ports.queue import Passage
+from tests.python_network.hosts import Hosts
+from tests.python_network.ports import Port, ports_of
+from tests.python_network.wires import Wires
 
 CE = 0b11
 SAMPLES_PER_RTT = 64
@@ -57,7 +56,7 @@ class Network:
     def __init__(
         self,
         demand: Demand,
-        switches: Sequence[Node],
+        switches: Sequence[Switch],
         clock: Clock,
         wires: Wires,
         edge_header_bytes: int = 0,

@@ -4,7 +4,6 @@ The queue, lane included, is the switch's (`softswitch.ports.queue`). The simula
 `sim.kernels.ports`, as kernels have no objects. A test gives both the same packets.
 """
 
-from emulation.virtual.wires import Wire, Wires
 from fattree.counters import PORT_COUNTERS
 from fattree.experiment.model import Scenario
 from fattree.experiment.pauses import is_paused
@@ -14,6 +13,7 @@ from fattree.shape.topology import LEVEL_OF, FatTree, Level
 from ofan_p4.softswitch.ports.pausable import PausableQueue
 from ofan_p4.softswitch.ports.queue import OutputQueue, Passage
 from ofan_p4.softswitch.ports.shared import SharedMemory, SharedQueue
+from tests.python_network.wires import Wire, Wires
 
 
 class Port:
