@@ -42,7 +42,8 @@ from sim.kernels.windows import (
     truncate,
 )
 from sim.runs.deadlock import deadlock, storm
-from sim.runs.results import Ports, Result, Series, by_layer
+from sim.runs.layers import by_layer
+from sim.runs.results import Ports, Result, Series
 from sim.runs.threads import Crew, advance_side_by_side, kernels, pausing_kernels
 
 Int64 = NDArray[np.int64]

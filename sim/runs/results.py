@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +19,13 @@ from fattree.demand.flows import Flows
 from fattree.experiment.model import Scenario
 from fattree.records.record import Queues, Record, run_record
 from fattree.routes.bounds import bound_ps, sending_bound_ps
-from fattree.shape.topology import LEVEL_OF, SWITCH_LAYERS, FatTree
+from fattree.shape.topology import LEVEL_OF, SWITCH_LAYERS
 from fattree.units import PS_PER_SECOND
+from sim.runs.layers import by_layer
+from sim.runs.shown import html, line
+
+if TYPE_CHECKING:
+    from sim.runs.pictures import Picture
 
 Int64 = NDArray[np.int64]
 
@@ -50,7 +56,7 @@ class Series:
     total: Int64
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Result(SenderCounts[Int64]):
     """A finished run. Arrays are per flow, in the order of `flows`.
 
@@ -75,6 +81,20 @@ class Result(SenderCounts[Int64]):
     redraws: int
     series: Series | None
     cpu_s: float
+
+    def __repr__(self) -> str:
+        return line(self)
+
+    def _repr_html_(self) -> str:
+        """Return a table for notebooks."""
+        return html(self)
+
+    def plot(self) -> "Picture":
+        """Return a picture of the flows' times and of the layers' longest queues."""
+        # Matplotlib takes half a second to import.
+        from sim.runs.pictures import plot
+
+        return plot(self)
 
     @property
     def cct_ps(self) -> int:
@@ -155,20 +175,3 @@ class Result(SenderCounts[Int64]):
 def _mean(layer: Int64) -> float:
     """Return the mean of a layer's ports, 0 where the fabric has no such layer."""
     return float(layer.mean()) if layer.size else 0.0
-
-
-def by_layer(tree: FatTree, values: Int64) -> tuple[Int64, ...]:
-    """Split one value per switch port by SWITCH_LAYERS, each of shape (switches, ports)."""
-    # Switches are numbered edges, aggs, cores, and their lower ports come first. Views, so that
-    # nothing is copied.
-    edges, aggs = tree.first_port(tree.first_agg), tree.first_port(tree.first_core)
-    edge = values[:edges].reshape(tree.edges, -1)
-    agg = values[edges:aggs].reshape(tree.aggs, -1)
-    down = tree.downlinks(tree.first_agg)
-    return (
-        edge[:, tree.hosts_per_edge :],
-        agg[:, down:],
-        values[aggs:].reshape(tree.cores, tree.pods_per_plane * tree.agg_core_links),
-        agg[:, :down],
-        edge[:, : tree.hosts_per_edge],
-    )
