@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.tables import spread
 from controller.convergence import Convergence
 from controller.fabric_controller import LinkChange
-from controller.routed import RoutedController
+from controller.routed import ReportedController
 from emulation.mininet.building import Setup, mininet_fabric
 from emulation.mininet.fabric import MininetFabric
 from emulation.mininet.run import run_on
@@ -100,7 +100,7 @@ def flaps(fabric: MininetFabric, link: int) -> str:
 
     began = time.monotonic()
     controller = fabric.controller
-    assert isinstance(controller, RoutedController)
+    assert isinstance(controller, ReportedController)
     routes = uplink_ratios(fabric.tree, frozenset(), "bgp")
     fabric.loop.run(lambda: controller.has_routes(routes))
     same = fabric.all_entries(switches) == before

@@ -65,7 +65,7 @@ class _Mending:
 
 
 class Fleet:
-    """All switches of a fabric, as one controller sees them.
+    """All switches of a fabric, or some of them, as one controller sees them.
 
     `patience_s` is how long a switch may take longer than others to answer; the default is as long
     as any call may take at all.
@@ -77,16 +77,18 @@ class Fleet:
         access: Access,
         writers: int = WRITERS,
         patience_s: float = DEADLINE_S,
+        switches: Iterable[int] | None = None,
     ) -> None:
-        self.sessions: list[Session] = []
+        self.sessions: dict[int, Session] = {}
         self.lost: dict[int, SwitchError] = {}
         self.on_packet_in: Callable[[int, int, bytes], None] = lambda _switch, _port, _frame: None
         self._tree = controller.scenario.tree
+        self.switches = range(self._tree.switches) if switches is None else tuple(switches)
         self._controller = controller
         self.access = access
         self._cookie = access.cookie
         self.patience_s = patience_s
-        self._transports: list[Transport] = []
+        self._transports: dict[int, Transport] = {}
         self._pool = ThreadPoolExecutor(writers)
         self._menders = ThreadPoolExecutor(writers)
         self._mending: dict[int, _Mending] = {}
@@ -97,29 +99,41 @@ class Fleet:
 
         A switch that does not answer, or refuses, is `lost`.
         """
-        switches = range(self._tree.switches)
-        self._transports = [self.access.connect(switch) for switch in switches]
-        self.sessions = [
-            self._session(switch, election_id=self.access.election_id) for switch in switches
-        ]
-
-        for switch, entries in self.ask(self._take_over, switches).items():
+        self.connect()
+        for switch, entries in self.ask(self._take_over, self.switches).items():
             if entries:
                 self._controller.adopt(switch, entries)
+
+    def connect(self) -> None:
+        """Connect to every switch, to read from it: its controller stays in charge."""
+        for switch in self.switches:
+            self._connect(switch)
+
+    def reconnect(self, switch: int) -> None:
+        """Read from a switch again that was `lost`, over a new connection."""
+        self._transports[switch].close()
+        self._connect(switch)
+        del self.lost[switch]
+
+    def _connect(self, switch: int) -> None:
+        self._transports[switch] = self.access.connect(switch)
+        self.sessions[switch] = self._session(switch, election_id=self.access.election_id)
 
     def close(self) -> None:
         """End all sessions; the switches go on forwarding."""
         # Calls that still wait for an answer fail now, so that their threads end.
-        for session, transport in zip(self.sessions, self._transports, strict=True):
-            session.close()
-            transport.close()
-
+        self._hang_up()
         for pool in (self._pool, self._menders):
             pool.shutdown(cancel_futures=True)
 
         # A switch that was being mended has got new ones meanwhile.
-        for session, transport in zip(self.sessions, self._transports, strict=True):
+        self._hang_up()
+
+    def _hang_up(self) -> None:
+        for session in self.sessions.values():
             session.close()
+
+        for transport in self._transports.values():
             transport.close()
 
     def ask(self, call: Callable[[int], T], switches: Iterable[int]) -> dict[int, T]:
@@ -177,7 +191,7 @@ class Fleet:
         Raises CallError where a switch refuses its missing entries even after it was read back.
         """
         # The first reason stays: it explains more than that the switch is still lost.
-        for switch, session in enumerate(self.sessions):
+        for switch, session in self.sessions.items():
             if not session.is_open:
                 self.lost.setdefault(
                     switch, UnreachableError(session.name, "the connection is gone")

@@ -60,7 +60,7 @@ def mininet_fabric(scenario: Scenario, setup: Setup = Setup()) -> Iterator[Minin
     refuse_too_many_probes(scenario)
     refuse_what_target_lacks(scenario, target)
     if scenario.controller.kind == "bgp":
-        refuse_without_frr(scenario.tree)
+        refuse_without_frr(scenario.tree, has_planners=True)
 
     program = setup.program or built_in(
         scenario.scheme.program,

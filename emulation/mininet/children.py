@@ -2,8 +2,8 @@
 
 That saves memory and time. It is a process of its own, because a process that uses gRPC must not
 fork; and as everything in it dies with its parent, not even `kill -9` leaves a switch behind. It
-speaks JSON over a socket: {"name", "argv", "log"} starts a process (argv[0] is `softswitch`, or a
-program of the machine), {"name", "pid"} reports its start, {"name", "exited"} its end.
+speaks JSON over a socket: {"name", "argv", "log"} starts a process (argv[0] is a program of ours or
+of the machine), {"name", "pid"} reports its start, {"name", "exited"} its end.
 """
 
 import importlib
@@ -24,19 +24,22 @@ from typing import Any
 
 from emulation.errors import BusyError, NetworkError, StartError
 from emulation.mininet.run_folder import run_folder
-from hostagent.agents.process import die_with_parent
+from hostagent.agents.process import CLONE_NEWPID, check, die_with_parent, libc
 from hostagent.isolation import clean_environment, python_command
 from ofan_p4.softswitch.native.kept import preload
 
 SOFTSWITCH_PROGRAM = "softswitch"
-SOFTSWITCH_MODULE = "ofan_p4.softswitch.daemon.process"
-# Modules of a running switch: imported before the fork, all switches share them.
-WARM_MODULES = (
-    "ofan_p4.softswitch.daemon.dataplane",
-    "ofan_p4.softswitch.daemon.grpc_server",
-    "ofan_p4.softswitch.daemon.ports",
-    "ofan_p4.softswitch.daemon.stats",
-)
+PLANNER_PROGRAM = "planner"
+# Its end is the end of all processes that are started after it.
+INIT_PROGRAM = "init"
+# Programs of ours: their modules are imported before the fork, the last of them has `main`.
+PROGRAMS = {
+    SOFTSWITCH_PROGRAM: [
+        f"ofan_p4.softswitch.daemon.{module}"
+        for module in ("dataplane", "grpc_server", "ports", "stats", "process")
+    ],
+    PLANNER_PROGRAM: ["controller.switch_planner"],
+}
 # The number of last lines of a log in the error about a process that has ended.
 LAST_WORDS = 4
 # The time that children have to end by themselves.
@@ -86,6 +89,23 @@ class Children:
         else:
             self.exited[message["name"]] = message["exited"]
 
+    def kill(self, names: set[str]) -> None:
+        """Kill processes, and wait for their ends, which are no news."""
+        self.listen()
+        waiting = names & self.pids.keys() - self.exited.keys()
+        for name in waiting:
+            os.kill(self.pids[name], signal.SIGKILL)
+
+        while waiting - self.exited.keys() and (message := _receive(self.channel)):
+            self._note(message)
+
+        for name in names:
+            self.exited.pop(name, None)
+
+    def stopped(self) -> set[str]:
+        """Return the names of processes that a signal has stopped."""
+        return {name for name, pid in self.pids.items() if process_fields(pid)[0] == "T"}
+
     def refuse_dead(self) -> None:
         """Raise StartError where a process has ended, with its last lines."""
         self.listen()
@@ -117,6 +137,15 @@ class Children:
                 )
 
             time.sleep(0.02)
+
+
+def process_fields(pid: int) -> list[str]:
+    """Return the fields of a process from its state on (proc(5)); `X` where it has ended."""
+    with suppress(OSError):
+        # The field before, the command's name in parentheses, may hold blanks.
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+    return ["X"]
 
 
 def ending(code: int) -> str:
@@ -180,6 +209,8 @@ def _receive(channel: socket.socket, flags: int = 0) -> dict[str, Any] | None:
 
 def main() -> None:
     """Serve as the warm parent, until the other end of the socket is closed."""
+    # Threads of numpy's are for large matrices, and impossible once `init` is in a namespace.
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
     # Also by `kill -9`: the kernel closes all descriptors of a process.
     channel = socket.socket(fileno=int(sys.argv[1]))
     selector = selectors.DefaultSelector()
@@ -220,7 +251,12 @@ def _fork(request: dict[str, Any]) -> int:
     argv = request["argv"]
 
     # Before the fork, so that all children share the pages of imported modules.
-    run = _softswitch_main() if argv[0] == SOFTSWITCH_PROGRAM else None
+    run = _main_of(argv[0]) if argv[0] in PROGRAMS else None
+    if argv[0] == INIT_PROGRAM:
+        # For the children from now on: `nsenter` would fork, and its end would not be theirs.
+        check("a process namespace", libc.unshare(CLONE_NEWPID))
+        run = _init
+
     pid = os.fork()
 
     if pid == 0:
@@ -229,17 +265,22 @@ def _fork(request: dict[str, Any]) -> int:
     return pid
 
 
-def _softswitch_main() -> Callable[[list[str]], Any]:
-    is_first = SOFTSWITCH_MODULE not in sys.modules
-    for name in WARM_MODULES:
-        importlib.import_module(name)
+def _main_of(program: str) -> Callable[[list[str]], Any]:
+    is_first = PROGRAMS[program][-1] not in sys.modules
+    *_, main = [importlib.import_module(name) for name in PROGRAMS[program]]
 
     # The switches become the user `nobody`, who may not read root's files.
-    if is_first:
+    if is_first and program == SOFTSWITCH_PROGRAM:
         preload(sys.argv[3:])
 
-    run: Callable[[list[str]], Any] = importlib.import_module(SOFTSWITCH_MODULE).main
+    run: Callable[[list[str]], Any] = main.main
     return run
+
+
+def _init(_arguments: list[str]) -> None:
+    # The kernel hides signals without a handler from the first process of a namespace.
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    signal.sigwait([signal.SIGTERM])
 
 
 def _be_child(argv: list[str], log: str, run: Callable[[list[str]], Any] | None) -> None:

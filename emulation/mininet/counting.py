@@ -2,12 +2,11 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from emulation.mininet.agents import Report
+from emulation.mininet.children import process_fields
 from emulation.mininet.counters import PortCounters, SwitchCounters
 from emulation.outcomes.outcome import Accounts, FlowResult, PortResult
 from fattree.counters import PORT_COUNTERS
@@ -216,10 +215,5 @@ def complaint(tree: FatTree, flows: Flows, report: Report) -> str:
 
 def process_seconds(pid: int) -> float:
     """Return the processor time that a process has used; 0 where it has ended."""
-    with suppress(OSError):
-        # Fields 14 and 15, utime and stime (proc(5)). The second, the command's name in
-        # parentheses, may hold blanks, so counting begins behind it, at the third.
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / CLOCK_TICKS
-
-    return 0.0
+    # Fields 14 and 15, utime and stime (proc(5)); the first of these is the third.
+    return sum(int(ticks) for ticks in process_fields(pid)[11:13]) / CLOCK_TICKS

@@ -8,9 +8,9 @@ from queue import Empty, SimpleQueue
 from controller.errors import SwitchError
 from controller.fabric_controller import LinkChange
 from controller.fleet import Fleet
+from controller.link_monitor import LinkMonitor
 from controller.liveness import MOST_PROBES_PER_SECOND, Liveness, liveness, probes_per_second
 from emulation.errors import UnsupportedError
-from emulation.mininet.link_monitor import LinkMonitor
 from emulation.mininet.loop import Loop
 from fattree.experiment.model import Scenario
 from fattree.routes.failures import Links
@@ -89,18 +89,10 @@ class Probing:
                 self._liveness.on_probe(*self._caught.get_nowait())
 
 
-class Informed:
-    """A detector that others inform at once, without packets of its own on data links."""
+class Listening:
+    """Gets changes of links from the kernel, at once and without packets of its own."""
 
     sure_ps = 0
-
-    def lost(self) -> int:
-        """Return how many packets of its own have been lost."""
-        return 0
-
-
-class Listening(Informed):
-    """Gets changes of links from the kernel."""
 
     def __init__(self, tree: FatTree, loop: Loop, on_change: OnChange) -> None:
         self._monitor = LinkMonitor(tree)
@@ -111,6 +103,10 @@ class Listening(Informed):
         # Links that were down before the monitor began.
         if self._monitor.down:
             on_change(LinkChange(down=self._monitor.down))
+
+    def lost(self) -> int:
+        """Return how many packets of its own have been lost."""
+        return 0
 
     def close(self) -> None:
         """Stop listening."""

@@ -15,19 +15,14 @@ from controller.entries import Entries
 from controller.fabric_controller import FabricController, LinkChange, Step
 from controller.fleet import PATIENCE_S, Access, Fleet
 from controller.grpc_transport import GrpcTransport
-from controller.routed import RoutedController, RoutedDriver
+from controller.routed import ReportedController, RoutedDriver
 from controller.session import Session
 from emulation.errors import FailedRunError
 from emulation.mininet.agents import Agents
 from emulation.mininet.bgp.convergence import await_routes
-from emulation.mininet.bgp.following import Following
-from emulation.mininet.bgp.kernel_routes import uplink_weights
+from emulation.mininet.bgp.planners import Planners
 from emulation.mininet.bgp.routers import Routers
-from emulation.mininet.children import ending
-from emulation.mininet.counting import (
-    Reading,
-    process_seconds,
-)
+from emulation.mininet.counting import Reading, process_seconds
 from emulation.mininet.detection import Listening, Probing, detector, monotonic_ps
 from emulation.mininet.loop import Action, Loop
 from emulation.mininet.switch_processes import Switches, listens, set_link
@@ -85,7 +80,13 @@ class MininetFabric:
         self._driver = self._drive(
             FabricController(scenario, program.pipeline, routed, spared)
             if routers is None
-            else RoutedController(scenario, program.pipeline)
+            else ReportedController(scenario, program.pipeline)
+        )
+        # Under BGP each switch has a controller of its own, and the fabric only reads.
+        self._planners = (
+            Planners(scenario, routers, self.access, loop, self._driver.follow)
+            if routers is not None and isinstance(self._driver, RoutedDriver)
+            else None
         )
         self.fleet = Fleet(self.controller, self.access)
         self.on_news: Callable[[str], object] = lambda _line: None
@@ -93,7 +94,7 @@ class MininetFabric:
         self._looks_again = False
         self.runs = 0
         self._reading: Reading | None = None
-        self._detector: Probing | Listening | Following | None = None
+        self._detector: Probing | Listening | None = None
         self._driver.set_origin(monotonic_ps())
 
     def _drive(self, controller: FabricController) -> Driver:
@@ -102,8 +103,8 @@ class MininetFabric:
             self.fleet.write(steps)
 
         hosts = self.agents.converge
-        if isinstance(controller, RoutedController):
-            return RoutedDriver(controller, monotonic_ps, write=write, tell_hosts=hosts)
+        if isinstance(controller, ReportedController):
+            return RoutedDriver(controller, monotonic_ps, tell_hosts=hosts)
 
         return Driver(controller, clock=monotonic_ps, at=self._at, write=write, tell_hosts=hosts)
 
@@ -128,8 +129,8 @@ class MininetFabric:
         return self._driver.installations
 
     @property
-    def sessions(self) -> list[Session]:
-        """Return the sessions with the switches."""
+    def sessions(self) -> dict[int, Session]:
+        """Return the sessions with the switches, by number."""
         return self.fleet.sessions
 
     def now_ps(self) -> int:
@@ -141,7 +142,11 @@ class MininetFabric:
 
         Raises the SwitchError of a switch that cannot be had.
         """
-        self.fleet.open()
+        if self._planners is None:
+            self.fleet.open()
+        else:
+            self.fleet.connect()
+
         for link in sorted(self.failed):
             self._set_link(link, False)
 
@@ -149,33 +154,23 @@ class MininetFabric:
         for host, share in host_shares(self.scenario, is_up=False).items():
             self.switches.set_rate(LinkEnd(*self.tree.access(host)), share)
 
-        self._read_routes()
+        if self.routers is not None and self._planners is not None:
+            await_routes(self.routers, self.failed)
+            self._planners.start()
+
         # A switch that is lost later is left out; a network that begins is whole.
         self._driver.start()
-        for error in self.fleet.lost.values():
+        for error in (self._planners or self.fleet).lost.values():
             raise error
 
         self.fleet.patience_s = PATIENCE_S
 
         self._detector = self._detect(self.routed)
 
-    def _detect(self, failed: Links) -> Probing | Listening | Following | None:
-        if self.routers is not None and isinstance(self._driver, RoutedDriver):
-            return Following(self.routers, self.loop, self._driver.follow)
-
+    def _detect(self, failed: Links) -> Probing | Listening | None:
         return detector(
             self.scenario, fleet=self.fleet, loop=self.loop, failed=failed, on_change=self.learn
         )
-
-    def _read_routes(self) -> None:
-        """Wait for BGP's routes, and give each switch's routes to its planner."""
-        controller = self._driver.controller
-        if self.routers is None or not isinstance(controller, RoutedController):
-            return
-
-        await_routes(self.routers, self.failed)
-        for switch in range(self.tree.first_core):
-            controller.set_routes(switch, uplink_weights(self.routers, switch))
 
     def _set_link(self, link: int, is_up: bool) -> None:
         """Break or mend a link, and the link of the routers beside it."""
@@ -184,27 +179,26 @@ class MininetFabric:
             self.routers.set_link(link, is_up)
 
     def restart_controller(self) -> None:
-        """Replace the controller by a new one without memory, as after a crash.
+        """Replace the controller by a new one without memory, as after a crash; planners, too.
 
         It reads back the switches' entries.
 
         A controller that probes does not write to them before probes of every link have arrived.
         """
+        if self._planners is not None:
+            self._planners.restart()
+            return
+
         # The higher election id wins, even where a switch has not noticed the old controller's end.
         self.close()
-        election_id = max(session.election_id for session in self.sessions) + 1
+        election_id = max(session.election_id for session in self.sessions.values()) + 1
         self.access = replace(self.access, election_id=election_id)
-        self._driver.controller = (
-            FabricController(
-                self.scenario,
-                self.access.pipeline,
-                self.failed if self.is_announced else (),
-                self.slow if self.is_announced else NOT_SLOW,
-            )
-            if self.routers is None
-            else RoutedController(self.scenario, self.access.pipeline)
+        self._driver.controller = FabricController(
+            self.scenario,
+            self.access.pipeline,
+            self.failed if self.is_announced else (),
+            self.slow if self.is_announced else NOT_SLOW,
         )
-        self._read_routes()
         self.fleet = Fleet(self.controller, self.access, patience_s=PATIENCE_S)
         self.fleet.open()
         self._detector = self._detect(frozenset())
@@ -213,8 +207,9 @@ class MininetFabric:
 
     def close(self) -> None:
         """End the sessions."""
-        if self._detector is not None:
-            self._detector.close()
+        for part in (self._detector, self._planners):
+            if part is not None:
+                part.close()
 
         self.fleet.close()
 
@@ -228,13 +223,25 @@ class MininetFabric:
         if not self.switches.may_restart:
             processes.refuse_dead()
 
-        if self.routers is not None:
-            self._tend_routers(self.routers)
-
         processes.listen()
         for name in list(processes.exited):
             self.on_news(f"{self.switches.restart(name)}; it is started again")
 
+        if self._planners is None:
+            self._tend_sessions()
+        else:
+            self._tend_planners(self._planners)
+
+    def _tend_planners(self, planners: Planners) -> None:
+        for line in planners.tend(self.switches.may_restart):
+            self.on_news(line)
+
+        # A switch that its planner reaches is late only for once.
+        self.fleet.lost.update(planners.lost)
+        for switch in self.fleet.lost.keys() - planners.lost.keys():
+            self.fleet.reconnect(switch)
+
+    def _tend_sessions(self) -> None:
         # Only new losses are reported.
         lost = set(self.fleet.lost)
         back = self.fleet.poll(monotonic_ps())
@@ -249,16 +256,6 @@ class MininetFabric:
         if self.fleet.lost and not self._looks_again:
             self._looks_again = True
             self.loop.at(time.monotonic_ns() + LOOK_AGAIN_NS, self._look_again)
-
-    def _tend_routers(self, routers: Routers) -> None:
-        """Report daemons that have ended, each once; routes stay as they are until BGP notices."""
-        if not self.switches.may_restart:
-            routers.processes.refuse_dead()
-
-        routers.processes.listen()
-        for name, code in list(routers.processes.exited.items()):
-            del routers.processes.exited[name]
-            self.on_news(f"{name} {ending(code)}; the other routers go on")
 
     def _look_again(self) -> None:
         self._looks_again = False

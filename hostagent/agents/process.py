@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 # Of <linux/sched.h> and <linux/prctl.h>. Python 3.10 has neither setns nor prctl.
 CLONE_NEWNET = 0x40000000
+CLONE_NEWPID = 0x20000000
 PR_SET_PDEATHSIG = 1
 PR_SET_TIMERSLACK = 29
 # A user that owns nothing: Linux's number for users that it cannot show (user_namespaces(7)).

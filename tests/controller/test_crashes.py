@@ -179,7 +179,7 @@ def read(fleet: Fleet) -> list[Entries]:
     """Return the entries that all switches hold."""
     return [
         {(e.table, e.key): (e.action, e.arguments) for e in session.read()}
-        for session in fleet.sessions
+        for session in fleet.sessions.values()
     ]
 
 
@@ -301,4 +301,4 @@ def test_switches_are_claimed_again_when_nobody_is_in_charge_of_them() -> None:
     while fleet.lost:
         back |= fleet.poll(0).keys()
     assert back == set(range(TREE.switches))
-    assert all(session.is_primary for session in fleet.sessions)
+    assert all(session.is_primary for session in fleet.sessions.values())

@@ -73,7 +73,7 @@ def held(fleet: Fleet) -> list[Entries]:
     """Return the entries that all switches hold."""
     return [
         {(entry.table, entry.key): (entry.action, entry.arguments) for entry in session.read()}
-        for session in fleet.sessions
+        for session in fleet.sessions.values()
     ]
 
 

@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from statistics import median
 
 import numpy as np
 
+from controller.kernel_routes import KernelRoutes, RouteMonitor, Rows, route_news
 from emulation.errors import StartError
-from emulation.mininet.bgp.kernel_routes import RouteMonitor, Rows, uplink_weights
 from emulation.mininet.bgp.routers import START_SECONDS, Routers
 from fattree.routes.bgp import uplink_ratios
 from fattree.routes.iwrr import simplify
@@ -75,13 +76,19 @@ def await_routes(routers: Routers, failed: frozenset[int] = frozenset()) -> floa
 
 
 def _held(routers: Routers, switch: int) -> Rows:
-    return simplify(uplink_weights(routers, switch))
+    with routers.inside(switch), closing(KernelRoutes(routers.tree, switch)) as routes:
+        return simplify(routes.weights())
 
 
 def fail_and_mend(routers: Routers, failures: Iterable[frozenset[int]]) -> Iterator[Change]:
     """Take sets of links down and up again, one set after the other; yield each change."""
     tree = routers.tree
-    monitor = RouteMonitor(routers)
+    news = {}
+    for switch in range(tree.switches):
+        with routers.inside(switch):
+            news[switch] = route_news()
+
+    monitor = RouteMonitor(news)
     try:
         for failed in failures:
             for is_up in (False, True):

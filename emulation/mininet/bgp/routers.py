@@ -16,7 +16,7 @@ from pathlib import Path
 
 from emulation.errors import NetworkError, StartError
 from emulation.mininet.bgp.configuration import configurations, link_ports
-from emulation.mininet.children import Children, children, last_words
+from emulation.mininet.children import INIT_PROGRAM, Children, children, last_words
 from emulation.mininet.kernel import ip_batch, own_namespace, without_ipv6
 from emulation.mininet.run_folder import RUN_FOLDER, run_folder
 from emulation.remedies import SUDO
@@ -28,21 +28,29 @@ from hostagent.agents.process import CLONE_NEWNET, back_in_this_namespace, check
 # Of Debian's and FRR's own packages.
 DAEMONS = Path("/usr/lib/frr")
 USER = "frr"
-PROGRAMS = {"ip": "iproute2", "nsenter": "util-linux", "unshare": "util-linux"}
-# Resident memory of a switch's three daemons, measured with FRR 8.4.4 at k = 4.
+PROGRAMS = {"ip": "iproute2", "nsenter": "util-linux"}
+# Memory of a switch's three daemons, measured with FRR 8.4.4 at k = 4, and of its planner's own.
 MEGABYTES = 35
+PLANNER_MEGABYTES = 20
 START_SECONDS = 60.0
-INIT = "init"
 MEGABYTE = 10**6
 
 
 @dataclass(frozen=True, slots=True)
 class Routers:
-    """The running routers of a fabric; `namespaces` has a descriptor for each switch."""
+    """The running routers of a fabric; `namespaces` has a descriptor for each switch.
+
+    `run` is the folder of the run.
+    """
 
     tree: FatTree
+    run: Path
     namespaces: tuple[int, ...]
     processes: Children
+
+    def namespace(self, switch: int) -> str:
+        """Return the path of a switch's network namespace, for other processes of root's."""
+        return f"/proc/{os.getpid()}/fd/{self.namespaces[switch]}"
 
     @contextmanager
     def inside(self, switch: int) -> Iterator[None]:
@@ -75,17 +83,17 @@ def refuse_without_root() -> None:
             )
 
 
-def refuse_without_frr(tree: FatTree) -> None:
+def refuse_without_frr(tree: FatTree, has_planners: bool = False) -> None:
     """Raise NetworkError where FRR is missing, or the machine's memory is too small for it."""
     if not (DAEMONS / "bgpd").exists():
         raise NetworkError("FRR is missing: install it (Debian/Ubuntu: apt install frr)")
 
-    needed = MEGABYTES * tree.switches
+    needed = (MEGABYTES + has_planners * PLANNER_MEGABYTES) * tree.switches
     spare = spare_bytes()
     if spare is not None and needed > spare // MEGABYTE:
         raise NetworkError(
-            f"FRR on {tree.switches} switches takes some {needed:,} MB,"
-            f" this machine can spare {spare // MEGABYTE:,} MB"
+            f"FRR{' with planners' * has_planners} on {tree.switches} switches takes some"
+            f" {needed:,} MB, this machine can spare {spare // MEGABYTE:,} MB"
         )
 
 
@@ -114,7 +122,7 @@ def routers_in(tree: FatTree, run: Path) -> Iterator[Routers]:
         folder.mkdir(mode=0o711)
         (folder / "logs").mkdir()
         processes = stack.enter_context(children(run))
-        started = Routers(tree, tuple(namespaces), processes)
+        started = Routers(tree, run, tuple(namespaces), processes)
         _start(started, folder)
         yield started
 
@@ -156,34 +164,19 @@ def _wire(tree: FatTree, namespaces: list[int]) -> None:
 
 
 def _start(started: Routers, run: Path) -> None:
-    processes = started.processes
-    log = run / "logs" / f"{INIT}.log"
     # The first process of a process namespace: the kernel ends all others in it with it.
-    processes.start(INIT, ["unshare", "--pid", "--fork", "--kill-child", "sleep", "inf"], log)
-    init = _first_process(processes.pids[INIT])
+    started.processes.start(INIT_PROGRAM, [INIT_PROGRAM], run / "logs" / f"{INIT_PROGRAM}.log")
 
     for daemon in ("zebra", "bfdd", "bgpd"):
         for switch in range(started.tree.switches):
-            _start_daemon(started, run, switch, daemon, init)
+            _start_daemon(started, run, switch, daemon)
 
         # bgpd and bfdd connect to zebra's socket, and try again only after seconds.
         if daemon == "zebra":
             _await_sockets(started, run)
 
 
-def _first_process(unshare: int) -> int:
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline:
-        processes = Path(f"/proc/{unshare}/task/{unshare}/children").read_text().split()
-        if processes:
-            return int(processes[0])
-
-        time.sleep(0.01)
-
-    raise StartError("unshare has not made a process namespace")
-
-
-def _start_daemon(started: Routers, run: Path, switch: int, daemon: str, init: int) -> None:
+def _start_daemon(started: Routers, run: Path, switch: int, daemon: str) -> None:
     name = switch_name(started.tree, switch)
     folder = run / name
     if not folder.exists():
@@ -197,8 +190,7 @@ def _start_daemon(started: Routers, run: Path, switch: int, daemon: str, init: i
     started.processes.start(
         f"{name} {daemon}",
         [
-            *("nsenter", f"--net=/proc/{os.getpid()}/fd/{started.namespaces[switch]}"),
-            *(f"--pid=/proc/{init}/ns/pid", str(DAEMONS / daemon)),
+            *("nsenter", f"--net={started.namespace(switch)}", str(DAEMONS / daemon)),
             *("-f", str(configuration), "-i", str(folder / f"{daemon}.pid")),
             *("-z", str(folder / "zserv"), "--vty_socket", str(folder)),
             *(("--bfdctl", str(folder / "bfdd.sock")) if daemon == "bfdd" else ()),

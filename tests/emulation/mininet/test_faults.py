@@ -124,7 +124,7 @@ def test_a_killed_switch_is_reprovisioned_and_no_other_is_touched(tmp_path):
         fabric.switches.may_restart, news = True, []
         fabric.on_news = news.append
         victim = switch_named(fabric.tree, "agg1_0")
-        sessions, old_pid = list(fabric.sessions), fabric.switches.processes.pids["agg1_0"]
+        sessions, old_pid = dict(fabric.sessions), fabric.switches.processes.pids["agg1_0"]
         entries = dict(fabric.entries(victim))
         healthy_switches = [switch for switch in range(fabric.tree.switches) if switch != victim]
         for switch in healthy_switches:

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from controller.fabric_controller import LinkChange
-from emulation.mininet.link_monitor import LinkMonitor
+from controller.link_monitor import LinkMonitor
 from emulation.mininet.switch_processes import set_link
 from fattree.experiment.model import Fabric, Scenario
 from fattree.shape.addressing import interface_name

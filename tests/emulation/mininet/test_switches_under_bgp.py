@@ -2,13 +2,18 @@
 
 import os
 import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
 from controller.fabric_controller import LinkChange
-from controller.routed import RoutedController
+from controller.routed import ReportedController
 from emulation.errors import FailedRunError, NetworkError, UnsupportedError
 from emulation.mininet.bgp.routers import refuse_without_frr
 from emulation.mininet.building import Setup, mininet_fabric
@@ -54,7 +59,7 @@ def setup() -> Setup:
 
 def await_routes_of(fabric: MininetFabric, failed: frozenset[int]) -> None:
     controller = fabric.controller
-    assert isinstance(controller, RoutedController)
+    assert isinstance(controller, ReportedController)
     routes = uplink_ratios(fabric.tree, failed, "bgp")
     fabric.loop.run(lambda: controller.has_routes(routes))
 
@@ -97,26 +102,200 @@ def test_each_load_balancer_of_the_paper_runs_under_bgp(policy, able):
 
 @pytest.mark.root
 @pytest.mark.slow
-@pytest.mark.parametrize("daemon", ["bgpd", "zebra"])
-def test_a_daemon_that_ends_is_named(daemon, able):
+@pytest.mark.parametrize("process", ["agg0_0 bgpd", "core1_0 zebra", "edge0_0 planner"])
+@pytest.mark.parametrize(
+    ("number", "ending"), [(signal.SIGKILL, "was ended by SIGKILL"), (signal.SIGSTOP, "is frozen")]
+)
+def test_a_process_that_ends_or_is_frozen_ends_a_run(process, number, ending, able):
     with mininet_fabric(under_bgp(packets=256), setup()) as fabric:
-        os.kill(fabric.routers.processes.pids[f"agg0_0 {daemon}"], signal.SIGKILL)
-        with pytest.raises(FailedRunError, match=f"agg0_0 {daemon} was ended by SIGKILL"):
+        os.kill(fabric.routers.processes.pids[process], number)
+        with pytest.raises(FailedRunError, match=f"^{process} {ending}"):
             run_on(fabric)
+
+
+@contextmanager
+def held() -> Iterator[tuple[MininetFabric, list[str]]]:
+    """Bring up a network that goes on without a process; yield it and its news."""
+    news: list[str] = []
+    with mininet_fabric(under_bgp(packets=96), setup()) as fabric:
+        fabric.switches.may_restart = True
+        fabric.on_news = news.append
+        yield fabric, news
+
+
+def until(fabric: MininetFabric, is_true: Callable[[], bool], seconds: float = 30) -> None:
+    """Tend a held network until something is true."""
+    limit = time.monotonic() + seconds
+
+    def is_over() -> bool:
+        assert time.monotonic() < limit, "it never happened"
+        fabric.tend()
+        return is_true()
+
+    fabric.loop.run(is_over)
+
+
+def has_plan(fabric: MininetFabric) -> bool:
+    """Return whether all switches have the entries of BGP's routes for the present links."""
+    controller = fabric.controller
+    assert isinstance(controller, ReportedController)
+    if not controller.has_routes(uplink_ratios(fabric.tree, fabric.failed, "bgp")):
+        return False
+
+    entries = fabric.all_entries(range(fabric.tree.switches))
+    return entries == {switch: controller.entries(switch) for switch in entries}
 
 
 @pytest.mark.root
 @pytest.mark.slow
-def test_a_held_network_goes_on_without_a_daemon(able):
-    news: list[str] = []
-    with mininet_fabric(under_bgp(), setup()) as fabric:
-        fabric.switches.may_restart = True
-        fabric.on_news = news.append
-        os.kill(fabric.routers.processes.pids["core1_1 bgpd"], signal.SIGKILL)
+def test_a_planner_that_is_killed_comes_back_to_the_plan_of_the_routes_meanwhile(able):
+    with held() as (fabric, news):
+        pids = fabric.routers.processes.pids
+        # Three at once: an edge's, an agg's and a core's; a link fails before they are back.
+        names = ("edge0_0 planner", "agg0_1 planner", "core1_1 planner")
+        killed = [pids[name] for name in names]
+        for pid in killed:
+            os.kill(pid, signal.SIGKILL)
+
+        fabric.change_links(LinkChange(down=frozenset({CORE_LINK})))
+        until(fabric, lambda: sum(" planner is back: " in line for line in news) == 3)
+        until(fabric, lambda: has_plan(fabric))
+        outcome = run_on(fabric)
+        assert not set(killed) & set(pids.values())
+
+    assert outcome.accounts.unaccounted == outcome.accounts.lost == 0
+    for name in names:
+        assert f"{name} was ended by SIGKILL; it is started again" in news
+
+    # A core's entries are all there: its new planner writes none.
+    assert "core1_1 planner is back: 0 updates have brought core1_1 to the plan" in news
+    assert len(news) == 6
+
+
+@pytest.mark.root
+@pytest.mark.slow
+def test_a_planner_that_was_frozen_catches_up(able):
+    with held() as (fabric, news):
+        before = fabric.entries(0)
+        pid = fabric.routers.processes.pids["edge0_0 planner"]
+        os.kill(pid, signal.SIGSTOP)
+        until(fabric, lambda: bool(news), seconds=4)
+        assert news == ["edge0_0 planner is frozen; the others go on"]
+
+        # Its switch forwards by its old entries, over a link that has failed: packets are sent
+        # again, and each of them is accounted for.
+        fabric.change_links(LinkChange(down=frozenset({0})))
+        outcome = run_on(fabric)
+        assert fabric.entries(0) == before
+
+        os.kill(pid, signal.SIGCONT)
+        until(fabric, lambda: has_plan(fabric))
+        until(fabric, lambda: news[1:] == ["edge0_0 planner is awake again"], seconds=4)
+        assert fabric.entries(0) != before
+
+    assert len(outcome.flows) == 16 and outcome.accounts.unaccounted == 0 < outcome.accounts.lost
+
+
+def lacks(fabric: MininetFabric, switch: int, uplink: int) -> bool:
+    """Return whether a switch has no entry that uses an uplink."""
+    port = fabric.tree.uplink_port(switch, uplink)
+    used = [call for (table, _), call in fabric.entries(switch).items() if table == "schedule"]
+    return bool(used) and ("take_port", (port,)) not in used
+
+
+@pytest.mark.root
+@pytest.mark.slow
+def test_neighbors_leave_a_router_whose_bgpd_ends(able):
+    with held() as (fabric, news):
+        os.kill(fabric.routers.processes.pids["agg0_0 bgpd"], signal.SIGKILL)
+        until(fabric, lambda: lacks(fabric, 0, 0) and lacks(fabric, 1, 0))
         outcome = run_on(fabric)
 
-    assert len(outcome.flows) == 16
-    assert news == ["core1_1 bgpd was ended by SIGKILL; the other routers go on"]
+    assert len(outcome.flows) == 16 and outcome.accounts.unaccounted == 0
+    assert news == ["agg0_0 bgpd was ended by SIGKILL; the other routers go on"]
+
+
+@pytest.mark.root
+@pytest.mark.slow
+def test_neighbors_leave_a_router_whose_bgpd_is_frozen_until_it_is_awake(able):
+    with held() as (fabric, news):
+        pid = fabric.routers.processes.pids["agg0_0 bgpd"]
+        began = time.monotonic()
+        os.kill(pid, signal.SIGSTOP)
+        until(fabric, lambda: bool(news), seconds=4)
+        # Nine seconds without a word of it end its sessions; BFD's daemon goes on.
+        until(fabric, lambda: lacks(fabric, 0, 0))
+        assert 5 < time.monotonic() - began < 15
+        outcome = run_on(fabric)
+
+        os.kill(pid, signal.SIGCONT)
+        until(fabric, lambda: has_plan(fabric))
+        until(fabric, lambda: len(news) == 2, seconds=4)
+
+    assert outcome.accounts.unaccounted == outcome.accounts.lost == 0
+    assert news == ["agg0_0 bgpd is frozen; the others go on", "agg0_0 bgpd is awake again"]
+
+
+@pytest.mark.root
+@pytest.mark.slow
+def test_a_switch_that_is_started_again_gets_its_plan_from_its_planner(able):
+    with held() as (fabric, news):
+        before = fabric.entries(0)
+        os.kill(fabric.switches.processes.pids["edge0_0"], signal.SIGKILL)
+        until(fabric, lambda: any("edge0_0 is back: " in line for line in news))
+        assert fabric.entries(0) == before and has_plan(fabric)
+
+    assert news[0] == "edge0_0 was ended by SIGKILL; it is started again"
+
+
+@pytest.mark.root
+@pytest.mark.slow
+def test_all_planners_can_be_replaced_at_once(able):
+    with held() as (fabric, news):
+        before = fabric.all_entries(range(fabric.tree.switches))
+        fabric.restart_controller()
+        assert fabric.all_entries(range(fabric.tree.switches)) == before and has_plan(fabric)
+        fabric.change_links(LinkChange(down=frozenset({CORE_LINK})))
+        until(fabric, lambda: has_plan(fabric))
+
+    assert news == []
+
+
+@pytest.mark.root
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [1, 4, 7, 9, 11, 13, 15, 18])
+def test_nothing_is_left_when_a_network_is_killed_at_any_moment(seconds, able):
+    # All that it starts inherit this variable, which other networks on this machine do not have.
+    mark = f"OFAN_KILLED={os.getpid()}-{seconds}"
+    options = ["--network", "mininet", "--set", "controller.kind=bgp", "--policies", "ofan"]
+    command = [sys.executable, "-I", "-m", "ofan", "emulate", "mininet_k4", *options]
+    environment = {**os.environ, **dict([mark.split("=")])}
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, start_new_session=True, env=environment
+    ) as process:
+        time.sleep(seconds)
+        running = marked(mark)
+        process.kill()
+
+    limit = time.monotonic() + 20
+    while marked(mark) and time.monotonic() < limit:
+        time.sleep(0.1)
+
+    # A namespace without a process would need a mount.
+    assert process.pid in running and not marked(mark)
+    assert "nsfs" not in Path("/proc/self/mounts").read_text()
+    assert not Path("/run/ofan").exists()
+
+
+def marked(variable: str) -> set[int]:
+    """Return the processes with a variable in their environment."""
+    pids = set()
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):
+            if variable.encode() in path.read_bytes().split(b"\0"):
+                pids.add(int(path.parent.name))
+
+    return pids
 
 
 @pytest.mark.parametrize(
