@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from p4.config.v1 import p4info_pb2
 
 from controller.errors import ControllerError
-from controller.fleet import PATIENCE_S, Access, Fleet
+from controller.fleet import Access, Fleet
 from controller.grpc_transport import GrpcTransport
 from controller.kernel_routes import KernelRoutes, Rows
 from controller.pipeline import Pipeline
@@ -33,6 +33,8 @@ EXPERIMENT = "experiment.json"
 PROGRAM = "program.json"
 P4INFO = "p4info"
 REPORTS = "reports"
+# There is no other switch to compare with: a switch has four times as long (`late`).
+PATIENCE_S = 1.0
 # The interval of looks at a lost switch.
 LOOK_AGAIN_SECONDS = 0.05
 

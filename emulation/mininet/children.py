@@ -6,6 +6,7 @@ speaks JSON over a socket: {"name", "argv", "log"} starts a process (argv[0] is 
 of the machine), {"name", "pid"} reports its start, {"name", "exited"} its end.
 """
 
+import gc
 import importlib
 import json
 import os
@@ -257,6 +258,8 @@ def _fork(request: dict[str, Any]) -> int:
         check("a process namespace", libc.unshare(CLONE_NEWPID))
         run = _init
 
+    # A child's collector would write to each shared object, and so copy all of them.
+    gc.freeze()
     pid = os.fork()
 
     if pid == 0:

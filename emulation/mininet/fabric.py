@@ -160,7 +160,7 @@ class MininetFabric:
 
         # A switch that is lost later is left out; a network that begins is whole.
         self._driver.start()
-        for error in (self._planners or self.fleet).lost.values():
+        for error in self.fleet.lost.values():
             raise error
 
         self.fleet.patience_s = PATIENCE_S

@@ -60,10 +60,11 @@ class Planners:
             self._start(switch)
 
         deadline = time.monotonic() + START_SECONDS
-        while late := self._starting - self.lost.keys():
+        while self._starting:
             self._processes.refuse_dead()
             if time.monotonic() > deadline:
-                raise StartError(f"{self._names[min(late)]} planner is not ready")
+                switch = min(self._starting)
+                raise StartError(str(self.lost.get(switch, f"{self._names[switch]} has no plan")))
 
             select.select([self._reports], [], [], LOOK_SECONDS)
             self._hear()
