@@ -3,8 +3,9 @@
     python -m tests.parity.own_programs              all 200
     python -m tests.parity.own_programs 40 --first 100 --seed 2
 
-The simulator's windows and the virtual network must agree. The user's programs are a copy of ours,
-with a register of its own, and a program that we do not have; the plain model judges a copy.
+The simulator's windows, with machine code and with Python, and the readable network must agree. The
+user's programs are a copy of ours, with a register of its own, and a program that we do not have;
+the plain model judges a copy.
 """
 
 from collections import Counter
@@ -19,6 +20,7 @@ import click
 import p4src
 from emulation.errors import FailedRunError
 from emulation.virtual import simulated
+from emulation.virtual.fabric import VirtualFabric
 from fattree.experiment.model import Scenario
 from fattree.experiment.pauses import is_paused
 from fattree.policies import POLICIES
@@ -28,6 +30,7 @@ from sim.runs.results import Result
 from tests import naive
 from tests.naive.lossless import LosslessNetwork
 from tests.parity import test_naive_against_sim
+from tests.parity.engines import assert_same
 from tests.parity.pausing import COUNTS, HORIZON_PS, all_of_naive, all_of_sim
 from tests.parity.test_pauses import of_virtual
 from tests.python_network.fabric import PythonFabric
@@ -192,6 +195,7 @@ def judge(drawn_case: Case) -> Counter[str]:
     assert outcome.end_ps == result.end_ps
     assert outcome.accounts.unaccounted == 0
     assert of_virtual(outcome)["ports"] == of_result(result)
+    assert_same(VirtualFabric(ours, program, is_interpreted=True).run(HORIZON_PS), outcome)
     if drawn_case.is_copy:
         assert_plain(ours, result)
 
