@@ -201,6 +201,13 @@ def start() -> None:
         os.execve(sys.executable, python_command("ofan", *sys.argv[1:]), clean_environment())
 
     shut_out_others()
+    if "_OFAN_COMPLETE" in os.environ:
+        # A shell asks seldom.
+        from emulation.completion import complete_at_once  # noqa: PLC0415
+
+        if complete_at_once():
+            return
+
     main()
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import click
+from click.shell_completion import CompletionItem
 
 from ofan_p4.standard_output import StdoutError, guarded_stdout
 
@@ -79,6 +80,20 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)
 
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete the name of a sub-command, without importing any."""
+        if incomplete.startswith("-"):
+            return super().shell_complete(ctx, incomplete)
+
+        helps = {name: lazy.help for name, lazy in self.lazy.items()} | {
+            name: command.get_short_help_str() for name, command in self.commands.items()
+        }
+        return [
+            CompletionItem(name, help=sentence)
+            for name, sentence in helps.items()
+            if name.startswith(incomplete)
+        ]
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command.

@@ -21,9 +21,9 @@ from fattree.texts.storms import storm_words
 from ofan_p4.softswitch.control.switch import Pending, Switch
 from ofan_p4.softswitch.ports.pausable import NEVER, Buffer, Held, PausableQueue
 from ofan_p4.softswitch.ports.queue import Passage
-from ofan_p4.softswitch.ports.shared import SharedBuffer
 from tests.python_network.network import Network, Queued
 from tests.python_network.ports import Port, memory_of
+from tests.python_network.shared import SharedBuffer
 from tests.python_network.wires import Wires
 
 # A port of a switch: an outgoing link, or the incoming one beside it.

@@ -12,7 +12,7 @@ from fattree.routes.buffers import memory_bytes
 from fattree.shape.topology import LEVEL_OF, FatTree, Level
 from ofan_p4.softswitch.ports.pausable import PausableQueue
 from ofan_p4.softswitch.ports.queue import OutputQueue, Passage
-from ofan_p4.softswitch.ports.shared import SharedMemory, SharedQueue
+from tests.python_network.shared import SharedMemory, SharedQueue
 from tests.python_network.wires import Wire, Wires
 
 

@@ -14,11 +14,11 @@ from fattree.experiment.pauses import headroom_bytes, lasting, room
 from fattree.routes.buffers import refuse_unable_pauses, slow_ports
 from fattree.shape.topology import Level
 from ofan_p4.softswitch.ports.pausable import Buffer, PausableQueue
-from ofan_p4.softswitch.ports.shared import SharedBuffer, SharedMemory
 from sim.errors import UnfinishedError
 from sim.runs.engine import run
 from tests.parity.engines import outcome_of
 from tests.python_network.fabric import PythonFabric
+from tests.python_network.shared import SharedBuffer, SharedMemory
 
 PACKET = 4096 + 62
 # At 800 Gbit/s: 65,535 quanta of 512 bits, and 32,767 of them; a packet, with its gap, a link.

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from ofan_p4.softswitch.ports.shared import SharedBuffer, SharedMemory, SharedQueue
+from tests.python_network.shared import SharedBuffer, SharedMemory, SharedQueue
 
 SIZE = 20_000
 HEADROOM = 5_000
