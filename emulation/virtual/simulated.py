@@ -10,13 +10,14 @@ follow links as in the simulator: G after the change, at each switch later by it
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
 from controller.errors import ControllerError
 from controller.plan import Planner, SwitchPlan
-from emulation.errors import EmulationError, UnsupportedError
+from emulation.errors import EmulationError
 from emulation.programs.own_program import Loaded, own_program
 from emulation.programs.program_files import Files, unpacked
 from emulation.programs.switch_program import (
@@ -28,6 +29,7 @@ from emulation.programs.switch_program import (
 from emulation.virtual.bulk import Loader
 from emulation.virtual.control import SwitchDraws
 from emulation.virtual.events import Clock, Kind
+from emulation.virtual.fabric import VirtualFabric
 from emulation.virtual.interpreted import machine_of
 from emulation.virtual.machine import only_python
 from emulation.virtual.refusals import refuse_edge_header, refuse_unsupported
@@ -108,13 +110,45 @@ class SimulatedFabric:
         self.timed.packets.set_links(phase.of_hosts)
 
 
+class ProbingFabric:
+    """The switches of one scenario with a controller that probes them, and its packets.
+
+    Probes are packets of the switches' own, so that here the controller speaks P4Runtime.
+    """
+
+    def __init__(self, scenario: Scenario, program: SwitchProgram, threads: int = 1) -> None:
+        self.scenario = scenario
+        self._fabric = VirtualFabric(
+            scenario.model_copy(update={"program": None}),
+            program,
+            has_digest=False,
+            threads=threads,
+        )
+
+    def run(self, horizon_ps: int | None = None, on_progress: OnProgress | None = None) -> Result:
+        """Run until all flows are done; raises as `SimulatedFabric.run`."""
+        timed = self._fabric.timed
+        limit_ps = self.scenario.horizon_ps if horizon_ps is None else horizon_ps
+        timed.simulate(limit_ps, on_progress)
+        result, _ = timed.packets.result()
+        return replace(result, scenario=self.scenario)
+
+
+def fabric_of(
+    scenario: Scenario, program: SwitchProgram, threads: int = 1
+) -> SimulatedFabric | ProbingFabric:
+    """Return the switches of a scenario, ready to run; raises the errors of `SimulatedFabric`."""
+    is_probing = scenario.controller.detection == "probe"
+    return (ProbingFabric if is_probing else SimulatedFabric)(scenario, program, threads)
+
+
 def run(scenario: Scenario, *, threads: int = 1, horizon_ps: int | None = None) -> Result:
     """Simulate a scenario with its `program` in the switches, by default its load balancer's own.
 
     Raises the errors of `SimulatedFabric`, and CompileError, PlanError and ProgramError for a
     user's program.
     """
-    return SimulatedFabric(scenario, program_of(scenario), threads).run(horizon_ps)
+    return fabric_of(scenario, program_of(scenario), threads).run(horizon_ps)
 
 
 def program_of(scenario: Scenario) -> SwitchProgram:
@@ -146,10 +180,6 @@ def refuse(scenario: Scenario, program: SwitchProgram) -> None:
     """Raise UnsupportedError where the simulator cannot run the program or the scenario."""
     refuse_unsupported(scenario)
     refuse_edge_header(scenario, program)
-    if scenario.controller.detection == "probe":
-        raise UnsupportedError(
-            "the simulator cannot run it: the controller's probes are packets of the switches' own"
-        )
 
 
 def simulate(
@@ -172,7 +202,7 @@ def simulate(
         scenario = scenario.model_copy(update={"program": here})
 
     try:
-        fabric = SimulatedFabric(scenario, program_of(scenario), threads)
+        fabric = fabric_of(scenario, program_of(scenario), threads)
         return sweeps.recorded(fabric.run(on_progress=on_progress), flows)
     # A sweep reports each failed run in a line.
     except BAD_INPUT as error:

@@ -9,6 +9,7 @@ import pytest
 from emulation.errors import UnsupportedError
 from emulation.mininet.detection import refuse_too_many_probes
 from emulation.outcomes.outcome import Outcome
+from emulation.virtual import simulated
 from emulation.virtual.fabric import VirtualFabric
 from fattree.errors import ExperimentError
 from fattree.experiment.model import (
@@ -175,3 +176,13 @@ def test_probes_that_real_switches_could_not_keep_up_with_are_refused() -> None:
         match=r"64,000 probes/s .* at least --set controller.probe_interval_us=12800",
     ):
         refuse_too_many_probes(scenario(hasty))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_simulator_with_programs_probes_as_the_virtual_network_does(threads: int) -> None:
+    probed = scenario(PROBING, FailureEvent(link=LINK, down_ns=4_321), convergence_rtt=0.1)
+    outcome = native(probed).run()
+    result = simulated.run(probed, threads=threads)
+    assert result.scenario == probed
+    assert result.done_ps.tolist() == [flow.done_ps for flow in outcome.flows]
+    assert result.ports.lost_to_failure.sum() == outcome.accounts.lost > 0
