@@ -61,9 +61,9 @@ class SharedBuffer(Buffer):
     __slots__ = ("_memory", "over")
 
     def __init__(
-        self, most: int, pause_above: int, resume_at: int, *, memory: SharedMemory
+        self, capacity: int, pause_above: int, resume_at: int, *, memory: SharedMemory
     ) -> None:
-        super().__init__(most, pause_above, resume_at)
+        super().__init__(capacity, pause_above, resume_at)
         self._memory = memory
         self.over = 0
 

@@ -214,7 +214,9 @@ def test_shared_memory_pauses_above_alpha_times_what_is_free(alpha: float, off: 
     size = 9000
     memory = SharedMemory(size, round(alpha * 2**16))
     limit = min(int(alpha * size), size)
-    buffer = SharedBuffer(most=size + 500, pause_above=size, resume_at=size - 200, memory=memory)
+    buffer = SharedBuffer(
+        capacity=size + 500, pause_above=size, resume_at=size - 200, memory=memory
+    )
     is_paused = buffer.take(limit + off, 1)
     assert (buffer.over > 0) is (off > 0)
     # Of an empty memory a packet leaves less free than it has taken itself.
@@ -226,8 +228,8 @@ def test_shared_memory_pauses_above_alpha_times_what_is_free(alpha: float, off: 
 @pytest.mark.parametrize("alpha", [1, 4])
 def test_the_headroom_of_shared_memory_to_the_byte(alpha: int, off: int, fits: bool) -> None:
     memory = SharedMemory(9000, alpha << 16)
-    buffer = SharedBuffer(most=9500, pause_above=9000, resume_at=8800, memory=memory)
-    neighbour = SharedBuffer(most=9500, pause_above=9000, resume_at=8800, memory=memory)
+    buffer = SharedBuffer(capacity=9500, pause_above=9000, resume_at=8800, memory=memory)
+    neighbour = SharedBuffer(capacity=9500, pause_above=9000, resume_at=8800, memory=memory)
     neighbour.take(9000 if alpha > 1 else 4500, 1)
     while not buffer.is_pausing:
         buffer.take(500, 1)
@@ -238,7 +240,7 @@ def test_the_headroom_of_shared_memory_to_the_byte(alpha: int, off: int, fits: b
 
 def test_a_buffer_of_shared_memory_need_not_be_empty_to_go_on() -> None:
     memory = SharedMemory(10_000, 1 << 16)
-    buffer = SharedBuffer(most=10_500, pause_above=10_000, resume_at=9_000, memory=memory)
+    buffer = SharedBuffer(capacity=10_500, pause_above=10_000, resume_at=9_000, memory=memory)
     for _ in range(6):
         buffer.take(1_000, 1)
     assert buffer.is_pausing and buffer.over == 1_000
