@@ -5,6 +5,7 @@ from pathlib import Path
 
 from emulation.errors import UnsupportedError
 from fattree.errors import AddressError
+from fattree.experiment.model import Scenario
 from fattree.shape.addressing import host_interface_name, host_named, interface_name, switch_named
 from fattree.shape.topology import FatTree
 
@@ -41,3 +42,8 @@ def tap_named(tree: FatTree, name: str) -> Tap:
         raise UnsupportedError(f"--pcap {name}: {owner} has ports 1 to {len(tree.ports(switch))}")
 
     return Tap(name, interface_name(tree, switch, int(port)), None, switch, int(port))
+
+
+def prefix_of(scenario: Scenario, is_own: bool) -> str:
+    """Return the beginning of the names of a run's captures; `is_own`: a program of the user's."""
+    return f"{'program' if is_own else scenario.balancer}-{scenario.seed}-"

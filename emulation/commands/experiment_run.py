@@ -23,7 +23,7 @@ from rich.progress import (
 from emulation.outcomes.folder import complete, record, write_folder
 from emulation.outcomes.outcome import Outcome, label_of
 from emulation.programs.switch_program import SwitchProgram
-from emulation.taps import tap_named
+from emulation.taps import prefix_of, tap_named
 from emulation.virtual.capture import capture_files
 from emulation.virtual.fabric import VirtualFabric
 from emulation.virtual.switch_state import state_of
@@ -150,8 +150,7 @@ def virtually(
 
     def run(scenario: Scenario, on_progress: ProgressCall) -> Outcome:
         taps = [tap_named(scenario.tree, port) for port in ports]
-        prefix = f"{scenario.balancer}-{scenario.seed}-"
-        with capture_files(taps, folder, prefix) as files:
+        with capture_files(taps, folder, prefix_of(scenario, program is not None)) as files:
             network = VirtualFabric(scenario, program, has_digest=has_digest, files=files)
             if network.why_python:
                 _say(f"the P4 program runs as Python: {network.why_python}")

@@ -21,7 +21,7 @@ from emulation.mininet.run_folder import RUN_FOLDER, run_folder
 from emulation.mininet.switch_processes import switches
 from emulation.mininet.targets import SOFTSWITCH, Target
 from emulation.programs.switch_program import Compiler, SwitchProgram, built_in, program_size
-from emulation.taps import Tap
+from emulation.taps import Tap, prefix_of
 from fattree.experiment.model import Scenario
 from fattree.experiment.pauses import is_paused
 from hostagent.isolation import clean
@@ -94,7 +94,9 @@ def mininet_fabric(scenario: Scenario, setup: Setup = Setup()) -> Iterator[Minin
         senders = stack.enter_context(agents(scenario.tree, hosts, loop, setup.agents))
 
         for capture in stack.enter_context(
-            captures(setup.taps, hosts, setup.captured, f"{scenario.policy}-{scenario.seed}-")
+            captures(
+                setup.taps, hosts, setup.captured, prefix_of(scenario, setup.program is not None)
+            )
         ):
             loop.watch(capture.socket, capture.drain)
 

@@ -1,10 +1,13 @@
+import json
 import struct
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from scapy.contrib.mac_control import MACControlClassBasedFlowControl
 from scapy.layers.l2 import Ether
 
+import ofan
 from emulation.commands.pcap import decode, pcap, text
 from emulation.errors import UnsupportedError
 from emulation.taps import tap_named
@@ -12,6 +15,7 @@ from fattree.shape.topology import FatTree
 from hostagent.build import ends
 from hostagent.packets import AckFrames, DataFrames, wrap
 from hostagent.segment_routes import SegmentRoutes
+from tests.doors import ROOT
 
 TREE = FatTree(4)
 HERE_TO_THERE = ends(TREE, 0, 15)
@@ -19,7 +23,9 @@ HERE_TO_THERE = ends(TREE, 0, 15)
 
 def test_a_data_packet_reads_as_one_line():
     line = decode(0.25, DataFrames(HERE_TO_THERE, 7, 1024).frame(40_321, 5))
-    assert text(line) == "    0.250000  DATA   h0_0_0 > h3_1_1  flow 7  psn 5  label 40321  1082 B"
+    assert (
+        text(line) == "    0.250000000  DATA   h0_0_0 > h3_1_1  flow 7  psn 5  label 40321  1082 B"
+    )
 
 
 def test_an_ack_shows_its_mark_and_bitmap():
@@ -55,7 +61,7 @@ def test_a_pause_shows_its_priorities_and_quanta():
     pause = MACControlClassBasedFlowControl(c0_enabled=1, c0_pause_time=9, c3_enabled=1)
     line = decode(1, bytes(Ether(dst="01:80:c2:00:00:01") / pause))
     priorities = "priority 0 for 9 quanta, priority 3 for 0 quanta"
-    assert text(line) == f"    1.000000  PAUSE  {priorities}  60 B"
+    assert text(line) == f"    1.000000000  PAUSE  {priorities}  60 B"
 
 
 def test_a_foreign_frame_is_summarised():
@@ -92,3 +98,19 @@ def test_a_port_that_does_not_exist_is_refused(name, reason):
 def test_ports_are_named_as_in_the_topology():
     assert tap_named(TREE, "edge0_1:3").interface == "e0_1-3"
     assert tap_named(TREE, "h0_1_0").host == 2
+
+
+def test_a_program_and_the_load_balancer_that_it_is_like_have_captures_of_their_own(
+    tmp_path: Path,
+) -> None:
+    program = ROOT / "experiments/gallery/weighted_round_robin.p4"
+    arguments = ("emulate", "--program", str(program), "--policies", "simple_rr", "--k", "2")
+    traffic = ("--message-bytes", "9000", "--pcap", "edge0_0:2", "--output", str(tmp_path / "out"))
+    done = CliRunner().invoke(ofan.cli, [*arguments, *traffic])
+    assert done.exit_code == 0, done.output
+    names = {file.name for file in (tmp_path / "out").glob("*.pcapng")}
+    assert names == {"program-1-edge0_0-2.pcapng", "simple_rr-1-edge0_0-2.pcapng"}
+    shown = CliRunner().invoke(
+        ofan.cli, ["pcap", str(tmp_path / "out/program-1-edge0_0-2.pcapng"), "--json"]
+    )
+    assert {json.loads(line)["what"] for line in shown.output.splitlines()} == {"DATA", "ACK"}
