@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from emulation.virtual.fabric import VirtualFabric
 from fattree.demand import traffic
 from fattree.experiment.model import (
     Collective,
@@ -30,7 +31,6 @@ from fattree.shape.addressing import link_name
 from fattree.shape.topology import FatTree
 from fattree.units import NS_PER_SECOND
 from sim.sweeps.store import Store
-from tests.python_network.fabric import PythonFabric
 
 EXPERIMENT = """
 name = "faults"
@@ -197,7 +197,7 @@ def test_30_links_that_fail_within_a_second_are_all_routed_around(controller: Co
         failures=Failures(events=storm(tree, 30, 3)),
         controller=controller,
     )
-    fabric = PythonFabric(chosen)
+    fabric = VirtualFabric(chosen)
     outcome = fabric.run()
     assert len(fabric.controller.failed) == 30
     assert outcome.accounts.unaccounted == 0 and outcome.accounts.unrouted == 0
@@ -217,7 +217,7 @@ def test_a_link_that_flaps_at_10_hz_costs_little_when_it_is_damped() -> None:
     runs = []
     for controller in (Controller(), Controller(damping_half_life_us=10**6)):
         failures = Failures(events=events)
-        fabric = PythonFabric(
+        fabric = VirtualFabric(
             Scenario(
                 fabric=Fabric(k=4, rate_gbps=0.0016, latency_ns=6e6),
                 collective=Collective(message_bytes=110 * 4096),

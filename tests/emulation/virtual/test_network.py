@@ -14,6 +14,7 @@ from emulation.errors import EmulationError, UnsupportedError
 from emulation.outcomes.outcome import Outcome
 from emulation.virtual.control import SwitchDraws
 from emulation.virtual.events import Kind
+from emulation.virtual.fabric import VirtualFabric
 from emulation.virtual.probes import outages
 from fattree.demand.traffic import flows
 from fattree.draws import Stream, component, mix
@@ -29,7 +30,6 @@ from fattree.experiment.model import (
 from fattree.routes import failures
 from fattree.routes.bounds import bound_ps
 from fattree.shape.topology import LAYERS, FatTree
-from tests.python_network.fabric import PythonFabric
 from tests.python_network.wires import Wire
 
 SMALL = Collective(message_bytes=32 * 4096)
@@ -41,7 +41,7 @@ def scenario(policy: str = "ofan", **settings: Any) -> Scenario:
 
 
 def run(policy: str = "ofan", **settings: Any) -> Outcome:
-    return PythonFabric(scenario(policy, **settings)).run()
+    return VirtualFabric(scenario(policy, **settings)).run()
 
 
 def test_one_seed_gives_one_event_log_and_another_seed_another() -> None:
@@ -64,7 +64,7 @@ def test_two_opposite_flows_come_within_a_thousandth_of_the_bound(
     chosen = scenario(policy, seed=seed, fabric=Fabric(k=k), collective=pairs)
     bound = bound_ps(chosen, flows(chosen))
     assert bound == 17_056_940 - chosen.ack_slot_ps
-    assert 0 <= PythonFabric(chosen).run().cct_ps - bound <= bound / 1000
+    assert 0 <= VirtualFabric(chosen).run().cct_ps - bound <= bound / 1000
 
 
 @pytest.mark.parametrize("policy", ["flow", "simple_rr", "ofan"])
@@ -87,13 +87,13 @@ def test_every_packet_is_accounted_for_when_links_fail_and_queues_overflow(polic
 
 
 def test_fifty_reinstallations_neither_lose_nor_misroute_a_packet() -> None:
-    fabric = PythonFabric(scenario(collective=Collective(message_bytes=128 * 4096)))
+    fabric = VirtualFabric(scenario(collective=Collective(message_bytes=128 * 4096)))
     fabric.controller.convergence_ps = 0
     links = [frozenset({17}), frozenset({0, 21})]
     for number in range(50):
         plan = links[number // 2 % 2]
         change = LinkChange(up=plan) if number % 2 else LinkChange(down=plan)
-        fabric.network.at((number + 1) * 100_000, Kind.LINK, partial(fabric.change_links, change))
+        fabric.timed.at((number + 1) * 100_000, Kind.LINK, partial(fabric.change_links, change))
     outcome = fabric.run()
     assert outcome.end_ps > 50 * 100_000
     assert outcome.accounts.received + outcome.accounts.in_flight == outcome.accounts.sent
@@ -104,9 +104,9 @@ def test_a_flow_that_routes_never_lead_around_a_dead_link_is_named_at_the_horizo
     dead = (FailureEvent(link="edge0_0-agg0_0", down_ns=0),)
     stuck = scenario("flow", failures=Failures(events=dead, convergence_rtt=float("inf")))
     with pytest.raises(
-        EmulationError, match=r"at 2\d\.\d+ µs, \d flows are not complete: h0_0_1 to "
+        EmulationError, match=r"at 30\.000 µs, \d flows are not complete: h0_0_1 to "
     ):
-        PythonFabric(stuck).run(horizon_ps=30_000_000)
+        VirtualFabric(stuck).run(horizon_ps=30_000_000)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_a_flow_that_routes_never_lead_around_a_dead_link_is_named_at_the_horizo
 )
 def test_what_virtual_time_does_not_offer_is_refused(option: dict[str, Any], reason: str) -> None:
     with pytest.raises(UnsupportedError, match=reason):
-        PythonFabric(scenario(**option))
+        VirtualFabric(scenario(**option))
 
 
 def test_a_16_bit_draw_is_the_upper_half_of_the_switchs_number() -> None:

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from emulation.outcomes.outcome import Outcome
+from emulation.virtual.fabric import VirtualFabric
 from fattree.experiment.model import Collective, Fabric, FailureEvent, Failures, Scenario, Transport
 from fattree.policies import POLICIES
 from tests import naive
-from tests.python_network.fabric import PythonFabric
 
 SMALL = Collective(message_bytes=24 * 4096)
 CORE_LINK_FAILS = Failures(
@@ -50,13 +50,13 @@ def assert_same(outcome: Outcome, model: naive.Network) -> None:
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_load_balancer_follows_the_run_model(policy: str) -> None:
     chosen = scenario(policy)
-    assert_same(PythonFabric(chosen).run(), naive.run(chosen))
+    assert_same(VirtualFabric(chosen).run(), naive.run(chosen))
 
 
 @pytest.mark.parametrize("policy", ["simple_rr", "switch_pkt", "host_dr", "ofan"])
 def test_a_link_that_fails_and_comes_back_is_the_same_everywhere(policy: str) -> None:
     chosen = scenario(policy, failures=CORE_LINK_FAILS)
-    outcome = PythonFabric(chosen).run()
+    outcome = VirtualFabric(chosen).run()
     assert outcome.accounts.lost > 0
     assert_same(outcome, naive.run(chosen))
 
@@ -75,4 +75,4 @@ def test_a_link_that_fails_and_comes_back_is_the_same_everywhere(policy: str) ->
 )
 def test_other_settings_follow_the_run_model(settings: dict[str, Any]) -> None:
     chosen = scenario("ofan", **settings)
-    assert_same(PythonFabric(chosen).run(), naive.run(chosen))
+    assert_same(VirtualFabric(chosen).run(), naive.run(chosen))
