@@ -5,6 +5,7 @@ switch the same name.
 """
 
 import re
+from difflib import get_close_matches
 from typing import TypeVar
 
 import numpy as np
@@ -22,6 +23,12 @@ FIRST_HOST = 2
 PREFIXES = {Tier.EDGE: "edge", Tier.AGG: "agg", Tier.CORE: "core"}
 HOST_NAME = re.compile(r"h(\d{1,3})_(\d{1,3})_(\d{1,3})", re.ASCII)
 SWITCH_NAME = re.compile(r"(edge|agg|core)(\d{1,3})_(\d{1,3})", re.ASCII)
+# The beginning of our names, by the words that people type for it.
+TYPED = {prefix: prefix for prefix in ("h", *PREFIXES.values())} | {
+    "host": "h",
+    "leaf": "edge",
+    "aggregation": "agg",
+}
 
 
 def host_coordinates(tree: FatTree, host: int) -> tuple[int, int, int]:
@@ -41,13 +48,16 @@ def host_named(tree: FatTree, name: str) -> int:
     """Return the host of a name; raises AddressError."""
     match = HOST_NAME.fullmatch(name)
     if not match:
-        raise AddressError(f"{name!r} is not a host's name: expected hPOD_EDGE_INDEX, as in h0_1_0")
+        raise AddressError(
+            f"{name!r} is not a host's name: expected hPOD_EDGE_INDEX, "
+            f"as in h0_1_0{_meant(tree, name)}"
+        )
 
     pod, edge, index = map(int, match.groups())
     if pod >= tree.pods or edge >= tree.edges_per_pod or index >= tree.hosts_per_edge:
         raise AddressError(
             f"there is no host {name} at {tree.label}: "
-            f"hosts are h0_0_0 to {host_name(tree, tree.hosts - 1)}"
+            f"hosts are h0_0_0 to {host_name(tree, tree.hosts - 1)}{_meant(tree, name)}"
         )
 
     return tree.edge(pod, edge) * tree.hosts_per_edge + index
@@ -65,23 +75,19 @@ def switch_named(tree: FatTree, name: str) -> int:
     if not match:
         raise AddressError(
             f"{name!r} is not a switch's name: expected edgePOD_I, aggPOD_I or coreAGG_I, "
-            "as in edge0_1 (a host's link goes by its host)"
+            f"as in edge0_1 (a host's link goes by its host){_meant(tree, name)}"
         )
 
     prefix = match[1]
     major = int(match[2])
     minor = int(match[3])
-    majors, minors = {
-        "edge": (tree.pods, tree.edges_per_pod),
-        "agg": (tree.pods, tree.aggs_per_pod),
-        "core": (tree.columns, tree.cores_per_agg),
-    }[prefix]
+    majors, minors = _sizes(tree)[prefix]
 
     if major >= majors or minor >= minors:
         are = f"{prefix} switches are {prefix}0_0 to {prefix}{majors - 1}_{minors - 1}"
         raise AddressError(
             f"there is no switch {name} at {tree.label}: "
-            f"{are if minors else f'it has no {prefix} switches'}"
+            f"{are if minors else f'it has no {prefix} switches'}{_meant(tree, name)}"
         )
 
     match prefix:
@@ -91,6 +97,31 @@ def switch_named(tree: FatTree, name: str) -> int:
             return tree.agg(major, minor)
         case _:
             return tree.core(major, minor)
+
+
+def _sizes(tree: FatTree) -> dict[str, tuple[int, ...]]:
+    """Return how many values each number of a name has, by the beginning of the name."""
+    return {
+        "h": (tree.pods, tree.edges_per_pod, tree.hosts_per_edge),
+        "edge": (tree.pods, tree.edges_per_pod),
+        "agg": (tree.pods, tree.aggs_per_pod),
+        "core": (tree.columns, tree.cores_per_agg),
+    }
+
+
+def _meant(tree: FatTree, name: str) -> str:
+    """Return the nearest name of a host or switch as a question in brackets, or nothing."""
+    typed = name.lower()
+    letters = re.split(r"[^a-z]", typed, maxsplit=1)[0]
+    numbers = [int(number) for number in re.findall(r"\d+", typed, re.ASCII)]
+    prefix = TYPED.get(next(iter(get_close_matches(letters, TYPED, n=1)), ""), "")
+    sizes = _sizes(tree).get(prefix, ())
+    # A leaf-spine has no cores to suggest.
+    if not sizes or len(numbers) != len(sizes) or not all(sizes):
+        return ""
+
+    nearest = "_".join(str(min(pair)) for pair in zip(numbers, (n - 1 for n in sizes), strict=True))
+    return f" (did you mean {prefix}{nearest}?)"
 
 
 def link_name(tree: FatTree, link: int) -> str:
@@ -119,9 +150,11 @@ def link_named(tree: FatTree, name: str) -> int:
         )
 
     if len(ends) != 2:
+        typed = [match[0] for match in SWITCH_NAME.finditer(name)]
+        meant = f" (did you mean {'-'.join(typed)}?)" if len(typed) == 2 else ""
         raise AddressError(
             f"{name!r} is not a link's name: expected SWITCH-SWITCH, "
-            "as in edge0_1-agg0_0 or agg0_0-core0_1"
+            f"as in edge0_1-agg0_0 or agg0_0-core0_1{meant}"
         )
 
     # Switches are numbered from the bottom up, and a link belongs to its lower end (`topology`).
@@ -134,10 +167,11 @@ def link_named(tree: FatTree, name: str) -> int:
     if links and not (slash and len(links) == 1):
         return links[int(member or 0)]
 
-    raise AddressError(f"there is no link {name}: {_neighbours_above(tree, lower)}")
+    raise AddressError(f"there is no link {name}: {_neighbours_above(tree, lower, upper)}")
 
 
-def _neighbours_above(tree: FatTree, switch: int) -> str:
+def _neighbours_above(tree: FatTree, switch: int, upper: int) -> str:
+    """Return the neighbours above a switch in words, and the nearest link that exists."""
     uplinks = tree.uplinks(switch)
     if not uplinks:
         return f"{PREFIXES[tree.tier(switch)]}s are not linked to each other"
@@ -149,7 +183,10 @@ def _neighbours_above(tree: FatTree, switch: int) -> str:
         if end
     ]
 
-    return f"{switch_name(tree, switch)} leads up to {above[0]} to {above[-1]}"
+    lower = switch_name(tree, switch)
+    nearest = get_close_matches(switch_name(tree, upper), above, n=1)
+    meant = f" (did you mean {lower}-{nearest[0]}?)" if nearest else ""
+    return f"{lower} leads up to {above[0]} to {above[-1]}{meant}"
 
 
 def host_ip(tree: FatTree, host: Index) -> Index:

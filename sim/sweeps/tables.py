@@ -259,7 +259,7 @@ def workload_lines(runs: Runs) -> list[str]:
             lines.append(
                 f"{who}: whole step {step:,.3f} ms{scaled}, computations alone {computed:,.3f} ms, "
                 f"exposed communication {step - computed:,.3f} ms ({1 - computed / step:.1%}); "
-                f"peak memory {record.max_rss_bytes / 1e9:.1f} GB"
+                f"peak memory of the simulator {record.max_rss_bytes / 1e9:.1f} GB"
             )
 
     return [*lines, *_job_lines(runs)]

@@ -93,6 +93,48 @@ def test_wrong_hosts_are_refused(name: str) -> None:
         addressing.host_named(K4, name)
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("agg0_0-core0_9", "core0_1"),
+        ("agg9_0-core0_1", "agg3_0"),
+        ("Edge0_1-agg0_0", "edge0_1"),
+        ("leaf0_1-agg0_0", "edge0_1"),
+        ("edge0-0-agg0_0", ""),
+        ("edge0_0_agg0_1", "edge0_0-agg0_1"),
+        ("edge0_1-agg1_1", "edge0_1-agg0_1"),
+        ("h0_0_9-edge0_0", "h0_0_1"),
+        ("nothing0_0-agg0_0", ""),
+    ],
+)
+def test_a_wrong_link_is_told_the_nearest(name: str, meant: str) -> None:
+    with pytest.raises(AddressError) as raised:
+        addressing.link_named(K4, name)
+
+    assert str(raised.value).endswith(f"(did you mean {meant}?)") == bool(meant)
+    assert ("did you mean" in str(raised.value)) == bool(meant)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("h0_0_9", "h0_0_1"), ("host3_1_0", "h3_1_0"), ("h7-0-1", "h3_0_1")]
+)
+def test_a_wrong_host_is_told_the_nearest(name: str, meant: str) -> None:
+    with pytest.raises(AddressError, match=rf"\(did you mean {meant}\?\)$"):
+        addressing.host_named(K4, name)
+
+
+@given(trees, st.text(alphabet="edgaghostcor0123456789_-/", max_size=20))
+def test_a_suggested_name_exists(tree: FatTree, text: str) -> None:
+    try:
+        addressing.switch_named(tree, text)
+    except AddressError as error:
+        _, _, meant = str(error).partition("(did you mean ")
+        if meant.startswith("h"):
+            addressing.host_named(tree, meant.removesuffix("?)"))
+        elif meant:
+            addressing.switch_named(tree, meant.removesuffix("?)"))
+
+
 @given(trees, st.text(max_size=20))
 def test_any_text_is_a_link_or_one_error(tree: FatTree, text: str) -> None:
     try:
