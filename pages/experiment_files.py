@@ -127,7 +127,7 @@ def _text(shown: Figure, name: str, rows: Sequence[Values]) -> str:
         axes = {"seed": seeds, **axes}
 
     note = [f"# {NOTES[shown.name]}"] if shown.name in NOTES else []
-    title = [f"# {shown.title}: {shown.paper}.", *note, f"# {_command(name, bool(axes))}"]
+    title = [f"# {shown.paper}: {shown.title}.", *note, f"# {_command(name, bool(axes))}"]
     count = [f"seeds = {len(seeds)}"] if consecutive and len(seeds) > 1 else []
     head = [
         f"name = {json.dumps(name)}",

@@ -18,7 +18,7 @@ from fattree.units import PS_PER_SECOND
 # Appendix G: headers with the gap between packets (62 + 20), and alpha.
 HEADER_BYTES = 82
 QUEUEING_PACKETS = 10
-# Section 7.2: a path through the core meets five output queues of switches.
+# Section 8.2: a path through the core meets five output queues of switches.
 SWITCH_QUEUES = 5
 
 
@@ -281,13 +281,13 @@ def ofan_queue(k: int, *, core: bool) -> PeriodicFlows:
     return PeriodicFlows(pointers, pointers / host_dr_queue(k, core=core).load)
 
 
-# Pointers and schedules (section 6, appendix F)
+# Pointers and schedules (section 7, appendix F)
 
 
 def most_pointers_of_edge(k: int) -> int:
     """Return an edge's pointers per class, one pointer for every other edge: 2,047 at k = 64.
 
-    Section 6, "2K pointers".
+    Section 7, "2K pointers".
     """
     return FatTree(k).edges - 1
 
@@ -322,7 +322,7 @@ def consolidation_gain(k: int) -> float:
     return k * k / (4 * (k - 1))
 
 
-# Packet size (theorem 4, appendix G) and reordering (section 7.2)
+# Packet size (theorem 5, appendix G) and reordering (section 8.2)
 
 
 def optimal_payload_bytes(
@@ -354,7 +354,7 @@ def modelled_cct_ps(scenario: Scenario, payload: float) -> float:
 
 
 def reordering_bound(queue_packets: float, rate_share: float) -> float:
-    """Return how many packets of a flow can overtake a packet in five full queues (section 7.2).
+    """Return how many packets of a flow can overtake a packet in five full queues (section 8.2).
 
     5 q r / b, with queues of q packets and a flow of the share r / b of the rate.
     """

@@ -244,7 +244,7 @@ def forwarding(
     """Compute groups, schedules and starts of all edges and aggs for one state of the links.
 
     Only rotations have these options: `schedule_orders`, one shuffled order per destination pod
-    (appendix F) or per pointer (section 6), and `consolidation`; pods at edges need an order per
+    (appendix F) or per pointer (section 7), and `consolidation`; pods at edges need an order per
     pod. `drawn` keeps the random draws for further calls that differ only in `links`. `weights`:
     the paper's W-ECMP, or those that BGP gives (`fattree.routes.bgp`).
     """

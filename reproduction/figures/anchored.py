@@ -164,7 +164,7 @@ def _listed(parts: dict[str, Estimate]) -> str:
 FIGURE = Figure(
     name="anchored",
     title="All-to-all with a sudden failure",
-    paper="appendix F",
+    paper="Appendix F",
     caption=(
         "Ofan, all-to-all at full rate: flows that get nothing through between a core link's "
         "failure (and one RTT) and the convergence, of all flows and of those between the pods "

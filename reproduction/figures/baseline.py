@@ -1,4 +1,4 @@
-"""All contenders without failures, Host DR and Ofan beside them (section 4.1)."""
+"""All contenders without failures, Host DR and Ofan beside them (section 5.1)."""
 
 from collections.abc import Iterator
 from itertools import combinations, product
@@ -8,6 +8,7 @@ import polars as pl
 
 from fattree.demand.bounds import Timing, plain_sum_ps
 from fattree.experiment.model import Scenario
+from fattree.texts.looks import SLATES
 from reproduction.report import schemes, style
 from reproduction.report.claims import CLAIMS, POINT, decide
 from reproduction.report.figure import Data, Figure, Preset, Verdict, grid, parts
@@ -41,6 +42,9 @@ PERMUTATION = "permutation"
 FORMS = "other forms"
 # The two alone: they vary more than all others, and get seeds of their own.
 FLOWLETS = "flowlets and subflows"
+# Pictures of two claims alone: in the bars of all schemes their differences are too small to see.
+APART = "permutation, packet schemes against coarser ones"
+SEED_BY_SEED = "permutation, flowlets less subflows"
 
 
 def scenarios(preset: Preset) -> list[Scenario]:
@@ -59,11 +63,67 @@ def scenarios(preset: Preset) -> list[Scenario]:
 
 
 def draw(data: Data) -> dict[str, Any]:
-    """Draw one bar chart a matrix."""
-    return {
-        panel: style.increase_bars(rows, IN_ALL_TO_ALL if panel == ATA else SHOWN, 4.2, 3)
+    """Draw one bar chart a matrix, and a picture each for C02 and C04."""
+    pictures = {
+        panel: style.increase_bars(rows, IN_ALL_TO_ALL if panel == ATA else SHOWN, 4, 3)
         for panel, rows in data.parts(ATA, PERMUTATION).items()
     }
+    if PERMUTATION in pictures:
+        pictures[APART] = _apart(data.named(PERMUTATION))
+
+    if len(both := data.named(FLOWLETS)):
+        pictures[SEED_BY_SEED] = _seed_by_seed(both)
+
+    return pictures
+
+
+def _apart(frame: pl.DataFrame) -> Any:
+    """Draw packet schemes and coarser ones on a logarithmic axis, with C02's band of 15 points."""
+    picture, axes = style.panel(4, 3)
+    policies = (*PACKET, *COARSE)
+    means = [mean_of(frame, policy) for policy in policies]
+    lowest = min(mean.mean for mean in means[: len(PACKET)])
+    axes.axhspan(100 * lowest, 100 * (lowest + CLOSE), color=SLATES[-1], alpha=0.35, linewidth=0)
+    for place, (policy, mean) in enumerate(zip(policies, means, strict=True)):
+        style.dots(axes, [place], [mean], 100, color=style.colour(policy))
+        axes.annotate(
+            f"{100 * mean.mean:.1f}",
+            (place, 100 * (mean.mean + mean.whisker)),
+            (0, 3),
+            textcoords="offset points",
+            ha="center",
+            fontsize=7,
+        )
+
+    axes.text(-0.5, 100 * (lowest + CLOSE), "15 points above the best", va="bottom", fontsize=7)
+    axes.axvline(len(PACKET) - 0.5, color="#333333", linewidth=0.6)
+    style.plain_log(axes, (5, 10, 20, 50, 100, 200, 500))
+    axes.set_xlim(-0.6, len(policies) - 0.4)
+    axes.set_ylabel(style.INCREASE)
+    style.slanted(axes, [style.label(policy) for policy in policies])
+    return picture
+
+
+def _seed_by_seed(frame: pl.DataFrame) -> Any:
+    """Draw Host Flowlet AR less Subflow for each seed in order of size, and their mean."""
+    picture, axes = style.panel(4, 3)
+    flowlets, subflows = (
+        schemes.of_policy(frame, policy) for policy in ("host_flowlet_ar", "subflow")
+    )
+    seeds = min(len(flowlets), len(subflows))
+    gaps = sorted(100 * (flowlets[:seeds] - subflows[:seeds]))
+    mean = schemes.difference(frame, "host_flowlet_ar", "subflow")
+    axes.axhspan(100 * mean.low, 100 * mean.high, color=SLATES[-1], alpha=0.5, linewidth=0)
+    axes.axhline(
+        100 * mean.mean, color=SLATES[0], label=f"mean {100 * mean.mean:.1f} points, its interval"
+    )
+    axes.plot(range(1, seeds + 1), gaps, "o", color=style.colour("host_flowlet_ar"))
+    axes.axhline(0, color=style.BOUND, linewidth=0.9)
+    axes.set_xticks([1, *range(5, seeds + 1, 5)])
+    axes.set_xlabel(f"{seeds} seeds, in order of the difference")
+    axes.set_ylabel("CCT increase, Host Flowlet AR\nless Subflow (points)")
+    axes.legend(loc="upper left")
+    return picture
 
 
 def claims(data: Data) -> Iterator[Verdict]:
@@ -98,6 +158,7 @@ def packets_beat_coarse(frame: pl.DataFrame) -> Verdict:
         ),
         "packet schemes best, little difference between them",
         seeds=seeds_of(frame),
+        panel=APART,
         needs=parts(PERMUTATION),
     )
 
@@ -147,7 +208,7 @@ def _gain(frame: pl.DataFrame) -> Any:
 
 
 def _plain_sum_us(frame: pl.DataFrame) -> float:
-    """Return the sum of a host's transmissions and one round trip (section 4), in microseconds."""
+    """Return the sum of a host's transmissions and one round trip (section 5), in microseconds."""
     packets = int(frame["packets"][0]) // int(frame["hosts"][0])
     return plain_sum_ps(Timing.of(Scenario()), packets) / 1e6
 
@@ -162,6 +223,7 @@ def flowlets_against_subflows(frame: pl.DataFrame) -> Verdict:
         f"Host Flowlet AR - Subflow: {schemes.versus(worse, margin)} ({worse.count} seeds)",
         "flowlets do worse than subflows",
         seeds=worse.count,
+        panel=SEED_BY_SEED,
         needs=parts(FLOWLETS),
     )
 
@@ -192,7 +254,7 @@ def table(data: Data) -> pl.DataFrame:
 FIGURE = Figure(
     name="baseline",
     title="No failures",
-    paper="fig. baseline, section 4.1",
+    paper="Figure 1 (baseline), section 5.1",
     caption=(
         "CCT increase over the bound of the contenders, and of Host DR and Ofan, with ideal "
         "loss recovery: 128 hosts, 1 MB messages."

@@ -1,4 +1,4 @@
-"""Short buffers of 20 packets, and how schemes fare from 10 to the default (section 7.1)."""
+"""Short buffers of 20 packets, and how schemes fare from 10 to the default (section 8.1)."""
 
 from dataclasses import replace
 from typing import Any
@@ -180,7 +180,7 @@ def short_buffers(frame: pl.DataFrame, switched: str) -> Verdict:
 FIGURE = Figure(
     name="buffer_size",
     title="Short buffers",
-    paper="fig. buffers, section 7.1",
+    paper="Figure 9 (buffers), section 8.1",
     caption=(
         "CCT increase over the bound with buffers of 20 data packets a port, a tenth of the "
         "default; thresholds shrink with them. All-to-all on 54 hosts (--full: 128)."

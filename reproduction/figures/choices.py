@@ -253,14 +253,14 @@ def table(data: Data) -> pl.DataFrame:
 FIGURE = Figure(
     name="choices",
     title="What the choices matter",
-    paper="beyond the paper: what its text leaves open",
+    paper="Beyond the paper",
     caption=(
-        "Every choice that we had to make, both ways: what moves no scheme is robust. ACKs' start "
-        "half a schedule behind data (Ofan), how often Switch Pkt takes a new order and where a "
-        "queue's ECN is read (when a packet joins it) are fixed in the programs, when an erasure "
-        "sender stops is the rule itself: they have no row. Exploring packets make no "
-        "difference before the first ACK, when labels are random anyway, and after a freeze of "
-        "10 ms nothing is left to explore with."
+        "Every choice that the paper's text leaves open, both ways: one that moves no scheme is"
+        " robust. ACKs' start half a schedule behind data (Ofan), how often Switch Pkt takes a "
+        "new order and where a queue's ECN is read (when a packet joins it) are fixed in the "
+        "programs, when an erasure sender stops is the rule itself: they have no row. Exploring"
+        " packets make no difference before the first ACK, when labels are random anyway, and "
+        "after a freeze of 10 ms nothing is left to explore with."
     ),
     scenarios=scenarios,
     draw=draw,

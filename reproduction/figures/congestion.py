@@ -1,4 +1,4 @@
-"""Packet schemes under MSwift congestion control (section 7.3)."""
+"""Packet schemes under MSwift congestion control (section 8.3)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -146,7 +146,7 @@ def loss(large: pl.DataFrame, small: pl.DataFrame, policy: str) -> Estimate:
 FIGURE = Figure(
     name="congestion",
     title="Congestion control (MSwift)",
-    paper="fig. CCA, section 7.3",
+    paper="Figure 13 (CCA), section 8.3",
     caption=(
         "CCT increase over the bound of a permutation on 128 hosts with MSwift and SACK; the "
         "initial window is the target's."

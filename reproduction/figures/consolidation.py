@@ -18,7 +18,7 @@ from reproduction.report.statistics import estimate
 # 1,024 hosts, so that a pod, an edge and a host differ by a factor of 8 each.
 K = 16
 # Appendix F has no figure of this. 32 KB is figure "overload"'s small message, where many pointers
-# spread the load too thin (section 6).
+# spread the load too thin (section 7).
 MESSAGES = {"32 KB": 32 * KIB, "1 MB": MIB}
 INK = dict(zip(("pod", "edge", "host"), SLATES[::2], strict=True))
 HOST_DR = "Host DR"
@@ -69,6 +69,7 @@ def _panels(frame: pl.DataFrame) -> Any:
 
     row[0].set_ylabel(style.INCREASE)
     row[1].set_ylabel("max queue (packets)")
+    style.buffer_line(row[1], is_right=True)
     _legend(picture)
 
     return picture
@@ -126,7 +127,7 @@ def table(data: Data) -> pl.DataFrame:
 FIGURE = Figure(
     name="consolidation",
     title="Levels of consolidation",
-    paper='beyond the paper; appendix F, "Consolidation"',
+    paper='Appendix F, "Consolidation", and beyond it',
     caption=(
         "Inter-pod permutations on 1,024 hosts: Ofan with one pointer per destination pod, edge "
         "or host, at edges and at aggregation switches; its own choice is edge and pod. A "

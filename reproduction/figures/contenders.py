@@ -5,7 +5,7 @@ import polars as pl
 from fattree.policies import PAPER_POLICIES
 from reproduction.report.figure import Data, Figure
 
-# Table "models" of section 5.1: the contender that each model stands for, and its simplification.
+# Table 3 of section 6.1: the contender that each model stands for, and its simplification.
 SIMPLIFIES = {
     "simple_rr": "Switch Pkt without a new order",
     "jsq": "Switch Pkt AR without quantisation",
@@ -36,7 +36,7 @@ def table(data: Data) -> pl.DataFrame:
 FIGURE = Figure(
     name="contenders",
     title="The load balancers",
-    paper="tables designspace, contenders and models, sections 3 to 5",
+    paper="Tables 1 to 3, sections 3 to 6",
     caption=(
         "What chooses a packet's path and what it remembers; growth of the average queue by "
         "theorems 1 to 4."

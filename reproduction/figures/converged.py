@@ -160,7 +160,7 @@ def variants(broken: pl.DataFrame, fib: pl.DataFrame, start: pl.DataFrame) -> Ve
 
 def rotation_leads(broken: pl.DataFrame) -> Verdict:
     """Decide C26."""
-    # Section 5.2 omits the results "for brevity": every pair is compared here.
+    # Section 6.2 omits the results "for brevity": every pair is compared here.
     won = {(a, b): schemes.below(broken, a, b) for a in ROTATION for b in OTHERS}
     lost = [pair for pair, right in won.items() if not right]
     return Verdict(
@@ -237,7 +237,7 @@ def _ccts(frame: pl.DataFrame) -> str:
 FIGURE = Figure(
     name="converged",
     title="All schemes under failures, routes converged",
-    paper="sections 4.2 and 5.2 (results omitted there), appendix F",
+    paper="Sections 5.2 and 6.2, appendix F (results omitted there)",
     caption=(
         "CCT increase over the bound with ρmax, 1 MB permutation, 128 hosts: all schemes, and "
         "the variants of Ofan."

@@ -1,4 +1,4 @@
-"""Time that routes may take to change: CCT against G for the adaptive schemes (section 4.2)."""
+"""Time that routes may take to change: CCT against G for the adaptive schemes (section 5.2)."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -21,7 +21,7 @@ LARGE = "permutation, 16 MB"
 SWITCH = "switch_pkt_ar"
 HOST = "host_pkt_ar"
 ADAPTIVE = (SWITCH, HOST)
-# Section 4.2 calibrates: the all-to-all lasts 220 RTTs, the permutation between two and three. Both
+# Section 5.2 calibrates: the all-to-all lasts 220 RTTs, the permutation between two and three. Both
 # axes go from converged routes to a large part of the run or beyond it; 16 MB last 30.
 ATA_RTTS = (0, 10, 20, 200)
 PERMUTATION_RTTS = (0, 0.5, 1, 1.5, 2, 3, 4)
@@ -243,7 +243,7 @@ def _row(differences: Mapping[float, Estimate]) -> str:
 FIGURE = Figure(
     name="convergence",
     title="Failures, routes change after G",
-    paper="fig. varying G, section 4.2",
+    paper="Figure 4 (varying G), section 5.2",
     caption=(
         "CCT increase over the bound with ρmax, 1 % failed links, when switches learn of the "
         "failures after G. The all-to-all is of 2.4 MB on 54 hosts (--full: 1 MB on 128), 220 RTTs "

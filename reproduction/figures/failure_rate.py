@@ -1,4 +1,4 @@
-"""CCT against the failure rate when routes have converged, G = 0 (section 4.2)."""
+"""CCT against the failure rate when routes have converged, G = 0 (section 5.2)."""
 
 from itertools import combinations
 from typing import Any
@@ -34,7 +34,7 @@ def normalised(frame: pl.DataFrame) -> pl.DataFrame:
 
 def draw(data: Data) -> dict[str, Any]:
     """Draw lines over the failure rate."""
-    picture, axes = style.panel(4.2, 3)
+    picture, axes = style.panel(4, 3)
     frame = normalised(data.frame).with_columns((100 * pl.col("failure_rate")).alias("percent"))
     style.lines(axes, frame, x="percent", y=FREE, policies=PACKET, scale=100)
     axes.set_xlabel("failed links (%)")
@@ -140,7 +140,7 @@ def gap(frame: pl.DataFrame) -> Estimate:
 FIGURE = Figure(
     name="failure_rate",
     title="Failure rate, routes converged (G = 0)",
-    paper="fig. failure rate, section 4.2",
+    paper="Figure 5 (failure rate), section 5.2",
     caption=(
         "CCT of a 1 MB permutation against the share of failed links, G = 0, normalised to the "
         "bound without failures."

@@ -1,4 +1,4 @@
-"""FSDP training of three Llama models on 1,024 GPUs with the whole stack (section 7.4)."""
+"""FSDP training of three Llama models on 1,024 GPUs with the whole stack (section 8.4)."""
 
 from itertools import pairwise
 from typing import Any
@@ -30,7 +30,7 @@ K = 16
 
 def scenarios(preset: Preset) -> list[Scenario]:
     """Return one ring step of each model with MSwift, and the largest at a fixed rate."""
-    # A phase is "each collective phase" of section 7.4: GPU i sends to i + 8, packets by the model.
+    # A phase is "each collective phase" of section 8.4: GPU i sends to i + 8, packets by the model.
     # The fixed rate shows the part that MSwift's throttling adds.
     seeds = preset.seeds(1, 10, 10)
     base = {"fabric__k": K, "collective__matrix": "fsdp", "collective__steps": 1}
@@ -99,6 +99,7 @@ def _layers(frame: pl.DataFrame, column: str, scale: float, text: str, log: bool
     axes.set_ylabel(text)
     if log:
         style.plain_log(axes, (1, 2, 5, 10, 20, 50, 100, 200, 500))
+        style.buffer_line(axes, is_right=True)
 
     style.legend_above(picture, axes)
     return picture
@@ -188,7 +189,7 @@ def utilised(frame: pl.DataFrame, policy: str) -> float:
 FIGURE = Figure(
     name="fsdp",
     title="FSDP training of Llama models",
-    paper="fig. FSDP, section 7.4",
+    paper="Figure 14 (FSDP), section 8.4",
     caption=(
         "One ring step on 1,024 GPUs (k = 16, servers placed at random) with MSwift and SACK: "
         "104, 418 and 1,570 packets a flow."

@@ -1,4 +1,4 @@
-"""Max queue and CCT against message size: three groups of schemes (section 5, theorems 1 to 3)."""
+"""Max queue and CCT against message size: three groups of schemes (section 6, theorems 1 to 3)."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -16,7 +16,7 @@ from reproduction.report.looks import Needs
 from reproduction.report.schemes import MIB, MODELLED, mean_of, not_so, where
 from reproduction.report.statistics import Estimate, estimate, every, exponent, rank_correlation
 
-# As section 5.2 clusters them. Switch Pkt is drawn but in no group: the text does not place it.
+# As section 6.2 clusters them. Switch Pkt is drawn but in no group: the text does not place it.
 # Simple RR with a shared pointer is drawn, too: theory knows one class of packets.
 GROUPS = {
     "linear": ("simple_rr", "jsq"),
@@ -40,6 +40,12 @@ LIMITED = "800 KB buffers"
 UNLIMITED = "unlimited buffers"
 LARGE = "65,536 hosts"
 NO_ACKS = "ACKs of 1 B without gaps"
+# Of the three panels.
+QUANTITIES = (
+    "CCT increase over the bound (%)",
+    "max queue (packets), 800 KB buffers",
+    "max queue (packets), unlimited buffers",
+)
 
 
 def scenarios(preset: Preset) -> list[Scenario]:
@@ -76,7 +82,7 @@ def scenarios(preset: Preset) -> list[Scenario]:
     base = {"name": NO_ACKS, **schemes.PERMUTATION, **limitless, **tiny}
     runs += grid(base, GROUPS["linear"], preset.seeds(2, 5, 5), collective__message_bytes=beyond)
 
-    # A scheme or two of each group, at the size of section 6's example.
+    # A scheme or two of each group, at the size of section 7's example.
     if preset.level == "full":
         base = {"name": LARGE, **schemes.PERMUTATION, **limitless, "fabric__k": 64}
         runs += grid(
@@ -93,15 +99,13 @@ def draw(data: Data) -> dict[str, Any]:
     """Draw CCT increase and max queue over the message size, with and without limits."""
     limited, unlimited, large = (data.named(name) for name in (LIMITED, UNLIMITED, LARGE))
     picture, row = style.panel(2.9, 3.5, columns=3)
-    _lines(
-        row[0],
-        frame=limited,
-        column="sending_increase",
-        text=style.INCREASE,
-        scale=100,
-    )
-    _lines(row[1], limited, "max_queue_packets", "max queue (packets),\n800 KB buffers")
-    _lines(row[2], unlimited, "max_queue_packets", "max queue (packets),\nunlimited buffers")
+    _lines(row[0], limited, "sending_increase", scale=100)
+    _lines(row[1], limited, "max_queue_packets")
+    _lines(row[2], unlimited, "max_queue_packets")
+    # Above each panel, where no label stands in the gutter beside another panel.
+    for axes, quantity in zip(row, QUANTITIES, strict=True):
+        axes.set_title(quantity, loc="left", fontsize=8)
+
     without = sized(data.named(NO_ACKS))
 
     for policy in GROUPS["linear"]:
@@ -110,11 +114,11 @@ def draw(data: Data) -> dict[str, Any]:
 
     # One scale for both pictures of queues: the part that 800 KB cut off is seen at a glance.
     row[1].set_ylim(row[2].get_ylim())
-    # Of the dotted lines with hollow markers, which only the last picture has.
-    row[0].plot(
-        [], [], "o:", color="#333333", markerfacecolor="white", label="dotted, hollow: ACKs of 1 B"
-    )
-    style.legend_above(picture, row[0], columns=4)
+    for axes in row[1:]:
+        style.buffer_line(axes)
+
+    row[2].text(0.03, 0.97, "dotted: ACKs of 1 B", transform=row[2].transAxes, va="top", fontsize=7)
+    style.legend_above(picture, row[0], columns=5)
     return {"": picture} | ({LARGE: _large(large)} if len(large) else {})
 
 
@@ -125,20 +129,21 @@ def sized(frame: pl.DataFrame) -> pl.DataFrame:
 
 def _large(frame: pl.DataFrame) -> Any:
     picture, axes = style.panel(3.6, 3.2)
-    _lines(axes, frame, "max_queue_packets", "max queue (packets), unlimited buffers")
+    _lines(axes, frame, "max_queue_packets")
+    axes.set_ylabel("max queue (packets), unlimited buffers")
+    style.buffer_line(axes)
     axes.legend()
 
     return picture
 
 
-def _lines(axes: Any, frame: pl.DataFrame, column: str, text: str, scale: float = 1) -> None:
+def _lines(axes: Any, frame: pl.DataFrame, column: str, scale: float = 1) -> None:
     rows = sized(frame)
     style.lines(axes, frame=rows, x="size", y=column, policies=MODELLED, scale=scale)
     sizes = sorted(rows["size"].unique())
     style.powers_of_two(axes, sizes[::2] if len(sizes) > 3 else sizes)
     style.plain_log(axes, (1, 10, 100, 1000))
     axes.set_xlabel("message (packets of 4 KB)")
-    axes.set_ylabel(text)
     axes.grid(True, axis="x")
 
 
@@ -340,7 +345,7 @@ def _longest(frame: pl.DataFrame) -> str:
 FIGURE = Figure(
     name="growth",
     title="How queues grow with the message",
-    paper="fig. growth, section 5.2",
+    paper="Figure 6 (growth), section 6.2",
     caption=(
         "Permutation on 128 hosts. In mode 1 (messages below 78 packets) hosts send only data; "
         "longer messages share links with ACKs. Dotted: ACKs of 1 B without gaps."

@@ -66,7 +66,7 @@ def claims(data: Data) -> list[Verdict]:
                     None,
                     [
                         not_so(checks | down),
-                        "The average is over the time in which hosts send, as in section 5.1, so "
+                        "The average is over the time in which hosts send, as in section 6.1, so "
                         "it includes the first packets' way.",
                     ],
                 )
@@ -90,7 +90,7 @@ def claims(data: Data) -> list[Verdict]:
 FIGURE = Figure(
     name="host_dr_model",
     title="Queue models of Host DR",
-    paper="fig. drbmodel, appendix E",
+    paper="Figure 17 (model of Host DR), appendix E",
     caption=(
         "Average queue of each layer of switch ports while hosts send; 4 MB permutations on "
         "1,024 hosts. Lines: N D/D/1 with the expected number of flows, for edge and core links."

@@ -112,7 +112,7 @@ def _pair(values: tuple[float, float]) -> str:
 FIGURE = Figure(
     name="invariant",
     title="The load-balancing invariant",
-    paper="invariant 1, appendix F",
+    paper="Invariant 1, appendix F",
     caption=(
         "4 MB inter-pod permutations on 128 hosts: how much the data packets on the links down "
         "to one switch differ at the end of the run, the worst switch."

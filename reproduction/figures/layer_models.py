@@ -39,7 +39,7 @@ def layers(frame: pl.DataFrame, column: str = "sending") -> dict[str, Estimate]:
 
 def draw(frame: pl.DataFrame, policy: str) -> dict[str, Any]:
     """Draw the layers' queues as bars, and both models of edges' and cores' links as lines."""
-    picture, axes = style.panel(4.2, 3.2)
+    picture, axes = style.panel(4, 3.2)
     queues = layers(frame)
     for index, (layer, queue) in enumerate(queues.items()):
         axes.bar(

@@ -1,4 +1,4 @@
-"""Cost of a late change of routes for long messages and for an all-to-all (section 4.2)."""
+"""Cost of a late change of routes for long messages and for an all-to-all (section 5.2)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -277,7 +277,7 @@ def _rtts(delay: float) -> str:
 FIGURE = Figure(
     name="long_messages",
     title="What late routes cost long messages",
-    paper="section 4.2",
+    paper="Section 5.2",
     caption=(
         "1 % failed links: CCT with routes that change after G over that with routes that know the "
         "failures, of an all-to-all, of a permutation on the same fabric whose hosts send as many "

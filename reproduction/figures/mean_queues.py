@@ -1,4 +1,4 @@
-"""The mean queue of theorems 1 to 4 against message size (sections 5.1 and 6)."""
+"""The mean queue of theorems 1 to 4 against message size (sections 6.1 and 7)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -108,8 +108,8 @@ def table(data: Data) -> pl.DataFrame:
 
 FIGURE = Figure(
     name="mean_queues",
-    title="The mean queue of theorems 1 to 4",
-    paper="theorems 1 to 4, table models",
+    title="The mean queue over all switches",
+    paper="Theorems 1 to 4, sections 6.1 and 7, table 3",
     caption=(
         "Average over all switch queues while hosts send, permutations on 128 hosts, buffers "
         "without limit. The theorems know no ACKs: with ACKs of one byte the exponents are to be "

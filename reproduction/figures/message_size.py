@@ -1,4 +1,4 @@
-"""CCT as messages grow (section 7.1), and why Host Pkt AR freezes at large ones."""
+"""CCT as messages grow (section 8.1), and why Host Pkt AR freezes at large ones."""
 
 from collections.abc import Mapping
 from itertools import combinations, pairwise
@@ -234,7 +234,7 @@ def _row(by_bytes: Mapping[int, Mapping[str, float]]) -> str:
 FIGURE = Figure(
     name="message_size",
     title="Message size",
-    paper="fig. message size, section 7.1",
+    paper="Figure 10 (message size), section 8.1",
     caption=(
         "CCT increase over the bound on 128 hosts. Dotted: Host Pkt AR when labels may time out "
         "after one RTT already, not three."

@@ -1,4 +1,4 @@
-"""CCT as the network grows (section 7.1)."""
+"""CCT as the network grows (section 8.1)."""
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -228,7 +228,7 @@ def _row(means: Mapping[int, Mapping[str, float]]) -> str:
 FIGURE = Figure(
     name="network_size",
     title="Network size",
-    paper="fig. network size, section 7.1",
+    paper="Figure 8 (network size), section 8.1",
     caption="CCT increase over the bound with 1 MB messages, from 16 hosts (k = 4) on.",
     scenarios=scenarios,
     draw=draw,

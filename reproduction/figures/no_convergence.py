@@ -1,4 +1,4 @@
-"""1 % failed links and routes that never change, G = infinity (section 4.2)."""
+"""1 % failed links and routes that never change, G = infinity (section 5.2)."""
 
 from collections.abc import Mapping
 from math import log2
@@ -34,7 +34,7 @@ RATIO = (1.10, 1.30)
 
 def scenarios(preset: Preset) -> list[Scenario]:
     """Return both matrices with broken links, and the permutation without for comparison."""
-    # Coarse schemes are left out as in section 4.2: a flow on a dead path never ends.
+    # Coarse schemes are left out as in section 5.2: a flow on a dead path never ends.
     broken = {"failures__rate": FAILED_LINKS, "failures__convergence_rtt": NEVER}
     ata = schemes.ALL_TO_ALL | broken | preset.pick({"fabric__k": 6}, schemes.SMALLER, {})
     draws = preset.seeds(3, 20, 20)
@@ -163,7 +163,7 @@ def _evidence(frame: pl.DataFrame) -> str:
 FIGURE = Figure(
     name="no_convergence",
     title="Failures, routes never change (G = ∞)",
-    paper="fig. G = inf, section 4.2",
+    paper="Figure 3 (G = inf), section 5.2",
     caption=(
         "CCT increase of packet schemes with 1 % of the links failed from the start and G = ∞; "
         "the bound uses ρmax. The all-to-all is of 2.4 MB on 54 hosts (--full: 1 MB on 128)."

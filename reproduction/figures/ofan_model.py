@@ -63,8 +63,8 @@ def claims(data: Data) -> list[Verdict]:
 FIGURE = Figure(
     name="ofan_model",
     title="Queue models of Ofan",
-    paper="fig. ofanmodel, appendix F",
-    caption="As above with Ofan; the models take every pointer in use as one periodic flow.",
+    paper="Figure 19 (model of Ofan), appendix F",
+    caption="As for Host DR, with Ofan; the models take every pointer in use as one periodic flow.",
     scenarios=lambda preset: layer_models.scenarios(preset, POLICY),
     draw=lambda data: layer_models.draw(data.frame, POLICY),
     claims=claims,

@@ -1,4 +1,4 @@
-"""The most loaded link of each stage: why rotation per destination is better (section 6)."""
+"""The most loaded link of each stage: why rotation per destination is better (section 7)."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -115,7 +115,7 @@ def claims(data: Data) -> list[Verdict]:
             "C09",
             verdict=decide(list(shared.values())),
             ours=not_so(shared) or "all parts hold",
-            criterion="as above, Simple RR with one pointer for data and ACKs (section 6's text)",
+            criterion="as above, Simple RR with one pointer for data and ACKs (section 7's text)",
             seeds=schemes.seeds_of(data.frame),
             needs=_judged_size,
         ),
@@ -212,7 +212,7 @@ def _all_sizes(data: Data) -> str:
 FIGURE = Figure(
     name="overload",
     title="Worst link overload of each stage",
-    paper="fig. overload, section 6",
+    paper="Figure 7 (overload), section 7",
     caption=(
         "Most loaded link of each inter-switch stage over an even split, inter-pod permutation "
         "on 128 hosts, against the packet size."

@@ -1,4 +1,4 @@
-"""The best packet size: header overhead against queueing (section 7.1, theorem 5)."""
+"""The best packet size: header overhead against queueing (section 8.1, theorem 5)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -212,7 +212,7 @@ def _growth(best: Mapping[str, Mapping[str, float]], policy: str) -> str:
 FIGURE = Figure(
     name="packet_size",
     title="Packet size",
-    paper="fig. packet size, section 7.1",
+    paper="Figure 11 (packet size), section 8.1",
     caption=(
         "CCT over the lowest bound of all packet sizes, permutation on 128 hosts; the dot is "
         "the model's optimum with H = 82 B, α = 10."

@@ -256,7 +256,7 @@ def _shares(shares: Mapping[tuple[int, str], Estimate]) -> str:
 FIGURE = Figure(
     name="pairs",
     title="Synchronised flows",
-    paper="fig. ARsync, appendix C",
+    paper="Figure 16 (synchronised pairs), appendix C",
     caption=(
         "Random permutations: pairs of flows that stick to one aggregation position and go to "
         "one edge, so that they share a link of half the rate that they need; and the share of "

@@ -1,4 +1,4 @@
-"""Numbers of pointers and schedules in switches, and an example (section 6, appendix F)."""
+"""Numbers of pointers and schedules in switches, and an example (section 7, appendix F)."""
 
 from functools import cache
 from typing import Any, NamedTuple
@@ -187,7 +187,7 @@ def _ports(ports: Any) -> str:
 FIGURE = Figure(
     name="pointers",
     title="Pointers and schedules",
-    paper="section 6, appendix F",
+    paper="Section 7, appendix F",
     caption=(
         "Counted in the groups and schedules that controller and simulator take from the same "
         "arrays; pointers are per class of packets."

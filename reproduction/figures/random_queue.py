@@ -145,7 +145,7 @@ def edges_without_internal(k: int, permutations: int, first_seed: int) -> Estima
 FIGURE = Figure(
     name="random_queue",
     title="Random spraying: the square-root law",
-    paper="theorem 2, appendix D",
+    paper="Theorem 2, appendix D",
     caption=(
         "RSQ, inter-pod permutations on 128 hosts, unlimited buffers: the mean queue over all "
         "edge uplinks when the m-th packets arrive."

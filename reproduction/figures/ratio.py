@@ -101,7 +101,7 @@ def _listed(estimates: dict[int, Estimate]) -> str:
 FIGURE = Figure(
     name="ratio",
     title="Ofan against Host DR as the network grows",
-    paper="fig. ratio, appendix F",
+    paper="Figure 18 (ratio), appendix F",
     caption=(
         "1 MB inter-pod permutations, 30 runs a size: the ratio of max queues both ways round, "
         "and the max queues."

@@ -95,7 +95,7 @@ def table(data: Data) -> pl.DataFrame:
 FIGURE = Figure(
     name="sending_rates",
     title="Sending rates with failures",
-    paper="appendix A",
+    paper="Appendix A",
     caption=(
         "Shares of line rate at which a permutation on 128 hosts overloads no link: ρmax, which "
         "hosts are given, with flows split evenly over their paths, and ρopt with any splits over "

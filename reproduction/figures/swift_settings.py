@@ -79,7 +79,7 @@ def table(data: Data) -> pl.DataFrame:
 FIGURE = Figure(
     name="swift_settings",
     title="Swift's settings",
-    paper="appendix H",
+    paper="Appendix H",
     caption=(
         "What MSwift's hosts are started with, read off the rules that run. The target is the "
         "zero-load RTT and the queueing part at the rate of the host's link. The second row is as "

@@ -228,7 +228,7 @@ def table(data: Data) -> pl.DataFrame:
 FIGURE = Figure(
     name="timeline",
     title="Data and ACKs of a permutation",
-    paper="fig. ACK, appendix B",
+    paper="Figure 15 (data and ACKs), appendix B",
     caption=(
         "256 packets each way between two hosts alone: (a) Ofan's fastest run at k = 4 over the "
         "bound's three modes, (b) the fastest run of every scheme (Ofan: of 1,000 random "

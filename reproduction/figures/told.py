@@ -1,4 +1,4 @@
-"""Which switches must hear of a link's failure (section 4.2)."""
+"""Which switches must hear of a link's failure (section 5.2)."""
 
 from functools import cache
 from typing import Any, NamedTuple
@@ -184,7 +184,7 @@ def _extent(change: Changed | None) -> str:
 FIGURE = Figure(
     name="told",
     title="Which switches must hear of a failure",
-    paper="fig. failure diagram, section 4.2",
+    paper="Figure 2 (failure diagram), section 5.2",
     caption=(
         "One link of the first pod fails. A switch must hear of it if a schedule of its own is "
         "another one afterwards, or if the link ends at it; counted in the schedules that "

@@ -42,7 +42,7 @@ CLAIMS: dict[str, Claim] = {
     "C01": Claim(
         "Permutation bound for 256 packets is 17.05694 µs; 78 packets before the first ACK; "
         "mode 3 after ACK 179; two opposite flows alone nearly reach it",
-        "app. B",
+        "appendix B",
         "bound exact; measured within 10^-3 at k = 4 and 8, best of 1,000, from the first packet "
         "and from the start",
         set_by="the paper; margins: us",
@@ -52,14 +52,14 @@ CLAIMS: dict[str, Claim] = {
     "C02": Claim(
         "Permutation, no failure: every packet scheme beats flowlets, subflows, flows; packet "
         "schemes are close to each other",
-        "fig. baseline b",
+        "figure 1b (baseline)",
         "every pair differs in that direction; packet schemes' means within 15 points",
         set_by="the paper; margins: us",
     ),
     "C03": Claim(
         "All-to-all, no failure: packet schemes within 1 % of the bound (about 1.3 ms); Host "
         "Flowlet AR within 16 %; subflows help less than in the permutation",
-        "fig. baseline a",
+        "figure 1a (baseline)",
         "against what a host's link needs for data and ACKs, from the start, at least 10 seeds; "
         "the plain sum printed beside; "
         "ratio flow/subflow smaller than in C02",
@@ -68,14 +68,14 @@ CLAIMS: dict[str, Claim] = {
     ),
     "C04": Claim(
         "Host Flowlet AR is worse than Subflow in the permutation",
-        "fig. baseline",
+        "figure 1 (baseline)",
         "differ",
         margin=0.05,
     ),
     "C05": Claim(
         "1 % failed links, G = infinity: Host Pkt AR wins in both matrices; it is about 20 % "
         "above its failure-free permutation",
-        "fig. G = inf",
+        "figure 3 (G = inf)",
         "differ from each other packet scheme; ratio within 10 to 30 %",
         set_by="the paper; margins: us",
     ),
@@ -83,7 +83,7 @@ CLAIMS: dict[str, Claim] = {
         "Small G: Switch Pkt AR and Host Pkt AR equal; all-to-all tolerates G to about 10 RTT, "
         "the permutation 1 to 2 RTT; at large G Switch Pkt AR in all-to-all falls behind Host "
         "Pkt AR without convergence",
-        "fig. varying G",
+        "figure 4 (varying G)",
         "first G at which they differ; order at the largest G",
         set_by="the paper; margins: us",
         margin=0.02,
@@ -91,7 +91,7 @@ CLAIMS: dict[str, Claim] = {
     ),
     "C07": Claim(
         "G = 0: CCT rises with the failure rate; gaps between schemes do not change",
-        "fig. failure rate",
+        "figure 5 (failure rate)",
         "normalised to the failure-free bound; slope > 0; no pairwise gap changes by more than "
         "3 points with its interval",
         set_by="the paper; margins: us",
@@ -101,7 +101,7 @@ CLAIMS: dict[str, Claim] = {
     "C08": Claim(
         "Max queue against message size: Simple RR, JSQ nearly linear; RSQ, Host Pkt, Host Pkt "
         "AR, Switch Pkt AR like a square root; Host DR, Ofan constant; CCT follows max queue",
-        "fig. growth, thm 1-3",
+        "figure 6 (growth), theorems 1 to 3",
         "unlimited capacity, thresholds of 800 KB; exponents fitted in mode 1 (8 to 64 packets) "
         "and beyond, separately; the three groups' intervals do not overlap and are in order; "
         "linear group above 0.8 in mode 1; rank correlation of CCT and max queue > 0.9",
@@ -113,7 +113,7 @@ CLAIMS: dict[str, Claim] = {
         "Worst link overload per stage against packet size, inter-pod permutation: Simple RR, "
         "JSQ perfect on uplinks, poor on downlinks; other non-DR poor on both; Host DR perfect "
         "at 1 MB but not at 32 KB, where Ofan is better",
-        "fig. overload",
+        "figure 7 (overload)",
         "perfect = under 5 % over the ideal; poor = over 10 %; in packets and in bytes; Simple "
         "RR with both forms of its pointer",
         set_by="the paper; margins: us",
@@ -121,7 +121,7 @@ CLAIMS: dict[str, Claim] = {
     ),
     "C10": Claim(
         "Order and size of the differences stay as the network grows",
-        "fig. network size",
+        "figure 8 (network size)",
         "no pair that differs in one direction at one size differs in the other at another; "
         "gaps above 1 point stay within a factor 2",
         set_by="us",
@@ -130,7 +130,7 @@ CLAIMS: dict[str, Claim] = {
     ),
     "C11": Claim(
         "20-packet buffers: permutation: Switch Pkt AR beats Host Pkt AR; Ofan best",
-        "fig. buffers",
+        "figure 9 (buffers)",
         "differ; with queue readings of 0 and of 100 ns",
         margin=0.01,
         margin_in_words="1 point; in the all-to-all 0.1 points",
@@ -138,7 +138,7 @@ CLAIMS: dict[str, Claim] = {
     "C12": Claim(
         "Message size: order stays, gaps shrink; Host Pkt AR notably worse at very large "
         "messages (freezing)",
-        "fig. message size",
+        "figure 10 (message size)",
         "all schemes, all sizes: no pair changes direction; gaps shrink from their peak on; "
         "Host Pkt AR beyond 1 MB rises again from its minimum by more than its interval, with "
         "freezing seen in the counters",
@@ -147,7 +147,7 @@ CLAIMS: dict[str, Claim] = {
     "C13": Claim(
         "Packet size: a sweet spot; the choice moves CCT by up to 10 %; optimum payload sqrt(D "
         "H / alpha), H = 82 B, alpha = 10; D^(1/3) for square-root schemes",
-        "fig. packet size, thm 5",
+        "figure 11 (packet size), theorem 5",
         "the choice moves CCT by 5 to 15 % between the best and the worst payload at 0.5 MB, up "
         "to jumbo frames, with each scheme; interior minimum; measured optimum within a factor 1.5 "
         "of the model's (second form, set after the second report)",
@@ -158,7 +158,7 @@ CLAIMS: dict[str, Claim] = {
     "C14": Claim(
         "SACK thresholds 6 (all-to-all), 32 (permutation) best; order unchanged, Ofan best; "
         "reordering bound 5 q r / b: 8 and 1,000 packets",
-        "fig. SACK",
+        "figure 12 (SACK)",
         "sweep of thresholds, those within the interval of the best count as best; order: as "
         "C10, between SACK and erasure; Ofan below each other; arithmetic exact",
         set_by="us",
@@ -168,7 +168,7 @@ CLAIMS: dict[str, Claim] = {
     "C15": Claim(
         "MSwift: alike at 1 MB; at 16 MB Host Pkt AR and Switch Pkt AR lose about 10 points, "
         "Ofan's increase is an order of magnitude below its own at 1 MB",
-        "fig. CCA",
+        "figure 13 (CCA)",
         "differences 5 to 15 points; ratio over 5",
         set_by="the paper; margins: us",
         margin=0.01,
@@ -177,7 +177,7 @@ CLAIMS: dict[str, Claim] = {
     "C16": Claim(
         "FSDP on 1,024 GPUs: Ofan's increase falls with model size, 52 times below the others "
         "at 405B; utilisation and max queue explain it",
-        "fig. FSDP",
+        "figure 14 (FSDP)",
         "monotone; ratio within a factor 1.25 of 52 (over 20: partly); the others' increases at "
         "405B within a factor 1.5 of those at 7B; utilisation higher and max queue lower with Ofan "
         "(second form, set after the second report)",
@@ -188,7 +188,7 @@ CLAIMS: dict[str, Claim] = {
     "C17": Claim(
         "Synchronised pairs on aggregation-edge links match the formula; more with Simple RR "
         "than JSQ; probability of one goes to 1 with k",
-        "app. C",
+        "appendix C",
         "at least 300 seeds; formula inside the 95 % interval at k = 4, 6, 8, else say at which "
         "k not; differ; monotone in k",
         set_by="us",
@@ -198,7 +198,7 @@ CLAIMS: dict[str, Claim] = {
     ),
     "C18": Claim(
         "RSQ at an edge uplink without internal traffic: Q(m) = sqrt(1 - 2/k) sqrt(2 m / pi)",
-        "app. D",
+        "appendix D",
         "within 15 % over m = 64 to 4,096",
         set_by="the paper; margins: us",
         margin=0.01,
@@ -207,7 +207,7 @@ CLAIMS: dict[str, Claim] = {
     "C19": Claim(
         "Host DR, 1,024 hosts, 4 MB: average queue per layer against the N D/D/1 model: very "
         "close at E>A, a bit pessimistic in the core, the two downlink layers relatively close",
-        "app. E",
+        "appendix E",
         "E>A within 15 %; core: model above measurement; A>E and E>H within 25 % of the model "
         "(second form, set after the second report)",
         set_by="the paper; margins: us",
@@ -217,7 +217,7 @@ CLAIMS: dict[str, Claim] = {
     "C20": Claim(
         "Ofan, same: edge model holds well, others poorer; expected pointers per edge about k/2 "
         "- 1/4, per aggregation at most k - 1",
-        "app. F",
+        "appendix F",
         "E>A within 15 %, and every other layer's error larger than E>A's; counts within 2 %",
         set_by="the paper; margins: us",
         margin=0.01,
@@ -227,7 +227,7 @@ CLAIMS: dict[str, Claim] = {
         "Max queue of Ofan against Host DR, inter-pod permutation, 30 runs per size: Ofan's "
         "advantage grows with the network (the text says that the ratio grows: print both "
         "ratios)",
-        "app. F",
+        "appendix F",
         "trend over sizes",
         set_by="us",
         least_seeds=30,
@@ -237,7 +237,7 @@ CLAIMS: dict[str, Claim] = {
     "C22": Claim(
         "k = 64: 2,047 pointers per edge, 63 per aggregation; sharing schedules per pod saves "
         "32 times",
-        "s. 6, app. F",
+        "section 7, appendix F",
         "counted from the plan",
         least_seeds=0,
         margin=0,
@@ -245,7 +245,7 @@ CLAIMS: dict[str, Claim] = {
     "C23": Claim(
         "IWRR example: weights {1600,1600,1600,800} -> {2,2,2,1}; order {P3,P2,P4,P1} -> "
         "{P3,P2,P4,P1,P3,P2,P1}",
-        "app. F",
+        "appendix F",
         "exact",
         least_seeds=0,
         margin=0,
@@ -254,14 +254,14 @@ CLAIMS: dict[str, Claim] = {
         "Ofan with reachability only: slightly worse under failures, still better than the "
         "others; first pointer to the shortest queue + unshuffled order: slightly better "
         "without failures",
-        "app. F",
+        "appendix F",
         "differ, in that direction",
         margin=0.001,
     ),
     "C25": Claim(
         "All-to-all at full rate, sudden core link failure: with Ofan whole flows are anchored "
         "to one core and lose every packet until convergence",
-        "app. F",
+        "appendix F",
         "of the flows between pods at full rate at least one loses everything that it sends "
         "from the failure to convergence; with one flow slowed by 5 % fewer do",
         set_by="us",
@@ -270,12 +270,12 @@ CLAIMS: dict[str, Claim] = {
     ),
     "C26": Claim(
         "With failures Ofan and Host DR keep their advantage",
-        "s. 5.2",
+        "section 6.2",
         "differ from all others, G = 0",
     ),
     "C27": Claim(
         "The gap between packet and coarser schemes only grows under failures",
-        "s. 4.2",
+        "section 5.2",
         "the gap at 1 % failures and G = ∞ is not below C02's (the sentence is about failures "
         "before convergence); G = 0 printed beside",
         set_by="us",
@@ -283,7 +283,7 @@ CLAIMS: dict[str, Claim] = {
     ),
     "C28": Claim(
         "Large permutation messages tolerate a G as long as all-to-all's",
-        "s. 4.2",
+        "section 5.2",
         "messages as long as the all-to-all: G = 10 and G = 20 RTTs cost every packet scheme but "
         "Host Pkt AR at most 0.5 points more than they cost in the all-to-all, seed by seed (third "
         "form, set after the second report; both earlier ones, with 16 MB, beside)",
@@ -292,7 +292,7 @@ CLAIMS: dict[str, Claim] = {
     ),
     "C29": Claim(
         "An edge has no internal traffic with probability >= 1 - (k - 2)/(k^2 - 2)",
-        "app. D",
+        "appendix D",
         "Monte Carlo at k = 4, 8, 16",
         least_seeds=0,
         margin=0,
@@ -300,7 +300,7 @@ CLAIMS: dict[str, Claim] = {
     "C30": Claim(
         "Consolidation saves at least k^2 / (4 (k - 1)) pointers' worth of flows at the "
         "destination aggregation",
-        "app. F",
+        "appendix F",
         "counted flow by flow from a random permutation's plan, 20 seeds; the mean saving is "
         "not below the formula",
         set_by="us",
@@ -311,7 +311,7 @@ CLAIMS: dict[str, Claim] = {
     "C31": Claim(
         "The load-balancing invariant: from any source switch, equal rates over all southbound "
         "links to a destination switch",
-        "app. F",
+        "appendix F",
         "counters of a long run, P4 and sim",
         set_by="us",
         least_seeds=0,

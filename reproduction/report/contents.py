@@ -14,7 +14,7 @@ from reproduction.report.statements import PLAINLY, STATEMENTS
 
 # Name on the command line -> module of `figures`. Names, not modules: figures import the report
 # and the report no figure, and one figure does not wait until all others are imported.
-# The order is the paper's: sections 3 to 7, then the appendices; figures beyond it come last.
+# The order is the paper's: sections 3 to 8, then the appendices; figures beyond it come last.
 FIGURES: dict[str, str] = {
     "contenders": "contenders",
     "baseline": "baseline",
@@ -23,11 +23,11 @@ FIGURES: dict[str, str] = {
     "convergence": "convergence",
     "long_messages": "long_messages",
     "failure_rate": "failure_rate",
-    "sending_rates": "sending_rates",
     "converged": "converged",
     "growth": "growth",
     "mean_queues": "mean_queues",
     "overload": "overload",
+    "pointers": "pointers",
     "network_size": "network_size",
     "buffer_size": "buffer_size",
     "message_size": "message_size",
@@ -35,16 +35,16 @@ FIGURES: dict[str, str] = {
     "sack": "sack",
     "congestion": "congestion",
     "fsdp": "fsdp",
+    "sending_rates": "sending_rates",
     "timeline": "timeline",
     "pairs": "pairs",
     "random_queue": "random_queue",
     "host_dr_model": "host_dr_model",
+    "invariant": "invariant",
+    "consolidation": "consolidation",
     "ratio": "ratio",
     "ofan_model": "ofan_model",
-    "pointers": "pointers",
-    "invariant": "invariant",
     "anchored": "anchored",
-    "consolidation": "consolidation",
     "swift_settings": "swift_settings",
     "choices": "choices",
 }
@@ -67,7 +67,8 @@ class Edition:
     """One of the two reports.
 
     `says` is the text before a claim on the page, `option` the command's option for the report,
-    `notes` the template of the notes on its numbers.
+    `notes` the template of the notes on its numbers. With `is_numbered`, headings begin with the
+    number of the figure in the paper.
     """
 
     slug: str
@@ -80,8 +81,11 @@ class Edition:
     claims: Mapping[str, Claim]
     plain: Mapping[str, str]
     scope: Mapping[Level, str]
+    is_numbered: bool = False
 
 
+# The numbers of sections, figures and tables are those of its second version.
+PAPER = "https://arxiv.org/abs/2507.21372v2"
 LOOK = (
     "Quick preset: few seeds, small fabrics. A look, not a result: what seeds decide is left open."
 )
@@ -104,6 +108,7 @@ EDITIONS = {
                 "default": "Default preset: all figures; all-to-all up to k = 8.",
                 "full": "Full preset: every figure with all seeds, up to k = 64.",
             },
+            is_numbered=True,
         ),
         Edition(
             slug="beyond",

@@ -175,7 +175,8 @@ class Figure:
     """One figure (or table) of the report.
 
     `draw` returns pictures by panel name ("a", "b" or "" if there is one only); `table` rows for an
-    HTML table, instead of pictures or beside them. `measure` runs on workers.
+    HTML table, instead of pictures or beside them. `measure` runs on workers. `paper` begins with
+    the number of the paper's figure or section.
     """
 
     name: str
@@ -187,6 +188,11 @@ class Figure:
     claims: Callable[[Data], Iterable[Verdict]] = lambda data: ()
     table: Callable[[Data], pl.DataFrame] | None = None
     measure: Measure | None = None
+
+    @property
+    def number(self) -> str:
+        """Return the paper's number and name of the figure, as in `Figure 6 (growth)`."""
+        return self.paper.partition(",")[0]
 
     @property
     def measure_id(self) -> str | None:

@@ -16,7 +16,7 @@ import polars as pl
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
 from reproduction.report.claims import Claim, combined
-from reproduction.report.contents import Edition
+from reproduction.report.contents import PAPER, Edition
 from reproduction.report.drawing import Drawn
 from reproduction.report.figure import FAILS, FEW, HOLDS, OPEN, PARTLY, Outcome, Verdict
 from reproduction.report.looks import ERROR, LEVEL, LOOKS
@@ -94,11 +94,13 @@ def render(
         "size": size,
         "cell": cell,
         "duration": duration,
+        "zip": zip,
     }
     return environment.get_template("page.html").render(
         drawn=drawn,
         judged=judged,
         edition=edition,
+        paper=PAPER,
         shown=shown(drawn, judged),
         wide=WIDE,
         counts={SLUGS[outcome]: (outcome, number) for outcome, number in counts(judged).items()},

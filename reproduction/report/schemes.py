@@ -12,13 +12,13 @@ from reproduction.report.claims import POINT
 from reproduction.report.statistics import Estimate, estimate, every, paired
 from reproduction.report.style import label
 
-# Section 4's seven contenders: COARSE choose once for many packets, PACKET spray.
+# Section 5's seven contenders: COARSE choose once for many packets, PACKET spray.
 COARSE = ("flow", "subflow", "host_flowlet_ar")
 PACKET = ("host_pkt", "switch_pkt", "host_pkt_ar", "switch_pkt_ar")
 CONTENDERS = (*COARSE, *PACKET)
-# Destination-based rotation, at hosts and in switches (sections 5.1 and 6).
+# Destination-based rotation, at hosts and in switches (sections 6.1 and 7).
 ROTATION = ("host_dr", "ofan")
-# The schemes of section 7: the best in practice and the best in theory.
+# The schemes of section 8: the best in practice and the best in theory.
 BEST = ("switch_pkt_ar", "host_pkt_ar", "ofan")
 # Figure "growth": the models of table 3 and the packet schemes that they simplify.
 MODELLED = (
@@ -38,7 +38,7 @@ SPRAYING = tuple(policy for policy in MODELLED if policy != "switch_pkt")
 
 KIB = 1 << 10
 MIB = 1 << 20
-# Section 4's other settings are the defaults (k = 8, 800 Gb/s, 800 KB buffers). It names no message
+# Section 5's other settings are the defaults (k = 8, 800 Gb/s, 800 KB buffers). It names no message
 # size: 1 MiB is the 256 packets of appendix B's example, with the bound that it prints.
 PERMUTATION = {"collective__matrix": "permutation", "collective__message_bytes": MIB}
 INTER_POD = {"collective__matrix": "inter_pod_permutation", "collective__message_bytes": MIB}
@@ -46,7 +46,7 @@ ALL_TO_ALL = {"collective__matrix": "all_to_all", "collective__message_bytes": M
 # An all-to-all on 128 hosts costs a hundred permutations. On 54 hosts a message 2.4 times as long
 # takes as many round trips (220) at less than half the cost, so that G means the same.
 SMALLER = {"fabric__k": 6, "collective__message_bytes": 613 * 4096}
-# Section 4.2's probability of an edge-aggregation or aggregation-core link.
+# Section 5.2's probability of an edge-aggregation or aggregation-core link.
 FAILED_LINKS = 0.01
 NEVER = float("inf")
 

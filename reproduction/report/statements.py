@@ -29,13 +29,13 @@ STATEMENTS: dict[str, Claim] = {
     "B01": ours(
         "On a fat-tree, a leaf-spine, a fabric with 2:1 oversubscription and eight rails Ofan "
         "completes a permutation before all others, the paper's and those since",
-        "as fig. baseline, section 6",
+        "as figure 1 (baseline), section 7",
         "below each of the 13 others at the middle size, a check for each fabric",
         margin=0.002,
     ),
     "B02": ours(
         "On all four fabrics Ofan's lead over Switch Pkt AR grows with the fabric",
-        "as fig. network size, where queues of adaptive schemes grow",
+        "as figure 8 (network size), where queues of adaptive schemes grow",
         "the gap at the largest size is above that at the smallest, a check for each fabric",
     ),
     "B03": ours(

@@ -41,6 +41,9 @@ STYLE: dict[str, Any] = {
     "figure.dpi": 100,
     "savefig.dpi": 200,
 }
+# Data packets of 4,096 B and a header of 62 B in the default buffer of a port, 800 KB.
+BUFFER_PACKETS = 192
+NEAR_FULL = 0.5
 # On two lines: one would be longer than a small picture is high.
 INCREASE = "CCT increase\nover the bound (%)"
 
@@ -140,6 +143,24 @@ def plain_log(axes: Any, ticks: Sequence[float]) -> None:
     shown = [tick for tick in ticks if low <= tick <= high]
     axes.set_yticks(shown, [f"{tick:g}" for tick in shown])
     axes.minorticks_off()
+
+
+def buffer_line(axes: Any, *, is_right: bool = False) -> None:
+    """Mark the packets that a port's default buffer holds, where queues come near to it."""
+    if axes.get_ylim()[1] < NEAR_FULL * BUFFER_PACKETS:
+        return
+
+    axes.axhline(BUFFER_PACKETS, color=BOUND, linewidth=0.8, linestyle=(0, (4, 2)), zorder=0.8)
+    axes.annotate(
+        f"buffer: {BUFFER_PACKETS}",
+        (int(is_right), BUFFER_PACKETS),
+        (-3 if is_right else 3, 2),
+        ha="right" if is_right else "left",
+        xycoords=axes.get_yaxis_transform(),
+        textcoords="offset points",
+        color=BOUND,
+        fontsize=6.5,
+    )
 
 
 def bars(axes: Any, points: Mapping[str, Estimate], scale: float = 1, digits: int = 1) -> None:

@@ -1,4 +1,4 @@
-"""The printed numbers of appendix B and section 7.2, and the packet size of theorem "pkt"."""
+"""The printed numbers of appendix B and section 8.2, and the packet size of theorem "pkt"."""
 
 import numpy as np
 import pytest
@@ -94,7 +94,7 @@ class TestPacketSize:
         assert theory.modelled_send_bytes(1_000, 10_000, header=100, queueing=5) == 16_500
 
     def test_it_grows_with_the_root_and_with_random_spraying_with_the_cube_root(self) -> None:
-        """Section 7.1: "optimal packet size only grows as D^(1/3) rather than sqrt(D)"."""
+        """Section 8.1: "optimal packet size only grows as D^(1/3) rather than sqrt(D)"."""
         assert theory.optimal_payload_bytes(64e6) / theory.optimal_payload_bytes(
             1e6
         ) == pytest.approx(8)
@@ -121,7 +121,7 @@ class TestPacketSize:
 
 
 class TestReordering:
-    """Section 7.2: "5 q r / b".
+    """Section 8.2: "5 q r / b".
 
     "ranges from 8 packets for ATA to 1,000 for the permutation matrix".
     """

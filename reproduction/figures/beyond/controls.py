@@ -110,6 +110,9 @@ def _panel(frames: dict[str, pl.DataFrame], column: str, text: str, scale: float
     if frames:
         spans(picture, axes, groups(frames, SHOWN, column), text, scale)
 
+    if column == "max_queue_packets":
+        style.buffer_line(axes, is_right=True)
+
     return picture
 
 
@@ -250,7 +253,7 @@ def receivers(frames: dict[str, pl.DataFrame]) -> Verdict:
 FIGURE = Figure(
     name="controls",
     title="Congestion control: MSwift and NSCC",
-    paper="as fig. CCA; docs/congestion.md",
+    paper="as figure 13 (CCA); docs/congestion.md",
     caption=(
         "An 8 MiB permutation on 128 hosts with SACK, at a fixed rate and with either control; "
         "and eight hosts of other edges that send 16 MiB each to one, with buffers without limit."

@@ -341,7 +341,7 @@ def _listed(gaps: dict[str, Estimate]) -> str:
 FIGURE = Figure(
     name="fabrics",
     title="Other fabrics",
-    paper="as fig. network size; docs/fabrics.md",
+    paper="as figure 8 (network size); docs/fabrics.md",
     caption=(
         "CCT increase over the bound and longest queue of a permutation, 1 MiB for each NIC, "
         "800 Gb/s, without failures. The leaf-spine has two parallel links to each spine and "

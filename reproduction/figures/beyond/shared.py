@@ -110,13 +110,14 @@ def slower(frame: pl.DataFrame, policy: str) -> Estimate:
 def rows_of_dots(frame: pl.DataFrame, policies: Sequence[str]) -> Any:
     """Return a picture of CCT and longest queues with a dot and its interval for every row."""
     with mpl.rc_context(style.STYLE):
-        picture = Picture(figsize=(4.2, 3.9))
+        picture = Picture(figsize=(4, 3.9))
         above, below = picture.subplots(2, 1, sharex=True)
 
     _dots(above, frame, policies, "sending_increase", 100)
     _dots(below, frame, policies, "max_queue_packets", 1)
     above.set_ylabel(style.INCREASE)
     below.set_ylabel("longest queue\n(packets)")
+    style.buffer_line(below, is_right=True)
     below.set_xlim(-0.6, len(policies) - 0.1)
     style.slanted(below, [style.label(policy) for policy in policies])
     return picture

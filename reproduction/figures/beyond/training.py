@@ -99,6 +99,9 @@ def draw(data: Data) -> dict[str, Any]:
 def _panel(frames: dict[str, pl.DataFrame], column: str, text: str, scale: float) -> Any:
     picture, axes = style.panel(5.2, 3.2)
     spans(picture, axes, groups(frames, SHOWN, column), text, scale)
+    if column == "max_queue_packets":
+        style.buffer_line(axes, is_right=True)
+
     return picture
 
 

@@ -36,7 +36,7 @@ def link_spreads(scenario: Scenario) -> Measured:
         pods=(pods,),
         together=spreads(result),
         load=(to_aggs.mean(), to_edges.mean()),
-        # From each other pod one agg feeds an agg, with one pointer for this pod (section 6).
+        # From each other pod one agg feeds an agg, with one pointer for this pod (section 7).
         pointers=(tree.pods - 1, most_feeding(scenario)),
     )
 

@@ -1,4 +1,4 @@
-"""The worst overload of a link of each stage: its bytes over those of an even split (section 6)."""
+"""The worst overload of a link of each stage: its bytes over those of an even split (section 7)."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -9,7 +9,7 @@ from sim.kernels.lb.schedules import position, schedule
 def uplink(world, routes, switch, group, kind):
     """Return the uplink at the pointer and advance it."""
     # Two cells a group, for both packet classes: ACKs are a sixty-fifth of a data packet's size,
-    # so in a rotation with them a port could get nothing but ACKs (section 6, quantised sizes).
+    # so in a rotation with them a port could get nothing but ACKs (section 7, quantised sizes).
     first, length = schedule(routes, switch, group)
     pointer = at(world.switches[at(switch)].cells + 2 * group + kind)
     cell = int(world.pointers.cells[pointer])
