@@ -84,11 +84,11 @@ def _apart(frame: pl.DataFrame) -> Any:
     means = [mean_of(frame, policy) for policy in policies]
     lowest = min(mean.mean for mean in means[: len(PACKET)])
     axes.axhspan(100 * lowest, 100 * (lowest + CLOSE), color=SLATES[-1], alpha=0.35, linewidth=0)
-    for place, (policy, mean) in enumerate(zip(policies, means, strict=True)):
-        style.dots(axes, [place], [mean], 100, color=style.colour(policy))
+    for column, (policy, mean) in enumerate(zip(policies, means, strict=True)):
+        style.dots(axes, [column], [mean], 100, color=style.colour(policy))
         axes.annotate(
             f"{100 * mean.mean:.1f}",
-            (place, 100 * (mean.mean + mean.whisker)),
+            (column, 100 * (mean.mean + mean.whisker)),
             (0, 3),
             textcoords="offset points",
             ha="center",

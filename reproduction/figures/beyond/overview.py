@@ -104,10 +104,10 @@ def draw(data: Data) -> dict[str, Any]:
     axes.set_ylim(lowest + 0.6, -0.6)
     axes.set_xlim(low, high)
     axes.axvspan(0, high, color=style.colour("ofan"), alpha=0.07, linewidth=0, zorder=0)
-    for place, heading in headings.items():
+    for row, heading in headings.items():
         axes.annotate(
             heading,
-            (0, place),
+            (0, row),
             (-4, 0),
             xycoords=axes.get_yaxis_transform(),
             textcoords="offset points",

@@ -93,5 +93,5 @@ def test_the_overview_names_its_groups_and_shades_the_half_of_ofan() -> None:
     (shade,) = axes.patches
     assert (shade.get_x(), shade.get_x() + shade.get_width()) == (0, axes.get_xlim()[1])
     # No row lies on a heading.
-    rows = {round(place) for place in axes.get_yticks()}
+    rows = {round(tick) for tick in axes.get_yticks()}
     assert not rows & {round(text.xy[1]) for text in axes.texts}
