@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -26,6 +27,7 @@ from sim.sweeps.tables import (
     csv_rows,
     fitting,
     json_rows,
+    left_out,
     legend,
     workload_lines,
     write_parquet,
@@ -89,7 +91,14 @@ figure_option = click.option(
     "--figure",
     type=FilePath,
     callback=a_picture,
-    help="Draw the distance from the bound over the swept keys (.png, .svg or .pdf).",
+    help="Draw the distance from the bound, over swept keys if any (.png, .svg or .pdf).",
+)
+leave_out_option = click.option(
+    "--leave-out",
+    metavar="A,B",
+    default="",
+    callback=lambda _context, _option, text: tuple(filter(None, map(str.strip, text.split(",")))),
+    help="Load balancers that the figure leaves out, or programs by their file's name.",
 )
 THREADS = click.option(
     "--threads",
@@ -169,21 +178,37 @@ def show(runs: Runs, as_json: bool, balancers: Sequence[str] = (), **extra: str)
         console.print(f"{key}: {value}", highlight=False, soft_wrap=True)
 
 
-def write(runs: Runs, csv: Path | None, parquet: Path | None, figure: Path | None = None) -> None:
-    """Write runs to the requested files."""
-    if csv:
-        write_csv(csv_rows(runs), csv)
+@dataclass(frozen=True, slots=True)
+class Exports:
+    """The files beside the table: Parquet, and a figure without some load balancers."""
 
-    if parquet:
-        write_parquet(runs, parquet)
+    parquet: Path | None
+    figure: Path | None
+    leave_out: tuple[str, ...]
 
-    if figure:
-        # The import takes half a second: only with --figure.
-        from sim.sweeps.pictures import sweep_figure
+    def refuse_impossible(self, scenarios: Iterable[Scenario]) -> None:
+        """Raise ClickException before anything runs (`left_out`)."""
+        if self.leave_out and not self.figure:
+            raise click.UsageError("--leave-out needs --figure: tables have all load balancers")
 
-        data = io.BytesIO()
-        sweep_figure(runs).savefig(data, format=figure.suffix[1:], dpi=150)
-        write_whole(figure, data.getvalue())
+        with one_line_errors():
+            left_out((scenario.balancer for scenario in scenarios), self.leave_out)
+
+    def write(self, runs: Runs) -> None:
+        """Write runs to the requested files."""
+        if self.parquet:
+            write_parquet(runs, self.parquet)
+
+        if self.figure:
+            # The import takes half a second: only with --figure.
+            from sim.sweeps.pictures import sweep_figure
+
+            data = io.BytesIO()
+            with one_line_errors():
+                drawn = sweep_figure(runs, self.leave_out)
+
+            drawn.savefig(data, format=self.figure.suffix[1:], dpi=150)
+            write_whole(self.figure, data.getvalue())
 
 
 @click.command(epilog=RESULTS_EXAMPLES)
@@ -192,15 +217,26 @@ def write(runs: Runs, csv: Path | None, parquet: Path | None, figure: Path | Non
 @csv_option
 @parquet_option
 @figure_option
+@leave_out_option
 def results(
-    store: Path, as_json: bool, csv: Path | None, parquet: Path | None, figure: Path | None
+    store: Path,
+    as_json: bool,
+    csv: Path | None,
+    parquet: Path | None,
+    figure: Path | None,
+    leave_out: tuple[str, ...],
 ) -> None:
     """Show the finished runs in STORE, also while a sweep is running."""
+    exports = Exports(parquet, figure, leave_out)
     with one_line_errors():
         with Store(store, create=False) as kept:
             runs, balancers = kept.runs(), kept.balancers()
 
-        write(runs, csv, parquet, figure)
+        exports.refuse_impossible(scenario for scenario, _ in runs)
+        if csv:
+            write_csv(csv_rows(runs), csv)
+
+        exports.write(runs)
 
     # With a file the table is left out; --json still writes to stdout.
     if as_json or not (csv or parquet or figure):

@@ -65,10 +65,11 @@ from fattree.experiment.failures import Detection
 from fattree.experiment.model import Experiment
 from fattree.experiment.own import LIKE
 from fattree.records.record import Record, flat, rare_legend, row
-from fattree.records.tables import terminal, write_csv
+from fattree.records.tables import STDOUT, terminal, write_csv
 from fattree.texts.experiment_file import agent_packet_settings, host_rule_settings, load_experiment
 from hostagent.own_packet import scenario_packets
 from hostagent.own_rule import own_rule
+from sim.cli import Exports, figure_option, leave_out_option, parquet_option
 from sim.sweeps.cost import processors
 
 MININET = "mininet"
@@ -157,7 +158,7 @@ def write(records: Sequence[Record], folder: Path | None, written: Written) -> b
         rows = [json.loads(record.model_dump_json()) for record in records]
         click.echo(json.dumps({"folder": folder and str(folder), "records": rows}, indent=2))
 
-    return written.as_json or written.csv is not None
+    return written.as_json or written.csv == STDOUT
 
 
 def show(
@@ -243,6 +244,9 @@ def refuse_contradictions(asked: Asked, program: Path | None, running: Running) 
 @output_option("NAME")
 @json_option
 @csv_option
+@parquet_option
+@figure_option
+@leave_out_option
 @click.option(
     "--switch",
     type=click.Choice(tuple(TARGETS)),
@@ -277,8 +281,10 @@ def refuse_contradictions(asked: Asked, program: Path | None, running: Running) 
     metavar="PORT",
     help="Capture the packets of a port, edge0_1:3 or h0_1_0; repeatable.",
 )
-@grouped(asked=Asked, running=Running, written=Written)
-def emulate(program: Path | None, asked: Asked, running: Running, written: Written) -> None:
+@grouped(asked=Asked, running=Running, written=Written, exports=Exports)
+def emulate(
+    program: Path | None, asked: Asked, running: Running, written: Written, exports: Exports
+) -> None:
     """Run the experiment in FILE (with --program: by default the demo's), packet by packet.
 
     The results go into a folder. Your program or rule runs instead of the file's load balancers,
@@ -298,7 +304,7 @@ def emulate(program: Path | None, asked: Asked, running: Running, written: Writt
             asked.like,
             asked.policies,
         )
-        loaded = _loaded(experiment, running, written.force)
+        loaded = _loaded(experiment, running, exports, written.force)
         name = "_".join([experiment.name, *folder_suffixes(experiment, loaded)])
         folder = click.get_current_context().with_resource(
             new_folder(written.output, Path("results") / name, written.force)
@@ -318,11 +324,14 @@ def emulate(program: Path | None, asked: Asked, running: Running, written: Writt
         finished = _finished(experiment, loaded, running, folder)
         say_odd(finished.runs)
         picture = _kept_or_shown(finished, folder, loaded, written)
+        exports.write(finished.runs)
 
     show(finished, folder, written, picture)
 
 
-def _loaded(experiment: Experiment, running: Running, force: bool) -> Loaded | None:
+def _loaded(
+    experiment: Experiment, running: Running, exports: Exports, force: bool
+) -> Loaded | None:
     """Return the user's program; raise the errors of all that cannot run, before the first run."""
     # All scenarios of an experiment have the same fabric. There are none if only a program runs,
     # instead of the file's load balancers.
@@ -336,7 +345,9 @@ def _loaded(experiment: Experiment, running: Running, force: bool) -> Loaded | N
     ours = experiment.without_rule() if loaded else experiment
     refuse_unsupported(running.network, *([alone(experiment, loaded)] if loaded else []), ours)
     say_misfits(ours.scenarios())
-    say_unread([*ours.scenarios(), *(runs_alone(experiment, loaded) if loaded else ())])
+    scenarios = [*ours.scenarios(), *(runs_alone(experiment, loaded) if loaded else ())]
+    exports.refuse_impossible(scenarios)
+    say_unread(scenarios)
     return loaded
 
 

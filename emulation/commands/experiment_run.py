@@ -31,6 +31,7 @@ from fattree.experiment.model import Experiment, Scenario
 from fattree.records.record import Record
 from fattree.units import time_unit
 from sim.sweeps.cluster import connected
+from sim.sweeps.progress import Lines
 
 VIRTUAL = "virtual"
 # Gets the share of the traffic that has arrived, from 0 to 1.
@@ -60,11 +61,13 @@ class Finished:
 class Reporter:
     """Progress on stderr: a bar for the experiment and a bar for the present run.
 
-    Without a terminal there are no bars.
+    Without a terminal there are rare lines instead of bars.
     """
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
+        self._lines: Lines | None = None
+        self._total = 0
         self._all: TaskID | None = None
         self._run: TaskID | None = None
         self._done = 0
@@ -72,8 +75,13 @@ class Reporter:
     @contextmanager
     def experiment(self, experiment: Experiment) -> Iterator[None]:
         """Show how many runs of an experiment are done."""
-        total = experiment.runs
+        self._total = total = experiment.runs
         self._done = 0
+        if self._progress.disable:
+            self._lines = Lines(experiment.name)
+            self._lines(0, total)
+            self._lines.watch(0.0)
+
         # The same bar serves all runs; it is hidden until the first run starts.
         self._all = self._progress.add_task(experiment.name, total=total)
         self._run = self._progress.add_task("", total=1, visible=False)
@@ -93,6 +101,9 @@ class Reporter:
         assert self._run is not None and self._all is not None
         self._progress.update(self._run, completed=fraction)
         self._progress.update(self._all, completed=self._done + fraction)
+        if self._lines:
+            self._lines(self._done, self._total)
+            self._lines.watch((self._done + fraction) / self._total)
 
     def finish(self, record: Record) -> None:
         """Print the result of a run."""

@@ -24,16 +24,26 @@ from emulation.command_line import (
     say_unread,
     say_warnings,
 )
+from emulation.errors import EmulationError
 from emulation.option_groups import Asked, grouped
+from emulation.outcomes.folder import (
+    EXPERIMENT,
+    FLOWS,
+    RESULTS,
+    complete,
+    kept_toml,
+    new_folder,
+    write_parquet,
+)
 from emulation.programs.own_program import Loaded, refuse_unread
 from emulation.programs.program_files import Files, packed
 from emulation.shipped_file import ShippedFile
-from fattree.experiment.model import BUILT_IN, OwnProgram, Scenario, Settings
+from fattree.experiment.model import BUILT_IN, Experiment, OwnProgram, Scenario, Settings
 from fattree.experiment.own import LIKE
 from fattree.files.whole_file import write_whole
 from fattree.records.perfetto import trace
-from fattree.records.record import Record
-from fattree.records.tables import STDOUT
+from fattree.records.record import Record, table
+from fattree.records.tables import STDOUT, write_csv
 from fattree.texts.experiment_file import agent_packet_settings, host_rule_settings
 from fattree.texts.sweep_file import load_sweep
 from hostagent.own_rule import scenario_rule
@@ -42,21 +52,23 @@ from sim.arrays.network import form_of, refuse_unsupported
 from sim.cli import (
     PICTURES,
     THREADS,
+    Exports,
     FilePath,
     csv_option,
     figure_option,
     in_a_folder,
+    leave_out_option,
     one_line_errors,
     parquet_option,
     read_experiment,
     say_how_matrices_are_read,
     show,
-    write,
 )
 from sim.runs.engine import prepare
 from sim.sweeps.own_folder import own_folder
 from sim.sweeps.progress import reporting
 from sim.sweeps.sweeping import Run, flow_file, simulate, sweep
+from sim.sweeps.tables import csv_rows
 
 RUN_EXAMPLES = """
 \b
@@ -102,6 +114,12 @@ like_option = click.option(
     help="The load balancer whose groups and hosts your programs or rule get."
     f" [{DEFAULT_LIKE}; a rule alone: host_pkt_ar]",
 )
+output_folder_option = click.option(
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Also keep a results folder: experiment, runs, flows, pictures.",
+)
+replace_option = click.option("--force", is_flag=True, help="Replace the results in --output.")
 as_option = click.option(
     "--as",
     "form",
@@ -285,7 +303,11 @@ class Tables:
 
     as_json: bool
     csv: Path | None
-    parquet: Path | None
+
+    def write(self, runs: Sequence[tuple[Scenario, Record]]) -> None:
+        """Write the CSV file, if requested."""
+        if self.csv:
+            write_csv(csv_rows(runs), self.csv)
 
 
 def refuse_packets_without_bytes(asked: Asked, running: Running) -> None:
@@ -309,6 +331,10 @@ def refuse_packets_without_bytes(asked: Asked, running: Running) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Write the runs to stdout as JSON.")
 @csv_option
 @parquet_option
+@figure_option
+@leave_out_option
+@output_folder_option
+@replace_option
 @click.option(
     "--flows",
     type=FilePath,
@@ -321,23 +347,31 @@ def refuse_packets_without_bytes(asked: Asked, running: Running) -> None:
     callback=in_a_folder,
     help="Draw the distribution of the flows' times: .png, .svg or .pdf.",
 )
-@grouped(asked=Asked, running=Running, tables=Tables)
+@grouped(asked=Asked, running=Running, tables=Tables, exports=Exports)
 def run(
     asked: Asked,
     running: Running,
     jobs: int,
     tables: Tables,
+    exports: Exports,
+    output: Path | None,
+    force: bool,
     flows: Path | None,
     cdf: Path | None,
 ) -> None:
     """Simulate the experiment of FILE or of the options: every load balancer, every seed."""
-    kept = own_folder("ofan-flows-") if flows or cdf else nullcontext()
+    kept = own_folder("ofan-flows-") if flows or cdf or output else nullcontext()
     with one_line_errors(asked.file, asked.settings), kept as folder:
         for path, kinds in ((flows, TABLES), (cdf, PICTURES)):
             if path and path.suffix not in kinds:
                 raise click.UsageError(f"{path}: its name must end in {' or '.join(kinds)}")
 
         refuse_packets_without_bytes(asked, running)
+        if output and running.programs:
+            raise click.UsageError(
+                "--output keeps no programs: ofan emulate --program does, or write --parquet"
+            )
+
         experiment = read_experiment(asked.file, _settings(asked, running))
 
         # A program runs instead of the default or of the file's load balancers. A host rule runs
@@ -350,20 +384,53 @@ def run(
             running.programs,
             running.form,
         )
+        exports.refuse_impossible(scenarios)
         say_how_matrices_are_read(scenarios)
         say_unread(scenarios)
+        results = claimed(output, force) if output else None
 
         # Before the bar, which a line about compiling would break, and before the processes start,
         # as each would compile.
         run_one = ready(scenarios, running.threads, flows=folder)
         runs = _swept(scenarios, called(experiment, asked.file), jobs=jobs, run=run_one)
-        write(runs, tables.csv, tables.parquet)
+        tables.write(runs)
+        exports.write(runs)
         if folder:
             write_flows(scenarios, folder, flows, cdf)
 
+        if folder and results:
+            keep(experiment, runs, folder, results)
+
     # Last: files are written even if the reader of stdout stops early.
     if tables.as_json or tables.csv != STDOUT:
-        show(runs, tables.as_json)
+        show(runs, tables.as_json, **({"folder": str(results)} if results else {}))
+
+
+def claimed(output: Path, force: bool) -> Path:
+    """Claim a new results folder until the command ends; raises ClickException if it is taken."""
+    try:
+        claim = new_folder(output, output, force)
+        return click.get_current_context().with_resource(claim)
+    except EmulationError as error:
+        raise click.ClickException(str(error)) from None
+
+
+def keep(
+    experiment: Experiment, runs: Sequence[tuple[Scenario, Record]], flows: Path, results: Path
+) -> None:
+    """Write a results folder as `ofan emulate` does, without ports and queues over time.
+
+    The runs' flows are in the folder `flows`. Raises ClickException where nothing can be written.
+    """
+    try:
+        with complete(results) as fresh:
+            (fresh / EXPERIMENT).write_text(kept_toml(experiment), encoding="utf-8")
+            write_parquet(table(record for _, record in runs), fresh / RESULTS)
+            Exports(None, fresh / "cct.png", ()).write(runs)
+            scenarios = [scenario for scenario, _ in runs]
+            write_flows(scenarios, flows, fresh / FLOWS, fresh / "flow_times.png")
+    except EmulationError as error:
+        raise click.ClickException(str(error)) from None
 
 
 def _swept(scenarios: list[Scenario], name: str, **options: Any) -> list[tuple[Scenario, Record]]:
@@ -409,7 +476,8 @@ def _settings(asked: Asked, running: Running) -> list[str]:
 @csv_option
 @parquet_option
 @figure_option
-@grouped(asked=Asked, running=Running, tables=Tables)
+@leave_out_option
+@grouped(asked=Asked, running=Running, tables=Tables, exports=Exports)
 def sweep_command(
     asked: Asked,
     running: Running,
@@ -417,7 +485,7 @@ def sweep_command(
     scheduler: str | None,
     store: Path | None,
     tables: Tables,
-    figure: Path | None,
+    exports: Exports,
 ) -> None:
     """Simulate every combination of the sweep FILE.
 
@@ -439,15 +507,17 @@ def sweep_command(
         say_how_matrices_are_read(combined)
         say_unread(combined)
         scenarios = heeding(combined)
+        exports.refuse_impossible(scenarios)
         kept = store or Path("results") / f"{scenarios[0].name}.sqlite"
 
         # Workers on other machines compile for themselves.
         run_one = ready(scenarios, running.threads, is_here=scheduler is None)
         options = {"store": kept, "jobs": jobs, "scheduler": scheduler, "run": run_one}
         runs = _swept(scenarios, called(scenarios[0], asked.file), **options)
-        write(runs, tables.csv, tables.parquet, figure)
+        tables.write(runs)
+        exports.write(runs)
 
     if tables.as_json or tables.csv != STDOUT:
-        written = {"csv": tables.csv, "parquet": tables.parquet, "figure": figure}
+        written = {"csv": tables.csv, "parquet": exports.parquet, "figure": exports.figure}
         said = {name: str(path) for name, path in written.items() if path}
         show(runs, tables.as_json, store=str(kept), **said)

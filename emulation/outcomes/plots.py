@@ -16,7 +16,7 @@ from emulation.outcomes.outcome import Outcome, label_of
 from fattree.records.record import PERCENTILES, Record
 from fattree.shape.addressing import link_name, link_named
 from fattree.shape.topology import SWITCH_LAYERS
-from fattree.texts.looks import GRID, SLATES, looks_of
+from fattree.texts.looks import ALERT, GRID, SLATES, looks_of
 from fattree.units import PS_PER_US, time_unit
 
 GREY = "#666666"
@@ -29,7 +29,7 @@ LAYER_NAMES = (
     " A>E: downlinks of aggregations"
 )
 SHORT_NAMES = "E edge, A aggregation, C core; E>A: uplinks of edges"
-QUEUES = "longest queue of any switch port (KB)"
+QUEUES = "longest queue of any switch port (packets)"
 # Of numpy's arrays, one value a flow.
 Times = NDArray[np.int64]
 
@@ -93,14 +93,43 @@ def draw_queues(axes: Axes, outcomes: Sequence[Outcome]) -> None:
     """Draw queues over time, or their known lengths where there are no samples over time."""
     if all(outcome.samples.times_ps for outcome in outcomes):
         _draw_queues_over_time(axes, outcomes)
+        mark_buffer(axes, outcomes)
         axes.legend(fontsize=8, frameon=False)
         mark_failures(axes, outcomes[0])
     elif all(outcome.reports_queues for outcome in outcomes):
         _draw_longest_queues(axes, outcomes)
+        mark_buffer(axes, outcomes)
         axes.legend(fontsize=8, frameon=False)
     else:
         axes.set_axis_off()
         axes.text(0.5, 0.5, "queues: not reported by these switches", ha="center", fontsize=9)
+
+
+def packet_of(outcome: Outcome) -> int:
+    """Return the bytes of a data packet, in which queues are drawn."""
+    return outcome.scenario.data_bytes
+
+
+def mark_buffer(axes: Axes, outcomes: Sequence[Outcome]) -> None:
+    """Draw a line at the packets that a port holds, where queues come near to it."""
+    fabric = outcomes[0].scenario.fabric
+    # Shared memory has no such length, and with pauses it is that of an input.
+    if fabric.buffer == "shared" or fabric.flow_control == "pfc":
+        return
+
+    capacity = fabric.queue_bytes // packet_of(outcomes[0])
+    if 0 < capacity < 2 * axes.get_ylim()[1]:
+        axes.axhline(capacity, color=ALERT, linewidth=1, linestyle=(0, (4, 2)), zorder=0.8)
+        axes.text(
+            1,
+            capacity,
+            f"buffer: {capacity}",
+            color=ALERT,
+            fontsize=8,
+            ha="right",
+            va="bottom",
+            transform=axes.get_yaxis_transform(),
+        )
 
 
 def _draw_longest_queues(axes: Axes, outcomes: Sequence[Outcome]) -> None:
@@ -111,7 +140,7 @@ def _draw_longest_queues(axes: Axes, outcomes: Sequence[Outcome]) -> None:
         places = np.arange(len(SWITCH_LAYERS)) + (index - (len(outcomes) - 1) / 2) * width
         axes.bar(
             places,
-            [outcome.max_queue_bytes(layer) / KB for layer in SWITCH_LAYERS],
+            [outcome.max_queue_bytes(layer) / packet_of(outcome) for layer in SWITCH_LAYERS],
             width=0.9 * width,
             color=looks[outcome.policy].colour,
             label=label_of(outcome.policy),
@@ -128,7 +157,7 @@ def _draw_queues_over_time(axes: Axes, outcomes: Sequence[Outcome]) -> None:
     looks = looks_of([outcome.policy for outcome in outcomes])
     for outcome in outcomes:
         times = np.array(outcome.samples.times_ps) / PS_PER_US
-        longest = np.array([max(sample) for sample in outcome.samples.bytes]) / KB
+        longest = np.array([max(sample) for sample in outcome.samples.bytes]) / packet_of(outcome)
         colour, _, line = looks[outcome.policy]
         axes.plot(times, longest, line, color=colour, linewidth=1.6, label=label_of(outcome.policy))
         # The last sample stands for the end of the run, when the collective is complete.
@@ -138,7 +167,8 @@ def _draw_queues_over_time(axes: Axes, outcomes: Sequence[Outcome]) -> None:
 
     axes.set_xlabel("time (µs)", fontsize=9)
     axes.set_ylabel(QUEUES, fontsize=9)
-    axes.set_xlim(left=0)
+    # Another panel of the same axis may last longer.
+    axes.set_xlim(left=0, auto=True)
     axes.set_ylim(bottom=0)
     tidy(axes)
 
@@ -309,7 +339,7 @@ def queues_figure(before: Sequence[Outcome], after: Sequence[Outcome]) -> Figure
 def _demo_queues(figure: Figure, cell: SubplotSpec, rows: Sequence[Sequence[Outcome]]) -> None:
     queues = cell.subgridspec(1, 2)
     before = figure.add_subplot(queues[0])
-    right = figure.add_subplot(queues[1], sharey=before)
+    right = figure.add_subplot(queues[1], sharex=before, sharey=before)
     for axes, outcomes in zip((before, right), rows, strict=True):
         draw_queues(axes, outcomes)
 

@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from statistics import mean, stdev
@@ -12,6 +12,7 @@ import polars as pl
 
 from fattree.experiment.model import Scenario
 from fattree.files.whole_file import write_whole
+from fattree.policies import slug_of
 from fattree.records.record import (
     FLOW_TIMES,
     Record,
@@ -26,6 +27,7 @@ from fattree.records.record import (
 )
 from fattree.records.tables import Folding
 from fattree.units import PS_PER_MS, PS_PER_US, time_unit
+from sim.errors import SimulationError
 from sim.sweeps.store import plain
 
 Run = tuple[Scenario, Record]
@@ -183,6 +185,24 @@ def heading(key: str) -> str:
         return key.removeprefix(OF_JOBS).replace(".collective.", ".")
 
     return key.rpartition(".")[2]
+
+
+def left_out(balancers: Iterable[str], names: Sequence[str]) -> set[str]:
+    """Return the load balancers of these names, which a figure leaves out.
+
+    Raises SimulationError for a name that no run has, and where nothing is left to draw.
+    """
+    ran = list(dict.fromkeys(balancers))
+    missing = set(map(slug_of, names))
+    if strange := missing - set(ran):
+        raise SimulationError(
+            f"--leave-out {min(strange)}: no run has this load balancer, only {', '.join(ran)}"
+        )
+
+    if missing == set(ran):
+        raise SimulationError("--leave-out leaves no load balancer for the figure")
+
+    return missing
 
 
 def shown_keys(runs: Runs) -> list[str]:

@@ -214,3 +214,44 @@ def test_flows_and_their_picture_are_of_known_kinds(capsys: pytest.CaptureFixtur
 def test_csv_on_stdout_is_alone_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert ofan("sim", "run", *TINY, "--csv", "-") == 0
     assert pl.read_csv(capsys.readouterr().out.encode())["network"].to_list() == ["sim"]
+
+
+def test_a_run_has_a_figure_and_a_results_folder_as_emulate_has(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    figure, folder = tmp_path / "x.png", tmp_path / "kept"
+    run = ("sim", "run", *TINY, "--policies", "ofan,flow")
+    assert ofan(*run, "--figure", figure, "--leave-out", "ecmp", "--output", folder) == 0
+    assert figure.stat().st_size > 5000
+    names = {"experiment.toml", "results.parquet", "flows.parquet", "cct.png", "flow_times.png"}
+    assert {path.name for path in folder.iterdir()} == names
+
+    assert ofan("results", "compare", folder, folder) == 0
+    assert ofan("sim", "run", folder / "experiment.toml") == 0
+    capsys.readouterr()
+    assert ofan(*run, "--output", folder) == 2
+    assert "has results already" in capsys.readouterr().err
+    assert ofan(*run, "--output", folder, "--force") == 0
+
+
+@pytest.mark.parametrize("command", [("sim", "run"), ("emulate", "demo")])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--leave-out", "flow"), "--leave-out needs --figure"),
+        (("--figure", "x.png", "--leave-out", "jsq"), "no run has this load balancer, only ofan,"),
+        (("--figure", "x.jpeg"), "its name must end in .png or .svg or .pdf"),
+    ],
+)
+def test_figures_that_cannot_be_drawn_are_refused_before_any_run(
+    command: tuple[str, ...],
+    options: tuple[str, ...],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert ofan(*command, "--policies", "ofan,flow", *options) == 2
+    assert message in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

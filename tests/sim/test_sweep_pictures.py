@@ -15,7 +15,7 @@ from fattree.records.record import Record
 from fattree.texts.sweep_file import load_sweep
 from sim import run
 from sim.errors import SimulationError
-from sim.sweeps.pictures import sweep_figure
+from sim.sweeps.pictures import size_in_words, sweep_figure
 
 SIZES = (4096, 8192, 16384)
 MATRICES: tuple[Literal["permutation", "all_to_all"], ...] = ("permutation", "all_to_all")
@@ -43,7 +43,7 @@ def runs() -> list[tuple[Scenario, Record]]:
 def test_means_and_whiskers_are_those_of_the_runs(runs: list[tuple[Scenario, Record]]) -> None:
     panels = sweep_figure(runs).axes
     assert [axes.get_title() for axes in panels] == [f"matrix {matrix}" for matrix in MATRICES]
-    assert [text.get_text() for text in panels[0].get_xticklabels()] == ["4,096", "8,192", "16,384"]
+    assert [text.get_text() for text in panels[0].get_xticklabels()] == ["4 KiB", "8 KiB", "16 KiB"]
 
     for axes, matrix in zip(panels, MATRICES, strict=True):
         for bars, policy in zip(axes.containers, ("simple_rr", "ofan"), strict=True):
@@ -63,13 +63,17 @@ def test_means_and_whiskers_are_those_of_the_runs(runs: list[tuple[Scenario, Rec
             )
 
 
-def test_what_is_not_swept_or_too_much_is_one_line(runs: list[tuple[Scenario, Record]]) -> None:
+def test_without_a_swept_key_load_balancers_stand_side_by_side(
+    runs: list[tuple[Scenario, Record]],
+) -> None:
     same = [
         pair for pair in runs if pair[1].message_bytes == 4096 and pair[1].matrix == MATRICES[0]
     ]
-    with pytest.raises(SimulationError, match="needs a swept key: only load balancers and seeds"):
-        sweep_figure(same)
+    (alone,) = sweep_figure(same).axes
+    assert [text.get_text() for text in alone.get_xticklabels()] == ["Simple RR", "Ofan"]
 
+
+def test_more_panels_than_fit_are_refused(runs: list[tuple[Scenario, Record]]) -> None:
     scenario, record = runs[0]
     many = [
         (
@@ -87,6 +91,67 @@ def test_what_is_not_swept_or_too_much_is_one_line(runs: list[tuple[Scenario, Re
     ]
     with pytest.raises(SimulationError, match=r"more panels than a figure has \(9\)"):
         sweep_figure(many)
+
+
+def stretched(runs: list[tuple[Scenario, Record]], times: float) -> list[tuple[Scenario, Record]]:
+    """Return the runs with Simple RR's distance from the bound so many times Ofan's."""
+    return [
+        (
+            scenario,
+            record.model_copy(
+                update={"increase": 0.01 * (times if record.policy == "simple_rr" else 1)}
+            ),
+        )
+        for scenario, record in runs
+    ]
+
+
+@pytest.mark.parametrize(("times", "scale"), [(19, "linear"), (21, "log")])
+def test_load_balancers_far_apart_get_a_logarithmic_axis(
+    runs: list[tuple[Scenario, Record]], times: float, scale: str
+) -> None:
+    for figure in (sweep_figure(stretched(runs, times)), sweep_figure(stretched(runs[:1], 1))):
+        figure.draw_without_rendering()
+
+    panels = sweep_figure(stretched(runs, times)).axes
+    assert [axes.get_yscale() for axes in panels] == [scale, scale]
+
+
+def test_a_load_balancer_on_its_bound_leaves_an_axis_with_0(
+    runs: list[tuple[Scenario, Record]],
+) -> None:
+    bound = [
+        (scenario, record.model_copy(update={"increase": 0.0 if record.policy == "ofan" else 1.0}))
+        for scenario, record in runs
+    ]
+    few = [(scenario, record) for scenario, record in bound if record.seed == 1][:-1]
+    mixed = [*few, (bound[-1][0], bound[-1][1].model_copy(update={"increase": 0.001}))]
+    (first, _) = sweep_figure(mixed).axes
+    assert first.get_yscale() == "symlog"
+
+
+def test_load_balancers_can_be_left_out(runs: list[tuple[Scenario, Record]]) -> None:
+    assert len(sweep_figure(runs, ["simple_rr"]).axes[0].containers) == 1
+    with pytest.raises(SimulationError, match=r"nope: no run has .*, only simple_rr, ofan"):
+        sweep_figure(runs, ["nope"])
+
+    with pytest.raises(SimulationError, match="leaves no load balancer for the figure"):
+        sweep_figure(runs, ["ofan", "simple_rr"])
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (65536, "64 KiB"),
+        (1 << 20, "1 MiB"),
+        (3 << 19, "1,536 KiB"),
+        (800_000, "800 KB"),
+        (4178, "4,178 B"),
+        (0, "0 B"),
+    ],
+)
+def test_sizes_are_as_people_read_them(size: int, text: str) -> None:
+    assert size_in_words(size) == text
 
 
 def test_the_command_writes_the_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,8 @@
 """`ofan emulate`: the folder that it leaves, its output, and one line for any error."""
 
 import json
+from functools import partial
+from itertools import count
 from pathlib import Path
 
 import polars as pl
@@ -9,9 +11,11 @@ from click.testing import CliRunner, Result
 
 import ofan
 import p4src
+from emulation.commands import experiment_run
 from emulation.virtual import fabric
 from fattree.records.record import Record
 from fattree.texts.experiment_file import load_experiment
+from sim.sweeps.progress import Lines
 
 EXPERIMENTS = Path(ofan.__file__).parent / "experiments"
 pytestmark = pytest.mark.usefixtures("unrendered")
@@ -212,3 +216,33 @@ def test_a_kept_experiment_finds_its_connection_matrix(
 )
 def test_every_shipped_experiment_is_valid(name: str) -> None:
     assert list(load_experiment(EXPERIMENTS / name).scenarios())
+
+
+def test_a_csv_file_comes_beside_the_table_with_parquet_and_a_figure(tmp_path: Path) -> None:
+    names = {"--csv": "x.csv", "--parquet": "x.parquet", "--figure": "x.png"}
+    files = {option: tmp_path / name for option, name in names.items()}
+    exports = [word for option, path in files.items() for word in (option, str(path))]
+    command = ["emulate", "demo", "--k", "4", "--message-bytes", "16KiB", "--policies", "ofan,jsq"]
+    done = CliRunner().invoke(ofan.cli, [*command, *exports, "--output", str(tmp_path / "kept")])
+    assert done.exit_code == 0, done.output
+    assert "load balancer" in done.stdout
+    assert pl.read_csv(files["--csv"])["policy"].to_list() == ["ofan", "jsq"]
+    assert pl.read_parquet(files["--parquet"])["policy"].to_list() == ["ofan", "jsq"]
+    assert files["--figure"].stat().st_size > 5000
+
+
+def test_long_runs_without_a_terminal_print_lines(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = count(0, 4)
+    lines_of = partial(Lines, clock=lambda: float(next(seconds)))
+    monkeypatch.setattr(experiment_run, "Lines", lines_of)
+    experiment = load_experiment(DEMO, ("policies=ofan",))
+    with experiment_run.reporting() as reporter, reporter.experiment(experiment):
+        reporter.start(next(experiment.scenarios()))
+        for tenth in range(10):
+            reporter.advance(tenth / 10)
+
+    lines = capsys.readouterr().err.splitlines()
+    assert lines
+    assert all(line.startswith("demo: 0 of 1 runs, ") and " left" in line for line in lines)

@@ -62,7 +62,7 @@ def test_an_experiment_is_drawn_as_four_figures_with_units(outcomes: list[Outcom
         experiment_figures(outcomes, [record(outcome, "virtual") for outcome in outcomes])
     )
     assert list(figures) == ["cct", "link_load", "queues", "flow_times"]
-    for figure, unit in zip(figures.values(), ("(%)", "(KB)", "(KB)", "(%)"), strict=True):
+    for figure, unit in zip(figures.values(), ("(%)", "(KB)", "(packets)", "(%)"), strict=True):
         assert unit in figure.axes[0].get_ylabel()
     assert figures["queues"].axes[0].get_xlabel() == "time (µs)"
     legend = figures["link_load"].legends[0]
@@ -118,8 +118,9 @@ def test_queues_that_nobody_looked_at_over_time_are_bars_of_the_longest(
 ) -> None:
     axes = Figure().subplots()
     draw_queues(axes, [without_samples(outcome, True) for outcome in outcomes])
-    heights = [bar.get_height() * 1000 for bar in axes.patches if isinstance(bar, Rectangle)]
-    assert max(heights) == pytest.approx(outcomes[0].max_queue_bytes())
+    heights = [bar.get_height() for bar in axes.patches if isinstance(bar, Rectangle)]
+    packet = outcomes[0].scenario.data_bytes
+    assert max(heights) == pytest.approx(outcomes[0].max_queue_bytes() / packet)
     assert len(heights) == 10
 
 
@@ -136,6 +137,30 @@ def test_the_demo_marks_the_failure_and_the_change_of_routes(outcomes: list[Outc
     texts = {text.get_text() for text in figure.axes[-1].texts}
     assert texts >= {"agg0_0-core0_0 fails", "routes change"}
     assert len(figure.axes) == 2 * len(outcomes) + 2
+
+    before, after = figure.axes[-2:]
+    longest = max(outcome.samples.times_ps[-1] for outcome in (*outcomes, *failed)) / 1e6
+    assert before.get_xlim() == after.get_xlim()
+    assert before.get_xlim()[0] == 0 and before.get_xlim()[1] >= longest
+
+
+@pytest.mark.parametrize(
+    ("fabric", "marks"),
+    [
+        (Fabric(k=4), []),
+        (Fabric(k=4, queue_bytes=100_000), ["buffer: 24"]),
+        (Fabric(k=4, queue_bytes=0), []),
+        (Fabric(k=4, queue_bytes=100_000, buffer="shared"), []),
+    ],
+)
+def test_a_buffer_is_marked_where_queues_come_near_to_it(
+    outcomes: list[Outcome], fabric: Fabric, marks: list[str]
+) -> None:
+    scenario = outcomes[0].scenario.model_copy(update={"fabric": fabric})
+    flow = replace(outcomes[0], demand=replace(outcomes[0].demand, scenario=scenario))
+    axes = Figure().subplots()
+    draw_queues(axes, [flow])
+    assert [text.get_text() for text in axes.texts] == marks
 
 
 def test_the_table_has_a_row_per_load_balancer_with_mean_and_deviation(
