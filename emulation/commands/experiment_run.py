@@ -34,6 +34,8 @@ from sim.sweeps.cluster import connected
 from sim.sweeps.progress import Lines
 
 VIRTUAL = "virtual"
+# Hosts of a network that takes more than seconds to build.
+LARGE = 1_000
 # Gets the share of the traffic that has arrived, from 0 to 1.
 ProgressCall = Callable[[float], None]
 Runner = Callable[[Scenario, ProgressCall], Outcome]
@@ -92,9 +94,11 @@ class Reporter:
     def start(self, scenario: Scenario) -> None:
         """Show that a run starts."""
         assert self._run is not None
-        self._progress.reset(
-            self._run, description=f"{scenario.balancer_label}, seed {scenario.seed}", visible=True
-        )
+        description = f"{scenario.balancer_label}, seed {scenario.seed}"
+        self._progress.reset(self._run, description=description, visible=True)
+        # Of 8,192 hosts it takes two minutes, in which nothing else is there to report.
+        if self._lines and scenario.tree.hosts >= LARGE:
+            click.echo(f"{description}: filling the tables of switches first", err=True)
 
     def advance(self, fraction: float) -> None:
         """Show the share of the current run's traffic that has arrived."""

@@ -118,7 +118,9 @@ def mark_buffer(axes: Axes, outcomes: Sequence[Outcome]) -> None:
         return
 
     capacity = fabric.queue_bytes // packet_of(outcomes[0])
-    if 0 < capacity < 2 * axes.get_ylim()[1]:
+    top = axes.get_ylim()[1]
+    if 0 < capacity < 2 * top:
+        axes.set_ylim(top=max(top, 1.1 * capacity))
         axes.axhline(capacity, color=ALERT, linewidth=1, linestyle=(0, (4, 2)), zorder=0.8)
         axes.text(
             1,

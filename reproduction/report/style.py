@@ -147,9 +147,11 @@ def plain_log(axes: Any, ticks: Sequence[float]) -> None:
 
 def buffer_line(axes: Any, *, is_right: bool = False) -> None:
     """Mark the packets that a port's default buffer holds, where queues come near to it."""
-    if axes.get_ylim()[1] < NEAR_FULL * BUFFER_PACKETS:
+    top = axes.get_ylim()[1]
+    if top < NEAR_FULL * BUFFER_PACKETS:
         return
 
+    axes.set_ylim(top=max(top, 1.1 * BUFFER_PACKETS))
     axes.axhline(BUFFER_PACKETS, color=BOUND, linewidth=0.8, linestyle=(0, (4, 2)), zorder=0.8)
     axes.annotate(
         f"buffer: {BUFFER_PACKETS}",

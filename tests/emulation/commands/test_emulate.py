@@ -237,12 +237,13 @@ def test_long_runs_without_a_terminal_print_lines(
     seconds = count(0, 4)
     lines_of = partial(Lines, clock=lambda: float(next(seconds)))
     monkeypatch.setattr(experiment_run, "Lines", lines_of)
-    experiment = load_experiment(DEMO, ("policies=ofan",))
+    experiment = load_experiment(DEMO, ("policies=ofan", "fabric.k=16"))
     with experiment_run.reporting() as reporter, reporter.experiment(experiment):
         reporter.start(next(experiment.scenarios()))
         for tenth in range(10):
             reporter.advance(tenth / 10)
 
-    lines = capsys.readouterr().err.splitlines()
+    first, *lines = capsys.readouterr().err.splitlines()
+    assert first == "Ofan, seed 1: filling the tables of switches first"
     assert lines
     assert all(line.startswith("demo: 0 of 1 runs, ") and " left" in line for line in lines)

@@ -161,6 +161,7 @@ def test_a_buffer_is_marked_where_queues_come_near_to_it(
     axes = Figure().subplots()
     draw_queues(axes, [flow])
     assert [text.get_text() for text in axes.texts] == marks
+    assert all(text.get_position()[1] < axes.get_ylim()[1] for text in axes.texts)
 
 
 def test_the_table_has_a_row_per_load_balancer_with_mean_and_deviation(

@@ -83,6 +83,7 @@ def test_the_buffer_is_marked_where_queues_come_near_to_it(top: float, lines: in
     axes.set_ylim(0, top)
     buffer_line(axes)
     assert len(axes.lines) == len(axes.texts) == lines
+    assert all(text.xy[1] < axes.get_ylim()[1] for text in axes.texts)
 
 
 def test_the_overview_names_its_groups_and_shades_the_half_of_ofan() -> None:
