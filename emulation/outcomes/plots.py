@@ -23,6 +23,8 @@ GREY = "#666666"
 LAYER_COLOURS = dict(zip(SWITCH_LAYERS, SLATES, strict=True))
 KB = 1_000
 MOST_COLUMNS = 4
+# Of a layer of more links a picture has an area.
+MOST_BARS = 128
 MEAN = "mean of the layer"
 LAYER_NAMES = (
     "E>A: uplinks of edges, A>C: uplinks of aggregations, C>A: downlinks of cores,"
@@ -61,7 +63,14 @@ def draw_loads(axes: Axes, outcome: Outcome, title: str) -> None:
         # Sorted: it is how unequal loads are that counts, not which link has which.
         loads = sorted((port.bytes / KB for port in ports), reverse=True)
         places = start + np.arange(len(loads))
-        axes.bar(places, loads, width=0.85, color=LAYER_COLOURS[layer])
+        if len(loads) <= MOST_BARS:
+            axes.bar(places, loads, width=0.85, color=LAYER_COLOURS[layer])
+        else:
+            # Bars that are narrower than a pixel would take half a minute.
+            edges = np.append(places, places[-1] + 1) - 0.5
+            heights = [*loads, loads[-1]]
+            axes.fill_between(edges, heights, step="post", color=LAYER_COLOURS[layer], linewidth=0)
+
         mean = sum(loads) / len(loads)
         axes.plot(
             [start - 0.5, places[-1] + 0.5],

@@ -11,6 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from rich.console import Console
 
+from emulation.outcomes import plots
 from emulation.outcomes.folder import record
 from emulation.outcomes.outcome import Outcome, PortResult, QueueSamples
 from emulation.outcomes.plots import (
@@ -55,6 +56,24 @@ def test_a_bar_for_every_inter_switch_link_in_every_direction(outcomes: list[Out
     assert len(heights) == 64
     assert sum(heights) == pytest.approx(sum(inter_switch))
     assert [text.get_text() for text in axes.texts] == ["E>A", "A>C", "C>A", "A>E"]
+
+
+@pytest.mark.parametrize(("limit", "bars"), [(15, 0), (16, 64), (17, 64)])
+def test_a_layer_of_many_links_is_an_area_of_the_same_heights(
+    outcomes: list[Outcome], monkeypatch: pytest.MonkeyPatch, limit: int, bars: int
+) -> None:
+    monkeypatch.setattr(plots, "MOST_BARS", limit)
+    axes = Figure().subplots()
+    draw_loads(axes, outcomes[0], "Flow")
+    assert len(axes.patches) == bars
+    assert len(axes.collections) == (0 if bars else 4)
+    for area, ports in zip(axes.collections, outcomes[0].inter_switch().values(), strict=False):
+        corners = np.array(area.get_paths()[0].vertices)
+        assert {round(height * 1000) for height in corners[:, 1]} == {
+            0,
+            *(port.bytes for port in ports),
+        }
+        assert np.ptp(corners[:, 0]) == len(ports)
 
 
 def test_an_experiment_is_drawn_as_four_figures_with_units(outcomes: list[Outcome]) -> None:
