@@ -51,6 +51,7 @@ class InterpretedMachine:
         self._pipelines = pipelines
         self._states: dict[int, Any] = {}
         self._numbers = itertools.count()
+        self._ports = [scenario.tree.ports(switch) for switch in range(len(pipelines))]
         # The last packet that each switch has taken in.
         self._latest = [0] * len(pipelines)
         self._is_trimming = scenario.transport.trimming
@@ -94,9 +95,13 @@ class InterpretedMachine:
             return self._failed(error)
 
         fields[:] = list(outcome)
-        number = self._latest[switch] = next(self._numbers)
-        self._states[number] = kept
-        WORD.from_address(to + 16).value = number
+        spec, group, *_ = outcome
+        # Egress never asks for the others.
+        if spec in self._ports[switch] and not group:
+            number = self._latest[switch] = next(self._numbers)
+            self._states[number] = kept
+            WORD.from_address(to + 16).value = number
+
         return 0
 
     def _passed(

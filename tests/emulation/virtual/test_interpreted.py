@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import p4src
-from emulation.errors import EmulationError, ProgramError
+from emulation.errors import EmulationError, FailedRunError, ProgramError
 from emulation.programs.switch_program import Size, SwitchProgram, load_program
 from emulation.virtual import simulated
 from emulation.virtual.fabric import VirtualFabric
@@ -150,6 +150,23 @@ def test_payloads_are_zeros_and_bitmaps_are_unknown(recovery: Any, kind: int) ->
         written.check(frame, (frame, last + 1), 0)
     with pytest.raises(ProgramError, match="stand bitmaps and ICRCs"):
         written.check(frame, (frame, last - 3), 4)
+
+
+@pytest.mark.parametrize(
+    "verdict", ["mark_to_drop(standard_metadata);", "standard_metadata.egress_spec = 300;"]
+)
+def test_packets_that_programs_drop_leave_nothing(tmp_path: Path, verdict: str) -> None:
+    queued = "enqueue.apply(meta, standard_metadata);"
+    dropped = f"{queued} if (headers.ipv4.ttl == 62) {{ {verdict} }}"
+    program = changed(tmp_path, queued, dropped)
+    fabric = VirtualFabric(SMALL, program, is_interpreted=True)
+    with pytest.raises(FailedRunError, match="2 flows are not complete"):
+        fabric.run(horizon_ps=30_000_000)
+
+    machine = fabric.timed._machine
+    assert isinstance(machine, InterpretedMachine)
+    # At most the packets that wait at ports.
+    assert next(machine._numbers) > 30 > len(machine._states)
 
 
 def test_recirculation_is_refused_when_it_happens(tmp_path: Path) -> None:
