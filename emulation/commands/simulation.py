@@ -205,8 +205,9 @@ def ready(
 
     # Errors in a program are reported before any run, once for every size of switches.
     try:
-        for scenario in {_needed(entry): entry for entry in programmed}.values():
-            simulated.check(scenario)
+        needed = {_needed(entry): entry for entry in programmed}.values()
+        for reason in {simulated.check(scenario) for scenario in needed} - {""}:
+            click.echo(f"the P4 program runs as Python: {reason}", err=True)
 
         yours = [entry for entry in programmed if entry.program != BUILT_IN]
         owned = [simulated.own_of(entry) for entry in yours]

@@ -123,7 +123,16 @@ def headers_of(scenario: Scenario, edge_header_bytes: int) -> int:
 
 
 def only_python(scenario: Scenario, program: SwitchProgram) -> str:
-    """Return in a line why a program runs as Python; nothing where machine code can run it."""
+    """Return in a line why a program runs as Python; nothing where machine code can run it.
+
+    Raises UnsupportedError with P4 tools of another version.
+    """
+    if contract.VERSION != CONTRACT:
+        raise UnsupportedError(
+            f"ofan-p4 makes machine code by contract {contract.VERSION}, and the simulator calls"
+            f" by contract {CONTRACT}: install the ofan-p4 that this ofan asks for"
+        )
+
     headers = headers_of(scenario, program.edge_header_bytes)
     return why_not(native_program(program.bmv2_json), headers)
 
@@ -133,11 +142,6 @@ def why_not(native: NativeProgram | str, headers: int) -> str:
 
     A program without machine code is the reason for that. All frames have `headers` bytes.
     """
-    if contract.VERSION != CONTRACT:
-        return (
-            f"ofan-p4 makes machine code by contract {contract.VERSION}, and the simulator calls"
-            f" by contract {CONTRACT}: install the ofan-p4 that this ofan asks for"
-        )
     if isinstance(native, str):
         return native
     if native.frame_bytes is None or native.frame_bytes > headers:

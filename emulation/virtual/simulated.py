@@ -169,11 +169,15 @@ def own_of(scenario: Scenario) -> Loaded:
     )
 
 
-def check(scenario: Scenario) -> None:
-    """Raise an error in a scenario's program or packets, or the reason why they are refused."""
+def check(scenario: Scenario) -> str:
+    """Return in a line why a scenario's program runs as Python, nothing for machine code.
+
+    Raises an error in its program or packets, or the reason why they are refused.
+    """
     program = program_of(scenario)
     scenario_packets(scenario)
     refuse(scenario, program)
+    return only_python(scenario, program)
 
 
 def refuse(scenario: Scenario, program: SwitchProgram) -> None:

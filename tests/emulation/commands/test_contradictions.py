@@ -123,13 +123,13 @@ def test_csv_is_in_no_file_of_another_format(
     "arguments",
     [
         ("sim", "run", "demo", "--set", "controller.detection=probe"),
-        ("sim", "run", "demo", "--as", "p4", "--set", "controller.detection=probe"),
+        ("sim", "run", "demo", "--as", "p4", "--set", "controller.detection=netlink"),
         ("sim", "sweep", "sweep", "--set", "controller.detection=probe"),
         ("compare", "demo", "--set", "controller.detection=probe"),
         ("compare", "demo", "--set", "controller.detection=netlink"),
         (
             *("compare", "demo", "--program", "two_choices.p4"),
-            *("--set", "controller.detection=probe"),
+            *("--set", "controller.detection=netlink"),
         ),
         ("emulate", "demo", "--set", "controller.detection=netlink"),
     ],

@@ -70,7 +70,7 @@ def test_a_port_that_does_not_exist(refusal, able):
     assert "edge0_0 has ports 1 to 4" in refusal("--network", "mininet", "--pcap", "edge0_0:5")
 
 
-@pytest.mark.parametrize("option", [("--hold",), ("--switch", "bmv2"), ("--pcap", "h0_0_0")])
+@pytest.mark.parametrize("option", [("--hold",), ("--switch", "bmv2")])
 def test_options_of_mininet_need_mininet(refusal, option):
     assert "need --network mininet" in refusal(*option)
 

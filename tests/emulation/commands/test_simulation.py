@@ -146,7 +146,7 @@ def test_a_key_reads_no_file_that_the_preprocessor_leaves_out(tmp_path: Path) ->
     [
         (("--program", "none.p4"), "none.p4"),
         (("--program", "{}/bad.p4"), "bad.p4:1:9: error"),
-        (("--as", "p4", "--set", "controller.detection=probe"), "probes"),
+        (("--as", "p4", "--set", "controller.detection=netlink"), "no kernel interfaces"),
     ],
 )
 def test_bad_input_is_one_line(tmp_path: Path, options: tuple[str, ...], message: str) -> None:

@@ -180,6 +180,6 @@ def test_the_simulator_calls_no_code_of_another_version(
 
     assert ended.value.code == 2
     assert said.startswith(
-        "ofan: the simulator cannot run it: ofan-p4 makes machine code by contract 3"
+        "ofan: ofan-p4 makes machine code by contract 3, and the simulator calls by contract 2"
     )
     assert len(said.splitlines()) == 1

@@ -186,3 +186,21 @@ def test_the_simulator_with_programs_probes_as_the_virtual_network_does(threads:
     assert result.scenario == probed
     assert result.done_ps.tolist() == [flow.done_ps for flow in outcome.flows]
     assert result.ports.lost_to_failure.sum() == outcome.accounts.lost > 0
+
+
+@pytest.mark.parametrize("shift_ns", [-1, 0, 1])
+@pytest.mark.parametrize("edge", ["down", "up"])
+def test_a_probe_that_starts_as_a_link_changes(edge: str, shift_ns: int) -> None:
+    """Probes start each whole microsecond: as the link is down, they are lost; as it is up, not."""
+    down_ns, up_ns = (6_000 + shift_ns, 9_300) if edge == "down" else (3_300, 6_000 + shift_ns)
+    event = FailureEvent(link=LINK, down_ns=down_ns, up_ns=up_ns)
+    fabric, _ = ran(scenario(PROBING, event, convergence_rtt=0.1, packets=200))
+    if edge == "up":
+        return
+
+    # Lost with the probe of 6 us, or not: an interval of difference.
+    detected_ps = fabric.installations[0].detected_ps
+    event = FailureEvent(link=LINK, down_ns=6_500)
+    late = scenario(PROBING, event, convergence_rtt=0.1, packets=200)
+    later_ps = ran(late)[0].installations[0].detected_ps
+    assert later_ps - detected_ps == (0 if shift_ns > 0 else PS_PER_US)

@@ -20,6 +20,7 @@ from tests.parity.engines import assert_same
 from tests.python_network.fabric import PythonFabric
 
 MESSAGE = Collective(message_bytes=8 * 4096 + 100)
+ALL_TO_ALL = Collective(matrix="all_to_all", message_bytes=5 * 4096 + 300)
 SMALL = Scenario(fabric=Fabric(k=2), collective=MESSAGE)
 NORTHBOUND = "if (is_northbound) {"
 CLONES = (NORTHBOUND, f"{NORTHBOUND} clone(CloneType.I2E, 5);")
@@ -58,18 +59,25 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "failures": {"failures": FAILING},
     "drops": {
         "policy": "jsq",
+        "collective": ALL_TO_ALL,
         "fabric": Fabric(k=4, queue_bytes=10_000),
         "transport": Transport(recovery="sack"),
     },
     "trimming": {
         "policy": "jsq",
+        "collective": ALL_TO_ALL,
         "fabric": Fabric(k=4, queue_bytes=10_000),
         "transport": Transport(recovery="sack", trimming=True),
     },
-    "pauses": {"policy": "jsq", "fabric": Fabric(k=4, queue_bytes=300_000, flow_control="pfc")},
+    "pauses": {
+        "policy": "jsq",
+        "collective": ALL_TO_ALL,
+        "fabric": Fabric(k=4, queue_bytes=125_000, flow_control="pfc"),
+    },
     "shared memory": {
-        "policy": "ofan",
-        "fabric": Fabric(k=4, queue_bytes=20_000, buffer="shared"),
+        "policy": "jsq",
+        "collective": ALL_TO_ALL,
+        "fabric": Fabric(k=4, queue_bytes=8_400, buffer="shared"),
     },
 }
 
@@ -79,7 +87,16 @@ def test_programs_in_python_have_the_same_events(name: str) -> None:
     settings = {"fabric": Fabric(k=4), "collective": MESSAGE, "seed": 3, **SETTINGS[name]}
     scenario = Scenario(**settings)
     fabric = VirtualFabric(scenario, is_interpreted=True)
-    assert_same(fabric.run(), PythonFabric(scenario).run())
+    outcome = fabric.run()
+    assert_same(outcome, PythonFabric(scenario).run())
+    counts = {
+        "failures": outcome.accounts.lost,
+        "drops": outcome.accounts.dropped,
+        "trimming": sum(port.trimmed for port in outcome.ports),
+        "pauses": sum(port.pauses for port in outcome.ports),
+        "shared memory": outcome.accounts.dropped,
+    }
+    assert counts[name] > 0
     machine = fabric.timed._machine
     assert isinstance(machine, InterpretedMachine)
     # Of packets that egress has not seen nothing is kept.

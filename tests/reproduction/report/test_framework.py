@@ -127,7 +127,9 @@ def test_report_from_command_line_to_page(tiny: Report) -> None:
     page = (folder / "index.html").read_text()
     assert page.count("data:image/svg+xml,") == len(list((folder / "figures").glob("*.svg"))) > 0
     assert all(f'id="{number}"' in page for number in CLAIMS)
-    assert not re.search(r'(?:src|href)="(?!data:|#)', page)
+    # Nothing is loaded from elsewhere; links lead to the paper alone.
+    assert not re.search(r'src="(?!data:)', page)
+    assert {*re.findall(r'href="([^"#]+)', page)} == {"https://arxiv.org/abs/2507.21372v2"}
     data = {path.name for path in (folder / "data").iterdir()}
     assert data == {"claims.csv", "made_with.json", "invariant.parquet", "timeline.parquet"}
     counts = json.loads(tiny.said)["counts"]
