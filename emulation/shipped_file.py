@@ -31,6 +31,7 @@ class ShippedFile(click.Path):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """Complete files of the user's, and names of ours."""
+        """Complete names of ours, or files of the user's where none of ours fits."""
+        # Where a file is asked for, too, click's script for bash drops all names before it.
         ours = complete_file_of_ours(ctx, param, incomplete)
-        return [*ours, *super().shell_complete(ctx, param, incomplete)]
+        return ours or super().shell_complete(ctx, param, incomplete)

@@ -1,6 +1,7 @@
 """`ofan choose`: the load balancer for a fabric, with its reason."""
 
 import json
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -259,7 +260,7 @@ def choose_command(
         ]
         asked = _settings(file, settings, fabric_options, options)
         sign = Sign(options["minutes"])
-        folder = output or RESULTS / _name(file, options)
+        folder = output or RESULTS / _name(file, options, without, workloads)
         answer = choose(
             asked,
             change=options["change"],
@@ -359,10 +360,18 @@ def _settings(
     )
 
 
-def _name(file: Path | None, options: Mapping[str, Any]) -> str:
-    """Return the name of the folder: that of the file, or the fabric in short."""
+def _name(
+    file: Path | None, options: Mapping[str, Any], without: Sequence[str], workloads: Sequence[str]
+) -> str:
+    """Return the name of the folder: that of the file, or the fabric in short.
+
+    Another question has another folder, so that no answer replaces another.
+    """
+    narrower = [f"without-{name}" for name in sorted(without)]
+    narrower += [re.sub(r"\W+", "-", name) for name in sorted(workloads)]
+    narrower += [f"change-{options['change']}"] if options["change"] != "both" else []
     if file:
-        return file.stem
+        return "-".join([file.stem, *narrower])
 
     parts = [
         f"{options['hosts']}-hosts",
@@ -373,4 +382,4 @@ def _name(file: Path | None, options: Mapping[str, Any]) -> str:
     parts += [f"{options['rails']}-rails"] if options["rails"] > 1 else []
     parts += ["lossless"] if options["lossless"] else []
     parts += ["in-order"] if options["nics"] == "in-order" else []
-    return "-".join(parts)
+    return "-".join([*parts, *narrower])

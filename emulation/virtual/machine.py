@@ -24,11 +24,12 @@ QUEUE_LENGTHS = "queue_bytes"
 CELL_BITS = 32
 # How `sim.programs` calls machine code (docs/decisions/machine-code-contract.md).
 CONTRACT = 2
+CLONES = "clone packets (which go nowhere: no switch has a clone session)"
 # BMv2's names of primitives that copy a packet, or send it round again.
 REQUESTS = {
-    "clone_ingress_pkt_to_egress": "clone packets",
-    "clone_egress_pkt_to_egress": "clone packets",
-    "generate_digest": "send digests",
+    "clone_ingress_pkt_to_egress": CLONES,
+    "clone_egress_pkt_to_egress": CLONES,
+    "generate_digest": "send digests (which have no reader)",
     "resubmit": "resubmit packets",
     "recirculate": "recirculate packets",
 }

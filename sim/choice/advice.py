@@ -113,7 +113,7 @@ def _reason(ground: Ground) -> str:
     rule = "" if row.is_own else f" {row.row.rule.rstrip('.')}, and"
     times = ground.times[top.name]
     best = min(times, key=lambda condition: fmean(times[condition]))
-    best_time = f"{over(fmean(times[best]))} if {ground.conditions[best].sentence}"
+    best_time = f"{over(fmean(times[best]))} over the bound if {ground.conditions[best].sentence}"
     return f"The reason:{rule} it ends {best_time}; {kept}."
 
 
@@ -127,7 +127,10 @@ def changes(ground: Ground) -> list[str]:
     before = frozenset(ground.first())
     lines = [*_without(ground, before), *_alone(ground, before), *_limited(ground, before)]
     top = ground.label(ground.places()[0].name)
-    return lines or [f"Nothing that was tried: {top} stays first, or level with the first."]
+    return lines or [
+        "Nothing is shown to: with each condition alone, or without it, these runs leave"
+        f" {top} first, or level with the first. More runs may tell more apart (--minutes)."
+    ]
 
 
 def _without(ground: Ground, before: frozenset[str]) -> Iterator[str]:

@@ -4,8 +4,9 @@ A user knows the number of GPUs, the tiers and the oversubscription of leaves. T
 switches follow: those of a fabric with leaves and spines of about equal size.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from math import log
 from typing import Any, Literal
 
@@ -71,13 +72,7 @@ def transport(nics: Nics, is_lossless: bool) -> dict[str, Any]:
 def two_tiers(hosts: int, oversubscription: int) -> dict[str, int]:
     """Return the counts of a leaf-spine; raises ExperimentError."""
     # Leaves have about as many hosts as there are leaves.
-    fitting = [
-        size
-        for size in range(2, min(hosts // 2, MOST_HOSTS_PER_EDGE) + 1)
-        if hosts % size == 0
-        and size % oversubscription == 0
-        and 2 <= size // oversubscription <= MOST_UPLINKS
-    ]
+    fitting = _leaves(hosts, oversubscription)
     if not fitting:
         raise _no_fabric(hosts, oversubscription, 2)
 
@@ -92,11 +87,7 @@ def two_tiers(hosts: int, oversubscription: int) -> dict[str, int]:
 def three_tiers(hosts: int, oversubscription: int) -> dict[str, int]:
     """Return the counts of a fabric with pods, or a fat-tree's `k`; raises ExperimentError."""
     # A pod has as many edge switches as uplinks of each, and there are about twice as many pods.
-    fitting = [
-        (pods, uplinks)
-        for pods, uplinks in _pods(hosts, oversubscription)
-        if oversubscription * uplinks <= MOST_HOSTS_PER_EDGE and uplinks <= MOST_UPLINKS
-    ]
+    fitting = _shapes(hosts, oversubscription)
     if not fitting:
         raise _no_fabric(hosts, oversubscription, 3)
 
@@ -113,6 +104,26 @@ def three_tiers(hosts: int, oversubscription: int) -> dict[str, int]:
     }
 
 
+def _leaves(hosts: int, oversubscription: int) -> list[int]:
+    """Return the numbers of hosts below a leaf that make a leaf-spine."""
+    return [
+        size
+        for size in range(2, min(hosts // 2, MOST_HOSTS_PER_EDGE) + 1)
+        if hosts % size == 0
+        and size % oversubscription == 0
+        and 2 <= size // oversubscription <= MOST_UPLINKS
+    ]
+
+
+def _shapes(hosts: int, oversubscription: int) -> list[tuple[int, int]]:
+    """Return the pods, and the uplinks of their switches, that make a fabric."""
+    return [
+        (pods, uplinks)
+        for pods, uplinks in _pods(hosts, oversubscription)
+        if oversubscription * uplinks <= MOST_HOSTS_PER_EDGE and uplinks <= MOST_UPLINKS
+    ]
+
+
 def _pods(hosts: int, oversubscription: int) -> Iterator[tuple[int, int]]:
     uplinks = 2
     while (of_pod := oversubscription * uplinks * uplinks) * 2 <= hosts:
@@ -126,9 +137,25 @@ def _distance(first: int, second: int) -> float:
     return abs(log(first / second))
 
 
+# So far above a number the next one that fits is looked for.
+MOST_TIMES = 64
+
+
+def _near(hosts: int, fitting: Callable[[int, int], object], oversubscription: int) -> str:
+    """Return the numbers of hosts that fit and are nearest: below, if there is one, and above."""
+    below = (number for number in range(hosts, 1, -1))
+    above = (number for number in range(hosts, MOST_TIMES * hosts))
+    near = [
+        str(number)
+        for numbers in (below, above)
+        for number in islice((n for n in numbers if fitting(n, oversubscription)), 1)
+    ]
+    return f"{' and '.join(near)} {'fit' if len(near) > 1 else 'fits'}" if near else "or a ratio"
+
+
 def _no_fabric(hosts: int, oversubscription: int, tiers: int) -> ExperimentError:
+    near = _near(hosts, _leaves if tiers == 2 else _shapes, oversubscription)
     return ExperimentError(
         f"no fabric of {tiers} tiers, {oversubscription}:1, has {hosts} hosts below equal switches"
-        " with two uplinks or more: choose another number (powers of two always fit), or give an"
-        " experiment file"
+        f" with two uplinks or more: choose another number ({near}), or give an experiment file"
     )

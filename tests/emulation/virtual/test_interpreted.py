@@ -35,7 +35,10 @@ RECIRCULATES = (
     "if (standard_metadata.instance_type == 0) { recirculate_preserving_field_list(0); } " + ROUND,
 )
 REASONS = {
-    "clones": (CLONES, "the program may clone packets"),
+    "clones": (
+        CLONES,
+        "the program may clone packets (which go nowhere: no switch has a clone session)",
+    ),
     "resubmits": (RESUBMITS, "the program may resubmit packets"),
 }
 

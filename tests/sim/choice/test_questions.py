@@ -1,5 +1,8 @@
 """From numbers to a fabric, to candidates that fit it, and to conditions that it can be in."""
 
+import re
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -130,3 +133,22 @@ def test_a_step_that_does_not_fit_is_left_out_with_its_reason(tmp_path: Path) ->
     assert left_out == [
         "step is left out: 16 hosts are no two or more replicas of 8 GPUs in 4 stages"
     ]
+
+
+@pytest.mark.parametrize("counts", [two_tiers, three_tiers])
+@pytest.mark.parametrize("oversubscription", [1, 2, 3, 4])
+def test_numbers_of_hosts_that_are_named_do_fit(
+    counts: Callable[[int, int], dict[str, int]], oversubscription: int
+) -> None:
+    for hosts in (2, 3, 7, 97, 255, 256, 1001):
+        with suppress(ExperimentError):
+            counts(hosts, oversubscription)
+            continue
+
+        with pytest.raises(ExperimentError) as refusal:
+            counts(hosts, oversubscription)
+
+        named = re.findall(r"\d+", str(refusal.value).partition("another number (")[2])
+        assert named
+        for number in named:
+            counts(int(number), oversubscription)

@@ -99,5 +99,6 @@ def test_what_would_change_it() -> None:
     assert not any("only where a link has half" in line for line in lines)
     only = {name: TIMES[name] for name in ("switch_pkt_ar", "flow")}
     assert changes(ground(only)) == [
-        "Nothing that was tried: switch_pkt_ar stays first, or level with the first."
+        "Nothing is shown to: with each condition alone, or without it, these runs leave"
+        " switch_pkt_ar first, or level with the first. More runs may tell more apart (--minutes)."
     ]
