@@ -137,12 +137,12 @@ def _distance(first: int, second: int) -> float:
     return abs(log(first / second))
 
 
-# So far above a number the next one that fits is looked for.
+# So far above a number the next number that fits is looked for.
 MOST_TIMES = 64
 
 
 def _near(hosts: int, fitting: Callable[[int, int], object], oversubscription: int) -> str:
-    """Return the numbers of hosts that fit and are nearest: below, if there is one, and above."""
+    """Return the numbers of hosts that fit and are nearest, below and above."""
     below = (number for number in range(hosts, 1, -1))
     above = (number for number in range(hosts, MOST_TIMES * hosts))
     near = [

@@ -268,7 +268,8 @@ def test_nothing_is_left_when_a_network_is_killed_at_any_moment(seconds, able):
     # All that it starts inherit this variable, which other networks on this machine do not have.
     mark = f"OFAN_KILLED={os.getpid()}-{seconds}"
     options = ["--network", "mininet", "--set", "controller.kind=bgp", "--policies", "ofan"]
-    command = [sys.executable, "-I", "-m", "ofan", "emulate", "mininet_k4", *options]
+    # A held network does not end before it is killed.
+    command = [sys.executable, "-I", "-m", "ofan", "emulate", "mininet_k4", "--hold", *options]
     environment = {**os.environ, **dict([mark.split("=")])}
     with subprocess.Popen(
         command, stdout=subprocess.DEVNULL, start_new_session=True, env=environment
