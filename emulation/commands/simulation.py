@@ -1,6 +1,5 @@
 """`ofan sim run` and `ofan sim sweep`: kernels, or P4 programs instead of them."""
 
-import io
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -9,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import polars as pl
 
 from emulation.command_line import (
     BAD_INPUT,
@@ -24,25 +22,14 @@ from emulation.command_line import (
     say_unread,
     say_warnings,
 )
-from emulation.errors import EmulationError
+from emulation.commands.simulated_files import TABLES, claimed, keep, write_flows
 from emulation.option_groups import Asked, grouped
-from emulation.outcomes.folder import (
-    EXPERIMENT,
-    FLOWS,
-    RESULTS,
-    complete,
-    kept_toml,
-    new_folder,
-    write_parquet,
-)
 from emulation.programs.own_program import Loaded, refuse_unread
 from emulation.programs.program_files import Files, packed
 from emulation.shipped_file import ShippedFile
-from fattree.experiment.model import BUILT_IN, Experiment, OwnProgram, Scenario, Settings
+from fattree.experiment.model import BUILT_IN, OwnProgram, Scenario, Settings
 from fattree.experiment.own import LIKE
-from fattree.files.whole_file import write_whole
-from fattree.records.perfetto import trace
-from fattree.records.record import Record, table
+from fattree.records.record import Record
 from fattree.records.tables import STDOUT, write_csv
 from fattree.texts.experiment_file import agent_packet_settings, host_rule_settings
 from fattree.texts.sweep_file import load_sweep
@@ -67,7 +54,7 @@ from sim.cli import (
 from sim.runs.engine import prepare
 from sim.sweeps.own_folder import own_folder
 from sim.sweeps.progress import reporting
-from sim.sweeps.sweeping import Run, flow_file, simulate, sweep
+from sim.sweeps.sweeping import Run, simulate, sweep
 from sim.sweeps.tables import csv_rows
 
 RUN_EXAMPLES = """
@@ -96,8 +83,6 @@ Examples:
 """
 
 P4 = "p4"
-TRACE = ".pftrace"
-TABLES = (".csv", ".parquet", TRACE)
 DEFAULT_LIKE = str(OwnProgram.model_fields["like"].default)
 program_option = click.option(
     "--program",
@@ -241,40 +226,6 @@ def prepare_kernels(scenarios: Iterable[Scenario]) -> None:
         prepare(form)
 
 
-def write_flows(
-    scenarios: Sequence[Scenario], folder: Path, flows: Path | None, cdf: Path | None
-) -> None:
-    """Write the flows that runs have left in a folder: a table, and a picture."""
-    frame = pl.concat(pl.read_parquet(folder / flow_file(case)) for case in scenarios)
-    data = io.BytesIO()
-    if flows and flows.suffix == ".parquet":
-        frame.write_parquet(data)
-    elif flows and flows.suffix == TRACE:
-        data.write(trace(frame))
-    elif flows:
-        frame.write_csv(data)
-
-    if flows:
-        write_whole(flows, data.getvalue())
-
-    if cdf:
-        # Matplotlib takes half a second to import.
-        from emulation.outcomes.plots import cdf_figure, seeds_of
-
-        times = {
-            scenario.balancer: frame.filter(pl.col("policy") == scenario.balancer)["fct_ps"]
-            for scenario in scenarios
-        }
-        seeds = [scenario.seed for scenario in scenarios]
-        caption = f"all flows, {seeds_of(seeds, seeds)}"
-        picture = io.BytesIO()
-        figure = cdf_figure(
-            {name: times_ps.to_numpy() for name, times_ps in times.items()}, caption
-        )
-        figure.savefig(picture, format=cdf.suffix[1:])
-        write_whole(cdf, picture.getvalue())
-
-
 def _needed(scenario: Scenario) -> tuple[object, ...]:
     """Return the settings that decide whether the simulator can run a program."""
     return (
@@ -405,33 +356,6 @@ def run(
     # Last: files are written even if the reader of stdout stops early.
     if tables.as_json or tables.csv != STDOUT:
         show(runs, tables.as_json, **({"folder": str(results)} if results else {}))
-
-
-def claimed(output: Path, force: bool) -> Path:
-    """Claim a new results folder until the command ends; raises ClickException if it is taken."""
-    try:
-        claim = new_folder(output, output, force)
-        return click.get_current_context().with_resource(claim)
-    except EmulationError as error:
-        raise click.ClickException(str(error)) from None
-
-
-def keep(
-    experiment: Experiment, runs: Sequence[tuple[Scenario, Record]], flows: Path, results: Path
-) -> None:
-    """Write a results folder as `ofan emulate` does, without ports and queues over time.
-
-    The runs' flows are in the folder `flows`. Raises ClickException where nothing can be written.
-    """
-    try:
-        with complete(results) as fresh:
-            (fresh / EXPERIMENT).write_text(kept_toml(experiment), encoding="utf-8")
-            write_parquet(table(record for _, record in runs), fresh / RESULTS)
-            Exports(None, fresh / "cct.png", ()).write(runs)
-            scenarios = [scenario for scenario, _ in runs]
-            write_flows(scenarios, flows, fresh / FLOWS, fresh / "flow_times.png")
-    except EmulationError as error:
-        raise click.ClickException(str(error)) from None
 
 
 def _swept(scenarios: list[Scenario], name: str, **options: Any) -> list[tuple[Scenario, Record]]:

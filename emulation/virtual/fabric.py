@@ -43,12 +43,11 @@ SAMPLES_PER_RTT = 64
 class VirtualFabric(Control):
     """Switches, controller and network of one scenario; `run` ends with its outcome.
 
-    A program is Python where machine code cannot run it (`why_python` is the reason, a line), or
+    A program runs as Python where it has no machine code (`why_python` is the reason, a line), or
     where it `is_interpreted`. `demand` is the scenario's, where it has been worked out before. With
-    `has_digest`, the outcome of a run of few packets has the hash of all events. `files` get the
-    packets of their ports. Raises
-    UnsupportedError for features that virtual time lacks, FabricError and ControllerError for
-    scenarios that cannot be built.
+    `has_digest`, the outcome has the hash of all events, if fewer than FEW_PACKETS pass switches.
+    `files` get the packets of their ports. Raises UnsupportedError for features that virtual time
+    lacks, FabricError and ControllerError for scenarios that cannot be built.
     """
 
     def __init__(

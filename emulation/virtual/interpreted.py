@@ -57,7 +57,7 @@ class InterpretedMachine:
         self._is_trimming = scenario.transport.trimming
         program = pipelines[0].program
         self._lengths = [array.name == QUEUE_LENGTHS for array in program.registers]
-        self._written = Written(scenario, edge_header_bytes)
+        self._written = HostBytes(scenario, edge_header_bytes)
         self._looks_ahead = looked_ahead(program, beyond=self._written.headers)
         self._functions = INGRESS(self._ingress), EGRESS(self._egress), FORGET(self._forget)
 
@@ -158,7 +158,7 @@ class InterpretedMachine:
         return 0
 
 
-class Written:
+class HostBytes:
     """The bytes of frames that virtual hosts write: all headers, zeros as payloads.
 
     They write no bitmaps and no ICRCs.

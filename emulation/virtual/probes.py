@@ -24,8 +24,8 @@ from ofan_p4.softswitch.control.switch import Switch
 Outage = tuple[int, int]
 
 
-def outages(events: Timeline) -> tuple[dict[int, list[Outage]], dict[int, list[Outage]]]:
-    """Return when each link between switches is down, and each host's."""
+def outages(events: Timeline) -> dict[int, list[Outage]]:
+    """Return when each link between switches is down."""
     down_since: dict[int, int] = {}
     of_links: dict[int, list[Outage]] = {}
     for change in events.changes:
@@ -36,11 +36,7 @@ def outages(events: Timeline) -> tuple[dict[int, list[Outage]], dict[int, list[O
     for link, since_ps in down_since.items():
         of_links.setdefault(link, []).append((since_ps, NEVER))
 
-    of_hosts: dict[int, list[Outage]] = {}
-    for host, down_ps, up_ps in events.hosts:
-        of_hosts.setdefault(host, []).append((down_ps, up_ps))
-
-    return of_links, of_hosts
+    return of_links
 
 
 class Crossings:
@@ -48,7 +44,7 @@ class Crossings:
 
     def __init__(self, scenario: Scenario, events: Timeline) -> None:
         self._scenario = scenario
-        self._outages, _ = outages(events)
+        self._outages = outages(events)
         self._paces = paces(scenario).of_links
 
     def arrival(self, switch: int, port: int, now_ps: int, size: int) -> tuple[int, LinkEnd] | None:

@@ -63,7 +63,11 @@ class Wires:
     def __init__(self, scenario: Scenario, events: Timeline) -> None:
         self._seed = scenario.seed
         self._tree = scenario.tree
-        self._of_links, self._of_hosts = outages(events)
+        self._of_links = outages(events)
+        self._of_hosts: dict[int, list[Outage]] = {}
+        for host, down_ps, up_ps in events.hosts:
+            self._of_hosts.setdefault(host, []).append((down_ps, up_ps))
+
         self._losses, self._host_losses = loss_thresholds(scenario)
         self._paces = paces(scenario)
 

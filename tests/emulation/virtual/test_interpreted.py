@@ -10,7 +10,7 @@ from emulation.errors import EmulationError, FailedRunError, ProgramError
 from emulation.programs.switch_program import Size, SwitchProgram, load_program
 from emulation.virtual import simulated
 from emulation.virtual.fabric import VirtualFabric
-from emulation.virtual.interpreted import InterpretedMachine, Written
+from emulation.virtual.interpreted import HostBytes, InterpretedMachine
 from emulation.virtual.machine import only_python
 from fattree.experiment.model import Collective, Fabric, FailureEvent, Failures, Scenario, Transport
 from hostagent.forms import write
@@ -160,7 +160,7 @@ def test_bytes_that_no_host_writes_are_not_read_as_zeros(tmp_path: Path, more: i
 @pytest.mark.parametrize("kind", [0, 1], ids=["data", "ACK"])
 def test_payloads_are_zeros_and_bitmaps_are_unknown(recovery: Any, kind: int) -> None:
     scenario = SMALL.model_copy(update={"transport": Transport(recovery=recovery)})
-    written, forms = Written(scenario, 0), scenario_packets(scenario).forms
+    written, forms = HostBytes(scenario, 0), scenario_packets(scenario).forms
     frame = bytes(write(forms[kind], {}, bitmap=bytes(8 * kind)))
     last = len(frame) - forms.data.hidden if kind == 0 or recovery == "go_back_n" else 58
     assert written.headers == 58

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from controller.fabric_controller import LinkChange
 from emulation.errors import EmulationError, UnsupportedError
 from emulation.outcomes.outcome import Outcome
+from emulation.virtual import fabric as fabric_module
 from emulation.virtual.control import SwitchDraws
 from emulation.virtual.events import Kind
 from emulation.virtual.fabric import VirtualFabric
@@ -29,6 +30,7 @@ from fattree.experiment.model import (
 )
 from fattree.routes import failures
 from fattree.routes.bounds import bound_ps
+from fattree.routes.demand import Demand
 from fattree.shape.topology import LAYERS, FatTree
 from tests.python_network.wires import Wire
 
@@ -153,5 +155,17 @@ def test_a_port_is_down_between_failure_and_repair(times: list[int], probe: int)
         for index, time in enumerate(sorted(times))
     ]
     events = failures.Timeline(tuple(changes), frozenset(), (), 0)
-    wire = Wire(outages(events)[0][3])
+    wire = Wire(outages(events)[3])
     assert wire.is_down(probe) == (sum(time <= probe for time in times) % 2 == 1)
+
+
+@pytest.mark.parametrize(("shift", "is_hashed"), [(-1, False), (0, False), (1, True)])
+def test_runs_of_few_packets_have_a_digest(
+    shift: int, is_hashed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = scenario()
+    # Data and ACKs of up to five switches each.
+    packets = 2 * 5 * int(Demand.of(small).flows.packets.sum())
+    monkeypatch.setattr(fabric_module, "FEW_PACKETS", packets + shift)
+    assert bool(VirtualFabric(small).run().digest) is is_hashed
+    assert VirtualFabric(small, has_digest=False).run().digest == ""
