@@ -17,6 +17,7 @@ RUN = Scenario(
     collective=Collective(message_bytes=1 << 20),
     failures=Failures(convergence_rtt=0.1),
 )
+LONG = RUN.model_copy(update={"collective": Collective(message_bytes=1 << 27)})
 SECONDS = 60
 RED = r"rgb\(209, 61, 10\)"
 BLUES = (
@@ -208,7 +209,12 @@ def test_who_opens_a_run_sees_its_pause_and_its_speed(page: Page) -> None:
     ]
 
 
-def test_a_machine_that_cannot_keep_up_is_told(page: Page) -> None:
+def test_a_machine_that_cannot_keep_up_is_told(
+    browser: Any,  # noqa: F811
+    serve: Callable[..., Served],
+) -> None:
+    # A run of 1.4 ms that takes seconds of computing, at 10 ms a second.
+    page = Page(browser, serve(LONG, 1e-4))
     assert page.run("$('strain').textContent") == ""
     page.run("send('pace', { factor: 100, paused: false })")
     page.wait("$('strain').textContent.startsWith('this machine cannot keep up: ')")
