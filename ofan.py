@@ -164,9 +164,12 @@ Examples:
   ofan doctor                          what this machine can run
 """
 
+# NumPy, polars and their threads map 495 MiB.
+ROOM_BYTES = 480 << 20
 
 cli = LazyGroup(
     COMMANDS,
+    room_bytes=ROOM_BYTES,
     name="ofan",
     help="Load balancers for AI fabrics, "
     "as P4 programs on an emulated fat-tree and in a simulator.",
@@ -176,12 +179,17 @@ cli = LazyGroup(
 click.version_option(package_name="ofan", message="ofan %(version)s")(cli)
 cli.add_command(
     LazyGroup(
-        SIM_COMMANDS, name="sim", help="The simulator: 2 to 524,288 hosts.", no_args_is_help=True
+        SIM_COMMANDS,
+        room_bytes=ROOM_BYTES,
+        name="sim",
+        help="The simulator: 2 to 524,288 hosts.",
+        no_args_is_help=True,
     )
 )
 cli.add_command(
     LazyGroup(
         WORKLOAD_COMMANDS,
+        room_bytes=ROOM_BYTES,
         name="workload",
         help="Workloads: files of transfers and computations.",
         no_args_is_help=True,

@@ -5,6 +5,7 @@ called, and one line for every error that ends them.
 import difflib
 import errno
 import importlib
+import mmap
 import resource
 import sys
 from collections.abc import Iterator, Sequence
@@ -32,11 +33,18 @@ class Lazy(NamedTuple):
 
 
 class LazyGroup(click.Group):
-    """A group that imports its commands when they are called."""
+    """A group that imports its commands when they are called.
 
-    def __init__(self, commands: dict[str, Lazy], **settings: object) -> None:
+    Its commands' libraries may map `room_bytes` of memory. A limit below them is an error before
+    the import: native libraries abort the process instead of raising.
+    """
+
+    def __init__(
+        self, commands: dict[str, Lazy], *, room_bytes: int = 0, **settings: object
+    ) -> None:
         super().__init__(**settings)  # type: ignore[arg-type]
         self.lazy = commands
+        self.room_bytes = room_bytes
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all sub-commands, in the order of the table."""
@@ -76,6 +84,7 @@ class LazyGroup(click.Group):
             return super().get_command(ctx, cmd_name)
 
         lazy = self.lazy[cmd_name]
+        _check_room(self.room_bytes)
         command = getattr(importlib.import_module(lazy.module), lazy.name)
         assert isinstance(command, click.Command)
 
@@ -116,6 +125,15 @@ class LazyGroup(click.Group):
         ]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
+
+
+def _check_room(room_bytes: int) -> None:
+    """Raise MemoryError where a limit of this process leaves less memory to map."""
+    if room_bytes and resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
+        try:
+            mmap.mmap(-1, room_bytes).close()
+        except OSError as error:
+            raise MemoryError from error
 
 
 def run(group: click.Group, name: str, arguments: Sequence[str] | None = None) -> None:

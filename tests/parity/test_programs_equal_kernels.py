@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 import sim
 from controller.errors import PlanError
-from emulation.errors import EmulationError, UnsupportedError
+from emulation.errors import EmulationError
 from emulation.programs.switch_program import built_in, size_of
 from emulation.virtual.control import Control
 from emulation.virtual.events import Clock
 from emulation.virtual.simulated import SimulatedFabric, run
-from fattree.errors import FabricError
+from fattree.errors import ExperimentError, FabricError
 from fattree.experiment.model import (
     Collective,
     Controller,
@@ -182,10 +182,11 @@ def test_too_few_pointers_are_an_error_not_another_result() -> None:
         SimulatedFabric(experiment, program).run()
 
 
-def test_what_the_simulator_cannot_run_is_refused_in_a_line() -> None:
+def test_probes_run_with_programs_and_are_refused_for_kernels() -> None:
     experiment = scenario(controller=Controller(detection="probe"))
-    with pytest.raises(UnsupportedError, match="the simulator cannot run it: the controller's"):
-        run(experiment)
+    assert run(experiment).end_ps > 0
+    with pytest.raises(ExperimentError, match='the simulator knows "announced" only'):
+        sim.run(experiment)
 
 
 def keys_of(index: NativeIndex) -> set[int]:
