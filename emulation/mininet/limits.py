@@ -1,6 +1,5 @@
 """Limits of real processes: the scenarios that Mininet refuses, and its patience."""
 
-from controller.liveness import follows_ps
 from emulation.errors import UnsupportedError
 from emulation.mininet.kernel import MTU
 from fattree.experiment.model import Failures, Scenario
@@ -156,5 +155,5 @@ def _remedy(scenario: Scenario, offered: float) -> str:
 
 def real_patience(scenario: Scenario, events: Timeline) -> Patience:
     """Return the patience with a run without progress in real time (`routes.standstill`)."""
-    virtual = patience(scenario, events, follows_ps(scenario))
+    virtual = patience(scenario, events)
     return virtual._replace(wait_ps=virtual.wait_ps + HELD_UP_PS)

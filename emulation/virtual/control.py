@@ -12,11 +12,12 @@ from controller.local_repair import LocalAgent
 from controller.session import InProcess, Session
 from emulation.programs.switch_program import CPU_PORT, SwitchProgram
 from emulation.virtual.events import At, Clock, Kind
-from emulation.virtual.probes import Crossings, VirtualProbes
+from emulation.virtual.probes import VirtualProbes
 from fattree.draws import Stream, component, mix
 from fattree.experiment.model import Scenario
 from fattree.routes.demand import Demand
-from fattree.routes.failures import Links
+from fattree.routes.failures import Links, outages
+from fattree.routes.probed import Crossings
 from fattree.routes.slow_links import NOT_SLOW, Slow
 from fattree.shape.addressing import device_id, switch_name
 from ofan_p4.softswitch.control.pipeline import Engine
@@ -122,7 +123,7 @@ class Control:
             VirtualProbes(
                 schedule,
                 self.clock,
-                Crossings(self.scenario, self.line),
+                Crossings(self.scenario, outages(self.line.changes)),
                 depth,
                 switches=self.switches,
                 sessions=self.sessions,

@@ -5,61 +5,15 @@ their own length, and disturb no data: a run that detects failures by probes and
 that does not probe.
 """
 
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import partial
-from operator import attrgetter
 
 from controller.fabric_controller import LinkChange
 from controller.liveness import Liveness, Probe
 from controller.session import Session
 from emulation.virtual.events import At, Clock, Kind
-from fattree.experiment.model import Scenario
-from fattree.routes.failures import Timeline
-from fattree.routes.slow_links import FULL, paces
-from fattree.shape.topology import LEVEL_OF, LinkEnd
-from hostagent.transports.state import NEVER
+from fattree.routes.probed import Crossings
 from ofan_p4.softswitch.control.switch import Switch
-
-Outage = tuple[int, int]
-
-
-def outages(events: Timeline) -> dict[int, list[Outage]]:
-    """Return when each link between switches is down."""
-    down_since: dict[int, int] = {}
-    of_links: dict[int, list[Outage]] = {}
-    for change in events.changes:
-        down_since.update((link, change.time_ps) for link in change.down - down_since.keys())
-        for link in change.up & down_since.keys():
-            of_links.setdefault(link, []).append((down_since.pop(link), change.time_ps))
-
-    for link, since_ps in down_since.items():
-        of_links.setdefault(link, []).append((since_ps, NEVER))
-
-    return of_links
-
-
-class Crossings:
-    """The ways of frames over the links between switches."""
-
-    def __init__(self, scenario: Scenario, events: Timeline) -> None:
-        self._scenario = scenario
-        self._outages = outages(events)
-        self._paces = paces(scenario).of_links
-
-    def arrival(self, switch: int, port: int, now_ps: int, size: int) -> tuple[int, LinkEnd] | None:
-        """Return when and where a frame arrives that starts now; None where the link is down."""
-        tree = self._scenario.tree
-        link, far = tree.link_at(switch, port), tree.neighbour(switch, port)
-        assert link is not None and far is not None
-        if any(down <= now_ps < up for down, up in self._outages.get(link, ())):
-            return None
-
-        steps = self._paces.get((link, port > tree.downlinks(switch)), ())
-        past = bisect_right(steps, now_ps, key=attrgetter("time_ps"))
-        level = LEVEL_OF[tree.layer_of(switch, port)]
-        sending_ps = self._scenario.tx_ps(size, level, steps[past - 1].share if past else FULL)
-        return now_ps + sending_ps + self._scenario.latencies_ps[level], far
 
 
 class VirtualProbes:

@@ -10,7 +10,6 @@ follow links as in the simulator: G after the change, at each switch later by it
 
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -29,7 +28,6 @@ from emulation.programs.switch_program import (
 from emulation.virtual.bulk import Loader
 from emulation.virtual.control import SwitchDraws
 from emulation.virtual.events import Clock, Kind
-from emulation.virtual.fabric import VirtualFabric
 from emulation.virtual.interpreted import machine_of
 from emulation.virtual.machine import only_python
 from emulation.virtual.refusals import refuse_edge_header, refuse_unsupported
@@ -110,45 +108,13 @@ class SimulatedFabric:
         self.timed.packets.set_links(phase.of_hosts)
 
 
-class ProbingFabric:
-    """The switches of one scenario with a controller that probes them, and its packets.
-
-    Probes are packets of the switches' own, so that here the controller speaks P4Runtime.
-    """
-
-    def __init__(self, scenario: Scenario, program: SwitchProgram, threads: int = 1) -> None:
-        self.scenario = scenario
-        self._fabric = VirtualFabric(
-            scenario.model_copy(update={"program": None}),
-            program,
-            has_digest=False,
-            threads=threads,
-        )
-
-    def run(self, horizon_ps: int | None = None, on_progress: OnProgress | None = None) -> Result:
-        """Run until all flows are done; raises as `SimulatedFabric.run`."""
-        timed = self._fabric.timed
-        limit_ps = self.scenario.horizon_ps if horizon_ps is None else horizon_ps
-        timed.simulate(limit_ps, on_progress)
-        result, _ = timed.packets.result()
-        return replace(result, scenario=self.scenario)
-
-
-def fabric_of(
-    scenario: Scenario, program: SwitchProgram, threads: int = 1
-) -> SimulatedFabric | ProbingFabric:
-    """Return the switches of a scenario, ready to run; raises the errors of `SimulatedFabric`."""
-    is_probing = scenario.controller.detection == "probe"
-    return (ProbingFabric if is_probing else SimulatedFabric)(scenario, program, threads)
-
-
 def run(scenario: Scenario, *, threads: int = 1, horizon_ps: int | None = None) -> Result:
     """Simulate a scenario with its `program` in the switches, by default its load balancer's own.
 
     Raises the errors of `SimulatedFabric`, and CompileError, PlanError and ProgramError for a
     user's program.
     """
-    return fabric_of(scenario, program_of(scenario), threads).run(horizon_ps)
+    return SimulatedFabric(scenario, program_of(scenario), threads).run(horizon_ps)
 
 
 def program_of(scenario: Scenario) -> SwitchProgram:
@@ -206,7 +172,7 @@ def simulate(
         scenario = scenario.model_copy(update={"program": here})
 
     try:
-        fabric = fabric_of(scenario, program_of(scenario), threads)
+        fabric = SimulatedFabric(scenario, program_of(scenario), threads)
         return sweeps.recorded(fabric.run(on_progress=on_progress), flows)
     # A sweep reports each failed run in a line.
     except BAD_INPUT as error:

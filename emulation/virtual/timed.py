@@ -7,7 +7,6 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Protocol
 
-from controller.liveness import follows_ps
 from emulation.errors import FailedRunError, ProgramError
 from emulation.outcomes.complaint import complaint
 from emulation.virtual.events import Clock, Kind
@@ -82,7 +81,7 @@ class TimedRun:
             threads=threads,
         )
         events = self.packets.network.events
-        self._watch = Watch.of(patience(scenario, events, follows_ps(scenario)))
+        self._watch = Watch.of(patience(scenario, events))
         self._events: list[tuple[int, int, int, Callable[[], object]]] = []
         self._sequence = 0
         self._status = REACHED
@@ -185,7 +184,7 @@ class TimedRun:
 
     @property
     def _is_changing(self) -> bool:
-        # Probes never end: the watch's patience includes their findings (`follows_ps`).
+        # Probes never end: the routes' changes that they cause are in the timeline.
         return bool(self._events) and self.scenario.controller.detection != "probe"
 
     def _unfinished(self, now_ps: int) -> str:

@@ -15,7 +15,6 @@ DAMPING_REUSE = 1.0
 LEAST_SHARE = 0.001
 
 # Probes are packets of a controller that the simulator does not have.
-EMULATED = only_on("virtual", "mininet")
 ON_VIRTUAL_LINKS = only_on("virtual", "sim")
 
 # Each lag is another time at which the whole fabric's routes are worked out.
@@ -180,11 +179,11 @@ class Controller(Section):
 
     detection: Detection = "announced"
     """How failures are detected: announced at once, by the kernel's link events (`mininet` only),
-    or by probes (not `sim`).
+    or by probes.
     """
-    probe_interval_us: Annotated[float | None, Field(ge=0.001, le=10**9), EMULATED] = None
+    probe_interval_us: Annotated[float | None, Field(ge=0.001, le=10**9)] = None
     """The time between two probes of a link; by default the fabric's round trip."""
-    probe_misses: Annotated[int | None, Field(ge=1, le=1_000), EMULATED] = None
+    probe_misses: Annotated[int | None, Field(ge=1, le=1_000)] = None
     """The number of missing probes in a row after which a link counts as failed."""
     kind: Annotated[Kind, only_on("mininet")] = "central"
     """The source of schedules: one controller that knows the whole fabric (`central`), or each

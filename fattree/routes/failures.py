@@ -6,7 +6,7 @@ error.
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from fattree.experiment.model import Scenario
 from fattree.routes.damping import Damping, damping
 from fattree.routes.lags import Lags
 from fattree.routes.places import places
+from fattree.routes.probed import probed
 from fattree.routes.slow_links import NOT_SLOW, RateChange, Slow, after, rate_changes
 from fattree.routes.wecmp import LinkState, agg_weights, reach
 from fattree.shape.addressing import host_name
@@ -133,7 +134,11 @@ def timeline(scenario: Scenario, flows: Flows) -> Timeline:
             )
 
     rates = rate_changes(scenario)
-    first, routes = _routes(_damped(scenario, changes), rates, scenario.convergence_ps)
+    # Probes find dead links alone.
+    is_probing = scenario.controller.detection == "probe"
+    reported = _probed(scenario, changes) if is_probing else changes
+    reported_rates = () if is_probing else rates
+    first, routes = _routes(_damped(scenario, reported), reported_rates, scenario.convergence_ps)
     return Timeline(
         changes,
         first.failed,
@@ -205,6 +210,30 @@ def loss_thresholds(scenario: Scenario) -> tuple[dict[int, int], dict[int, int]]
         hosts |= dict.fromkeys(of_hosts, threshold)
 
     return links, hosts
+
+
+def outages(changes: Iterable[LinkChange]) -> dict[int, list[tuple[int, int]]]:
+    """Return when each link that fails goes down and comes up."""
+    down_since: dict[int, int] = {}
+    of_links: dict[int, list[tuple[int, int]]] = {}
+    for change in changes:
+        down_since.update((link, change.time_ps) for link in change.down - down_since.keys())
+        for link in change.up & down_since.keys():
+            of_links.setdefault(link, []).append((down_since.pop(link), change.time_ps))
+
+    for link, since_ps in down_since.items():
+        of_links.setdefault(link, []).append((since_ps, FOREVER))
+
+    return of_links
+
+
+def _probed(scenario: Scenario, changes: tuple[LinkChange, ...]) -> tuple[LinkChange, ...]:
+    """Return the changes that a controller's probes find."""
+    times_ps = [change.time_ps for change in changes]
+    return tuple(
+        LinkChange(time_ps, dead, alive)
+        for time_ps, dead, alive in probed(scenario, outages(changes), times_ps)
+    )
 
 
 def _changes(outages: list[Outage]) -> tuple[LinkChange, ...]:

@@ -122,19 +122,14 @@ def standing(now_ps: int, senders: Senders, is_changing: bool = False) -> Standi
     )
 
 
-def patience(scenario: Scenario, events: Timeline, follows_ps: int = 0) -> Patience:
-    """Return the patience of a scenario's run.
-
-    `follows_ps`: how much later than its change a link's state may still have consequences.
-    """
-    # A load balancer that routes by itself needs time to find changes.
-    last_ps = events.last_change_ps
+def patience(scenario: Scenario, events: Timeline) -> Patience:
+    """Return the patience of a scenario's run."""
     rtt_ps = scenario.zero_load_rtt_ps
     timeout_ps = ceil(max(FIRST_TIMEOUT_RTT, scenario.transport.timer_floor_rtt) * rtt_ps)
     gap_ps = (scenario.transport.packets_per_ack - 1) * scenario.slot_ps
     storms_ps = [storm.until_ps for storm in storms(scenario) if storm.until_ps < NEVER]
     return Patience(
-        settled_ps=max(last_ps + (follows_ps if last_ps else 0), *storms_ps, 0),
+        settled_ps=max(events.last_change_ps, *storms_ps, 0),
         wait_ps=ROUND_TRIPS * _round_trip_ps(scenario, _slot_ps)
         + timeout_ps
         + gap_ps

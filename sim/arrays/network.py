@@ -176,9 +176,10 @@ def refuse_unsupported(scenario: Scenario) -> None:
             " --set controller.weights=bgp has their weights"
         )
 
-    if controller.detection != "announced":
+    if controller.detection == "netlink":
         raise ExperimentError(
-            f'controller.detection = "{controller.detection}": the simulator knows "announced" only'
+            'controller.detection = "netlink": simulated links have no kernel interfaces'
+            " (--network mininet)"
         )
 
 

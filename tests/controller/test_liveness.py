@@ -8,8 +8,6 @@ import p4src
 from controller.errors import PlanError
 from controller.fabric_controller import FabricController, LinkChange
 from controller.liveness import (
-    DEFAULT_MISSES,
-    PATIENCE,
     Liveness,
     Probe,
     liveness,
@@ -18,6 +16,7 @@ from controller.liveness import (
 from controller.pipeline import Pipeline
 from fattree.errors import ExperimentError
 from fattree.experiment.model import Controller, Fabric, Scenario
+from fattree.routes.link_liveness import DEFAULT_MISSES, PATIENCE
 from fattree.shape.topology import FatTree, LinkEnd
 
 TREE = FatTree(4)

@@ -14,10 +14,9 @@ from emulation.programs.switch_program import built_in, size_of
 from emulation.virtual.control import Control
 from emulation.virtual.events import Clock
 from emulation.virtual.simulated import SimulatedFabric, run
-from fattree.errors import ExperimentError, FabricError
+from fattree.errors import FabricError
 from fattree.experiment.model import (
     Collective,
-    Controller,
     Fabric,
     FailureEvent,
     Failures,
@@ -180,13 +179,6 @@ def test_too_few_pointers_are_an_error_not_another_result() -> None:
     program = built_in(experiment.scheme.program, size_of(experiment.tree))
     with pytest.raises(PlanError, match="register pointers has 16 cells, group 15"):
         SimulatedFabric(experiment, program).run()
-
-
-def test_probes_run_with_programs_and_are_refused_for_kernels() -> None:
-    experiment = scenario(controller=Controller(detection="probe"))
-    assert run(experiment).end_ps > 0
-    with pytest.raises(ExperimentError, match='the simulator knows "announced" only'):
-        sim.run(experiment)
 
 
 def keys_of(index: NativeIndex) -> set[int]:

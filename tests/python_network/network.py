@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
-from controller.liveness import follows_ps
 from emulation.errors import FailedRunError
 from emulation.outcomes.outcome import Accounts, Outcome, PortResult, QueueSamples
 from emulation.virtual.events import ARRIVE, CONTROL, LEAVE, LINK, SEND, Clock, Event, Kind
@@ -88,7 +87,7 @@ class Network:
         self._sample_ps = scenario.zero_load_rtt_ps // SAMPLES_PER_RTT
         self._next_sample_ps = 0
         self._log = hashlib.sha256()
-        self._watch = Watch.of(patience(scenario, demand.events, follows_ps(scenario)))
+        self._watch = Watch.of(patience(scenario, demand.events))
 
         self._handlers: dict[int, Callable[[int, int, int, Any], None]] = {
             LEAVE: self._leave,
@@ -137,7 +136,7 @@ class Network:
 
     @property
     def _is_changing(self) -> bool:
-        # Probes never end: the watch's patience includes their findings (`follows_ps`).
+        # Probes never end: the routes' changes that they cause are in the timeline.
         is_probing = self.scenario.controller.detection == "probe"
         return not is_probing and any(event[1] in (LINK, CONTROL) for event in self._events)
 

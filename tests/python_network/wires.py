@@ -3,10 +3,9 @@
 from bisect import bisect_right
 from collections.abc import Iterable
 
-from emulation.virtual.probes import Outage, outages
 from fattree.draws import Stream, component, mix
 from fattree.experiment.model import Scenario
-from fattree.routes.failures import Timeline, loss_thresholds
+from fattree.routes.failures import Timeline, loss_thresholds, outages
 from fattree.routes.slow_links import Pace, paces
 
 # Later than all times, and one more still fits into 64 bits.
@@ -24,7 +23,7 @@ class Wire:
 
     def __init__(
         self,
-        outages: Iterable[Outage] = (),
+        outages: Iterable[tuple[int, int]] = (),
         threshold: int = 0,
         seed: int = 0,
         number: int = 0,
@@ -63,8 +62,8 @@ class Wires:
     def __init__(self, scenario: Scenario, events: Timeline) -> None:
         self._seed = scenario.seed
         self._tree = scenario.tree
-        self._of_links = outages(events)
-        self._of_hosts: dict[int, list[Outage]] = {}
+        self._of_links = outages(events.changes)
+        self._of_hosts: dict[int, list[tuple[int, int]]] = {}
         for host, down_ps, up_ps in events.hosts:
             self._of_hosts.setdefault(host, []).append((down_ps, up_ps))
 

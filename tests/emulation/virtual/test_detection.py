@@ -2,10 +2,12 @@
 its damping of flaps.
 """
 
+from random import Random
 from typing import Any
 
 import pytest
 
+import sim
 from emulation.errors import UnsupportedError
 from emulation.mininet.detection import refuse_too_many_probes
 from emulation.outcomes.outcome import Outcome
@@ -20,6 +22,8 @@ from fattree.experiment.model import (
     Failures,
     Scenario,
 )
+from fattree.routes.failures import outages
+from fattree.routes.probed import probed
 from fattree.shape.addressing import link_name
 from fattree.shape.topology import FatTree
 from fattree.units import PS_PER_US
@@ -46,12 +50,19 @@ def scenario(controller: Controller, *events: FailureEvent, **settings: Any) -> 
 
 
 def ran(case: Scenario) -> tuple[VirtualFabric, Outcome]:
-    """Run on machine code; the Python network finds the same, at the same times."""
+    """Run on machine code; the Python network finds the same, at the same times.
+
+    The simulator does too, with kernels and with programs, where no packet is a probe.
+    """
     fabric, judge = native(case), PythonFabric(case)
     outcome = fabric.run()
     assert_same(outcome, judge.run())
     # Convergences compare by identity.
     assert list(map(repr, fabric.installations)) == list(map(repr, judge.installations))
+    for result in (sim.run(case), simulated.run(case)):
+        assert result.done_ps.tolist() == [flow.done_ps for flow in outcome.flows]
+        assert result.ports.lost_to_failure.sum() == outcome.accounts.lost
+
     return fabric, outcome
 
 
@@ -164,9 +175,9 @@ def test_damping_spares_the_switches_a_flapping_link() -> None:
     assert released.change.up and released.detected_ps > 15_000_000 + 4_000_000
 
 
-def test_the_simulator_refuses_by_name_what_it_does_not_know() -> None:
-    with pytest.raises(ExperimentError, match='detection = "probe"'):
-        build(scenario(PROBING))
+def test_the_simulator_refuses_a_kernels_messages() -> None:
+    with pytest.raises(ExperimentError, match='detection = "netlink": simulated links have no'):
+        build(scenario(Controller(detection="netlink")))
 
 
 def test_probes_that_real_switches_could_not_keep_up_with_are_refused() -> None:
@@ -204,3 +215,40 @@ def test_a_probe_that_starts_as_a_link_changes(edge: str, shift_ns: int) -> None
     late = scenario(PROBING, event, convergence_rtt=0.1, packets=200)
     later_ps = ran(late)[0].installations[0].detected_ps
     assert later_ps - detected_ps == (0 if shift_ns > 0 else PS_PER_US)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_simulator_knows_when_probes_find_drawn_failures(seed: int) -> None:
+    """Quiet times, which the simulator skips, are between the failures; links are slow at times."""
+    draw = Random(seed)
+    tree = FatTree(4)
+    events: list[FailureEvent] = []
+    for link in draw.sample(range(tree.links), 3):
+        down_ns = draw.randrange(200_000)
+        # One link may stay down: two could leave a flow without a path.
+        up_ns = down_ns + draw.randrange(1, 40_000) if events or draw.random() < 0.5 else None
+        events.append(FailureEvent(link=link_name(tree, link), down_ns=down_ns, up_ns=up_ns))
+
+    probing = Controller(
+        detection="probe",
+        probe_interval_us=draw.choice([1, 2.5, 7]),
+        probe_misses=draw.choice([2, 3]),
+    )
+    slow_ns = draw.randrange(100_000)
+    degraded = {"link": "agg1_1-core1_1", "rate": draw.choice([0.01, 0.5]), "at_ns": slow_ns}
+    tables = scenario(
+        probing, *events, rate_gbps=10, packets=60, convergence_rtt=draw.choice([0, 0.5])
+    ).model_dump()
+    tables["failures"]["degraded"] = [degraded]
+    case = Scenario.model_validate(tables)
+    fabric = native(case)
+    outcome = fabric.run()
+    result = sim.run(case)
+    assert result.done_ps.tolist() == [flow.done_ps for flow in outcome.flows]
+    assert result.ports.lost_to_failure.sum() == outcome.accounts.lost
+    changes = probed(case, outages(fabric.line.changes), [c.time_ps for c in fabric.line.changes])
+    installed = [
+        (seen.detected_ps, seen.change.down, seen.change.up) for seen in fabric.installations
+    ]
+    assert installed == list(changes)[: len(installed)]
+    assert installed

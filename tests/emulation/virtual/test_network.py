@@ -16,7 +16,6 @@ from emulation.virtual import fabric as fabric_module
 from emulation.virtual.control import SwitchDraws
 from emulation.virtual.events import Kind
 from emulation.virtual.fabric import VirtualFabric
-from emulation.virtual.probes import outages
 from fattree.demand.traffic import flows
 from fattree.draws import Stream, component, mix
 from fattree.experiment.model import (
@@ -31,6 +30,7 @@ from fattree.experiment.model import (
 from fattree.routes import failures
 from fattree.routes.bounds import bound_ps
 from fattree.routes.demand import Demand
+from fattree.routes.failures import outages
 from fattree.shape.topology import LAYERS, FatTree
 from tests.python_network.wires import Wire
 
@@ -155,7 +155,7 @@ def test_a_port_is_down_between_failure_and_repair(times: list[int], probe: int)
         for index, time in enumerate(sorted(times))
     ]
     events = failures.Timeline(tuple(changes), frozenset(), (), 0)
-    wire = Wire(outages(events)[3])
+    wire = Wire(outages(events.changes)[3])
     assert wire.is_down(probe) == (sum(time <= probe for time in times) % 2 == 1)
 
 
