@@ -27,7 +27,7 @@ from fattree.experiment.model import HostRule, Settings
 from fattree.policies import POLICIES, POLICY_SETS, PUBLISHED
 from fattree.records.tables import terminal
 from fattree.texts.experiment_file import host_rule_settings
-from sim.choice.answer import Answer
+from sim.choice.answer import LEGEND, Answer
 from sim.choice.candidates import Candidate, Change, own_program, own_rule
 from sim.choice.choosing import MINUTES, choose
 from sim.choice.conditions import CONDITIONS, OWN
@@ -90,10 +90,13 @@ class Sign:
         shown = ", ".join(
             f"{answer.ground.label(row.name)} {row.worst.mean:.1f} %" for row in places[:3]
         )
-        self._say(f"{len(answer.progress.runs):,} runs; at worst: {shown}")
+        runs = f"{len(answer.progress.runs):,} runs ({answer.basis})"
+        self._say(f"{runs}; at worst: {shown}")
         if self.is_first:
             self.is_first = False
-            Console(stderr=True, highlight=False, markup=False).print(answer.short_table())
+            console = Console(stderr=True, highlight=False, markup=False)
+            console.print(answer.short_table())
+            console.print(LEGEND, soft_wrap=True)
 
     def _say(self, text: str) -> None:
         self.printed = self.clock()

@@ -39,6 +39,10 @@ HEADINGS = (
     "NICs",
 )
 SHORT = 5
+LEGEND = (
+    "worst, mean: time over the bound; ±: 95 % over seeds. lead: points by which the next row is"
+    " behind. =: level with the first row; ?: not told apart from it so far."
+)
 JSON, PARQUET, PICTURE, TEXT = "answer.json", "runs.parquet", "answer.png", "answer.txt"
 
 
@@ -88,6 +92,14 @@ class Answer:
         return changes(self.ground)
 
     @property
+    def basis(self) -> str:
+        """Return the workloads and seeds that the ranking rests on, in words."""
+        seeds = {row.seeds for row in self.places}
+        least, most = min(seeds), max(seeds)
+        counted = f"{most} seed{'s' * (most > 1)}" if least == most else f"{least} to {most} seeds"
+        return f"{', '.join(self.progress.counted)}; {counted}"
+
+    @property
     def decided(self) -> str:
         """Return how far the order of the first three is known, in a sentence."""
         plan, looks = self.progress.plan, self.progress.looks
@@ -122,6 +134,8 @@ class Answer:
         )
         late = [name for name in plan.workloads if name not in counted]
         lines = [
+            LEGEND,
+            "",
             self.advice,
             "",
             "What would change it:",
