@@ -31,10 +31,10 @@ from emulation.outcomes.switch_state import in_words, short_name
 from emulation.remedies import SHELL
 from fattree.errors import ExperimentError
 from fattree.experiment.failures import LEAST_SHARE
+from fattree.experiment.sizes import size_in_bytes
 from fattree.records.csv_option import CsvOption
 from fattree.records.tables import Folding, terminal, write_csv
 from fattree.routes.slow_links import at_rate
-from fattree.texts.experiment_file import size_in_bytes
 from hostagent.isolation import clean_environment, shell_python
 
 WITHOUT_ROOT = (

@@ -2,11 +2,15 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
+
+from fattree.errors import ExperimentError
+from fattree.experiment.mistakes import WITHOUT_EFFECT, explained
+from fattree.experiment.sizes import with_sizes
 
 # Far beyond any experiment: against a slip of a unit.
 MOST_BYTES = 2**40
@@ -15,13 +19,29 @@ LATEST_NS = 10**14
 
 QUOTED_NUMBER = re.compile(r"\s*[-+]?[\d_]*\.?\d[\d_]*([eE][-+]?\d+)?\s*", re.ASCII)
 
-WITHOUT_EFFECT = "without_effect"
-
 Network = Literal["virtual", "mininet", "sim"]
 
 
-class Section(BaseModel):
-    """A frozen table of the file; unknown keys are errors.
+if TYPE_CHECKING:
+    # A call has the types of pydantic's own.
+    from pydantic._internal._model_construction import ModelMetaclass as _Explaining
+else:
+
+    class _Explaining(type(BaseModel)):
+        """The class of tables: a mistake in a call is an ExperimentError of one line.
+
+        Tables that pydantic makes itself, of files, raise its own error with all mistakes.
+        """
+
+        def __call__(cls, *positional, **values):
+            try:
+                return super().__call__(*positional, **values)
+            except ValidationError as error:
+                raise ExperimentError(explained(error, cls)) from None
+
+
+class Section(BaseModel, metaclass=_Explaining):
+    """A frozen table of the file; unknown keys are errors. Sizes may be text, as in "64KiB".
 
     The sentence below a key is its text in the reference and the JSON Schema.
     """
@@ -31,6 +51,7 @@ class Section(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _numbers_are_numbers(cls, values: Any) -> Any:
+        values = with_sizes(values)
         # Python, and so pydantic, takes true for 1, and pydantic takes "8" for 8.
         for key, value in values.items() if isinstance(values, Mapping) else ():
             if not _is_of_numbers(cls.model_fields.get(key)):

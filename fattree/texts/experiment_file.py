@@ -32,7 +32,6 @@ from fattree.texts.job_keys import JOBS, is_of_job, job_names, split_key
 from fattree.texts.toml_places import KeyPath
 
 # No more digits than a double holds exactly.
-SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([kKMGT]?)(i?)B", re.ASCII)
 # tomllib's words for places and tables: Python's tuples.
 AT_LINE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)")
 DECLARED = re.compile(r"\((?:'[^']*',? ?)+\)")
@@ -57,7 +56,6 @@ OTHER_KINDS = {
     ".json": ": this is JSON, experiments are TOML; `ofan workload from-model` reads models",
     ".sqlite": ": `ofan sim results` shows a store",
 }
-PREFIXES = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
 
 
 def load_experiment(
@@ -109,7 +107,7 @@ def _experiment(
     where = Where(text, source, overridden, job_names(values))
 
     try:
-        experiment = Experiment.model_validate(_sizes(values))
+        experiment = Experiment.model_validate(values)
     except ValidationError as error:
         raise ExperimentError(explain(error, where, values)) from None
     except RecursionError:
@@ -239,43 +237,6 @@ def _value(key: str, text: str) -> Any:
         return tomllib.loads(f"value = {text}")["value"]
     except (tomllib.TOMLDecodeError, RecursionError):
         return [part.strip() for part in text.split(",")] if key == "policies" else text
-
-
-def _sizes(values: Any) -> Any:
-    """Replace sizes in text by bytes, in keys that end in `_bytes`."""
-    if isinstance(values, list):
-        return [_sizes(value) for value in values]
-
-    if not isinstance(values, dict):
-        return values
-
-    return {
-        key: _bytes(value) if str(key).endswith("_bytes") else _sizes(value)
-        for key, value in values.items()
-    }
-
-
-def _bytes(value: Any) -> Any:
-    match = SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
-    if not match:
-        return value
-
-    number, prefix, binary = match.groups()
-    size = float(number) * (1024 if binary else 1000) ** PREFIXES[prefix]
-
-    # Half a byte stays text, which pydantic then refuses with the key's name.
-    return int(size) if size == int(size) else value
-
-
-def size_in_bytes(text: str) -> int:
-    """Return the bytes of "1MiB", "64KiB", "16 MB" or a plain number; raises ExperimentError."""
-    size = int(text) if text.isascii() and text.isdigit() else _bytes(text)
-    if not isinstance(size, int):
-        raise ExperimentError(
-            f"{text!r} is not a size: expected bytes, or a number and a unit, as in 1MiB or 64 KB"
-        )
-
-    return size
 
 
 def _problems(experiment: Experiment) -> Iterator[tuple[KeyPath, str]]:

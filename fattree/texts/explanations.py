@@ -4,31 +4,18 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from fattree.errors import ExperimentError, nearest
-from fattree.experiment.base import WITHOUT_EFFECT
 from fattree.experiment.collective import MATRIX_KEYS
+from fattree.experiment.mistakes import WITHOUT_EFFECT, brief, expectation, known_keys
 from fattree.experiment.model import Collective, Experiment, Settings
 from fattree.files.text_file import read_text
 from fattree.texts.job_keys import JOBS, by_name
 from fattree.texts.toml_places import KeyPath, lines_of
 
-EXPECTED = {
-    "model_type": "must be a table",
-    "tuple_type": "must be a list",
-    "int_parsing": "must be a whole number, as in 8",
-    "int_type": "must be a whole number, as in 8",
-    "int_from_float": "must be a whole number, as in 8",
-    "float_parsing": "must be a number, as in 0.5",
-    "float_type": "must be a number, as in 0.5",
-    "bool_parsing": "must be true or false",
-    "bool_type": "must be true or false",
-    # Only names have a pattern: of experiments and jobs.
-    "string_pattern_mismatch": "must be of letters, digits and _ . -, and begin without . and -",
-}
 # The key, with its table, that a message begins with.
 FULL_KEY = re.compile(r"[a-z_]+(?:\.[a-z_]+)+|[a-z_]+(?=:| =)")
 
@@ -123,25 +110,7 @@ def explain(error: ValidationError, place: Where, values: Mapping[str, Any]) -> 
     if not path:
         return f"{where}: {expected}"
 
-    return f"{where}: {name} = {_brief(problem['input'])}: {expected}"
-
-
-def expectation(problem: Mapping[str, Any]) -> str:
-    """Return the demand on a value that pydantic refuses, of an item of its `errors()`."""
-    kind = problem["type"]
-    if kind.startswith("int_") and str(problem["loc"][-1]).endswith("_bytes"):
-        return 'must be bytes, or text with a unit, as in 65536 or "64KiB"'
-    if kind == "tuple_type" and isinstance(problem["input"], Mapping):
-        return f"must be a list: write [[{'.'.join(map(str, problem['loc']))}]]"
-    if kind == "too_long":
-        return f"must have {problem['ctx']['max_length']:,} elements at most"
-
-    message = problem["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
-    expected = EXPECTED.get(kind, message)
-    if kind == "literal_error":
-        expected += nearest(str(problem["input"]), re.findall("'([^']+)'", expected))
-
-    return str(expected)
+    return f"{where}: {name} = {brief(problem['input'])}: {expected}"
 
 
 def _missing(path: KeyPath, name: str) -> str:
@@ -163,7 +132,7 @@ def likely(path: KeyPath, values: Mapping[str, Any]) -> str:
     if len(path) < 3 and (home := _home(word)):
         return f" ({home})"
     if path[:-1] != ("collective",):
-        return nearest(word, _known_keys(path[:-1]))
+        return nearest(word, known_keys(Experiment, path[:-1]))
 
     collective = values.get("collective")
     matrix = collective.get("matrix", "permutation") if isinstance(collective, Mapping) else None
@@ -180,40 +149,11 @@ def _home(word: str) -> str:
         return "it belongs at the top of the file, above all tables"
 
     table = next(
-        (section for section in Settings.model_fields if word in _known_keys((section,))), None
-    )
-    return f"it belongs in the table [{table}]" if table else ""
-
-
-def _brief(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def _known_keys(path: KeyPath) -> list[str]:
-    model: type[BaseModel] = Experiment
-    for part in path:
-        # A number is a place in a list with elements of one kind.
-        if isinstance(part, int):
-            continue
-
-        field = model.model_fields.get(part)
-        inner = _model_in(field.annotation) if field else None
-        if inner is None:
-            return []
-
-        model = inner
-
-    return list(model.model_fields)
-
-
-def _model_in(annotation: Any) -> type[BaseModel] | None:
-    """Return the table that a field holds, or of which it holds a list or perhaps nothing."""
-    return next(
         (
-            member
-            for member in (annotation, *get_args(annotation))
-            if isinstance(member, type) and issubclass(member, BaseModel)
+            section
+            for section in Settings.model_fields
+            if word in known_keys(Experiment, (section,))
         ),
         None,
     )
+    return f"it belongs in the table [{table}]" if table else ""

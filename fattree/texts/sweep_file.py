@@ -18,12 +18,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from fattree.errors import ExperimentError
-from fattree.experiment.base import WITHOUT_EFFECT
+from fattree.experiment.mistakes import WITHOUT_EFFECT, expectation
 from fattree.experiment.model import Experiment, Scenario
+from fattree.experiment.sizes import size_in_bytes
 from fattree.files.text_file import read_text
-from fattree.texts.experiment_file import FILES, parse_experiment, parse_toml, size_in_bytes
+from fattree.texts.experiment_file import FILES, parse_experiment, parse_toml
 from fattree.texts.experiment_writer import toml_value
-from fattree.texts.explanations import expectation, likely
+from fattree.texts.explanations import likely
 from fattree.texts.job_keys import (
     JOBS,
     by_name,

@@ -95,8 +95,11 @@ class Answer:
     def basis(self) -> str:
         """Return the workloads and seeds that the ranking rests on, in words."""
         seeds = {row.seeds for row in self.places}
-        least, most = min(seeds), max(seeds)
-        counted = f"{most} seed{'s' * (most > 1)}" if least == most else f"{least} to {most} seeds"
+        fewest, highest = min(seeds), max(seeds)
+        if fewest < highest:
+            return f"{', '.join(self.progress.counted)}; {fewest} to {highest} seeds"
+
+        counted = f"{fewest} seed{'s' * (fewest > 1)}"
         return f"{', '.join(self.progress.counted)}; {counted}"
 
     @property

@@ -5,8 +5,8 @@ Schedules, and the groups of other load balancers, stay as they are.
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
+from fattree.errors import ExperimentError
 from fattree.experiment.model import LoadBalancer, Scenario
 from fattree.policies import POLICIES
 from fattree.routes.forwarding import Forwarding, forwarding
@@ -76,7 +76,7 @@ def test_other_load_balancers_have_no_such_levels() -> None:
 
 
 def test_pods_at_edges_need_an_order_per_pod() -> None:
-    with pytest.raises(ValidationError, match="per_pod"):
+    with pytest.raises(ExperimentError, match="per_pod"):
         LoadBalancer(schedule_orders="per_pointer", edge_pointers="pod")
     assert (
         Scenario(load_balancer=LoadBalancer(edge_pointers="pod")).load_balancer.edge_pointers

@@ -1,8 +1,13 @@
 """Scenarios: the numbers that follow from them, and how experiments unfold."""
 
+from typing import Any
+
 import pytest
 from pydantic import ValidationError
 
+from fattree.errors import ExperimentError
+from fattree.experiment.base import Section
+from fattree.experiment.failures import FailureEvent
 from fattree.experiment.model import Experiment, Fabric, Failures, Packets, Scenario
 
 DEFAULT = Scenario()
@@ -87,7 +92,7 @@ def test_scenarios_are_frozen_and_hashable_values() -> None:
 
 def test_a_program_like_a_load_balancer_without_groups_is_refused() -> None:
     # Waypoints are chosen by hosts, so that a program has nothing to be like.
-    with pytest.raises(ValidationError, match=r"can be like one of .*, not host_dr"):
+    with pytest.raises(ExperimentError, match=r"can be like one of .*, not host_dr"):
         Scenario(policy="host_dr", program="mine.p4")
 
 
@@ -95,3 +100,36 @@ def test_a_queue_without_room_for_an_ack_is_refused_by_name() -> None:
     with pytest.raises(ValueError, match=r"packets\.ack_bytes.*, which has 9001"):
         Scenario(fabric=Fabric(queue_bytes=9_000), packets=Packets(ack_bytes=9_001))
     assert Scenario(fabric=Fabric(queue_bytes=9_000), packets=Packets(ack_bytes=9_000))
+
+
+@pytest.mark.parametrize(
+    ("table", "values", "message"),
+    [
+        (Scenario, {"policy": "offan"}, "no load balancer 'offan' (did you mean ofan?)"),
+        (Scenario, {"seed": "x"}, "seed = 'x': must be a whole number, as in 8"),
+        (Scenario, {"nonsense": 1}, "unknown key nonsense"),
+        (Scenario, {"collective": {"mesage_bytes": 1}}, "did you mean message_bytes?"),
+        (Fabric, {"k": 5}, "k = 5: must be a multiple of 2"),
+        (FailureEvent, {"link": "edge0_0-agg0_0"}, "down_ns is missing"),
+        (
+            Scenario,
+            {"collective": {"message_bytes": "0.3 B"}},
+            'must be bytes, or text with a unit, as in 65536 or "64KiB"',
+        ),
+    ],
+)
+def test_mistakes_in_calls_are_lines_as_for_files(
+    table: type[Section], values: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ExperimentError) as error:
+        table(**values)
+    assert message in str(error.value) and "pydantic" not in str(error.value)
+
+
+def test_sizes_in_calls_have_units() -> None:
+    tables: dict[str, Any] = {
+        "collective": {"message_bytes": "256KiB"},
+        "fabric": {"queue_bytes": "8 kB"},
+    }
+    scenario = Scenario(**tables)
+    assert (scenario.collective.message_bytes, scenario.fabric.queue_bytes) == (256 << 10, 8_000)

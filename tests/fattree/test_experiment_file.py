@@ -13,13 +13,13 @@ from fattree.demand.traffic import flows
 from fattree.errors import ExperimentError
 from fattree.experiment.collective import MATRIX_KEYS, Matrix
 from fattree.experiment.model import Collective, Experiment, OwnProgram, Settings
+from fattree.experiment.sizes import size_in_bytes
 from fattree.policies import POLICIES
 from fattree.texts import experiment_file
 from fattree.texts.experiment_file import (
     load_experiment,
     parse_experiment,
     parse_toml,
-    size_in_bytes,
 )
 from fattree.texts.experiment_writer import experiment_toml
 

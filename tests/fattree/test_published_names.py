@@ -1,9 +1,9 @@
 """The published names of load balancers, in the place of ours."""
 
 import pytest
-from pydantic import ValidationError
 
 from emulation.command_line import names
+from fattree.errors import ExperimentError
 from fattree.experiment.model import Scenario
 from fattree.policies import POLICIES, POLICY_SETS, PUBLISHED
 from fattree.texts.experiment_file import parse_experiment
@@ -32,5 +32,5 @@ def test_a_load_balancer_by_both_of_its_names_is_given_twice() -> None:
 
 
 def test_the_name_of_no_load_balancer_is_refused_as_it_was_typed() -> None:
-    with pytest.raises(ValidationError, match="no load balancer 'dlb'"):
+    with pytest.raises(ExperimentError, match="no load balancer 'dlb'"):
         Scenario(policy="dlb")

@@ -51,7 +51,6 @@ REFUSED: dict[str, dict[str, Any]] = {
     "load_balancer.queue_staleness_ns": {"load_balancer": {"queue_staleness_ns": 100}},
     "transport.trimming": {"transport": {"trimming": True}},
     "failures.local_repair": {"failures": {"local_repair": True}},
-    "controller.probe_interval_us": {"controller": {"detection": "probe", "probe_interval_us": 10}},
     "failures.storms.host": {"failures": {"storms": [{"host": "h0_0_0"}]}, **PFC},
     "fabric.buffer": {"fabric": {"buffer": "shared"}},
     "failures.events.host": {

@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 import sim
+from fattree.errors import ExperimentError
 from fattree.experiment.model import (
     AgentPacket,
     Collective,
@@ -82,5 +82,5 @@ def test_collectives_and_jobs_run_over_it() -> None:
     ],
 )
 def test_what_cannot_be_trimmed_is_refused(settings: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValidationError, match=said):
+    with pytest.raises(ExperimentError, match=said):
         Scenario(transport=Transport(trimming=True), **settings)
