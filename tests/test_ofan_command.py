@@ -61,7 +61,15 @@ def test_help_imports_no_command() -> None:
 
 def test_a_simulation_imports_no_packets_and_no_compiler() -> None:
     """Half of a short run's CPU seconds went into modules that it did not use."""
-    unused = ("distributed", "grpc", "matplotlib", "mininet", "ofan_p4.compiler", "scapy")
+    unused = (
+        "asyncio",
+        "distributed",
+        "grpc",
+        "matplotlib",
+        "mininet",
+        "ofan_p4.compiler",
+        "scapy",
+    )
     script = (
         "import sys, ofan\n"
         "try: ofan.cli(['sim', 'run', 'demo', '--policies', 'ofan', '--message-bytes', '1'])\n"

@@ -3,7 +3,6 @@
 Dask takes a second to import, which most commands do not need, so functions import it.
 """
 
-import asyncio
 import logging
 import resource
 import signal
@@ -12,7 +11,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -128,6 +126,8 @@ def _deaf_children() -> Iterator[None]:
 
     Ours comes at the end. Processes and threads inherit blocked signals.
     """
+    from multiprocessing import resource_tracker  # noqa: PLC0415
+
     # multiprocessing starts its tracker with the first process, and unblocks the signal then.
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -158,6 +158,8 @@ def _find(scheduler: str) -> None:
         time.sleep(RETRY_SECONDS)
 
     # Dask is imported before the time runs: on a busy machine that takes longer than an answer.
+    import asyncio  # noqa: PLC0415
+
     from distributed import Security
 
     arguments = Security().get_connection_args("client")
@@ -202,6 +204,9 @@ def _client(scheduler: str) -> "Client":
 
 def _say_if_idle(client: "Client", scheduler: str) -> None:
     """Warn on stderr about a scheduler without workers; workers may come later."""
+    # Like Dask, which is loaded by now, it takes a tenth of a second.
+    import asyncio  # noqa: PLC0415
+
     try:
         client.wait_for_workers(1, timeout=WORKER_SECONDS)
     # Python 3.10 has two kinds of TimeoutError, and this is Dask's.
