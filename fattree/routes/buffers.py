@@ -172,13 +172,11 @@ def refuse_unable_sharing(scenario: Scenario) -> None:
 
         return
 
-    reasons = (
-        (scenario.transport.trimming, "transport.trimming: lanes would have to share it, too"),
-        (not fabric.queue_bytes, "fabric.queue_bytes = 0: without a limit nothing is shared"),
-    )
-    for is_so, reason in reasons:
-        if is_so:
-            raise ExperimentError(f'fabric.buffer = "shared" does not go with {reason}')
+    if not fabric.queue_bytes:
+        raise ExperimentError(
+            'fabric.buffer = "shared" does not go with fabric.queue_bytes = 0: without a limit'
+            " nothing is shared"
+        )
 
     # One switch of each tier, and those of slow links: the others have the same ports.
     tree = scenario.tree

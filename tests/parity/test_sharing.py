@@ -7,6 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from emulation.virtual import simulated
 from fattree.experiment.model import Scenario
 from fattree.policies import POLICIES
 from sim import run
@@ -21,7 +22,6 @@ from tests.parity.scenarios import HORIZON_PS, scenarios
 def sharing(draw: Any, policy: str) -> Scenario:
     """Draw any scenario of switches with memory for few packets."""
     drawn = draw(scenarios(policy)).model_dump(exclude_unset=True)
-    drawn.setdefault("transport", {})["trimming"] = False
     whole = drawn.get("packets", {}).get("payload_bytes", 4096) + 112
     drawn["fabric"] |= {
         "queue_bytes": draw(st.integers(1, 6)) * whole,
@@ -94,3 +94,40 @@ def test_links_share_a_memory_and_are_paused_alike(
     outcome = test_pauses.assert_same(pausing.incast(policy, fabric=fabric))
     assert sum(port.pauses for port in outcome.ports) > 10
     assert (outcome.accounts.dropped > 0) == (headroom < 113_000)
+
+
+@pytest.mark.parametrize("policy", ["host_pkt", "ofan", "jsq"])
+def test_a_shared_memory_trims_alike_in_all_bodies(policy: str) -> None:
+    """Data share the switch's memory; each port's lane for cut packets has its own."""
+    tables = incast(policy).model_dump(exclude_unset=True)
+    trimming = Scenario.model_validate(tables | {"transport": {"trimming": True}})
+    result = run(trimming)
+    assert result.ports.trimmed.sum() > 0
+    # The limits of both differ: the longest queue is longer than its port's own part.
+    assert result.ports.max_queue_bytes.max() > trimming.fabric.queue_bytes
+    network = naive.run(trimming, HORIZON_PS)
+    assert test_naive_against_sim.of_sim(result) == test_naive_against_sim.of_naive(network)
+    test_virtual_equals_simulator.assert_same(outcome_of(trimming), result)
+    programs = simulated.run(trimming)
+    assert programs.done_ps.tolist() == result.done_ps.tolist()
+    assert programs.ports.trimmed.tolist() == result.ports.trimmed.tolist()
+
+
+@pytest.mark.parametrize(("queue_bytes", "fits"), [(1_139, 1), (1_140, 2), (1_141, 2)])
+def test_a_lane_beside_shared_memory_is_as_long_as_a_ports_own_part(
+    queue_bytes: int, fits: int
+) -> None:
+    """Room for two cut packets of 570 bytes, and a byte less."""
+    tables = incast("host_pkt").model_dump(exclude_unset=True)
+    tables["transport"] = {"trimming": True}
+    tables["packets"] = {"payload_bytes": 512, "header_bytes": 62, "ack_bytes": 570}
+    tables["fabric"] |= {"queue_bytes": queue_bytes, "buffer_alpha": 8}
+    scenario = Scenario.model_validate(tables)
+    network = naive.run(scenario, HORIZON_PS)
+    assert test_naive_against_sim.of_sim(run(scenario)) == test_naive_against_sim.of_naive(network)
+    longest = max(
+        sum(before.departure_ps > cut.enqueued_ps for before in port.hurried[: number + 1])
+        for port in network.ports.values()
+        for number, cut in enumerate(port.hurried)
+    )
+    assert longest == fits

@@ -88,14 +88,17 @@ def _queue(
     if is_paused(scenario):
         return PausableQueue(scenario.rates_bps[level], gap_bytes)
 
+    trim_to = scenario.ack_bytes + more_bytes if scenario.transport.trimming else 0
     if memory is not None:
-        return SharedQueue(scenario.rates_bps[level], memory, gap_bytes)
+        return SharedQueue(
+            scenario.rates_bps[level], memory, gap_bytes, scenario.fabric.queue_bytes, trim_to
+        )
 
     return OutputQueue(
         scenario.rates_bps[level],
         scenario.fabric.queue_bytes or None,
         gap_bytes=gap_bytes,
-        trim_to=scenario.ack_bytes + more_bytes if scenario.transport.trimming else 0,
+        trim_to=trim_to,
     )
 
 

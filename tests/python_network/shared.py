@@ -35,12 +35,22 @@ class SharedMemory:
 
 
 class SharedQueue(OutputQueue):
-    """A queue with the limit that a shared memory leaves it when a packet comes."""
+    """A queue with the limit that a shared memory leaves it when a packet comes.
+
+    Its lane for cut packets has `lane_bytes` of its own.
+    """
 
     __slots__ = ("_memory",)
 
-    def __init__(self, rate_bps: int, memory: SharedMemory, gap_bytes: int = 0) -> None:
-        super().__init__(rate_bps, 0, gap_bytes=gap_bytes)
+    def __init__(
+        self,
+        rate_bps: int,
+        memory: SharedMemory,
+        gap_bytes: int = 0,
+        lane_bytes: int = 0,
+        trim_to: int = 0,
+    ) -> None:
+        super().__init__(rate_bps, lane_bytes, gap_bytes=gap_bytes, trim_to=trim_to)
         self._memory = memory
         memory.add(self)
 

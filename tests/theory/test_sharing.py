@@ -57,7 +57,6 @@ def test_a_queue_alone_has_more_than_its_port_would() -> None:
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
-        ({"transport": {"trimming": True}}, "lanes would have to share it"),
         ({"fabric": {"queue_bytes": 0}}, "without a limit nothing is shared"),
         ({"fabric": {"queue_bytes": 5_000, "buffer_alpha": 0.05}}, "have no room for a packet"),
         ({"fabric": {"buffer": "static", "buffer_alpha": 1}}, "needs fabric.buffer"),

@@ -59,6 +59,7 @@ class OutputQueue:
         "_gap_bytes",
         "_lane",
         "_lane_bytes",
+        "_lane_capacity_bytes",
         "_occupancy_bytes",
         "_ps_per_packet",
         "_rate_bps",
@@ -100,6 +101,7 @@ class OutputQueue:
         self._lane: deque[Passage] = deque()
         self._occupancy_bytes = 0
         self._lane_bytes = 0
+        self._lane_capacity_bytes = capacity_bytes
         self._free_ps = 0
         self.drops = 0
         self.max_bytes = 0
@@ -139,7 +141,7 @@ class OutputQueue:
 
     def set_depth_packets(self, packets: int) -> None:
         """Set how many packets may wait at most, instead of the limit before."""
-        self._capacity_bytes = None
+        self._capacity_bytes = self._lane_capacity_bytes = None
         self._capacity_packets = packets
 
     def offer(self, now_ps: int, size: int, is_urgent: bool = False) -> Passage | None:
@@ -217,7 +219,7 @@ class OutputQueue:
 
         # A packet that is no longer than the cut size cannot be cut: an ACK is dropped.
         trim_to = self._trim_to
-        limit = self._capacity_bytes
+        limit = self._lane_capacity_bytes
         is_taken = trim_to > 0 and (is_urgent or size > trim_to)
         if not is_taken or (limit is not None and self._lane_bytes + trim_to > limit):
             self.drops += 1
