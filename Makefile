@@ -13,7 +13,7 @@ export PYTHONPATH :=
 # Containers often set it; then each process compiles all modules and tests again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup lock demo test test-root test-slow test-all test-bmv2 check types drills soak mutants format bench report beyond fresh pictures tables p4info clean support reference site sample licences sbom audit
+.PHONY: help setup lock demo test test-near test-times test-root test-slow test-all test-bmv2 check types drills soak mutants format bench report beyond fresh pictures tables p4info clean support reference site sample licences sbom audit
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -41,6 +41,14 @@ demo: $(READY)  ## a collective on three load balancers, a link failure, a table
 test: setup  ## all tests but the slow ones (root tests too, where root and Mininet allow)
 	@$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not root"
 	@bash setup.sh can-mininet && $(BIN)/python -m pytest -q -m "root and not slow" tests/emulation/mininet || bash setup.sh why-not-mininet
+
+test-near: setup  ## the tests near to changes since the last commit (SINCE=main~3: from another one)
+	@near=$$($(BIN)/python -m tests.near $(SINCE)) && if [ -z "$$near" ]; then echo "no test is near: nothing but words has changed"; \
+	else $(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not root" $$near; fi
+
+test-times: setup  ## all tests but the slow ones, and their seconds by folder and file
+	@$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not root" --junitxml=build/test-times.xml; \
+	$(BIN)/python -m tests.times build/test-times.xml
 
 test-root: setup  ## the tests that need root and Mininet (ten minutes; ARGS as for test-slow)
 	@$(BIN)/python -m pytest -q -m root tests/emulation/mininet $(ARGS)

@@ -10,7 +10,7 @@ from tests.parity import own_programs
 from tests.parity.own_programs import COUNT, FAULTS, SWITCHES, case, judge
 from tests.table.rows import EXPERIMENTS
 
-# Every kind of switch with every kind of fault once is 30 of them.
+# Every kind of switch with every kind of fault once is 36 of them.
 SLICE = len(SWITCHES) * len(FAULTS)
 
 
