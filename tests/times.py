@@ -5,8 +5,8 @@ python -m tests.times build/test-times.xml
 """
 
 import sys
-from collections import Counter
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -15,9 +15,9 @@ import click
 ROWS = 25
 
 
-def seconds(file: Path) -> Counter[str]:
+def seconds(file: Path) -> dict[str, float]:
     """Return the seconds of each test module, by its dotted name."""
-    spent: Counter[str] = Counter()
+    spent: dict[str, float] = defaultdict(float)
     for case in ElementTree.parse(file).iter("testcase"):
         # A test in a class has the class behind the module.
         module = ".".join(part for part in case.attrib["classname"].split(".") if part.islower())
@@ -26,19 +26,21 @@ def seconds(file: Path) -> Counter[str]:
     return spent
 
 
-def folders(spent: Counter[str]) -> Counter[str]:
+def folders(spent: Mapping[str, float]) -> dict[str, float]:
     """Return the seconds of each folder of tests."""
-    by_folder: Counter[str] = Counter()
+    by_folder: dict[str, float] = defaultdict(float)
     for module, module_s in spent.items():
         by_folder[".".join(module.split(".")[:-1])] += module_s
 
     return by_folder
 
 
-def lines(spent: Counter[str]) -> Iterable[str]:
+def lines(spent: Mapping[str, float]) -> Iterable[str]:
     """Yield the slowest rows with their share of the whole, the slowest first."""
     whole = sum(spent.values())
-    for name, spent_s in spent.most_common(ROWS):
+    for spent_s, name in sorted(((value, name) for name, value in spent.items()), reverse=True)[
+        :ROWS
+    ]:
         yield f"{spent_s:7.1f} s {spent_s / whole:5.1%}  {name}"
 
 
