@@ -52,7 +52,8 @@ class Policy:
     """One load balancer: the row of the paper's tables and all that our parts need to run it.
 
     `rule` describes it in a sentence (docs/load-balancers.md). `since` is the source of a row that
-    the paper does not have (docs/load-balancers-since.md).
+    the paper does not have (docs/load-balancers-since.md). With `pauses` False its publication has
+    PFC off.
     """
 
     slug: str
@@ -68,6 +69,7 @@ class Policy:
     ecn_percent: int | None = None
     weighted: bool = True
     shuffled: bool = True
+    pauses: bool = True
     since: str = ""
 
     @property
@@ -287,6 +289,7 @@ _ROWS = (
         chooser=Chooser.HASH,
         label_rule=LabelRule.MRC,
         ecn_percent=10,
+        pauses=False,
         since="Open Compute Project, 2026",
     ),
     Policy(
@@ -300,6 +303,7 @@ _ROWS = (
         chooser=Chooser.SEGMENTS,
         label_rule=LabelRule.MRC,
         ecn_percent=10,
+        pauses=False,
         since="Open Compute Project, 2026",
     ),
 )

@@ -114,26 +114,33 @@ def unread(scenarios: Iterable[Scenario]) -> list[str]:
 
 
 def punished(scenarios: Iterable[Scenario]) -> list[str]:
-    """Return a line that names our load balancers with a costly order of packets.
+    """Return lines about our load balancers with a costly order of packets, and under pauses.
 
     The order that the user's programs and host rules keep is unknown.
     """
-    labels = dict.fromkeys(
-        scenario.scheme.label
-        for scenario in scenarios
+    ours = [scenario for scenario in scenarios if not scenario.own_name]
+    late = _labels(
+        scenario
+        for scenario in ours
         if scenario.transport.recovery == "go_back_n"
         and not scenario.transport.reorder_packets
         and scenario.scheme.reorders
-        and not scenario.own_name
     )
-    return (
-        [
-            f"go-back-N takes reordered packets for lost ones: {', '.join(labels)} will be slow"
-            " (transport.recovery)"
-        ]
-        if labels
-        else []
+    paused = _labels(
+        scenario
+        for scenario in ours
+        if scenario.fabric.flow_control == "pfc" and not scenario.scheme.pauses
     )
+    lines = {
+        f"go-back-N takes reordered packets for lost ones: {late} will be slow"
+        " (transport.recovery)": late,
+        f"{paused}: MRC is deployed with PFC off (fabric.flow_control)": paused,
+    }
+    return [line for line, labels in lines.items() if labels]
+
+
+def _labels(scenarios: Iterable[Scenario]) -> str:
+    return ", ".join(dict.fromkeys(scenario.scheme.label for scenario in scenarios))
 
 
 def _value(settings: Settings, key: str) -> Any:

@@ -176,3 +176,19 @@ def test_go_back_n_warns_of_load_balancers_that_reorder(policies: str, named: st
     # A NIC that puts packets in order takes none for lost.
     in_order = (*settings, "transport.reorder_packets=512")
     assert punished(parse_experiment("", "x", in_order).scenarios()) == []
+
+
+@pytest.mark.parametrize(
+    ("policies", "named"),
+    [
+        ("ofan,uet_bitmap", []),
+        (
+            "ofan,mrc,mrc_srv6",
+            ["MRC over ECMP, MRC over SRv6: MRC is deployed with PFC off (fabric.flow_control)"],
+        ),
+    ],
+)
+def test_pauses_warn_of_load_balancers_that_have_none(policies: str, named: list[str]) -> None:
+    settings = (f"policies={policies}", "fabric.flow_control=pfc", "fabric.queue_bytes=200000")
+    assert punished(parse_experiment("", "x", settings).scenarios()) == named
+    assert punished(parse_experiment("", "x", settings[:1]).scenarios()) == []
