@@ -36,6 +36,8 @@ class LabelRule(IntEnum):
     MRC = 6
 
 
+# Rules that remember paths, and take a packet for lost if no ACK names it.
+LEARNING = (LabelRule.REPS, LabelRule.BITMAP, LabelRule.MRC)
 # Hosts name the way, in a header that they put in front, of so many bytes: IPv4's, IPv6's.
 OUTER_BYTES = {Chooser.WAYPOINT: 20, Chooser.SEGMENTS: 40}
 ROTATIONS = (Chooser.ROTATION, Chooser.ROTATION_SHORTEST_START)

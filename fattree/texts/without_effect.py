@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from fattree.demand import traffic
 from fattree.experiment.model import BUILT_IN, Scenario, Settings
-from fattree.policies import OUTER_BYTES, POLICIES, ROTATIONS, Chooser, LabelRule
+from fattree.policies import LEARNING, OUTER_BYTES, POLICIES, ROTATIONS, Chooser, LabelRule
 from fattree.records.record import Record
 from fattree.units import PS_PER_NS, PS_PER_US
 
@@ -57,6 +57,10 @@ READERS = {
     "load_balancer.plb_gaps": PLB,
     "load_balancer.freeze_us": REPS,
     "load_balancer.reps_explore_packets": REPS,
+    "load_balancer.connections": Reader(
+        lambda run: run.scheme.label_rule in LEARNING and run.host_rule is None,
+        _named(slug for slug, policy in POLICIES.items() if policy.label_rule in LEARNING),
+    ),
     "load_balancer.ecn_full_percent": Reader(
         lambda run: run.marking is not None, "nothing is marked (load_balancer.ecn_percent)"
     ),

@@ -20,54 +20,54 @@ PROBED = 128
 
 
 @register_jitable
-def next_label(sender, rules):
+def next_label(connection, rules):
     """Return the label of the next value in turn that may be used."""
     # The walk ends: a sender without a good value comes round to the forgiven value, or to the
     # first retired value at the end of its rest.
     is_forgiven = False
     while True:
-        value = next_value(sender, rules)
-        state = int(sender.path_states[value])
+        value = next_value(connection, rules)
+        state = int(connection.path_states[value])
         if state == SKIPPED and not is_forgiven:
             # One in a walk: else a sender with many skipped values would forgive all of them.
-            sender.path_states[value] = GOOD
+            connection.path_states[value] = GOOD
             is_forgiven = True
         elif state == GOOD:
             break
         elif state & (PROBED - 1) == SKIPPED + 1:
-            sender.path_states[value] = PROBED + RETIRED
+            connection.path_states[value] = PROBED + RETIRED
             break
         elif state != SKIPPED:
-            sender.path_states[value] = state - 1
+            connection.path_states[value] = state - 1
 
     # The upper bits are the flow's own: two flows' labels of one value lead through other links.
-    return sender.label - sender.label % rules.entropy_values + value
+    return connection.label - connection.label % rules.entropy_values + value
 
 
 @register_jitable
-def next_value(sender, rules):
+def next_value(connection, rules):
     """Return the value in turn and advance; a flow has its own order, which stays."""
-    value = sender.turn ^ sender.turn_xor
-    sender.turn = (sender.turn + 1) % rules.entropy_values
+    value = connection.turn ^ connection.turn_xor
+    connection.turn = (connection.turn + 1) % rules.entropy_values
 
     return value
 
 
 @register_jitable
-def on_echo(sender, rules, label, is_congested):
+def on_echo(connection, rules, label, is_congested):
     """Learn that a packet of this label has reached the receiver, whole or cut."""
     value = label % rules.entropy_values
-    state = sender.path_states[value]
+    state = connection.path_states[value]
     # Of a retired value only a probe's echo counts: older packets left before the loss.
     if state >= PROBED:
-        sender.path_states[value] = SKIPPED if is_congested else GOOD
+        connection.path_states[value] = SKIPPED if is_congested else GOOD
     elif state == GOOD and is_congested:
-        sender.path_states[value] = SKIPPED
+        connection.path_states[value] = SKIPPED
 
 
 @register_jitable
-def retire(sender, rules, label):
+def retire(connection, rules, label):
     """Retire the value of a lost packet; a retired value goes on resting."""
     value = label % rules.entropy_values
-    if sender.path_states[value] <= SKIPPED:
-        sender.path_states[value] = RETIRED
+    if connection.path_states[value] <= SKIPPED:
+        connection.path_states[value] = RETIRED

@@ -84,10 +84,11 @@ def ready_ps(sender, rules, packets):
 
 
 @register_jitable
-def next_psn(sender, rules, packets, label, now_ps):
+def next_psn(sender, connection, rules, packets, label, now_ps):
     """Take the packet number that leaves with `label` at `now_ps`.
 
-    The next packet is due a gap later; late packets do not catch up.
+    The next packet is due a gap later; late packets do not catch up. `connection` learns which
+    label has lost a packet (`labels`).
     """
     if rules.recovery == ERASURE:
         psn = new_psn(sender, packets)
@@ -100,7 +101,7 @@ def next_psn(sender, rules, packets, label, now_ps):
     # A packet that goes again after a NACK was cut, not lost: it is AGAIN, too. Go-back-N sends
     # packets behind a loss again, and most of these had arrived.
     if rules.recovery == SACK and packet.state == RESENT:
-        labels.on_lost(sender, rules, packet.label)
+        labels.on_lost(connection, rules, packet.label)
 
     packet.sent_ps = now_ps
     packet.label = label

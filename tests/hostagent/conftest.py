@@ -32,8 +32,9 @@ class Sender:
     def send(self, now_ps: int | None = None) -> tuple[int, int]:
         """Send when ready, or at a given time; return the packet number and its label."""
         at_ps = self.ready_ps() if now_ps is None else now_ps
-        label = labels.next_label(self.state, self.rules, self.packets, at_ps)
-        return transport.next_psn(self.state, self.rules, self.packets, label, at_ps), label
+        label = labels.next_label(self.state, self.state, self.rules, self.packets, at_ps)
+        psn = transport.next_psn(self.state, self.state, self.rules, self.packets, label, at_ps)
+        return psn, label
 
     def ack(
         self,

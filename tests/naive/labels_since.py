@@ -4,20 +4,17 @@ from collections import deque
 
 from fattree.experiment.model import Scenario
 from tests.naive.collectives import named_nics
-from tests.naive.labels import Draws, Watch
+from tests.naive.labels import Draws, Unheeding, Watch
 
 PATHS = 64
 MOST_PENALTY = 15
 
 
-class Bitmap:
+class Bitmap(Unheeding):
     """UET Bitmap: path labels in turn, in an order drawn for each round, without penalised ones."""
 
-    freezes = 0
-
-    def __init__(self, draws: Draws, watch: Watch) -> None:
+    def __init__(self, draws: Draws) -> None:
         self.draws = draws
-        self.watch = watch
         self.penalties = [0] * PATHS
         self.upper = draws.label() // PATHS
         self.round = self.new_round()
@@ -37,8 +34,8 @@ class Bitmap:
         path = label % PATHS
         self.penalties[path] = min(self.penalties[path] + penalty, MOST_PENALTY)
 
-    def next(self, now_ps: int) -> int:
-        for label in self.watch.expired(now_ps):
+    def next(self, watch: Watch, now_ps: int) -> int:
+        for label in watch.expired(now_ps):
             self.punish(label, MOST_PENALTY)
 
         path = self.take()
@@ -64,10 +61,7 @@ class Mrc:
     A good value is in no set; a value with a loss is retired, with the number of its turns since.
     """
 
-    freezes = 0
-
-    def __init__(self, scenario: Scenario, draws: Draws, watch: Watch) -> None:
-        self.watch = watch
+    def __init__(self, scenario: Scenario, draws: Draws) -> None:
         # A connection has 128 at least; a connection over all planes has as many in each.
         rails = all(
             collective.placement == "rail"
@@ -85,22 +79,15 @@ class Mrc:
         self.retired: dict[int, int] = {}
         self.probed: set[int] = set()
 
-    def lose(self, label: int) -> None:
+    def on_lost(self, label: int) -> None:
         """Retire the value of a lost packet."""
         value = label % self.count
         self.skipped.discard(value)
         self.retired.setdefault(value, 0)
 
-    def note_losses(self) -> None:
-        """Learn of packets that were sent again as lost since the last call."""
-        for label in self.watch.memory.lost:
-            self.lose(label)
-        self.watch.memory.lost.clear()
-
-    def next(self, now_ps: int) -> int:
-        self.note_losses()
-        for label in self.watch.expired(now_ps):
-            self.lose(label)
+    def next(self, watch: Watch, now_ps: int) -> int:
+        for label in watch.expired(now_ps):
+            self.on_lost(label)
 
         may_forgive = True
         while True:
@@ -120,7 +107,6 @@ class Mrc:
 
     def hear(self, label: int, is_congested: bool) -> None:
         """Learn from a packet that has reached the receiver."""
-        self.note_losses()
         value = label % self.count
         if value in self.probed:
             self.probed.remove(value)

@@ -29,6 +29,7 @@ OTHERS: dict[str, tuple[str, str]] = {
     "load_balancer.plb_gaps": ("1", "host_flowlet_ar"),
     "load_balancer.freeze_us": ("1", "host_pkt_ar"),
     "load_balancer.reps_explore_packets": ("1", "host_pkt_ar"),
+    "load_balancer.connections": ("pair", "mrc"),
     "load_balancer.ecn_full_percent": ("60", ""),
     "load_balancer.ecn_chance": ("0.5", ""),
     "transport.sack_threshold": ("1", ""),
