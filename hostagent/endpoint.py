@@ -377,15 +377,23 @@ class Endpoint:
         is_done: bool
         if ack.trimmed:
             is_done = transport.on_nack(
-                sender, self._rules, packets=packets, psn=psn, total=total, now_ps=now_ps
-            )
-        else:
-            is_done = transport.on_ack(
                 sender,
+                sending.connection,
                 rules=self._rules,
                 packets=packets,
                 psn=psn,
                 total=total,
+                now_ps=now_ps,
+            )
+        else:
+            is_done = transport.on_ack(
+                sender,
+                sending.connection,
+                rules=self._rules,
+                packets=packets,
+                psn=psn,
+                total=total,
+                label=ack.label,
                 marked=ack.marked,
                 now_ps=now_ps,
             )

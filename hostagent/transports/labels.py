@@ -113,10 +113,25 @@ def on_nack(connection, rules, label, now_ps):
 
 
 @register_jitable
-def on_lost(connection, rules, label):
-    """Learn that the transport sends a packet of this label again, as a lost packet."""
-    if rules.label_rule == MRC:
-        mrc.retire(connection, rules, label)
+def on_resent(connection, rules, packet, label, is_timeout):
+    """Learn that the transport sends a packet again, with `label`: it has timed out, or is late."""
+    if rules.label_rule == MRC and is_timeout:
+        mrc.lose(connection, rules, packet)
+    elif rules.label_rule == MRC:
+        mrc.doubt(rules, packet, label)
+
+
+@register_jitable
+def held_ps(sender, connection, rules, now_ps):
+    """Return until when a flow waits behind the packet that leaves now, 0 if it need not.
+
+    MRC: where all values are retired, probes leave a timeout apart, or after an echo.
+    """
+    if rules.label_rule != MRC or not mrc.is_out(connection, rules):
+        return 0
+
+    connection.has_echo = 0
+    return now_ps + timeout_ps(sender, rules)
 
 
 @register_jitable
@@ -147,7 +162,7 @@ def lose_silent(sender, connection, rules, packets, now_ps):
             elif rules.label_rule == BITMAP:
                 penalise(connection, packet.label, MOST_PENALTY)
             elif rules.label_rule == MRC:
-                mrc.retire(connection, rules, packet.label)
+                mrc.lose(connection, rules, packet)
 
         sender.oldest += 1
 

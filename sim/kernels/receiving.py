@@ -264,10 +264,20 @@ def receive_ack(world, number, packet, now_ps):
         acknowledge(flows, flow, ring, total)
 
     if is_nack:
-        is_done = transport.on_nack(sender, rules, ring, psn=psn, total=total, now_ps=now_ps)
+        is_done = transport.on_nack(
+            sender, connection, rules, ring, psn=psn, total=total, now_ps=now_ps
+        )
     else:
         is_done = transport.on_ack(
-            sender, rules, ring, psn=psn, total=total, marked=is_marked, now_ps=now_ps
+            sender,
+            connection,
+            rules,
+            ring,
+            psn=psn,
+            total=total,
+            label=label,
+            marked=is_marked,
+            now_ps=now_ps,
         )
 
     if is_done:

@@ -210,8 +210,8 @@ HOST = np.dtype(
 # from one packet's start to the next one's; `phase_ps`: from its own start to the first;
 # `compute_ps`: how long it takes where it is a computation, without packets; `in_turn`: whether it
 # leaves as a whole, before flows that begin later. `last_size` is the number of its last packet's
-# size (PASSAGE), `last_class` the class that switches take it for, by its length. `connection` is
-# the flow whose sender has its label rule's state. `ring` and `ring_length` place its entries of
+# size (PASSAGE), `last_class` the class that switches take it for, by its length. The sender of
+# flow `connection` has the state of its label rule. `ring` and `ring_length` place its entries of
 # `outstanding`, `log` those of `arrivals`.
 FLOW = np.dtype(
     [

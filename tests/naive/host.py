@@ -179,6 +179,11 @@ class Host:
         self.last_was_ack = False
         flow = next(flow for flow in self.flows if flow.number == number)
         label = flow.labels.next(flow.watch, now_ps)
+        pacer, timer = flow.sender.pacer, flow.sender.timer
+        # Without a good label a probe leaves, and the next one after a timeout.
+        pacer.held_until_ps = now_ps + timer.timeout_ps if flow.labels.is_out else None
+        if flow.labels.is_out:
+            flow.labels.is_heard = False
         psn = flow.sender.send(label, now_ps)
         for lost in flow.sender.memory.lost:
             flow.labels.on_lost(lost)
@@ -307,9 +312,15 @@ class Host:
         sender, psn, total, held = flow.sender, packet.psn, packet.total, packet.held
         if flow.tells_share:
             sender.pacer.hear_share(packet.share)
+        if flow.labels.is_heard:
+            sender.pacer.go_on()
         if packet.trimmed:
             is_done = sender.on_nack(psn, total, held, now_ps)
         else:
+            if sender.memory.knows(psn):
+                lost = sender.memory.at(psn).overtook(packet.label)
+                if lost is not None:
+                    flow.labels.on_lost(lost)
             is_done = sender.on_ack(psn, total, held, packet.marked, now_ps)
         if is_done:
             flow.done_ps = now_ps

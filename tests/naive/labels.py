@@ -9,7 +9,7 @@ from typing import Protocol
 
 from fattree.experiment.model import Scenario
 from tests.naive.draws import Purpose, number, scaled
-from tests.naive.transport import Memory, Timer
+from tests.naive.transport import Memory, Sent, Timer
 from tests.naive.wire import PS_PER_US
 
 RING = 8
@@ -41,21 +41,29 @@ class Watch:
     oldest: int = 0
     freezes: int = 0
 
-    def expired(self, now_ps: int) -> list[int]:
-        """Return the labels of packets that timed out since the last call."""
-        labels = []
+    def expired(self, now_ps: int) -> list[Sent]:
+        """Return the packets that timed out since the last call."""
+        packets = []
         while self.oldest < self.memory.count:
             packet = self.memory.at(self.oldest)
             if not packet.is_acked and not packet.is_trimmed:
                 if packet.sent_ps + self.timer.timeout_ps > now_ps:
                     break
-                labels.append(packet.label)
+                packets.append(packet)
             self.oldest += 1
-        return labels
+        return packets
 
 
 class LabelRule(Protocol):
-    """The base of all rules, of a message or of all messages between two hosts."""
+    """The base of all rules, of a message or of all messages between two hosts.
+
+    `is_out`: no label is left that may be good. `is_heard`: a probe has been answered since.
+    """
+
+    is_heard: bool
+
+    @property
+    def is_out(self) -> bool: ...
 
     def next(self, watch: Watch, now_ps: int) -> int:
         """Return the label of the packet that leaves, of the message that is watched."""
@@ -67,11 +75,14 @@ class LabelRule(Protocol):
         """Learn that a switch has cut a packet of a label."""
 
     def on_lost(self, label: int) -> None:
-        """Learn that a packet of a label was sent again as lost."""
+        """Learn that a packet of a label was lost."""
 
 
 class Unheeding:
     """A rule that learns nothing."""
+
+    is_out = False
+    is_heard = False
 
     def on_ack(self, label: int, marked: bool, now_ps: int) -> None:
         pass
@@ -190,8 +201,8 @@ class Reps(Unheeding):
             self.thaw()
 
         expired = watch.expired(now_ps)
-        for label in expired:
-            self.forget(label)
+        for packet in expired:
+            self.forget(packet.label)
         if expired and self.frozen_until_ps is None and not self.explore:
             watch.freezes += 1
             self.freeze(now_ps)

@@ -1,6 +1,7 @@
 """The label rules of load balancers that the paper does not have (docs/load-balancers-since.md)."""
 
 from collections import deque
+from dataclasses import dataclass
 
 from fattree.experiment.model import Scenario
 from tests.naive.collectives import named_nics
@@ -35,8 +36,8 @@ class Bitmap(Unheeding):
         self.penalties[path] = min(self.penalties[path] + penalty, MOST_PENALTY)
 
     def next(self, watch: Watch, now_ps: int) -> int:
-        for label in watch.expired(now_ps):
-            self.punish(label, MOST_PENALTY)
+        for packet in watch.expired(now_ps):
+            self.punish(packet.label, MOST_PENALTY)
 
         path = self.take()
         if self.penalties[path]:
@@ -55,10 +56,22 @@ class Bitmap(Unheeding):
         self.punish(label, 4)
 
 
-class Mrc:
-    """MRC over ECMP: entropy values in turn, without congested ones and those that lost a packet.
+@dataclass(slots=True)
+class Retired:
+    """A value that has lost a packet: its turns since, and the answers to its probes in a row."""
 
-    A good value is in no set; a value with a loss is retired, with the number of its turns since.
+    rested: int = 0
+    answers: int = 0
+    is_probed: bool = False
+
+
+class Mrc:
+    """MRC: entropy values in turn, without congested ones and those that lost a packet.
+
+    A good value is in no set. A value with a loss is retired: after 16 turns a packet probes it,
+    and after each answer the packet of its next turn does; with three answers in a row it is back.
+    A probe of a value without an answer takes 16 packets on good values before it, of which those
+    for half of all values count at most, unless all are retired.
     """
 
     def __init__(self, scenario: Scenario, draws: Draws) -> None:
@@ -76,42 +89,69 @@ class Mrc:
         flip = draws.label() % self.count
         self.order = deque(turn ^ flip for turn in range(self.count))
         self.skipped: set[int] = set()
-        self.retired: dict[int, int] = {}
-        self.probed: set[int] = set()
+        self.retired: dict[int, Retired] = {}
+        self.credit = 0
+        self.is_heard = False
+
+    @property
+    def is_out(self) -> bool:
+        return len(self.retired) == self.count
 
     def on_lost(self, label: int) -> None:
-        """Retire the value of a lost packet."""
         value = label % self.count
         self.skipped.discard(value)
-        self.retired.setdefault(value, 0)
+        if value not in self.retired or self.retired[value].answers:
+            self.retired[value] = Retired()
 
     def next(self, watch: Watch, now_ps: int) -> int:
-        for label in watch.expired(now_ps):
-            self.on_lost(label)
+        for packet in watch.expired(now_ps):
+            for label in packet.labels:
+                self.on_lost(label)
+            packet.first_label = None
 
         may_forgive = True
         while True:
             value = self.order[0]
             self.order.rotate(-1)
             if value in self.retired:
-                self.retired[value] += 1
-                if self.retired[value] % 16 == 0:
-                    self.probed.add(value)
+                if self.is_to_probe(self.retired[value]):
                     break
             elif value not in self.skipped:
+                self.credit = min(self.credit + 1, self.count * 8)
                 break
             elif may_forgive:
                 self.skipped.remove(value)
                 may_forgive = False
         return self.upper * self.count + value
 
+    def is_to_probe(self, value: Retired) -> bool:
+        """Let a retired value rest for its turn, or let the packet probe it."""
+        value.rested += 1
+        if value.rested < 16:
+            return False
+        if not value.answers:
+            if self.credit < 16 and not self.is_out:
+                return False
+            self.credit = max(self.credit - 16, 0)
+        value.rested = 0
+        value.is_probed = True
+        return True
+
     def hear(self, label: int, is_congested: bool) -> None:
         """Learn from a packet that has reached the receiver."""
         value = label % self.count
-        if value in self.probed:
-            self.probed.remove(value)
+        if value in self.retired:
+            retired = self.retired[value]
+            if not retired.is_probed:
+                return
+            self.is_heard = True
+            if retired.answers < 2:
+                self.retired[value] = Retired(rested=16, answers=retired.answers + 1)
+                if self.is_out:
+                    self.order.rotate(-self.order.index(value))
+                return
             del self.retired[value]
-        if is_congested and value not in self.retired:
+        if is_congested:
             self.skipped.add(value)
 
     def on_ack(self, label: int, marked: bool, now_ps: int) -> None:

@@ -84,12 +84,17 @@ class Sack:
             self.trimmed.remove(psn)
             # Which copy an ACK is of is known, unless one was sent again without a NACK.
             was = self.memory.at(psn)
-            again = Sent(now_ps, label, is_resent=was.is_resent, is_again=True)
+            again = Sent(now_ps, label, was.first_label, is_resent=was.is_resent, is_again=True)
             self.memory.packets[psn % self.memory.places] = again
         elif self.round:
             psn = self.round.pop(0)
-            self.memory.lost.append(self.memory.at(psn).label)
-            self.memory.packets[psn % self.memory.places] = Sent(now_ps, label, is_resent=True)
+            was = self.memory.at(psn)
+            again = Sent(now_ps, label, is_resent=True)
+            if not self.round_is_of_late:
+                self.memory.lost += was.labels
+            elif was.label != label:
+                again.first_label = was.label
+            self.memory.packets[psn % self.memory.places] = again
             self.skip()
             if not self.round_is_of_late:
                 self.congestion.on_timed_out()

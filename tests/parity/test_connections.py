@@ -31,6 +31,8 @@ LOSSY = Failures(
     losses=(Loss(link="edge1_0-agg1_0", share=0.05),),
     convergence_rtt=float("inf"),
 )
+# A host's link is away for longer than all its values last.
+OUT = Failures(events=(FailureEvent(host="h0_0_0", down_ns=3_000, up_ns=60_000),))
 # One message after another, and several at once.
 TRAFFIC: dict[str, dict[str, Any]] = {
     "in turn": {
@@ -44,6 +46,12 @@ TRAFFIC: dict[str, dict[str, Any]] = {
         "failures": LOSSY,
         "fabric": Fabric(k=4, queue_bytes=30_000),
         "transport": Transport(recovery="sack", congestion="nscc", trimming=True),
+    },
+    "no value left": {
+        "collective": Collective(
+            matrix="pairs", message_bytes=400 * 4096, pairs=((0, 5), (0, 5), (4, 1))
+        ),
+        "failures": OUT,
     },
     "go-back-N": {
         "collective": Collective(
@@ -82,6 +90,25 @@ def test_one_message_of_a_pair_is_a_connection_of_its_own(policy: str) -> None:
     both = (connected(policy, "pair", **settings), connected(policy, "message", **settings))
     first, second = (of_sim(sim.run(scenario)) for scenario in both)
     assert first == second
+
+
+@pytest.mark.parametrize("policy", ["mrc", "mrc_srv6"])
+def test_erasure_senders_without_a_value_wait_alike(policy: str) -> None:
+    scenario = Scenario(
+        policy=policy,
+        fabric=Fabric(k=4),
+        collective=Collective(message_bytes=400 * 4096),
+        failures=OUT,
+        transport=Transport(pacing_jitter=0.5),
+    )
+    result = sim.run(scenario)
+    assert of_sim(result) == of_naive(naive.run(scenario, HORIZON_PS))
+    assert_same(PythonFabric(scenario).run(), result)
+    # Probes alone leave: of the 2,400 packets of another 100 us the link loses few.
+    (event,) = OUT.events
+    longer = Failures(events=(event.model_copy(update={"up_ns": 160_000}),))
+    more = sim.run(scenario.model_copy(update={"failures": longer}))
+    assert 0 < more.record.lost_to_failure - result.record.lost_to_failure < 100
 
 
 def test_flowlets_remember_no_paths() -> None:
