@@ -19,6 +19,7 @@ from hostagent.transports.state import (
     RING,
     TRIMMED_PENALTY,
     PacketState,
+    Recovery,
 )
 from hostagent.transports.timers import timeout_ps
 
@@ -27,6 +28,7 @@ PLB = int(LabelRule.PLB)
 REPS = int(LabelRule.REPS)
 BITMAP = int(LabelRule.BITMAP)
 MRC = int(LabelRule.MRC)
+GO_BACK_N = int(Recovery.GO_BACK_N)
 LABEL = int(Stream.LABEL)
 PATIENCE = int(Stream.PLB)
 KNOWN = int(PacketState.ACKED | PacketState.TRIMMED)
@@ -117,8 +119,15 @@ def on_resent(connection, rules, packet, label, is_timeout):
     """Learn that the transport sends a packet again, with `label`: it has timed out, or is late."""
     if rules.label_rule == MRC and is_timeout:
         mrc.lose(connection, rules, packet)
+        packet.doubted = 0
     elif rules.label_rule == MRC:
         mrc.doubt(rules, packet, label)
+
+
+@register_jitable
+def is_probe(connection, rules, label):
+    """Return whether a packet of the label that was just chosen tests a path that may be dead."""
+    return rules.label_rule == MRC and mrc.is_probed(connection, rules, label)
 
 
 @register_jitable
@@ -127,7 +136,11 @@ def held_ps(sender, connection, rules, now_ps):
 
     MRC: where all values are retired, probes leave a timeout apart, or after an echo.
     """
-    if rules.label_rule != MRC or not mrc.is_out(connection, rules):
+    # Receivers of go-back-N throw packets away without an answer: silence is no sign of a loss.
+    if rules.label_rule != MRC or rules.recovery == GO_BACK_N:
+        return 0
+
+    if not mrc.is_out(connection, rules):
         return 0
 
     connection.has_echo = 0

@@ -8,9 +8,11 @@ SKIP, ASSUMED_BAD), but for those that an administrator denies.
 
 from numba.extending import register_jitable
 
-# The specification has "periodically" (ours: 16 rounds of 128 packets, some four timeouts). A probe
-# is a packet of the message: where most values are retired, every REST-th packet at most tests a
-# value without an echo (ours). Credit for these lasts for a probe of half of the values.
+from hostagent.transports.state import COUNTED
+
+# The specification has "periodically" (ours: 16 rounds of 128 packets, some four timeouts). Where
+# most values are retired, every REST-th packet at most tests a value without an echo (ours). Credit
+# for these lasts for a probe of half of the values.
 REST = 16
 # The specification has "enough" (ours).
 PROBES = 3
@@ -48,7 +50,9 @@ def next_label(connection, rules):
         elif state & (ECHO - 1) > RESTED:
             connection.path_states[value] = state - 1
         elif state & ECHOES or connection.credit >= REST or is_out(connection, rules):
-            connection.path_states[value] = PROBED | (state & ECHOES) | RETIRED
+            # In a row: the last probe without an echo takes those before it.
+            echoes = 0 if state >= PROBED else state & ECHOES
+            connection.path_states[value] = PROBED | echoes | RETIRED
             if not state & ECHOES:
                 connection.credit = max(connection.credit - REST, 0)
 
@@ -65,6 +69,12 @@ def next_value(connection, rules):
     connection.turn = (connection.turn + 1) % rules.entropy_values
 
     return value
+
+
+@register_jitable
+def is_probed(connection, rules, label):
+    """Return whether a probe of a label's value is under way."""
+    return connection.path_states[label % rules.entropy_values] >= PROBED
 
 
 @register_jitable
@@ -109,16 +119,22 @@ def retire(connection, rules, label):
 @register_jitable
 def lose(connection, rules, packet):
     """Retire the values of a packet without an answer for a timeout: of its last two copies."""
+    # Once: when the packet goes again, perhaps long after, its value may have come back.
+    if packet.doubted == COUNTED:
+        return
+
     retire(connection, rules, packet.label)
     if packet.doubted:
         retire(connection, rules, packet.doubted - 1)
-        packet.doubted = 0
+
+    packet.doubted = COUNTED
 
 
 @register_jitable
 def doubt(rules, packet, label):
     """Remember the value of a late packet; its second copy leaves with `label`."""
-    packet.doubted = 0 if packet.label == label else packet.label % rules.entropy_values + 1
+    is_settled = packet.doubted == COUNTED or packet.label == label
+    packet.doubted = 0 if is_settled else packet.label % rules.entropy_values + 1
 
 
 @register_jitable
@@ -128,7 +144,7 @@ def on_copy(connection, rules, packet, label):
     A second copy that comes before the first has gained a round trip on it: the first is lost. If
     the first comes it was only late (MRC's SACKs tell loss from reordering).
     """
-    if packet.doubted:
+    if 0 < packet.doubted < COUNTED:
         if packet.label == label:
             retire(connection, rules, packet.doubted - 1)
 

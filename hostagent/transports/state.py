@@ -177,10 +177,13 @@ RECEIVER = np.dtype(
     align=True,
 )
 
+# A packet has timed out, and MRC has retired its value.
+COUNTED = 255
+
 # One packet number of a sending flow, in a ring of `len(packets)` (a power of two): entry psn &
 # (len - 1). `doubted` is 1 more than the MRC value of its first copy, if the second left because
-# the first was late, else 0. `delay_ns` belongs to the ring of delay samples instead, which shares
-# the memory.
+# the first was late, or COUNTED, else 0. `delay_ns` belongs to the ring of delay samples instead,
+# which shares the memory.
 PACKET = np.dtype(
     [
         *(("sent_ps", np.int64), ("delay_ns", np.int32), ("label", np.uint16)),

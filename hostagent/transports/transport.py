@@ -93,21 +93,12 @@ def next_psn(sender, connection, rules, packets, label, now_ps):
     # By the state that chose the label.
     held_ps = labels.held_ps(sender, connection, rules, now_ps)
     sender.is_held = 1 if held_ps else 0
-    if rules.recovery == ERASURE:
-        psn = new_psn(sender, packets)
-    elif rules.recovery == SACK:
-        psn = sack.next_hole_or_new(sender, rules, packets, now_ps)
+    is_copy = rules.recovery == SACK and sender.sent > 0
+    if is_copy and labels.is_probe(connection, rules, label):
+        psn = sack.copy_of_last(sender, packets)
     else:
-        psn = go_back_n.next_again_or_new(sender, rules, packets, now_ps)
+        psn = next_of_message(sender, connection, rules, packets, label, now_ps)
 
-    packet = packets[psn & (len(packets) - 1)]
-    # A packet that goes again after a NACK was cut, not lost: it is AGAIN, too. Go-back-N sends
-    # packets behind a loss again, and most of these had arrived.
-    if rules.recovery == SACK and packet.state == RESENT:
-        labels.on_resent(connection, rules, packet, label, sender.round_is_timeout)
-
-    packet.sent_ps = now_ps
-    packet.label = label
     sender.first_ps = min(sender.first_ps, now_ps)
     sender.transmissions += 1
     sender.left_ps = now_ps
@@ -126,6 +117,27 @@ def next_psn(sender, connection, rules, packets, label, now_ps):
     if rules.recovery == ERASURE:
         erasure.note_stop(sender, now_ps)
 
+    return psn
+
+
+@register_jitable
+def next_of_message(sender, connection, rules, packets, label, now_ps):
+    """Take the message's next packet, new or again, and note its label and time."""
+    if rules.recovery == ERASURE:
+        psn = new_psn(sender, packets)
+    elif rules.recovery == SACK:
+        psn = sack.next_hole_or_new(sender, rules, packets, now_ps)
+    else:
+        psn = go_back_n.next_again_or_new(sender, rules, packets, now_ps)
+
+    packet = packets[psn & (len(packets) - 1)]
+    # A packet that goes again after a NACK was cut, not lost: it is AGAIN, too. Go-back-N sends
+    # packets behind a loss again, and most of these had arrived.
+    if rules.recovery == SACK and packet.state == RESENT:
+        labels.on_resent(connection, rules, packet, label, sender.round_is_timeout)
+
+    packet.sent_ps = now_ps
+    packet.label = label
     return psn
 
 

@@ -193,6 +193,71 @@ def test_a_sender_without_good_values_probes_a_timeout_apart(sender: Sender, goo
     assert sender.ready_ps() - now_ps == (sender.state.gap_ps if good else 3 * RTT)
 
 
+def test_go_back_n_goes_on_without_good_values() -> None:
+    transport = Transport(recovery="go_back_n")
+    sender = Sender(Scenario(policy="mrc", transport=transport), packets=400)
+    lose(sender, *range(VALUES))
+    now_ps = sender.ready_ps()
+    sender.send(now_ps)
+    assert sender.ready_ps() == now_ps + sender.state.gap_ps
+
+
+def test_a_probe_is_a_copy_that_is_not_missed(sack: Sender) -> None:
+    first, second, third = (sack.send(0) for _ in range(3))
+    value = sack.state.turn ^ sack.state.turn_xor
+    lose(sack, value)
+    sack.state.path_states[value] = RESTED
+    sack.state.credit = REST
+    psn, label = sack.send(0)
+    assert label % VALUES == value
+    assert psn == third[0] == 2 and sack.state.sent == 3
+    assert sack.packets[psn].label == third[1]
+    # Its ACK brings an echo, and no round-trip time: it may be of either.
+    sack.ack(psn, RTT, label=label)
+    assert state_of(sack, value) == ECHO + RESTED
+    assert sack.state.srtt_ps == -1
+    assert sack.send(RTT)[0] == 3
+    sack.ack(first[0], RTT)
+    assert sack.state.srtt_ps == RTT
+    assert first[1] != second[1]
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_a_first_packet_is_no_copy(sack: Sender, before: int) -> None:
+    lose(sack, *range(VALUES))
+    for _ in range(before):
+        sack.send(0)
+    assert sack.send(0)[0] == 0
+    assert sack.state.sent == 1
+
+
+@pytest.mark.parametrize("answers", [0, 1])
+def test_a_probe_without_an_answer_ends_the_row(sender: Sender, answers: int) -> None:
+    lost = sent_values(sender, VALUES)[7]
+    lose(sender, lost)
+    probe(sender, lost)
+    echo(sender, [lost])
+    probe(sender, lost)
+    echo(sender, [lost] * answers)
+    probe(sender, lost)
+    assert state_of(sender, lost) == PROBED + 2 * answers * ECHO + RETIRED
+
+
+def test_a_packet_that_times_out_is_counted_once(sack: Sender) -> None:
+    label = sack.send(0)[1]
+    sack.send(0)
+    # The second packet's turn finds the first timed out, and the third sends it again.
+    value = label % VALUES
+    sack.state.path_states[value] = GOOD
+    labels.lose_silent(sack.state, sack.state, sack.rules, sack.packets, now_ps=3 * RTT)
+    assert state_of(sack, value) == RETIRED
+    sack.state.path_states[value] = GOOD
+    assert sack.send(3 * RTT)[0] == 0
+    assert state_of(sack, value) == GOOD
+    # The copy that left now may be lost, too.
+    assert not sack.packets[0].doubted
+
+
 def test_an_answered_probe_is_followed_by_the_next_one_of_its_value(sender: Sender) -> None:
     sent = sent_values(sender, VALUES)
     lose(sender, *sent)

@@ -7,6 +7,7 @@ from tests.naive.go_back_n import GoBackN
 from tests.naive.labels import LabelRule, Watch
 from tests.naive.packet import ACK, DATA, Packet
 from tests.naive.port import Port
+from tests.naive.sack import Sack
 from tests.naive.transport import Recovery
 from tests.naive.wire import NEVER
 
@@ -180,11 +181,17 @@ class Host:
         flow = next(flow for flow in self.flows if flow.number == number)
         label = flow.labels.next(flow.watch, now_ps)
         pacer, timer = flow.sender.pacer, flow.sender.timer
-        # Without a good label a probe leaves, and the next one after a timeout.
-        pacer.held_until_ps = now_ps + timer.timeout_ps if flow.labels.is_out else None
-        if flow.labels.is_out:
+        # Without a good label a probe leaves, and the next one after a timeout. Go-back-N's silence
+        # is no sign of a loss.
+        is_held = flow.labels.is_out and not isinstance(flow.sender, GoBackN)
+        pacer.held_until_ps = now_ps + timer.timeout_ps if is_held else None
+        if is_held:
             flow.labels.is_heard = False
-        psn = flow.sender.send(label, now_ps)
+        sender = flow.sender
+        if flow.labels.is_probe(label) and isinstance(sender, Sack) and sender.memory.count:
+            psn = sender.probe(now_ps)
+        else:
+            psn = sender.send(label, now_ps)
         for lost in flow.sender.memory.lost:
             flow.labels.on_lost(lost)
         flow.sender.memory.lost.clear()

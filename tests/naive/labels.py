@@ -65,6 +65,9 @@ class LabelRule(Protocol):
     @property
     def is_out(self) -> bool: ...
 
+    def is_probe(self, label: int) -> bool:
+        """Tell whether a packet of a label that was just chosen is to test its path."""
+
     def next(self, watch: Watch, now_ps: int) -> int:
         """Return the label of the packet that leaves, of the message that is watched."""
 
@@ -83,6 +86,9 @@ class Unheeding:
 
     is_out = False
     is_heard = False
+
+    def is_probe(self, label: int) -> bool:
+        return False
 
     def on_ack(self, label: int, marked: bool, now_ps: int) -> None:
         pass

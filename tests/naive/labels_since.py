@@ -97,6 +97,9 @@ class Mrc:
     def is_out(self) -> bool:
         return len(self.retired) == self.count
 
+    def is_probe(self, label: int) -> bool:
+        return label % self.count in self.retired
+
     def on_lost(self, label: int) -> None:
         value = label % self.count
         self.skipped.discard(value)
@@ -105,9 +108,8 @@ class Mrc:
 
     def next(self, watch: Watch, now_ps: int) -> int:
         for packet in watch.expired(now_ps):
-            for label in packet.labels:
+            for label in packet.lost_labels():
                 self.on_lost(label)
-            packet.first_label = None
 
         may_forgive = True
         while True:
@@ -133,6 +135,8 @@ class Mrc:
             if self.credit < 16 and not self.is_out:
                 return False
             self.credit = max(self.credit - 16, 0)
+        # An answer that has not come by now ends the row.
+        value.answers = 0 if value.is_probed else value.answers
         value.rested = 0
         value.is_probed = True
         return True

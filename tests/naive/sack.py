@@ -91,8 +91,8 @@ class Sack:
             was = self.memory.at(psn)
             again = Sent(now_ps, label, is_resent=True)
             if not self.round_is_of_late:
-                self.memory.lost += was.labels
-            elif was.label != label:
+                self.memory.lost += was.lost_labels()
+            elif was.label != label and not was.is_counted:
                 again.first_label = was.label
             self.memory.packets[psn % self.memory.places] = again
             self.skip()
@@ -100,6 +100,13 @@ class Sack:
                 self.congestion.on_timed_out()
         else:
             psn = self.memory.add(label, now_ps)
+        self.pacer.sent(now_ps)
+        return psn
+
+    def probe(self, now_ps: int) -> int:
+        """Send a copy of the newest packet, which is not missed; an ACK may be of either."""
+        psn = self.memory.count - 1
+        self.memory.at(psn).is_resent = True
         self.pacer.sent(now_ps)
         return psn
 

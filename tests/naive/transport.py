@@ -32,21 +32,26 @@ NS = 1_000
 class Sent:
     """A sender's data about a packet: when it was last sent, its label, its state.
 
-    `first_label` is that of a copy which was late when this second one left.
+    `first_label` is that of a copy which was late when this second one left. Once they have timed
+    out `is_counted`.
     """
 
     sent_ps: int
     label: int
     first_label: int | None = None
+    is_counted: bool = False
     is_acked: bool = False
     is_resent: bool = False
     is_trimmed: bool = False
     is_again: bool = False
 
-    @property
-    def labels(self) -> list[int]:
-        """Return the labels of the copies of which nothing is known."""
-        return [self.label] if self.first_label is None else [self.label, self.first_label]
+    def lost_labels(self) -> list[int]:
+        """Return the labels of the copies that are lost, for a timeout has passed; once."""
+        copies = [self.label, self.first_label]
+        labels = [label for label in copies if label is not None and not self.is_counted]
+        self.is_counted = True
+        self.first_label = None
+        return labels
 
     def overtook(self, label: int) -> int | None:
         """Return the label of the late copy if it is lost: the second copy's ACK comes first.
