@@ -32,7 +32,7 @@ ROCE: Mapping[str, Any] = {
     "transport__congestion": "dcqcn",
     "load_balancer__connections": "message",
 }
-# A NIC's timer of 1 ms (ours; our own senders wait three round trips at least).
+# A NIC's timer of 1 ms (ours); our senders wait for three round trips at least.
 SLOW_TIMER_US = 1_000
 STACKS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "MRC over SRv6": ("mrc_srv6", MRC),
@@ -117,13 +117,13 @@ INCASTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "RoCE with PFC alone": ("flow", {**ROCE, **PFC, "transport__congestion": "fixed"}),
 }
 INCAST_COLUMNS = (
-    *("stack", "victim on a path of the incast (Gb/s)", "on another path", "runs"),
+    *("stack", "slowed victim (Gb/s)", "victim at full rate (Gb/s)", "runs of each"),
     *("incast over the bound", "dropped"),
 )
 
 
 def beside_incast(stack: str) -> Sequence[str]:
-    """Return a stack's row: the victim's rate, where it meets the incast and where it does not."""
+    """Return a stack's row: the victim's rate in runs that slow it down, and in the others."""
     policy, transport = INCASTS[stack]
     settings = {
         "fabric__rate_gbps": INCAST_GBPS,
@@ -134,7 +134,7 @@ def beside_incast(stack: str) -> Sequence[str]:
     }
     results = runs(policy, {**settings, **transport}, INCAST_SEEDS)
     rates = [victim_gbps(result) for result in results]
-    # Alone, or on a path that the incast leaves out, it has almost all of the link.
+    # On a path that the incast leaves out it has almost all of the link.
     slow = [rate for rate in rates if rate < INCAST_GBPS / 2]
     fast = [rate for rate in rates if rate >= INCAST_GBPS / 2]
     over = median(100 * result.increase for result in results)
