@@ -20,7 +20,7 @@ import click
 import numpy as np
 from click.testing import CliRunner
 
-from benchmarks import answers, bgp_weights, gallery, pausing, reordering
+from benchmarks import answers, bgp_weights, gallery, mrc_published, pausing, reordering
 from fattree.policies import PAPER_POLICIES, POLICIES
 from fattree.records.record import Record
 from ofan import cli
@@ -371,6 +371,12 @@ TABLES = {
         "docs/load-balancers-since.md",
         ("load balancer", "k = 8", "k = 8, failures", "k = 16", "k = 16, failures"),
         {policy: partial(beside, policy) for policy in BESIDE},
+    ),
+    "mrc_loss": Table(
+        "docs/load-balancers-since.md", mrc_published.LOSS_COLUMNS, mrc_published.LOSS_ROWS
+    ),
+    "mrc_incast": Table(
+        "docs/load-balancers-since.md", mrc_published.INCAST_COLUMNS, mrc_published.INCAST_ROWS
     ),
     "swift": Table(
         "docs/congestion.md",

@@ -36,6 +36,8 @@ class LabelRule(IntEnum):
     MRC = 6
 
 
+# Rules that remember paths, and take a packet for lost if no ACK names it.
+LEARNING = (LabelRule.REPS, LabelRule.BITMAP, LabelRule.MRC)
 # Hosts name the way, in a header that they put in front, of so many bytes: IPv4's, IPv6's.
 OUTER_BYTES = {Chooser.WAYPOINT: 20, Chooser.SEGMENTS: 40}
 ROTATIONS = (Chooser.ROTATION, Chooser.ROTATION_SHORTEST_START)
@@ -52,7 +54,8 @@ class Policy:
     """One load balancer: the row of the paper's tables and all that our parts need to run it.
 
     `rule` describes it in a sentence (docs/load-balancers.md). `since` is the source of a row that
-    the paper does not have (docs/load-balancers-since.md).
+    the paper does not have (docs/load-balancers-since.md). With `pauses` False its publication has
+    PFC off.
     """
 
     slug: str
@@ -68,6 +71,7 @@ class Policy:
     ecn_percent: int | None = None
     weighted: bool = True
     shuffled: bool = True
+    pauses: bool = True
     since: str = ""
 
     @property
@@ -287,6 +291,7 @@ _ROWS = (
         chooser=Chooser.HASH,
         label_rule=LabelRule.MRC,
         ecn_percent=10,
+        pauses=False,
         since="Open Compute Project, 2026",
     ),
     Policy(
@@ -300,6 +305,7 @@ _ROWS = (
         chooser=Chooser.SEGMENTS,
         label_rule=LabelRule.MRC,
         ecn_percent=10,
+        pauses=False,
         since="Open Compute Project, 2026",
     ),
 )

@@ -15,7 +15,7 @@ from hostagent.flow_plan import FlowPlan, Waits
 from hostagent.own_packet import scenario_packets
 from hostagent.own_rule import scenario_rule
 from hostagent.packets import Ends
-from hostagent.rules import rules
+from hostagent.rules import is_connected, rules
 from hostagent.segment_routes import SegmentRoutes
 from hostagent.source_routes import SourceRoutes
 
@@ -91,6 +91,7 @@ def endpoints(demand: Demand, hosts: Collection[int], run: int = 0) -> dict[int,
             packets=packets,
             waits=waits[tree.machine(host)],
             nics=nics,
+            is_connected=is_connected(scenario),
         )
 
     return {host: endpoint(host) for host in of_host}

@@ -55,17 +55,20 @@ class StalePacketError(MisdeliveryError):
 class _Sending:
     """One flow that begins here; `key_ps` is its valid key in the heap of ready times.
 
-    `own` is the flow's state in a host rule of the user's.
+    `own` is the flow's state in a host rule of the user's, `connection` the sender with that of
+    ours (`hostagent.transports.labels`).
     """
 
-    __slots__ = ("frames", "key_ps", "own", "packets", "plan", "sender", "started_ps")
+    __slots__ = ("connection", "frames", "key_ps", "own", "packets", "plan", "sender", "started_ps")
 
     def __init__(
         self, plan: FlowPlan, frames: DataFrames | OwnFrames | None, ring: int, rule_state: Any
     ) -> None:
         self.plan = plan
         self.frames = frames
-        self.sender = blank(SENDER)
+        self.sender = self.connection = blank(SENDER)
+        # A connection draws labels as its first message, which may start after others.
+        self.sender.flow = plan.flow
         self.sender.first_ps = self.sender.done_ps = NEVER
         self.own = rule_state
         self.packets = [blank(PACKET) for _ in range(ring)]
@@ -77,7 +80,8 @@ class Endpoint:
     """The flows of a run that begin or end at one host, and its ACKs.
 
     The hosts (NICs) of a machine share `waits`; `nics` paces this host, by how many bytes a data
-    packet is shorter than a full packet. Times in ps never run backwards.
+    packet is shorter than a full packet. With `is_connected` the flows to a host share the state of
+    their label rule. Times in ps never run backwards.
     """
 
     def __init__(
@@ -94,6 +98,7 @@ class Endpoint:
         waits: Waits | None = None,
         *,
         nics: Mapping[int, Nic],
+        is_connected: bool = False,
     ) -> None:
         written = packets or Packets(payload_bytes)
         self._wrap = written.wrap
@@ -117,6 +122,7 @@ class Endpoint:
         self._acks: deque[tuple[Receiving, bytes, bool]] = deque()
         self._last_was_ack = True
 
+        connections: dict[int, SimpleNamespace] = {}
         # Scapy builds the frames of all flows here, before the run.
         for plan in flows:
             peer = plan.destination if plan.source == host else plan.source
@@ -125,7 +131,10 @@ class Endpoint:
                 frames = written.data(ends(host, peer), plan.flow, run) if is_sent else None
                 ring = transport.ring_length(rules, plan.packets, plan.gap_ps) if is_sent else 0
                 state = own_rule.fresh() if own_rule else None
-                self._sending[plan.flow] = _Sending(plan, frames, ring, state)
+                sending = self._sending[plan.flow] = _Sending(plan, frames, ring, state)
+                if is_connected:
+                    sending.connection = connections.setdefault(peer, sending.sender)
+
                 self._waits.add(plan, self._start)
             else:
                 self._receiving[plan.flow] = Receiving(
@@ -280,7 +289,7 @@ class Endpoint:
             heappush(self._timers, (now_ps + plan.compute_ps, flow))
             return
 
-        labels.start(sending.sender, self._rules)
+        labels.start(sending.connection, self._rules)
         self._requeue(sending)
 
     def _requeue(self, sending: _Sending) -> None:
@@ -298,15 +307,16 @@ class Endpoint:
         """Return a flow's next frame, and by how many bytes it is shorter than a full packet."""
         sending = self._sending[flow]
         sender = sending.sender
+        connection = sending.connection
         packets = sending.packets
         if self._own_rule:
             label = self._own_rule.next_label(sending.own, sender, self._rules, packets, now_ps)
         else:
-            label = labels.next_label(sender, self._rules, packets, now_ps)
+            label = labels.next_label(sender, connection, self._rules, packets, now_ps)
 
         before = sender.sent
         psn = transport.next_psn(
-            sender, rules=self._rules, packets=packets, label=label, now_ps=now_ps
+            sender, connection, self._rules, packets=packets, label=label, now_ps=now_ps
         )
         self._requeue(sending)
         if not self._rules.awaits_acks and before < sender.packets == sender.sent:
@@ -347,10 +357,10 @@ class Endpoint:
             is_bad = ack.marked or ack.trimmed
             self._own_rule.on_ack(sending.own, sender, self._rules, ack.label, is_bad, now_ps)
         elif ack.trimmed:
-            labels.on_nack(sender, self._rules, ack.label, now_ps)
+            labels.on_nack(sending.connection, self._rules, ack.label, now_ps)
         else:
             labels.on_ack(
-                sender, rules=self._rules, label=ack.label, marked=ack.marked, now_ps=now_ps
+                sending.connection, self._rules, label=ack.label, marked=ack.marked, now_ps=now_ps
             )
 
         if self._rules.tells_share:
@@ -367,15 +377,23 @@ class Endpoint:
         is_done: bool
         if ack.trimmed:
             is_done = transport.on_nack(
-                sender, self._rules, packets=packets, psn=psn, total=total, now_ps=now_ps
-            )
-        else:
-            is_done = transport.on_ack(
                 sender,
+                sending.connection,
                 rules=self._rules,
                 packets=packets,
                 psn=psn,
                 total=total,
+                now_ps=now_ps,
+            )
+        else:
+            is_done = transport.on_ack(
+                sender,
+                sending.connection,
+                rules=self._rules,
+                packets=packets,
+                psn=psn,
+                total=total,
+                label=ack.label,
                 marked=ack.marked,
                 now_ps=now_ps,
             )

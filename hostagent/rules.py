@@ -5,7 +5,7 @@ from typing import Any
 from fattree.demand.workloads.jobs import is_in_one_plane
 from fattree.errors import ExperimentError
 from fattree.experiment.model import Scenario
-from fattree.policies import LabelRule
+from fattree.policies import LEARNING, LabelRule
 from fattree.units import PS_PER_US
 from hostagent.transports.state import (
     ENTROPY_VALUES,
@@ -24,9 +24,6 @@ REFERENCE_BIT_PS = 100 * 10**9 * 12 * PS_PER_US
 
 # DCQCN's counter of bytes, as published (Zhu et al., SIGCOMM 2015).
 DCQCN_COUNTER_BYTES = 10_000_000
-
-# Load balancers that take a packet for lost if no ACK names it.
-UNNAMED_IS_LOST = (LabelRule.REPS, LabelRule.BITMAP, LabelRule.MRC)
 
 # The paper's for a permutation ("Sensitivity Analysis", loss recovery).
 SACK_THRESHOLD = 32
@@ -71,6 +68,12 @@ def rules(scenario: Scenario) -> Rules:
     )
 
 
+def is_connected(scenario: Scenario) -> bool:
+    """Return whether messages between two hosts share the state of their label rule."""
+    is_ours = scenario.scheme.label_rule in LEARNING and not scenario.host_rule
+    return is_ours and scenario.load_balancer.connections == "pair"
+
+
 def refuse_unable_hosts(scenario: Scenario) -> None:
     """Raise ExperimentError for a combination that no host implements, on any network."""
     # A window counts packets that are sent and not acknowledged. Erasure coding resends nothing, so
@@ -97,6 +100,13 @@ def refuse_unable_hosts(scenario: Scenario) -> None:
             ' of "go_back_n" put them in order'
         )
 
+    if is_connected(scenario) and transport.recovery == "erasure":
+        raise ExperimentError(
+            'load_balancer.connections = "pair" needs transport.recovery = "sack" or "go_back_n":'
+            " with erasure coding a message ends without its lost packets, and the next message"
+            " does not hear of them"
+        )
+
     _refuse_few_acks(scenario)
 
 
@@ -114,7 +124,7 @@ def _refuse_few_acks(scenario: Scenario) -> None:
         )
 
     names_all = scenario.transport.recovery == "sack"
-    if not names_all and (scenario.host_rule or rule in UNNAMED_IS_LOST):
+    if not names_all and (scenario.host_rule or rule in LEARNING):
         raise ExperimentError(
             f"transport.packets_per_ack = {few}: {scenario.balancer} takes packets that no ACK"
             ' names for lost, and only those of transport.recovery = "sack" name all'

@@ -76,6 +76,11 @@ class LoadBalancer(Section):
     """REPS: how long a flow with losses uses only labels that worked."""
     reps_explore_packets: Annotated[int, Field(ge=0, le=10**6)] = 16
     """REPS: the number of packets with new labels when a freeze ends."""
+    connections: Literal["message", "pair"] = "message"
+    """REPS, UET Bitmap and MRC: who remembers paths. `message`: each message begins anew. `pair`:
+    the messages of a run from one host to another share labels, penalties and values, as those of a
+    queue pair; round-trip times and windows stay a message's. Not with erasure coding.
+    """
 
     @field_validator("bins_percent")
     @classmethod

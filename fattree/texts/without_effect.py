@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from fattree.demand import traffic
 from fattree.experiment.model import BUILT_IN, Scenario, Settings
-from fattree.policies import OUTER_BYTES, POLICIES, ROTATIONS, Chooser, LabelRule
+from fattree.policies import LEARNING, OUTER_BYTES, POLICIES, ROTATIONS, Chooser, LabelRule
 from fattree.records.record import Record
 from fattree.units import PS_PER_NS, PS_PER_US
 
@@ -57,6 +57,10 @@ READERS = {
     "load_balancer.plb_gaps": PLB,
     "load_balancer.freeze_us": REPS,
     "load_balancer.reps_explore_packets": REPS,
+    "load_balancer.connections": Reader(
+        lambda run: run.scheme.label_rule in LEARNING and run.host_rule is None,
+        _named(slug for slug, policy in POLICIES.items() if policy.label_rule in LEARNING),
+    ),
     "load_balancer.ecn_full_percent": Reader(
         lambda run: run.marking is not None, "nothing is marked (load_balancer.ecn_percent)"
     ),
@@ -114,26 +118,33 @@ def unread(scenarios: Iterable[Scenario]) -> list[str]:
 
 
 def punished(scenarios: Iterable[Scenario]) -> list[str]:
-    """Return a line that names our load balancers with a costly order of packets.
+    """Return lines about our load balancers with a costly order of packets, and under pauses.
 
     The order that the user's programs and host rules keep is unknown.
     """
-    labels = dict.fromkeys(
-        scenario.scheme.label
-        for scenario in scenarios
+    ours = [scenario for scenario in scenarios if not scenario.own_name]
+    late = _labels(
+        scenario
+        for scenario in ours
         if scenario.transport.recovery == "go_back_n"
         and not scenario.transport.reorder_packets
         and scenario.scheme.reorders
-        and not scenario.own_name
     )
-    return (
-        [
-            f"go-back-N takes reordered packets for lost ones: {', '.join(labels)} will be slow"
-            " (transport.recovery)"
-        ]
-        if labels
-        else []
+    paused = _labels(
+        scenario
+        for scenario in ours
+        if scenario.fabric.flow_control == "pfc" and not scenario.scheme.pauses
     )
+    lines = {
+        f"go-back-N takes reordered packets for lost ones: {late} will be slow"
+        " (transport.recovery)": late,
+        f"{paused}: MRC is deployed with PFC off (fabric.flow_control)": paused,
+    }
+    return [line for line, labels in lines.items() if labels]
+
+
+def _labels(scenarios: Iterable[Scenario]) -> str:
+    return ", ".join(dict.fromkeys(scenario.scheme.label for scenario in scenarios))
 
 
 def _value(settings: Settings, key: str) -> Any:

@@ -2,6 +2,9 @@
 
 `next_label` runs when a packet leaves, `on_ack` when an acknowledgement has arrived, before
 `transport.on_ack`. Labels have 16 bits.
+
+The state of the rules is a connection's: `connection` is the sender of its first message, which is
+`sender` itself where each message is a connection (`load_balancer.connections`).
 """
 
 from numba.extending import register_jitable
@@ -16,6 +19,7 @@ from hostagent.transports.state import (
     RING,
     TRIMMED_PENALTY,
     PacketState,
+    Recovery,
 )
 from hostagent.transports.timers import timeout_ps
 
@@ -24,6 +28,7 @@ PLB = int(LabelRule.PLB)
 REPS = int(LabelRule.REPS)
 BITMAP = int(LabelRule.BITMAP)
 MRC = int(LabelRule.MRC)
+GO_BACK_N = int(Recovery.GO_BACK_N)
 LABEL = int(Stream.LABEL)
 PATIENCE = int(Stream.PLB)
 KNOWN = int(PacketState.ACKED | PacketState.TRIMMED)
@@ -33,19 +38,23 @@ NO_LABEL = -1
 
 
 @register_jitable
-def start(sender, rules):
-    """Draw the flow's first label and empty its ring."""
-    sender.label = random_label(sender, rules)
+def start(connection, rules):
+    """Draw the first label of a connection that begins, and empty its ring."""
+    # Its later messages find it begun.
+    if connection.draws > 0:
+        return
+
+    connection.label = random_label(connection, rules)
     for entry in range(RING):
-        sender.ring[entry] = NO_LABEL
+        connection.ring[entry] = NO_LABEL
 
     if rules.label_rule == PLB:
-        sender.unheard_ps = NEVER
-        draw_patience(sender, rules)
+        connection.unheard_ps = NEVER
+        draw_patience(connection, rules)
     elif rules.label_rule == BITMAP:
-        sender.turn_xor = random_label(sender, rules) % PATHS
+        connection.turn_xor = random_label(connection, rules) % PATHS
     elif rules.label_rule == MRC:
-        sender.turn_xor = random_label(sender, rules) % rules.entropy_values
+        connection.turn_xor = random_label(connection, rules) % rules.entropy_values
 
 
 @register_jitable
@@ -58,7 +67,7 @@ def random_label(sender, rules):
 
 
 @register_jitable
-def next_label(sender, rules, packets, now_ps):
+def next_label(sender, connection, rules, packets, now_ps):
     """Return the label of the packet that leaves at `now_ps`."""
     if rules.label_rule == FRESH:
         return random_label(sender, rules)
@@ -67,52 +76,85 @@ def next_label(sender, rules, packets, now_ps):
         if is_unheard(sender, rules, now_ps):
             change_label(sender, rules, now_ps)
     elif rules.label_rule == REPS:
-        return recycled_label(sender, rules, packets, now_ps)
+        return recycled_label(sender, connection, rules, packets, now_ps)
     elif rules.label_rule == BITMAP:
-        return unpenalised_label(sender, rules, packets, now_ps)
+        lose_silent(sender, connection, rules, packets, now_ps=now_ps)
+        return unpenalised_label(connection, rules)
     elif rules.label_rule == MRC:
-        expire(sender, rules, packets, now_ps=now_ps)
-        return mrc.next_label(sender, rules)
+        lose_silent(sender, connection, rules, packets, now_ps=now_ps)
+        return mrc.next_label(connection, rules)
 
     return sender.label
 
 
 @register_jitable
-def on_ack(sender, rules, label, marked, now_ps):
+def on_ack(connection, rules, label, marked, now_ps):
     """Learn from an ACK that echoes `label` and whether its data packet was marked."""
     if rules.label_rule == PLB:
-        judge_path(sender, rules, marked, now_ps)
+        judge_path(connection, rules, marked, now_ps)
     elif rules.label_rule == REPS and not marked:
-        keep_label(sender, label)
+        keep_label(connection, label)
     elif rules.label_rule == BITMAP and marked:
-        penalise(sender, label, 1)
+        penalise(connection, label, 1)
     elif rules.label_rule == MRC:
-        mrc.on_echo(sender, rules, label=label, is_congested=marked)
+        mrc.on_echo(connection, rules, label=label, is_congested=marked)
 
 
 @register_jitable
-def on_nack(sender, rules, label, now_ps):
+def on_nack(connection, rules, label, now_ps):
     """Learn that a switch has cut a packet of this label: its queue was full, not only long.
 
     PLB counts it as a mark; REPS learns only from unmarked ACKs, and does nothing.
     """
     if rules.label_rule == PLB:
-        judge_path(sender, rules, True, now_ps)
+        judge_path(connection, rules, True, now_ps)
     elif rules.label_rule == BITMAP:
-        penalise(sender, label, TRIMMED_PENALTY)
+        penalise(connection, label, TRIMMED_PENALTY)
     elif rules.label_rule == MRC:
-        mrc.on_echo(sender, rules, label=label, is_congested=True)
+        mrc.on_echo(connection, rules, label=label, is_congested=True)
 
 
 @register_jitable
-def on_lost(sender, rules, label):
-    """Learn that the transport sends a packet of this label again, as a lost packet."""
-    if rules.label_rule == MRC:
-        mrc.retire(sender, rules, label)
+def on_resent(connection, rules, packet, label, is_timeout):
+    """Learn that the transport sends a packet again, with `label`: it has timed out, or is late."""
+    if rules.label_rule == MRC and is_timeout:
+        mrc.lose(connection, rules, packet)
+        packet.doubted = 0
+    elif rules.label_rule == MRC:
+        mrc.doubt(rules, packet, label)
+
+
+@register_jitable
+def is_probe(connection, rules, label):
+    """Return whether a packet of the label that was just chosen tests a path that may be dead."""
+    return rules.label_rule == MRC and mrc.is_probed(connection, rules, label)
+
+
+@register_jitable
+def held_ps(sender, connection, rules, now_ps):
+    """Return until when a flow waits behind the packet that leaves now, 0 if it need not.
+
+    MRC: where all values are retired, probes leave a timeout apart, or after an echo.
+    """
+    # Receivers of go-back-N throw packets away without an answer: silence is no sign of a loss.
+    if rules.label_rule != MRC or rules.recovery == GO_BACK_N:
+        return 0
+
+    if not mrc.is_out(connection, rules):
+        return 0
+
+    connection.has_echo = 0
+    return now_ps + timeout_ps(sender, rules)
 
 
 @register_jitable
 def expire(sender, rules, packets, now_ps):
+    """Return how many packets have gone unacknowledged for a timeout since the last call."""
+    return lose_silent(sender, sender, rules, packets, now_ps)
+
+
+@register_jitable
+def lose_silent(sender, connection, rules, packets, now_ps):
     """Return how many packets have gone unacknowledged for a timeout since the last call.
 
     REPS forgets their labels, UET Bitmap gives them the most penalty, MRC retires them.
@@ -129,11 +171,11 @@ def expire(sender, rules, packets, now_ps):
 
             expired += 1
             if rules.label_rule == REPS:
-                forget_label(sender, packet.label)
+                forget_label(connection, packet.label)
             elif rules.label_rule == BITMAP:
-                penalise(sender, packet.label, MOST_PENALTY)
+                penalise(connection, packet.label, MOST_PENALTY)
             elif rules.label_rule == MRC:
-                mrc.retire(sender, rules, packet.label)
+                mrc.lose(connection, rules, packet)
 
         sender.oldest += 1
 
@@ -198,106 +240,105 @@ def draw_patience(sender, rules):
 
 
 @register_jitable
-def recycled_label(sender, rules, packets, now_ps):
+def recycled_label(sender, connection, rules, packets, now_ps):
     """REPS: explore; or, frozen, cycle the ring; or reuse the oldest fresh label; or draw anew."""
-    if sender.frozen_until_ps > 0 and now_ps >= sender.frozen_until_ps:
-        thaw(sender, rules)
+    if connection.frozen_until_ps > 0 and now_ps >= connection.frozen_until_ps:
+        thaw(connection, rules)
 
     if (
-        expire(sender, rules, packets, now_ps=now_ps)
-        and sender.frozen_until_ps == 0
-        and sender.explore == 0
+        lose_silent(sender, connection, rules, packets, now_ps=now_ps)
+        and connection.frozen_until_ps == 0
+        and connection.explore == 0
     ):
-        sender.frozen_until_ps = now_ps + rules.freeze_ps
-        sender.frozen_head = sender.head
+        connection.frozen_until_ps = now_ps + rules.freeze_ps
+        connection.frozen_head = connection.head
         sender.freezes += 1
 
-    if sender.explore > 0:
-        sender.explore -= 1
-        return random_label(sender, rules)
+    if connection.explore > 0:
+        connection.explore -= 1
+        return random_label(connection, rules)
 
     # The next label goes to the head, so the first valid entry from the head on is the oldest.
     # Without a valid entry labels are random: so a new flow finds its first paths.
-    is_frozen = sender.frozen_until_ps > 0
-    first = sender.frozen_head if is_frozen else sender.head
-    for step in range(RING if is_frozen or sender.fresh > 0 else 0):
+    is_frozen = connection.frozen_until_ps > 0
+    first = connection.frozen_head if is_frozen else connection.head
+    for step in range(RING if is_frozen or connection.fresh > 0 else 0):
         entry = (first + step) % RING
-        if sender.ring[entry] != NO_LABEL and (is_frozen or sender.ring_valid[entry]):
-            sender.fresh -= sender.ring_valid[entry]
-            sender.ring_valid[entry] = 0
-            sender.frozen_head = (entry + 1) % RING
+        if connection.ring[entry] != NO_LABEL and (is_frozen or connection.ring_valid[entry]):
+            connection.fresh -= connection.ring_valid[entry]
+            connection.ring_valid[entry] = 0
+            connection.frozen_head = (entry + 1) % RING
 
-            return sender.ring[entry]
+            return connection.ring[entry]
 
-    return random_label(sender, rules)
+    return random_label(connection, rules)
 
 
 @register_jitable
-def thaw(sender, rules):
+def thaw(connection, rules):
     """REPS: leave freezing: empty the ring and explore one bandwidth-delay product."""
     # The ring's labels are from before the failure; links may have come back since.
-    sender.frozen_until_ps = 0
-    sender.explore = rules.explore_packets
-    sender.fresh = 0
+    connection.frozen_until_ps = 0
+    connection.explore = rules.explore_packets
+    connection.fresh = 0
 
     for entry in range(RING):
-        sender.ring[entry] = NO_LABEL
-        sender.ring_valid[entry] = 0
+        connection.ring[entry] = NO_LABEL
+        connection.ring_valid[entry] = 0
 
 
 @register_jitable
-def keep_label(sender, label):
+def keep_label(connection, label):
     """REPS: write an unmarked ACK's label at the head."""
-    sender.fresh += 1 - sender.ring_valid[sender.head]
-    sender.ring[sender.head] = label
-    sender.ring_valid[sender.head] = 1
-    sender.head = (sender.head + 1) % RING
+    connection.fresh += 1 - connection.ring_valid[connection.head]
+    connection.ring[connection.head] = label
+    connection.ring_valid[connection.head] = 1
+    connection.head = (connection.head + 1) % RING
 
 
 @register_jitable
-def forget_label(sender, label):
+def forget_label(connection, label):
     """REPS: remove a label that timed out from the ring, until it is acknowledged again."""
     for entry in range(RING):
-        if sender.ring[entry] == label:
-            sender.ring[entry] = NO_LABEL
-            sender.fresh -= sender.ring_valid[entry]
-            sender.ring_valid[entry] = 0
+        if connection.ring[entry] == label:
+            connection.ring[entry] = NO_LABEL
+            connection.fresh -= connection.ring_valid[entry]
+            connection.ring_valid[entry] = 0
 
 
 @register_jitable
-def unpenalised_label(sender, rules, packets, now_ps):
+def unpenalised_label(connection, rules):
     """UET Bitmap: take the next path without a penalty; lower the penalty of the first in turn."""
-    expire(sender, rules, packets, now_ps=now_ps)
-    path = next_path(sender, rules)
-    if sender.penalties[path] > 0:
-        sender.penalties[path] -= 1
-        path = next_path(sender, rules)
+    path = next_path(connection, rules)
+    if connection.penalties[path] > 0:
+        connection.penalties[path] -= 1
+        path = next_path(connection, rules)
 
         # Where all paths have penalties, the path at the end of a whole round of turns.
         for _ in range(PATHS - 1):
-            if sender.penalties[path] == 0:
+            if connection.penalties[path] == 0:
                 break
 
-            path = next_path(sender, rules)
+            path = next_path(connection, rules)
 
     # The upper bits are the flow's own: two flows' labels of one path lead through other links.
-    return sender.label - sender.label % PATHS + path
+    return connection.label - connection.label % PATHS + path
 
 
 @register_jitable
-def next_path(sender, rules):
+def next_path(connection, rules):
     """UET Bitmap: return the path in turn and advance; each round has another order."""
-    path = sender.turn ^ sender.turn_xor
-    sender.turn += 1
-    if sender.turn == PATHS:
-        sender.turn = 0
-        sender.turn_xor = random_label(sender, rules) % PATHS
+    path = connection.turn ^ connection.turn_xor
+    connection.turn += 1
+    if connection.turn == PATHS:
+        connection.turn = 0
+        connection.turn_xor = random_label(connection, rules) % PATHS
 
     return path
 
 
 @register_jitable
-def penalise(sender, label, penalty):
+def penalise(connection, label, penalty):
     """UET Bitmap: add to the penalty of a label's path."""
     path = label % PATHS
-    sender.penalties[path] = min(int(sender.penalties[path]) + penalty, MOST_PENALTY)
+    connection.penalties[path] = min(int(connection.penalties[path]) + penalty, MOST_PENALTY)

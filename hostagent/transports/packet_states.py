@@ -19,6 +19,8 @@ def new_psn(sender, packets):
     """Take the next packet number that was never sent."""
     psn = sender.sent
     sender.sent += 1
-    packets[psn & (len(packets) - 1)].state = OUT
+    packet = packets[psn & (len(packets) - 1)]
+    packet.state = OUT
+    packet.doubted = 0
 
     return psn

@@ -72,6 +72,17 @@ def next_hole_or_new(sender, rules, packets, now_ps):
 
 
 @register_jitable
+def copy_of_last(sender, packets):
+    """Return the number of the newest packet, of which a copy leaves to test a path.
+
+    Nothing waits for the copy. An ACK may be of either, so it gives no round-trip time.
+    """
+    psn = sender.sent - 1
+    packets[psn & (len(packets) - 1)].state |= RESENT
+    return psn
+
+
+@register_jitable
 def start_round(sender, packets, first, end, before_ps):
     """Resend every hole from `first` to `end` that was last sent by `before_ps`."""
     sender.round_next = first

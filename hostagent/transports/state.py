@@ -118,7 +118,8 @@ class Rules(NamedTuple):
 # timed out (`round_is_timeout`), or were late. DCQCN's `rate` moves to its `target_rate`, which a
 # timer (`ticks`) and the packets since transmission `cut_at` let grow; `alpha_ps`, `timer_ps`:
 # when alpha and the timer last moved. `unheard_ps` is when a flowlet's first packet since the last
-# ACK or NACK left, NEVER before it.
+# ACK or NACK left, NEVER before it. MRC's `retired` values, its `credit` of packets for probes,
+# whether a probe has come back since a flow was held, and whether this flow is (`labels.held_ps`).
 SENDER = np.dtype(
     [
         (name, np.int64)
@@ -159,7 +160,7 @@ SENDER = np.dtype(
             *("oldest", "head", "fresh", "explore", "frozen_head", "frozen_until_ps"),
             *("history", "acks_seen", "good_ps", "changed_ps", "patience_ps"),
             "unheard_ps",
-            *("turn", "turn_xor"),
+            *("turn", "turn_xor", "retired", "credit", "has_echo", "is_held"),
         )
     ]
     + [("ring", np.int64, (RING,)), ("ring_valid", np.int64, (RING,))]
@@ -176,10 +177,18 @@ RECEIVER = np.dtype(
     align=True,
 )
 
+# A packet has timed out, and MRC has retired its value.
+COUNTED = 255
+
 # One packet number of a sending flow, in a ring of `len(packets)` (a power of two): entry psn &
-# (len - 1). `delay_ns` belongs to the ring of delay samples instead, which shares the memory.
+# (len - 1). `doubted` is 1 more than the MRC value of its first copy, if the second left because
+# the first was late, or COUNTED, else 0. `delay_ns` belongs to the ring of delay samples instead,
+# which shares the memory.
 PACKET = np.dtype(
-    [("sent_ps", np.int64), ("delay_ns", np.int32), ("label", np.uint16), ("state", np.uint16)],
+    [
+        *(("sent_ps", np.int64), ("delay_ns", np.int32), ("label", np.uint16)),
+        *(("state", np.uint8), ("doubted", np.uint8)),
+    ],
     align=True,
 )
 

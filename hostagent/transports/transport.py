@@ -11,7 +11,7 @@ are no events.
 from numba.extending import register_jitable
 
 from fattree.draws import Stream, below, component, mix, scramble
-from hostagent.transports import congestion, dcqcn, erasure, go_back_n, labels, sack, trimmed
+from hostagent.transports import congestion, dcqcn, erasure, go_back_n, labels, mrc, sack, trimmed
 from hostagent.transports.packet_states import AGAIN, RESENT, new_psn
 from hostagent.transports.state import NEVER, PSN_WINDOW, Congestion, Recovery, Rules
 from hostagent.transports.timers import sample_rtt
@@ -84,26 +84,21 @@ def ready_ps(sender, rules, packets):
 
 
 @register_jitable
-def next_psn(sender, rules, packets, label, now_ps):
+def next_psn(sender, connection, rules, packets, label, now_ps):
     """Take the packet number that leaves with `label` at `now_ps`.
 
-    The next packet is due a gap later; late packets do not catch up.
+    The next packet is due a gap later; late packets do not catch up. `connection` learns which
+    label has lost a packet (`labels`).
     """
-    if rules.recovery == ERASURE:
-        psn = new_psn(sender, packets)
-    elif rules.recovery == SACK:
-        psn = sack.next_hole_or_new(sender, rules, packets, now_ps)
+    # By the state that chose the label.
+    held_ps = labels.held_ps(sender, connection, rules, now_ps)
+    sender.is_held = 1 if held_ps else 0
+    is_copy = rules.recovery == SACK and sender.sent > 0
+    if is_copy and labels.is_probe(connection, rules, label):
+        psn = sack.copy_of_last(sender, packets)
     else:
-        psn = go_back_n.next_again_or_new(sender, rules, packets, now_ps)
+        psn = next_of_message(sender, connection, rules, packets, label, now_ps)
 
-    packet = packets[psn & (len(packets) - 1)]
-    # A packet that goes again after a NACK was cut, not lost: it is AGAIN, too. Go-back-N sends
-    # packets behind a loss again, and most of these had arrived.
-    if rules.recovery == SACK and packet.state == RESENT:
-        labels.on_lost(sender, rules, packet.label)
-
-    packet.sent_ps = now_ps
-    packet.label = label
     sender.first_ps = min(sender.first_ps, now_ps)
     sender.transmissions += 1
     sender.left_ps = now_ps
@@ -118,9 +113,31 @@ def next_psn(sender, rules, packets, label, now_ps):
         draw = mix(rules.seed, component(JITTER, sender.flow), sender.transmissions)
         sender.due_ps += below(draw, sender.pace_ps * rules.jitter_permille // 1000)
 
+    sender.due_ps = max(sender.due_ps, held_ps)
     if rules.recovery == ERASURE:
         erasure.note_stop(sender, now_ps)
 
+    return psn
+
+
+@register_jitable
+def next_of_message(sender, connection, rules, packets, label, now_ps):
+    """Take the message's next packet, new or again, and note its label and time."""
+    if rules.recovery == ERASURE:
+        psn = new_psn(sender, packets)
+    elif rules.recovery == SACK:
+        psn = sack.next_hole_or_new(sender, rules, packets, now_ps)
+    else:
+        psn = go_back_n.next_again_or_new(sender, rules, packets, now_ps)
+
+    packet = packets[psn & (len(packets) - 1)]
+    # A packet that goes again after a NACK was cut, not lost: it is AGAIN, too. Go-back-N sends
+    # packets behind a loss again, and most of these had arrived.
+    if rules.recovery == SACK and packet.state == RESENT:
+        labels.on_resent(connection, rules, packet, label, sender.round_is_timeout)
+
+    packet.sent_ps = now_ps
+    packet.label = label
     return psn
 
 
@@ -164,7 +181,16 @@ def heed_share(sender, rules, share):
 
     sender.share = share
     set_pace(sender, rules)
-    set_due(sender)
+    if not sender.is_held:
+        set_due(sender)
+
+
+@register_jitable
+def release(sender, connection):
+    """Make the next packet of a held flow due, once a probe has come back."""
+    if sender.is_held and connection.has_echo:
+        sender.is_held = 0
+        set_due(sender)
 
 
 @register_jitable
@@ -199,15 +225,16 @@ def is_acknowledged(rules, waiting, asked, marked, is_new, is_complete):
 
 
 @register_jitable
-def on_ack(sender, rules, packets, psn, total, marked, now_ps):
+def on_ack(sender, connection, rules, packets, psn, total, label, marked, now_ps):
     """Account for an ACK of packet number `psn` that arrives at `now_ps`.
 
     `total` is how many packets of the flow the receiver has received, `marked` whether the packet
-    had ECN's mark. Return whether the flow is done.
+    had ECN's mark, `label` its label. Return whether the flow is done.
     """
     if sender.done_ps != NEVER:
         return False
 
+    release(sender, connection)
     sender.heard_ps = now_ps
     packet = packets[psn & (len(packets) - 1)]
     is_known = psn + len(packets) >= sender.sent
@@ -216,6 +243,9 @@ def on_ack(sender, rules, packets, psn, total, marked, now_ps):
 
     if rtt_ps >= 0:
         sample_rtt(sender, rtt_ps)
+
+    if is_known:
+        mrc.on_copy(connection, rules, packet, label)
 
     # No packet is back that soon: the ACK is the first copy's, not the second's (Eifel, RFC 3522).
     if packet.state & RESENT and now_ps - packet.sent_ps < sender.base_ps:
@@ -236,7 +266,7 @@ def on_ack(sender, rules, packets, psn, total, marked, now_ps):
 
 
 @register_jitable
-def on_nack(sender, rules, packets, psn, total, now_ps):
+def on_nack(sender, connection, rules, packets, psn, total, now_ps):
     """Account for a NACK at `now_ps`: a switch has cut packet number `psn` to its headers.
 
     Like an ACK it reports which packets have arrived. Return whether the flow is done.
@@ -244,6 +274,7 @@ def on_nack(sender, rules, packets, psn, total, now_ps):
     if sender.done_ps != NEVER:
         return False
 
+    release(sender, connection)
     sender.heard_ps = now_ps
     if rules.congestion == DCQCN:
         dcqcn.on_mark(sender, rules, now_ps)

@@ -8,7 +8,7 @@ arrived. `sender.trimmed` counts them, `sender.first_trimmed` is the lowest.
 from numba.extending import register_jitable
 
 from hostagent.transports import congestion
-from hostagent.transports.state import PacketState
+from hostagent.transports.state import COUNTED, PacketState
 
 RESENT = int(PacketState.RESENT)
 ACKED = int(PacketState.ACKED)
@@ -54,5 +54,9 @@ def take_lowest(sender, packets):
     # flows of an incast, with most packets cut once, would never learn any.
     psn = sender.first_trimmed
     forget(sender, packets, psn)
-    packets[psn & (len(packets) - 1)].state |= AGAIN
+    packet = packets[psn & (len(packets) - 1)]
+    packet.state |= AGAIN
+    if packet.doubted == COUNTED:
+        packet.doubted = 0
+
     return psn

@@ -14,7 +14,7 @@ from fattree.files.memory import GIGABYTE, spare_bytes
 from fattree.routes.demand import Demand
 from fattree.shape.addressing import host_ip
 from fattree.shape.topology import FatTree
-from hostagent.rules import rules
+from hostagent.rules import is_connected, rules
 from hostagent.transports import go_back_n
 from hostagent.transports.roce import ACK_BELOW, ETHERNET, OVERHEAD, ROCE_PORT, UDP_PROTOCOL
 from hostagent.transports.state import NEVER, PACKET, RECEIVER, SENDER, Recovery
@@ -75,9 +75,12 @@ def flows_of(demand: Demand, pairs: Pairs, short: list[int]) -> Flows:
     in_order = count if of_hosts.recovery == Recovery.GO_BACK_N else 0
     told = len(pairs.source) if of_hosts.tells_share else 0
 
+    senders = records(count, SENDER)
+    # A connection draws labels as its first message, which may start after others.
+    senders.flow = np.arange(count)
     return Flows(
         table=table,
-        senders=records(count, SENDER),
+        senders=senders,
         outstanding=records(int(table.ring_length.sum()), PACKET),
         ready_ps=np.full(count, NEVER, dtype=np.int64),
         place=np.zeros(count, dtype=np.int32),
@@ -123,6 +126,7 @@ def _flow_table(demand: Demand, pairs: Pairs, short: list[int]) -> Records:
     table.compute_ps = flows.compute_ps
     table.in_turn = flows.in_turn if scenario.is_shared_actively else 0
     table.pair = pairs.of_flow
+    table.connection = _connections(scenario, pairs)
     table.hash_data, table.hash_ack = _flow_hashes(tree, flows)
     table.ring_length = _ring_lengths(scenario, flows.packets, gaps)
     table.ring = offsets(table.ring_length)[:-1]
@@ -134,6 +138,15 @@ def _flow_table(demand: Demand, pairs: Pairs, short: list[int]) -> Records:
     table.last_class = np.where(is_short & (total < ACK_BELOW), ACK, DATA)
 
     return table
+
+
+def _connections(scenario: Scenario, pairs: Pairs) -> Int64:
+    """Return the first flow of each flow's connection."""
+    if not is_connected(scenario):
+        return np.arange(len(pairs.of_flow))
+
+    _, first = np.unique(pairs.of_flow, return_index=True)
+    return first[pairs.of_flow]
 
 
 def _coordinates(tree: FatTree, hosts: Int64) -> tuple[Int64, Int64, Int64]:

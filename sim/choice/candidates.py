@@ -88,15 +88,19 @@ def _headers(row: Policy) -> str:
     return "UDP source port varies" if is_labelled else "none"
 
 
-def fitting(change: Change, nics: str, chosen: Sequence[str] = ()) -> list[Candidate]:
+def fitting(
+    change: Change, nics: str, chosen: Sequence[str] = (), *, is_lossless: bool = False
+) -> list[Candidate]:
     """Return the rows of the table that fit, the row that changes nothing among them.
 
     `nics` "in-order": rows that reorder a flow's packets do not fit. `chosen` names rows.
+    `is_lossless`: rows without pauses (MRC) do not fit unless they are named.
     """
     return [
         Candidate(slug, row.label, slug)
         for slug, row in POLICIES.items()
-        if (not chosen or slug in chosen) and _fits(row, change, nics)
+        if (slug in chosen if chosen else row.pauses or not is_lossless)
+        and _fits(row, change, nics)
     ]
 
 

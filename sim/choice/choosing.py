@@ -57,7 +57,8 @@ def choose(
     began = time.monotonic()
     settings = settings_of(fabric)
     _refuse_unknown(settings, without, weights or {}, workloads)
-    candidates = [*own, *fitting(change, nics, policies)]
+    is_lossless = settings.fabric.flow_control == "pfc"
+    candidates = [*own, *fitting(change, nics, policies, is_lossless=is_lossless)]
     if not candidates:
         raise ExperimentError("no load balancer fits: allow more changes, or name others")
 

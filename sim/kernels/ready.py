@@ -64,7 +64,7 @@ def start_flow(world, number, flow, now_ps):
         start_computation(world, number, flow, now_ps + constant.compute_ps)
         return
 
-    labels.start(sender, rules)
+    labels.start(flows.senders[at(constant.connection)], rules)
 
     # At the end of the heap with the latest time there is, which keeps the heap in order; `requeue`
     # then moves it up to where it belongs.

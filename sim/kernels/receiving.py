@@ -237,6 +237,7 @@ def receive_ack(world, number, packet, now_ps):
     rules = world.rules
     sender = flows.senders[at(flow)]
     constant = flows.table[at(flow)]
+    connection = flows.senders[at(constant.connection)]
     ring = flows.outstanding[constant.ring : constant.ring + constant.ring_length]
 
     # Labels learn before the transport does (`hostagent.transports.labels`).
@@ -248,9 +249,9 @@ def receive_ack(world, number, packet, now_ps):
         is_bad = is_marked or is_nack
         host_rule.on_ack(world, flow, label=label, marked=is_bad, now_ps=now_ps)
     elif is_nack:
-        labels.on_nack(sender, rules, label, now_ps)
+        labels.on_nack(connection, rules, label, now_ps)
     else:
-        labels.on_ack(sender, rules, label=label, marked=is_marked, now_ps=now_ps)
+        labels.on_ack(connection, rules, label=label, marked=is_marked, now_ps=now_ps)
 
     psn, total = numbers_of(world, packet, flow, sender)
     if rules.tells_share:
@@ -263,10 +264,20 @@ def receive_ack(world, number, packet, now_ps):
         acknowledge(flows, flow, ring, total)
 
     if is_nack:
-        is_done = transport.on_nack(sender, rules, ring, psn=psn, total=total, now_ps=now_ps)
+        is_done = transport.on_nack(
+            sender, connection, rules, ring, psn=psn, total=total, now_ps=now_ps
+        )
     else:
         is_done = transport.on_ack(
-            sender, rules, ring, psn=psn, total=total, marked=is_marked, now_ps=now_ps
+            sender,
+            connection,
+            rules,
+            ring,
+            psn=psn,
+            total=total,
+            label=label,
+            marked=is_marked,
+            now_ps=now_ps,
         )
 
     if is_done:

@@ -86,6 +86,7 @@ def send_data(world, routes, frames, desk, number, now_ps):
     rules = world.rules
     sender = flows.senders[at(flow)]
     constant = flows.table[at(flow)]
+    connection = flows.senders[at(constant.connection)]
     ring = flows.outstanding[constant.ring : constant.ring + constant.ring_length]
 
     # The label first: it looks for packets that have timed out, and `next_psn` may renew such a
@@ -93,10 +94,10 @@ def send_data(world, routes, frames, desk, number, now_ps):
     if rules.label_rule == host_rule.OWN:
         label = host_rule.next_label(world, flow, now_ps)
     else:
-        label = labels.next_label(sender, rules, ring, now_ps)
+        label = labels.next_label(sender, connection, rules, ring, now_ps)
 
     before = sender.sent
-    psn = transport.next_psn(sender, rules, packets=ring, label=label, now_ps=now_ps)
+    psn = transport.next_psn(sender, connection, rules, packets=ring, label=label, now_ps=now_ps)
     asked = ASKS if transport.asks(sender, rules, ring, psn) else 0
     requeue(world, number, flow, transport.ready_ps(sender, rules, ring))
     if not rules.awaits_acks and before < constant.packets == sender.sent:

@@ -210,8 +210,9 @@ HOST = np.dtype(
 # from one packet's start to the next one's; `phase_ps`: from its own start to the first;
 # `compute_ps`: how long it takes where it is a computation, without packets; `in_turn`: whether it
 # leaves as a whole, before flows that begin later. `last_size` is the number of its last packet's
-# size (PASSAGE), `last_class` the class that switches take it for, by its length. `ring` and
-# `ring_length` place its entries of `outstanding`, `log` those of `arrivals`.
+# size (PASSAGE), `last_class` the class that switches take it for, by its length. The sender of
+# flow `connection` has the state of its label rule. `ring` and `ring_length` place its entries of
+# `outstanding`, `log` those of `arrivals`.
 FLOW = np.dtype(
     [
         ("source", np.int32),
@@ -233,6 +234,7 @@ FLOW = np.dtype(
         ("compute_ps", np.int64),
         ("in_turn", np.int32),
         ("last_size", np.int32),
+        ("connection", np.int64),
         ("ring", np.int64),
         ("ring_length", np.int64),
         ("log", np.int64),

@@ -32,8 +32,9 @@ class Sender:
     def send(self, now_ps: int | None = None) -> tuple[int, int]:
         """Send when ready, or at a given time; return the packet number and its label."""
         at_ps = self.ready_ps() if now_ps is None else now_ps
-        label = labels.next_label(self.state, self.rules, self.packets, at_ps)
-        return transport.next_psn(self.state, self.rules, self.packets, label, at_ps), label
+        label = labels.next_label(self.state, self.state, self.rules, self.packets, at_ps)
+        psn = transport.next_psn(self.state, self.state, self.rules, self.packets, label, at_ps)
+        return psn, label
 
     def ack(
         self,
@@ -42,20 +43,31 @@ class Sender:
         marked: bool = False,
         held: tuple[int, ...] | None = None,
         total: int | None = None,
+        label: int | None = None,
     ) -> bool:
         """Let an ACK of `psn` arrive; with SACK it reports `held`, by default `psn` alone.
 
-        `total` is the receiver's count, by default one more than the last.
+        `total` is the receiver's count, by default one more than the last, `label` by default that
+        of the last copy.
         """
         self.total = self.total + 1 if total is None else total
-        labels.on_ack(
-            self.state, self.rules, self.packets[psn % len(self.packets)].label, marked, now_ps
-        )
+        label = self.packets[psn % len(self.packets)].label if label is None else label
+        labels.on_ack(self.state, self.rules, label, marked, now_ps)
         if self.rules.recovery:
             for number in (psn,) if held is None else held:
                 acknowledge(self.state, self.packets, number)
         return bool(
-            transport.on_ack(self.state, self.rules, self.packets, psn, self.total, marked, now_ps)
+            transport.on_ack(
+                self.state,
+                self.state,
+                self.rules,
+                self.packets,
+                psn,
+                self.total,
+                label=label,
+                marked=marked,
+                now_ps=now_ps,
+            )
         )
 
     def nack(self, psn: int, now_ps: int, held: tuple[int, ...] = ()) -> bool:
@@ -65,7 +77,9 @@ class Sender:
         for number in held:
             acknowledge(self.state, self.packets, number)
         return bool(
-            transport.on_nack(self.state, self.rules, self.packets, psn, self.total, now_ps)
+            transport.on_nack(
+                self.state, self.state, self.rules, self.packets, psn, self.total, now_ps
+            )
         )
 
 

@@ -27,7 +27,11 @@ def flow() -> Sender:
 
 def ack(flow: Sender, psn: int, total: int, now_ps: int = RTT) -> bool:
     """Let an ACK of `psn` arrive of a receiver that has the first `total` packets."""
-    return bool(transport.on_ack(flow.state, flow.rules, flow.packets, psn, total, False, now_ps))
+    return bool(
+        transport.on_ack(
+            flow.state, flow.state, flow.rules, flow.packets, psn, total, 0, False, now_ps
+        )
+    )
 
 
 def test_what_is_out_of_order_has_all_sent_again_from_what_is_missing(flow: Sender) -> None:

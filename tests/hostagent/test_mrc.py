@@ -8,7 +8,18 @@ import pytest
 from fattree.experiment.model import Collective, Fabric, Job, Scenario, Transport
 from hostagent.rules import entropy_values
 from hostagent.transports import labels
-from hostagent.transports.mrc import GOOD, PROBED, REST, RETIRED, SKIPPED
+from hostagent.transports.mrc import (
+    ECHO,
+    GOOD,
+    PROBED,
+    PROBES,
+    REST,
+    RESTED,
+    RETIRED,
+    SKIPPED,
+    is_out,
+    retire,
+)
 from hostagent.transports.state import ENTROPY_VALUES as VALUES
 from tests.hostagent.conftest import Sender
 
@@ -37,7 +48,7 @@ def echo(sender: Sender, values: Iterable[int], marked: bool = False) -> None:
 
 def lose(sender: Sender, *values: int) -> None:
     for value in values:
-        labels.on_lost(sender.state, sender.rules, value)
+        retire(sender.state, sender.rules, value)
 
 
 def state_of(sender: Sender, value: int) -> int:
@@ -80,7 +91,15 @@ def test_a_sender_whose_values_are_all_skipped_comes_round_to_a_forgiven_one(
     assert sent_values(sender, 3) == [sent[0], sent[0], sent[1]]
 
 
-def test_a_lost_value_is_unused_until_its_probe_has_come_back(sender: Sender) -> None:
+def probe(sender: Sender, value: int) -> int:
+    """Send until a value's next probe has left; return how many packets that took."""
+    sent = 1
+    while sent_values(sender, 1) != [value]:
+        sent += 1
+    return sent
+
+
+def test_a_lost_value_rests_until_its_probe(sender: Sender) -> None:
     sent = sent_values(sender, VALUES)
     lost = sent[7]
     lose(sender, lost)
@@ -90,38 +109,173 @@ def test_a_lost_value_is_unused_until_its_probe_has_come_back(sender: Sender) ->
 
     # A packet that left before the loss and comes late is no news of the path as it is now.
     echo(sender, [lost])
-    assert state_of(sender, lost) < RETIRED
+    assert state_of(sender, lost) == RESTED
     assert sent_values(sender, VALUES) == sent
     assert sent_values(sender, VALUES - 1) == healthy
 
-    echo(sender, [lost])
-    assert state_of(sender, lost) == GOOD
-    assert lost in sent_values(sender, VALUES)
 
-
-def test_a_lost_probe_is_followed_by_another_as_much_later(sender: Sender) -> None:
+@pytest.mark.parametrize("echoes", [PROBES - 1, PROBES, PROBES + 1])
+def test_enough_probes_bring_a_value_back(sender: Sender, echoes: int) -> None:
     lost = sent_values(sender, VALUES)[7]
     lose(sender, lost)
-    probes = [number for number in range(3 * REST * VALUES) if sent_values(sender, 1) == [lost]]
-    assert len(probes) == 3
+    probe(sender, lost)
+    for number in range(echoes):
+        echo(sender, [lost])
+        assert (state_of(sender, lost) == GOOD) == (number + 1 >= PROBES)
+        assert sender.state.retired == (number + 1 < PROBES)
+        # It has its next turn: as a probe until it is back.
+        assert probe(sender, lost) == VALUES
+
+
+def test_a_lost_probe_takes_the_echoes_before_it(sender: Sender) -> None:
+    lost = sent_values(sender, VALUES)[7]
+    lose(sender, lost)
+    for _ in range(PROBES - 1):
+        probe(sender, lost)
+        echo(sender, [lost])
+    assert state_of(sender, lost) == (PROBES - 1) * ECHO + RESTED
+    probe(sender, lost)
+    lose(sender, lost)
+    assert state_of(sender, lost) == RETIRED
+    # An older probe may still come.
+    echo(sender, [lost])
+    assert state_of(sender, lost) == RETIRED and sender.state.retired == 1
+
+
+def test_a_probe_without_an_answer_is_followed_by_another_as_much_later(sender: Sender) -> None:
+    lost = sent_values(sender, VALUES)[7]
+    lose(sender, lost)
+    probe(sender, lost)
+    packets = REST * VALUES - (REST - 1)
+    assert [probe(sender, lost) for _ in range(2)] == [packets, packets]
     lose(sender, lost)
     assert state_of(sender, lost) >= PROBED
 
 
-def test_a_marked_probe_brings_its_value_back_for_the_turn_after_next(sender: Sender) -> None:
+def test_a_marked_last_probe_brings_its_value_back_for_the_turn_after_next(sender: Sender) -> None:
     lost = sent_values(sender, VALUES)[7]
     lose(sender, lost)
-    while sent_values(sender, 1) != [lost]:
-        pass
-    echo(sender, [lost], marked=True)
+    for _ in range(PROBES):
+        probe(sender, lost)
+        echo(sender, [lost], marked=True)
     assert state_of(sender, lost) == SKIPPED
 
 
-def test_a_sender_that_has_lost_all_probes_the_value_that_rests_longest(sender: Sender) -> None:
+@pytest.mark.parametrize("credit", [REST - 1, REST])
+def test_a_probe_without_an_echo_takes_packets_on_good_values(sender: Sender, credit: int) -> None:
+    first, second, third = sent_values(sender, VALUES)[:3]
+    lose(sender, first, second)
+    sender.state.credit = credit
+    sender.state.path_states[first] = RESTED
+    sender.state.path_states[second] = ECHO + RESTED
+    # A value that has been heard of needs none.
+    expected = [first, second, third] if credit == REST else [second, third]
+    assert sent_values(sender, len(expected)) == expected
+    assert sender.state.credit == (1 if credit == REST else REST)
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_credit_lasts_for_half_of_the_values(sender: Sender, more: int) -> None:
+    enough = VALUES // 2 * REST
+    sent_values(sender, enough + more)
+    assert sender.state.credit == min(enough + more, enough)
+
+
+@pytest.mark.parametrize("good", [0, 1])
+def test_a_sender_without_good_values_probes_a_timeout_apart(sender: Sender, good: int) -> None:
+    sent = sent_values(sender, VALUES)
+    lose(sender, *sent[good:])
+    assert is_out(sender.state, sender.rules) == (good == 0)
+    sender.state.credit = 0
+    now_ps = sender.ready_ps()
+    assert sender.send(now_ps)[1] % VALUES == sent[0]
+    assert state_of(sender, sent[0]) == (GOOD if good else PROBED + RETIRED)
+    assert sender.ready_ps() - now_ps == (sender.state.gap_ps if good else 3 * RTT)
+
+
+def test_go_back_n_goes_on_without_good_values() -> None:
+    transport = Transport(recovery="go_back_n")
+    sender = Sender(Scenario(policy="mrc", transport=transport), packets=400)
+    lose(sender, *range(VALUES))
+    now_ps = sender.ready_ps()
+    sender.send(now_ps)
+    assert sender.ready_ps() == now_ps + sender.state.gap_ps
+
+
+def test_a_probe_is_a_copy_that_is_not_missed(sack: Sender) -> None:
+    first, second, third = (sack.send(0) for _ in range(3))
+    value = sack.state.turn ^ sack.state.turn_xor
+    lose(sack, value)
+    sack.state.path_states[value] = RESTED
+    sack.state.credit = REST
+    psn, label = sack.send(0)
+    assert label % VALUES == value
+    assert psn == third[0] == 2 and sack.state.sent == 3
+    assert sack.packets[psn].label == third[1]
+    # Its ACK brings an echo, and no round-trip time: it may be of either.
+    sack.ack(psn, RTT, label=label)
+    assert state_of(sack, value) == ECHO + RESTED
+    assert sack.state.srtt_ps == -1
+    assert sack.send(RTT)[0] == 3
+    sack.ack(first[0], RTT)
+    assert sack.state.srtt_ps == RTT
+    assert first[1] != second[1]
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_a_first_packet_is_no_copy(sack: Sender, before: int) -> None:
+    lose(sack, *range(VALUES))
+    for _ in range(before):
+        sack.send(0)
+    assert sack.send(0)[0] == 0
+    assert sack.state.sent == 1
+
+
+@pytest.mark.parametrize("answers", [0, 1])
+def test_a_probe_without_an_answer_ends_the_row(sender: Sender, answers: int) -> None:
+    lost = sent_values(sender, VALUES)[7]
+    lose(sender, lost)
+    probe(sender, lost)
+    echo(sender, [lost])
+    probe(sender, lost)
+    echo(sender, [lost] * answers)
+    probe(sender, lost)
+    assert state_of(sender, lost) == PROBED + 2 * answers * ECHO + RETIRED
+
+
+def test_a_packet_that_times_out_is_counted_once(sack: Sender) -> None:
+    label = sack.send(0)[1]
+    sack.send(0)
+    # The second packet's turn finds the first timed out, and the third sends it again.
+    value = label % VALUES
+    sack.state.path_states[value] = GOOD
+    labels.lose_silent(sack.state, sack.state, sack.rules, sack.packets, now_ps=3 * RTT)
+    assert state_of(sack, value) == RETIRED
+    sack.state.path_states[value] = GOOD
+    assert sack.send(3 * RTT)[0] == 0
+    assert state_of(sack, value) == GOOD
+    # The copy that left now may be lost, too.
+    assert not sack.packets[0].doubted
+
+
+def test_an_answered_probe_is_followed_by_the_next_one_of_its_value(sender: Sender) -> None:
     sent = sent_values(sender, VALUES)
     lose(sender, *sent)
-    assert sent_values(sender, VALUES) == sent
-    assert all(state_of(sender, value) >= PROBED for value in sent)
+    now_ps = sender.ready_ps()
+    for number in range(PROBES):
+        psn = sender.send(now_ps)[0]
+        assert sender.ready_ps() == now_ps + 3 * RTT
+        # Of a packet that left before the loss.
+        sender.ack(3, now_ps + 1)
+        assert sender.ready_ps() == now_ps + 3 * RTT
+        sender.ack(psn, now_ps + RTT)
+        assert sender.ready_ps() == now_ps + sender.state.gap_ps
+        now_ps += RTT
+        assert state_of(sender, sent[0]) == ((number + 1) * ECHO + RESTED if number < 2 else GOOD)
+
+    # One value is enough to go on.
+    sender.send(now_ps)
+    assert sender.ready_ps() == now_ps + sender.state.gap_ps
 
 
 def test_a_loss_retires_good_and_skipped_values_and_lets_retired_ones_rest(
@@ -130,9 +284,11 @@ def test_a_loss_retires_good_and_skipped_values_and_lets_retired_ones_rest(
     for before, after in (
         (GOOD, RETIRED),
         (SKIPPED, RETIRED),
-        (SKIPPED + 1, SKIPPED + 1),
+        (RESTED, RESTED),
         (RETIRED - 1, RETIRED - 1),
-        (PROBED + SKIPPED + 1, PROBED + SKIPPED + 1),
+        (PROBED + RESTED, PROBED + RESTED),
+        (PROBED + ECHO + RETIRED - 3, RETIRED),
+        (ECHO + RESTED, RETIRED),
     ):
         sender.state.path_states[3] = before
         lose(sender, 3)
@@ -148,12 +304,50 @@ def test_a_trimmed_packet_retires_nothing(sack: Sender) -> None:
     assert not any(state >= RETIRED for state in sack.state.path_states)
 
 
-def test_a_hole_that_is_sent_again_retires_its_value(sack: Sender) -> None:
-    sent = [sack.send(0)[1] % VALUES for _ in range(8)]
+def late(sack: Sender) -> list[int]:
+    """Send packet 0 again because it is late; return the labels of its copies."""
+    first = sack.send(0)[1]
+    for _ in range(7):
+        sack.send(0)
     for psn in range(1, 8):
         sack.ack(psn, RTT)
-    assert sack.send(RTT)[0] == 0
-    assert [state_of(sack, value) for value in sent] == [RETIRED] + [GOOD] * 7
+    psn, second = sack.send(RTT)
+    assert psn == 0
+    return [first, second]
+
+
+def test_a_hole_whose_second_copy_comes_first_was_lost(sack: Sender) -> None:
+    first, second = late(sack)
+    assert state_of(sack, first % VALUES) == GOOD
+    sack.ack(0, 2 * RTT, label=second)
+    assert state_of(sack, first % VALUES) == RETIRED
+    assert sack.state.retired == 1
+
+
+def test_a_hole_that_comes_after_all_was_late(sack: Sender) -> None:
+    first, second = late(sack)
+    sack.ack(0, RTT + 1, label=first)
+    # The second copy is a duplicate now.
+    sack.ack(0, 2 * RTT, label=second)
+    assert sack.state.retired == 0
+
+
+@pytest.mark.parametrize("late_ps", [-1, 0])
+def test_of_two_copies_without_an_answer_both_values_are_retired(
+    sack: Sender, late_ps: int
+) -> None:
+    first, second = late(sack)
+    # Since the second copy left; a timeout of srtt + 4 rttvar is less than the floor.
+    sack.send(RTT + 3 * RTT + late_ps)
+    states = [state_of(sack, label % VALUES) for label in (first, second)]
+    assert states == ([RETIRED, RETIRED] if late_ps == 0 else [GOOD, GOOD])
+
+
+def test_a_new_packet_has_no_copies(sack: Sender) -> None:
+    late(sack)
+    assert sack.packets[0].doubted
+    sack.ack(0, 2 * RTT, held=(0,), label=-1)
+    assert not sack.packets[0].doubted
 
 
 def test_a_packet_that_times_out_retires_its_value(sender: Sender) -> None:

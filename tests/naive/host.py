@@ -4,9 +4,10 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 
 from tests.naive.go_back_n import GoBackN
-from tests.naive.labels import LabelRule
+from tests.naive.labels import LabelRule, Watch
 from tests.naive.packet import ACK, DATA, Packet
 from tests.naive.port import Port
+from tests.naive.sack import Sack
 from tests.naive.transport import Recovery
 from tests.naive.wire import NEVER
 
@@ -26,6 +27,7 @@ class Flow:
     phase_ps: int
     sender: Recovery
     labels: LabelRule
+    watch: Watch
     waits_for: set[int]
     reports_holdings: bool
     in_order: bool
@@ -74,7 +76,7 @@ class Flow:
 
     @property
     def freezes(self) -> int:
-        return self.labels.freezes
+        return self.watch.freezes
 
     @property
     def returns(self) -> int:
@@ -177,8 +179,22 @@ class Host:
 
         self.last_was_ack = False
         flow = next(flow for flow in self.flows if flow.number == number)
-        label = flow.labels.next(now_ps)
-        psn = flow.sender.send(label, now_ps)
+        label = flow.labels.next(flow.watch, now_ps)
+        pacer, timer = flow.sender.pacer, flow.sender.timer
+        # Without a good label a probe leaves, and the next one after a timeout. Go-back-N's silence
+        # is no sign of a loss.
+        is_held = flow.labels.is_out and not isinstance(flow.sender, GoBackN)
+        pacer.held_until_ps = now_ps + timer.timeout_ps if is_held else None
+        if is_held:
+            flow.labels.is_heard = False
+        sender = flow.sender
+        if flow.labels.is_probe(label) and isinstance(sender, Sack) and sender.memory.count:
+            psn = sender.probe(now_ps)
+        else:
+            psn = sender.send(label, now_ps)
+        for lost in flow.sender.memory.lost:
+            flow.labels.on_lost(lost)
+        flow.sender.memory.lost.clear()
         flow.sent.add(psn)
         size = self.link.wire.size(flow.payload(psn))
         self.free_ps = now_ps + self.kept_ps[size]
@@ -293,16 +309,25 @@ class Host:
     def take_ack(self, packet: Packet, flow: Flow, now_ps: int) -> bool:
         if flow.tells_share:
             self.heard[flow.destination] = packet.share, now_ps
+        # Later messages learn from the last ACKs of a message, too.
+        if packet.trimmed:
+            flow.labels.on_nack(packet.label, now_ps)
+        else:
+            flow.labels.on_ack(packet.label, packet.marked, now_ps)
         if flow.done_ps != NEVER:
             return False
         sender, psn, total, held = flow.sender, packet.psn, packet.total, packet.held
         if flow.tells_share:
             sender.pacer.hear_share(packet.share)
+        if flow.labels.is_heard:
+            sender.pacer.go_on()
         if packet.trimmed:
-            flow.labels.on_nack(packet.label, now_ps)
             is_done = sender.on_nack(psn, total, held, now_ps)
         else:
-            flow.labels.on_ack(packet.label, packet.marked, now_ps)
+            if sender.memory.knows(psn):
+                lost = sender.memory.at(psn).overtook(packet.label)
+                if lost is not None:
+                    flow.labels.on_lost(lost)
             is_done = sender.on_ack(psn, total, held, packet.marked, now_ps)
         if is_done:
             flow.done_ps = now_ps

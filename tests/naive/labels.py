@@ -9,7 +9,7 @@ from typing import Protocol
 
 from fattree.experiment.model import Scenario
 from tests.naive.draws import Purpose, number, scaled
-from tests.naive.transport import Memory, Timer
+from tests.naive.transport import Memory, Sent, Timer
 from tests.naive.wire import PS_PER_US
 
 RING = 8
@@ -31,32 +31,45 @@ class Draws:
 
 @dataclass(slots=True)
 class Watch:
-    """Finds the sent packets without an ACK for the label timeout, in order."""
+    """Finds a message's packets without an ACK for the label timeout, in order.
+
+    `freezes` counts how often REPS froze because of them.
+    """
 
     memory: Memory
     timer: Timer
     oldest: int = 0
+    freezes: int = 0
 
-    def expired(self, now_ps: int) -> list[int]:
-        """Return the labels of packets that timed out since the last call."""
-        labels = []
+    def expired(self, now_ps: int) -> list[Sent]:
+        """Return the packets that timed out since the last call."""
+        packets = []
         while self.oldest < self.memory.count:
             packet = self.memory.at(self.oldest)
             if not packet.is_acked and not packet.is_trimmed:
                 if packet.sent_ps + self.timer.timeout_ps > now_ps:
                     break
-                labels.append(packet.label)
+                packets.append(packet)
             self.oldest += 1
-        return labels
+        return packets
 
 
 class LabelRule(Protocol):
-    """The base of all rules; `freezes` counts how often REPS froze."""
+    """The base of all rules, of a message or of all messages between two hosts.
 
-    freezes: int
+    `is_out`: no label is left that may be good. `is_heard`: a probe has been answered since.
+    """
 
-    def next(self, now_ps: int) -> int:
-        """Return the label of the packet that leaves."""
+    is_heard: bool
+
+    @property
+    def is_out(self) -> bool: ...
+
+    def is_probe(self, label: int) -> bool:
+        """Tell whether a packet of a label that was just chosen is to test its path."""
+
+    def next(self, watch: Watch, now_ps: int) -> int:
+        """Return the label of the packet that leaves, of the message that is watched."""
 
     def on_ack(self, label: int, marked: bool, now_ps: int) -> None:
         """Learn from an ACK that echoes a label and a mark."""
@@ -64,17 +77,18 @@ class LabelRule(Protocol):
     def on_nack(self, label: int, now_ps: int) -> None:
         """Learn that a switch has cut a packet of a label."""
 
+    def on_lost(self, label: int) -> None:
+        """Learn that a packet of a label was lost."""
 
-class Fixed:
-    """One random label per flow."""
 
-    freezes = 0
+class Unheeding:
+    """A rule that learns nothing."""
 
-    def __init__(self, draws: Draws) -> None:
-        self.label = draws.label()
+    is_out = False
+    is_heard = False
 
-    def next(self, now_ps: int) -> int:
-        return self.label
+    def is_probe(self, label: int) -> bool:
+        return False
 
     def on_ack(self, label: int, marked: bool, now_ps: int) -> None:
         pass
@@ -82,34 +96,37 @@ class Fixed:
     def on_nack(self, label: int, now_ps: int) -> None:
         pass
 
+    def on_lost(self, label: int) -> None:
+        pass
 
-class Fresh:
+
+class Fixed(Unheeding):
+    """One random label per flow."""
+
+    def __init__(self, draws: Draws) -> None:
+        self.label = draws.label()
+
+    def next(self, watch: Watch, now_ps: int) -> int:
+        return self.label
+
+
+class Fresh(Unheeding):
     """A random label per packet. The flow's first is drawn and never used."""
-
-    freezes = 0
 
     def __init__(self, draws: Draws) -> None:
         self.draws = draws
         draws.label()
 
-    def next(self, now_ps: int) -> int:
+    def next(self, watch: Watch, now_ps: int) -> int:
         return self.draws.label()
 
-    def on_ack(self, label: int, marked: bool, now_ps: int) -> None:
-        pass
 
-    def on_nack(self, label: int, now_ps: int) -> None:
-        pass
-
-
-class Plb:
+class Plb(Unheeding):
     """Host Flowlet AR: leave a path that has not been good for a while, or that no ACK comes from.
 
     A path is good while fewer than `plb_percent` of the last `plb_acks` ACKs were marked. The timer
     runs from the first packet after an ACK, and from a timeout.
     """
-
-    freezes = 0
 
     def __init__(self, scenario: Scenario, draws: Draws, timer: Timer, gap_ps: int) -> None:
         self.options = scenario.load_balancer
@@ -134,7 +151,7 @@ class Plb:
         self.changed_ps = now_ps
         self.draw_patience()
 
-    def next(self, now_ps: int) -> int:
+    def next(self, watch: Watch, now_ps: int) -> int:
         if self.timer_began_ps is None:
             self.timer_began_ps = now_ps
         if self.timer_began_ps + self.timer.timeout_ps <= now_ps:
@@ -167,34 +184,33 @@ def empty_ring() -> list[Entry]:
     return [Entry() for _ in range(RING)]
 
 
-class Reps:
+class Reps(Unheeding):
     """Host Pkt AR: reuse the labels of packets that came back unmarked.
 
     After a timeout the sender is frozen: it uses labels of the ring, fresh or not, and later
     explores.
     """
 
-    def __init__(self, scenario: Scenario, draws: Draws, watch: Watch) -> None:
+    def __init__(self, scenario: Scenario, draws: Draws) -> None:
         self.options = scenario.load_balancer
         self.freeze_ps = round(scenario.load_balancer.freeze_us * PS_PER_US)
         self.draws = draws
-        self.watch = watch
         self.ring = empty_ring()
         self.head = 0
         self.frozen_until_ps: int | None = None
         self.frozen_head = 0
         self.explore = 0
-        self.freezes = 0
         draws.label()
 
-    def next(self, now_ps: int) -> int:
+    def next(self, watch: Watch, now_ps: int) -> int:
         if self.frozen_until_ps is not None and now_ps >= self.frozen_until_ps:
             self.thaw()
 
-        expired = self.watch.expired(now_ps)
-        for label in expired:
-            self.forget(label)
+        expired = watch.expired(now_ps)
+        for packet in expired:
+            self.forget(packet.label)
         if expired and self.frozen_until_ps is None and not self.explore:
+            watch.freezes += 1
             self.freeze(now_ps)
 
         if self.explore:
@@ -207,7 +223,6 @@ class Reps:
     def freeze(self, now_ps: int) -> None:
         self.frozen_until_ps = now_ps + self.freeze_ps
         self.frozen_head = self.head
-        self.freezes += 1
 
     def thaw(self) -> None:
         """Forget everything and explore."""
@@ -243,6 +258,3 @@ class Reps:
         if not marked:
             self.ring[self.head] = Entry(label, is_fresh=True)
             self.head = (self.head + 1) % RING
-
-    def on_nack(self, label: int, now_ps: int) -> None:
-        pass

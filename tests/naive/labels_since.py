@@ -1,23 +1,21 @@
 """The label rules of load balancers that the paper does not have (docs/load-balancers-since.md)."""
 
 from collections import deque
+from dataclasses import dataclass
 
 from fattree.experiment.model import Scenario
 from tests.naive.collectives import named_nics
-from tests.naive.labels import Draws, Watch
+from tests.naive.labels import Draws, Unheeding, Watch
 
 PATHS = 64
 MOST_PENALTY = 15
 
 
-class Bitmap:
+class Bitmap(Unheeding):
     """UET Bitmap: path labels in turn, in an order drawn for each round, without penalised ones."""
 
-    freezes = 0
-
-    def __init__(self, draws: Draws, watch: Watch) -> None:
+    def __init__(self, draws: Draws) -> None:
         self.draws = draws
-        self.watch = watch
         self.penalties = [0] * PATHS
         self.upper = draws.label() // PATHS
         self.round = self.new_round()
@@ -37,9 +35,9 @@ class Bitmap:
         path = label % PATHS
         self.penalties[path] = min(self.penalties[path] + penalty, MOST_PENALTY)
 
-    def next(self, now_ps: int) -> int:
-        for label in self.watch.expired(now_ps):
-            self.punish(label, MOST_PENALTY)
+    def next(self, watch: Watch, now_ps: int) -> int:
+        for packet in watch.expired(now_ps):
+            self.punish(packet.label, MOST_PENALTY)
 
         path = self.take()
         if self.penalties[path]:
@@ -58,16 +56,25 @@ class Bitmap:
         self.punish(label, 4)
 
 
-class Mrc:
-    """MRC over ECMP: entropy values in turn, without congested ones and those that lost a packet.
+@dataclass(slots=True)
+class Retired:
+    """A value that has lost a packet: its turns since, and the answers to its probes in a row."""
 
-    A good value is in no set; a value with a loss is retired, with the number of its turns since.
+    rested: int = 0
+    answers: int = 0
+    is_probed: bool = False
+
+
+class Mrc:
+    """MRC: entropy values in turn, without congested ones and those that lost a packet.
+
+    A good value is in no set. A value with a loss is retired: after 16 turns a packet probes it,
+    and after each answer the packet of its next turn does; with three answers in a row it is back.
+    A probe of a value without an answer takes 16 packets on good values before it, of which those
+    for half of all values count at most, unless all are retired.
     """
 
-    freezes = 0
-
-    def __init__(self, scenario: Scenario, draws: Draws, watch: Watch) -> None:
-        self.watch = watch
+    def __init__(self, scenario: Scenario, draws: Draws) -> None:
         # A connection has 128 at least; a connection over all planes has as many in each.
         rails = all(
             collective.placement == "rail"
@@ -82,50 +89,73 @@ class Mrc:
         flip = draws.label() % self.count
         self.order = deque(turn ^ flip for turn in range(self.count))
         self.skipped: set[int] = set()
-        self.retired: dict[int, int] = {}
-        self.probed: set[int] = set()
+        self.retired: dict[int, Retired] = {}
+        self.credit = 0
+        self.is_heard = False
 
-    def lose(self, label: int) -> None:
-        """Retire the value of a lost packet."""
+    @property
+    def is_out(self) -> bool:
+        return len(self.retired) == self.count
+
+    def is_probe(self, label: int) -> bool:
+        return label % self.count in self.retired
+
+    def on_lost(self, label: int) -> None:
         value = label % self.count
         self.skipped.discard(value)
-        self.retired.setdefault(value, 0)
+        if value not in self.retired or self.retired[value].answers:
+            self.retired[value] = Retired()
 
-    def note_losses(self) -> None:
-        """Learn of packets that were sent again as lost since the last call."""
-        for label in self.watch.memory.lost:
-            self.lose(label)
-        self.watch.memory.lost.clear()
-
-    def next(self, now_ps: int) -> int:
-        self.note_losses()
-        for label in self.watch.expired(now_ps):
-            self.lose(label)
+    def next(self, watch: Watch, now_ps: int) -> int:
+        for packet in watch.expired(now_ps):
+            for label in packet.lost_labels():
+                self.on_lost(label)
 
         may_forgive = True
         while True:
             value = self.order[0]
             self.order.rotate(-1)
             if value in self.retired:
-                self.retired[value] += 1
-                if self.retired[value] % 16 == 0:
-                    self.probed.add(value)
+                if self.is_to_probe(self.retired[value]):
                     break
             elif value not in self.skipped:
+                self.credit = min(self.credit + 1, self.count * 8)
                 break
             elif may_forgive:
                 self.skipped.remove(value)
                 may_forgive = False
         return self.upper * self.count + value
 
+    def is_to_probe(self, value: Retired) -> bool:
+        """Let a retired value rest for its turn, or let the packet probe it."""
+        value.rested += 1
+        if value.rested < 16:
+            return False
+        if not value.answers:
+            if self.credit < 16 and not self.is_out:
+                return False
+            self.credit = max(self.credit - 16, 0)
+        # An answer that has not come by now ends the row.
+        value.answers = 0 if value.is_probed else value.answers
+        value.rested = 0
+        value.is_probed = True
+        return True
+
     def hear(self, label: int, is_congested: bool) -> None:
         """Learn from a packet that has reached the receiver."""
-        self.note_losses()
         value = label % self.count
-        if value in self.probed:
-            self.probed.remove(value)
+        if value in self.retired:
+            retired = self.retired[value]
+            if not retired.is_probed:
+                return
+            self.is_heard = True
+            if retired.answers < 2:
+                self.retired[value] = Retired(rested=16, answers=retired.answers + 1)
+                if self.is_out:
+                    self.order.rotate(-self.order.index(value))
+                return
             del self.retired[value]
-        if is_congested and value not in self.retired:
+        if is_congested:
             self.skipped.add(value)
 
     def on_ack(self, label: int, marked: bool, now_ps: int) -> None:

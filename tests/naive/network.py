@@ -11,7 +11,8 @@ from tests.naive import draws, failures, traffic
 from tests.naive.balancers import Balancer, HostPointers
 from tests.naive.events import Kind
 from tests.naive.host import Flow, Host
-from tests.naive.label_rules import label_rule
+from tests.naive.label_rules import label_rule, lasts
+from tests.naive.labels import LabelRule, Watch
 from tests.naive.packet import DATA, Packet
 from tests.naive.plan import Plan
 from tests.naive.port import Passage, Port
@@ -82,10 +83,15 @@ class Network:
         paces = traffic.paces(self.scenario, self.messages, self.links_at_start())
 
         flows = []
+        of_pairs: dict[tuple[int, int], LabelRule] = {}
         for number, (message, pace) in enumerate(zip(self.messages, paces, strict=True)):
             hops = self.tree.hops(message.source, message.destination)
             packets = len(message.payloads)
             sender = recovery(self.scenario, number, packets, pace.gap_ps, hops)
+            labels = label_rule(self.scenario, number, sender)
+            if lasts(self.scenario):
+                pair = message.source, message.destination
+                labels = of_pairs.setdefault(pair, labels)
             flow = Flow(
                 number=number,
                 source=message.source,
@@ -94,7 +100,8 @@ class Network:
                 payload_bytes=self.scenario.packets.payload_bytes,
                 phase_ps=pace.phase_ps,
                 sender=sender,
-                labels=label_rule(self.scenario, number, sender),
+                labels=labels,
+                watch=Watch(sender.memory, sender.timer),
                 waits_for=set(message.waits_for),
                 reports_holdings=self.scenario.transport.recovery == "sack",
                 in_order=self.scenario.transport.recovery == "go_back_n",

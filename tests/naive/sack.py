@@ -84,17 +84,29 @@ class Sack:
             self.trimmed.remove(psn)
             # Which copy an ACK is of is known, unless one was sent again without a NACK.
             was = self.memory.at(psn)
-            again = Sent(now_ps, label, is_resent=was.is_resent, is_again=True)
+            again = Sent(now_ps, label, was.first_label, is_resent=was.is_resent, is_again=True)
             self.memory.packets[psn % self.memory.places] = again
         elif self.round:
             psn = self.round.pop(0)
-            self.memory.lost.append(self.memory.at(psn).label)
-            self.memory.packets[psn % self.memory.places] = Sent(now_ps, label, is_resent=True)
+            was = self.memory.at(psn)
+            again = Sent(now_ps, label, is_resent=True)
+            if not self.round_is_of_late:
+                self.memory.lost += was.lost_labels()
+            elif was.label != label and not was.is_counted:
+                again.first_label = was.label
+            self.memory.packets[psn % self.memory.places] = again
             self.skip()
             if not self.round_is_of_late:
                 self.congestion.on_timed_out()
         else:
             psn = self.memory.add(label, now_ps)
+        self.pacer.sent(now_ps)
+        return psn
+
+    def probe(self, now_ps: int) -> int:
+        """Send a copy of the newest packet, which is not missed; an ACK may be of either."""
+        psn = self.memory.count - 1
+        self.memory.at(psn).is_resent = True
         self.pacer.sent(now_ps)
         return psn
 

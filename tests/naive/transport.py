@@ -30,21 +30,43 @@ NS = 1_000
 
 @dataclass(slots=True)
 class Sent:
-    """A sender's data about a packet: when it was last sent, its label, its state."""
+    """A sender's data about a packet: when it was last sent, its label, its state.
+
+    `first_label` is that of a copy which was late when this second one left. Once they have timed
+    out `is_counted`.
+    """
 
     sent_ps: int
     label: int
+    first_label: int | None = None
+    is_counted: bool = False
     is_acked: bool = False
     is_resent: bool = False
     is_trimmed: bool = False
     is_again: bool = False
+
+    def lost_labels(self) -> list[int]:
+        """Return the labels of the copies that are lost, for a timeout has passed; once."""
+        copies = [self.label, self.first_label]
+        labels = [label for label in copies if label is not None and not self.is_counted]
+        self.is_counted = True
+        self.first_label = None
+        return labels
+
+    def overtook(self, label: int) -> int | None:
+        """Return the label of the late copy if it is lost: the second copy's ACK comes first.
+
+        Else it was only late. Either way it is in doubt no longer.
+        """
+        first, self.first_label = self.first_label, None
+        return first if label == self.label else None
 
 
 @dataclass(slots=True)
 class Memory:
     """The packets that were sent, `places` of them at most: packet n overwrites n - places.
 
-    `lost` are labels of packets that were sent again as lost, until they are read.
+    `lost` are labels of packets that were sent again for want of an answer, until they are read.
     """
 
     places: int
@@ -134,6 +156,8 @@ class Pacer:
     last_ps: int = 0
     share: int = 1
     is_whole: bool = False
+    # Not before that, but for an answer to a probe.
+    held_until_ps: int | None = None
     next_ps: int | None = None
     planned_step_ps: int | None = None
     dcqcn: DcqcnRate | None = None
@@ -163,8 +187,14 @@ class Pacer:
 
     def plan(self) -> None:
         """Fix the time of the next packet: later shares count for the packets after it."""
-        self.next_ps = self.last_ps + self.pace_ps if self.pace_ps else self.begin_ps
         self.planned_step_ps = self.step_ps
+        self.next_ps = self.last_ps + self.pace_ps if self.pace_ps else self.begin_ps
+
+    def go_on(self) -> None:
+        """End the wait of a flow that is held."""
+        if self.held_until_ps is not None:
+            self.held_until_ps = None
+            self.plan()
 
     def on_mark(self, now_ps: int) -> None:
         if self.dcqcn:
@@ -185,12 +215,17 @@ class Pacer:
             draw = number(self.scenario.seed, Purpose.JITTER, self.flow, self.transmissions)
             assert self.next_ps is not None
             self.next_ps += scaled(draw, self.pace_ps * permille // 1000)
+        if self.held_until_ps is not None:
+            assert self.next_ps is not None
+            self.next_ps = max(self.next_ps, self.held_until_ps)
 
     def hear_share(self, share: int) -> None:
         """Learn how many flows share the receiver's link."""
         if share != self.share:
             self.share = share
-            self.plan()
+            if self.held_until_ps is None:
+                self.plan()
+            self.planned_step_ps = self.step_ps
 
 
 class Recovery(Protocol):

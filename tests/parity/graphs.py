@@ -126,6 +126,7 @@ def graph_scenarios(draw: Any, folder: Path, is_any: bool = True, most_planes: i
         traffic = {"collective": Collective(matrix="workload", file=str(path), placement=placement)}
     broken = draw(failures(FatTree(4, planes=planes or 1)))
     policy = draw(st.sampled_from(tuple(POLICIES)))
+    transport = allowed(policy, draw(transports(can_trim=True)))
     return Scenario(
         policy=policy,
         seed=draw(st.integers(0, 2**63 - 1)),
@@ -136,8 +137,8 @@ def graph_scenarios(draw: Any, folder: Path, is_any: bool = True, most_planes: i
             queue_bytes=draw(st.sampled_from((800_000, 12 * (PAYLOAD + 62)))),
             latency_ns=draw(st.sampled_from((500, 83.56, 10_000))),
         ),
-        load_balancer=draw(options()) if is_any else LoadBalancer(),
-        transport=allowed(policy, draw(transports(can_trim=True))),
+        load_balancer=draw(options(transport)) if is_any else LoadBalancer(),
+        transport=transport,
         failures=broken,
         **traffic,
     )

@@ -18,10 +18,9 @@ from fattree.experiment.model import (
     Scenario,
     Transport,
 )
-from fattree.policies import POLICIES, LabelRule
+from fattree.policies import LEARNING, POLICIES, LabelRule
 from fattree.shape.addressing import host_name, link_name, switch_name
 from fattree.shape.topology import FatTree
-from hostagent.rules import UNNAMED_IS_LOST
 from tests.parity.drawing import sizes
 
 MOST_PACKETS = 400
@@ -108,6 +107,7 @@ def scenarios(draw: Any, policy: str) -> Scenario:
     payload = draw(st.sampled_from((4096, 1000, 256)))
     fabric = draw(fabrics(shape, payload))
     broken = draw(failures(tree))
+    transport = allowed(policy, draw(transports(can_trim=fabric.queue_bytes > 0)))
     return Scenario(
         policy=policy,
         seed=draw(st.one_of(st.integers(0, 50), st.integers(0, 2**63 - 1))),
@@ -118,9 +118,9 @@ def scenarios(draw: Any, policy: str) -> Scenario:
             gap_bytes=draw(st.sampled_from((20, 0, 100))),
             tunnel_bytes=draw(st.sampled_from((0, 20))),
         ),
-        load_balancer=draw(options()),
+        load_balancer=draw(options(transport)),
         collective=draw(collectives(machines, payload, POLICIES[policy].subflows)),
-        transport=allowed(policy, draw(transports(can_trim=fabric.queue_bytes > 0))),
+        transport=transport,
         failures=broken,
         controller=Controller(spread_rtt=draw(st.sampled_from(SPREADS))),
     )
@@ -220,7 +220,8 @@ def collectives(draw: Any, tree: FatTree, payload: int, subflows: int) -> Collec
 
 
 @st.composite
-def options(draw: Any) -> LoadBalancer:
+def options(draw: Any, transport: Transport) -> LoadBalancer:
+    is_erasure = transport.recovery == "erasure"
     edge_pointers = draw(st.sampled_from((None, "edge", "host", "pod")))
     return LoadBalancer(
         rr_pointer=draw(st.sampled_from(("per_class", "shared"))),
@@ -239,13 +240,14 @@ def options(draw: Any) -> LoadBalancer:
         plb_gaps=draw(st.sampled_from((10, 1))),
         freeze_us=draw(st.sampled_from((10_000, 1, 10))),
         reps_explore_packets=draw(st.sampled_from((16, 0, 100))),
+        connections="message" if is_erasure else draw(st.sampled_from(("message", "pair"))),
     )
 
 
 def allowed(policy: str, transport: Transport) -> Transport:
     """Return a transport with an ACK for every packet where the load balancer needs it."""
     rule = POLICIES[policy].label_rule
-    is_heard = transport.recovery == "sack" or rule not in UNNAMED_IS_LOST
+    is_heard = transport.recovery == "sack" or rule not in LEARNING
     if rule != LabelRule.PLB and is_heard:
         return transport
 

@@ -79,6 +79,13 @@ RUNS: dict[str, dict[str, Any]] = {
         ),
     },
     "micro-segments": {"policy": "mrc_srv6", "failures": Failures(rate=0.05)},
+    "connections": {
+        "policy": "mrc",
+        "collective": Collective(matrix="ring", message_bytes=8 * 4096, steps=2),
+        "transport": Transport(recovery="sack"),
+        "load_balancer": LoadBalancer(connections="pair"),
+        "failures": Failures(losses=(Loss(link="edge0_0-agg0_0", share=0.2),)),
+    },
     "NICs that put in order": {
         "policy": "switch_pkt_ar",
         "transport": Transport(recovery="go_back_n", reorder_packets=4),

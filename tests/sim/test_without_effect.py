@@ -29,6 +29,7 @@ OTHERS: dict[str, tuple[str, str]] = {
     "load_balancer.plb_gaps": ("1", "host_flowlet_ar"),
     "load_balancer.freeze_us": ("1", "host_pkt_ar"),
     "load_balancer.reps_explore_packets": ("1", "host_pkt_ar"),
+    "load_balancer.connections": ("pair", "mrc"),
     "load_balancer.ecn_full_percent": ("60", ""),
     "load_balancer.ecn_chance": ("0.5", ""),
     "transport.sack_threshold": ("1", ""),
@@ -176,3 +177,19 @@ def test_go_back_n_warns_of_load_balancers_that_reorder(policies: str, named: st
     # A NIC that puts packets in order takes none for lost.
     in_order = (*settings, "transport.reorder_packets=512")
     assert punished(parse_experiment("", "x", in_order).scenarios()) == []
+
+
+@pytest.mark.parametrize(
+    ("policies", "named"),
+    [
+        ("ofan,uet_bitmap", []),
+        (
+            "ofan,mrc,mrc_srv6",
+            ["MRC over ECMP, MRC over SRv6: MRC is deployed with PFC off (fabric.flow_control)"],
+        ),
+    ],
+)
+def test_pauses_warn_of_load_balancers_that_have_none(policies: str, named: list[str]) -> None:
+    settings = (f"policies={policies}", "fabric.flow_control=pfc", "fabric.queue_bytes=200000")
+    assert punished(parse_experiment("", "x", settings).scenarios()) == named
+    assert punished(parse_experiment("", "x", settings[:1]).scenarios()) == []

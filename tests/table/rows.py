@@ -226,6 +226,16 @@ def _switches() -> Iterator[tuple[str, Settings]]:
         keys = ", ".join(f"`{key}`" for key in options)
         yield f"`load_balancer`: {keys}", {"policies": [slug], "load_balancer": options}
 
+    yield (
+        "`load_balancer`: `connections`",
+        {
+            "policies": ["mrc"],
+            "collective": {"matrix": "ring", "message_bytes": 8 * 4096, "steps": 2},
+            "load_balancer": {"connections": "pair"},
+            "transport": {"recovery": "sack"},
+        },
+    )
+
     sizes = {
         "payload_bytes": 1_000,
         "header_bytes": 70,

@@ -79,6 +79,13 @@ def test_nics_that_take_packets_in_order_have_nothing_that_reorders() -> None:
     assert [candidate.name for candidate in fitting("switches", "in-order")] == ["flow"]
 
 
+def test_mrc_has_no_pauses_unless_it_is_named() -> None:
+    lossless = {row.name for row in fitting("both", "any", is_lossless=True)}
+    assert set(POLICIES) - lossless == {"mrc", "mrc_srv6"}
+    named = fitting("both", "any", ("mrc", "flow"), is_lossless=True)
+    assert [row.name for row in named] == ["flow", "mrc"]
+
+
 def test_needs_are_of_the_place_that_decides() -> None:
     rows = {candidate.name: needs(candidate) for candidate in fitting("both", "any")}
     assert rows["ofan"].cells() == (
