@@ -6,6 +6,7 @@ The caller compiles the program, fills the switches' tables, and stops the run t
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -62,7 +63,10 @@ OUTLASTING = 1 << 40
 
 
 class Counts(NamedTuple):
-    """Where a run's packets are at its end; `hops` have arrived at switches."""
+    """Where a run's packets are at its end, `probes` of edges included.
+
+    `hops` have arrived at switches.
+    """
 
     sent: int
     received: int
@@ -70,6 +74,7 @@ class Counts(NamedTuple):
     unrouted: int
     lost: int
     in_flight: int
+    probes: int
     hops: int
 
 
@@ -259,13 +264,16 @@ class Programmed:
         result = result_of(
             self.network, world, end_ps, series=None, cpu_s=time.process_time() - self._began_s
         )
+        probes = int(counters[PROBES_SENT])
+        result = replace(result, probes=probes // self.scenario.tree.edges)
         counts = Counts(
-            sent=int(result.host_packets.sum() + counters[PROBES_SENT]),
+            sent=int(result.host_packets.sum()) + probes,
             received=int(counters[RECEIVED] + counters[PROBES_TAKEN]) - late,
             dropped=int(result.ports.dropped.sum()),
             unrouted=int(counters[UNROUTABLE]),
             lost=int(result.ports.lost_to_failure.sum()) + result.host_lost,
             in_flight=moving,
+            probes=probes,
             hops=int(counters[HOPS]),
         )
         return result, counts

@@ -259,7 +259,6 @@ class Network:
         """Let an edge send a packet of its own, which comes by the CPU port."""
         time_ps = self.clock.now_ps
         self.probes_sent += 1
-        self.hops += 1
         self._note(CONTROL, time_ps, edge, port=0, frame=frame)
         # As long as an ACK, with the controller's header in front.
         size = self.scenario.ack_bytes + PACKET_OUT_BYTES
@@ -406,6 +405,7 @@ class Network:
             unrouted=self.unrouted,
             lost=self.lost + self.hosts.lost,
             in_flight=in_flight,
+            probes=self.probes_sent,
         )
 
     def outcome(self, cpu_seconds: float) -> Outcome:

@@ -100,8 +100,8 @@ def ingress(world, frames, program, desk, switch, came_by, now_ps, slot):
 @inlined
 def note_hop(world, frames, desk, switch, came_by, slot):
     """Count and log a packet that arrives at a switch."""
-    world.counters[HOPS] += 1
     if came_by < world.switches[at(switch)].ports:
+        world.counters[HOPS] += 1
         note_arrival(world, frames, desk, switch, came_by + 1, slot)
     else:
         packet = world.pool.packets[at(slot)]
