@@ -1,21 +1,25 @@
 """Probes of edges: sent at their interval, answered, counted; equal in all engines."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
+from google.protobuf import text_format
 
 from emulation.errors import FailedRunError, UnsupportedError
 from emulation.outcomes.outcome import Outcome
 from emulation.programs.probes import Timer, destination, frame, timer_of
+from emulation.programs.switch_program import Size, load_program
 from emulation.virtual import simulated
 from emulation.virtual.fabric import VirtualFabric
 from emulation.virtual.switch_state import state_of
 from fattree.errors import PhysicsError
 from fattree.experiment.model import Scenario
 from fattree.shape.topology import FatTree
+from fattree.texts.shipped import EXPERIMENTS
 from fattree.units import PS_PER_US
 from sim.programs.programmed import Programmed
 from sim.sweeps.accounts import refuse_impossible
@@ -272,6 +276,37 @@ def test_a_probe_is_an_ipv4_packet_as_long_as_an_ack(tmp_path: Path) -> None:
     assert ipv4[12:] == bytes((10, 0, 0, 2, 10, 2, 1, 2))
     assert (
         sum(int.from_bytes(ipv4[byte : byte + 2], "big") for byte in range(0, 20, 2)) % 0xFFFF == 0
+    )
+
+
+@pytest.mark.parametrize("compiler", ["ofan", "p4c"])
+def test_the_interval_is_read_from_the_compiled_program(
+    compiler: Literal["ofan", "p4c"], tmp_path: Path
+) -> None:
+    if compiler == "p4c" and shutil.which("p4c-bm2-ss") is None:
+        pytest.skip("p4c is not installed")
+
+    macros = (("PROBE_INTERVAL_US", "123456"),)
+    size = Size(uplinks=2)
+    program = load_program(probing(tmp_path), size, compiler=compiler, macros=macros)
+    assert program.probe_interval_us == 123_456
+    assert program.edge_header_bytes == HEADER_BYTES
+
+
+@pytest.mark.parametrize("name", ["path_queues.p4", "two_choices.p4"])
+def test_programs_without_probes_have_no_interval(name: str) -> None:
+    assert load_program(EXPERIMENTS / name, Size(uplinks=2)).probe_interval_us == 0
+
+
+def test_a_compiled_program_has_probes_too(tmp_path: Path) -> None:
+    of = scenario(tmp_path, collective=PAIR)
+    program = simulated.program_of(of)
+    (tmp_path / "probing.json").write_bytes(program.bmv2_json)
+    info = text_format.MessageToString(program.pipeline.p4info)
+    (tmp_path / "probing.txtpb").write_text(info)
+    compiled = of.model_copy(update={"program": str(tmp_path / "probing.json"), "defines": ()})
+    assert (
+        simulated.run(compiled).ports.packets.tolist() == simulated.run(of).ports.packets.tolist()
     )
 
 
