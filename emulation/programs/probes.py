@@ -10,6 +10,7 @@ from typing import NamedTuple
 from emulation.errors import UnsupportedError
 from emulation.programs.switch_program import CPU_PORT, SwitchProgram
 from fattree.experiment.model import Scenario
+from fattree.routes.standstill import Patience
 from fattree.shape.addressing import host_ip
 from fattree.shape.topology import FatTree, Level
 from fattree.units import PS_PER_SECOND, PS_PER_US
@@ -22,6 +23,8 @@ ETHERNET = 14
 PROTOCOL = 253
 HOPS = 64
 PACKET_OUT = (CPU_PORT << 7).to_bytes(2, "big")
+# Probes of so many intervals may be lost before a program knows a path.
+NEWS_INTERVALS = 3
 # Of an edge's uplinks, the share that its probes may take at most.
 MOST_PROBE_SHARE = 0.1
 
@@ -41,6 +44,14 @@ def timer_of(scenario: Scenario, program: SwitchProgram) -> Timer | None:
     """Return the timer of a program's probes, None without probes."""
     interval_us = program.probe_interval_us
     return Timer(interval_us * PS_PER_US, peers(scenario.tree)) if interval_us else None
+
+
+def with_news(patience: Patience, timer: Timer | None) -> Patience:
+    """Return the patience with runs of which a program's probes may change the paths."""
+    if timer is None:
+        return patience
+
+    return patience._replace(wait_ps=patience.wait_ps + NEWS_INTERVALS * timer.interval_ps)
 
 
 def peers(tree: FatTree) -> int:

@@ -10,7 +10,7 @@ from typing import Protocol
 from controller.liveness import follows_ps
 from emulation.errors import FailedRunError, ProgramError
 from emulation.outcomes.complaint import complaint
-from emulation.programs.probes import Timer, blank_frame
+from emulation.programs.probes import Timer, blank_frame, with_news
 from emulation.programs.switch_program import CPU_PORT
 from emulation.virtual.events import Clock, Kind
 from fattree.demand.flows import Flows
@@ -91,7 +91,7 @@ class TimedRun:
         if timer is not None:
             self.packets.make_probes(blank_frame(scenario), CPU_PORT)
 
-        self._watch = Watch.of(patience(scenario, events, follows_ps(scenario)))
+        self._watch = Watch.of(with_news(patience(scenario, events, follows_ps(scenario)), timer))
         self._events: list[tuple[int, int, int, Callable[[], object]]] = []
         self._sequence = 0
         self._status = REACHED

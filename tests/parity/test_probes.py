@@ -13,7 +13,9 @@ from emulation.errors import FailedRunError, UnsupportedError
 from emulation.outcomes.outcome import Outcome
 from emulation.programs.probes import Timer, destination, frame, timer_of
 from emulation.programs.switch_program import Size, load_program
+from emulation.taps import tap_named
 from emulation.virtual import simulated
+from emulation.virtual.capture import capture_files
 from emulation.virtual.fabric import VirtualFabric
 from emulation.virtual.switch_state import state_of
 from fattree.errors import PhysicsError
@@ -23,6 +25,7 @@ from fattree.texts.shipped import EXPERIMENTS
 from fattree.units import PS_PER_US
 from sim.programs.programmed import Programmed
 from sim.sweeps.accounts import refuse_impossible
+from tests.emulation.virtual.test_capture import read
 from tests.parity.own_programs import Case, judge
 from tests.parity.probing import HEADER_BYTES, case, probing
 from tests.parity.test_virtual_equals_simulator import assert_same
@@ -217,6 +220,21 @@ def test_a_run_that_stands_still_ends_although_probes_go_on(tmp_path: Path) -> N
             network.run()
 
 
+def test_a_run_that_probes_may_save_is_given_three_intervals_more(tmp_path: Path) -> None:
+    losses = [{"link": f"edge0_0-agg0_{agg}", "share": 1} for agg in range(2)]
+    ends_us = []
+    for interval_us in (10, 1000):
+        of = scenario(
+            tmp_path, interval_us=interval_us, collective=PAIR, failures={"losses": losses}
+        )
+        with pytest.raises(FailedRunError) as caught:
+            virtual(of).run()
+
+        ends_us.append(float(str(caught.value).split()[1]))
+
+    assert ends_us[0] < 1000 < 3 * 1000 < ends_us[1]
+
+
 def test_probes_go_on_after_the_flows_where_time_is_let_pass(tmp_path: Path) -> None:
     network = virtual(scenario(tmp_path, collective=PAIR))
     network.advance(60 * PS_PER_US)
@@ -277,6 +295,24 @@ def test_a_probe_is_an_ipv4_packet_as_long_as_an_ack(tmp_path: Path) -> None:
     assert (
         sum(int.from_bytes(ipv4[byte : byte + 2], "big") for byte in range(0, 20, 2)) % 0xFFFF == 0
     )
+
+
+def test_captures_have_probes_on_links_between_switches_alone(tmp_path: Path) -> None:
+    of = scenario(tmp_path, collective={**PAIR, "message_bytes": 20 * 4096})
+    taps = [tap_named(of.tree, name) for name in ("edge0_0:3", "h0_0_0")]
+    with capture_files(taps, tmp_path, "ofan-1-") as files:
+        virtual(of, files=files).run()
+
+    of_link, of_host = (
+        [frame for _, _, frame in read(tap.path(tmp_path, "ofan-1-", ".pcapng"))] for tap in taps
+    )
+    assert {frame[12:14] for frame in of_host} == {b"\x08\x00"}
+    probes = [frame for frame in of_link if frame[12:14] == b"\x88\xb5"]
+    # Ethernet, the header, IPv4, and zeros to the length of an ACK without its FCS.
+    assert probes and {len(frame) for frame in probes} == {62 + HEADER_BYTES}
+    assert {frame[14 + HEADER_BYTES + 9] for frame in probes} == {253}
+    assert not any(any(frame[34 + HEADER_BYTES :]) for frame in probes)
+    assert {frame[12:14] for frame in of_link} == {b"\x88\xb5", b"\x88\xb6"}
 
 
 @pytest.mark.parametrize("compiler", ["ofan", "p4c"])

@@ -48,7 +48,14 @@ class PythonFabric(Control):
         self.network = (
             LosslessNetwork(self.demand, self.switches, self.clock, wires)
             if is_paused(scenario)
-            else Network(self.demand, self.switches, self.clock, wires, loaded.edge_header_bytes)
+            else Network(
+                self.demand,
+                self.switches,
+                self.clock,
+                wires,
+                loaded.edge_header_bytes,
+                timer=timer_of(scenario, loaded),
+            )
         )
         self.network.on_drop = self.forget
         self.start(self.network.at, self.network.hosts.converge)

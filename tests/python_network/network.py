@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from controller.liveness import follows_ps
 from emulation.errors import FailedRunError
 from emulation.outcomes.outcome import Accounts, Outcome, PortResult, QueueSamples
+from emulation.programs.probes import Timer, with_news
 from emulation.virtual.events import ARRIVE, CONTROL, LEAVE, LINK, SEND, Clock, Event, Kind
 from fattree.routes.demand import Demand
 from fattree.routes.standstill import Watch, patience, why_still
@@ -64,6 +65,7 @@ class Network:
         clock: Clock,
         wires: Wires,
         edge_header_bytes: int = 0,
+        timer: Timer | None = None,
     ) -> None:
         scenario = demand.scenario
         self.demand = demand
@@ -94,7 +96,9 @@ class Network:
         self._sample_ps = scenario.zero_load_rtt_ps // SAMPLES_PER_RTT
         self._next_sample_ps = 0
         self._log = hashlib.sha256()
-        self._watch = Watch.of(patience(scenario, demand.events, follows_ps(scenario)))
+        self._watch = Watch.of(
+            with_news(patience(scenario, demand.events, follows_ps(scenario)), timer)
+        )
 
         self._handlers: dict[int, Callable[[int, int, int, Any], None]] = {
             LEAVE: self._leave,
