@@ -1,5 +1,5 @@
 // HULA: each switch knows the best next hop to every edge, the one on the path with the least loaded links, from probes of that
-// edge; flowlets take it (Katta et al., SOSR 2016). Edges send a probe to each edge, over random paths; switches do not copy them.
+// edge; flowlets take it (Katta et al., SOSR 2016). Edges send probes to each edge over random paths; switches copy none.
 header hula_t { bit<8> load; }
 #ifndef PROBE_INTERVAL_US
 #define PROBE_INTERVAL_US 1
