@@ -35,7 +35,7 @@ PROGRAMS: Mapping[str, tuple[str, Mapping[str, int]]] = {
     "DRILL(1, 1): two choices with memory": ("gallery/drill.p4", {"SAMPLES": 1}),
     "Two choices": ("two_choices.p4", {}),
     "CONGA (flowlets after 1 µs)": ("gallery/conga.p4", {}),
-    "HULA, ACKs as probes (flowlets after 1 µs)": ("gallery/hula.p4", {}),
+    "HULA (flowlets after 1 µs)": ("gallery/hula.p4", {}),
     "LetFlow (flowlets after 1 µs)": ("flowlets.p4", {}),
     "Presto": ("gallery/presto.p4", {}),
     "Weighted round robin": ("gallery/weighted_round_robin.p4", {}),
@@ -182,6 +182,6 @@ def flow_times_of_paper(policy: str) -> Sequence[str]:
 FEEDBACK_ROWS = {
     "CONGA": partial(conga, "CONGA", has_feedback=True),
     "without feedback": partial(conga, "CONGA without feedback", has_feedback=False),
-    "HULA": partial(flow_times_of_program, "HULA, ACKs as probes", "gallery/hula.p4"),
+    "HULA": partial(flow_times_of_program, "HULA", "gallery/hula.p4"),
     "LetFlow": partial(flow_times_of_program, "LetFlow", "flowlets.p4"),
 } | {policy: partial(flow_times_of_paper, policy) for policy in ("flow", "rsq", "ofan")}

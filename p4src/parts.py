@@ -1,6 +1,7 @@
 """The parts that a program with our includes must have, and the hooks that it may have."""
 
 import re
+from collections.abc import Collection
 
 # The parts of a user's program (docs/your-own-load-balancer.md), and the purpose of each.
 PARTS = {
@@ -13,6 +14,7 @@ PARTS = {
 HOOKS = {
     "EDGE_HEADER": ("Feedback", "reads the header at the destination's edge"),
     "EACH_LINK": ("EachLink", "changes the header at each switch before that"),
+    "PROBE_INTERVAL_US": ("Probe", "takes probes at their destination's edge"),
 }
 
 
@@ -21,14 +23,18 @@ def without_comments(source: str) -> str:
     return re.sub(r"//[^\n]*|/\*.*?\*/", " ", source, flags=re.DOTALL)
 
 
-def lacking_part(source: str) -> str:
-    """Return the part that a text without comments lacks, empty where it has all."""
+def lacking_part(source: str, macros: Collection[str] = ()) -> str:
+    """Return the part that a text without comments lacks, empty where it has all.
+
+    `macros` are those of the command line.
+    """
     # A program that instantiates a switch is a whole program, without parts of ours.
     if re.search(r"\bV1Switch\b", source):
         return ""
 
     for macro, (control, purpose) in HOOKS.items():
-        if _defines(macro, source) and not _declares(control, source):
+        is_announced = macro in macros or _defines(macro, source)
+        if is_announced and not _declares(control, source):
             return f"defines {macro}, but has no control {control}, which {purpose}"
 
     return next((problem for part, problem in PARTS.items() if not re.search(part, source)), "")

@@ -65,6 +65,7 @@ EDGE_HEADER = """header path_t {
 #define EDGE_HEADER path_t
 """
 PATH_QUEUES = next(block.text for block in blocks() if "control EachLink" in block.text)
+SILENT_PATHS = next(block.text for block in blocks() if "control Probe" in block.text)
 GAPS = next(block.text for block in blocks() if block.language == "toml")
 
 
@@ -82,6 +83,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "by_path.p4").write_text(BY_PATH)
     (folder / "flowlets.p4").write_text(FLOWLETS)
     (folder / "path_queues.p4").write_text(PATH_QUEUES)
+    (folder / "silent_paths.p4").write_text(SILENT_PATHS)
     (folder / "gaps.toml").write_text(GAPS)
     return folder
 
@@ -93,6 +95,7 @@ def test_what_comes_with_ofan_is_what_the_page_shows() -> None:
         "by_path.p4": BY_PATH,
         "flowlets.p4": FLOWLETS,
         "path_queues.p4": PATH_QUEUES,
+        "silent_paths.p4": SILENT_PATHS,
         "gaps.toml": GAPS,
     }.items():
         assert (ROOT / "experiments" / name).read_text(encoding="utf-8") == text
@@ -193,6 +196,7 @@ def test_the_simulator_of_the_page_equals_its_virtual_network(
         {"fast_labels.py", "host_pkt"},
         {"by_path.p4"},
         {"path_queues.p4"},
+        {"silent_paths.p4"},
     ]
 
 
@@ -249,10 +253,17 @@ def test_the_error_of_the_page_is_what_is_said(desk: Path) -> None:
     (desk / "wrong" / "my_packet.py").write_text(PACKET.replace("flow.psn)", "flow.pns)"))
     hookless = PATH_QUEUES.replace("control Feedback", "control Forgotten")
     (desk / "wrong" / "path_queues.p4").write_text(hookless)
+    (desk / "wrong" / "silent_paths.p4").write_text(SILENT_PATHS)
+    probeless = SILENT_PATHS.replace("control Probe", "control Forgotten")
+    (desk / "wrong" / "probeless").mkdir()
+    (desk / "wrong" / "probeless" / "silent_paths.p4").write_text(probeless)
+    slow = "--set fabric.rate_gbps=8 --set fabric.latency_ns=50000"
     for command in (
         "sim run --host-rule fast_labels.py",
         f"emulate {ROOT}/experiments/demo.toml --agent-packet my_packet.py",
         "emulate --program path_queues.p4",
+        "emulate --program probeless/silent_paths.p4",
+        f"emulate --program silent_paths.p4 {slow}",
     ):
         result = subprocess.run(
             [sys.executable, ROOT / "ofan.py", *command.split()],

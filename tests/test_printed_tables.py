@@ -57,7 +57,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_there_are_tables_to_compare() -> None:
-    assert [shown_table.page for shown_table in shown()] == [PAGES[0], *3 * PAGES[1:]]
+    assert [shown_table.page for shown_table in shown()] == [PAGES[0], *4 * PAGES[1:]]
 
 
 @pytest.mark.usefixtures("desk")

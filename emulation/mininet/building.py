@@ -17,6 +17,7 @@ from emulation.mininet.kernel import own_namespace, refuse_if_unable
 from emulation.mininet.limits import refuse_unsupported
 from emulation.mininet.loop import Loop
 from emulation.mininet.losses import lose_packets
+from emulation.mininet.probes import refuse_unable_probes
 from emulation.mininet.run_folder import RUN_FOLDER, run_folder
 from emulation.mininet.switch_processes import switches
 from emulation.mininet.targets import SOFTSWITCH, Target
@@ -68,6 +69,8 @@ def mininet_fabric(scenario: Scenario, setup: Setup = Setup()) -> Iterator[Minin
         target.priorities(scenario),
         setup.compiler,
     )
+
+    refuse_unable_probes(scenario, program)
 
     # Mininet is a package of the system's, which need not be here until now.
     from emulation.mininet.topology import fat_tree, host_processes

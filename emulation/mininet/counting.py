@@ -169,11 +169,18 @@ def flow_result(flows: Flows, row: Sequence[Any]) -> FlowResult:
     )
 
 
-def accounts(report: Report, counted_packets: Counted, lost_probes: int, carried: int) -> Accounts:
+def accounts(
+    report: Report,
+    counted_packets: Counted,
+    lost_probes: int,
+    carried: int,
+    has_edge_probes: bool = False,
+) -> Accounts:
     """Return the whereabouts of the packets of a run's hosts.
 
     `lost_probes` are those of the controller's that a switch without counters of its own has lost;
-    `carried` is how many packets earlier runs had left in the network.
+    `carried` is how many packets earlier runs had left in the network. A program's probes end at
+    edges as packets that switches drop.
     """
     counts = report.counts
 
@@ -189,6 +196,13 @@ def accounts(report: Report, counted_packets: Counted, lost_probes: int, carried
         + counted_packets.missed
         + counts.missed,
     }
+
+    if has_edge_probes:
+        # Switches that the kernel counts for have one packet less for each probe that is lost.
+        fewer = min(0, places["unrouted"])
+        places["unrouted"] -= fewer
+        places["lost"] += fewer
+        places = {"unrouted": places.pop("unrouted"), **places}
 
     # Not of this run: probes, and packets of earlier runs that have not arrived meanwhile. It is
     # unknown in which places they are; where a single place is not empty, they are there.

@@ -25,6 +25,7 @@ from emulation.mininet.bgp.routers import Routers
 from emulation.mininet.counting import Reading, process_seconds
 from emulation.mininet.detection import Listening, Probing, detector, monotonic_ps
 from emulation.mininet.loop import Action, Loop
+from emulation.mininet.probes import edge_probes
 from emulation.mininet.switch_processes import Switches, listens, set_link
 from emulation.mininet.targets.target import address
 from emulation.programs.switch_program import SwitchProgram
@@ -89,6 +90,8 @@ class MininetFabric:
             else None
         )
         self.fleet = Fleet(self.controller, self.access)
+        # A controller that restarts has another fleet.
+        self._probes = edge_probes(scenario, program, loop, fleet=lambda: self.fleet)
         self.on_news: Callable[[str], object] = lambda _line: None
         self.is_announced = is_announced
         self._looks_again = False
@@ -367,6 +370,21 @@ class MininetFabric:
     def set_origin(self, origin_ns: int) -> None:
         """Make an instant of CLOCK_MONOTONIC the run's time 0."""
         self._driver.set_origin(origin_ns * PS_PER_NS)
+
+    def start_probes(self, origin_ns: int) -> None:
+        """Let edges send the program's probes, if any, from a run's time 0 on."""
+        if self._probes is not None:
+            self._probes.start(origin_ns)
+
+    @property
+    def has_probes(self) -> bool:
+        """Return whether edges send probes of the program."""
+        return self._probes is not None
+
+    def stop_probes(self) -> None:
+        """Let edges send no more probes, so that those under way can be counted."""
+        if self._probes is not None:
+            self._probes.stop()
 
     def cpu_seconds(self) -> float:
         """Return the processor time that all processes of the network have used."""

@@ -83,6 +83,7 @@ class Run:
                 fabric.call_at(time_ps, partial(fabric.change_links, event))
 
         fabric.agents.start(origin_ns)
+        fabric.start_probes(origin_ns)
 
     @property
     def is_over(self) -> bool:
@@ -132,6 +133,7 @@ class Run:
     def outcome(self) -> Outcome:
         """Return the run's outcome; raises FailedRunError for flows that are not complete."""
         fabric = self._fabric
+        fabric.stop_probes()
         report, counts, places = self._counted()
 
         # A switch may have woken after the hosts had stopped to listen: then packets still move.
@@ -179,7 +181,8 @@ class Run:
         # Only a switch that counts nothing itself leaves it to the controller to know.
         lost_probes = after.lost_probes - self._before.lost_probes
         unseen = lost_probes if fabric.switches.target.swallows else 0
-        return report, counts, accounts(report, counts, unseen, self._before.carried)
+        places = accounts(report, counts, unseen, self._before.carried, fabric.has_probes)
+        return report, counts, places
 
 
 def _standing(now_ps: int, flows: Flows, rows: list[list[int]], changes: int) -> Standing:

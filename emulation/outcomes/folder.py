@@ -59,7 +59,9 @@ def record(outcome: Outcome, network: str) -> Record:
         | {
             "dropped": outcome.accounts.dropped + outcome.accounts.unrouted,
             "lost_to_failure": outcome.accounts.lost,
-            "packet_hops": outcome.accounts.sent + sum(port.packets for port in ports),
+            "packet_hops": outcome.accounts.sent
+            - outcome.accounts.probes
+            + sum(port.packets for port in ports),
             "redraws": demand.events.redraws,
             "host_paused_ps": outcome.host_paused_ps,
             "unroutable": outcome.accounts.unrouted,
@@ -324,6 +326,7 @@ def _log_entry(outcome: Outcome) -> dict[str, Any]:
         "unrouted": accounts.unrouted,
         "lost_to_failure": accounts.lost,
         "in_flight": accounts.in_flight,
+        "probes": accounts.probes,
         "switch_packets": outcome.hops,
         "cpu_seconds": round(outcome.cpu_seconds, 3),
     }

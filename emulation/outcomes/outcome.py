@@ -18,6 +18,7 @@ class Accounts:
     """Where a run's packets are: sent = received + dropped + unrouted + lost + in flight.
 
     In flight are those still under way: in virtual time, or inside a switch that stands still.
+    Of those sent, `probes` are of edges; on real networks edges' probes are left out.
     """
 
     sent: int = 0
@@ -26,6 +27,7 @@ class Accounts:
     unrouted: int = 0
     lost: int = 0
     in_flight: int = 0
+    probes: int = 0
 
     @property
     def unaccounted(self) -> int:

@@ -68,7 +68,7 @@ def own_program(
     try:
         program = load_program(path, size_of(tree, has_pointers_of_hosts), macros=macros)
     except CompileError as error:
-        if lacking := _lacking(path):
+        if lacking := _lacking(path, macros):
             raise ProgramError(f"{error}\n{path.name} {lacking}") from None
 
         raise
@@ -147,9 +147,9 @@ def _why_unread(own: Loaded, name: str, given: set[str]) -> str:
     return f"{own.path.name} does not use {name}{meant}"
 
 
-def _lacking(path: Path) -> str:
+def _lacking(path: Path, macros: tuple[tuple[str, str], ...]) -> str:
     """Return which part a program that does not compile has not got, empty where it has all."""
-    return lacking_part(_source(path))
+    return lacking_part(_source(path), {name for name, _ in macros})
 
 
 def refuse_idle_hooks(path: Path, program: SwitchProgram, macros: set[str]) -> None:

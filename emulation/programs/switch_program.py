@@ -21,6 +21,8 @@ Compiler: TypeAlias = Literal["ofan", "p4c"]
 CPU_PORT = 510
 # The header that programs put on between edges (p4src/include/headers.p4).
 EDGE_HEADER = "edge_header"
+# The table with the interval of their probes (p4src/include/probes.p4).
+PROBE_TIMER = "probe_timer"
 # The folders in which programs find our includes.
 INCLUDE_FOLDERS = (p4src.INCLUDE, p4src.FOLDER)
 
@@ -46,6 +48,14 @@ class SwitchProgram:
         Links between switches carry so many bytes more of each packet (include/between_edges.p4).
         """
         return _edge_header_bytes(self.bmv2_json)
+
+    @property
+    def probe_interval_us(self) -> int:
+        """Return how often edges send the program's probes, 0 without probes.
+
+        It is the argument of a table's default action (include/probes.p4).
+        """
+        return _probe_interval_us(self.bmv2_json)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +181,20 @@ def _edge_header_bytes(bmv2_json: bytes) -> int:
     # Not a BMv2 JSON: the switch that loads it refuses it.
     except (KeyError, TypeError, ValueError):
         return 0
+
+
+@lru_cache
+def _probe_interval_us(bmv2_json: bytes) -> int:
+    try:
+        tables = [table for part in json.loads(bmv2_json)["pipelines"] for table in part["tables"]]
+        for table in tables:
+            if str(table["name"]).rpartition(".")[2] == PROBE_TIMER:
+                return int(table["default_entry"]["action_data"][0], 16)
+    # As above.
+    except (IndexError, KeyError, TypeError, ValueError):
+        pass
+
+    return 0
 
 
 def built_in(

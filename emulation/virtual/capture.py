@@ -64,8 +64,8 @@ class Captures:
         for row in rows[np.isin(rows[:, LOG_PLACE], self._places)]:
             time_ps, event, packet, acknowledged, size = row[:LOG_FRAME].tolist()
             way = self._ways[event]
-            end = self._frames.end(run, (packet, acknowledged, size & WRITTEN))
-            frame = row[LOG_FRAME:].tobytes()[: (size >> 32) - len(end)] + end
+            key = (packet, acknowledged, size & WRITTEN)
+            frame = self._frames.whole(run, row[LOG_FRAME:].tobytes(), key, size >> 32)
             way.file.write(_packet(frame, (time_ps - way.earlier_ps) // PS_PER_NS, way.direction))
 
 

@@ -19,12 +19,12 @@ from hostagent.transports.state import Recovery
 from sim.kernels.desk import HEED_KIND, KIND_SHIFT, LEAVE_KIND, LOG_FRAME, NODE_SHIFT
 from sim.kernels.frames import LOWEST_MASK
 from sim.kernels.receiving import share_in
-from sim.kernels.state import ACK, ASKS, MARKED, TRIMMED
+from sim.kernels.state import ACK, ASKS, MARKED, PROBE, TRIMMED
 from sim.programs.programmed import Programmed
 
 LOW_32 = (1 << 32) - 1
-# The bits of a row's LOG_LENGTH that a host has written: class, mark, label.
-WRITTEN = (ACK | ASKS | MARKED | TRIMMED) << 16 | 0xFFFF
+# The bits of a row's LOG_LENGTH that a host has written (class, mark, label), and a probe's.
+WRITTEN = (ACK | ASKS | MARKED | TRIMMED | PROBE) << 16 | 0xFFFF
 # A control frame by a row's LOG_PACKET.
 CONTROL_FRAMES = (b"resume", b"pause")
 # A row's LOG_PACKET and LOG_ACK, and as much of its LOG_LENGTH.
@@ -55,9 +55,14 @@ class Frames:
         self._acks: dict[int, AckFrames | OwnFrames] = {}
         self._ends: dict[Key, bytes] = {}
 
-    def end(self, run: Programmed, key: Key) -> bytes:
-        """Return a packet without its headers as its host has written it."""
-        return self._ends.get(key) or self._end(run, key)
+    def whole(self, run: Programmed, beginning: bytes, key: Key, length: int) -> bytes:
+        """Return a packet of this length, of which a row has the beginning."""
+        # Nothing but zeros stands behind a probe's headers.
+        if key[2] >> 16 & PROBE:
+            return beginning[:length].ljust(length, b"\0")
+
+        end = self._ends.get(key) or self._end(run, key)
+        return beginning[: length - len(end)] + end
 
     def _end(self, run: Programmed, key: Key) -> bytes:
         if len(self._ends) >= MOST_ENDS:
@@ -143,8 +148,14 @@ class EventLog:
             elif kind == LEAVE_KIND:
                 pieces.append(beginnings[offset : offset + self._ecn_at])
             else:
-                end = self._frames.end(run, (packet, acknowledged, size & WRITTEN))
-                pieces += (beginnings[offset : offset + (size >> 32) - len(end)], end)
+                pieces.append(
+                    self._frames.whole(
+                        run,
+                        beginnings[offset : offset + kept],
+                        (packet, acknowledged, size & WRITTEN),
+                        length=size >> 32,
+                    )
+                )
 
             offset += kept
 

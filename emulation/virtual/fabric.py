@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from emulation.outcomes.outcome import Accounts, FlowResult, Outcome, PortResult, QueueSamples
 from emulation.outcomes.reading import FlowReading, PortReading, by_port
+from emulation.programs.probes import refuse_probe_storm, timer_of
 from emulation.programs.switch_program import SwitchProgram, built_in, program_size
 from emulation.taps import Tap
 from emulation.virtual.capture import Captures
@@ -64,6 +65,7 @@ class VirtualFabric(Control):
         refuse_unsupported(scenario)
         loaded = program or built_in(scenario.scheme.program, program_size(scenario))
         refuse_edge_header(scenario, loaded)
+        refuse_probe_storm(scenario, loaded)
         self.why_python = only_python(scenario, loaded)
         is_interpreted = is_interpreted or bool(self.why_python)
         engine: Engine = "python" if is_interpreted else "native"
@@ -79,6 +81,7 @@ class VirtualFabric(Control):
             self.demand,
             machine_of(scenario, pipelines, loaded.edge_header_bytes, is_interpreted),
             self.clock,
+            timer=timer_of(scenario, loaded),
             sample_ps=scenario.zero_load_rtt_ps // SAMPLES_PER_RTT,
             on_events=partial(_tell, observers) if observers else None,
             threads=threads,

@@ -18,6 +18,7 @@ from controller.errors import ControllerError
 from controller.plan import Planner, SwitchPlan
 from emulation.errors import EmulationError
 from emulation.programs.own_program import Loaded, own_program
+from emulation.programs.probes import refuse_probe_storm, timer_of
 from emulation.programs.program_files import Files, unpacked
 from emulation.programs.switch_program import (
     SwitchProgram,
@@ -81,7 +82,8 @@ class SimulatedFabric:
             self._loader.settle(pipeline, switch)
 
         machine = machine_of(scenario, self.pipelines, program.edge_header_bytes, is_interpreted)
-        self.timed = TimedRun(demand, machine, Clock(), threads=threads)
+        timer = timer_of(scenario, program)
+        self.timed = TimedRun(demand, machine, Clock(), timer=timer, threads=threads)
         for phase in phases(scenario, demand.events):
             self.timed.at(phase.time_ps, Kind.CONTROL, partial(self._install, phase))
 
@@ -150,6 +152,7 @@ def refuse(scenario: Scenario, program: SwitchProgram) -> None:
     """Raise UnsupportedError where the simulator cannot run the program or the scenario."""
     refuse_unsupported(scenario)
     refuse_edge_header(scenario, program)
+    refuse_probe_storm(scenario, program)
 
 
 def simulate(

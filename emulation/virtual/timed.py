@@ -9,6 +9,8 @@ from typing import Protocol
 
 from emulation.errors import FailedRunError, ProgramError
 from emulation.outcomes.complaint import complaint
+from emulation.programs.probes import Timer, blank_frame, with_news
+from emulation.programs.switch_program import CPU_PORT
 from emulation.virtual.events import Clock, Kind
 from fattree.demand.flows import Flows
 from fattree.experiment.model import Scenario
@@ -51,7 +53,8 @@ class Machine(Protocol):
 class TimedRun:
     """One run; `at` schedules an action, `simulate` runs to the end.
 
-    `packets` has the results then. Raises FabricError for scenarios that cannot be built.
+    `packets` has the results then. Edges send probes by a `timer`, if given. Raises FabricError for
+    scenarios that cannot be built.
     """
 
     def __init__(
@@ -60,6 +63,7 @@ class TimedRun:
         machine: Machine,
         clock: Clock,
         *,
+        timer: Timer | None = None,
         sample_ps: int = 0,
         on_events: Observe | None = None,
         threads: int = 1,
@@ -81,7 +85,12 @@ class TimedRun:
             threads=threads,
         )
         events = self.packets.network.events
-        self._watch = Watch.of(patience(scenario, events))
+        self._timer = timer
+        self._turn = 0
+        if timer is not None:
+            self.packets.make_probes(blank_frame(scenario), CPU_PORT)
+
+        self._watch = Watch.of(with_news(patience(scenario, events), timer))
         self._events: list[tuple[int, int, int, Callable[[], object]]] = []
         self._sequence = 0
         self._status = REACHED
@@ -104,8 +113,9 @@ class TimedRun:
         try:
             while True:
                 self.happen()
-                next_ps = self._events[0][0] if self._events else NEVER
-                until_ps = min(next_ps, end_ps + 1, packets.now_ps + leg_ps, self._watch.next_ps)
+                until_ps = min(
+                    self._next_ps, end_ps + 1, packets.now_ps + leg_ps, self._watch.next_ps
+                )
                 status = packets.advance(until_ps)
                 if on_progress:
                     on_progress(packets.progress)
@@ -134,7 +144,7 @@ class TimedRun:
                 return
 
             is_stepped = True
-            next_ps = self._events[0][0] if self._events else NEVER
+            next_ps = self._next_ps
             leg_ps = packets.now_ps + self.scenario.zero_load_rtt_ps
             stop_ps = min(next_ps, until_ps, leg_ps)
             self._status = packets.advance(stop_ps)
@@ -153,13 +163,23 @@ class TimedRun:
         """Let everything happen that is due now, after the packets that leave now."""
         now_ps = self.packets.now_ps
         self.clock.now_ps = now_ps
-        if self._events and self._events[0][0] <= now_ps and now_ps:
+        if self._next_ps <= now_ps and now_ps:
             self.packets.leave_now()
 
         while self._events and self._events[0][0] <= now_ps:
             heappop(self._events)[-1]()
 
         self._machine.settle()
+        # New routes hold for probes of the same instant.
+        while self._timer is not None and self._timer.due_ps(self._turn) <= now_ps:
+            self.packets.send_probes(self._turn % self._timer.turns)
+            self._turn += 1
+
+    @property
+    def _next_ps(self) -> int:
+        """Return when the next change happens or probes are sent, NEVER if neither will."""
+        next_ps = self._events[0][0] if self._events else NEVER
+        return min(next_ps, self._timer.due_ps(self._turn)) if self._timer else next_ps
 
     def _refuse(self, status: int, limit_ps: int) -> None:
         """Raise the error that ends an unfinished run: its program's, or its horizon."""

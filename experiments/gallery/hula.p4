@@ -1,9 +1,9 @@
-// HULA: each switch knows the best next hop to every edge, the one on the path with the least loaded links, from probes that
-// come by it; flowlets take it (Katta et al., SOSR 2016). Probes are ACKs, each over a random path, not packets of switches.
-header hula_t {
-    bit<8> load;
-}
-
+// HULA: each switch knows the best next hop to every edge, the one on the path with the least loaded links, from probes of that
+// edge; flowlets take it (Katta et al., SOSR 2016). Edges send probes to each edge over random paths; switches copy none.
+header hula_t { bit<8> load; }
+#ifndef PROBE_INTERVAL_US
+#define PROBE_INTERVAL_US 1
+#endif
 #define EDGE_HEADER hula_t
 #define EACH_LINK
 #include "fabric.p4"
@@ -27,7 +27,7 @@ control LoadBalancer(inout headers_t headers, inout metadata_t meta, inout stand
     apply {
         random(draw, 16w0, 16w0xFFFF);
         schedule.apply(meta.schedule, (bit<16>) (((bit<32>) draw * (bit<32>) meta.length) >> 16), standard_metadata);
-        if (meta.packet_class == DATA) {
+        if (!meta.is_probe) {
             uplinks_of_schedule.apply(meta, uplinks);
             read_flowlet.apply(headers, standard_metadata, flowlet);
             if (flowlet.is_new) {
@@ -47,12 +47,13 @@ control EachLink(inout headers_t headers, inout metadata_t meta, inout standard_
     LearnHop() learn_hop;
     AddLoad() add_load;
     apply {
-        if (meta.edge == NO_EDGE) { learn_hop.apply(headers, meta, standard_metadata); }
+        if (meta.is_probe && meta.edge == NO_EDGE) { learn_hop.apply(headers, meta, standard_metadata); }
         add_load.apply(standard_metadata);
     }
 }
-control Feedback(inout headers_t headers, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+control Probe(inout headers_t headers, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     LearnHop() learn_hop;
     apply { learn_hop.apply(headers, meta, standard_metadata); }
 }
+control Feedback(inout headers_t headers, inout metadata_t meta, inout standard_metadata_t standard_metadata) { apply {} }
 #include "switch.p4"

@@ -1,4 +1,4 @@
-// The best next hop to each edge, after HULA. A packet collects in its header the greatest load of the links that lead back to
+// The best next hop to each edge, after HULA. A probe collects in its header the greatest load of the links that lead back to
 // its edge; a switch takes the port by which it came as its next hop to that edge if that load is less than the best hop's, or if
 // it came by the best hop, whose load it renews. The program's EDGE_HEADER has the field load, of 8 bits.
 #ifndef BEST_HOP_P4
@@ -8,7 +8,7 @@
 
 // A best hop without news for so long gives way to any other.
 #ifndef HOP_US
-#define HOP_US 5
+#define HOP_US 2
 #endif
 
 register<bit<9>>(MAX_ROUTES / 2) best_ports;

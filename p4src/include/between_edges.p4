@@ -29,10 +29,21 @@ control Edges(inout headers_t headers, inout metadata_t meta) {
 // Northbound packets come to edges from hosts, which cannot bring a header of their own.
 control PutOnEdgeHeader(inout headers_t headers, inout metadata_t meta) {
     apply {
+#ifdef HAS_PROBES
+        // An answer keeps the header that it has brought.
+        if (meta.is_answer) {
+            return;
+        }
+#endif
         if (meta.edge != NO_EDGE) {
             headers.edge_header.setInvalid();
             headers.edge_header.setValid();
             headers.ethernet.ethertype = ETHERTYPE_EDGE_HEADER;
+#ifdef HAS_PROBES
+            if (meta.is_probe) {
+                headers.ethernet.ethertype = ETHERTYPE_PROBE;
+            }
+#endif
         }
     }
 }

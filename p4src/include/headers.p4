@@ -92,6 +92,21 @@ const bit<16> ETHERTYPE_EDGE_HEADER = 0x88B6;
 const bit<16> NO_EDGE = 0xFFFF;
 #endif
 
+// Edges of a program that defines PROBE_INTERVAL_US send probes to all other edges at that interval (probes.p4), announced by
+// IEEE 802's other local experimental EtherType.
+#if defined(PROBE_INTERVAL_US) && !defined(EDGE_HEADER)
+#error "PROBE_INTERVAL_US needs an EDGE_HEADER, which probes carry between edges"
+#endif
+#if defined(PROBE_INTERVAL_US) && PROBE_INTERVAL_US + 0 < 1
+#error "PROBE_INTERVAL_US must be at least 1"
+#endif
+#ifdef PROBE_INTERVAL_US
+#define HAS_PROBES
+const bit<16> ETHERTYPE_PROBE = 0x88B5;
+// The identification in IPv4 of probes that an edge has answered.
+const bit<16> PROBE_ANSWER = 1;
+#endif
+
 struct headers_t {
     packet_in_t packet_in;
     packet_out_t packet_out;
@@ -115,7 +130,8 @@ struct headers_t {
 
 // packet_class is DATA or ACK. A northbound packet has a group: the owner of a pointer per class, its schedule of `length`
 // slots, and where its two pointers start. queue_bytes is what waits at the output port before this packet, charged_bytes
-// what the packet adds there. With an EDGE_HEADER, edges have numbers: this switch's (NO_EDGE at others) and both hosts'.
+// what the packet adds there. With an EDGE_HEADER, edges have numbers: this switch's (NO_EDGE at others) and both hosts'. A
+// packet may be a probe, or a probe's answer; the control Probe sets `answers` to send a probe back.
 struct metadata_t {
     bit<1> packet_class;
     bit<16> group;
@@ -129,6 +145,12 @@ struct metadata_t {
     bit<16> edge;
     bit<16> source_edge;
     bit<16> destination_edge;
+#endif
+#ifdef HAS_PROBES
+    bit<32> probe_interval_us;
+    bool is_probe;
+    bool is_answer;
+    bool answers;
 #endif
 }
 

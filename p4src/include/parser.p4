@@ -23,6 +23,9 @@ parser SwitchParser(packet_in packet, out headers_t headers, inout metadata_t me
 #ifdef HAS_EDGE_HEADER
             ETHERTYPE_EDGE_HEADER: parse_edge_header;
 #endif
+#ifdef HAS_PROBES
+            ETHERTYPE_PROBE: parse_edge_header;
+#endif
 #ifdef BEFORE_IPV4
             BEFORE_IPV4_TYPE: parse_before_ipv4;
 #endif

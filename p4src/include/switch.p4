@@ -8,6 +8,9 @@
 #if defined(EACH_LINK) && !defined(EDGE_HEADER)
 #error "EACH_LINK needs an EDGE_HEADER, which the control EachLink changes"
 #endif
+#if defined(PROBE_INTERVAL_US) && !defined(HAS_PROBES)
+#error "define PROBE_INTERVAL_US before fabric.p4 is included"
+#endif
 
 #include "parser.p4"
 #include "checksum.p4"
@@ -19,6 +22,9 @@
 #include "punt.p4"
 #ifdef HAS_EDGE_HEADER
 #include "between_edges.p4"
+#endif
+#ifdef HAS_PROBES
+#include "probes.p4"
 #endif
 #include "ecn.p4"
 
@@ -33,6 +39,10 @@ control Forward(inout headers_t headers, inout metadata_t meta, inout standard_m
     Edges() edges;
     PutOnEdgeHeader() put_on_edge_header;
     PassEdgeHeader() pass_edge_header;
+#endif
+#ifdef HAS_PROBES
+    TakeProbe() take_probe;
+    bool is_taken;
 #endif
     bool is_northbound;
 
@@ -58,9 +68,19 @@ control Forward(inout headers_t headers, inout metadata_t meta, inout standard_m
             } else {
                 meta.packet_class = headers.ipv4.total_length < ACK_BELOW ? ACK : DATA;
             }
-            routes.apply(headers, meta, standard_metadata, is_northbound);
-#ifdef HAS_EDGE_HEADER
+#ifdef HAS_PROBES
+            // Before routes, as a probe may turn back.
             edges.apply(headers, meta);
+            take_probe.apply(headers, meta, standard_metadata, is_taken);
+            if (is_taken) {
+                return;
+            }
+#endif
+            routes.apply(headers, meta, standard_metadata, is_northbound);
+#if defined(HAS_EDGE_HEADER) && !defined(HAS_PROBES)
+            edges.apply(headers, meta);
+#endif
+#ifdef HAS_EDGE_HEADER
             if (is_northbound) {
                 put_on_edge_header.apply(headers, meta);
             }
@@ -85,6 +105,13 @@ control SwitchIngress(inout headers_t headers, inout metadata_t meta, inout stan
 #endif
 
     apply {
+#ifdef HAS_PROBES
+        // A packet-out for the CPU port itself is a probe of this edge: the load balancer chooses its port.
+        if (headers.packet_out.isValid() && headers.packet_out.egress_port == CPU_PORT) {
+            headers.packet_out.setInvalid();
+            meta.is_probe = true;
+        }
+#endif
         if (headers.packet_out.isValid()) {
             standard_metadata.egress_spec = headers.packet_out.egress_port;
         } else if (standard_metadata.parser_error != error.NoError || standard_metadata.checksum_error == 1) {

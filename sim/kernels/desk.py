@@ -21,6 +21,8 @@ AGG = int(Tier.AGG)
 LOG_TIME, LOG_PLACE, LOG_PACKET, LOG_ACK, LOG_LENGTH = range(5)
 LOG_FRAME = 5
 LEAVE_KIND = 0
+# A packet of a switch's own, which arrives at no port.
+OWN_KIND = 5
 ARRIVE_KIND = 6
 HEED_KIND = 8
 KIND_SHIFT = 40

@@ -41,6 +41,8 @@ ASKS = 16
 HELD = 32
 # The last packet of a message, if that has less left than other packets carry.
 SHORT = 64
+# A packet of an edge's own, for another edge: it has the size of an ACK.
+PROBE = 128
 # Packets that have the size of an ACK.
 SMALL = ACK | TRIMMED
 # A `route_agg` where Host DR has no waypoint; no switch has so many uplinks.
@@ -50,8 +52,9 @@ NOWHERE = 255
 # dropped, waiting ACKs included; flows that are not done; when the last one was; packets without a
 # path; the time up to which everything has been served. Of programs alone (`sim.kernels.events`):
 # packets that switches have taken in, that hosts have received, that hosts could not take for their
-# own, requests of programs that are not served here, and the packets that they have sent to ports
-# that do not exist (UNROUTABLE counts them, too), with the highest of these ports, 0 for none.
+# own, requests of programs that are not served here, the packets that they have sent to ports that
+# do not exist (UNROUTABLE counts them, too), with the highest of these ports, 0 for none; and the
+# probes that edges have sent, and those that have ended at edges.
 (
     SPARE,
     LIVE,
@@ -65,8 +68,10 @@ NOWHERE = 255
     UNSERVED,
     MISDIRECTED,
     HIGHEST_PORT,
-) = range(12)
-COUNTERS = 12
+    PROBES_SENT,
+    PROBES_TAKEN,
+) = range(14)
+COUNTERS = 14
 
 # Where the spare chunks of a ring are (`Pool`).
 FIRST, BEHIND = range(2)

@@ -6,6 +6,7 @@ The caller compiles the program, fills the switches' tables, and stops the run t
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -23,6 +24,7 @@ from sim.arrays.routing import waypoint_routes
 from sim.arrays.wiring import grown
 from sim.kernels.blocks import MOST_FREE
 from sim.kernels.desk import EVENTS, LOG_FRAME, RECEIPTS, WINDOW, Desk, Program
+from sim.kernels.events.probes import Probes, send_probes
 from sim.kernels.events.windows import (
     advance_program,
     depart_now,
@@ -40,7 +42,10 @@ from sim.kernels.state import (
     HOPS,
     LAST_DONE,
     LIVE,
+    PROBES_SENT,
+    PROBES_TAKEN,
     RECEIVED,
+    SPARE,
     UNFINISHED,
     UNROUTABLE,
     Int64,
@@ -58,7 +63,10 @@ OUTLASTING = 1 << 40
 
 
 class Counts(NamedTuple):
-    """Where a run's packets are at its end; `hops` have arrived at switches."""
+    """Where a run's packets are at its end, `probes` of edges included.
+
+    `hops` have arrived at switches.
+    """
 
     sent: int
     received: int
@@ -66,6 +74,7 @@ class Counts(NamedTuple):
     unrouted: int
     lost: int
     in_flight: int
+    probes: int
     hops: int
 
 
@@ -114,6 +123,7 @@ class Programmed:
         )
         self.desks = [self._desk(layout, on_events is not None) for _ in range(threads)]
         self._on_events = on_events
+        self.probes: Probes | None = None
         self._crew = Crew(self.desks) if threads > 1 else None
         self.is_finished = False
         start_flows(self.world, self.network.flows.start_ps)
@@ -157,6 +167,39 @@ class Programmed:
         """Return how many packets wait at a switch's port, as its program sees them."""
         first = int(self.world.switches[switch].first_port)
         return int(self.world.links[first + port - 1].depth)
+
+    def make_probes(self, frame: bytes, port: int) -> None:
+        """Let edges have probes, `frame` with their addresses, which come by a port of switches."""
+        tree = self.scenario.tree
+        beginning = np.zeros(self.frames.kept // 8, dtype=np.int64)
+        octets = np.frombuffer(frame[: self.frames.kept], dtype=np.uint8)
+        beginning.view(np.uint8)[: len(octets)] = octets
+        self._make_room_for_probes()
+        self.world.counters[SPARE] -= 1
+        self.probes = Probes(
+            frame=beginning,
+            length=len(frame),
+            peers=tree.edges // tree.planes - 1,
+            came_by=port - 1,
+            chunk=int(self.world.pool.spare[self.world.counters[SPARE]]),
+        )
+
+    def send_probes(self, turn: int) -> None:
+        """Let each edge send the probe of a turn now."""
+        assert self.probes is not None
+        self._make_room_for_probes()
+        if self._on_events is not None:
+            self._make_room_for_events()
+
+        send_probes(
+            self.world, self.frames, self.program, self.desks[0], self.probes, turn, self.now_ps
+        )
+
+    def _make_room_for_probes(self) -> None:
+        """Let the pool have the chunks that a probe of each edge may take."""
+        # A packet more in each of so many lists.
+        while self.world.counters[SPARE] < len(self.world.links) + 1:
+            self._grow()
 
     def skip_to(self, time_ps: int) -> None:
         """Advance the clock over a time without events."""
@@ -221,13 +264,16 @@ class Programmed:
         result = result_of(
             self.network, world, end_ps, series=None, cpu_s=time.process_time() - self._began_s
         )
+        probes = int(counters[PROBES_SENT])
+        result = replace(result, probes=probes // self.scenario.tree.edges)
         counts = Counts(
-            sent=int(result.host_packets.sum()),
-            received=int(counters[RECEIVED]) - late,
+            sent=int(result.host_packets.sum()) + probes,
+            received=int(counters[RECEIVED] + counters[PROBES_TAKEN]) - late,
             dropped=int(result.ports.dropped.sum()),
             unrouted=int(counters[UNROUTABLE]),
             lost=int(result.ports.lost_to_failure.sum()) + result.host_lost,
             in_flight=moving,
+            probes=probes,
             hops=int(counters[HOPS]),
         )
         return result, counts
@@ -319,7 +365,8 @@ class Programmed:
         slot_ps = constants.least_slot_ps
         new = constants.hosts * (constants.window_ps // slot_ps + 2)
         # Ports' own events and control frames: at most one for each live packet.
-        most_rows = 4 * (int(self.world.counters[LIVE]) + new) + constants.ports
+        probes = constants.first_agg if self.probes else 0
+        most_rows = 4 * (int(self.world.counters[LIVE]) + new + probes) + constants.ports
         if len(desk.log) < most_rows:
             log = np.zeros((2 * most_rows, desk.log.shape[1]), dtype=np.int64)
             log[: len(desk.log)] = desk.log

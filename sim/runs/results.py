@@ -62,7 +62,7 @@ class Result(SenderCounts[Int64]):
 
     `gaps` are the paced gaps, `end_ps` is when the last flow was done, `host_bytes` and
     `host_packets` are the loads of hosts' links, host by host, `host_paused_ps` is the sum of the
-    times for which hosts were paused.
+    times for which hosts were paused, `probes` are those that each edge has sent.
     """
 
     scenario: Scenario
@@ -81,6 +81,7 @@ class Result(SenderCounts[Int64]):
     redraws: int
     series: Series | None
     cpu_s: float
+    probes: int = 0
 
     def __repr__(self) -> str:
         return line(self)

@@ -23,6 +23,7 @@ from sim.kernels.state import (
     LIVE,
     MISDELIVERED,
     MISDIRECTED,
+    PROBES_TAKEN,
     RECEIVED,
     SPARE,
     UNFINISHED,
@@ -43,7 +44,10 @@ from sim.kernels.windows import (
 # long keeps those of two threads apart, prefetched neighbours included.
 ROW = 64
 # Counters that each part has for itself.
-ADDED = (LIVE, UNFINISHED, UNROUTABLE, HOPS, RECEIVED, MISDELIVERED, UNSERVED, MISDIRECTED)
+ADDED = (
+    *(LIVE, UNFINISHED, UNROUTABLE, HOPS, RECEIVED, MISDELIVERED, UNSERVED, MISDIRECTED),
+    PROBES_TAKEN,
+)
 
 Span: TypeAlias = tuple[int, int]
 # A part of the world, the thread's own buffers, and which nodes.

@@ -38,7 +38,10 @@ def arrived(result: Result) -> Int64:
     """Return how many packets have come to each switch at most: some are still on their way."""
     lost = result.ports.lost_to_failure
     sent = np.concatenate([result.ports.packets - lost, result.host_packets])
-    return _by_switch(result, sent[inputs_of(result.scenario.tree)])
+    packets = _by_switch(result, sent[inputs_of(result.scenario.tree)])
+    # Edges' own packets come from no link.
+    packets[: result.scenario.tree.edges] += result.probes
+    return packets
 
 
 def handled(result: Result) -> Int64:

@@ -1,4 +1,4 @@
-"""Programs without a header between edges compile as if the hooks of others did not exist."""
+"""Programs without a header between edges, or without probes, compile as if those did not exist."""
 
 import json
 import re
@@ -16,35 +16,65 @@ OTHERS = [
     for path in (*map(p4src.path, p4src.programs()), EXPERIMENTS / "two_choices.p4", *GALLERY)
     if "EDGE_HEADER" not in path.read_text(encoding="utf-8")
 ]
-BLOCK = re.compile(
-    r"^#(?:ifdef (?:HAS_)?EDGE_HEADER|if defined\((?:EDGE_HEADER|EACH_LINK)\).*)\n"
-    r"(?:.*\n)*?#endif\n",
-    re.MULTILINE,
+# Programs with a header, and without probes.
+HEADED = [
+    path
+    for path in (EXPERIMENTS / "path_queues.p4", *GALLERY)
+    if "EDGE_HEADER" in (text := path.read_text(encoding="utf-8"))
+    and "PROBE_INTERVAL_US" not in text
+]
+PROBES = r"ifdef HAS_PROBES|ifdef PROBE_INTERVAL_US|if defined\(PROBE_INTERVAL_US\).*"
+HEADERS = (
+    r"ifdef (?:HAS_)?EDGE_HEADER|if defined\((?:HAS_)?EDGE_HEADER\).*|if defined\(EACH_LINK\).*"
 )
+
+
+def cut(folder: Path, conditions: str, spared: str) -> int:
+    """Write our includes into a folder, without their blocks under conditions; return how many."""
+    block = re.compile(rf"^#(?:{conditions})\n(?:.*\n)*?#endif\n", re.MULTILINE)
+    folder.mkdir()
+    count = 0
+    for path in p4src.INCLUDE.glob("*.p4"):
+        # Lines keep their numbers, as names and places in the output have them.
+        text = path.read_text(encoding="utf-8")
+        hooks = list(block.finditer(text)) if path.name != spared else []
+        for hook in hooks:
+            text = text.replace(hook[0], "\n" * hook[0].count("\n"), 1)
+
+        count += len(hooks)
+        (folder / path.name).write_text(text, encoding="utf-8")
+
+    return count
 
 
 @pytest.fixture(scope="module")
 def without(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Our includes without all that programs with a header between edges have."""
     folder = tmp_path_factory.mktemp("without") / "include"
-    folder.mkdir()
-    blocks = 0
-    for path in p4src.INCLUDE.glob("*.p4"):
-        # Lines keep their numbers, as names and places in the output have them.
-        text = path.read_text(encoding="utf-8")
-        hooks = list(BLOCK.finditer(text)) if path.name != "between_edges.p4" else []
-        for block in hooks:
-            text = text.replace(block[0], "\n" * block[0].count("\n"), 1)
+    assert cut(folder, f"{PROBES}|{HEADERS}", spared="between_edges.p4") == 13 + 11
+    return folder
 
-        blocks += len(hooks)
-        (folder / path.name).write_text(text, encoding="utf-8")
 
-    assert blocks == 13
+@pytest.fixture(scope="module")
+def probeless(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Our includes without all that programs with probes have."""
+    folder = tmp_path_factory.mktemp("probeless") / "include"
+    assert cut(folder, PROBES, spared="") == 12
     return folder
 
 
 @pytest.mark.parametrize("program", OTHERS, ids=lambda path: str(path.stem))
 def test_programs_without_the_header_compile_to_the_same_json(program: Path, without: Path) -> None:
+    assert_same(program, without)
+
+
+@pytest.mark.parametrize("program", HEADED, ids=lambda path: str(path.stem))
+def test_programs_without_probes_compile_to_the_same_json(program: Path, probeless: Path) -> None:
+    assert_same(program, probeless)
+
+
+def assert_same(program: Path, without: Path) -> None:
+    """Compile a program with our includes and with others, to the same JSON."""
     defines = {"MAX_UPLINKS": "4"}
     source = without.parent / program.name
     source.write_bytes(program.read_bytes())

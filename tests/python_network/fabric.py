@@ -7,7 +7,8 @@ import numpy as np
 
 from emulation.outcomes.outcome import Outcome
 from emulation.outcomes.reading import FlowReading, PortReading, by_port
-from emulation.programs.switch_program import SwitchProgram, built_in, program_size
+from emulation.programs.probes import destination, frame, refuse_probe_storm, timer_of
+from emulation.programs.switch_program import CPU_PORT, SwitchProgram, built_in, program_size
 from emulation.virtual.control import Control
 from emulation.virtual.events import Clock
 from emulation.virtual.machine import QUEUE_LENGTHS
@@ -41,21 +42,48 @@ class PythonFabric(Control):
         refuse_unsupported(scenario)
         loaded = program or built_in(scenario.scheme.program, program_size(scenario))
         refuse_edge_header(scenario, loaded)
+        refuse_probe_storm(scenario, loaded)
         super().__init__(scenario, loaded, Clock(), engine, demand=demand)
         wires = Wires(scenario, self.line)
         self.network = (
             LosslessNetwork(self.demand, self.switches, self.clock, wires)
             if is_paused(scenario)
-            else Network(self.demand, self.switches, self.clock, wires, loaded.edge_header_bytes)
+            else Network(
+                self.demand,
+                self.switches,
+                self.clock,
+                wires,
+                loaded.edge_header_bytes,
+                timer=timer_of(scenario, loaded),
+            )
         )
         self.network.on_drop = self.forget
         self.start(self.network.at, self.network.hosts.converge)
+        self._turn = 0
+        self._timer = timer_of(scenario, loaded)
+        if self._timer is not None:
+            self._await_turn()
+
         self.probe(
             self.network.at,
             lambda switch, port: self.network.ports[switch][port].queue.depth_packets(
                 self.clock.now_ps
             ),
         )
+
+    def _await_turn(self) -> None:
+        assert self._timer is not None
+        self.network.at_last(self._timer.due_ps(self._turn), self._send_probes)
+
+    def _send_probes(self) -> None:
+        """Let each edge send the probe of a turn."""
+        assert self._timer is not None
+        for edge in range(self.scenario.tree.edges):
+            to = destination(self.scenario.tree, edge, self._turn % self._timer.turns)
+            self.network.send_probe(edge, frame(self.scenario, edge, to), CPU_PORT)
+
+        self._turn += 1
+        self._await_turn()
 
     def forget(self, switch: int, port: int, size: int) -> None:
         """Take a tail drop out of the program's queue length at once.

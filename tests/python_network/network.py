@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from emulation.errors import FailedRunError
 from emulation.outcomes.outcome import Accounts, Outcome, PortResult, QueueSamples
+from emulation.programs.probes import Timer, with_news
 from emulation.virtual.events import ARRIVE, CONTROL, LEAVE, LINK, SEND, Clock, Event, Kind
 from fattree.routes.demand import Demand
 from fattree.routes.standstill import Watch, patience, why_still
@@ -28,6 +29,10 @@ from tests.python_network.ports import Port, ports_of
 from tests.python_network.wires import Wires
 
 CE = 0b11
+ETHERTYPE_PROBE = 0x88B5
+PACKET_OUT_BYTES = 2
+# In place of a node, behind all others.
+PROBERS = 1 << 40
 SAMPLES_PER_RTT = 64
 
 
@@ -59,6 +64,7 @@ class Network:
         clock: Clock,
         wires: Wires,
         edge_header_bytes: int = 0,
+        timer: Timer | None = None,
     ) -> None:
         scenario = demand.scenario
         self.demand = demand
@@ -71,6 +77,8 @@ class Network:
         self.dropped = 0
         self.unrouted = 0
         self.lost = 0
+        self.probes_sent = 0
+        self.probes_taken = 0
         self.ports = [
             ports_of(scenario, switch, wires, edge_header_bytes)
             for switch in range(self.tree.switches)
@@ -87,7 +95,7 @@ class Network:
         self._sample_ps = scenario.zero_load_rtt_ps // SAMPLES_PER_RTT
         self._next_sample_ps = 0
         self._log = hashlib.sha256()
-        self._watch = Watch.of(patience(scenario, demand.events))
+        self._watch = Watch.of(with_news(patience(scenario, demand.events), timer))
 
         self._handlers: dict[int, Callable[[int, int, int, Any], None]] = {
             LEAVE: self._leave,
@@ -100,6 +108,10 @@ class Network:
     def at(self, time_ps: int, kind: Kind, action: Callable[[], object]) -> None:
         """Schedule a link event or an act of the controller."""
         self._push(time_ps, kind, node=0, port=0, payload=action)
+
+    def at_last(self, time_ps: int, action: Callable[[], object]) -> None:
+        """Schedule probes of edges: after all acts of the controller at their instant."""
+        self._push(time_ps, CONTROL, node=PROBERS, port=0, payload=action)
 
     def run(
         self, horizon_ps: int | None = None, on_progress: Callable[[float], None] | None = None
@@ -138,7 +150,9 @@ class Network:
     def _is_changing(self) -> bool:
         # Probes never end: the routes' changes that they cause are in the timeline.
         is_probing = self.scenario.controller.detection == "probe"
-        return not is_probing and any(event[1] in (LINK, CONTROL) for event in self._events)
+        return not is_probing and any(
+            event[1] in (LINK, CONTROL) and event[2] != PROBERS for event in self._events
+        )
 
     def _unfinished(self, now_ps: int) -> str:
         counts, ports = zip(*(switch.misdirected for switch in self.switches), strict=True)
@@ -182,9 +196,11 @@ class Network:
         return queued._replace(is_lost=is_lost)
 
     def _step(self, on_progress: Callable[[float], None] | None = None) -> None:
-        # Between events nothing but time changes a queue, so that samples can be taken late.
+        # Between events nothing but time changes a queue, so that samples can be taken late: those
+        # of an instant before packets arrive then, and after edges have sent their probes.
         time_ps, kind, node, port, _, payload = heappop(self._events)
-        while self._next_sample_ps <= time_ps:
+        end_ps = time_ps + (kind > CONTROL)
+        while self._next_sample_ps < end_ps:
             lengths = self._sample(self._next_sample_ps)
             self._next_sample_ps += self._sample_ps
             if on_progress:
@@ -192,7 +208,7 @@ class Network:
 
             # Without an event no queue grows: in idle time, all samples are the same.
             if not any(lengths):
-                idle = range(self._next_sample_ps, time_ps + 1, self._sample_ps)
+                idle = range(self._next_sample_ps, end_ps, self._sample_ps)
                 self._samples.update(dict.fromkeys(idle, lengths))
                 self._next_sample_ps += len(idle) * self._sample_ps
 
@@ -223,6 +239,10 @@ class Network:
         # ends without another event is counted where it ends, so that `accounts` adds up.
         self.hops += 1
         copies = self.switches[node].ingress(port, frame, size)
+        if not copies and self._is_taken(node, port, frame):
+            self.probes_taken += 1
+            return
+
         self.unrouted += not copies
         ecn_at = self._ecn_at + self.ports[node][port].more_bytes
 
@@ -235,6 +255,23 @@ class Network:
                 is_marked=is_marked(frame, ecn_at),
                 is_urgent=is_urgent,
             )
+
+    def send_probe(self, edge: int, frame: bytes, cpu_port: int) -> None:
+        """Let an edge send a packet of its own, which comes by the CPU port."""
+        time_ps = self.clock.now_ps
+        self.probes_sent += 1
+        self._note(CONTROL, time_ps, edge, port=0, frame=frame)
+        # As long as an ACK, with the controller's header in front.
+        size = self.scenario.ack_bytes + PACKET_OUT_BYTES
+        copies = self.switches[edge].ingress(cpu_port, frame, size)
+        self.unrouted += not copies
+        for pending in copies:
+            self._enqueue(edge, time_ps, pending, size=size, is_marked=False, is_urgent=False)
+
+    def _is_taken(self, node: int, port: int, frame: bytes) -> bool:
+        """Return whether a packet that a switch has not sent on is a probe that has arrived."""
+        is_above = node < self.tree.edges and port > self.tree.downlinks(node)
+        return is_above and int.from_bytes(frame[12:14], "big") == ETHERTYPE_PROBE
 
     def _enqueue(
         self,
@@ -249,7 +286,8 @@ class Network:
         # A packet has `size` bytes on the link by which it comes, and so many without a header
         # that it may have there, and with that of the link by which it leaves.
         port = self.ports[node][pending.egress_port]
-        plain = size - self.ports[node][pending.ingress_port].more_bytes
+        came_by = self.ports[node].get(pending.ingress_port)
+        plain = size - (came_by.more_bytes if came_by else PACKET_OUT_BYTES)
         leaving = plain + port.more_bytes
 
         # BMv2's metadata for egress: microseconds, and the packets ahead (enq_qdepth of v1model).
@@ -362,12 +400,13 @@ class Network:
             not queued.is_lost for queued in waiting
         )
         return Accounts(
-            sent=self.hosts.sent,
-            received=self.hosts.received,
+            sent=self.hosts.sent + self.probes_sent,
+            received=self.hosts.received + self.probes_taken,
             dropped=self.dropped,
             unrouted=self.unrouted,
             lost=self.lost + self.hosts.lost,
             in_flight=in_flight,
+            probes=self.probes_sent,
         )
 
     def outcome(self, cpu_seconds: float) -> Outcome:

@@ -343,6 +343,10 @@ def _own() -> Iterator[tuple[str, Settings]]:
     yield "own P4 program with macros", macros
     header = {"program": {"file": str(EXPERIMENTS / "path_queues.p4")}}
     yield "own P4 program, header between edges", header
+    # Slow enough for a fabric of real processes.
+    probes = {"program": {"file": str(EXPERIMENTS / "silent_paths.p4")}}
+    slowly = {"defines": {"PROBE_INTERVAL_US": 100_000, "SILENT_US": 1_000_000}}
+    yield "own P4 program, probes", probes | slowly
     yield "own P4 program, PFC", merged(PFC, OWN_PROGRAM)
     yield "own P4 program, shared memory", merged(SHARED, OWN_PROGRAM)
     yield "own P4 program, shared memory, PFC", merged(PFC_SHARED, OWN_PROGRAM)

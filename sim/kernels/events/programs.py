@@ -12,7 +12,7 @@ from sim.kernels.blocks import (
     length_of,
     set_length,
 )
-from sim.kernels.desk import FRAME_TO, LEAVE_KIND, STATE_TO, note, note_arrival
+from sim.kernels.desk import FRAME_TO, LEAVE_KIND, OWN_KIND, STATE_TO, note, note_arrival
 from sim.kernels.frames import shown
 from sim.kernels.jit import at, call, inlined
 from sim.kernels.octets import is_marked_at, read_16
@@ -24,12 +24,14 @@ from sim.kernels.state import (
     LIVE,
     LOST,
     MISDIRECTED,
+    PROBE,
+    PROBES_TAKEN,
     SMALL,
     TRIMMED,
     UNROUTABLE,
     UNSERVED,
 )
-from sim.kernels.switches import level_at, shared_room
+from sim.kernels.switches import EDGE, level_at, shared_room
 
 EDGE_LEVEL = int(Level.EDGE_AGG)
 # That of frames with a program's header between edges (include/between_edges.p4).
@@ -40,6 +42,8 @@ LOW_32 = (1 << 32) - 1
 DROPPED = -1
 # In place of the port of a packet that goes nowhere.
 NO_PORT = -1
+# The controller's header in front of a packet that a switch is to send (`packet_out`).
+PACKET_OUT_BYTES = 2
 
 
 @inlined
@@ -66,7 +70,8 @@ def ingress(world, frames, program, desk, switch, came_by, now_ps, slot):
     put_state(frames, desk)
     first = block(frames, slot)
     length = length_of(frames, slot)
-    level = level_at(world.switches[at(switch)], came_by)
+    node = world.switches[at(switch)]
+    came_bytes = bytes_in(world, packet, node, came_by)
     asked = call(
         program.ingress,
         program.contexts[at(switch)],
@@ -74,12 +79,12 @@ def ingress(world, frames, program, desk, switch, came_by, now_ps, slot):
         shown(frames, length),
         length,
         came_by + 1,
-        bytes_of(world, packet, level),
+        came_bytes,
         now_ps,
         desk.state_address,
     )
     # Egress gets a packet's length on hosts' links, plus its growth since then.
-    desk.state[1] += more_bytes(world, level) << 32
+    desk.state[1] += (came_bytes - bytes_of(world, packet, HOST_LEVEL)) << 32
     if asked != 0:
         world.counters[UNSERVED] |= asked
 
@@ -87,7 +92,7 @@ def ingress(world, frames, program, desk, switch, came_by, now_ps, slot):
     port = (desk.state[0] & LOW_32) - 1
     is_one = desk.state[0] >> 32 == 0 and port + 1 != DROP_PORT
     if not is_one or not has_port(world, switch, port):
-        return turn_away(world, port, is_misdirected=is_one)
+        return turn_away(world, node, came_by, packet, port, is_misdirected=is_one)
 
     return port
 
@@ -95,14 +100,28 @@ def ingress(world, frames, program, desk, switch, came_by, now_ps, slot):
 @inlined
 def note_hop(world, frames, desk, switch, came_by, slot):
     """Count and log a packet that arrives at a switch."""
-    world.counters[HOPS] += 1
-    note_arrival(world, frames, desk, switch, came_by + 1, slot)
+    if came_by < world.switches[at(switch)].ports:
+        world.counters[HOPS] += 1
+        note_arrival(world, frames, desk, switch, came_by + 1, slot)
+    else:
+        packet = world.pool.packets[at(slot)]
+        note(frames, desk, packet.time_ps, OWN_KIND, switch, 0, slot, packet)
 
 
 @inlined
 def bytes_of(world, packet, level):
     """Return a packet's length in bytes on a link of a level, as programs see it."""
     return passage(world, level, size_of(world, packet, int(packet.status))).bytes
+
+
+@inlined
+def bytes_in(world, packet, node, came_by):
+    """Return a packet's length as ingress sees it, on the link by which it came."""
+    # A switch's own packet comes as the controller's do, with their header.
+    if came_by >= node.ports:
+        return bytes_of(world, packet, HOST_LEVEL) + PACKET_OUT_BYTES
+
+    return bytes_of(world, packet, level_at(node, came_by))
 
 
 @inlined
@@ -128,11 +147,17 @@ def has_port(world, switch, port):
 
 
 @inlined
-def turn_away(world, port, is_misdirected):
+def turn_away(world, node, came_by, packet, port, is_misdirected):
     """Count a packet that is dropped, or sent to a port that does not exist; return NO_PORT."""
     counters = world.counters
-    counters[UNROUTABLE] += 1
     counters[LIVE] -= 1
+    # A probe ends at the edge to which it has come from above.
+    is_from_above = node.tier == EDGE and node.south <= came_by < node.ports
+    if packet.status & PROBE and is_from_above and not is_misdirected:
+        counters[PROBES_TAKEN] += 1
+        return NO_PORT
+
+    counters[UNROUTABLE] += 1
     if is_misdirected:
         counters[MISDIRECTED] += 1
         counters[HIGHEST_PORT] = max(counters[HIGHEST_PORT], port + 1)
@@ -148,9 +173,9 @@ def arrive_at_once(world, frames, program, desk, switch, came_by, now_ps, slot):
     first = block(frames, slot)
     length = length_of(frames, slot)
     node = world.switches[at(switch)]
-    came_at = level_at(node, came_by)
-    came_bytes = bytes_of(world, packet, came_at)
-    was_marked = is_marked_at(frames.octets, first + frames.ip_at + more_bytes(world, came_at))
+    came_bytes = bytes_in(world, packet, node, came_by)
+    more = came_bytes - bytes_of(world, packet, HOST_LEVEL)
+    was_marked = is_marked_at(frames.octets, first + frames.ip_at + more)
     passed = call(
         program.passes,
         program.contexts[at(switch)],
@@ -164,11 +189,11 @@ def arrive_at_once(world, frames, program, desk, switch, came_by, now_ps, slot):
         desk.out_address,
     )
     if passed < 0:
-        return turn_away(world, NO_PORT, is_misdirected=False)
+        return turn_away(world, node, came_by, packet, NO_PORT, is_misdirected=False)
 
     port = (passed & LOW_32) - 1
     if not has_port(world, switch, port):
-        return turn_away(world, port, is_misdirected=True)
+        return turn_away(world, node, came_by, packet, port, is_misdirected=True)
 
     if passed >> 32 != 0:
         take_over(frames, desk, slot, length, passed >> 32)
@@ -226,7 +251,7 @@ def enqueue(world, frames, program, desk, switch, came_by, port, now_ps, slot):
     is_first = link.cursor == link.tail
     free = room_at(world, switch, number, now_ps)
     # Ingress has added the length with which the packet came in.
-    size = bytes_of(world, packet, level_at(node, came_by))
+    size = bytes_in(world, packet, node, came_by)
     queued_at = offer(world, number, level_at(node, port), packet, status, now_ps, free)
     if queued_at == NO_SLOT:
         forget(program, switch, port, size)

@@ -231,6 +231,7 @@ def test_ours_pass_the_check() -> None:
 
 
 HEADER = "header tag_t { bit<8> tag; }\n#define EDGE_HEADER tag_t\n"
+TIMER = "#define PROBE_INTERVAL_US 9\n"
 HOOK = """control NAME(inout headers_t headers, inout metadata_t meta,
              inout standard_metadata_t standard_metadata) { apply { BODY } }
 """
@@ -271,6 +272,27 @@ def hook(name: str, body: str = "") -> str:
             + SWITCH,
             "EDGE_HEADER cannot be combined with BEFORE_IPV4",
         ),
+        (
+            TIMER + HEADER + HEAD + hook("Feedback") + SWITCH,
+            "defines PROBE_INTERVAL_US, but has no control Probe",
+        ),
+        (
+            HEADER + HEAD + hook("Feedback") + hook("Probe") + SWITCH,
+            "but no PROBE_INTERVAL_US: write #define PROBE_INTERVAL_US before",
+        ),
+        (
+            HEADER + HEAD + TIMER + hook("Feedback") + hook("Probe") + SWITCH,
+            "define PROBE_INTERVAL_US before fabric.p4",
+        ),
+        (TIMER + HEAD + hook("Probe") + SWITCH, "PROBE_INTERVAL_US needs an EDGE_HEADER"),
+        (
+            TIMER.replace("9", "0") + HEADER + HEAD + hook("Feedback") + hook("Probe") + SWITCH,
+            "PROBE_INTERVAL_US must be at least 1",
+        ),
+        (
+            TIMER.replace("9", "soon") + HEADER + HEAD + hook("Feedback") + hook("Probe") + SWITCH,
+            "PROBE_INTERVAL_US must be at least 1",
+        ),
     ],
 )
 def test_mistakes_in_headers_between_edges_are_told(
@@ -279,6 +301,26 @@ def test_mistakes_in_headers_between_edges_are_told(
     program = tmp_path / "tags.p4"
     program.write_text(text)
     assert complaint in refused(capsys, "--program", str(program), *FAST)
+
+
+@pytest.mark.parametrize("interval_us", ["0", "9"])
+def test_an_interval_of_the_command_line_needs_the_control(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], interval_us: str
+) -> None:
+    program = tmp_path / "tags.p4"
+    program.write_text(HEADER + HEAD + hook("Feedback") + SWITCH)
+    options = ("--program", str(program), "-D", f"PROBE_INTERVAL_US={interval_us}")
+    text = refused(capsys, *options, *FAST)
+    assert "defines PROBE_INTERVAL_US, but has no control Probe" in text
+
+
+def test_an_interval_of_the_command_line_is_an_error_without_a_timer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = tmp_path / "tags.p4"
+    program.write_text(HEAD + SWITCH)
+    options = ("--program", str(program), "-D", "PROBE_INTERVAL_US=9")
+    assert "PROBE_INTERVAL_US needs an EDGE_HEADER" in refused(capsys, *options, *FAST)
 
 
 def test_a_control_of_ones_own_may_be_called_as_a_hook_is(tmp_path: Path) -> None:
