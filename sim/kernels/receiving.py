@@ -264,17 +264,15 @@ def receive_ack(world, number, packet, now_ps):
         acknowledge(flows, flow, ring, total)
 
     if is_nack:
-        is_done = transport.on_nack(
-            sender, connection, rules, ring, psn=psn, total=total, now_ps=now_ps
-        )
+        is_done = transport.on_nack(sender, connection, rules, ring, psn, total, now_ps)
     else:
         is_done = transport.on_ack(
             sender,
             connection,
             rules,
             ring,
-            psn=psn,
-            total=total,
+            psn,
+            total,
             label=label,
             marked=is_marked,
             now_ps=now_ps,
