@@ -108,8 +108,8 @@ def slow(path: Path) -> Numbers:
 
 def choice(path: Path) -> Numbers:
     """Draw the heat map of docs/choose.md, as `ofan choose` does."""
-    answer = answers.answer(answers.SHOWN)
-    shutil.copy(answers.folder(answers.SHOWN) / "answer.png", path)
+    answer = answers.answer(answers.FABRICS[answers.SHOWN])
+    shutil.copy(answers.folder(answers.FABRICS[answers.SHOWN]) / "answer.png", path)
     return {
         row["name"]: [values["mean"] for values in row["percent"].values()]
         for row in answer["rows"]

@@ -329,6 +329,7 @@ def incast(name: str) -> Sequence[str]:
 
 TABLES = {
     "answers": Table("README.md", answers.COLUMNS, answers.ROWS),
+    "cases": Table("docs/choose.md", answers.CASE_COLUMNS, answers.CASE_ROWS),
     "headline": Table(
         "README.md",
         (

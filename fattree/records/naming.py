@@ -24,6 +24,7 @@ YOUNG = {
     ("controller", "kind"): "central",
     ("controller", "weights"): "exact",
     ("controller", "spread_rtt"): [],
+    ("load_balancer", "connections"): "message",
 }
 
 
