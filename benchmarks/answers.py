@@ -115,10 +115,12 @@ def _three(choice: Mapping[str, Any]) -> list[str]:
 
 
 def _first(choice: Mapping[str, Any]) -> str:
-    """Return the label of the first, with those that are level with it."""
+    """Return the label of the first, with those that are not told apart from it."""
     by_name = {row["name"]: row["label"] for row in choice["rows"]}
     first = [by_name[name] for name in choice["first"]]
-    return f"**{first[0]}**" + (f", level with {', '.join(first[1:])}" if first[1:] else "")
+    return f"**{first[0]}**" + (
+        f", not told apart from {', '.join(first[1:])}" if first[1:] else ""
+    )
 
 
 def _listed(rows: Sequence[Mapping[str, Any]], limit: int = 3) -> str:
