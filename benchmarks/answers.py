@@ -115,7 +115,7 @@ def _three(choice: Mapping[str, Any]) -> list[str]:
 
 
 def _first(choice: Mapping[str, Any]) -> str:
-    """Return the label of the first, with those that are not told apart from it."""
+    """Return the label of the first, and of those that may be as good."""
     by_name = {row["name"]: row["label"] for row in choice["rows"]}
     first = [by_name[name] for name in choice["first"]]
     return f"**{first[0]}**" + (
