@@ -113,7 +113,7 @@ sample: setup  ## write docs/generated-ofan.py.txt again after a change of the p
 bench: setup  ## the benchmarks (minutes)
 	@for b in benchmarks/*.py; do $(BIN)/python -m benchmarks.$$(basename $$b .py); done
 
-report: setup  ## the paper's figures and claims: build/report/index.html (45 CPU minutes; resumable)
+report: setup  ## the paper's figures and claims: build/report/index.html (40 CPU minutes; resumable)
 	@$(BIN)/ofan report
 
 beyond: setup  ## what the paper does not have: build/beyond/index.html (twenty minutes; resumable)
