@@ -1,6 +1,6 @@
-"""MRC beside its publication: the runs behind two tables of docs/load-balancers-since.md.
+"""MRC beside its publication: the runs behind three tables of docs/load-balancers-since.md.
 
-python -m benchmarks.tables mrc_loss mrc_incast
+python -m benchmarks.tables mrc_loss mrc_incast mrc_reboot
 """
 
 from collections.abc import Mapping, Sequence
@@ -164,3 +164,32 @@ def victim_gbps(result: Result) -> float:
 
 
 INCAST_ROWS = {stack: partial(beside_incast, stack) for stack in INCASTS}
+
+# A switch above the leaves (T1) is away in the middle of the ring, and no route follows.
+AWAY_NS = (200_000, 700_000)
+REBOOTED = ("MRC over SRv6", "MRC over ECMP", "RoCE, 1 queue pair")
+REBOOT_COLUMNS = ("stack", "all switches up", "a spine away for 500 µs", "packets lost")
+
+
+def beside_reboot(stack: str) -> Sequence[str]:
+    """Return a stack's row: the share of the bound's throughput, and the packets lost."""
+    policy, transport = STACKS[stack]
+    down_ns, up_ns = AWAY_NS
+    away = {
+        "failures__events": [{"switch": "agg0_0", "down_ns": down_ns, "up_ns": up_ns}],
+        "failures__convergence_rtt": float("inf"),
+    }
+    ring = {**COLLECTIVES["ring all-reduce, 64 MiB"], **transport}
+    whole, rebooted = runs(policy, ring, SEEDS), runs(policy, {**ring, **away}, SEEDS)
+    lost = [result.record.lost_to_failure for result in rebooted]
+    return (
+        stack,
+        *(
+            reach([100 * r.record.bound_ps / r.record.cct_ps for r in results])
+            for results in (whole, rebooted)
+        ),
+        f"{median(lost):,.0f} ({min(lost):,} to {max(lost):,})",
+    )
+
+
+REBOOT_ROWS = {stack: partial(beside_reboot, stack) for stack in REBOOTED}
