@@ -1,6 +1,6 @@
-"""MRC beside its publication: the runs behind three tables of docs/load-balancers-since.md.
+"""MRC beside its publication: the runs behind four tables of docs/load-balancers-since.md.
 
-python -m benchmarks.tables mrc_loss mrc_incast mrc_reboot
+python -m benchmarks.tables mrc_loss mrc_incast mrc_reboot since_nscc
 """
 
 from collections.abc import Mapping, Sequence
@@ -8,6 +8,7 @@ from functools import partial
 from statistics import median
 from typing import Any
 
+from fattree.policies import POLICIES
 from fattree.units import PS_PER_US
 from reproduction.report.figure import grid
 from reproduction.report.schemes import MIB
@@ -193,3 +194,27 @@ def beside_reboot(stack: str) -> Sequence[str]:
 
 
 REBOOT_ROWS = {stack: partial(beside_reboot, stack) for stack in REBOOTED}
+
+# The transport that MRC is made for, on 128 hosts (k = 8).
+NSCC_COLUMNS = ("load balancer", "an ACK a packet", "an ACK for 8 packets", "three slow links")
+NSCC_POLICIES = ("ofan", "host_pkt", "host_pkt_ar", "mrc_srv6", "mrc", "uet_bitmap")
+SLOW_LINKS = [{"link": f"edge{pod}_0-agg{pod}_0", "rate": 0.5} for pod in range(3)]
+NSCC_SETTINGS: Sequence[Mapping[str, Any]] = (
+    {},
+    {"transport__packets_per_ack": 8},
+    {"failures__degraded": SLOW_LINKS, "failures__convergence_rtt": float("inf")},
+)
+
+
+def with_nscc(policy: str) -> Sequence[str]:
+    """Return a load balancer's row: its time over the bound in percent, by setting."""
+    cells = []
+    for settings in NSCC_SETTINGS:
+        merged = {"fabric__k": 8, "collective__message_bytes": 4 * MIB, **MRC, **settings}
+        over = [100 * run(scenario).increase for scenario in grid(merged, (policy,), SEEDS)]
+        cells.append(f"{median(over):.1f} ({min(over):.1f} to {max(over):.1f})")
+
+    return POLICIES[policy].label, *cells
+
+
+NSCC_ROWS = {policy: partial(with_nscc, policy) for policy in NSCC_POLICIES}

@@ -376,6 +376,9 @@ TABLES = {
     "mrc_loss": Table(
         "docs/load-balancers-since.md", mrc_published.LOSS_COLUMNS, mrc_published.LOSS_ROWS
     ),
+    "since_nscc": Table(
+        "docs/load-balancers-since.md", mrc_published.NSCC_COLUMNS, mrc_published.NSCC_ROWS
+    ),
     "mrc_reboot": Table(
         "docs/load-balancers-since.md", mrc_published.REBOOT_COLUMNS, mrc_published.REBOOT_ROWS
     ),
