@@ -9,7 +9,7 @@ and each of the three networks can run a scenario.
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, field_validator, model_validator
 
@@ -465,7 +465,12 @@ class Experiment(Settings):
         for seed in range(self.seed, self.seed + self.seeds):
             if self.host_rule:
                 rule = HostRule(file=self.host_rule.file, text=self.host_rule.text)
-                yield Scenario(policy=self.host_rule.like, host_rule=rule, seed=seed, **shared)
+                yield _valid(policy=self.host_rule.like, host_rule=rule, seed=seed, **shared)
 
             for policy in self.policies:
-                yield Scenario(policy=policy, seed=seed, **shared)
+                yield _valid(policy=policy, seed=seed, **shared)
+
+
+def _valid(**values: Any) -> Scenario:
+    """Return a scenario of an experiment; raises ValidationError, which knows the key."""
+    return Scenario.model_validate(values)

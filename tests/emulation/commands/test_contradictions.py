@@ -122,10 +122,9 @@ def test_csv_is_in_no_file_of_another_format(
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("sim", "run", "demo", "--set", "controller.detection=probe"),
+        ("sim", "run", "demo", "--set", "controller.detection=netlink"),
         ("sim", "run", "demo", "--as", "p4", "--set", "controller.detection=netlink"),
-        ("sim", "sweep", "sweep", "--set", "controller.detection=probe"),
-        ("compare", "demo", "--set", "controller.detection=probe"),
+        ("sim", "sweep", "sweep", "--set", "controller.detection=netlink"),
         ("compare", "demo", "--set", "controller.detection=netlink"),
         (
             *("compare", "demo", "--program", "two_choices.p4"),
