@@ -7,6 +7,7 @@ passes arriving probes to it.
 
 import struct
 from collections.abc import Iterable
+from functools import cached_property
 from typing import NamedTuple
 
 from controller.fabric_controller import LinkChange
@@ -37,16 +38,9 @@ class Probe(NamedTuple):
 class Liveness(LinkLiveness):
     """Follows all inter-switch links, which count as alive at first, unless they are in `down`."""
 
-    def __init__(
-        self,
-        tree: FatTree,
-        interval_ps: int,
-        misses: int,
-        now_ps: int = 0,
-        down: Iterable[int] = (),
-    ) -> None:
-        super().__init__(tree, interval_ps, misses, now_ps=now_ps, down=down)
-        self._probes = [_probe(tree, *end) for end in self.ends]
+    @cached_property
+    def _probes(self) -> list[Probe]:
+        return [_probe(self._tree, *end) for end in self.ends]
 
     def tick(self, now_ps: int) -> tuple[list[Probe], LinkChange]:
         """Return the probes to send now, and the links that have turned out to be dead or alive."""
