@@ -252,3 +252,10 @@ def test_the_simulator_knows_when_probes_find_drawn_failures(seed: int) -> None:
     ]
     assert installed == list(changes)[: len(installed)]
     assert installed
+
+
+@pytest.mark.parametrize("interval_us", [0.500599, 0.5006, 0.500601])
+def test_a_probe_that_arrives_as_the_next_one_leaves_is_heard_first(interval_us: float) -> None:
+    """60 bytes at 800 Gb/s and 500 ns of latency are 0.5006 us."""
+    probing = Controller(detection="probe", probe_interval_us=interval_us, probe_misses=2)
+    ran(scenario(probing, FailureEvent(link=LINK, down_ns=4_321), convergence_rtt=0.1))
