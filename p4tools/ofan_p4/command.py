@@ -209,6 +209,7 @@ def _is_out_of_memory(error: BaseException) -> bool:
         "failed to map segment",
         "cannot allocate memory",
         "error return without exception set",
+        "without setting an exception",
     )
     return isinstance(error, MemoryError) or any(
         message in str(error).lower() for message in messages
