@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -54,7 +55,8 @@ class Section(BaseModel, metaclass=_Explaining):
         values = with_sizes(values)
         # Python, and so pydantic, takes true for 1, and pydantic takes "8" for 8.
         for key, value in values.items() if isinstance(values, Mapping) else ():
-            if not _is_of_numbers(cls.model_fields.get(key)):
+            # A report's data have millions of numbers.
+            if type(value) in (int, float) or key not in _keys_of_numbers(cls):
                 continue
             if _has(value, lambda element: isinstance(element, bool)):
                 raise wrong(key, f"{key} = {str(value).lower()}: must be a number")
@@ -75,8 +77,13 @@ def _has(value: Any, is_wrong: Callable[[Any], object]) -> bool:
     return bool(is_wrong(value))
 
 
-def _is_of_numbers(field: FieldInfo | None) -> bool:
-    types = set(_types(field.annotation)) if field else set()
+@cache
+def _keys_of_numbers(table: type[Section]) -> frozenset[str]:
+    return frozenset(key for key, field in table.model_fields.items() if _is_of_numbers(field))
+
+
+def _is_of_numbers(field: FieldInfo) -> bool:
+    types = set(_types(field.annotation))
     return bool not in types and not types.isdisjoint({int, float})
 
 

@@ -4,7 +4,7 @@ import ast
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -111,9 +111,15 @@ def _value(default: Any, value: Any) -> Any:
         return value
 
     if isinstance(default, str):
-        return ast.literal_eval(value) if value.startswith("[") else value
+        return _list(value) if value.startswith("[") else value
 
     return float(value) if isinstance(default, int | float) else value
+
+
+# Rows have a few lists, again and again.
+@lru_cache(maxsize=1024)
+def _list(text: str) -> Any:
+    return ast.literal_eval(text)
 
 
 def record_of(row: Mapping[str, Any], scenario: Scenario, is_measured: bool) -> Record:

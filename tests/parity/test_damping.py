@@ -54,7 +54,7 @@ def test_a_link_that_flaps_is_left_out_on_all_networks(rtts: float) -> None:
 
 
 @given(st.data())
-@settings(LENIENT, max_examples=12)
+@settings(LENIENT, max_examples=4)
 def test_drawn_flaps_are_damped_alike(data: st.DataObject) -> None:
     tree = flapping([]).tree
     flaps = []

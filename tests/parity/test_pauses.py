@@ -114,8 +114,17 @@ def test_samples_see_what_waits_before_what_leaves_now() -> None:
     ]
 
 
-@pytest.mark.parametrize("use", ["spray", "keep"])
-@pytest.mark.parametrize("policy", ["flow", "ofan", "host_dr"])
+@pytest.mark.parametrize(
+    ("policy", "use"),
+    [
+        ("flow", "spray"),
+        ("ofan", "keep"),
+        pytest.param("flow", "keep", marks=pytest.mark.slow),
+        pytest.param("ofan", "spray", marks=pytest.mark.slow),
+        pytest.param("host_dr", "spray", marks=pytest.mark.slow),
+        pytest.param("host_dr", "keep", marks=pytest.mark.slow),
+    ],
+)
 def test_links_of_planes_are_paused_alike(policy: str, use: str) -> None:
     fabric = {"k": 4, "planes": 2, "plane_use": use, "queue_bytes": 150_000, "flow_control": "pfc"}
     pairs = [(host, 0) for host in range(1, 16) for _ in range(2)]

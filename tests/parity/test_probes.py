@@ -85,7 +85,14 @@ TABLES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", TABLES)
+# These three reach most of the code; drawn experiments combine the others.
+QUICK = ("failures", "leaf-spine", "liveness")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in TABLES],
+)
 def test_all_engines_have_the_digest_of_the_readable_network(name: str, tmp_path: Path) -> None:
     of = scenario(tmp_path, interval_us=1, **TABLES[name])
     networks = (readable(of), virtual(of), virtual(of, is_interpreted=True))
@@ -106,7 +113,13 @@ def test_all_engines_have_the_digest_of_the_readable_network(name: str, tmp_path
         assert in_threads.ports.bytes.tolist() == result.ports.bytes.tolist()
 
 
-@pytest.mark.parametrize("number", range(12))
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(number, marks=() if number % 3 == 1 else pytest.mark.slow)
+        for number in range(12)
+    ],
+)
 def test_drawn_experiments_are_equal(number: int, tmp_path: Path) -> None:
     assert judge(Case(case(number, tmp_path), is_copy=False, about=""))
 
@@ -220,6 +233,7 @@ def test_a_run_that_stands_still_ends_although_probes_go_on(tmp_path: Path) -> N
             network.run()
 
 
+@pytest.mark.slow
 def test_a_run_that_probes_may_save_is_given_three_intervals_more(tmp_path: Path) -> None:
     losses = [{"link": f"edge0_0-agg0_{agg}", "share": 1} for agg in range(2)]
     ends_us = []

@@ -83,8 +83,17 @@ def test_what_overflows_a_shared_memory_is_dropped_alike(policy: str, alpha: flo
     assert test_naive_against_sim.of_sim(result) == test_naive_against_sim.of_naive(network)
 
 
-@pytest.mark.parametrize("policy", ["flow", "rsq"])
-@pytest.mark.parametrize(("alpha", "headroom"), [(0.05, 113_000), (0.5, 113_000), (4, 60_000)])
+@pytest.mark.parametrize(
+    ("alpha", "headroom", "policy"),
+    [
+        (0.05, 113_000, "flow"),
+        (4, 60_000, "rsq"),
+        pytest.param(0.05, 113_000, "rsq", marks=pytest.mark.slow),
+        pytest.param(0.5, 113_000, "flow", marks=pytest.mark.slow),
+        pytest.param(0.5, 113_000, "rsq", marks=pytest.mark.slow),
+        pytest.param(4, 60_000, "flow", marks=pytest.mark.slow),
+    ],
+)
 def test_links_share_a_memory_and_are_paused_alike(
     policy: str, alpha: float, headroom: int
 ) -> None:

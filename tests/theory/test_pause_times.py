@@ -184,13 +184,19 @@ def test_a_port_that_ignores_a_storm_goes_on_after_its_patience() -> None:
     assert end_ps == at_ps + PATIENCE + (200 - 6 - 1) * SLOT + T + LATENCY + 2 * ack
 
 
+ENDLESS = leaf(storm(2 * 10**6, None), queue_bytes=150_000)
+HELD = r"h0_0_2 has paused its link: edge0_0 port 3 was held for"
+
+
 def test_a_storm_without_an_end_ends_the_run_and_is_named() -> None:
-    chosen = leaf(storm(2 * 10**6, None), queue_bytes=150_000)
-    message = r"h0_0_2 has paused its link: edge0_0 port 3 was held for"
-    with pytest.raises(FailedRunError, match=message):
-        PythonFabric(chosen).run()
-    with pytest.raises(UnfinishedError, match=message):
-        run(chosen)
+    with pytest.raises(UnfinishedError, match=HELD):
+        run(ENDLESS)
+
+
+@pytest.mark.slow
+def test_a_storm_without_an_end_ends_the_readable_network_too() -> None:
+    with pytest.raises(FailedRunError, match=HELD):
+        PythonFabric(ENDLESS).run()
 
 
 @pytest.mark.parametrize(("off", "is_paused"), [(-1, False), (0, False), (1, True)])

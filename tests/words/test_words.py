@@ -77,6 +77,8 @@ def test_counts_are_kept_by_folder(tmp_path: Path) -> None:
     assert kept(tmp_path / "counts.csv") == {"room": {**dict.fromkeys(KINDS, 0), "names": 4}}
 
 
+# `make check` counts them, too.
+@pytest.mark.slow
 def test_the_project_has_no_more_vague_words_than_it_had() -> None:
     now = today()
     assert risen(kept(), now) == []
