@@ -16,6 +16,11 @@ HOOKS = {
     "EACH_LINK": ("EachLink", "changes the header at each switch before that"),
     "PROBE_INTERVAL_US": ("Probe", "takes probes at their destination's edge"),
 }
+# The names that exist where a macro is defined.
+NAMES = {
+    "EDGE_HEADER": "edge_header|edge|source_edge|destination_edge",
+    "PROBE_INTERVAL_US": "is_probe|is_answer|answers",
+}
 
 
 def without_comments(source: str) -> str:
@@ -23,15 +28,16 @@ def without_comments(source: str) -> str:
     return re.sub(r"//[^\n]*|/\*.*?\*/", " ", source, flags=re.DOTALL)
 
 
+def is_whole(source: str) -> bool:
+    """Return whether a text without comments instantiates a switch, without parts of ours."""
+    return bool(re.search(r"\bV1Switch\b", source))
+
+
 def lacking_part(source: str, macros: Collection[str] = ()) -> str:
     """Return the part that a text without comments lacks, empty where it has all.
 
     `macros` are those of the command line.
     """
-    # A program that instantiates a switch is a whole program, without parts of ours.
-    if re.search(r"\bV1Switch\b", source):
-        return ""
-
     for macro, (control, purpose) in HOOKS.items():
         is_announced = macro in macros or _defines(macro, source)
         if is_announced and not _declares(control, source):
@@ -52,6 +58,22 @@ def idle_hook(source: str, macros: set[str]) -> str:
         if _declares(control, source) and not (is_applied or is_announced):
             return (
                 f"has a control {control}, which {purpose}, but no {macro}:"
+                f' write #define {macro} before #include "fabric.p4"'
+            )
+
+    return ""
+
+
+def undefined_macro(source: str, macros: set[str]) -> str:
+    """Return the macro that a text without comments needs for a name, empty where none is missing.
+
+    `macros` are those of the command line.
+    """
+    for macro, names in NAMES.items():
+        used = re.search(rf"\.\s*({names})\b", source)
+        if used and macro not in macros and not _defines(macro, source):
+            return (
+                f"uses {used[1]}, which exists with {macro} alone:"
                 f' write #define {macro} before #include "fabric.p4"'
             )
 

@@ -22,7 +22,14 @@ from fattree.experiment.model import Experiment, OwnProgram, Scenario
 from fattree.shape.topology import FatTree
 from ofan_p4.bounded import TooLargeError, read_bytes
 from ofan_p4.diagnostics import CompileError
-from p4src.parts import idle_hook, lacking_part, moves_header, without_comments
+from p4src.parts import (
+    idle_hook,
+    is_whole,
+    lacking_part,
+    moves_header,
+    undefined_macro,
+    without_comments,
+)
 
 # The actions that the controller uses, of the tables that it fills where a program has them.
 ACTIONS = {
@@ -149,7 +156,16 @@ def _why_unread(own: Loaded, name: str, given: set[str]) -> str:
 
 def _lacking(path: Path, macros: tuple[tuple[str, str], ...]) -> str:
     """Return which part a program that does not compile has not got, empty where it has all."""
-    return lacking_part(_source(path), {name for name, _ in macros})
+    source = _source(path)
+    if is_whole(source):
+        return ""
+
+    defined = {name for name, _ in macros}
+    return (
+        lacking_part(source, defined)
+        or idle_hook(source, defined)
+        or undefined_macro(source, defined)
+    )
 
 
 def refuse_idle_hooks(path: Path, program: SwitchProgram, macros: set[str]) -> None:

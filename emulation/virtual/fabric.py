@@ -24,6 +24,7 @@ from emulation.virtual.events import Clock
 from emulation.virtual.interpreted import machine_of
 from emulation.virtual.machine import only_python
 from emulation.virtual.refusals import refuse_edge_header, refuse_unsupported
+from emulation.virtual.stray_writes import stray_writes_told
 from emulation.virtual.timed import TimedRun
 from fattree.counters import PORT_COUNTERS, SENDER_COUNTERS, kept
 from fattree.experiment.model import Scenario
@@ -76,10 +77,10 @@ class VirtualFabric(Control):
         if files:
             observers.append(Captures(self.demand, files).note)
 
-        pipelines = [switch.pipeline for switch in self.switches if switch.pipeline]
+        self._pipelines = [switch.pipeline for switch in self.switches if switch.pipeline]
         self.timed = TimedRun(
             self.demand,
-            machine_of(scenario, pipelines, loaded.edge_header_bytes, is_interpreted),
+            machine_of(scenario, self._pipelines, loaded.edge_header_bytes, is_interpreted),
             self.clock,
             timer=timer_of(scenario, loaded),
             sample_ps=scenario.zero_load_rtt_ps // SAMPLES_PER_RTT,
@@ -131,7 +132,9 @@ class VirtualFabric(Control):
         """
         began_s = time.process_time()
         limit_ps = self.scenario.horizon_ps if horizon_ps is None else horizon_ps
-        self.timed.simulate(limit_ps, on_progress)
+        with stray_writes_told(self._pipelines):
+            self.timed.simulate(limit_ps, on_progress)
+
         result, counts = self.timed.packets.result()
         return self._outcome(result, counts, time.process_time() - began_s)
 

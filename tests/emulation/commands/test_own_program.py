@@ -34,6 +34,7 @@ control LoadBalancer(inout headers_t headers, inout metadata_t meta,
 }
 """
 SWITCH = '#include "switch.p4"\n'
+READS = HEAD.replace("apply {", "apply { if (meta.FIELD) { mark_to_drop(standard_metadata); }")
 
 
 def emulated(folder: Path, *options: str) -> dict[str, int]:
@@ -285,6 +286,14 @@ def hook(name: str, body: str = "") -> str:
             "define PROBE_INTERVAL_US before fabric.p4",
         ),
         (TIMER + HEAD + hook("Probe") + SWITCH, "PROBE_INTERVAL_US needs an EDGE_HEADER"),
+        (
+            HEADER + READS.replace("FIELD", "is_probe") + hook("Feedback") + SWITCH,
+            "uses is_probe, which exists with PROBE_INTERVAL_US alone: write #define PROBE_INTER",
+        ),
+        (
+            READS.replace("FIELD", "edge != 0") + SWITCH,
+            "uses edge, which exists with EDGE_HEADER alone: write #define EDGE_HEADER before",
+        ),
         (
             TIMER.replace("9", "0") + HEADER + HEAD + hook("Feedback") + hook("Probe") + SWITCH,
             "PROBE_INTERVAL_US must be at least 1",

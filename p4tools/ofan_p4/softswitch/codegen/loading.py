@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from ofan_p4.softswitch.base.errors import PipelineError, corruption_is_reported
 from ofan_p4.softswitch.codegen.program import (
+    STRAY_WRITES,
     VALID,
     Action,
     ActionCall,
@@ -107,9 +108,7 @@ def _program(root: Json) -> Program:
         registers=tuple(
             _array(item, i, resolve) for i, item in enumerate(root.get("register_arrays", ()))
         ),
-        counters=tuple(
-            _array(item, i, resolve) for i, item in enumerate(root.get("counter_arrays", ()))
-        ),
+        counters=_counters(root, resolve),
         meters=tuple(
             _array(item, i, resolve) for i, item in enumerate(root.get("meter_arrays", ()))
         ),
@@ -124,6 +123,13 @@ def _program(root: Json) -> Program:
             for name, target in root.get("field_aliases", ())
         },
     )
+
+
+def _counters(root: Json, resolve: _FieldResolver) -> tuple[Array, ...]:
+    """Return the program's counters, and behind them ours."""
+    counters = [_array(item, i, resolve) for i, item in enumerate(root.get("counter_arrays", ()))]
+    strays = Array(len(counters), STRAY_WRITES, size=len(root.get("register_arrays", ())))
+    return (*counters, strays)
 
 
 class _FieldResolver:

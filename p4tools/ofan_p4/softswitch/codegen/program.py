@@ -264,6 +264,11 @@ class Array:
     result: Field | None = None
 
 
+# A counter of ours behind those of the program. Its cell for each register counts the writes beyond
+# the register's end, which BMv2 ignores, so that nothing else shows them.
+STRAY_WRITES = "$stray_writes"
+
+
 @dataclass(frozen=True, slots=True)
 class ValueSet:
     """A parser value set."""

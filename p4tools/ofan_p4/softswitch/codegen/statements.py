@@ -192,7 +192,7 @@ class CountCell(Statement):
 
     array: int
     index: Expression
-    length: Argument
+    length: Expression
 
 
 @dataclass(frozen=True, slots=True)

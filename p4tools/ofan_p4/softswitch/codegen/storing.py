@@ -11,12 +11,12 @@ from ofan_p4.softswitch.codegen.expressions import (
     inner,
     last_index,
 )
-from ofan_p4.softswitch.codegen.flow import Code, by_index, guarded
+from ofan_p4.softswitch.codegen.flow import Code, by_index, when
 from ofan_p4.softswitch.codegen.liveness import Liveness
-from ofan_p4.softswitch.codegen.nodes import MOST_TESTS, Expression
+from ofan_p4.softswitch.codegen.nodes import MOST_TESTS, Expression, Number
 from ofan_p4.softswitch.codegen.packet_nodes import Cell
 from ofan_p4.softswitch.codegen.program import Array, Field, Json, Program, Stack
-from ofan_p4.softswitch.codegen.statements import Assign
+from ofan_p4.softswitch.codegen.statements import Assign, CountCell
 from ofan_p4.softswitch.codegen.tracing import Tracing
 from ofan_p4.softswitch.codegen.variables import STORED
 
@@ -81,4 +81,11 @@ class StoreCode:
         # A cell is cut like a field.
         written = Assign(cell, cut_to(value, array.bits))
         traced = self._tracing.cell("register_write", array, index, cell)
-        return guarded(in_bounds(index, array.size), [written, *traced])
+        is_inside = in_bounds(index, array.size)
+        if is_inside is None:
+            return [written, *traced]
+
+        strays = self._program.counters[-1].id
+        # Without its bytes, which a departure does not know.
+        counted = CountCell(strays, Number(array.id), Number(0))
+        return [when(is_inside, [written, *traced], [counted])]
