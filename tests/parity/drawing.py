@@ -1,6 +1,7 @@
 """Of all pairs a few each time, and the others with the slow tests; messages of any length."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import pytest
 from _pytest.mark import ParameterSet
@@ -11,7 +12,7 @@ HEADERS = 44
 SMALLEST_DATA = 256 - HEADERS
 
 
-def pairs(rows: Sequence[str], columns: Sequence[str], quick: int = 1) -> list[ParameterSet]:
+def pairs(rows: Sequence[Any], columns: Sequence[Any], quick: int = 1) -> list[ParameterSet]:
     """Return every pair as a parameter: of each row so many, taken in turn, and the others slow.
 
     So every row is tried each time, and every column with some of the rows.
@@ -25,6 +26,14 @@ def pairs(rows: Sequence[str], columns: Sequence[str], quick: int = 1) -> list[P
         )
         for number, row in enumerate(rows)
         for index, column in enumerate(columns)
+    ]
+
+
+def one_in(count: int, values: Iterable[Any], first: int = 0) -> list[ParameterSet]:
+    """Return values as parameters: every `count`-th is quick, from `first` on; others are slow."""
+    return [
+        pytest.param(value, marks=() if index % count == first else pytest.mark.slow)
+        for index, value in enumerate(values)
     ]
 
 

@@ -9,6 +9,7 @@ from fattree.experiment.model import Scenario
 from fattree.routes.forwarding import scenario_forwarding
 from fattree.routes.wecmp import LinkState
 from tests.parity import test_programs_equal_kernels
+from tests.parity.drawing import one_in
 from tests.parity.scenarios import HORIZON_PS
 from tests.parity.test_virtual_equals_simulator import assert_same
 from tests.python_network.fabric import PythonFabric
@@ -31,7 +32,7 @@ def failing(policy: str, weights: str) -> Scenario:
     )
 
 
-@pytest.mark.parametrize("policy", ["ofan", "simple_rr", "switch_pkt"])
+@pytest.mark.parametrize("policy", one_in(3, ["ofan", "simple_rr", "switch_pkt"]))
 def test_all_networks_walk_the_schedules_of_bgp(policy: str) -> None:
     under_bgp = failing(policy, "bgp")
     result = sim.run(under_bgp, horizon_ps=HORIZON_PS)

@@ -12,6 +12,7 @@ from fattree.experiment.model import Scenario
 from fattree.routes.lags import Lags
 from tests.naive.network import Network
 from tests.parity import test_programs_equal_kernels
+from tests.parity.drawing import pairs
 from tests.parity.scenarios import HORIZON_PS
 from tests.parity.test_virtual_equals_simulator import assert_same
 from tests.python_network.fabric import PythonFabric
@@ -55,8 +56,9 @@ def assert_all_agree(scenario: Scenario) -> sim.Result:
     return result
 
 
-@pytest.mark.parametrize("repairs", [False, True])
-@pytest.mark.parametrize("policy", ["ofan", "switch_pkt", "jsq", "host_dr"])
+@pytest.mark.parametrize(
+    ("policy", "repairs"), pairs(["ofan", "switch_pkt", "jsq", "host_dr"], [False, True])
+)
 def test_all_networks_follow_one_switch_after_the_other(policy: str, repairs: bool) -> None:
     failures = {"events": [CORE, EDGE], "convergence_rtt": 1, "local_repair": repairs}
     late = assert_all_agree(lagging(policy, (0, 0.3, 1.5, 2.5), failures=failures))

@@ -15,6 +15,7 @@ from fattree.policies import POLICIES
 from sim.arrays.network import build
 from sim.runs.engine import advanced
 from tests.naive.lossless import LosslessNetwork
+from tests.parity.drawing import one_in
 from tests.parity.engines import outcome_of
 from tests.parity.pausing import (
     COUNTS,
@@ -70,13 +71,7 @@ def test_with_too_little_headroom_the_same_packets_are_dropped() -> None:
     assert outcome.accounts.dropped > 0
 
 
-@pytest.mark.parametrize(
-    "policy",
-    [
-        pytest.param(policy, marks=() if index % 4 == 0 else pytest.mark.slow)
-        for index, policy in enumerate(POLICIES)
-    ],
-)
+@pytest.mark.parametrize("policy", one_in(4, POLICIES))
 @given(st.data())
 @LENIENT
 def test_drawn_pauses_are_the_same(policy: str, data: st.DataObject) -> None:
@@ -136,13 +131,7 @@ def test_links_of_planes_are_paused_alike(policy: str, use: str) -> None:
     assert outcome.accounts.dropped == 0
 
 
-@pytest.mark.parametrize(
-    "policy",
-    [
-        pytest.param(policy, marks=() if index % 6 == 1 else pytest.mark.slow)
-        for index, policy in enumerate(POLICIES)
-    ],
-)
+@pytest.mark.parametrize("policy", one_in(6, POLICIES, first=1))
 @given(st.data())
 @settings(LENIENT, max_examples=6)
 def test_crowded_buffers_of_planes_pause_alike(policy: str, data: st.DataObject) -> None:
@@ -233,7 +222,7 @@ def assert_crowd_same(chosen: Scenario) -> None:
     assert all_of_sim(result) == all_of_naive(network)
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", one_in(3, POLICIES))
 @given(st.data())
 @settings(LENIENT, max_examples=3)
 def test_crowded_buffers_pause_alike_in_the_simulator(policy: str, data: st.DataObject) -> None:

@@ -15,6 +15,7 @@ from fattree.experiment.model import Fabric, Scenario
 from fattree.policies import POLICIES
 from fattree.shape.addressing import host_name
 from tests.naive.lossless import LosslessNetwork
+from tests.parity.drawing import one_in
 from tests.parity.engines import outcome_of
 from tests.parity.pausing import (
     HORIZON_PS,
@@ -111,10 +112,7 @@ def assert_all_alike(chosen: Scenario) -> Outcome | None:
     return outcome
 
 
-FEW_POLICIES = [
-    pytest.param(policy, marks=() if index % 6 == 0 else pytest.mark.slow)
-    for index, policy in enumerate(POLICIES)
-]
+FEW_POLICIES = one_in(6, POLICIES)
 
 
 @pytest.mark.parametrize("policy", FEW_POLICIES)

@@ -26,6 +26,7 @@ from fattree.units import PS_PER_US
 from sim.programs.programmed import Programmed
 from sim.sweeps.accounts import refuse_impossible
 from tests.emulation.virtual.test_capture import read
+from tests.parity.drawing import one_in
 from tests.parity.own_programs import Case, judge
 from tests.parity.probing import HEADER_BYTES, case, probing
 from tests.parity.test_virtual_equals_simulator import assert_same
@@ -113,13 +114,7 @@ def test_all_engines_have_the_digest_of_the_readable_network(name: str, tmp_path
         assert in_threads.ports.bytes.tolist() == result.ports.bytes.tolist()
 
 
-@pytest.mark.parametrize(
-    "number",
-    [
-        pytest.param(number, marks=() if number % 3 == 1 else pytest.mark.slow)
-        for number in range(12)
-    ],
-)
+@pytest.mark.parametrize("number", one_in(3, range(12), first=1))
 def test_drawn_experiments_are_equal(number: int, tmp_path: Path) -> None:
     assert judge(Case(case(number, tmp_path), is_copy=False, about=""))
 

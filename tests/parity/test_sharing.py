@@ -15,6 +15,7 @@ from fattree.routes.buffers import refuse_unable_sharing
 from sim import run
 from tests import naive
 from tests.parity import pausing, test_naive_against_sim, test_pauses, test_virtual_equals_simulator
+from tests.parity.drawing import one_in, pairs
 from tests.parity.engines import outcome_of
 from tests.parity.pausing import LENIENT
 from tests.parity.scenarios import HORIZON_PS, scenarios
@@ -41,13 +42,7 @@ def sharing(draw: Any, policy: str) -> Scenario:
     return scenario
 
 
-@pytest.mark.parametrize(
-    "policy",
-    [
-        pytest.param(policy, marks=() if index % 4 == 0 else pytest.mark.slow)
-        for index, policy in enumerate(POLICIES)
-    ],
-)
+@pytest.mark.parametrize("policy", one_in(4, POLICIES))
 @given(st.data())
 @LENIENT
 def test_drawn_memories_are_shared_alike_in_kernels_and_plainly(
@@ -72,8 +67,9 @@ def incast(policy: str, **fabric: Any) -> Scenario:
     )
 
 
-@pytest.mark.parametrize("policy", ["flow", "ofan", "jsq", "host_dr", "host_pkt_ar"])
-@pytest.mark.parametrize("alpha", [0.5, 1, 4])
+@pytest.mark.parametrize(
+    ("alpha", "policy"), pairs([0.5, 1, 4], ["flow", "ofan", "jsq", "host_dr", "host_pkt_ar"], 2)
+)
 def test_what_overflows_a_shared_memory_is_dropped_alike(policy: str, alpha: float) -> None:
     chosen = incast(policy, buffer_alpha=alpha)
     result = run(chosen)
@@ -137,6 +133,7 @@ def test_a_lane_beside_shared_memory_is_as_long_as_a_ports_own_part(
     tables["transport"] = {"trimming": True}
     tables["packets"] = {"payload_bytes": 512, "header_bytes": 62, "ack_bytes": 570}
     tables["fabric"] |= {"queue_bytes": queue_bytes, "buffer_alpha": 8}
+    tables["collective"] |= {"message_bytes": 64 * 512}
     scenario = Scenario.model_validate(tables)
     network = naive.run(scenario, HORIZON_PS)
     assert test_naive_against_sim.of_sim(run(scenario)) == test_naive_against_sim.of_naive(network)
