@@ -33,7 +33,7 @@ from hostagent.transports.state import NEVER, PACKET, SENDER, Recovery, Rules, b
 
 
 class Departure(NamedTuple):
-    """A frame that the link takes now, its class, and whether switches hurry it on: a NACK.
+    """A frame that the link takes now, its class, and whether switches hurry it on.
 
     A frame of data is `less` bytes shorter than a full packet.
     """
@@ -338,7 +338,8 @@ class Endpoint:
         before = receiving.received
         ack = receiving.accept(packet, now_ps)
         if ack is not None:
-            self._acks.append((receiving, ack, packet.trimmed))
+            is_urgent = packet.trimmed or self._rules.acks_first > 0
+            self._acks.append((receiving, ack, is_urgent))
 
         return before < receiving.packets == receiving.received
 

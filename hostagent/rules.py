@@ -60,6 +60,7 @@ def rules(scenario: Scenario) -> Rules:
         most_delays=PSN_WINDOW if congestion == Congestion.MSWIFT else 1,
         bdp_scale=bdp_scale(scenario),
         trimming=int(transport.trimming),
+        acks_first=int(transport.acks_first),
         awaits_acks=int(not scenario.is_graph),
         packets_per_ack=transport.packets_per_ack,
         tells_share=int(scenario.tells_shares),

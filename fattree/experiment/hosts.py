@@ -164,6 +164,10 @@ class Transport(Section):
     """Whether switches with a full queue cut data packets to their headers and send these first;
     the receiver's NACK asks for the packets again at once (`docs/transport.md`).
     """
+    acks_first: Annotated[bool, only_on("virtual", "sim")] = False
+    """With `trimming`: whether ACKs go before data at switches, as NACKs and cut packets do;
+    by default they wait in the queue (`docs/transport.md`).
+    """
     packets_per_ack: Annotated[int, Field(ge=1, le=64)] = 1
     """Receivers acknowledge each Nth packet of a flow, and at once a marked packet, a duplicate,
     the last packet, or a packet whose ACK the sender waits for (`docs/transport.md`).

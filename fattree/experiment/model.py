@@ -102,6 +102,13 @@ class Settings(Section):
     @model_validator(mode="after")
     def _what_is_trimmed_is_full_and_long(self) -> "Settings":
         if not self.transport.trimming:
+            if self.transport.acks_first:
+                raise wrong(
+                    ("transport", "acks_first"),
+                    "transport.acks_first needs transport.trimming:"
+                    " only then ports have a lane that goes before the queue",
+                )
+
             return self
 
         packets = self.packets

@@ -25,6 +25,7 @@ YOUNG = {
     ("controller", "weights"): "exact",
     ("controller", "spread_rtt"): [],
     ("load_balancer", "connections"): "message",
+    ("transport", "acks_first"): False,
 }
 
 

@@ -71,8 +71,8 @@ class Rules(NamedTuple):
     beyond the next in order, and a gap is late from an age of `reorder_ps` on. Swift's window is
     cut at the `late_holes`th late hole in a row, by the median of `most_delays` delays at most.
     `bdp_scale` is NSCC's, times 2**16. With `trimming` switches cut packets in place of dropping
-    them. With `awaits_acks` flows that wait for a flow at its source wait for its ACKs, else until
-    all its packets have been sent once.
+    them, and with `acks_first` ACKs go before data there. With `awaits_acks` flows that wait for a
+    flow at its source wait for its ACKs, else until all its packets have been sent once.
     Receivers acknowledge every `packets_per_ack`th packet, and with `tells_share` each ACK has the
     number of flows that share their link. DCQCN's counter of bytes counts `counter_packets`.
     A flow of MRC has `entropy_values`.
@@ -99,6 +99,7 @@ class Rules(NamedTuple):
     most_delays: int
     bdp_scale: int
     trimming: int
+    acks_first: int
     awaits_acks: int
     packets_per_ack: int
     tells_share: int

@@ -30,7 +30,7 @@ PLAIN = {
         "is_pausing": 0,
         "alpha": 0,
     },
-    "rules": {"jitter_permille": 0, "trimming": 0, "packets_per_ack": 1},
+    "rules": {"jitter_permille": 0, "trimming": 0, "acks_first": 0, "packets_per_ack": 1},
 }
 
 

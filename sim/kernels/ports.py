@@ -21,7 +21,7 @@ from fattree.draws import Stream, component, mix
 from fattree.shape.topology import Level
 from sim.kernels.jit import at, inlined
 from sim.kernels.lists import append, following, foresee_chunk, leave, take_in
-from sim.kernels.state import ACK, CHUNK, DATA, LIVE, LOST, SHORT, SMALL, TRIMMED
+from sim.kernels.state import ACK, CHUNK, DATA, FIRST_ACK, LIVE, LOST, SHORT, SMALL, TRIMMED
 
 LOSS = int(Stream.LOSS)
 HOST_LEVEL = int(Level.HOST)
@@ -41,7 +41,7 @@ def offer(world, number, level, packet, status, now_ps, limit_bytes):
     """
     constants = world.constants
     link = world.links[at(number)]
-    if not status & TRIMMED:
+    if constants.lanes == 0 or not is_urgent(status):
         size = passage(world, level, size_of(world, packet, status)).bytes
         if constants.capacity == 0 or link.occupancy + size <= limit_bytes:
             return queue(world, number, level, packet, status, now_ps)
@@ -51,6 +51,12 @@ def offer(world, number, level, packet, status, now_ps, limit_bytes):
             return drop(world, number)
 
     return hurry(world, number, level, packet, status, now_ps)
+
+
+@inlined
+def is_urgent(status):
+    """Return whether a packet takes a port's lane from the start: it was cut, or goes first."""
+    return status & TRIMMED > 0 or status & FIRST_ACK == FIRST_ACK
 
 
 @inlined
@@ -90,11 +96,11 @@ def hurry(world, number, level, packet, status, now_ps):
     if lane.occupancy + size > constants.capacity:
         return drop(world, number)
 
-    if not status & TRIMMED:
+    if not is_urgent(status):
         world.ledgers[at(number)].trimmed += 1
+        status |= TRIMMED
 
     start_ps, departure_ps = give_way(world, number, level, now_ps)
-    status |= TRIMMED
     if is_gone(world, number, start_ps, now_ps):
         status |= LOST
 

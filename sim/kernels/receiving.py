@@ -153,7 +153,8 @@ def queue_ack(world, frames, number, packet, status):
     ack.pod = constant.source_pod
     ack.edge = constant.source_edge
     ack.index = constant.source_index
-    ack.status = ACK | trimmed | (status & MARKED)
+    first = ASKS if world.rules.acks_first > 0 else 0
+    ack.status = ACK | trimmed | first | (status & MARKED)
     ack.label = packet.label
     ack.hash = constant.hash_ack ^ label_hash(world.hash_low, world.hash_high, int(packet.label))
     # In place of SACK's bitmap: the log up to here has the arrivals by now.

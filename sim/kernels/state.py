@@ -35,7 +35,7 @@ MARKED = 2
 LOST = 4
 # Data that a switch has cut to their headers, and their ACK, a NACK.
 TRIMMED = 8
-# Data that ask for an ACK at once.
+# Data that ask for an ACK at once; an ACK that goes before data.
 ASKS = 16
 # A packet that a pause has held at its last port.
 HELD = 32
@@ -45,6 +45,7 @@ SHORT = 64
 PROBE = 128
 # Packets that have the size of an ACK.
 SMALL = ACK | TRIMMED
+FIRST_ACK = ACK | ASKS
 # A `route_agg` where Host DR has no waypoint; no switch has so many uplinks.
 NOWHERE = 255
 

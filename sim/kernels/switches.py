@@ -14,7 +14,7 @@ from sim.kernels import lb
 from sim.kernels.jit import at, inlined, prefetch
 from sim.kernels.lb.schedules import draw
 from sim.kernels.lists import following, foresee_behind, foresee_chunk, leave
-from sim.kernels.ports import NO_SLOT, class_of, offer, passage, settle, size_of
+from sim.kernels.ports import NO_SLOT, class_of, is_urgent, offer, passage, settle, size_of
 from sim.kernels.state import (
     ACK,
     CHUNK,
@@ -22,7 +22,6 @@ from sim.kernels.state import (
     LIVE,
     LOST,
     MARKED,
-    TRIMMED,
     UNROUTABLE,
 )
 
@@ -310,7 +309,7 @@ def enqueue(world, switch, number, level, packet, now_ps):
     # compare queues settle them first.) Many at once are cheaper than each alone; with every new
     # chunk at the latest, so that chunks without packets go back to the pool.
     if (
-        status & TRIMMED
+        (constants.lanes > 0 and is_urgent(status))
         or link.tail % CHUNK == 1
         or link.occupancy + size > min(link.max_bytes, constants.ecn_bytes)
     ):

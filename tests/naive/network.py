@@ -13,7 +13,7 @@ from tests.naive.events import Kind
 from tests.naive.host import Flow, Host
 from tests.naive.label_rules import label_rule, lasts
 from tests.naive.labels import LabelRule, Watch
-from tests.naive.packet import DATA, Packet
+from tests.naive.packet import ACK, DATA, Packet
 from tests.naive.plan import Plan
 from tests.naive.port import Passage, Port
 from tests.naive.schemes import SCHEMES
@@ -347,10 +347,13 @@ class Network:
         # A packet that is no longer than a cut packet cannot be cut.
         is_long = self.size(packet) > self.wire.ack_bytes
         is_cut = is_full and is_long and self.scenario.transport.trimming
-        if packet.trimmed or is_cut:
+        is_first = packet.kind == ACK and self.scenario.transport.acks_first
+        hurries = packet.trimmed or is_cut or is_first
+        if hurries:
             # Cut packets, and NACKs of them, have a queue of their own, as long as the other.
             is_full = port.hurried_bytes_at(now_ps) + self.wire.ack_bytes > self.wire.queue_bytes
-            port.trims += not packet.trimmed and not is_full
+        if is_cut:
+            port.trims += not is_full
             packet = replace(packet, trimmed=True)
         if is_full:
             port.drops += 1
@@ -360,8 +363,8 @@ class Network:
             port.marks += 1
             packet = replace(packet, marked=True)
         size = self.size(packet)
-        passage = port.hurry(now_ps, size) if packet.trimmed else port.put(now_ps, size)
-        if packet.trimmed and port.is_ahead:
+        passage = port.hurry(now_ps, size) if hurries else port.put(now_ps, size)
+        if hurries and port.is_ahead:
             self.foresee_anew()
         unlucky = self.is_unlucky(port, self.threshold(place), self.directed[place])
         if unlucky or self.is_down(place, passage.start_ps):

@@ -272,6 +272,7 @@ def transports(draw: Any, can_trim: bool) -> Transport:
             )
         )
     )
+    trims = can_trim and recovery != "go_back_n" and draw(st.booleans())
     return Transport(
         recovery=recovery,
         congestion=congestion,
@@ -280,7 +281,8 @@ def transports(draw: Any, can_trim: bool) -> Transport:
         random_phases=draw(st.booleans()),
         timer_floor_rtt=draw(st.sampled_from((3, 0, 1, 2.5))),
         rate_limit=draw(st.sampled_from((None, 0.9, 0.37))),
-        trimming=can_trim and recovery != "go_back_n" and draw(st.booleans()),
+        trimming=trims,
+        acks_first=trims and draw(st.booleans()),
         packets_per_ack=draw(st.sampled_from((1, 1, 2, 4, 64))),
         reorder_packets=draw(st.sampled_from((0, 1, 3, 32))) if recovery == "go_back_n" else 0,
         reorder_timeout_rtt=draw(st.sampled_from((1, 0.05, 0.3, 10))),

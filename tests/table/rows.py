@@ -195,6 +195,7 @@ def _transports() -> Iterator[tuple[str, Settings]]:
 
     yield "reordering at NICs", ROCE
     yield "trimming", TRIMMING
+    yield "trimming, `transport.acks_first`", merged(TRIMMING, {"transport": {"acks_first": True}})
     for key, value in {
         "sack_threshold": 3,
         "timer_floor_rtt": 10,

@@ -16,7 +16,16 @@ from sim.kernels.desk import FRAME_TO, LEAVE_KIND, OWN_KIND, STATE_TO, note, not
 from sim.kernels.frames import shown
 from sim.kernels.jit import at, call, inlined
 from sim.kernels.octets import is_marked_at, read_16
-from sim.kernels.ports import HOST_LEVEL, NO_SLOT, first_way, let_go, offer, passage, size_of
+from sim.kernels.ports import (
+    HOST_LEVEL,
+    NO_SLOT,
+    first_way,
+    is_urgent,
+    let_go,
+    offer,
+    passage,
+    size_of,
+)
 from sim.kernels.state import (
     DATA,
     HIGHEST_PORT,
@@ -27,7 +36,6 @@ from sim.kernels.state import (
     PROBE,
     PROBES_TAKEN,
     SMALL,
-    TRIMMED,
     UNROUTABLE,
     UNSERVED,
 )
@@ -257,7 +265,7 @@ def enqueue(world, frames, program, desk, switch, came_by, port, now_ps, slot):
         forget(program, switch, port, size)
         return NO_PORT
 
-    if world.pool.packets[at(queued_at)].status & TRIMMED:
+    if is_urgent(int(world.pool.packets[at(queued_at)].status)):
         # A packet that overtakes the queue is not in it. Ingress's additions to the queue stand
         # above its depth, for egress to take out again.
         forget(program, switch, port, size)
@@ -338,8 +346,8 @@ def egress_of(world, frames, program, desk, switch, port, slot, now_ps, clock_ps
     number = np.int64(world.switches[at(switch)].first_port) + port
     link = world.links[at(number)]
     packet = world.pool.packets[at(slot)]
-    is_urgent = packet.status & TRIMMED > 0
-    link.depth -= 0 if is_urgent else 1
+    has_overtaken = is_urgent(int(packet.status))
+    link.depth -= 0 if has_overtaken else 1
 
     first = block(frames, slot)
     memory = frames.words
@@ -353,7 +361,7 @@ def egress_of(world, frames, program, desk, switch, port, slot, now_ps, clock_ps
     urgency = memory[at(here + (frames.state_at >> 3) + 1)]
     queued_ps = memory[at(queued + QUEUED_AT)]
     behind = memory[at(queued + QUEUED_BEHIND)]
-    if is_urgent:
+    if has_overtaken:
         forget(program, switch, port, -(behind >> 32))
 
     grown = call(
