@@ -185,7 +185,7 @@ def write(form: Form, values: Mapping[str, int], bitmap: bytes = b"", less: int 
     put(form, frame, values)
     change_length(form, frame, bitmap, less)
 
-    put_checksum(form, frame)
+    put_checksum(frame, form.ip_at)
     return frame
 
 
@@ -210,9 +210,8 @@ def change_length(form: Form, frame: bytearray, bitmap: bytes, less: int) -> Non
         struct.pack_into(">H", frame, length_at, length + len(bitmap) - less & 0xFFFF)
 
 
-def put_checksum(form: Form, frame: bytearray) -> None:
-    """Write IPv4's checksum (RFC 791)."""
-    ip_at = form.ip_at
+def put_checksum(frame: bytearray, ip_at: int) -> None:
+    """Write the checksum of the IPv4 header that begins at byte `ip_at` (RFC 791)."""
     frame[ip_at + 10 : ip_at + 12] = b"\0\0"
     total = sum(struct.unpack_from(">10H", frame, ip_at))
     total = (total & 0xFFFF) + (total >> 16)

@@ -73,7 +73,7 @@ class OwnFrames:
         forms.put(self._form, frame, dict(zip(VARYING, values, strict=True)))
         forms.change_length(self._form, frame, bitmap_bytes(sacked), less)
 
-        forms.put_checksum(self._form, frame)
+        forms.put_checksum(frame, self._form.ip_at)
         if self._form.hidden:
             end = len(frame) - self._form.hidden
             frame[end:] = roce.icrc(frame, self._form.ip_at, end, self._form.bth_at)

@@ -14,6 +14,7 @@ from fattree.routes.standstill import Patience
 from fattree.shape.addressing import host_ip
 from fattree.shape.topology import FatTree, Level
 from fattree.units import PS_PER_SECOND, PS_PER_US
+from hostagent.forms import put_checksum
 from hostagent.own_packet import scenario_packets
 from hostagent.transports.roce import IPV4
 from hostagent.transports.state import NEVER
@@ -88,15 +89,9 @@ def frame(scenario: Scenario, source: int, target: int) -> bytes:
     tree = scenario.tree
     packet = bytearray(blank_frame(scenario))
     begin = len(PACKET_OUT) + ETHERNET
-    ipv4 = packet[begin : begin + IPV4]
-    ipv4[12:16] = _address(tree, source)
-    ipv4[16:20] = _address(tree, target)
-    total = sum(int.from_bytes(ipv4[byte : byte + 2], "big") for byte in range(0, IPV4, 2))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-
-    ipv4[10:12] = (0xFFFF ^ total).to_bytes(2, "big")
-    packet[begin : begin + IPV4] = ipv4
+    packet[begin + 12 : begin + 16] = _address(tree, source)
+    packet[begin + 16 : begin + 20] = _address(tree, target)
+    put_checksum(packet, begin)
     return bytes(packet)
 
 
