@@ -21,6 +21,7 @@ from emulation.mininet.probes import refuse_unable_probes
 from emulation.mininet.run_folder import RUN_FOLDER, run_folder
 from emulation.mininet.switch_processes import switches
 from emulation.mininet.targets import SOFTSWITCH, Target
+from emulation.programs.edge_headers import refuse_edge_header
 from emulation.programs.switch_program import Compiler, SwitchProgram, built_in, program_size
 from emulation.taps import Tap, prefix_of
 from fattree.experiment.model import Scenario
@@ -70,6 +71,7 @@ def mininet_fabric(scenario: Scenario, setup: Setup = Setup()) -> Iterator[Minin
         setup.compiler,
     )
 
+    refuse_edge_header(scenario, program)
     refuse_unable_probes(scenario, program)
 
     # Mininet is a package of the system's, which need not be here until now.
@@ -93,7 +95,9 @@ def mininet_fabric(scenario: Scenario, setup: Setup = Setup()) -> Iterator[Minin
         network = stack.enter_context(fat_tree(scenario.tree))
         hosts = host_processes(network, scenario.tree)
         lose_packets(scenario, hosts)
-        processes = stack.enter_context(switches(scenario, target, folder, kept))
+        processes = stack.enter_context(
+            switches(scenario, target, folder, kept, program.edge_header_bytes)
+        )
         senders = stack.enter_context(agents(scenario.tree, hosts, loop, setup.agents))
 
         for capture in stack.enter_context(

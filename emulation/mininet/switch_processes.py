@@ -32,14 +32,16 @@ ASKERS = 32
 class Switches:
     """The running switches of a network.
 
-    Where they `may_restart`, a switch that is away has no counters for the moment. `shares` are the
-    shares of their rates at which slow ports send.
+    Their program's packets have `edge_header_bytes` more between edges. Where they `may_restart`, a
+    switch that is away has no counters for the moment. `shares` are the shares of their rates at
+    which slow ports send.
     """
 
     scenario: Scenario
     target: Target
     folder: Path
     processes: Children
+    edge_header_bytes: int = 0
     may_restart: bool = False
     shares: dict[LinkEnd, float] = field(default_factory=dict)
     _lives: dict[str, int] = field(default_factory=dict)
@@ -92,7 +94,7 @@ class Switches:
 
     def _start(self, switch: int) -> None:
         name = switch_name(self.scenario.tree, switch)
-        command = self.target.command(self.scenario, switch, self.folder)
+        command = self.target.command(self.scenario, switch, self.folder, self.edge_header_bytes)
         self.processes.start(name, command, self.folder / "logs" / f"{name}.log")
 
     def set_queues(self, switches: Iterable[int]) -> None:
@@ -210,18 +212,23 @@ class Switches:
 
 @contextmanager
 def switches(
-    scenario: Scenario, target: Target, folder: Path, kept: Sequence[str] = ()
+    scenario: Scenario,
+    target: Target,
+    folder: Path,
+    kept: Sequence[str] = (),
+    edge_header_bytes: int = 0,
 ) -> Iterator[Switches]:
     """Start all switches of a scenario in this thread's network namespace.
 
-    `kept` are the keys of the machine code that they will ask for.
+    `kept` are the keys of the machine code that they will ask for. Packets have `edge_header_bytes`
+    more between edges, a header of the program's.
     Raises NetworkError where the machine lacks a program, StartError, naming a switch that fails.
     """
     target.prepare(scenario)
 
     (folder / "logs").mkdir()
     with children(folder, kept) as processes:
-        started = Switches(scenario, target, folder, processes)
+        started = Switches(scenario, target, folder, processes, edge_header_bytes)
         started.start()
         started.await_ready()
         started.set_queues(range(scenario.tree.switches))

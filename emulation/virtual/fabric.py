@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from emulation.outcomes.outcome import Accounts, FlowResult, Outcome, PortResult, QueueSamples
 from emulation.outcomes.reading import FlowReading, PortReading, by_port
+from emulation.programs.edge_headers import refuse_edge_header
 from emulation.programs.probes import refuse_probe_storm, timer_of
 from emulation.programs.switch_program import SwitchProgram, built_in, program_size
 from emulation.taps import Tap
@@ -23,7 +24,7 @@ from emulation.virtual.event_log import EventLog
 from emulation.virtual.events import Clock
 from emulation.virtual.interpreted import machine_of
 from emulation.virtual.machine import only_python
-from emulation.virtual.refusals import refuse_edge_header, refuse_unsupported
+from emulation.virtual.refusals import refuse_unsupported
 from emulation.virtual.stray_writes import stray_writes_told
 from emulation.virtual.timed import TimedRun
 from fattree.counters import PORT_COUNTERS, SENDER_COUNTERS, kept

@@ -1,32 +1,9 @@
-"""The scenarios and programs that no network in virtual time runs."""
+"""The scenarios that no network in virtual time runs."""
 
 from emulation.errors import UnsupportedError
-from emulation.programs.switch_program import SwitchProgram
 from fattree.experiment.model import Scenario
-from fattree.experiment.pauses import is_paused
 from fattree.routes.buffers import refuse_unable_pauses, refuse_unable_sharing
 from hostagent.rules import refuse_unable_hosts
-
-
-def refuse_edge_header(scenario: Scenario, program: SwitchProgram) -> None:
-    """Raise UnsupportedError where packets with a program's header between edges cannot run."""
-    more_bytes = program.edge_header_bytes
-    if not more_bytes:
-        return
-
-    if is_paused(scenario):
-        raise UnsupportedError(
-            'fabric.flow_control = "pfc": thresholds and headroom of buffers count packets without'
-            f" the {more_bytes} bytes of the program's EDGE_HEADER"
-        )
-
-    queue_bytes = scenario.fabric.queue_bytes
-    longest = max(scenario.data_bytes, scenario.ack_bytes) + more_bytes
-    if 0 < queue_bytes < longest:
-        raise UnsupportedError(
-            f"fabric.queue_bytes = {queue_bytes}: a packet has {longest} bytes between switches,"
-            f" {more_bytes} of them the program's EDGE_HEADER"
-        )
 
 
 def refuse_unsupported(scenario: Scenario) -> None:

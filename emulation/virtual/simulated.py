@@ -17,6 +17,7 @@ from types import MappingProxyType
 from controller.errors import ControllerError
 from controller.plan import Planner, SwitchPlan
 from emulation.errors import EmulationError
+from emulation.programs.edge_headers import refuse_edge_header
 from emulation.programs.own_program import Loaded, own_program
 from emulation.programs.probes import refuse_probe_storm, timer_of
 from emulation.programs.program_files import Files, unpacked
@@ -31,7 +32,7 @@ from emulation.virtual.control import SwitchDraws
 from emulation.virtual.events import Clock, Kind
 from emulation.virtual.interpreted import machine_of
 from emulation.virtual.machine import only_python
-from emulation.virtual.refusals import refuse_edge_header, refuse_unsupported
+from emulation.virtual.refusals import refuse_unsupported
 from emulation.virtual.stray_writes import stray_writes_told
 from emulation.virtual.timed import TimedRun
 from fattree.experiment.model import BUILT_IN, Collective, Fabric, OwnProgram, Scenario

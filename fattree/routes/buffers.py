@@ -26,17 +26,37 @@ from fattree.units import ALPHA_BITS, PS_PER_US
 PortPlace = tuple[int, int]
 
 
-def rooms(scenario: Scenario, switch: int, late_ps: int = 0) -> dict[int, Room]:
-    """Return the rooms of a switch's links by port."""
+def rooms(
+    scenario: Scenario, switch: int, late_ps: int = 0, more_bytes: int = 0
+) -> dict[int, Room]:
+    """Return the rooms of a switch's links by port.
+
+    Packets have `more_bytes` between switches, a header of the program's (`longer`).
+    """
     tree = scenario.tree
     slow = slow_ports(scenario)
-    by_level = {level: room(scenario, level, late_ps) for level in Level}
+    seen = {level: longer(scenario, level, more_bytes) for level in Level}
+    by_level = {level: room(seen[level], level, late_ps) for level in Level}
+    levels = {port: tree.level_of(switch, port) for port in tree.ports(switch)}
     return {
-        port: room(scenario, tree.level_of(switch, port), late_ps, slow[switch, port])
+        port: room(seen[level], level, late_ps, slow[switch, port])
         if (switch, port) in slow
-        else by_level[tree.level_of(switch, port)]
-        for port in tree.ports(switch)
+        else by_level[level]
+        for port, level in levels.items()
     }
+
+
+def longer(scenario: Scenario, level: Level, more_bytes: int) -> Scenario:
+    """Return a scenario with the packets that links of a level carry.
+
+    All packets have `more_bytes` between switches, and hosts' links carry them without.
+    """
+    if level == Level.HOST or not more_bytes:
+        return scenario
+
+    sizes = scenario.packets
+    more = {name: getattr(sizes, name) + more_bytes for name in ("header_bytes", "ack_bytes")}
+    return scenario.model_copy(update={"packets": sizes.model_copy(update=more)})
 
 
 def slow_ports(scenario: Scenario) -> dict[PortPlace, list[tuple[float, float]]]:
@@ -100,11 +120,20 @@ def refuse_unable_pauses(scenario: Scenario) -> None:
 
     _refuse_slow_renewals(scenario)
     _refuse_storms_at_dead_links(scenario)
+    refuse_small_rooms(scenario)
+
+
+def refuse_small_rooms(scenario: Scenario, more_bytes: int = 0) -> None:
+    """Raise ExperimentError where a buffer has no room for its headroom and packets below it.
+
+    Packets have `more_bytes` between switches.
+    """
     for level in Level:
-        room(scenario, level)
+        room(longer(scenario, level, more_bytes), level)
 
     for (switch, port), shares in slow_ports(scenario).items():
-        room(scenario, scenario.tree.level_of(switch, port), shares=shares)
+        level = scenario.tree.level_of(switch, port)
+        room(longer(scenario, level, more_bytes), level, shares=shares)
 
 
 def _refuse_settings_of_pauses(scenario: Scenario) -> None:
@@ -154,13 +183,17 @@ def _refuse_storms_at_dead_links(scenario: Scenario) -> None:
             )
 
 
-def memory_bytes(scenario: Scenario, switch: int) -> int:
-    """Return how much memory a switch's ports share: all, but headroom where links are paused."""
+def memory_bytes(scenario: Scenario, switch: int, more_bytes: int = 0) -> int:
+    """Return how much memory a switch's ports share: all, but headroom where links are paused.
+
+    Packets have `more_bytes` between switches.
+    """
     tree = scenario.tree
     if not is_paused(scenario):
         return scenario.fabric.queue_bytes * len(tree.ports(switch))
 
-    return sum(buffer.pause_above for buffer in rooms(scenario, switch).values())
+    buffers = rooms(scenario, switch, more_bytes=more_bytes)
+    return sum(buffer.pause_above for buffer in buffers.values())
 
 
 def refuse_unable_sharing(scenario: Scenario) -> None:

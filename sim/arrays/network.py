@@ -233,7 +233,7 @@ def _world(
         outages=place_outages(tree, demand.events, links, ledgers),
         paces=place_paces(scenario, ledgers, short, edge_header_bytes),
         gates=gates_of(scenario),
-        rooms=rooms_of(scenario),
+        rooms=rooms_of(scenario, edge_header_bytes),
         switches=switches,
         hosts=hosts,
         heap=np.zeros(int((flows.packets > 0).sum()), dtype=np.int32),

@@ -13,7 +13,7 @@ from fattree.experiment.model import Scenario
 from fattree.experiment.nics import nic
 from fattree.experiment.pauses import PAUSE_BYTES, is_paused, lasting, room, storms, watchdog
 from fattree.files.memory import GIGABYTE, spare_bytes
-from fattree.routes.buffers import slow_ports
+from fattree.routes.buffers import longer, slow_ports
 from fattree.routes.failures import Timeline, loss_thresholds
 from fattree.routes.forwarding import Forwarding
 from fattree.routes.groups import LEVELS
@@ -108,8 +108,11 @@ def gates_of(scenario: Scenario) -> Records:
     return gates
 
 
-def rooms_of(scenario: Scenario) -> Records:
-    """Return each port's buffer and control frames where switches pause, without them nothing."""
+def rooms_of(scenario: Scenario, edge_header_bytes: int = 0) -> Records:
+    """Return each port's buffer and control frames where switches pause, without them nothing.
+
+    Links between switches carry `edge_header_bytes` more of each packet.
+    """
     tree = scenario.tree
     rooms = records(tree.first_port(tree.switches) if is_paused(scenario) else 0, ROOM)
     if not len(rooms):
@@ -126,12 +129,14 @@ def rooms_of(scenario: Scenario) -> Records:
     )
     for level in Level:
         times_ps = (scenario.tx_ps(size, level) for size in (PAUSE_BYTES, PAUSE_BYTES + gap))
-        row = (*room(scenario, level), *times_ps, *lasting(scenario, level), *guard)
+        seen = longer(scenario, level, edge_header_bytes)
+        row = (*room(seen, level), *times_ps, *lasting(scenario, level), *guard)
         rooms[levels == level] = row
 
     for switch_port, shares in slow_ports(scenario).items():
         number = _number(tree, *switch_port)
-        slow_room = room(scenario, Level(int(levels[number])), shares=shares)
+        level = Level(int(levels[number]))
+        slow_room = room(longer(scenario, level, edge_header_bytes), level, shares=shares)
         for name, value in slow_room._asdict().items():
             rooms[name][number] = value
 

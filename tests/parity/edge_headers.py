@@ -5,7 +5,7 @@ from random import Random
 
 from fattree.experiment.model import Scenario
 from fattree.texts.shipped import EXPERIMENTS
-from tests.parity.own_programs import FAULTS, drawn
+from tests.parity.own_programs import FAULTS, SWITCHES, drawn
 
 # Random uplinks; the destination's edge adds up the links of packets' paths, by their first uplink.
 COUNTS_LINKS = """
@@ -52,6 +52,7 @@ CONTROL(Feedback) {
 #include "switch.p4"
 """
 HEADER_BYTES = 4
+MOST_HEADER_BYTES = 16
 
 
 def counting(folder: Path) -> Path:
@@ -62,12 +63,13 @@ def counting(folder: Path) -> Path:
 
 
 def case(number: int, folder: Path) -> Scenario:
-    """Return the drawn experiment of a number: shared memory, trimming and faults, no pauses."""
+    """Return the drawn experiment of a number: pauses, shared memory, trimming and faults."""
     random = Random(f"edge header {number}")
-    shares, trims = ((False, False), (True, False), (False, True))[number % 3]
-    settings = drawn(
-        random, "simple_rr", pauses=False, shares=shares, trims=trims, faults=FAULTS[number % 6]
-    )
+    pauses, shares, trims = SWITCHES[number % len(SWITCHES)]
+    faults = FAULTS[(number + number // len(SWITCHES)) % len(FAULTS)]
+    settings = drawn(random, "simple_rr", pauses=pauses, shares=shares, trims=trims, faults=faults)
+    # Room for five headers: of the packets beyond the threshold, and of those below it.
+    settings["fabric"]["queue_bytes"] += 5 * MOST_HEADER_BYTES if pauses else 0
     programs = (counting(folder), EXPERIMENTS / "gallery" / "conga.p4")
     settings["policy"] = random.choice(("simple_rr", "ofan"))
     return Scenario.model_validate(settings | {"program": str(programs[number % 2])})

@@ -7,12 +7,13 @@ import numpy as np
 
 from emulation.outcomes.outcome import Outcome
 from emulation.outcomes.reading import FlowReading, PortReading, by_port
+from emulation.programs.edge_headers import refuse_edge_header
 from emulation.programs.probes import destination, frame, refuse_probe_storm, timer_of
 from emulation.programs.switch_program import CPU_PORT, SwitchProgram, built_in, program_size
 from emulation.virtual.control import Control
 from emulation.virtual.events import Clock
 from emulation.virtual.machine import QUEUE_LENGTHS
-from emulation.virtual.refusals import refuse_edge_header, refuse_unsupported
+from emulation.virtual.refusals import refuse_unsupported
 from fattree.experiment.model import Scenario
 from fattree.experiment.pauses import is_paused
 from fattree.routes.demand import Demand
@@ -46,7 +47,7 @@ class PythonFabric(Control):
         super().__init__(scenario, loaded, Clock(), engine, demand=demand)
         wires = Wires(scenario, self.line)
         self.network = (
-            LosslessNetwork(self.demand, self.switches, self.clock, wires)
+            LosslessNetwork(self.demand, self.switches, self.clock, wires, loaded.edge_header_bytes)
             if is_paused(scenario)
             else Network(
                 self.demand,

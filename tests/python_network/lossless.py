@@ -56,9 +56,14 @@ class LosslessNetwork(Network):
     """One run of a scenario with switches that pause links in place of dropping packets."""
 
     def __init__(
-        self, demand: Demand, switches: Sequence[Switch], clock: Clock, wires: Wires
+        self,
+        demand: Demand,
+        switches: Sequence[Switch],
+        clock: Clock,
+        wires: Wires,
+        edge_header_bytes: int = 0,
     ) -> None:
-        super().__init__(demand, switches, clock, wires)
+        super().__init__(demand, switches, clock, wires, edge_header_bytes)
         scenario = demand.scenario
         self._buffers = [
             _buffers(scenario, switch, ports) for switch, ports in enumerate(self.ports)
@@ -161,7 +166,10 @@ class LosslessNetwork(Network):
     def _give_back(self, time_ps: int, node: int, number: int, queued: Queued) -> None:
         """Take a packet off the buffer of the link by which it came, which may go on then."""
         came_by = queued.pending.ingress_port
-        if self._buffers[node][came_by].give_back(queued.passage.size, number):
+        ports = self.ports[node]
+        # The buffer holds it as it came, with the header of the link by which it came.
+        size = queued.passage.size - ports[number].more_bytes + ports[came_by].more_bytes
+        if self._buffers[node][came_by].give_back(size, number):
             self._renew_ps.pop((node, came_by))
             self._tell(time_ps, node, came_by, is_pause=False)
 
@@ -371,8 +379,9 @@ class LosslessNetwork(Network):
 
 def _buffers(scenario: Scenario, switch: int, ports: Mapping[int, Port]) -> dict[int, Buffer]:
     """Return the buffers of a switch by the ports at which packets come in."""
-    thresholds = rooms(scenario, switch)
-    memory = memory_of(scenario, switch)
+    more_bytes = max(port.more_bytes for port in ports.values())
+    thresholds = rooms(scenario, switch, more_bytes=more_bytes)
+    memory = memory_of(scenario, switch, more_bytes)
     if memory is None:
         return {number: Buffer(*thresholds[number]) for number in ports}
 

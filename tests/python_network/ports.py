@@ -107,7 +107,7 @@ def ports_of(
 ) -> dict[int, Port]:
     """Return the ports of a switch by their numbers."""
     tree = scenario.tree
-    memory = memory_of(scenario, switch)
+    memory = memory_of(scenario, switch, edge_header_bytes)
     return {
         number: _port(
             scenario,
@@ -122,12 +122,12 @@ def ports_of(
     }
 
 
-def memory_of(scenario: Scenario, switch: int) -> SharedMemory | None:
+def memory_of(scenario: Scenario, switch: int, more_bytes: int = 0) -> SharedMemory | None:
     """Return the memory that a switch's ports share, None where each has a buffer."""
     if not is_shared(scenario):
         return None
 
-    return SharedMemory(memory_bytes(scenario, switch), alpha(scenario))
+    return SharedMemory(memory_bytes(scenario, switch, more_bytes), alpha(scenario))
 
 
 def _port(

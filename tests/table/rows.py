@@ -344,6 +344,7 @@ def _own() -> Iterator[tuple[str, Settings]]:
     yield "own P4 program with macros", macros
     header = {"program": {"file": str(EXPERIMENTS / "path_queues.p4")}}
     yield "own P4 program, header between edges", header
+    yield "own P4 program, header between edges, PFC", merged(PFC, header)
     # Slow enough for a fabric of real processes.
     probes = {"program": {"file": str(EXPERIMENTS / "silent_paths.p4")}}
     slowly = {"defines": {"PROBE_INTERVAL_US": 100_000, "SILENT_US": 1_000_000}}

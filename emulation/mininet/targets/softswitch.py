@@ -37,7 +37,7 @@ ANSWER_SECONDS = 10.0
 USER = "nobody"
 
 
-def command(scenario: Scenario, switch: int, folder: Path) -> list[str]:
+def command(scenario: Scenario, switch: int, folder: Path, edge_header_bytes: int = 0) -> list[str]:
     """Return the command line: the scenario's rate, queue, gap and latency."""
     name = switch_name(scenario.tree, switch)
     options = {
@@ -56,11 +56,11 @@ def command(scenario: Scenario, switch: int, folder: Path) -> list[str]:
         *common_options(scenario, switch, folder),
         *queue_options(priorities(scenario)),
         *(str(word) for pair in options.items() for word in pair),
-        *_of_ports(scenario, switch),
+        *_of_ports(scenario, switch, edge_header_bytes),
     ]
 
 
-def _of_ports(scenario: Scenario, switch: int) -> Iterator[str]:
+def _of_ports(scenario: Scenario, switch: int, edge_header_bytes: int) -> Iterator[str]:
     """Yield the options of single ports: rates, latencies and buffers are those of their level."""
     watchdog_us = scenario.fabric.pause_watchdog_us
     if watchdog_us is not None:
@@ -70,7 +70,10 @@ def _of_ports(scenario: Scenario, switch: int) -> Iterator[str]:
     if not is_paused(scenario):
         yield from ("--queue-bytes", str(scenario.fabric.queue_bytes or UNLIMITED_BYTES))
 
-    thresholds = rooms(scenario, switch, PAUSED_LATE_PS) if is_paused(scenario) else {}
+    thresholds = {}
+    if is_paused(scenario):
+        thresholds = rooms(scenario, switch, PAUSED_LATE_PS, edge_header_bytes)
+
     for port in scenario.tree.ports(switch):
         level = scenario.tree.level_of(switch, port)
         yield from ("--rate-bps", f"{port}={scenario.rates_bps[level]}")

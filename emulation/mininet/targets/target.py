@@ -18,7 +18,8 @@ from fattree.units import PS_PER_US
 class Target:
     """A kind of switch: `name` is for the command line, `title` for messages.
 
-    `command` makes the command line of a switch; its first word is the program.
+    `command` makes the command line of a switch; its first word is the program. Its last argument
+    is the length of the program's header between edges.
     `prepare` makes the machine ready for a network: NetworkError where it cannot.
     `set_queues` gives a running switch its rates and depths: OSError where it refuses. None where
     the command line does.
@@ -36,7 +37,7 @@ class Target:
 
     name: str
     title: str
-    command: Callable[[Scenario, int, Path], list[str]]
+    command: Callable[[Scenario, int, Path, int], list[str]]
     prepare: Callable[[Scenario], None]
     set_queues: Callable[[Scenario, int], None] | None
     set_rate: Callable[[Scenario, Path, LinkEnd, float], None]

@@ -18,7 +18,14 @@ import numpy as np
 
 from fattree.draws import Stream, component, mix
 from sim.kernels.desk import note_control
-from sim.kernels.events.programs import egress_of, forget, ingress, move_frame, note_leave
+from sim.kernels.events.programs import (
+    egress_of,
+    forget,
+    ingress,
+    more_bytes,
+    move_frame,
+    note_leave,
+)
 from sim.kernels.events.upcoming import CLOSED, NOBODY, OPEN, TRIPPED, update
 from sim.kernels.jit import at, inlined
 from sim.kernels.lists import append, following, foresee_chunk, leave, take_in
@@ -85,11 +92,12 @@ def come_in(world, routes, frames, program, desk, window, switch, came_by, slot,
     )
     buffer = world.gates[at(first + came_by)]
     limits = world.rooms[at(first + came_by)]
-    is_above = is_above_room(world, node, buffer, limits, size)
+    held = held_bytes(world, program, node, came_by, port, size)
+    is_above = is_above_room(world, node, buffer, limits, held)
     is_dropping = gate.state == TRIPPED and world.rooms[at(number)].drops != 0
-    if is_dropping or not has_room(world, buffer, limits, size, is_above):
+    if is_dropping or not has_room(world, buffer, limits, held, is_above):
         drop(world, number)
-        forget(program, switch, port, size)
+        forget(program, switch, port, held)
         return
 
     status = noted(world, number, status, is_long)
@@ -102,7 +110,20 @@ def come_in(world, routes, frames, program, desk, window, switch, came_by, slot,
 
     begin(world, node, port, now_ps)
     update(world, world.gates, desk.soonest, node, port, window)
-    hold(world, desk, window, node, came_by, size, is_above, now_ps)
+    hold(world, desk, window, node, came_by, held, is_above, now_ps)
+
+
+@inlined
+def held_bytes(world, program, node, came_by, port, size):
+    """Return the bytes of a packet in the buffer of the link by which it came, as it came.
+
+    It leaves by a port with `size` bytes; either link may carry a program's header.
+    """
+    if program is None:
+        return size
+
+    came = more_bytes(world, level_at(node, came_by))
+    return size + came - more_bytes(world, level_at(node, port))
 
 
 @inlined
@@ -338,20 +359,21 @@ def let_leave(world, frames, program, desk, window, switch, port, now_ps, clock_
     world.ledgers[at(number)].lost_to_failure += gate.is_losing
     gate.is_losing = 0
     size = np.int64(gate.bytes)
-    give_back(world, desk, window, node, port, came_by, size, now_ps)
+    held = held_bytes(world, program, node, came_by, port, size)
+    give_back(world, desk, window, node, port, came_by, size, held, now_ps)
 
 
 @inlined
-def give_back(world, desk, window, node, port, came_by, size, now_ps):
+def give_back(world, desk, window, node, port, came_by, size, held, now_ps):
     """Take a packet that came in by a port off its queue and buffer, which may end a pause."""
     first = np.int64(node.first_port)
     link = world.links[at(first + port)]
     link.occupancy -= size
     link.byte_ps += size * now_ps
     buffer = world.gates[at(first + came_by)]
-    buffer.held -= size
+    buffer.held -= held
     # Bytes in the headroom leave first.
-    buffer.over = max(buffer.over - size, 0)
+    buffer.over = max(buffer.over - held, 0)
     limits = world.rooms[at(first + came_by)]
     if buffer.is_pausing != 0 and may_go_on(world, node, buffer, limits):
         buffer.is_pausing = 0

@@ -7,7 +7,7 @@ trip         a pause has lasted for so long that it is a storm
 
 import numpy as np
 
-from sim.kernels.events.gates import begin, close, give_back, pass_by, reopen
+from sim.kernels.events.gates import begin, close, give_back, held_bytes, pass_by, reopen
 from sim.kernels.events.programs import egress_of
 from sim.kernels.events.upcoming import OPEN, TRIPPED
 from sim.kernels.jit import at, inlined
@@ -80,4 +80,5 @@ def drop_all(world, frames, program, desk, window, switch, port, now_ps):
             egress_of(world, frames, program, desk, switch, port, slot, now_ps, now_ps)
 
         pass_by(world, link)
-        give_back(world, desk, window, node, port, came_by, size, now_ps)
+        held = held_bytes(world, program, node, came_by, port, size)
+        give_back(world, desk, window, node, port, came_by, size, held, now_ps)

@@ -20,7 +20,7 @@ FOLDER = Path("/run/ofan")
 
 
 def test_our_switch_gets_the_figures_of_the_scenario():
-    options = parse(SOFTSWITCH.command(SCENARIO, 1, FOLDER)[1:])
+    options = parse(SOFTSWITCH.command(SCENARIO, 1, FOLDER, 0)[1:])
     assert options.interfaces == ((1, "e0_1-1"), (2, "e0_1-2"), (3, "e0_1-3"), (4, "e0_1-4"))
     assert (options.device_id, options.address) == (2, "unix:/run/ofan/edge0_1.grpc")
     assert options.rate_bps.of(1) == 2_000_000
@@ -29,16 +29,18 @@ def test_our_switch_gets_the_figures_of_the_scenario():
 
 
 def test_unlimited_queues_stay_unlimited():
-    assert parse(SOFTSWITCH.command(SCENARIO, 1, FOLDER)[1:]).depth_bytes.of(1) > 10**15
+    assert parse(SOFTSWITCH.command(SCENARIO, 1, FOLDER, 0)[1:]).depth_bytes.of(1) > 10**15
 
 
 def test_every_switch_draws_other_random_numbers():
-    seeds = {parse(SOFTSWITCH.command(SCENARIO, switch, FOLDER)[1:]).seed for switch in range(20)}
+    seeds = {
+        parse(SOFTSWITCH.command(SCENARIO, switch, FOLDER, 0)[1:]).seed for switch in range(20)
+    }
     assert len(seeds) == 20
 
 
 def test_bmv2_gets_general_options_before_the_dashes_and_target_options_after():
-    command = BMV2.command(SCENARIO, 19, FOLDER)
+    command = BMV2.command(SCENARIO, 19, FOLDER, 0)
     general, target = command[: command.index("--")], command[command.index("--") + 1 :]
     assert general[:3] == ["simple_switch_grpc", "--thrift-port", "9109"]
     assert general[-2:] == ["-i", "4@c1_1-4"]
