@@ -25,7 +25,7 @@ from emulation.virtual.events import Clock
 from emulation.virtual.interpreted import machine_of
 from emulation.virtual.machine import only_python
 from emulation.virtual.refusals import refuse_unsupported
-from emulation.virtual.stray_writes import stray_writes_told
+from emulation.virtual.strays import strays_told
 from emulation.virtual.timed import TimedRun
 from fattree.counters import PORT_COUNTERS, SENDER_COUNTERS, kept
 from fattree.experiment.model import Scenario
@@ -133,7 +133,7 @@ class VirtualFabric(Control):
         """
         began_s = time.process_time()
         limit_ps = self.scenario.horizon_ps if horizon_ps is None else horizon_ps
-        with stray_writes_told(self._pipelines):
+        with strays_told(self._pipelines):
             self.timed.simulate(limit_ps, on_progress)
 
         result, counts = self.timed.packets.result()

@@ -33,7 +33,7 @@ from emulation.virtual.events import Clock, Kind
 from emulation.virtual.interpreted import machine_of
 from emulation.virtual.machine import only_python
 from emulation.virtual.refusals import refuse_unsupported
-from emulation.virtual.stray_writes import stray_writes_told
+from emulation.virtual.strays import strays_told
 from emulation.virtual.timed import TimedRun
 from fattree.experiment.model import BUILT_IN, Collective, Fabric, OwnProgram, Scenario
 from fattree.records.record import Record
@@ -95,7 +95,7 @@ class SimulatedFabric:
         Raises EmulationError where they are not by the horizon, by default the scenario's, or ever.
         """
         limit_ps = self.scenario.horizon_ps if horizon_ps is None else horizon_ps
-        with stray_writes_told(self.pipelines):
+        with strays_told(self.pipelines):
             self.timed.simulate(limit_ps, on_progress)
 
         result, _ = self.timed.packets.result()

@@ -236,8 +236,8 @@ def test_registers_counters_random_and_time(program: Any, bench: Any) -> None:
     assert run.switch.pipeline.registers == [[0, 0, 254, 0]]
     assert [list(map(list, array)) for array in run.switch.pipeline.counters] == [
         [[0, 0], [0, 0], [2, 14], [0, 0]],
-        # A write beyond the register's end.
-        [[1, 0]],
+        # Beyond the ends of the register, when it is written and read, and of the counter.
+        [[1, 0], [1, 0], [1, 0]],
     ]
     assert run.draws == [(3, 9)] * 3
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from ofan_p4.softswitch.base.errors import PipelineError, corruption_is_reported
 from ofan_p4.softswitch.codegen.program import (
-    STRAY_WRITES,
+    STRAYS,
     VALID,
     Action,
     ActionCall,
@@ -128,8 +128,8 @@ def _program(root: Json) -> Program:
 def _counters(root: Json, resolve: _FieldResolver) -> tuple[Array, ...]:
     """Return the program's counters, and behind them ours."""
     counters = [_array(item, i, resolve) for i, item in enumerate(root.get("counter_arrays", ()))]
-    strays = Array(len(counters), STRAY_WRITES, size=len(root.get("register_arrays", ())))
-    return (*counters, strays)
+    cells = 2 * len(root.get("register_arrays", ())) + len(counters)
+    return (*counters, Array(len(counters), STRAYS, size=cells))
 
 
 class _FieldResolver:

@@ -204,7 +204,8 @@ class Primitives:
         # Beyond the end of the array the target keeps its value.
         read = [*traced, *self.stores.store(target, cell)]
 
-        return guarded(in_bounds(cell_index, array.size), read) if read else []
+        stray = self._program.stray_reads + array.id
+        return self.stores.guarded(cell_index, array, read, stray) if read else []
 
     def _register_write(self, register: Json, index: Json, source: Json) -> Code:
         array = self.expressions.register(inner(register)["value"])
@@ -218,7 +219,8 @@ class Primitives:
         counted = CountCell(array.id, cell_index, PACKET_LENGTH)
         traced = self._tracing.cell("counter", array, cell_index, Packets())
 
-        return guarded(in_bounds(cell_index, array.size), [counted, *traced])
+        stray = self._program.stray_counts + array.id
+        return self.stores.guarded(cell_index, array, [counted, *traced], stray)
 
     def _execute_meter(self, meter: Json, index: Json, target: Json) -> Code:
         array = _named(self._meters, inner(meter)["value"], "meter")

@@ -264,9 +264,10 @@ class Array:
     result: Field | None = None
 
 
-# A counter of ours behind those of the program. Its cell for each register counts the writes beyond
-# the register's end, which BMv2 ignores, so that nothing else shows them.
-STRAY_WRITES = "$stray_writes"
+# A counter of ours behind those of the program. It counts accesses beyond an array's end, which
+# BMv2 ignores, so that nothing else shows them: cells for writes of each register, for reads of
+# each register, and for each counter.
+STRAYS = "$strays"
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,6 +325,16 @@ class Program:
     field_lists: Mapping[int, FieldList]
     learn_lists: Mapping[int, FieldList]
     aliases: Mapping[str, tuple[str, str]]
+
+    @property
+    def stray_reads(self) -> int:
+        """The first cell of STRAYS for reads; its number is also that of cells for writes."""
+        return len(self.registers)
+
+    @property
+    def stray_counts(self) -> int:
+        """The first cell of STRAYS for counters."""
+        return 2 * len(self.registers)
 
     def field(self, header: str, name: str) -> Field:
         """Return a field by the file's names."""

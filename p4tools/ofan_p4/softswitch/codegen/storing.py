@@ -81,11 +81,14 @@ class StoreCode:
         # A cell is cut like a field.
         written = Assign(cell, cut_to(value, array.bits))
         traced = self._tracing.cell("register_write", array, index, cell)
+        return self.guarded(index, array, [written, *traced], stray=array.id)
+
+    def guarded(self, index: Expression, array: Array, code: Code, stray: int) -> Code:
+        """Return statements for an index in an array; beyond its end a cell of STRAYS counts."""
         is_inside = in_bounds(index, array.size)
         if is_inside is None:
-            return [written, *traced]
+            return code
 
-        strays = self._program.counters[-1].id
         # Without its bytes, which a departure does not know.
-        counted = CountCell(strays, Number(array.id), Number(0))
-        return [when(is_inside, [written, *traced], [counted])]
+        counted = CountCell(self._program.counters[-1].id, Number(stray), Number(0))
+        return [when(is_inside, code, [counted])]

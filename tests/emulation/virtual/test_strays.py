@@ -1,4 +1,4 @@
-"""Writes beyond the end of a register bring a line after the run: switches ignore them."""
+"""Accesses beyond the end of an array bring a line after the run: switches ignore them."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ import pytest
 
 from emulation.errors import FailedRunError
 from emulation.programs.own_program import own_program
-from emulation.virtual import simulated, stray_writes
+from emulation.virtual import simulated, strays
 from emulation.virtual.fabric import VirtualFabric
 from fattree.experiment.model import Collective, Fabric, OwnProgram, Scenario
 
@@ -50,7 +50,7 @@ def scenario(path: Path) -> Scenario:
 def line(register: str) -> str:
     return (
         f"register {register} has 8 cells, and the program writes beyond them:"
-        " switches ignore such writes"
+        " such writes change nothing"
     )
 
 
@@ -91,12 +91,54 @@ def test_each_register_counts_its_own(tmp_path: Path) -> None:
     drawn = scenario(program(tmp_path, "counted", CELLS))
     fabric = simulated.SimulatedFabric(drawn, simulated.program_of(drawn))
     fabric.run()
-    strays = {
+    counts = {
         register.name: sum(int(switch.counters[-1][register.id][0]) for switch in fabric.pipelines)
         for register in fabric.pipelines[0].program.registers
     }
-    assert strays.pop("counted") and not any(strays.values())
-    assert list(stray_writes.stray_writes(fabric.pipelines)) == [line("counted")]
+    assert counts.pop("counted") and not any(counts.values())
+    assert list(strays.strays(fabric.pipelines)) == [line("counted")]
+
+
+BESIDE = """
+#include "fabric.p4"
+register<bit<32>>(4) read_only_ID;
+counter(4, CounterType.packets) counted_ID;
+control LoadBalancer(inout headers_t headers, inout metadata_t meta,
+                     inout standard_metadata_t standard_metadata) {
+    Schedule() schedule;
+    bit<32> slot = 0;
+    apply {
+        read_only_ID.read(slot, (bit<32>) meta.length + 32wINDEX);
+        counted_ID.count((bit<32>) meta.length + 32wINDEX);
+        schedule.apply(meta.schedule, (bit<16>) slot, standard_metadata);
+    }
+}
+#include "switch.p4"
+"""
+
+
+@pytest.mark.parametrize("is_interpreted", [False, True])
+@pytest.mark.parametrize(("index", "is_beyond"), [(3, False), (4, True)])
+def test_reads_and_counts_at_and_beyond_the_end(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    index: int,
+    is_beyond: bool,
+    is_interpreted: bool,
+) -> None:
+    ending = f"{index}_{is_interpreted}".lower()
+    file = tmp_path / "beside.p4"
+    file.write_text(BESIDE.replace("INDEX", str(index - LENGTH)).replace("ID", ending))
+    drawn = scenario(file)
+    loaded = own_program(OwnProgram(file=str(file), like=drawn.policy), drawn.tree)
+    VirtualFabric(drawn, loaded.program, is_interpreted=is_interpreted).run()
+    lines = [
+        f"register read_only_{ending} has 4 cells, and the program reads beyond them:"
+        " such reads keep their target",
+        f"counter counted_{ending} has 4 cells, and the program counts beyond them:"
+        " such counts are lost",
+    ]
+    assert caplog.messages == (lines if is_beyond else [])
 
 
 def test_the_command_line_writes_it_to_stderr(tmp_path: Path) -> None:
