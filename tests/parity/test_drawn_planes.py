@@ -185,6 +185,24 @@ def test_programs_move_the_same_packets(policy: str) -> None:
         assert_same(run_programs(scenario), sim.run(scenario))
 
 
+def test_ports_that_pause_drop_nothing() -> None:
+    scenario = drawn(
+        down("h0_0_0", 2_000),
+        down("h1_1_1", 3_000, 9_000),
+        policy="flow",
+        fabric={"planes": 3, "flow_control": "pfc", "queue_bytes": 400_000},
+        transport={"recovery": "erasure"},
+        collective={
+            "matrix": "pairs",
+            "pairs": [[0, 3], [1, 3], [2, 3]],
+            "message_bytes": 1_000_000,
+        },
+    )
+    result = sim.run(scenario)
+    assert result.record.dropped == 0 < result.host_paused_ps
+    assert run_programs(scenario).done_ps.tolist() == result.done_ps.tolist()
+
+
 def test_threads_do_the_same() -> None:
     scenario = drawn(down("h0_0_0", 2_000), fabric={"planes": 3, "k": 4, **dict.fromkeys(LEAVES)})
     runs = [sim.run(scenario, threads=threads) for threads in (1, 3)]
