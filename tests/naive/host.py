@@ -136,7 +136,8 @@ class Host:
         pacer = flow.sender.pacer
         pacer.begin_ps = now_ps + flow.phase_ps
         # A flow takes the share that the receiver sent within a round trip, unless it goes in turn.
-        share, heard_ps = self.heard.get(flow.destination, (1, NEVER))
+        heard = self.home(flow.source).heard
+        share, heard_ps = heard.get(flow.destination, (1, NEVER))
         if not pacer.is_whole and heard_ps != NEVER and now_ps - heard_ps <= flow.round_trip_ps:
             pacer.share = share
 

@@ -68,10 +68,7 @@ class Network:
 
         self.host_outages = failures.host_outages(scenario)
         if scenario.fabric.plane_use == "draw":
-            for host in self.hosts[:machines]:
-                planes = Planes.of(scenario, host.nics, self.host_outages)
-                for nic in host.nics:
-                    nic.planes = planes
+            Planes.give(scenario, self.hosts[:machines], self.host_outages)
         self.link_losses, self.host_losses = failures.losses(scenario)
         self.sent = self.received = self.unrouted = 0
         self.events: list[tuple[int, int, int, int, int, Any]] = []
@@ -301,17 +298,10 @@ class Network:
         if not host.planes:
             return host, host.next_packet(now_ps) if host.idle_ps <= now_ps else None
         before = host.planes.moves
-        step = host.planes.step(now_ps)
-        if step is None:
-            # A flow has moved, and its next packet may wait for another NIC now.
-            if host.planes.moves > before:
-                self.wake_all(host, now_ps)
-            return host, None
-        host.planes.event_ps = now_ps
-        nic, moved = step
-        packet = nic.next_packet(now_ps, moved)
-        if moved and packet and packet.kind == DATA:
-            host.planes.last = host.nics.index(nic)
+        nic, packet = host.planes.next_packet(now_ps)
+        # A flow has moved, and its next packet may wait for another NIC now.
+        if packet is None and host.planes.moves > before:
+            self.wake_all(host, now_ps)
         return nic, packet
 
     def receive(self, host: Host, packet: Packet, now_ps: int) -> None:

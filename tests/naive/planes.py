@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from fattree.experiment.model import Scenario
 from tests.naive.host import Flow, Host
+from tests.naive.packet import DATA, Packet
 from tests.naive.wire import NEVER, Wire
 
 # A step of a machine: the NIC that sends, and the flow if it is another NIC's.
@@ -26,10 +27,14 @@ class Planes:
     moves: int = 0
 
     @classmethod
-    def of(
-        cls, scenario: Scenario, nics: list[Host], outages: list[tuple[int, int, int]]
-    ) -> "Planes":
-        return cls(nics, outages, Wire(scenario).zero_load_rtt_ps // 2, [])
+    def give(
+        cls, scenario: Scenario, firsts: list[Host], outages: list[tuple[int, int, int]]
+    ) -> None:
+        """Give each machine its planes, by the first host of each."""
+        for first in firsts:
+            planes = cls(first.nics, outages, Wire(scenario).zero_load_rtt_ps // 2, [])
+            for nic in first.nics:
+                nic.planes = planes
 
     def is_up(self, host: int, now_ps: int) -> bool:
         return not any(of == host and since <= now_ps < to for of, since, to in self.outages)
@@ -68,6 +73,19 @@ class Planes:
         ready = [(flow.sender.ready_ps(), flow.number, flow) for flow in self.moved]
         ready = [entry for entry in ready if entry[2].is_active]
         return (min(ready)[0], min(ready)[2]) if ready else (NEVER, None)
+
+    def next_packet(self, now_ps: int) -> tuple[Host, Packet | None]:
+        """Return the packet that leaves now, None if none does, and its NIC."""
+        step = self.step(now_ps)
+        if step is None:
+            return self.nics[0], None
+
+        nic, moved = step
+        self.event_ps = now_ps
+        packet = nic.next_packet(now_ps, moved)
+        if moved and packet and packet.kind == DATA:
+            self.last = self.nics.index(nic)
+        return nic, packet
 
     def step(self, now_ps: int) -> Step | None:
         """Return the machine's packet of now, after all flows that have to move have moved."""
