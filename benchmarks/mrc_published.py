@@ -1,6 +1,6 @@
-"""MRC beside its publication: the runs behind four tables of docs/load-balancers-since.md.
+"""MRC beside its publication: the runs behind five tables of docs/load-balancers-since.md.
 
-python -m benchmarks.tables mrc_loss mrc_incast mrc_reboot since_nscc
+python -m benchmarks.tables mrc_loss mrc_incast mrc_reboot mrc_port since_nscc
 """
 
 from collections.abc import Mapping, Sequence
@@ -194,6 +194,51 @@ def beside_reboot(stack: str) -> Sequence[str]:
 
 
 REBOOT_ROWS = {stack: partial(beside_reboot, stack) for stack in REBOOTED}
+
+# Each host has eight ports of 100 Gb/s, each in a plane of its own; the first host loses a port.
+PORTS = 8
+EIGHT_PORTS: Mapping[str, Any] = {
+    "fabric__planes": PORTS,
+    "fabric__rate_gbps": 800 / PORTS,
+    "collective__matrix": "all_reduce",
+    "collective__algorithm": "ring",
+    "collective__message_bytes": 256 * MIB,
+    **MRC,
+}
+PORT_SEEDS = range(1, 4)
+PORT_DOWN_NS, PORT_UP_NS = 1_000_000, 3_000_000
+PORT_COLUMNS = ("stack", "`plane_use`", "all ports up", "a port down for 2 ms", "for good")
+PLANE_USES = ("draw", "spray")
+
+
+def beside_port(stack: str, use: str) -> Sequence[str]:
+    """Return a stack's row: the share of the whole fabric's throughput, by a port's outage."""
+    policy, _ = STACKS[stack]
+    settings = {**EIGHT_PORTS, "fabric__plane_use": use}
+    event = {"host": "h0_0_0", "down_ns": PORT_DOWN_NS}
+    whole = runs(policy, settings, PORT_SEEDS)
+    cells = [reach([100 * r.record.bound_ps / r.record.cct_ps for r in whole])]
+    for outage in ({**event, "up_ns": PORT_UP_NS}, event):
+        # Without another port for its packets a port has to come back.
+        if use != "draw" and "up_ns" not in outage:
+            cells.append("refused")
+            continue
+
+        results = runs(policy, {**settings, "failures__events": [outage]}, PORT_SEEDS)
+        shares = [
+            100 * up.record.bound_ps / down.record.cct_ps
+            for up, down in zip(whole, results, strict=True)
+        ]
+        cells.append(reach(shares))
+
+    return stack if use == PLANE_USES[0] else "", f"`{use}`", *cells
+
+
+PORT_ROWS = {
+    f"{stack}, {use}": partial(beside_port, stack, use)
+    for stack in ("MRC over SRv6", "MRC over ECMP")
+    for use in PLANE_USES
+}
 
 # The transport that MRC is made for, on 128 hosts (k = 8).
 NSCC_COLUMNS = ("load balancer", "an ACK a packet", "an ACK for 8 packets", "three slow links")

@@ -382,6 +382,9 @@ TABLES = {
     "mrc_reboot": Table(
         "docs/load-balancers-since.md", mrc_published.REBOOT_COLUMNS, mrc_published.REBOOT_ROWS
     ),
+    "mrc_port": Table(
+        "docs/load-balancers-since.md", mrc_published.PORT_COLUMNS, mrc_published.PORT_ROWS
+    ),
     "mrc_incast": Table(
         "docs/load-balancers-since.md", mrc_published.INCAST_COLUMNS, mrc_published.INCAST_ROWS
     ),

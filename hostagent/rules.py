@@ -108,6 +108,14 @@ def refuse_unable_hosts(scenario: Scenario) -> None:
             " does not hear of them"
         )
 
+    is_in_order = transport.recovery == "go_back_n" and not transport.reorder_packets
+    if scenario.fabric.is_drawn and is_in_order:
+        raise ExperimentError(
+            'fabric.plane_use = "draw": packets of a message overtake each other in several planes,'
+            ' and receivers of transport.recovery = "go_back_n" throw away all that come out of'
+            " order; set transport.reorder_packets, or another recovery"
+        )
+
     _refuse_few_acks(scenario)
 
 

@@ -51,9 +51,10 @@ class Frames:
         self._scenario = demand.scenario
         self._flows = demand.flows
         self._cuts = [self.packets.forms.end(kind) for kind in range(2)]
-        self._data: dict[int, DataFrames | OwnFrames] = {}
-        self._acks: dict[int, AckFrames | OwnFrames] = {}
-        self._ends: dict[Key, bytes] = {}
+        # By flow and plane.
+        self._data: dict[tuple[int, int], DataFrames | OwnFrames] = {}
+        self._acks: dict[tuple[int, int], AckFrames | OwnFrames] = {}
+        self._ends: dict[tuple[Key, int], bytes] = {}
 
     def whole(self, run: Programmed, beginning: bytes, key: Key, length: int) -> bytes:
         """Return a packet of this length, of which a row has the beginning."""
@@ -61,21 +62,33 @@ class Frames:
         if key[2] >> 16 & PROBE:
             return beginning[:length].ljust(length, b"\0")
 
-        end = self._ends.get(key) or self._end(run, key)
+        plane = self._plane(beginning)
+        end = self._ends.get((key, plane)) or self._end(run, key, plane)
         return beginning[: length - len(end)] + end
 
-    def _end(self, run: Programmed, key: Key) -> bytes:
+    def _plane(self, beginning: bytes) -> int:
+        """Return the plane of a packet, 0 where flows keep to theirs: an ICRC covers addresses."""
+        if not self._scenario.fabric.is_drawn:
+            return 0
+
+        # The first header's source is the host, 10.pod.edge.host, also in a tunnel; IPv6 has these
+        # bytes in the middle of its source.
+        ip_at = self.packets.forms.data.ip_at
+        pod = beginning[ip_at + (21 if beginning[ip_at] >> 4 == 6 else 13)]
+        return pod // self._scenario.tree.pods_per_plane
+
+    def _end(self, run: Programmed, key: Key, plane: int) -> bytes:
         if len(self._ends) >= MOST_ENDS:
             self._ends.clear()
 
         written = _written(key)
-        frame = self._frame(run, written)
+        frame = self._frame(run, written, plane)
         hidden = self.packets.forms[written.status & ACK].hidden
         end = frame[min(self._cuts[written.status & ACK], len(frame) - hidden) :]
         if written.status & (ACK | TRIMMED) == TRIMMED:
             end = end[: len(end) - self.packets.forms.trimmed(self._less(written))]
 
-        self._ends[key] = end
+        self._ends[key, plane] = end
         return end
 
     def _less(self, written: Written) -> int:
@@ -85,22 +98,28 @@ class Frames:
 
         return self._scenario.packets.payload_bytes - int(self._flows.last_bytes[written.flow])
 
-    def _frame(self, run: Programmed, written: Written) -> bytes:
+    def _frame(self, run: Programmed, written: Written, plane: int) -> bytes:
         flow, psn, status, label, acknowledged = written
         source, destination = int(self._flows.source[flow]), int(self._flows.destination[flow])
         tree = self._scenario.tree
-        if not status & ACK:
-            if flow not in self._data:
-                self._data[flow] = self.packets.data(ends(tree, source, destination), flow)
+        if self._scenario.fabric.is_drawn:
+            first = plane * tree.machines
+            source = source % tree.machines + first
+            destination = destination % tree.machines + first
 
-            return self._data[flow].frame(
+        key = flow, plane
+        if not status & ACK:
+            if key not in self._data:
+                self._data[key] = self.packets.data(ends(tree, source, destination), flow)
+
+            return self._data[key].frame(
                 label, psn, asks=bool(status & ASKS), less=self._less(written)
             )
 
-        if flow not in self._acks:
-            self._acks[flow] = self.packets.ack(ends(tree, destination, source), flow)
+        if key not in self._acks:
+            self._acks[key] = self.packets.ack(ends(tree, destination, source), flow)
 
-        writer = self._acks[flow]
+        writer = self._acks[key]
         total = acknowledged >> 32
         told, share_bits = 0, 0
         if run.world.rules.tells_share:

@@ -56,9 +56,10 @@ class Fabric(Section):
     """The number of separate fabrics (rails), each with a NIC of every machine; a collective's
     hosts are the machines.
     """
-    plane_use: Literal["spray", "keep"] | None = None
+    plane_use: Literal["spray", "keep", "draw"] | None = None
     """`spray` (default): each plane carries an equal part of every message; `keep`: each message
-    uses one plane, in turn.
+    uses one plane, in turn; `draw`: as `spray`, but while a host's port is down its other ports
+    carry that part (`docs/fabrics.md`).
     """
     rate_gbps: Rate = 800
     """The rate of hosts' links, and of all other links without a rate of their own."""
@@ -172,6 +173,11 @@ class Fabric(Section):
             )
 
         return self
+
+    @property
+    def is_drawn(self) -> bool:
+        """Return whether a host's other ports carry the packets of a port that is down."""
+        return self.plane_use == "draw"
 
     @property
     def tree(self) -> FatTree:

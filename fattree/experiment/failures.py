@@ -55,7 +55,9 @@ class FailureEvent(Place):
     """Links that fail and perhaps come back, at given times; `times` over, every `every_ns`."""
 
     host: Annotated[str | None, only_on("virtual", "sim")] = None
-    """A host, `h0_1_0`, whose link fails; it must come back if the host has flows."""
+    """A host, `h0_1_0`, whose link fails; it must come back if the host has flows, unless
+    `fabric.plane_use = "draw"` has another port for them.
+    """
     switch: str | None = None
     """A switch, `core0_1`, all of whose links fail; with an edge also its hosts' links (not on
     `mininet`).

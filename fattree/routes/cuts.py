@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from fattree.demand.flows import Flows, path_links
 from fattree.experiment.model import Scenario
-from fattree.routes.failures import FOREVER, Timeline, timeline
+from fattree.routes.failures import FOREVER, Timeline, moves_between_planes, timeline
 from fattree.routes.link_work import last_packets
 from fattree.routes.rates import is_oversubscribed
 from fattree.routes.slow_links import FULL, Pace, paces
@@ -107,7 +107,8 @@ def cut_bound_ps(scenario: Scenario, flows: Flows, known_ps: int) -> int:
         return known_ps
 
     links = Links(scenario, timeline(scenario, flows))
-    for branches, crossing in _cuts(scenario, flows, links.hosts):
+    by_machine = moves_between_planes(scenario)
+    for branches, crossing in _cuts(scenario, flows, links.hosts, by_machine):
         # Most cuts say less than is known, and are asked once.
         offset_ps = crossing.tail_ps - crossing.latest_ps
         if links.have_carried(branches, crossing, known_ps - offset_ps):
@@ -317,13 +318,21 @@ _OUT_OF_POD = ({6: _Place(1, Kind.EDGES_UP)}, {6: _Place(2, Kind.CORES_UP)})
 _INTO_POD = ({6: _Place(3, Kind.CORES_DOWN)}, {6: _Place(4, Kind.EDGES_DOWN)})
 
 
-def _families(tree: FatTree, flows: Flows, hosts: set[int]) -> Iterator[_Family]:
+def _families(tree: FatTree, flows: Flows, hosts: set[int], by_machine: bool) -> Iterator[_Family]:
     ends = flows.source, flows.destination
     edges = [end // tree.hosts_per_edge for end in ends]
     pods = [end // tree.hosts_per_pod for end in ends]
     is_sent = flows.packets > 0
     leaves_edge, leaves_pod = (is_sent & (sides[0] != sides[1]) for sides in (edges, pods))
     changed = np.array(sorted(hosts), dtype=np.int64)
+    if by_machine:
+        # Packets may leave their plane: only the links of all NICs together carry all of them.
+        ends = flows.source % tree.machines, flows.destination % tree.machines
+        changed %= tree.machines
+        for machine, stage in zip(ends, (_HOST_UP, _HOST_DOWN), strict=True):
+            yield _Family(machine, is_sent & np.isin(machine, changed), (stage,))
+
+        return
 
     yield _Family(edges[0], leaves_edge, (_EDGE_UP, _FROM_AGG))
     yield _Family(edges[1], leaves_edge, (_TO_AGG, _EDGE_DOWN))
@@ -334,19 +343,22 @@ def _families(tree: FatTree, flows: Flows, hosts: set[int]) -> Iterator[_Family]
 
 
 def _cuts(
-    scenario: Scenario, flows: Flows, hosts: set[int]
+    scenario: Scenario, flows: Flows, hosts: set[int], by_machine: bool
 ) -> Iterator[tuple[tuple[Branch, ...], Crossing]]:
-    for family in _families(scenario.tree, flows, hosts):
+    tree = scenario.tree
+    nics = tree.planes if by_machine else 1
+    for family in _families(tree, flows, hosts, by_machine):
         for crossing in _crossings(scenario, flows, family):
-            yield _branches(scenario.tree, family, crossing), crossing
+            yield _branches(tree, family, crossing, nics), crossing
 
 
-def _branches(tree: FatTree, family: _Family, crossing: Crossing) -> tuple[Branch, ...]:
-    """Return the branches of a cut, a branch for each agg."""
+def _branches(tree: FatTree, family: _Family, crossing: Crossing, nics: int) -> tuple[Branch, ...]:
+    """Return the branches of a cut, a branch for each agg; a host's links are those of its NICs."""
     stages = [sorted({stage[links].kind for links in crossing.hops}) for stage in family.stages]
     number = crossing.number
     if stages[0][0] >= Kind.HOST_UP:
-        return (((Group(stages[0][0], number),),),)
+        kind = stages[0][0]
+        return ((tuple(Group(kind, number + nic * tree.machines) for nic in range(nics)),),)
 
     # Where an edge crosses, one stage is of its own links.
     edge_kinds = {Kind.EDGE_UP, Kind.EDGE_DOWN}

@@ -117,7 +117,7 @@ def timeline(scenario: Scenario, flows: Flows) -> Timeline:
     rate = scenario.failures.rate
     changes = _changes(named)
     _refuse_cut_off(scenario.tree, changes, flows)
-    _refuse_lost_hosts(scenario.tree, hosts, flows)
+    _refuse_lost_hosts(scenario, hosts, flows)
 
     # Each attempt draws all links anew, from a stream of its own: failures stay independent, given
     # that they cut no host off.
@@ -193,6 +193,11 @@ def named_outages(scenario: Scenario) -> tuple[list[Outage], list[Outage]]:
             hosts += [Outage(host, down_ps + shift, end_ps) for host in of_hosts]
 
     return links, hosts
+
+
+def moves_between_planes(scenario: Scenario) -> bool:
+    """Return whether packets leave by other ports of their hosts while a port is down."""
+    return scenario.fabric.is_drawn and bool(named_outages(scenario)[1])
 
 
 def loss_thresholds(scenario: Scenario) -> tuple[dict[int, int], dict[int, int]]:
@@ -389,12 +394,30 @@ def _refuse_cut_off(tree: FatTree, changes: tuple[LinkChange, ...], flows: Flows
     )
 
 
-def _refuse_lost_hosts(tree: FatTree, hosts: list[Outage], flows: Flows) -> None:
+def _refuse_lost_hosts(scenario: Scenario, hosts: list[Outage], flows: Flows) -> None:
+    tree = scenario.tree
     lost = {outage.link for outage in hosts if outage.up_ps == FOREVER}
     needed = lost & {*flows.source.tolist(), *flows.destination.tolist()}
-    if needed:
+    if not needed:
+        return
+
+    if not scenario.fabric.is_drawn:
+        hint = ' (fabric.plane_use = "draw" has)' if tree.planes > 1 else ""
         raise FailureError(
             "failures.events: the link of "
-            f"{host_name(tree, min(needed))} never comes up again, and its flows have no other: say"
-            " when (up_ns)"
+            f"{host_name(tree, min(needed))} never comes up again, and its flows have no other"
+            f"{hint}: say when (up_ns)"
+        )
+
+    # A packet needs both ends in one plane.
+    is_lost = np.zeros(tree.hosts, dtype=bool)
+    is_lost[list(lost)] = True
+    of_planes = is_lost.reshape(tree.planes, tree.machines)
+    ends = (flows.source % tree.machines, flows.destination % tree.machines)
+    cut_off = np.flatnonzero((of_planes[:, ends[0]] | of_planes[:, ends[1]]).all(axis=0))
+    if len(cut_off):
+        flow_ends = (host_name(tree, int(end[cut_off[0]])) for end in ends)
+        raise FailureError(
+            f"failures.events: {' and '.join(flow_ends)} have no plane in which the links of both"
+            " come up again: say when (up_ns)"
         )

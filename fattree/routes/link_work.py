@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fattree.demand.flows import Flows, path_links
 from fattree.experiment.model import Scenario
+from fattree.routes.failures import moves_between_planes
 from fattree.routes.slow_links import FULL, host_shares
 from fattree.shape.topology import Level
 
@@ -117,7 +118,8 @@ def _acks(scenario: Scenario, flows: Flows) -> Int64:
 
 def _slots(scenario: Scenario, sizes: Int64, hosts: Int64, is_up: bool) -> Int64:
     """Return how long packets and their gaps hold the links of hosts, one way."""
-    of_hosts = host_shares(scenario, is_up)
+    # Where packets may leave by other ports, those of a slow one do not all hold it.
+    of_hosts = {} if moves_between_planes(scenario) else host_shares(scenario, is_up)
     shares = sorted({FULL, *of_hosts.values()})
     share_of = np.full(scenario.tree.hosts, shares.index(FULL))
     for host, share in of_hosts.items():

@@ -13,6 +13,7 @@ from fattree.draws import Stream, below, component, mix
 from fattree.policies import LabelRule
 from hostagent.transports import mrc
 from hostagent.transports.state import (
+    COUNTED,
     MOST_PENALTY,
     NEVER,
     PATHS,
@@ -180,6 +181,14 @@ def lose_silent(sender, connection, rules, packets, now_ps):
         sender.oldest += 1
 
     return expired
+
+
+@register_jitable
+def excuse(sender, rules, packets):
+    """Let packets that are under way count against no value of MRC: a port of theirs is down."""
+    if rules.label_rule == MRC:
+        for psn in range(max(sender.sent - len(packets), 0), sender.sent):
+            packets[psn & (len(packets) - 1)].doubted = COUNTED
 
 
 @register_jitable

@@ -37,19 +37,24 @@ UInt32 = NDArray[np.uint32]
 LOGGED_BYTES = 5
 
 
-def hosts_of(tree: FatTree, flows: Traffic) -> Records:
-    """Return the hosts, with room for the flows that each sends."""
-    hosts = records(tree.hosts, HOST)
+def hosts_of(tree: FatTree, flows: Traffic, is_drawing: bool) -> Records:
+    """Return the hosts, with room for the flows that each sends.
+
+    Where flows draw planes, behind the hosts each machine, with room for those of all its hosts.
+    """
+    hosts = records(tree.hosts + tree.machines * is_drawing, HOST)
     hosts.ready_ps = NEVER
     # Data come first, as if an ACK had just been sent.
     hosts.last_was_ack = 1
     hosts.timer_ps = NEVER
     # Hosts are numbered edge by edge, and are the lower ports of edges.
     edge, index = np.divmod(np.arange(tree.hosts), tree.hosts_per_edge)
-    hosts.towards = edge * len(tree.ports(0)) + index
+    hosts.towards[: tree.hosts] = edge * len(tree.ports(0)) + index
     is_sent = flows.packets > 0
     for first, kind in (("heap_first", is_sent), ("timer_first", ~is_sent)):
-        hosts[first] = offsets(np.bincount(flows.source[kind], minlength=tree.hosts))[:-1]
+        counts = np.bincount(flows.source[kind], minlength=tree.hosts)
+        of_machines = counts.reshape(tree.planes, tree.machines).sum(axis=0)
+        hosts[first] = offsets(np.concatenate([counts, of_machines]))[: len(hosts)]
 
     return hosts
 
@@ -97,6 +102,9 @@ def flows_of(demand: Demand, pairs: Pairs, short: list[int]) -> Flows:
         is_received=np.zeros(logged, dtype=np.uint8),
         told=np.zeros(told, dtype=np.int32),
         told_ps=np.full(told, NEVER, dtype=np.int64),
+        heap_of=flows.source.astype(np.int32)
+        if demand.scenario.fabric.is_drawn
+        else np.zeros(0, np.int32),
     )
 
 

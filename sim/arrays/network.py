@@ -29,6 +29,7 @@ from sim.arrays.wiring import (
     inputs_of,
     links_of,
     nics_of,
+    outages_of_hosts,
     passages_of,
     place_lists,
     place_losses,
@@ -210,15 +211,16 @@ def _world(
         record=record,
     )
     counters[SPARE] -= lists
-    hosts = hosts_of(tree, flows)
+    hosts = hosts_of(tree, flows, scenario.fabric.is_drawn)
     ledgers = records(ports + tree.hosts, LEDGER)
     place_losses(scenario, ledgers)
-    place_lists(pool, links, hosts, ports)
+    place_lists(pool, links, hosts[: tree.hosts].view(np.recarray), ports)
     low, high = label_hashes()
     shared = rules(scenario)
 
     short = short_payloads(scenario, flows)
     columns = flows_of(demand, pairs, short)
+    outages = place_outages(tree, demand.events, links, ledgers)
 
     return World(
         constants=constants,
@@ -230,13 +232,14 @@ def _world(
         passages=passages_of(scenario, short, edge_header_bytes),
         nics=nics_of(scenario, demand.rate, short),
         inputs=inputs_of(tree),
-        outages=place_outages(tree, demand.events, links, ledgers),
+        outages=outages,
+        outages_of=outages_of_hosts(tree, demand.events, ledgers),
         paces=place_paces(scenario, ledgers, short, edge_header_bytes),
         gates=gates_of(scenario),
         rooms=rooms_of(scenario, edge_header_bytes),
         switches=switches,
         hosts=hosts,
-        heap=np.zeros(int((flows.packets > 0).sum()), dtype=np.int32),
+        heap=np.zeros(int((flows.packets > 0).sum()) << constants.is_drawing, dtype=np.int32),
         timers=np.zeros(int((flows.packets == 0).sum()), dtype=np.int32),
         flows=columns,
         pointers=pointers_of(cells, pairs),
@@ -333,6 +336,8 @@ def _constants(scenario: Scenario, short: Sequence[int]) -> Constants:
         is_lossy=int(bool(scenario.failures.losses)),
         is_slowed=int(bool(scenario.failures.degraded)),
         is_pausing=int(is_paused(scenario)),
+        is_drawing=int(scenario.fabric.is_drawn),
+        subflows=scenario.scheme.subflows,
     )
 
 

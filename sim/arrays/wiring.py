@@ -256,6 +256,14 @@ def place_outages(tree: FatTree, events: Timeline, links: Records, ledgers: Reco
     return np.array(table, dtype=np.int64)
 
 
+def outages_of_hosts(tree: FatTree, events: Timeline, ledgers: Records) -> Int64:
+    """Return the first row of each host's outages in `place_outages`, and the row behind them."""
+    first = ledgers["outage"][tree.first_port(tree.switches) :]
+    hosts = [outage.link for outage in events.hosts]
+    count = np.bincount(np.array(hosts, dtype=np.int64), minlength=tree.hosts)
+    return np.stack([first, first + count], axis=1).astype(np.int64)
+
+
 def _of_link(tree: FatTree, link: int) -> tuple[int, ...]:
     """Return the two directed links of a link between switches."""
     return tuple(tree.first_port(end.switch) + end.port - 1 for end in tree.link_ends(link))

@@ -55,6 +55,7 @@ STILL = {
     "nics",
     "inputs",
     "outages",
+    "outages_of",
     "paces",
     "table",
     "follower_offset",
@@ -91,6 +92,12 @@ def refuse_unable(world: World) -> None:
     if world.constants.alpha:
         raise SimulationError(
             'fabric.buffer = "shared": on a GPU each port has a buffer (on a processor they share)'
+        )
+
+    if world.constants.is_drawing:
+        raise SimulationError(
+            'fabric.plane_use = "draw": on a GPU each plane keeps its packets (on a processor they'
+            " leave by other planes while a port is down)"
         )
 
     if not cuda.is_available():

@@ -17,6 +17,7 @@ from sim.kernels.bundles import by_address
 from sim.kernels.jit import at, inlined, load_at, turned
 from sim.kernels.octets import CE, IPV4, read_16, write_16, write_checksum
 from sim.kernels.outer_headers import IPV6, TUNNEL, encapsulate, wrap
+from sim.kernels.planes import way_of
 from sim.kernels.ports import HOST_LEVEL, passage, size_of
 from sim.kernels.state import (
     ACK,
@@ -48,8 +49,8 @@ LOWEST_MASK = (1 << WORDS_SHIFT) - 1
 # The fields that hosts write into a flow's template, and those that they read back: rows of
 # `Frames.writes` and `Frames.reads` by kind (data, ACK) and these; and the columns of
 # `hostagent.forms.Run`.
-LABEL, PSN, MSN, MARK, DESTINATION, NUMBER = range(6)
-WRITTEN = 4
+LABEL, PSN, MSN, MARK, NUMBER, DESTINATION = range(6)
+WRITTEN = 5
 FIELDS = 6
 AT, SIZE, LOW, MASK, OF = range(5)
 SEGMENTS = int(Chooser.SEGMENTS)
@@ -122,8 +123,8 @@ def shown(frames, length):
 
 
 @inlined
-def write_frame(world, frames, desk, slot, packet, kind, is_routed):
-    """Let a host write a packet: its flow's template, and each packet's own fields."""
+def write_frame(world, frames, desk, slot, packet, way, kind, is_routed):
+    """Let a host write a packet: the template of its way, and each packet's own fields."""
     if frames is not None:
         # Behind the bytes that hosts write there are zeros, as a rule still those of the packet
         # before.
@@ -133,26 +134,30 @@ def write_frame(world, frames, desk, slot, packet, kind, is_routed):
         foresee_block(frames, min(np.int64(slot) + AHEAD, np.int64(slot) | (CHUNK - 1)))
         memory = frames.words
         octets = frames.octets
-        row = (2 * np.int64(packet.flow) + kind) * (frames.kept >> 3)
+        row = (2 * np.int64(way) + kind) * (frames.kept >> 3)
         base = frame >> 3
         for word in range(count):
             memory[at(base + word)] = frames.templates[at(row + word)]
 
         put(frames, frame, kind, LABEL, int(packet.label))
         put(frames, frame, kind, PSN, int(packet.psn))
+        # In another plane the addresses are others, and the flow's number stays.
+        if world.constants.is_drawing:
+            put(frames, frame, kind, NUMBER, np.int64(packet.flow) ^ np.int64(way))
+
         if kind != ACK and not packet.status & ASKS:
             request = frame + request_at(frames)
             memory[at(request >> 3)] &= ~(np.int64(REQUEST_BIT) << (8 * (request & 7)))
 
         length = write_rest(world, frames, frame, packet, kind)
-        if frames.changes_ipv4[at(kind)]:
+        if frames.changes_ipv4[at(kind)] or world.constants.is_drawing:
             write_checksum(octets, frame + frames.ip_at)
 
         if is_routed and world.constants.chooser == SEGMENTS:
-            encapsulate(world, frames, frame, packet, kind, length)
+            encapsulate(world, frames, frame, packet, way, kind, length)
             length += IPV6
         elif is_routed:
-            wrap(world, frames, frame, packet, kind, length)
+            wrap(world, frames, frame, packet, way, kind, length)
             length += IPV4
 
         set_length(frames, slot, length, dirty=DIRTY if is_routed else 0)
@@ -160,7 +165,10 @@ def write_frame(world, frames, desk, slot, packet, kind, is_routed):
 
 @inlined
 def put(frames, frame, kind, field, number):
-    """Write a field into a frame in which it is 0, wherever the frame has it."""
+    """Write a field into a frame in which it is 0, wherever the frame has it.
+
+    Where it is not 0, `number` has the bits that change.
+    """
     row = kind * WRITTEN + field
     for entry in range(frames.first_writes[at(row)], frames.first_writes[at(row + 1)]):
         writes = frames.writes
@@ -175,10 +183,10 @@ def put(frames, frame, kind, field, number):
         bits = turned(bits << (8 * (where + FRAME_WORD - writes[at(entry), AT] - size)))
         word = (frame + where) >> 3
         shift = 8 * (where & 7)
-        frames.words[at(word)] |= bits << shift
+        frames.words[at(word)] ^= bits << shift
         if shift > 0:
             rest = np.int64(np.uint64(bits) >> np.uint64(64 - shift))
-            frames.words[at(word + 1)] |= rest
+            frames.words[at(word + 1)] ^= rest
 
 
 @inlined
@@ -307,7 +315,7 @@ def is_own(world, frames, number, slot):
         if is_nack and frames.octets[at(frame + syndrome_at(frames) + more)] != NAK_SYNDROME:
             return False
 
-        constant = world.flows.table[at(packet.flow)]
+        constant = world.flows.table[at(way_of(world, int(packet.flow), number))]
         believed = int(constant.source) if kind == ACK else int(constant.destination)
         if (
             believed != number

@@ -14,13 +14,12 @@ from sim.kernels.desk import note_arrival, note_control, note_receipt
 from sim.kernels.frames import is_own
 from sim.kernels.jit import at, inlined, prefetch
 from sim.kernels.lists import following, foresee_chunk, leave
+from sim.kernels.planes import ARRIVES, ENDS, HEEDS, MOVES, SENDS, move, note_event, with_moved
 from sim.kernels.ready import end_computation
 from sim.kernels.receiving import receive
 from sim.kernels.sending import send
 from sim.kernels.state import ACK, CHUNK, CHUNK_BITS, LIVE, LOST, MISDELIVERED, RECEIVED
 
-# A host's next event, in the order of one instant.
-ARRIVES, ENDS, SENDS, HEEDS = range(4)
 # The end of the fields that every packet changes in a sender, in lines of memory.
 LINE_BYTES = 64
 SENDER_LINES = 5
@@ -33,43 +32,58 @@ def serve_machine(world, routes, frames, desk, number, start_ps, end_ps):
     """Receive and send at a machine's hosts from `start_ps` until before `end_ps`.
 
     A machine's hosts are its NICs, one per plane: a flow's end at one NIC may start flows at
-    another. `frames` and `desk` are None where packets have no bytes (`sim.kernels.frames`). Return
-    how many packets it received or sent.
+    another, and a NIC may send for another (`sim.kernels.planes`). `frames` and `desk` are None
+    where packets have no bytes (`sim.kernels.frames`). Return how many packets it received or sent.
     """
-    constants = world.constants
     now_ps = start_ps
     count = 0
-    if number + 1 < constants.machines:
+    if number + 1 < world.constants.machines:
         foresee_machine(world, frames, number + 1)
 
     foresee_blocks(world, frames, number)
     while True:
-        host = number
-        first_ps, first = next_of_host(world, number, now_ps)
-        for plane in range(1, constants.planes):
-            nic = number + plane * constants.machines
-            next_ps, event = next_of_host(world, nic, now_ps)
-            if next_ps < first_ps or (next_ps == first_ps and event < first):
-                first_ps, first, host = next_ps, event, nic
-
+        first_ps, first, host, heap = next_of_machine(world, number, now_ps)
         if first_ps >= end_ps:
             return count
 
         count += 1
         now_ps = first_ps
+        if first != ARRIVES:
+            note_event(world, number, now_ps)
+
         if first == SENDS:
-            send(world, routes, frames, desk, host, now_ps)
+            send(world, routes, frames, desk, host, heap, now_ps)
         elif first == ARRIVES:
             take_arrival(world, frames, desk, host, start_ps)
         else:
-            end_or_heed(world, desk, host, first, now_ps)
+            end_move_or_heed(world, desk, host, heap, first, now_ps)
 
 
 @inlined
-def end_or_heed(world, desk, number, event, now_ps):
-    """End a computation of a host, or pause the host, or let it continue."""
+def next_of_machine(world, number, now_ps):
+    """Return a machine's next event from `now_ps` on: when, its kind, the host and the heap."""
+    constants = world.constants
+    host = number
+    first_ps, first = next_of_host(world, number, now_ps)
+    for plane in range(1, constants.planes):
+        nic = number + plane * constants.machines
+        next_ps, event = next_of_host(world, nic, now_ps)
+        if next_ps < first_ps or (next_ps == first_ps and event < first):
+            first_ps, first, host = next_ps, event, nic
+
+    if constants.is_drawing:
+        return with_moved(world, number, first_ps, first, host)
+
+    return first_ps, first, host, host
+
+
+@inlined
+def end_move_or_heed(world, desk, number, heap, event, now_ps):
+    """End a computation of a host, or move a flow, or pause the host, or let it continue."""
     if event == ENDS:
         end_computation(world, number, now_ps)
+    elif event == MOVES:
+        move(world, heap)
     else:
         heed(world, desk, number)
 

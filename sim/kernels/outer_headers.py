@@ -15,12 +15,12 @@ BLOCK_16 = BLOCK >> 16
 
 
 @inlined
-def wrap(world, frames, frame, packet, kind, length):
+def wrap(world, frames, frame, packet, way, kind, length):
     """Put a packet into IP-in-IP towards its waypoint (`hostagent.packets.wrap`)."""
     octets = frames.octets
     ip = frame + frames.ip_at
     constants = world.constants
-    constant = world.flows.table[at(packet.flow)]
+    constant = world.flows.table[at(way)]
     sender = int(constant.destination) if kind == ACK else int(constant.source)
     here = np.int64(frames.host_ips[at(sender)])
 
@@ -61,12 +61,12 @@ def make_room(frames, ip, size):
 
 
 @inlined
-def encapsulate(world, frames, frame, packet, kind, length):
+def encapsulate(world, frames, frame, packet, way, kind, length):
     """Put a packet into IPv6 with its way in the destination (`hostagent.segment_routes`)."""
     octets = frames.octets
     ip = frame + frames.ip_at
     constants = world.constants
-    constant = world.flows.table[at(packet.flow)]
+    constant = world.flows.table[at(way)]
     sender = int(constant.destination) if kind == ACK else int(constant.source)
     here = np.int64(frames.host_ips[at(sender)])
 

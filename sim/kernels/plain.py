@@ -28,6 +28,7 @@ PLAIN = {
         "is_lossy": 0,
         "is_slowed": 0,
         "is_pausing": 0,
+        "is_drawing": 0,
         "alpha": 0,
     },
     "rules": {"jitter_permille": 0, "trimming": 0, "acks_first": 0, "packets_per_ack": 1},

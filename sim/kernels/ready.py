@@ -32,7 +32,6 @@ def start_flow(world, number, flow, now_ps):
     """
     flows = world.flows
     rules = world.rules
-    host = world.hosts[number]
     sender = flows.senders[at(flow)]
     constant = flows.table[at(flow)]
     due_ps = now_ps + constant.phase_ps
@@ -66,14 +65,21 @@ def start_flow(world, number, flow, now_ps):
 
     labels.start(flows.senders[at(constant.connection)], rules)
 
+    ring = flows.outstanding[constant.ring : constant.ring + constant.ring_length]
+    join(world, number, flow, transport.ready_ps(sender, rules, ring))
+
+
+@inlined
+def join(world, number, flow, ready_ps):
+    """Add a flow to a host's heap."""
     # At the end of the heap with the latest time there is, which keeps the heap in order; `requeue`
     # then moves it up to where it belongs.
-    flows.ready_ps[flow] = NEVER
-    flows.place[flow] = host.heap_size
+    host = world.hosts[number]
+    world.flows.ready_ps[flow] = NEVER
+    world.flows.place[flow] = host.heap_size
     world.heap[host.heap_first + host.heap_size] = flow
     host.heap_size += 1
-    ring = flows.outstanding[constant.ring : constant.ring + constant.ring_length]
-    requeue(world, number, flow, transport.ready_ps(sender, rules, ring))
+    requeue(world, number, flow, ready_ps)
 
 
 @inlined
@@ -97,14 +103,9 @@ def end_computation(world, number, now_ps):
     host = world.hosts[at(number)]
     timers = world.timers[host.timer_first : host.timer_first + host.timer_size]
     flow = int(timers[0])
-    last = int(timers[-1])
+    take_out_first(timers, flows.place, flows.ready_ps)
     host.timer_size -= 1
-    host.timer_ps = NEVER
-    if host.timer_size > 0:
-        timers[0] = last
-        flows.place[last] = 0
-        sift_down(timers[:-1], flows.place, flows.ready_ps, last)
-        host.timer_ps = flows.ready_ps[timers[0]]
+    host.timer_ps = flows.ready_ps[timers[0]] if host.timer_size > 0 else NEVER
 
     flows.senders[flow].done_ps = now_ps
     world.counters[UNFINISHED] -= 1
@@ -157,6 +158,16 @@ def sift_up(heap, position, ready_ps, flow):
 
     heap[index] = flow
     position[flow] = index
+
+
+@inlined
+def take_out_first(heap, position, ready_ps):
+    """Let the last flow take the place of the first; the heap is one shorter afterwards."""
+    last = int(heap[-1])
+    if len(heap) > 1:
+        heap[0] = last
+        position[last] = 0
+        sift_down(heap[:-1], position, ready_ps, last)
 
 
 @inlined

@@ -10,6 +10,7 @@ from sim.kernels.frames import note_holes, note_number
 from sim.kernels.jit import at, inlined
 from sim.kernels.lb.hashing import label_hash
 from sim.kernels.lists import ONE_READER, append
+from sim.kernels.planes import answering, heap_of, note_event, way_of
 from sim.kernels.ready import requeue, unblock
 from sim.kernels.state import ACK, ASKS, LAST_DONE, LIVE, LOST, MARKED, TRIMMED, UNFINISHED
 
@@ -26,7 +27,10 @@ def receive(world, frames, number, packet, now_ps):
     status = int(packet.status)
     if status & LOST:
         world.counters[LIVE] -= 1
-    elif status & ACK:
+        return
+
+    note_event(world, number, now_ps)
+    if status & ACK:
         world.counters[LIVE] -= 1
         receive_ack(world, number, packet, now_ps)
     elif world.rules.recovery == GO_BACK_N and packet.psn != world.flows.received[at(packet.flow)]:
@@ -56,10 +60,10 @@ def receive_data(world, frames, number, packet, now_ps):
     if is_new:
         flows.received[at(flow)] += arrived
         if world.rules.tells_share:
-            note_arriving(world, number, flow, arrived)
+            note_arriving(world, flow, arrived)
 
     if trimmed:
-        queue_ack(world, frames, number, packet, status)
+        queue_ack(world, frames, number, packet, status, now_ps)
     else:
         note_number(frames, flow, psn)
         flows.waiting[at(flow)] += max(arrived, 1)
@@ -72,7 +76,7 @@ def receive_data(world, frames, number, packet, now_ps):
             is_complete=flows.received[at(flow)] >= constant.packets,
         ):
             flows.waiting[at(flow)] = 0
-            queue_ack(world, frames, number, packet, status)
+            queue_ack(world, frames, number, packet, status, now_ps)
         else:
             world.counters[LIVE] -= 1
 
@@ -116,7 +120,7 @@ def receive_out_of_order(world, frames, number, packet, now_ps):
     receiver = flows.receivers[at(flow)]
     kept = flows.kept[at(flow)]
     if go_back_n.is_asking(receiver, world.rules, kept, psn, received, now_ps):
-        queue_ack(world, frames, number, packet, status | remembered(world, flow))
+        queue_ack(world, frames, number, packet, status | remembered(world, flow), now_ps)
         return
 
     world.counters[LIVE] -= 1
@@ -135,7 +139,7 @@ def remembered(world, flow):
 
 
 @inlined
-def queue_ack(world, frames, number, packet, status):
+def queue_ack(world, frames, number, packet, status, now_ps):
     """Queue the ACK of a data packet, or the NACK of a packet that a switch has cut.
 
     `status` is the packet's, and a mark of others that this ACK is the first to tell of.
@@ -144,8 +148,9 @@ def queue_ack(world, frames, number, packet, status):
     psn = int(packet.psn)
     trimmed = status & TRIMMED
     flows = world.flows
-    host = world.hosts[at(number)]
-    constant = flows.table[at(flow)]
+    nic = answering(world, flow, number, now_ps)
+    host = world.hosts[at(nic)]
+    constant = flows.table[at(way_of(world, flow, nic))]
     slot = append(world.pool, host, ONE_READER, world.counters)
     ack = world.pool.packets[at(slot)]
     ack.flow = flow
@@ -160,16 +165,17 @@ def queue_ack(world, frames, number, packet, status):
     # In place of SACK's bitmap: the log up to here has the arrivals by now.
     ack.log = flows.received[at(flow)]
     if world.rules.tells_share:
-        write_share(ack, max(host.arriving, 1))
+        receiver = world.hosts[at(flows.table[at(flow)].destination)]
+        write_share(ack, max(receiver.arriving, 1))
 
     note_holes(world, frames, ack)
     host.acks += 1
 
 
 @inlined
-def note_arriving(world, number, flow, arrived):
+def note_arriving(world, flow, arrived):
     """Count a flow among those that share a host's link from its first packet to its last."""
-    host = world.hosts[at(number)]
+    host = world.hosts[at(world.flows.table[at(flow)].destination)]
     received = world.flows.received[at(flow)]
     if received == arrived:
         host.arriving += 1
@@ -285,4 +291,4 @@ def receive_ack(world, number, packet, now_ps):
         if rules.awaits_acks:
             unblock(world, number, flow, now_ps)
 
-    requeue(world, number, flow, transport.ready_ps(sender, rules, ring))
+    requeue(world, heap_of(world, flow, number), flow, transport.ready_ps(sender, rules, ring))

@@ -10,6 +10,7 @@ from sim.kernels.jit import at, inlined
 from sim.kernels.lb.hashing import label_hash
 from sim.kernels.lb.schedules import start_or_next
 from sim.kernels.lists import ONE_READER, append, following, leave, take_in
+from sim.kernels.planes import way_of
 from sim.kernels.ports import HOST_LEVEL, is_gone, occupy, passage
 from sim.kernels.ready import requeue, unblock
 from sim.kernels.state import ACK, ASKS, CHUNK, DATA, LIVE, LOST, NOWHERE, SHORT
@@ -18,19 +19,19 @@ SEGMENTS = int(Chooser.SEGMENTS)
 
 
 @inlined
-def send(world, routes, frames, desk, number, now_ps):
+def send(world, routes, frames, desk, number, heap, now_ps):
     """Let the host's link take the next packet: data and ACKs alternate while both wait.
 
-    Appendix B's mode 2. Data come first.
+    Appendix B's mode 2. Data come first; they are of the flows in the heap of `World.hosts[heap]`.
     """
     host = world.hosts[at(number)]
-    is_data_ready = max(host.ready_ps, host.data_free_ps) <= now_ps
+    is_data_ready = max(world.hosts[at(heap)].ready_ps, host.data_free_ps) <= now_ps
     if host.acks > 0 and not (is_data_ready and host.last_was_ack):
         host.last_was_ack = 1
         send_ack(world, routes, frames, desk, number, now_ps)
     else:
         host.last_was_ack = 0
-        send_data(world, routes, frames, desk, number, now_ps)
+        send_data(world, routes, frames, desk, number, heap, now_ps)
 
 
 @inlined
@@ -74,14 +75,15 @@ def send_ack(world, routes, frames, desk, number, now_ps):
     if (waiting + 1) % CHUNK == 0:
         leave(pool, waiting, world.counters)
 
-    is_routed = direct(world, routes, ack, ACK)
-    write_frame(world, frames, desk, slot, ack, ACK, is_routed)
+    way = way_of(world, int(ack.flow), number)
+    is_routed = direct(world, routes, ack, way, ACK)
+    write_frame(world, frames, desk, slot, ack, way, ACK, is_routed)
 
 
 @inlined
-def send_data(world, routes, frames, desk, number, now_ps):
-    """Send a packet of the flow that has been ready longest."""
-    flow = int(world.heap[at(world.hosts[at(number)].heap_first)])
+def send_data(world, routes, frames, desk, number, heap, now_ps):
+    """Send a packet of the flow in a heap that has been ready longest."""
+    flow = int(world.heap[at(world.hosts[at(heap)].heap_first)])
     flows = world.flows
     rules = world.rules
     sender = flows.senders[at(flow)]
@@ -99,7 +101,7 @@ def send_data(world, routes, frames, desk, number, now_ps):
     before = sender.sent
     psn = transport.next_psn(sender, connection, rules, packets=ring, label=label, now_ps=now_ps)
     asked = ASKS if transport.asks(sender, rules, ring, psn) else 0
-    requeue(world, number, flow, transport.ready_ps(sender, rules, ring))
+    requeue(world, heap, flow, transport.ready_ps(sender, rules, ring))
     if not rules.awaits_acks and before < constant.packets == sender.sent:
         unblock(world, number, flow, now_ps)
 
@@ -109,26 +111,30 @@ def send_data(world, routes, frames, desk, number, now_ps):
     world.hosts[at(number)].data_free_ps = now_ps + world.nics[at(kind)].between_ps
     slot, fate = put(world, number, kind, now_ps)
     packet = world.pool.packets[at(slot)]
+    way = way_of(world, flow, number)
+    along = flows.table[at(way)]
     packet.flow = flow
     packet.psn = psn
-    packet.pod = constant.pod
-    packet.edge = constant.edge
-    packet.index = constant.index
+    packet.pod = along.pod
+    packet.edge = along.edge
+    packet.index = along.index
     packet.status = DATA | asked | fate | (SHORT if is_short else 0)
     packet.label = label
-    packet.hash = constant.hash_data ^ label_hash(world.hash_low, world.hash_high, label)
-    is_routed = direct(world, routes, packet, DATA)
-    write_frame(world, frames, desk, slot, packet, DATA, is_routed)
+    packet.hash = along.hash_data ^ label_hash(world.hash_low, world.hash_high, label)
+    is_routed = direct(world, routes, packet, way, DATA)
+    write_frame(world, frames, desk, slot, packet, way, DATA, is_routed)
+    if heap != number:
+        world.hosts[at(heap)].towards = number // world.constants.machines
 
 
 @inlined
-def direct(world, routes, packet, kind):
+def direct(world, routes, packet, way, kind):
     """Host DR: name the waypoint at the pointer of (source, destination, class) and advance it.
 
     MRC over SRv6: name the path of the label. Return whether such a path exists.
     """
     if world.constants.chooser == SEGMENTS:
-        return direct_by_label(world, packet)
+        return direct_by_label(world, packet, way)
 
     # Other load balancers have no waypoints, nor have pairs under one edge, with nothing to choose,
     # nor those that are cut off for the time being.
@@ -137,7 +143,7 @@ def direct(world, routes, packet, kind):
         return False
 
     # An ACK belongs to its flow's pair too, with a cell of its own.
-    pair = world.flows.table[int(packet.flow)].pair
+    pair = world.flows.table[at(way)].pair
     row = routes.waypoint_row[pair, kind]
     first = routes.waypoint_offset[row]
     length = routes.waypoint_offset[row + 1] - first
@@ -154,10 +160,10 @@ def direct(world, routes, packet, kind):
 
 
 @inlined
-def direct_by_label(world, packet):
+def direct_by_label(world, packet, way):
     """Name the uplinks of the path that a packet's label names; return whether it needs any."""
     constants = world.constants
-    constant = world.flows.table[int(packet.flow)]
+    constant = world.flows.table[at(way)]
     packet.route_agg = NOWHERE
     if constant.source_pod == constant.pod and constant.source_edge == constant.edge:
         return False

@@ -179,13 +179,15 @@ SWITCH = np.dtype(
     align=True,
 )
 
-# A host: its link is taken until `free_ps`, its first flow is ready at `ready_ps` (NEVER without a
-# flow); `acks` ACKs wait in a list like a link's; `heap_first`, `heap_size`: its started flows, a
-# binary heap by (ready, flow). `last_was_ack` decides the turn while data and ACKs wait. Its
-# computations are another heap of that kind, `timer_first`, `timer_size`; the first ends at
-# `timer_ps` (NEVER without a computation). Data may leave from `data_free_ps` on; `towards` is the
-# link to it, and `arriving` flows share it: a part of them has arrived, and not all. A host is
-# paused from `closed_ps` until `until_ps` at most (0: it is not).
+# A host, or behind all hosts a machine with flows that have no plane ready (`sim.kernels.planes`):
+# of its record only the heap is used, `free_ps` for its last event, and `towards` for the last
+# plane of moved packets. A host's link is taken until `free_ps`, its first flow is ready
+# at `ready_ps` (NEVER without a flow); `acks` ACKs wait in a list like a link's; `heap_first`,
+# `heap_size`: its started flows, a binary heap by (ready, flow). `last_was_ack` decides the turn
+# while data and ACKs wait. Its computations are another heap of that kind, `timer_first`,
+# `timer_size`; the first ends at `timer_ps` (NEVER without a computation). Data may leave from
+# `data_free_ps` on; `towards` is the link to it, and `arriving` flows share it: a part of them has
+# arrived, and not all. A host is paused from `closed_ps` until `until_ps` at most (0: it is not).
 HOST = np.dtype(
     [
         (name, np.int64)
@@ -277,7 +279,9 @@ class Constants(NamedTuple):
     link loses packets at random, `is_slowed` whether any is ever slow, `is_pausing` whether
     switches pause links. `alpha` is that of shared memory, times 2**16, and 0 without it. The lane
     of link 0 is `lanes`, 0 where nothing is trimmed or paused. `machines` have a host in each of
-    the `planes`: m, m + machines, ... `ecn_*` are a `fattree.experiment.marking.Marking`.
+    the `planes`: m, m + machines, ... `is_drawing`: whether packets leave by other hosts of a
+    machine while a port is down; parts of a message in neighbouring planes are `subflows` apart.
+    `ecn_*` are a `fattree.experiment.marking.Marking`.
     """
 
     hosts_per_edge: int
@@ -317,6 +321,8 @@ class Constants(NamedTuple):
     is_lossy: int
     is_slowed: int
     is_pausing: int
+    is_drawing: int
+    subflows: int
 
 
 class Pool(NamedTuple):
@@ -376,7 +382,7 @@ class Pointers(NamedTuple):
 
 
 class Flows(NamedTuple):
-    """Per flow: constants, sender, when it is ready, its place in its host's heap, and counts.
+    """Per flow: constants, sender, when it is ready, its place in its heap, and counts.
 
     `received` and `reported` count packets at the receiver and in ACKs that came back, `waiting`
     those that no ACK has reported yet, `blocked` the flows that it waits for; `followers` (CSR) are
@@ -384,7 +390,8 @@ class Flows(NamedTuple):
     (`transports.go_back_n`), both empty without it. `told` is the share that the receiver of each
     pair of hosts has sent, at `told_ps` (NEVER: not yet), both empty if receivers send none.
     `outstanding` holds all rings, `arrivals` the packet numbers that SACK's receivers have got, in
-    order of arrival.
+    order of arrival. `heap_of` has the record of `World.hosts` that has a flow in its heap, where
+    that changes.
     """
 
     table: Records
@@ -405,6 +412,7 @@ class Flows(NamedTuple):
     is_received: Bytes
     told: Int32
     told_ps: Int64
+    heap_of: Int32
 
 
 class OwnRule(NamedTuple):
@@ -427,7 +435,8 @@ class OwnRule(NamedTuple):
 class World(NamedTuple):
     """The whole state of a run, and its constants.
 
-    `paces` has rows of (until, control frame, with its gap, data, with its gap, ACK, ...), `nics` a
+    `outages_of` has the first row of each host's outages, and the row behind them. `paces` has
+    rows of (until, control frame, with its gap, data, with its gap, ACK, ...), `nics` a
     row for each size, `gates` and `rooms` one for each port, where anything is paused. `features`
     is None if the run has no feature that plain kernels leave out (`sim.kernels.plain`).
     """
@@ -443,6 +452,7 @@ class World(NamedTuple):
     nics: Records
     inputs: Int32
     outages: Int64
+    outages_of: Int64
     paces: Int64
     gates: Records
     rooms: Records

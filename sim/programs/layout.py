@@ -18,7 +18,7 @@ from sim.kernels.state import Int64, Records, World
 KNOWN = 42
 NOWHERE = Run(0, 0, 0, 0, 0)
 # The names of `sim.kernels.frames`' fields, in its order; those that are read alone stand last.
-NAMES = ("label", "psn", "msn", "marked", "destination_ip", "number")
+NAMES = ("label", "psn", "msn", "marked", "number", "destination_ip")
 
 
 class Layout(NamedTuple):

@@ -251,4 +251,10 @@ def cuts_off(scenario: Scenario, links: list[Change], flows: list[Message]) -> b
 def strands(scenario: Scenario, flows: list[Message]) -> bool:
     """Return whether a host with flows is cut off for good."""
     lost = {host for host, _, until in host_outages(scenario) if until == NEVER}
+    if scenario.fabric.plane_use == "draw":
+        tree = Tree.of(scenario)
+        machines = tree.hosts // (scenario.fabric.planes or 1)
+        pairs = {(flow.source % machines, flow.destination % machines) for flow in flows}
+        firsts = range(0, tree.hosts, machines)
+        return any(all(lost & {a + first, b + first} for first in firsts) for a, b in pairs)
     return bool(lost & {end for flow in flows for end in (flow.source, flow.destination)})

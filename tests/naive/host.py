@@ -2,6 +2,7 @@
 
 from collections import deque
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from tests.naive.go_back_n import GoBackN
 from tests.naive.labels import LabelRule, Watch
@@ -39,6 +40,8 @@ class Flow:
     done_ps: int = NEVER
     sent: set[int] = field(default_factory=set)
     is_sent: bool = False
+    # Other NICs of its machine send it.
+    is_moved: bool = False
     received: set[int] = field(default_factory=set)
     # Go-back-N: packets that wait for an earlier packet, since when, and whether it was asked for.
     kept: set[int] = field(default_factory=set)
@@ -105,6 +108,8 @@ class Host:
     acks: deque[Packet] = field(default_factory=deque)
     last_was_ack: bool = True
     nics: list["Host"] = field(default_factory=list)
+    # Of its machine, where other NICs may send for this one (`tests.naive.planes`).
+    planes: Any = None
     # The pauses that it was sent, each from a time until another.
     pauses: list[tuple[int, int]] = field(default_factory=list)
 
@@ -131,7 +136,8 @@ class Host:
         pacer = flow.sender.pacer
         pacer.begin_ps = now_ps + flow.phase_ps
         # A flow takes the share that the receiver sent within a round trip, unless it goes in turn.
-        share, heard_ps = self.heard.get(flow.destination, (1, NEVER))
+        heard = self.home(flow.source).heard
+        share, heard_ps = heard.get(flow.destination, (1, NEVER))
         if not pacer.is_whole and heard_ps != NEVER and now_ps - heard_ps <= flow.round_trip_ps:
             pacer.share = share
 
@@ -143,10 +149,28 @@ class Host:
         ready = [
             (flow.sender.ready_ps(), flow.number)
             for flow in self.flows
-            if flow.is_active and flow.packets
+            if flow.is_active and flow.packets and not flow.is_moved
         ]
         ready_ps, number = min(ready, default=(NEVER, 0))
         return max(ready_ps, self.data_free_ps), number
+
+    def ready_ps(self) -> int:
+        """Return since when the flow that may send first has been ready, NEVER if none will."""
+        number = self.first_ready()[1]
+        ready = [flow.sender.ready_ps() for flow in self.flows if flow.number == number]
+        return ready[0] if self.first_ready()[0] < NEVER else NEVER
+
+    def flow_of(self, number: int) -> "Flow":
+        return next(flow for flow in self.flows if flow.number == number)
+
+    @property
+    def idle_ps(self) -> int:
+        """Return from when on the link takes a packet."""
+        return max(self.free_ps, self.link.free_ps, self.paused_until_ps)
+
+    def sends_ps(self) -> int:
+        """Return when its next packet may leave, of its own flows or an ACK."""
+        return max(self.idle_ps, 0 if self.acks else self.first_ready()[0])
 
     @property
     def computing(self) -> list[Flow]:
@@ -167,9 +191,14 @@ class Host:
         sends = max(now_ps, free_ps, 0 if self.acks else self.first_ready()[0])
         return min([*ends, max(sends, self.paused_until_ps)])
 
-    def next_packet(self, now_ps: int) -> Packet | None:
-        """Return the link's next packet: data and ACKs in turn while both wait, data first."""
+    def next_packet(self, now_ps: int, moved: Flow | None = None) -> Packet | None:
+        """Return the link's next packet: data and ACKs in turn while both wait, data first.
+
+        The data are of its own flows, or of another NIC's that has moved.
+        """
         ready_ps, number = self.first_ready()
+        if moved is not None:
+            ready_ps, number = now_ps, moved.number
         if self.acks and not (ready_ps <= now_ps and self.last_was_ack):
             self.last_was_ack = True
             self.free_ps = now_ps + self.kept_ps[self.link.wire.ack_bytes]
@@ -178,7 +207,7 @@ class Host:
             return None
 
         self.last_was_ack = False
-        flow = next(flow for flow in self.flows if flow.number == number)
+        flow = moved or self.flow_of(number)
         label = flow.labels.next(flow.watch, now_ps)
         pacer, timer = flow.sender.pacer, flow.sender.timer
         # Without a good label a probe leaves, and the next one after a timeout. Go-back-N's silence
@@ -206,8 +235,8 @@ class Host:
         return Packet(
             flow=number,
             psn=psn,
-            source=flow.source,
-            destination=flow.destination,
+            source=self.number,
+            destination=flow.destination + self.number - flow.source,
             kind=DATA,
             label=label,
             asks=flow.sender.asks(psn),
@@ -247,10 +276,10 @@ class Host:
             # If something waits, then for another packet, since now.
             flow.gap_ps = now_ps
             packet = self.with_silent(packet, flow)
-            self.incoming.add(flow.number)
+            self.home(flow.destination).incoming.add(flow.number)
         if len(flow.received) >= flow.packets:
-            self.incoming.discard(flow.number)
-        ack = self.ack_of(packet, flow)
+            self.home(flow.destination).incoming.discard(flow.number)
+        ack, nic = self.ack_of(packet, flow), self.answering(flow, now_ps)
         flow.unanswered += 0 if packet.trimmed else max(len(flow.received) - before, 1)
         is_complete = len(flow.received) >= flow.packets
         is_repeated = not is_new and not packet.trimmed
@@ -262,7 +291,7 @@ class Host:
             or is_complete
             or flow.unanswered >= flow.packets_per_ack
         ):
-            self.acks.append(ack)
+            nic.acks.append(nic.sent_by(ack, flow))
             flow.unanswered = flow.unanswered if packet.trimmed else 0
         return is_new and len(flow.received) == flow.packets
 
@@ -275,7 +304,8 @@ class Host:
             flow.kept.add(packet.psn)
         is_late = beyond > flow.keeps or (is_kept and now_ps - flow.gap_ps >= flow.patience_ps)
         if beyond < 0 or (is_late and not flow.has_asked):
-            self.acks.append(self.ack_of(self.with_silent(packet, flow), flow))
+            nic = self.answering(flow, now_ps)
+            nic.acks.append(nic.sent_by(self.ack_of(self.with_silent(packet, flow), flow), flow))
         elif is_kept:
             flow.silent.append(packet)
         flow.has_asked |= is_late
@@ -303,12 +333,25 @@ class Host:
             total=len(flow.received),
             held=frozenset(flow.received if flow.reports_holdings else ()),
             trimmed=packet.trimmed,
-            share=max(len(self.incoming), 1),
+            share=max(len(self.home(flow.destination).incoming), 1),
         )
+
+    def home(self, number: int) -> "Host":
+        """Return the NIC of this machine with a number."""
+        return next(nic for nic in self.nics if nic.number == number)
+
+    def answering(self, flow: Flow, now_ps: int) -> "Host":
+        """Return the NIC that acknowledges packets that come to this NIC."""
+        return self.planes.answering(self, flow, now_ps) if self.planes else self
+
+    def sent_by(self, ack: Packet, flow: Flow) -> Packet:
+        """Return an ACK as this NIC sends it, in its own plane."""
+        peer = flow.source + self.number - flow.destination
+        return replace(ack, source=self.number, destination=peer)
 
     def take_ack(self, packet: Packet, flow: Flow, now_ps: int) -> bool:
         if flow.tells_share:
-            self.heard[flow.destination] = packet.share, now_ps
+            self.home(flow.source).heard[flow.destination] = packet.share, now_ps
         # Later messages learn from the last ACKs of a message, too.
         if packet.trimmed:
             flow.labels.on_nack(packet.label, now_ps)

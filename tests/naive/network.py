@@ -15,6 +15,7 @@ from tests.naive.label_rules import label_rule, lasts
 from tests.naive.labels import LabelRule, Watch
 from tests.naive.packet import ACK, DATA, Packet
 from tests.naive.plan import Plan
+from tests.naive.planes import Planes
 from tests.naive.port import Passage, Port
 from tests.naive.schemes import SCHEMES
 from tests.naive.senders import recovery
@@ -66,6 +67,8 @@ class Network:
         self.directed = {switch_port: number for number, switch_port in enumerate(self.ports)}
 
         self.host_outages = failures.host_outages(scenario)
+        if scenario.fabric.plane_use == "draw":
+            Planes.give(scenario, self.hosts[:machines], self.host_outages)
         self.link_losses, self.host_losses = failures.losses(scenario)
         self.sent = self.received = self.unrouted = 0
         self.events: list[tuple[int, int, int, int, int, Any]] = []
@@ -252,6 +255,11 @@ class Network:
 
     def wake_all(self, host: Host, now_ps: int) -> None:
         """Wake a machine: an end at any of its NICs may start flows at others."""
+        if host.planes:
+            next_ps = host.planes.next_ps(now_ps)
+            if next_ps < NEVER:
+                self.at(next_ps, Kind.SEND, host.nics[0].number)
+            return
         for nic in host.nics:
             self.wake(nic, now_ps)
 
@@ -263,9 +271,10 @@ class Network:
         before = len(self.unfinished)
         while over := [flow for nic in host.nics for flow in nic.finish(now_ps)]:
             self.unfinished -= {flow.number for flow in over}
+            if host.planes:
+                host.planes.event_ps = now_ps
 
-        is_free = max(host.free_ps, host.link.free_ps, host.paused_until_ps) <= now_ps
-        packet = host.next_packet(now_ps) if is_free else None
+        host, packet = self.next_of(host, now_ps)
         if packet is None:
             if len(self.unfinished) < before:
                 self.wake_all(host, now_ps)
@@ -284,10 +293,23 @@ class Network:
             self.arrive_later((edge, index + 1), packet, passage, self.wire.latency_ps)
         self.wake_all(host, now_ps)
 
+    def next_of(self, host: Host, now_ps: int) -> tuple[Host, Packet | None]:
+        """Return the packet that leaves now, None if none does, and its NIC."""
+        if not host.planes:
+            return host, host.next_packet(now_ps) if host.idle_ps <= now_ps else None
+        before = host.planes.moves
+        nic, packet = host.planes.next_packet(now_ps)
+        # A flow has moved, and its next packet may wait for another NIC now.
+        if packet is None and host.planes.moves > before:
+            self.wake_all(host, now_ps)
+        return nic, packet
+
     def receive(self, host: Host, packet: Packet, now_ps: int) -> None:
         self.received += 1
         flow = self.flows[packet.flow]
         before = flow.sender.acked
+        if host.planes:
+            host.planes.event_ps = now_ps
         host.take(packet, flow, now_ps)
         if flow.sender.acked > before:
             self.learnt_ps = now_ps

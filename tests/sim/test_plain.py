@@ -37,6 +37,7 @@ FEATURES: dict[str, dict[str, Any]] = {
     "is_lossy": {"failures": Failures(losses=(Loss(link="edge0_0-agg0_0", share=0.1),))},
     "is_slowed": {"failures": Failures(degraded=(Degraded(link="edge0_0-agg0_0", rate=0.5),))},
     "is_pausing": {"fabric": Fabric(k=4, flow_control="pfc")},
+    "is_drawing": {"fabric": Fabric(k=4, planes=2, plane_use="draw")},
     "alpha": {"fabric": Fabric(k=4, buffer="shared")},
     "jitter_permille": {"transport": Transport(pacing_jitter=0.1)},
     "trimming": {"transport": Transport(trimming=True)},

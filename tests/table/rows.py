@@ -273,6 +273,7 @@ def _fabrics(folder: Path) -> Iterator[tuple[str, Settings]]:
     yield "topology file", {"fabric": {"k": None, "topology": str(topology)}}
     yield "planes, sprayed", PLANES
     yield "planes, kept", merged(PLANES, {"fabric": {"plane_use": "keep"}})
+    yield "planes, drawn", merged(PLANES, {"fabric": {"plane_use": "draw"}})
     levels = {
         "rate_gbps": 400,
         "latency_ns": 100,

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from scapy.utils import RawPcapNgReader
 
+from emulation.commands.pcap import decode, text
 from emulation.errors import UnsupportedError
 from emulation.taps import tap_named
 from emulation.virtual.capture import capture_files
@@ -124,6 +125,27 @@ def test_captures_have_the_packets_of_the_readable_network(name: str, tmp_path: 
         for direction in (1, 2):
             times = [time_ns for time_ns, way, _ in packets if way == direction]
             assert times == sorted(times)
+
+
+@pytest.mark.parametrize("policy", ["ofan", "host_dr", "mrc_srv6"])
+def test_packets_of_a_port_that_is_down_are_right_in_the_other_plane(
+    policy: str, tmp_path: Path
+) -> None:
+    scenario = Scenario(
+        policy=policy,
+        fabric=Fabric(k=4, planes=2, plane_use="draw"),
+        collective=MESSAGE,
+        failures=Failures(events=(FailureEvent(host="h4_0_1", down_ns=100),)),
+    )
+    sent = [
+        decode(time_ns, frame)
+        for time_ns, direction, frame in read(captured(scenario, tmp_path)["h0_0_1"])
+        if direction == 2
+    ]
+    lines = [text(packet) for packet in sent]
+    assert lines and not any("WRONG" in line or "OTHER" in line for line in lines)
+    # Both parts of its message, by the numbers of their queue pairs.
+    assert len({packet.flow for packet in sent if packet.what == "DATA"}) == 2
 
 
 def test_a_port_that_the_fabric_lacks_is_refused() -> None:
