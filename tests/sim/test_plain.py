@@ -41,6 +41,7 @@ FEATURES: dict[str, dict[str, Any]] = {
     "alpha": {"fabric": Fabric(k=4, buffer="shared")},
     "jitter_permille": {"transport": Transport(pacing_jitter=0.1)},
     "trimming": {"transport": Transport(trimming=True)},
+    "acks_first": {"transport": Transport(trimming=True, acks_first=True)},
     "packets_per_ack": {"transport": Transport(packets_per_ack=2)},
 }
 
