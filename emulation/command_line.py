@@ -271,7 +271,8 @@ EXPERIMENT_OPTIONS = (
         metavar="A,B|all|everything",
         callback=names(tuple(POLICIES), sets=POLICY_SETS, aliases=PUBLISHED),
         shell_complete=complete_policies,
-        help=f"Load balancers: {', '.join(POLICIES)}; `all`: the paper's.  [the file's; ofan]",
+        help=f"Load balancers: {', '.join(POLICIES)} (`everything`); `all`: the paper's."
+        "  [the file's; ofan]",
     ),
     click.option("--k", metavar="K", help="Ports of a switch; k*k*k/4 hosts.  [the file's; 8]"),
     click.option(

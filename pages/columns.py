@@ -12,8 +12,8 @@ from fattree.sentences import sentences
 HEAD = """# Every column of results
 
 A run is a row with these columns, the same for all networks: in `--json`, `--csv` and \
-`--parquet` of `ofan sim run`, `sweep` and `results`, in `--json` and `--csv` of `ofan emulate` \
-and `compare`, in `results.parquet`
+`--parquet` of `ofan sim run`, `sweep`, `results` and `ofan emulate`, in `--json` and `--csv` of \
+`compare`, in `results.parquet`
 of their folders, and as the fields of a `Record` in Python. Counters count packets of the whole \
 run. `_ps` is picoseconds. A sweep's rows also have a column for each swept key that is not \
 in this table (`fabric.latency_ns`, `jobs.NAME.start_ns`), and rows of several jobs a \

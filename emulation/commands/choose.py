@@ -31,7 +31,7 @@ from sim.choice.answer import LEGEND, Answer
 from sim.choice.candidates import Candidate, Change, own_program, own_rule
 from sim.choice.choosing import MINUTES, choose
 from sim.choice.conditions import CONDITIONS, OWN
-from sim.choice.questions import Nics, Question
+from sim.choice.questions import Nics, Question, in_words
 from sim.choice.ranking import MARGIN
 from sim.choice.rounds import Plan
 from sim.choice.workloads import OWN as OWN_WORKLOAD
@@ -128,7 +128,11 @@ def weighed(_: click.Context, option: click.Parameter, pairs: tuple[str, ...]) -
 
 @click.command(epilog=EXAMPLES)
 @click.argument("file", required=False, type=ShippedFile())
-@click.option("--hosts", type=click.IntRange(4, 65_536), help="Number of GPUs (NICs).")
+@click.option(
+    "--hosts",
+    type=click.IntRange(4, 65_536),
+    help="Number of GPUs (NICs); FILE has your own counts of switches.",
+)
 @click.option(
     "--tiers", type=click.IntRange(2, 3), default=2, show_default=True, help="2: leaf-spine."
 )
@@ -262,6 +266,7 @@ def choose_command(
             if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
         ]
         asked = _settings(file, settings, fabric_options, options)
+        click.echo(f"choose: {in_words(asked.fabric)}", err=True)
         sign = Sign(options["minutes"])
         folder = output or RESULTS / _name(file, options, without, workloads)
         answer = choose(
@@ -336,6 +341,14 @@ def _settings(
             )
 
         experiment = read_experiment(file, settings)
+        unused = sorted({"policies", "seed", "seeds"} & experiment.model_fields_set)
+        if unused:
+            click.echo(
+                f"choose: {', '.join(unused)} of {file.name} are not used: candidates are all that"
+                " fit (or --policies), and seeds are added from --seed on",
+                err=True,
+            )
+
         return Settings.model_validate(
             {name: getattr(experiment, name) for name in Settings.model_fields}
         )
@@ -358,6 +371,12 @@ def _settings(
         for key, value in values.items()
     ]
     experiment = read_experiment(None, [*flat, *settings])
+    if experiment.fabric.tree.hosts != options["hosts"]:
+        raise click.UsageError(
+            f"--set makes a fabric of {experiment.fabric.tree.hosts} hosts, and --hosts is"
+            f" {options['hosts']}: give FILE, an experiment with all counts of its [fabric]"
+        )
+
     return Settings.model_validate(
         {name: getattr(experiment, name) for name in Settings.model_fields}
     )

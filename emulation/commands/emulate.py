@@ -79,9 +79,9 @@ UNHASHED = (
 )
 LEGEND = (
     "p50 to p99.9: flows' times, each from its earliest possible start. E>A to E>H: the longest"
-    " queue of the layer in packets, its bytes over a data packet's (E edge, A aggregation, C core,"
-    " H host{unreported}). drops: packets at full queues, or without a port to go to."
-    " lost: packets sent into a failed link or a dead switch, or lost at random."
+    " queue of the layer, over all seeds, in packets, its bytes over a data packet's (E edge, A"
+    " aggregation, C core, H host{unreported}). drops: packets at full queues, or without a port to"
+    " go to. lost: packets sent into a failed link or a dead switch, or lost at random."
 )
 
 ON_MININET = f"sudo $(which ofan) emulate mininet_k4 --network {MININET} --policies ofan"

@@ -157,7 +157,8 @@ def _why_unread(own: Loaded, name: str, given: set[str]) -> str:
 def _lacking(path: Path, macros: tuple[tuple[str, str], ...]) -> str:
     """Return which part a program that does not compile has not got, empty where it has all."""
     source = _source(path)
-    if is_whole(source):
+    # A file that cannot be read lacks nothing else.
+    if not path.is_file() or is_whole(source):
         return ""
 
     defined = {name for name, _ in macros}

@@ -1,5 +1,6 @@
 """The base of all tables of an experiment file."""
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
+from typing_extensions import Self
 
 from fattree.errors import ExperimentError
 from fattree.experiment.mistakes import WITHOUT_EFFECT, explained
@@ -53,8 +55,12 @@ class Section(BaseModel, metaclass=_Explaining):
     @classmethod
     def _numbers_are_numbers(cls, values: Any) -> Any:
         values = with_sizes(values)
-        # Python, and so pydantic, takes true for 1, and pydantic takes "8" for 8.
+        # Python, and so pydantic, takes true for 1, and pydantic takes "8" for 8, "yes" for true.
         for key, value in values.items() if isinstance(values, Mapping) else ():
+            if key in _flags(cls) and not isinstance(value, bool | None):
+                said = json.dumps(value) if isinstance(value, str) else value
+                raise wrong(key, f"{key} = {said}: must be true or false")
+
             # A report's data have millions of numbers.
             if type(value) in (int, float) or key not in _keys_of_numbers(cls):
                 continue
@@ -68,6 +74,11 @@ class Section(BaseModel, metaclass=_Explaining):
 
         return values
 
+    def replaced(self, **values: Any) -> Self:
+        """Return a table with other values of some keys; raises ExperimentError as a call does."""
+        kept = {name: getattr(self, name) for name in self.model_fields_set}
+        return type(self)(**{**kept, **values})
+
 
 def _has(value: Any, is_wrong: Callable[[Any], object]) -> bool:
     """Return whether a value is wrong, or a list with a wrong value in it."""
@@ -80,6 +91,15 @@ def _has(value: Any, is_wrong: Callable[[Any], object]) -> bool:
 @cache
 def _keys_of_numbers(table: type[Section]) -> frozenset[str]:
     return frozenset(key for key, field in table.model_fields.items() if _is_of_numbers(field))
+
+
+@cache
+def _flags(table: type[Section]) -> frozenset[str]:
+    return frozenset(
+        key
+        for key, field in table.model_fields.items()
+        if set(_types(field.annotation)) <= {bool, bool | None, type(None)}
+    )
 
 
 def _is_of_numbers(field: FieldInfo) -> bool:

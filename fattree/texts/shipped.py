@@ -7,7 +7,7 @@ import difflib
 import json
 import re
 from collections.abc import Iterator
-from itertools import takewhile
+from itertools import islice, takewhile
 from pathlib import Path
 
 from fattree.errors import ExperimentError
@@ -21,6 +21,10 @@ SUFFIX = ".toml"
 PAPER = "paper/"
 # Files that experiments need beside them, and files to leave out.
 DATA = (".pyc", ".parquet")
+# A mistyped name is looked for among so many files of the current folder.
+MOST_LISTED = 1000
+# A share of letters in common from which names count as alike (`difflib`).
+ALIKE = 0.7
 COMMENT = re.compile("#(?!include)|//")
 SENTENCE_END = re.compile(r"(?<!fig)\. (?=[A-Z0-9`]|ofan )")
 
@@ -81,7 +85,8 @@ def _hint(path: Path) -> str:
     if len(path.parts) > 1 and path.parts[0] not in FOLDERS:
         return ""
 
-    close = difflib.get_close_matches(str(path), names(), n=1)
+    here = [entry.name for entry in islice(Path().iterdir(), MOST_LISTED) if entry.suffix]
+    close = difflib.get_close_matches(str(path), [*here, *names()], n=1, cutoff=ALIKE)
     meant = f" (did you mean {close[0]}?)" if close else ""
     return f", and nothing of that name comes with Ofan{meant}: ofan experiments list"
 

@@ -15,6 +15,7 @@ from fattree.records.tables import Folding
 from sim.choice.advice import Ground, advice, changes, over
 from sim.choice.candidates import as_json, needs
 from sim.choice.conditions import as_keys
+from sim.choice.questions import in_words
 from sim.choice.ranking import DECIDED, Standing, Verdict
 from sim.choice.rounds import Progress
 from sim.choice.workloads import SENTENCES
@@ -148,6 +149,7 @@ class Answer:
             *(f"Without an end: {line}" for line in sorted(self._endless())),
             *self.left_out,
             *([f"No time for {', '.join(late)}: give more --minutes."] if late else []),
+            f"Fabric: {in_words(self.settings.fabric)}.",
             f"Conditions: {conditions}.",
             f"Workloads, whose mean a condition counts: {carried}.",
         ]
@@ -197,8 +199,9 @@ class Answer:
 
         return heat_map(self.ground)
 
-    def write(self, folder: Path) -> None:
+    def write(self, folder: str | Path) -> None:
         """Write the answer, its picture and its runs to a folder."""
+        folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(folder / JSON, (json.dumps(self.json(), indent=1) + "\n").encode())
         write_whole(folder / TEXT, f"{self}\n".encode())
@@ -261,7 +264,9 @@ def _lead(standing: Standing) -> str:
     if standing.lead is None or standing.verdict is None:
         return ""
 
-    lead = f"{-standing.lead.mean:.1f}" if isfinite(standing.lead.mean) else "all"
+    # Adding 0 takes the sign off a rounded -0.
+    mean = round(-standing.lead.mean, 1) + 0.0 if isfinite(standing.lead.mean) else None
+    lead = "all" if mean is None else f"{mean:.1f}"
     return {Verdict.AHEAD: lead, Verdict.LEVEL: "level", Verdict.OPEN: f"{lead}?"}[standing.verdict]
 
 

@@ -11,6 +11,7 @@ from math import log
 from typing import Any, Literal
 
 from fattree.errors import ExperimentError
+from fattree.experiment.fabric import Fabric
 
 Nics = Literal["in-order", "any"]
 # RoCE: the buffer of each incoming link, with room for packets that come after a pause.
@@ -55,6 +56,25 @@ class Question:
             fabric |= {"flow_control": "pfc", "queue_bytes": LOSSLESS_BYTES}
 
         return fabric
+
+
+def in_words(fabric: Fabric) -> str:
+    """Return the counts of a fabric's hosts, switches and rails, and its rates, as a phrase."""
+    tree = fabric.tree
+    pods = tree.pods_per_plane
+    edges = pods * tree.edges_per_pod
+    aggs = pods * tree.aggs_per_pod
+    switches = f"{edges} leaves of {tree.hosts_per_edge} hosts, {aggs} spines"
+    if pods > 1:
+        cores = tree.cores // tree.planes
+        switches = (
+            f"{pods} pods, {edges} edges of {tree.hosts_per_edge} hosts, {aggs} aggs, {cores} cores"
+        )
+
+    rails = f", in each of {tree.planes} rails" if tree.planes > 1 else ""
+    uplinks = fabric.edge_agg_gbps or fabric.rate_gbps
+    faster = f" (leaf to spine {uplinks:g})" if uplinks != fabric.rate_gbps else ""
+    return f"{tree.hosts} hosts: {switches}{rails}; {fabric.rate_gbps:g} Gb/s{faster}"
 
 
 def transport(nics: Nics, is_lossless: bool) -> dict[str, Any]:

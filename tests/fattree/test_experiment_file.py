@@ -87,6 +87,15 @@ def test_an_empty_file_is_the_papers_default() -> None:
         ("# a\u2028b\n[fabric]\nkk = 4", "x.toml:3: unknown key fabric.kk"),
         (".".join(["a"] * 700) + " = 1", "x.toml:1: a key of more than 8 parts"),
         ("[fabric]\nrate_gbps = true", "x.toml:2: rate_gbps = true: must be a number"),
+        (
+            '[transport]\ntrimming = "yes"',
+            'x.toml:2: trimming = "yes": must be true or false',
+        ),
+        ("[transport]\nacks_first = 1", "x.toml:2: acks_first = 1: must be true or false"),
+        (
+            '[transport]\nreceiver_share = "no"',
+            'x.toml:2: receiver_share = "no": must be true or false',
+        ),
         ('[fabric]\nk = "four"', "x.toml:2: fabric.k = 'four': must be a whole number, as in 8"),
         ("k = 4", "x.toml:1: unknown key k (it belongs in the table [fabric])"),
         ("[fabrik]\nk = 4", "x.toml:1: unknown key fabrik (did you mean fabric?)"),

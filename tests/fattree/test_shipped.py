@@ -1,5 +1,6 @@
 """Names of files that come with Ofan: found from any folder, after the user's own files."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,15 @@ def test_every_name_is_found_and_says_what_it_is() -> None:
 
 def test_a_matrix_lies_beside_its_experiment(tmp_path: Path) -> None:
     assert load_experiment(EXPERIMENTS / "connection_matrix.toml").collective.file
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("fial.toml", "fail.toml"), ("fail.tml", "fail.toml"), ("demoo", "demo")]
+)
+def test_a_mistyped_name_may_mean_a_file_here_or_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: str, meant: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "fail.toml").write_text("")
+    with pytest.raises(ExperimentError, match=rf"did you mean {re.escape(meant)}\?"):
+        found(Path(typed))

@@ -46,7 +46,7 @@ def test_an_answer_has_all_rows_and_all_conditions(tmp_path: Path) -> None:
     answer = small(tmp_path, margin=20.0)
     assert {ranked_row.name for ranked_row in answer.places} == {"flow", "rsq", "ofan"}
     assert answer.progress.is_decided and answer.first
-    answer.write(tmp_path)
+    answer.write(str(tmp_path))
     answered = json.loads((tmp_path / JSON).read_text())
     assert list(answered["conditions"]) == list(CONDITIONS)
     assert [row["name"] for row in answered["rows"]] == [
@@ -55,6 +55,7 @@ def test_an_answer_has_all_rows_and_all_conditions(tmp_path: Path) -> None:
     assert all(set(row["percent"]) == set(CONDITIONS) for row in answered["rows"])
     assert answered["advice"] == answer.advice and answered["margin_points"] == 20
     assert answer.advice in (tmp_path / TEXT).read_text()
+    assert "Fabric: " in (tmp_path / TEXT).read_text()
     assert {STORE, PARQUET, PICTURE} <= {path.name for path in tmp_path.iterdir()}
     # A width that a page shows whole.
     width = int.from_bytes((tmp_path / PICTURE).read_bytes()[16:20], "big")

@@ -4,15 +4,16 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fattree.errors import ExperimentError
-from fattree.experiment.model import Scenario, Settings
+from fattree.experiment.model import Fabric, Scenario, Settings
 from fattree.policies import POLICIES
 from sim.choice.candidates import fitting, needs, own_program
 from sim.choice.conditions import CONDITIONS, conditions_of
-from sim.choice.questions import Question, three_tiers, two_tiers
+from sim.choice.questions import Question, in_words, three_tiers, two_tiers
 from sim.choice.workloads import OWN, STEP, WORKLOADS, workloads_of
 from sim.sweeps.cost import packet_hops
 
@@ -55,6 +56,30 @@ def test_known_fabrics_come_out() -> None:
 def test_a_number_that_does_not_fit_is_refused(question: Question, message: str) -> None:
     with pytest.raises(ExperimentError, match=message):
         question.tables()
+
+
+@pytest.mark.parametrize(
+    ("fabric", "words"),
+    [
+        ({"k": 4}, "16 hosts: 4 pods, 8 edges of 2 hosts, 8 aggs, 4 cores; 800 Gb/s"),
+        (
+            {
+                "edges_per_pod": 6,
+                "hosts_per_edge": 16,
+                "aggs_per_pod": 4,
+                "rate_gbps": 400,
+                "edge_agg_gbps": 800,
+            },
+            "96 hosts: 6 leaves of 16 hosts, 4 spines; 400 Gb/s (leaf to spine 800)",
+        ),
+        (
+            {"edges_per_pod": 2, "hosts_per_edge": 3, "aggs_per_pod": 2, "planes": 2},
+            "12 hosts: 2 leaves of 3 hosts, 2 spines, in each of 2 rails; 800 Gb/s",
+        ),
+    ],
+)
+def test_a_fabric_is_described_in_words(fabric: dict[str, Any], words: str) -> None:
+    assert in_words(Fabric(**fabric)) == words
 
 
 def test_all_rows_fit_where_all_may_be_changed() -> None:
