@@ -27,6 +27,7 @@ MRC: Mapping[str, Any] = {
     "transport__recovery": "sack",
     "transport__congestion": "nscc",
     "transport__trimming": True,
+    "transport__acks_first": True,
 }
 ROCE: Mapping[str, Any] = {
     "transport__recovery": "go_back_n",

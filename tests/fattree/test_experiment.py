@@ -133,3 +133,12 @@ def test_sizes_in_calls_have_units() -> None:
     }
     scenario = Scenario(**tables)
     assert (scenario.collective.message_bytes, scenario.fabric.queue_bytes) == (256 << 10, 8_000)
+
+
+def test_a_copy_with_other_values_is_checked_as_a_new_table_is() -> None:
+    first = Scenario(policy="jsq", fabric={"k": 4})  # type: ignore[arg-type]
+    assert first.replaced(seed=2) == Scenario(policy="jsq", fabric=Fabric(k=4), seed=2)
+    with pytest.raises(ExperimentError, match="did you mean ofan"):
+        first.replaced(policy="ofn")
+    with pytest.raises(ExperimentError, match="polcy"):
+        first.replaced(polcy="ofan")

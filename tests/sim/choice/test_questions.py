@@ -59,7 +59,7 @@ def test_a_number_that_does_not_fit_is_refused(question: Question, message: str)
 
 
 @pytest.mark.parametrize(
-    ("fabric", "words"),
+    ("fabric", "phrase"),
     [
         ({"k": 4}, "16 hosts: 4 pods, 8 edges of 2 hosts, 8 aggs, 4 cores; 800 Gb/s"),
         (
@@ -78,8 +78,8 @@ def test_a_number_that_does_not_fit_is_refused(question: Question, message: str)
         ),
     ],
 )
-def test_a_fabric_is_described_in_words(fabric: dict[str, Any], words: str) -> None:
-    assert in_words(Fabric(**fabric)) == words
+def test_a_fabric_is_described_in_a_phrase(fabric: dict[str, Any], phrase: str) -> None:
+    assert in_words(Fabric(**fabric)) == phrase
 
 
 def test_all_rows_fit_where_all_may_be_changed() -> None:
