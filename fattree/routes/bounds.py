@@ -2,9 +2,12 @@
 
 Each is the largest of the times that links and waits need: the longest chain of flows, each alone
 on empty links; the load of each host's link, to it and from it; and the load of links between
-switches that are slow, dead or few. Where every host sends one message and gets one alike,
-appendix B knows more (`fattree.demand.bounds`).
+switches that are slow, dead or few. Where packets may leave by another port of their machine, its
+ports count as one link of their rates together (`_Ends`). Where every host sends one message and
+gets one alike, appendix B knows more (`fattree.demand.bounds`).
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +19,31 @@ from fattree.experiment.model import Scenario
 from fattree.experiment.nics import nic
 from fattree.experiment.pauses import is_paused
 from fattree.routes.cuts import cut_bound_ps
+from fattree.routes.failures import moves_between_planes
 from fattree.routes.link_work import LinkWork, last_packets, link_work, packets_an_ack
 from fattree.shape.topology import FatTree
 
 Int64 = NDArray[np.int64]
 LATER = np.iinfo(np.int64).max // 4
+
+
+class _Ends(NamedTuple):
+    """The links at flows' ends: `count` of them, each made of `side_by_side` links of hosts."""
+
+    source: Int64
+    destination: Int64
+    count: int
+    side_by_side: int
+
+    @classmethod
+    def of(cls, scenario: Scenario, flows: Flows) -> "_Ends":
+        """Return hosts' links, or those of each machine together if packets move between them."""
+        tree = scenario.tree
+        if not moves_between_planes(scenario):
+            return cls(flows.source, flows.destination, tree.hosts, 1)
+
+        machines = tree.machines
+        return cls(flows.source % machines, flows.destination % machines, machines, tree.planes)
 
 
 def bound_ps(scenario: Scenario, flows: Flows, gaps: Int64 | None = None) -> int:
@@ -44,7 +67,8 @@ def sending_bound_ps(scenario: Scenario, flows: Flows, gaps: Int64 | None = None
     paced = line_rate_gaps(scenario, flows) if gaps is None else gaps
     work = link_work(scenario, flows)
     # Of several flows of a host each counts from its own first packet.
-    _, flow_of, count = np.unique(flows.source, return_inverse=True, return_counts=True)
+    ends = _Ends.of(scenario, flows)
+    _, flow_of, count = np.unique(ends.source, return_inverse=True, return_counts=True)
     is_alone = count[flow_of.ravel()] == 1
     together = np.where(is_alone, _both_ways_ps(scenario, flows, paced), 0)
     chain_ps, _ = _longest_chain_ps(scenario, flows, paced, together, work)
@@ -70,21 +94,27 @@ def _longest_chain_ps(
     flow beside its host's others, 0 if unknown.
     """
     is_sent = flows.packets > 0
-    pace = np.maximum(paced, work.data_slot_ps)
+    ends = _Ends.of(scenario, flows)
+    pace = np.maximum(paced, work.data_slot_ps // ends.side_by_side)
     begun = np.where(is_sent, (flows.packets - 1) * pace, flows.compute_ps)
     arrived = np.where(is_sent, work.arrived_ps(flows.packets, pace), flows.compute_ps)
     acknowledged = np.maximum(arrived + work.back_ps, together)
     # A flow that waits in a graph for a transfer at its source waits until it is sent; else for its
     # ACKs.
     at_source = begun if scenario.is_graph else acknowledged
-    begins = _begins_ps(scenario.tree, flows, at_source, arrived, work)
-    last = _last_of_hosts_ps(scenario.tree, flows, begins, work)
+    begins = _begins_ps(scenario.tree, flows, ends, at_source, arrived, work)
+    last = _last_of_hosts_ps(flows, ends, begins, work)
 
     return int((begins + acknowledged - flows.start_ps).max(initial=0)), last
 
 
 def _begins_ps(
-    tree: FatTree, flows: Flows, at_source: Int64, at_destination: Int64, work: LinkWork
+    tree: FatTree,
+    flows: Flows,
+    ends: _Ends,
+    at_source: Int64,
+    at_destination: Int64,
+    work: LinkWork,
 ) -> Int64:
     """Return the earliest begin of each flow, after the flows that it waits for.
 
@@ -100,8 +130,8 @@ def _begins_ps(
         np.maximum.at(begins, waiting, begins[awaited] + done)
 
         # Several that it waits for share the link of one NIC, from it or to it.
-        nic_host = np.where(is_own, flows.source[awaited], flows.destination[awaited])
-        key = (waiting * 2 + is_own) * tree.hosts + nic_host
+        end = np.where(is_own, ends.source[awaited], ends.destination[awaited])
+        key = (waiting * 2 + is_own) * ends.count + end
         groups, group_of = np.unique(key, return_inverse=True)
         group_of = group_of.ravel()
         earliest, tail = (np.full(len(groups), LATER) for _ in range(2))
@@ -118,31 +148,31 @@ def _begins_ps(
         np.add.at(
             held, group_of, np.where(is_own, work.sending_ps[awaited], work.receiving_ps[awaited])
         )
-        together = earliest + np.where(held > 0, held + tail, 0)
-        np.maximum.at(begins, groups // tree.hosts // 2, together)
+        together = earliest + np.where(held > 0, held // ends.side_by_side + tail, 0)
+        np.maximum.at(begins, groups // ends.count // 2, together)
 
     return begins
 
 
-def _last_of_hosts_ps(tree: FatTree, flows: Flows, begins: Int64, work: LinkWork) -> int:
+def _last_of_hosts_ps(flows: Flows, ends: _Ends, begins: Int64, work: LinkWork) -> int:
     """Return when the last host is done, if its flows of the same time share its link.
 
     Of the flows of a host that begin at a time or later, each needs the link from then on.
     """
     sent = np.flatnonzero(flows.packets)
-    ends = (
-        (flows.source, begins, work.sending_ps, work.sent_tail_ps),
-        (flows.destination, begins + work.first_ps, work.receiving_ps, work.received_tail_ps),
+    ways = (
+        (ends.source, begins, work.sending_ps, work.sent_tail_ps),
+        (ends.destination, begins + work.first_ps, work.receiving_ps, work.received_tail_ps),
     )
     longest = 0
-    for host, earliest, held, tail in ends if len(sent) else ():
+    for host, earliest, held, tail in ways if len(sent) else ():
         order = sent[np.lexsort((-earliest[sent], host[sent]))]
         first = np.flatnonzero(np.diff(host[order], prepend=-1))
         total = np.cumsum(held[order])
         before = np.repeat(total[first] - held[order][first], np.diff([*first, len(order)]))
-        least = _least(tree.hosts, (host[sent], tail[sent]))[host[order]]
-        latest = -_least(tree.hosts, (host[sent], -flows.start_ps[sent]))[host[order]]
-        done = earliest[order] + total - before + least - latest
+        least = _least(ends.count, (host[sent], tail[sent]))[host[order]]
+        latest = -_least(ends.count, (host[sent], -flows.start_ps[sent]))[host[order]]
+        done = earliest[order] + (total - before) // ends.side_by_side + least - latest
         longest = max(longest, int(done.max()))
 
     return longest
@@ -155,8 +185,9 @@ def _both_ways_ps(scenario: Scenario, flows: Flows, paced: Int64) -> Int64:
     data over other paths begins to acknowledge at another time.
     """
     times_ps = np.zeros(len(flows), dtype=np.int64)
-    # With fewer ACKs than packets a host's link has room between data.
-    if not len(flows) or packets_an_ack(scenario) > 1:
+    # With fewer ACKs than packets a host's link has room between data. So have a machine's links
+    # where packets move between them.
+    if not len(flows) or packets_an_ack(scenario) > 1 or moves_between_planes(scenario):
         return times_ps
 
     tree = scenario.tree
@@ -207,15 +238,19 @@ def _busiest_link_ps(scenario: Scenario, flows: Flows, work: LinkWork) -> int:
     if not len(sent):
         return 0
 
-    hosts = scenario.tree.hosts
+    ends = _Ends.of(scenario, flows)
+    hosts = ends.count
     start_ps, first_ps = flows.start_ps[sent], work.first_ps[sent]
-    source, destination = flows.source[sent], flows.destination[sent]
+    source, destination = ends.source[sent], ends.destination[sent]
     sent_tail, received_tail = work.sent_tail_ps[sent], work.received_tail_ps[sent]
 
     # From a host: its data, and the ACKs of arriving data. They begin when it may send, or when a
     # first packet has arrived; the last of them still has its way.
-    data = np.bincount(source, weights=work.sending_ps[sent], minlength=hosts)
-    acks = np.bincount(destination, weights=work.acks_ps[sent], minlength=hosts)
+    def loads(end: Int64, times_ps: Int64) -> NDArray[np.float64]:
+        return np.bincount(end, weights=times_ps[sent], minlength=hosts) // ends.side_by_side
+
+    data = loads(source, work.sending_ps)
+    acks = loads(destination, work.acks_ps)
     first = _least(hosts, (source, start_ps), (destination, start_ps + first_ps))
     last = _least(hosts, (source, sent_tail), (destination, work.ack_tail_ps[sent]))
     latest = -_least(hosts, (source, -start_ps), (destination, -start_ps))
@@ -227,7 +262,7 @@ def _busiest_link_ps(scenario: Scenario, flows: Flows, work: LinkWork) -> int:
     out = np.where(data > 0, first + data + last - latest, 0)
 
     # To a host: the data alone, as ACKs may be lost on their way.
-    gets = np.bincount(destination, weights=work.receiving_ps[sent], minlength=hosts)
+    gets = loads(destination, work.receiving_ps)
     first = _least(hosts, (destination, start_ps + first_ps))
     last = _least(hosts, (destination, received_tail))
     latest = -_least(hosts, (destination, -start_ps))

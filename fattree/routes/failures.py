@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fattree.demand.flows import Flows
+from fattree.demand.workloads.jobs import is_in_one_plane
 from fattree.draws import MASK, Stream, component, mix
 from fattree.errors import FailureError
 from fattree.experiment.model import Scenario
@@ -116,7 +117,8 @@ def timeline(scenario: Scenario, flows: Flows) -> Timeline:
     named, hosts = named_outages(scenario)
     rate = scenario.failures.rate
     changes = _changes(named)
-    _refuse_cut_off(scenario.tree, changes, flows)
+    stays = _staying(scenario, hosts, flows)
+    _refuse_cut_off(scenario.tree, changes, flows, stays)
     _refuse_lost_hosts(scenario, hosts, flows)
 
     # Each attempt draws all links anew, from a stream of its own: failures stay independent, given
@@ -124,7 +126,7 @@ def timeline(scenario: Scenario, flows: Flows) -> Timeline:
     attempt = 0
 
     while rate > 0 and _cuts_off(
-        scenario.tree, changes := _changes(named + draw(scenario, attempt)), flows
+        scenario.tree, changes := _changes(named + draw(scenario, attempt)), flows, stays
     ):
         attempt += 1
         if attempt == MOST_DRAWS:
@@ -366,18 +368,40 @@ def cut_off(tree: FatTree, links: LinkState, flows: Flows) -> NDArray[np.int64]:
     return np.flatnonzero((source != destination) & ~paths.any(axis=1))
 
 
+def _staying(scenario: Scenario, hosts: list[Outage], flows: Flows) -> NDArray[np.bool_]:
+    """Return which flows need a path in their plane: they do not leave it for good at an end."""
+    is_lost = np.zeros(scenario.tree.hosts, dtype=bool)
+    if scenario.fabric.is_drawn:
+        is_lost = _marked(
+            scenario.tree, {outage.link for outage in hosts if outage.up_ps == FOREVER}
+        )
+
+    return ~(is_lost[flows.source] | is_lost[flows.destination])
+
+
 def _last_state(changes: tuple[LinkChange, ...]) -> Links:
     *_, last = (frozenset(), *_states(changes))
     return last
 
 
-def _cuts_off(tree: FatTree, changes: tuple[LinkChange, ...], flows: Flows) -> bool:
+def _without_path(
+    tree: FatTree, changes: tuple[LinkChange, ...], flows: Flows, stays: NDArray[np.bool_]
+) -> NDArray[np.int64]:
     # Links that come back are waited for.
-    return len(cut_off(tree, LinkState.without(tree, _last_state(changes)), flows)) > 0
-
-
-def _refuse_cut_off(tree: FatTree, changes: tuple[LinkChange, ...], flows: Flows) -> None:
     lost = cut_off(tree, LinkState.without(tree, _last_state(changes)), flows)
+    return lost[stays[lost]]
+
+
+def _cuts_off(
+    tree: FatTree, changes: tuple[LinkChange, ...], flows: Flows, stays: NDArray[np.bool_]
+) -> bool:
+    return len(_without_path(tree, changes, flows, stays)) > 0
+
+
+def _refuse_cut_off(
+    tree: FatTree, changes: tuple[LinkChange, ...], flows: Flows, stays: NDArray[np.bool_]
+) -> None:
+    lost = _without_path(tree, changes, flows, stays)
     if not len(lost):
         return
 
@@ -402,22 +426,33 @@ def _refuse_lost_hosts(scenario: Scenario, hosts: list[Outage], flows: Flows) ->
         return
 
     if not scenario.fabric.is_drawn:
-        hint = ' (fabric.plane_use = "draw" has)' if tree.planes > 1 else ""
+        is_fixed = any(map(is_in_one_plane, scenario.collectives))
+        has_others = tree.planes > 1 and not is_fixed and not len(_without_plane(tree, lost, flows))
+        hint = ' (fabric.plane_use = "draw" has)' if has_others else ""
         raise FailureError(
             "failures.events: the link of "
             f"{host_name(tree, min(needed))} never comes up again, and its flows have no other"
             f"{hint}: say when (up_ns)"
         )
 
-    # A packet needs both ends in one plane.
-    is_lost = np.zeros(tree.hosts, dtype=bool)
-    is_lost[list(lost)] = True
-    of_planes = is_lost.reshape(tree.planes, tree.machines)
-    ends = (flows.source % tree.machines, flows.destination % tree.machines)
-    cut_off = np.flatnonzero((of_planes[:, ends[0]] | of_planes[:, ends[1]]).all(axis=0))
-    if len(cut_off):
-        flow_ends = (host_name(tree, int(end[cut_off[0]])) for end in ends)
+    stranded = _without_plane(tree, lost, flows)
+    if len(stranded):
+        ends = (flows.source % tree.machines, flows.destination % tree.machines)
+        flow_ends = (host_name(tree, int(end[stranded[0]])) for end in ends)
         raise FailureError(
             f"failures.events: {' and '.join(flow_ends)} have no plane in which the links of both"
             " come up again: say when (up_ns)"
         )
+
+
+def _without_plane(tree: FatTree, lost: set[int], flows: Flows) -> NDArray[np.int64]:
+    """Return the flows between machines without a plane in which neither end is lost."""
+    of_planes = _marked(tree, lost).reshape(tree.planes, tree.machines)
+    ends = (flows.source % tree.machines, flows.destination % tree.machines)
+    return np.flatnonzero((of_planes[:, ends[0]] | of_planes[:, ends[1]]).all(axis=0))
+
+
+def _marked(tree: FatTree, hosts: set[int]) -> NDArray[np.bool_]:
+    is_marked = np.zeros(tree.hosts, dtype=bool)
+    is_marked[list(hosts)] = True
+    return is_marked

@@ -57,6 +57,12 @@ def choose(
     began = time.monotonic()
     settings = settings_of(fabric)
     _refuse_unknown(settings, without, weights or {}, workloads)
+    if nics == "in-order" and settings.fabric.is_drawn:
+        raise ExperimentError(
+            'fabric.plane_use = "draw" reorders the packets of a flow, which NICs that take them in'
+            " order throw away"
+        )
+
     is_lossless = settings.fabric.flow_control == "pfc"
     candidates = [*own, *fitting(change, nics, policies, is_lossless=is_lossless)]
     if not candidates:

@@ -278,3 +278,46 @@ def test_no_value_is_retired_for_a_port() -> None:
     result = sim.run(scenario)
     again = int(result.transmissions.sum()) - PORTS * PART
     assert again <= result.record.lost_to_failure + 5
+
+
+@pytest.mark.parametrize(("planes", "payload", "senders"), [(2, 256, 40), (3, 256, 100)])
+def test_the_bound_lets_a_busier_plane_shed_packets(
+    planes: int, payload: int, senders: int
+) -> None:
+    # The first plane's part of each message has a packet more.
+    chosen = drawn(
+        down("h0_1_0"),
+        policy="mrc",
+        fabric={"hosts_per_edge": 8, "aggs_per_pod": 8, "planes": planes, "latency_ns": 1},
+        packets={"payload_bytes": payload},
+        collective={
+            "matrix": "pairs",
+            "message_bytes": planes * payload + 1,
+            "pairs": [(0, host) for host in range(8, 16)] * senders,
+        },
+        transport={"recovery": "sack"},
+    )
+    result = sim.run(chosen)
+    assert result.cct_ps >= result.bound_ps > result.cct_ps // 2
+
+
+def test_a_leaf_lost_for_good_leaves_its_machines_the_other_planes() -> None:
+    ports = drawn(*(down(f"h1_0_{host}", at_ns=3_000) for host in range(2)))
+    leaf = drawn({"switch": "edge1_0", "down_ns": 3_000})
+    ends = [sim.run(chosen).done_ps.tolist() for chosen in (ports, leaf)]
+    assert all(done_ps for done_ps in ends[1])
+    assert run_programs(leaf).done_ps.tolist() == ends[1]
+    both = drawn(*({"switch": f"edge{plane}_0", "down_ns": 3_000} for plane in range(2)))
+    with pytest.raises(FailureError, match="have no plane"):
+        sim.run(both)
+
+
+@pytest.mark.parametrize(
+    ("events", "is_hinted"),
+    [([down("h0_0_0")], True), ([down("h0_0_0"), down("h1_0_0")], False)],
+)
+def test_drawing_is_proposed_where_it_helps(events: list[dict[str, Any]], is_hinted: bool) -> None:
+    with pytest.raises(FailureError) as refused:
+        sim.run(drawn(*events, use="spray"))
+
+    assert ('fabric.plane_use = "draw" has' in str(refused.value)) is is_hinted

@@ -49,7 +49,7 @@ def scenario(path: Path) -> Scenario:
 
 def line(register: str) -> str:
     return (
-        f"register {register} has 8 cells, and the program writes beyond them:"
+        f"{register}.p4: register {register} has 8 cells, and is written beyond:"
         " such writes change nothing"
     )
 
@@ -133,10 +133,9 @@ def test_reads_and_counts_at_and_beyond_the_end(
     loaded = own_program(OwnProgram(file=str(file), like=drawn.policy), drawn.tree)
     VirtualFabric(drawn, loaded.program, is_interpreted=is_interpreted).run()
     lines = [
-        f"register read_only_{ending} has 4 cells, and the program reads beyond them:"
+        f"beside.p4: register read_only_{ending} has 4 cells, and is read beyond:"
         " such reads keep their target",
-        f"counter counted_{ending} has 4 cells, and the program counts beyond them:"
-        " such counts are lost",
+        f"beside.p4: counter counted_{ending} has 4 cells, and counts beyond: such counts are lost",
     ]
     assert caplog.messages == (lines if is_beyond else [])
 

@@ -109,6 +109,12 @@ def test_what_cannot_be_asked_is_refused(options: dict[str, object], message: st
         small(None, None, **options)
 
 
+def test_drawn_planes_reorder_what_nics_take_in_order() -> None:
+    fabric = {"k": 4, "planes": 2, "plane_use": "draw"}
+    with pytest.raises(ExperimentError, match="reorders the packets of a flow"):
+        choose({"fabric": fabric}, nics="in-order")
+
+
 def test_an_experiment_brings_its_own_workload() -> None:
     settings = Settings.model_validate({"fabric": {"k": 4}, "collective": {"message_bytes": 65536}})
     counted = Counting()
