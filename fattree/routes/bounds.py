@@ -28,11 +28,11 @@ LATER = np.iinfo(np.int64).max // 4
 
 
 class _Ends(NamedTuple):
-    """The links at flows' ends: `count` of them, each made of `side_by_side` links of hosts."""
+    """The links at flows' ends: `links` of them, each made of `side_by_side` links of hosts."""
 
     source: Int64
     destination: Int64
-    count: int
+    links: int
     side_by_side: int
 
     @classmethod
@@ -131,7 +131,7 @@ def _begins_ps(
 
         # Several that it waits for share the link of one NIC, from it or to it.
         end = np.where(is_own, ends.source[awaited], ends.destination[awaited])
-        key = (waiting * 2 + is_own) * ends.count + end
+        key = (waiting * 2 + is_own) * ends.links + end
         groups, group_of = np.unique(key, return_inverse=True)
         group_of = group_of.ravel()
         earliest, tail = (np.full(len(groups), LATER) for _ in range(2))
@@ -149,7 +149,7 @@ def _begins_ps(
             held, group_of, np.where(is_own, work.sending_ps[awaited], work.receiving_ps[awaited])
         )
         together = earliest + np.where(held > 0, held // ends.side_by_side + tail, 0)
-        np.maximum.at(begins, groups // ends.count // 2, together)
+        np.maximum.at(begins, groups // ends.links // 2, together)
 
     return begins
 
@@ -170,8 +170,8 @@ def _last_of_hosts_ps(flows: Flows, ends: _Ends, begins: Int64, work: LinkWork) 
         first = np.flatnonzero(np.diff(host[order], prepend=-1))
         total = np.cumsum(held[order])
         before = np.repeat(total[first] - held[order][first], np.diff([*first, len(order)]))
-        least = _least(ends.count, (host[sent], tail[sent]))[host[order]]
-        latest = -_least(ends.count, (host[sent], -flows.start_ps[sent]))[host[order]]
+        least = _least(ends.links, (host[sent], tail[sent]))[host[order]]
+        latest = -_least(ends.links, (host[sent], -flows.start_ps[sent]))[host[order]]
         done = earliest[order] + (total - before) // ends.side_by_side + least - latest
         longest = max(longest, int(done.max()))
 
@@ -239,15 +239,17 @@ def _busiest_link_ps(scenario: Scenario, flows: Flows, work: LinkWork) -> int:
         return 0
 
     ends = _Ends.of(scenario, flows)
-    hosts = ends.count
+    hosts = ends.links
     start_ps, first_ps = flows.start_ps[sent], work.first_ps[sent]
     source, destination = ends.source[sent], ends.destination[sent]
     sent_tail, received_tail = work.sent_tail_ps[sent], work.received_tail_ps[sent]
 
     # From a host: its data, and the ACKs of arriving data. They begin when it may send, or when a
     # first packet has arrived; the last of them still has its way.
-    def loads(end: Int64, times_ps: Int64) -> NDArray[np.float64]:
-        return np.bincount(end, weights=times_ps[sent], minlength=hosts) // ends.side_by_side
+    def loads(end: Int64, times_ps: Int64) -> Int64:
+        # Floats hold the sums of any run exactly: 2**53 ps are two and a half hours.
+        sums = np.bincount(end, weights=times_ps[sent], minlength=hosts).astype(np.int64)
+        return sums // ends.side_by_side
 
     data = loads(source, work.sending_ps)
     acks = loads(destination, work.acks_ps)
@@ -268,7 +270,6 @@ def _busiest_link_ps(scenario: Scenario, flows: Flows, work: LinkWork) -> int:
     latest = -_least(hosts, (destination, -start_ps))
     down = np.where(gets > 0, first + gets + last - latest, 0)
 
-    # Floats hold the sums of any run exactly: 2**53 ps are two and a half hours.
     return int(max(up.max(), out.max(), down.max()))
 
 
