@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fattree.demand.flows import Flows
-from fattree.demand.workloads.jobs import is_in_one_plane
 from fattree.draws import MASK, Stream, component, mix
 from fattree.errors import FailureError
 from fattree.experiment.model import Scenario
@@ -426,6 +425,9 @@ def _refuse_lost_hosts(scenario: Scenario, hosts: list[Outage], flows: Flows) ->
         return
 
     if not scenario.fabric.is_drawn:
+        # Workloads' files need Polars, which starts threads: the parent of switches may not.
+        from fattree.demand.workloads.jobs import is_in_one_plane  # noqa: PLC0415
+
         is_fixed = any(map(is_in_one_plane, scenario.collectives))
         has_others = tree.planes > 1 and not is_fixed and not len(_without_plane(tree, lost, flows))
         hint = ' (fabric.plane_use = "draw" has)' if has_others else ""
