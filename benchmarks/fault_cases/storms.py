@@ -16,7 +16,7 @@ from fattree.experiment.model import (
     Failures,
     Scenario,
 )
-from fattree.routes.failures import cut_off
+from fattree.routes.stranded import cut_off
 from fattree.routes.wecmp import LinkState
 from fattree.shape.addressing import link_name
 from fattree.shape.topology import FatTree

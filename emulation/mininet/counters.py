@@ -49,6 +49,7 @@ class PortCounters:
 class SwitchCounters:
     """The counters of a switch: per port, and the packets that its program dropped.
 
+    `strays` are lines about accesses beyond the end of arrays, where switches count them.
     `controlled` is the number of packets that the controller has sent through the switch, less
     those that it has got from it.
 
@@ -64,6 +65,7 @@ class SwitchCounters:
     left: int = 0
     life: int = 0
     is_silent: bool = False
+    strays: tuple[str, ...] = ()
 
     @property
     def gone(self) -> int:

@@ -14,6 +14,7 @@ from emulation.mininet.counting import Counted, Reading, accounts, complaint, co
 from emulation.mininet.fabric import MininetFabric
 from emulation.mininet.limits import real_patience
 from emulation.outcomes.outcome import Accounts, Outcome, QueueSamples
+from emulation.programs.strays import tell
 from fattree.demand.flows import Flows
 from fattree.experiment.model import Scenario
 from fattree.experiment.pauses import is_paused
@@ -177,6 +178,8 @@ class Run:
         after = fabric.look()
         counts = counted(fabric.tree, self._before, after)
         fabric.close_books(replace(after, inside=counts.inside))
+        for line in {line for switch in after.again for line in switch.strays}:
+            tell(line)
 
         # Only a switch that counts nothing itself leaves it to the controller to know.
         lost_probes = after.lost_probes - self._before.lost_probes

@@ -16,6 +16,7 @@ from emulation.outcomes.outcome import Accounts, FlowResult, Outcome, PortResult
 from emulation.outcomes.reading import FlowReading, PortReading, by_port
 from emulation.programs.edge_headers import refuse_edge_header
 from emulation.programs.probes import refuse_probe_storm, timer_of
+from emulation.programs.strays import strays_told
 from emulation.programs.switch_program import SwitchProgram, built_in, program_size
 from emulation.taps import Tap
 from emulation.virtual.capture import Captures
@@ -25,7 +26,6 @@ from emulation.virtual.events import Clock
 from emulation.virtual.interpreted import machine_of
 from emulation.virtual.machine import only_python
 from emulation.virtual.refusals import refuse_unsupported
-from emulation.virtual.strays import strays_told
 from emulation.virtual.timed import TimedRun
 from fattree.counters import PORT_COUNTERS, SENDER_COUNTERS, kept
 from fattree.experiment.model import Scenario

@@ -21,6 +21,7 @@ from emulation.programs.edge_headers import refuse_edge_header
 from emulation.programs.own_program import Loaded, own_program
 from emulation.programs.probes import refuse_probe_storm, timer_of
 from emulation.programs.program_files import Files, unpacked
+from emulation.programs.strays import strays_told
 from emulation.programs.switch_program import (
     SwitchProgram,
     built_in,
@@ -33,7 +34,6 @@ from emulation.virtual.events import Clock, Kind
 from emulation.virtual.interpreted import machine_of
 from emulation.virtual.machine import only_python
 from emulation.virtual.refusals import refuse_unsupported
-from emulation.virtual.strays import strays_told
 from emulation.virtual.timed import TimedRun
 from fattree.experiment.model import BUILT_IN, Collective, Fabric, OwnProgram, Scenario
 from fattree.records.record import Record

@@ -24,7 +24,7 @@ def _arrays(pipeline: Pipeline) -> Iterator[tuple[str, tuple[tuple[int, tuple[in
     for register, cells in zip(program.registers, pipeline.registers, strict=True):
         yield register.name, _set_cells([(int(cell),) for cell in cells])
 
-    # The last counter is none of the program's (emulation.virtual.strays).
+    # The last counter is none of the program's (softswitch.control.strays).
     for counter, cells in zip(program.counters[:-1], pipeline.counters, strict=False):
         yield counter.name, _set_cells([(int(cell[0]), int(cell[1])) for cell in cells])
 

@@ -53,9 +53,10 @@ def bound_ps(scenario: Scenario, flows: Flows, gaps: Int64 | None = None) -> int
     """
     paced = line_rate_gaps(scenario, flows) if gaps is None else gaps
     work = link_work(scenario, flows)
-    together = _both_ways_ps(scenario, flows, paced)
-    chain_ps, last_ps = _longest_chain_ps(scenario, flows, paced, together, work)
-    known_ps = max(chain_ps, last_ps, _busiest_link_ps(scenario, flows, work))
+    ends = _Ends.of(scenario, flows)
+    together = _both_ways_ps(scenario, flows, ends, paced)
+    chain_ps, last_ps = _longest_chain_ps(scenario, flows, ends, paced, together, work)
+    known_ps = max(chain_ps, last_ps, _busiest_link_ps(flows, ends, work))
     return cut_bound_ps(scenario, flows, known_ps)
 
 
@@ -70,8 +71,8 @@ def sending_bound_ps(scenario: Scenario, flows: Flows, gaps: Int64 | None = None
     ends = _Ends.of(scenario, flows)
     _, flow_of, count = np.unique(ends.source, return_inverse=True, return_counts=True)
     is_alone = count[flow_of.ravel()] == 1
-    together = np.where(is_alone, _both_ways_ps(scenario, flows, paced), 0)
-    chain_ps, _ = _longest_chain_ps(scenario, flows, paced, together, work)
+    together = np.where(is_alone, _both_ways_ps(scenario, flows, ends, paced), 0)
+    chain_ps, _ = _longest_chain_ps(scenario, flows, ends, paced, together, work)
     # If NICs are paused, the time at which a first packet leaves is unknown.
     is_apart = len(flows.after) > 0 or np.ptp(flows.start_ps) > 0
     if scenario.is_shared_actively or is_apart or is_paused(scenario):
@@ -81,12 +82,17 @@ def sending_bound_ps(scenario: Scenario, flows: Flows, gaps: Int64 | None = None
     # packets, each with an ACK.
     firsts_ps = count[flow_of.ravel()] * (work.data_slot_ps + work.ack_slot_ps)
     latest_ps = int((paced + firsts_ps).max())
-    known_ps = max(chain_ps, _busiest_link_ps(scenario, flows, work) - latest_ps)
+    known_ps = max(chain_ps, _busiest_link_ps(flows, ends, work) - latest_ps)
     return cut_bound_ps(scenario, flows, known_ps + latest_ps) - latest_ps
 
 
 def _longest_chain_ps(
-    scenario: Scenario, flows: Flows, paced: Int64, together: Int64, work: LinkWork
+    scenario: Scenario,
+    flows: Flows,
+    ends: _Ends,
+    paced: Int64,
+    together: Int64,
+    work: LinkWork,
 ) -> tuple[int, int]:
     """Return when the last flow is done if each is alone on empty links, and waits for its own.
 
@@ -94,7 +100,6 @@ def _longest_chain_ps(
     flow beside its host's others, 0 if unknown.
     """
     is_sent = flows.packets > 0
-    ends = _Ends.of(scenario, flows)
     pace = np.maximum(paced, work.data_slot_ps // ends.side_by_side)
     begun = np.where(is_sent, (flows.packets - 1) * pace, flows.compute_ps)
     arrived = np.where(is_sent, work.arrived_ps(flows.packets, pace), flows.compute_ps)
@@ -178,7 +183,7 @@ def _last_of_hosts_ps(flows: Flows, ends: _Ends, begins: Int64, work: LinkWork) 
     return longest
 
 
-def _both_ways_ps(scenario: Scenario, flows: Flows, paced: Int64) -> Int64:
+def _both_ways_ps(scenario: Scenario, flows: Flows, ends: _Ends, paced: Int64) -> Int64:
     """Return appendix B's time of flows at hosts with one receiver, and one sender of no less.
 
     0 for all others: a host without data to send acknowledges at once, and a host that gets its
@@ -187,7 +192,7 @@ def _both_ways_ps(scenario: Scenario, flows: Flows, paced: Int64) -> Int64:
     times_ps = np.zeros(len(flows), dtype=np.int64)
     # With fewer ACKs than packets a host's link has room between data. So have a machine's links
     # where packets move between them.
-    if not len(flows) or packets_an_ack(scenario) > 1 or moves_between_planes(scenario):
+    if not len(flows) or packets_an_ack(scenario) > 1 or ends.side_by_side > 1:
         return times_ps
 
     tree = scenario.tree
@@ -229,7 +234,7 @@ def _only(count: int, group: Int64, values: Int64) -> Int64:
     return np.where(least == greatest, least, -1)
 
 
-def _busiest_link_ps(scenario: Scenario, flows: Flows, work: LinkWork) -> int:
+def _busiest_link_ps(flows: Flows, ends: _Ends, work: LinkWork) -> int:
     """Return how long the host's link that has most to carry needs, one way or the other.
 
     Counted from the latest start of a flow that takes part in it.
@@ -238,19 +243,18 @@ def _busiest_link_ps(scenario: Scenario, flows: Flows, work: LinkWork) -> int:
     if not len(sent):
         return 0
 
-    ends = _Ends.of(scenario, flows)
     hosts = ends.links
     start_ps, first_ps = flows.start_ps[sent], work.first_ps[sent]
     source, destination = ends.source[sent], ends.destination[sent]
     sent_tail, received_tail = work.sent_tail_ps[sent], work.received_tail_ps[sent]
 
-    # From a host: its data, and the ACKs of arriving data. They begin when it may send, or when a
-    # first packet has arrived; the last of them still has its way.
     def loads(end: Int64, times_ps: Int64) -> Int64:
         # Floats hold the sums of any run exactly: 2**53 ps are two and a half hours.
         sums = np.bincount(end, weights=times_ps[sent], minlength=hosts).astype(np.int64)
         return sums // ends.side_by_side
 
+    # From a host: its data, and the ACKs of arriving data. They begin when it may send, or when a
+    # first packet has arrived; the last of them still has its way.
     data = loads(source, work.sending_ps)
     acks = loads(destination, work.acks_ps)
     first = _least(hosts, (source, start_ps), (destination, start_ps + first_ps))

@@ -35,11 +35,11 @@ def rooms(
     """
     tree = scenario.tree
     slow = slow_ports(scenario)
-    seen = {level: longer(scenario, level, more_bytes) for level in Level}
-    by_level = {level: room(seen[level], level, late_ps) for level in Level}
+    carried = {level: longer(scenario, level, more_bytes) for level in Level}
+    by_level = {level: room(carried[level], level, late_ps) for level in Level}
     levels = {port: tree.level_of(switch, port) for port in tree.ports(switch)}
     return {
-        port: room(seen[level], level, late_ps, slow[switch, port])
+        port: room(carried[level], level, late_ps, slow[switch, port])
         if (switch, port) in slow
         else by_level[level]
         for port, level in levels.items()

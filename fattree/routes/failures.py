@@ -22,8 +22,8 @@ from fattree.routes.lags import Lags
 from fattree.routes.places import places
 from fattree.routes.probed import probed
 from fattree.routes.slow_links import NOT_SLOW, RateChange, Slow, after, rate_changes
-from fattree.routes.wecmp import LinkState, agg_weights, reach
-from fattree.shape.addressing import host_name
+from fattree.routes.stranded import cut_off, no_path, refuse_lost_hosts, staying
+from fattree.routes.wecmp import LinkState
 from fattree.shape.topology import FatTree
 from fattree.units import PS_PER_NS
 
@@ -116,16 +116,21 @@ def timeline(scenario: Scenario, flows: Flows) -> Timeline:
     named, hosts = named_outages(scenario)
     rate = scenario.failures.rate
     changes = _changes(named)
-    stays = _staying(scenario, hosts, flows)
-    _refuse_cut_off(scenario.tree, changes, flows, stays)
-    _refuse_lost_hosts(scenario, hosts, flows)
+    lost = {outage.link for outage in hosts if outage.up_ps == FOREVER}
+    stays = staying(scenario, lost, flows)
+    if len(stranded := _without_path(scenario.tree, changes, flows, stays)):
+        raise no_path(scenario.tree, flows, stranded, since_ps=changes[-1].time_ps)
+
+    refuse_lost_hosts(scenario, lost, flows)
 
     # Each attempt draws all links anew, from a stream of its own: failures stay independent, given
     # that they cut no host off.
     attempt = 0
 
-    while rate > 0 and _cuts_off(
-        scenario.tree, changes := _changes(named + draw(scenario, attempt)), flows, stays
+    while rate > 0 and len(
+        _without_path(
+            scenario.tree, changes := _changes(named + draw(scenario, attempt)), flows, stays
+        )
     ):
         attempt += 1
         if attempt == MOST_DRAWS:
@@ -352,32 +357,6 @@ def _refuse_more(changes: int) -> None:
         )
 
 
-def cut_off(tree: FatTree, links: LinkState, flows: Flows) -> NDArray[np.int64]:
-    """Return the flows that have no surviving path."""
-    source = flows.source // tree.hosts_per_edge
-    destination = flows.destination // tree.hosts_per_edge
-    joined: NDArray[np.bool_] = agg_weights(tree, links).sum(axis=3) > 0
-
-    # Inside a pod no core is needed: the agg itself joins the two edges.
-    joined[np.arange(tree.pods), :, np.arange(tree.pods)] = True
-    pods = source // tree.edges_per_pod, destination // tree.edges_per_pod
-    through = np.repeat(joined[pods[0], :, pods[1]], tree.edge_agg_links, axis=1)
-    paths = links.edge_agg[source] & reach(tree, links)[destination] & through
-
-    return np.flatnonzero((source != destination) & ~paths.any(axis=1))
-
-
-def _staying(scenario: Scenario, hosts: list[Outage], flows: Flows) -> NDArray[np.bool_]:
-    """Return which flows need a path in their plane: they do not leave it for good at an end."""
-    is_lost = np.zeros(scenario.tree.hosts, dtype=bool)
-    if scenario.fabric.is_drawn:
-        is_lost = _marked(
-            scenario.tree, {outage.link for outage in hosts if outage.up_ps == FOREVER}
-        )
-
-    return ~(is_lost[flows.source] | is_lost[flows.destination])
-
-
 def _last_state(changes: tuple[LinkChange, ...]) -> Links:
     *_, last = (frozenset(), *_states(changes))
     return last
@@ -389,72 +368,3 @@ def _without_path(
     # Links that come back are waited for.
     lost = cut_off(tree, LinkState.without(tree, _last_state(changes)), flows)
     return lost[stays[lost]]
-
-
-def _cuts_off(
-    tree: FatTree, changes: tuple[LinkChange, ...], flows: Flows, stays: NDArray[np.bool_]
-) -> bool:
-    return len(_without_path(tree, changes, flows, stays)) > 0
-
-
-def _refuse_cut_off(
-    tree: FatTree, changes: tuple[LinkChange, ...], flows: Flows, stays: NDArray[np.bool_]
-) -> None:
-    lost = _without_path(tree, changes, flows, stays)
-    if not len(lost):
-        return
-
-    named = [
-        f"{host_name(tree, source)} to {host_name(tree, destination)}"
-        for source, destination in zip(
-            flows.source[lost[:3]].tolist(), flows.destination[lost[:3]].tolist(), strict=True
-        )
-    ]
-    more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
-    down = f"the links that are down from {changes[-1].time_ps / PS_PER_NS:g} ns on"
-    raise FailureError(
-        f"failures: {down} leave {len(lost)} flow(s) without a path: {', '.join(named)}{more}"
-    )
-
-
-def _refuse_lost_hosts(scenario: Scenario, hosts: list[Outage], flows: Flows) -> None:
-    tree = scenario.tree
-    lost = {outage.link for outage in hosts if outage.up_ps == FOREVER}
-    needed = lost & {*flows.source.tolist(), *flows.destination.tolist()}
-    if not needed:
-        return
-
-    if not scenario.fabric.is_drawn:
-        # Workloads' files need Polars, which starts threads: the parent of switches may not.
-        from fattree.demand.workloads.jobs import is_in_one_plane  # noqa: PLC0415
-
-        is_fixed = any(map(is_in_one_plane, scenario.collectives))
-        has_others = tree.planes > 1 and not is_fixed and not len(_without_plane(tree, lost, flows))
-        hint = ' (fabric.plane_use = "draw" has)' if has_others else ""
-        raise FailureError(
-            "failures.events: the link of "
-            f"{host_name(tree, min(needed))} never comes up again, and its flows have no other"
-            f"{hint}: say when (up_ns)"
-        )
-
-    stranded = _without_plane(tree, lost, flows)
-    if len(stranded):
-        ends = (flows.source % tree.machines, flows.destination % tree.machines)
-        flow_ends = (host_name(tree, int(end[stranded[0]])) for end in ends)
-        raise FailureError(
-            f"failures.events: {' and '.join(flow_ends)} have no plane in which the links of both"
-            " come up again: say when (up_ns)"
-        )
-
-
-def _without_plane(tree: FatTree, lost: set[int], flows: Flows) -> NDArray[np.int64]:
-    """Return the flows between machines without a plane in which neither end is lost."""
-    of_planes = _marked(tree, lost).reshape(tree.planes, tree.machines)
-    ends = (flows.source % tree.machines, flows.destination % tree.machines)
-    return np.flatnonzero((of_planes[:, ends[0]] | of_planes[:, ends[1]]).all(axis=0))
-
-
-def _marked(tree: FatTree, hosts: set[int]) -> NDArray[np.bool_]:
-    is_marked = np.zeros(tree.hosts, dtype=bool)
-    is_marked[list(hosts)] = True
-    return is_marked

@@ -129,8 +129,8 @@ def rooms_of(scenario: Scenario, edge_header_bytes: int = 0) -> Records:
     )
     for level in Level:
         times_ps = (scenario.tx_ps(size, level) for size in (PAUSE_BYTES, PAUSE_BYTES + gap))
-        seen = longer(scenario, level, edge_header_bytes)
-        row = (*room(seen, level), *times_ps, *lasting(scenario, level), *guard)
+        carried = longer(scenario, level, edge_header_bytes)
+        row = (*room(carried, level), *times_ps, *lasting(scenario, level), *guard)
         rooms[levels == level] = row
 
     for switch_port, shares in slow_ports(scenario).items():

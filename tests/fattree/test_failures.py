@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from fattree.demand.traffic import flows
 from fattree.errors import AddressError, FailureError
 from fattree.experiment.model import Collective, Fabric, FailureEvent, Failures, Scenario
-from fattree.routes.failures import LinkChange, Outage, RouteChange, Timeline, cut_off, timeline
+from fattree.routes.failures import LinkChange, Outage, RouteChange, Timeline, timeline
+from fattree.routes.stranded import cut_off
 from fattree.routes.wecmp import LinkState
 from fattree.shape.addressing import link_named
 from fattree.shape.topology import FatTree

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from fattree.demand.flows import Flows, Message, independent
 from fattree.demand.matrices import all_to_all, derangement, ring, uniform
-from fattree.routes.failures import cut_off
 from fattree.routes.rates import rho_max
+from fattree.routes.stranded import cut_off
 from fattree.routes.wecmp import LinkState
 from fattree.shape.addressing import link_named
 from fattree.shape.topology import FatTree

@@ -87,13 +87,31 @@ def test_an_ack_waits_for_one_packet_and_not_for_the_queue() -> None:
     assert later_ps - alone_ps > 30 * chosen.slot_ps
 
 
-def test_a_lane_without_room_drops_acks() -> None:
-    chosen = crowd("ofan", TRANSPORTS["sack"], acks_first=True)
-    tiny = chosen.fabric.model_copy(update={"queue_bytes": chosen.data_bytes})
-    of = chosen.model_copy(update={"fabric": tiny})
-    result = sim.run(of)
+@pytest.mark.parametrize(("acks", "short_bytes", "fits"), [(2, 1, 1), (2, 0, 2), (2, -1, 2)])
+def test_a_lane_is_as_long_as_the_queue(acks: int, short_bytes: int, fits: int) -> None:
+    """Room for two ACKs, and a byte more or less."""
+    chosen = crowd("host_pkt", TRANSPORTS["sack"], acks_first=True)
+    sizes = {"payload_bytes": 512, "header_bytes": 62, "ack_bytes": 570}
+    of = chosen.replaced(
+        packets=sizes,
+        fabric={"k": 4, "queue_bytes": acks * 570 - short_bytes},
+        collective={"matrix": "pairs", "message_bytes": 32 * 512, "pairs": PAIRS},
+    )
     network = naive.run(of, HORIZON_PS)
-    assert test_naive_against_sim.of_sim(result) == test_naive_against_sim.of_naive(network)
+    assert test_naive_against_sim.of_sim(sim.run(of)) == test_naive_against_sim.of_naive(network)
+    longest = max(
+        sum(before.departure_ps > ack.enqueued_ps for before in port.hurried[: number + 1])
+        for port in network.ports.values()
+        for number, ack in enumerate(port.hurried)
+    )
+    assert longest == fits
+    assert sum(port.drops for port in network.ports.values()) > 0
+
+
+def test_a_program_in_python_lets_acks_go_first() -> None:
+    chosen = crowd("ofan", TRANSPORTS["sack"], acks_first=True)
+    digests = {VirtualFabric(chosen, is_interpreted=python).run().digest for python in (0, 1)}
+    assert len(digests) == 1
 
 
 def test_without_a_lane_it_is_refused() -> None:

@@ -32,9 +32,7 @@ from fattree.shape.topology import Level
 PROGRAM = "simple_switch_grpc"
 
 
-def command(
-    scenario: Scenario, switch: int, folder: Path, _edge_header_bytes: int = 0
-) -> list[str]:
+def command(scenario: Scenario, switch: int, folder: Path, _edge_header_bytes: int) -> list[str]:
     """Return the command line; rates and depths come later (`bmv2_queues`)."""
     return [
         PROGRAM,

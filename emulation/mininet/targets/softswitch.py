@@ -37,7 +37,7 @@ ANSWER_SECONDS = 10.0
 USER = "nobody"
 
 
-def command(scenario: Scenario, switch: int, folder: Path, edge_header_bytes: int = 0) -> list[str]:
+def command(scenario: Scenario, switch: int, folder: Path, edge_header_bytes: int) -> list[str]:
     """Return the command line: the scenario's rate, queue, gap and latency."""
     name = switch_name(scenario.tree, switch)
     options = {
@@ -104,7 +104,8 @@ def read_counters(path: Path, _kernel: Mapping[int, InterfaceCounts]) -> SwitchC
     # like), and those that it has received from its ports and from the controller.
     unrouted = sum(count for name, count in counts.items() if name.startswith("dropped_"))
     taken_in = counts.get("received", 0) - sum(port.received for port in ports.values())
-    return SwitchCounters(ports, unrouted, taken_in - counts.get("packet_ins", 0))
+    strays = tuple(answer.get("strays", ()))
+    return SwitchCounters(ports, unrouted, taken_in - counts.get("packet_ins", 0), strays=strays)
 
 
 def _ask(path: Path) -> dict[str, Any]:

@@ -71,3 +71,46 @@ def test_conga_carries_a_permutation(target, fails, tmp_path):
 def files(folder) -> list[str]:
     """Return the names of both captures, the host's first."""
     return sorted((path.name for path in folder.glob("*.pcap")), key=lambda name: "edge" in name)
+
+
+def test_links_that_carry_a_header_pause_and_drop_nothing():
+    fabric = {"k": 4, "rate_gbps": 0.005, "flow_control": "pfc", "queue_bytes": 400_000}
+    collective = {"matrix": "pairs", "message_bytes": 128 * 1024}
+    collective["pairs"] = [[host, 0] for host in (4, 5, 8, 9, 12)]
+    of = Scenario(
+        policy="simple_rr",
+        fabric={**fabric, "headroom_bytes": 340_000},
+        packets={"payload_bytes": 1024},
+        collective=collective,
+        transport={"recovery": "go_back_n", "reorder_packets": 256, "timer_floor_rtt": 30},
+    )
+    queues = own_program(OwnProgram(file=str(EXPERIMENTS / "path_queues.p4")), of.tree).program
+    with mininet_fabric(of, Setup(SOFTSWITCH, queues)) as fabric:
+        outcome = run_on(fabric)
+
+    assert outcome.accounts.dropped == outcome.accounts.unaccounted == 0
+    assert sum(port.pauses for port in outcome.ports) > 0
+
+
+def test_switches_report_writes_beyond_an_array(tmp_path, caplog):
+    file = tmp_path / "tiny_on_wires.p4"
+    file.write_text(
+        '#include "fabric.p4"\n'
+        "register<bit<32>>(1) tiny;\n"
+        "control LoadBalancer(inout headers_t headers, inout metadata_t meta,\n"
+        "                     inout standard_metadata_t standard_metadata) {\n"
+        "    Schedule() schedule;\n"
+        "    apply {\n"
+        "        tiny.write((bit<32>) meta.length, 1);\n"
+        "        schedule.apply(meta.schedule, 0, standard_metadata);\n"
+        "    }\n"
+        "}\n"
+        '#include "switch.p4"\n'
+    )
+    of = scenario()
+    tiny = own_program(OwnProgram(file=str(file)), of.tree).program
+    with mininet_fabric(of, Setup(SOFTSWITCH, tiny)) as fabric:
+        run_on(fabric)
+
+    line = "register tiny has one cell, and is written beyond: such writes change nothing"
+    assert f"tiny_on_wires.p4: {line}" in caplog.messages

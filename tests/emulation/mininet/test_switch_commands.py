@@ -32,6 +32,19 @@ def test_unlimited_queues_stay_unlimited():
     assert parse(SOFTSWITCH.command(SCENARIO, 1, FOLDER, 0)[1:]).depth_bytes.of(1) > 10**15
 
 
+def test_thresholds_of_links_between_switches_count_the_header():
+    fabric = {"k": 4, "rate_gbps": 0.002, "queue_bytes": 10**6, "flow_control": "pfc"}
+    paused = Scenario(fabric=fabric)
+    plain, longer = (
+        parse(SOFTSWITCH.command(paused, 1, FOLDER, header)[1:]).pfc for header in (0, 4)
+    )
+    # Ports 1 and 2 of an edge are hosts'.
+    assert longer.of(1) == plain.of(1)
+    # Two packets beyond the threshold, and the bytes of the packet for which a pause waits.
+    above = [plain.of(3)[1] - longer.of(3)[1], plain.of(3)[2] - longer.of(3)[2]]
+    assert above == [12, 12 + 2 * 4]
+
+
 def test_every_switch_draws_other_random_numbers():
     seeds = {
         parse(SOFTSWITCH.command(SCENARIO, switch, FOLDER, 0)[1:]).seed for switch in range(20)
@@ -131,7 +144,7 @@ def test_a_bmv2_that_misses_a_library_is_told_apart_from_none(monkeypatch, tmp_p
 def test_a_switch_has_as_many_queues_as_its_program_uses(target, detection, queues):
     controller = SCENARIO.controller.model_copy(update={"detection": detection})
     scenario = SCENARIO.model_copy(update={"controller": controller})
-    command = target.command(scenario, 1, FOLDER)
+    command = target.command(scenario, 1, FOLDER, 0)
     assert target.priorities(scenario) == queues
     assert command[command.index("--priority-queues") + 1] == str(1 + queues.control)
 

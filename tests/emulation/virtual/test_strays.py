@@ -8,9 +8,10 @@ import pytest
 
 from emulation.errors import FailedRunError
 from emulation.programs.own_program import own_program
-from emulation.virtual import simulated, strays
+from emulation.virtual import simulated
 from emulation.virtual.fabric import VirtualFabric
 from fattree.experiment.model import Collective, Fabric, OwnProgram, Scenario
+from ofan_p4.softswitch.control.strays import strays
 
 CELLS = 8
 PROGRAM = """
@@ -96,20 +97,23 @@ def test_each_register_counts_its_own(tmp_path: Path) -> None:
         for register in fabric.pipelines[0].program.registers
     }
     assert counts.pop("counted") and not any(counts.values())
-    assert list(strays.strays(fabric.pipelines)) == [line("counted")]
+    assert list(strays(fabric.pipelines)) == [line("counted")]
 
 
 BESIDE = """
 #include "fabric.p4"
 register<bit<32>>(4) read_only_ID;
 counter(4, CounterType.packets) counted_ID;
+meter(4, MeterType.packets) metered_ID;
 control LoadBalancer(inout headers_t headers, inout metadata_t meta,
                      inout standard_metadata_t standard_metadata) {
     Schedule() schedule;
     bit<32> slot = 0;
+    bit<8> color;
     apply {
         read_only_ID.read(slot, (bit<32>) meta.length + 32wINDEX);
         counted_ID.count((bit<32>) meta.length + 32wINDEX);
+        metered_ID.execute_meter<bit<8>>((bit<32>) meta.length + 32wINDEX, color);
         schedule.apply(meta.schedule, (bit<16>) slot, standard_metadata);
     }
 }
@@ -134,8 +138,10 @@ def test_reads_and_counts_at_and_beyond_the_end(
     VirtualFabric(drawn, loaded.program, is_interpreted=is_interpreted).run()
     lines = [
         f"beside.p4: register read_only_{ending} has 4 cells, and is read beyond:"
-        " such reads keep their target",
+        " such reads change nothing",
         f"beside.p4: counter counted_{ending} has 4 cells, and counts beyond: such counts are lost",
+        f"beside.p4: meter metered_{ending} has 4 cells, and is asked beyond:"
+        " such packets get no colour",
     ]
     assert caplog.messages == (lines if is_beyond else [])
 

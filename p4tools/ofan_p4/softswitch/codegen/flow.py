@@ -53,11 +53,6 @@ class Block:
 Graph = Mapping[str, Block]
 
 
-def guarded(condition: Expression | None, code: Code) -> Code:
-    """Return the statements under a condition, if given."""
-    return code if condition is None else [when(condition, code)]
-
-
 def when(
     condition: Expression, code: Iterable[Statement], otherwise: Iterable[Statement] = ()
 ) -> If:

@@ -128,7 +128,8 @@ def _program(root: Json) -> Program:
 def _counters(root: Json, resolve: _FieldResolver) -> tuple[Array, ...]:
     """Return the program's counters, and behind them ours."""
     counters = [_array(item, i, resolve) for i, item in enumerate(root.get("counter_arrays", ()))]
-    cells = 2 * len(root.get("register_arrays", ())) + len(counters)
+    registers, meters = (len(root.get(f"{kind}_arrays", ())) for kind in ("register", "meter"))
+    cells = 2 * registers + len(counters) + meters
     return (*counters, Array(len(counters), STRAYS, size=cells))
 
 

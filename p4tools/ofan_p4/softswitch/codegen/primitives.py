@@ -13,10 +13,9 @@ from ofan_p4.softswitch.codegen.expressions import (
     ZERO,
     Expressions,
     constant_below,
-    in_bounds,
     inner,
 )
-from ofan_p4.softswitch.codegen.flow import Block, Branch, Code, by_index, emit, guarded, when
+from ofan_p4.softswitch.codegen.flow import Block, Branch, Code, by_index, emit, when
 from ofan_p4.softswitch.codegen.hashing import calculated, modulo, parts_of
 from ofan_p4.softswitch.codegen.headers import HeaderCode
 from ofan_p4.softswitch.codegen.layout import masked
@@ -228,9 +227,9 @@ class Primitives:
         colored = Assign(COLOR, Metered(array.id, cell_index))
         traced = self._tracing.cell("meter", array, cell_index, COLOR)
 
-        return guarded(
-            in_bounds(cell_index, array.size), [colored, *traced, *self.stores.store(target, COLOR)]
-        )
+        code = [colored, *traced, *self.stores.store(target, COLOR)]
+        stray = self._program.stray_colors + array.id
+        return self.stores.guarded(cell_index, array, code, stray)
 
     def _random(self, target: Json, low: Json, high: Json) -> Code:
         least = self.expressions.data(low)

@@ -266,7 +266,7 @@ class Array:
 
 # A counter of ours behind those of the program. It counts accesses beyond an array's end, which
 # BMv2 ignores, so that nothing else shows them: cells for writes of each register, for reads of
-# each register, and for each counter.
+# each register, for each counter and for each meter.
 STRAYS = "$strays"
 
 
@@ -335,6 +335,12 @@ class Program:
     def stray_counts(self) -> int:
         """The first cell of STRAYS for counters."""
         return 2 * len(self.registers)
+
+    @property
+    def stray_colors(self) -> int:
+        """The first cell of STRAYS for meters."""
+        # The last counter is STRAYS itself.
+        return self.stray_counts + len(self.counters) - 1
 
     def field(self, header: str, name: str) -> Field:
         """Return a field by the file's names."""

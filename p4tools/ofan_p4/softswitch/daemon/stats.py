@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from ofan_p4.softswitch.base.errors import SoftswitchError
+from ofan_p4.softswitch.control.strays import strays
 from ofan_p4.softswitch.control.switch import Switch
 from ofan_p4.softswitch.daemon.dataplane import Dataplane
 from ofan_p4.softswitch.daemon.ports import Port
@@ -106,6 +107,7 @@ def snapshot(switch: Switch, ports: dict[int, Port], late_ps: int) -> dict[str, 
         "has_pipeline": switch.pipeline is not None,
         "late_ps": late_ps,
         "counts": asdict(switch.counts),
+        "strays": list(strays([switch.pipeline])) if switch.pipeline is not None else [],
         "ports": {str(number): port.statistics(now_ps) for number, port in ports.items()},
     }
 
