@@ -110,7 +110,9 @@ def test_a_lane_is_as_long_as_the_queue(acks: int, short_bytes: int, fits: int) 
 
 def test_a_program_in_python_lets_acks_go_first() -> None:
     chosen = crowd("ofan", TRANSPORTS["sack"], acks_first=True)
-    digests = {VirtualFabric(chosen, is_interpreted=python).run().digest for python in (0, 1)}
+    digests = {
+        VirtualFabric(chosen, is_interpreted=python).run().digest for python in (False, True)
+    }
     assert len(digests) == 1
 
 

@@ -85,8 +85,8 @@ def test_links_that_carry_a_header_pause_and_drop_nothing():
         transport={"recovery": "go_back_n", "reorder_packets": 256, "timer_floor_rtt": 30},
     )
     queues = own_program(OwnProgram(file=str(EXPERIMENTS / "path_queues.p4")), of.tree).program
-    with mininet_fabric(of, Setup(SOFTSWITCH, queues)) as fabric:
-        outcome = run_on(fabric)
+    with mininet_fabric(of, Setup(SOFTSWITCH, queues)) as network:
+        outcome = run_on(network)
 
     assert outcome.accounts.dropped == outcome.accounts.unaccounted == 0
     assert sum(port.pauses for port in outcome.ports) > 0

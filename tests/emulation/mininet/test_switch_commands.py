@@ -35,14 +35,15 @@ def test_unlimited_queues_stay_unlimited():
 def test_thresholds_of_links_between_switches_count_the_header():
     fabric = {"k": 4, "rate_gbps": 0.002, "queue_bytes": 10**6, "flow_control": "pfc"}
     paused = Scenario(fabric=fabric)
-    plain, longer = (
-        parse(SOFTSWITCH.command(paused, 1, FOLDER, header)[1:]).pfc for header in (0, 4)
-    )
+    options = [parse(SOFTSWITCH.command(paused, 1, FOLDER, header)[1:]) for header in (0, 4)]
     # Ports 1 and 2 of an edge are hosts'.
-    assert longer.of(1) == plain.of(1)
+    assert options[0].pfc.of(1) == options[1].pfc.of(1)
+    plain, longer = (option.pfc.of(3) for option in options)
+    assert plain is not None
+    assert longer is not None
     # Two packets beyond the threshold, and the bytes of the packet for which a pause waits.
-    above = [plain.of(3)[1] - longer.of(3)[1], plain.of(3)[2] - longer.of(3)[2]]
-    assert above == [12, 12 + 2 * 4]
+    assert plain[1] - longer[1] == 3 * 4
+    assert plain[2] - longer[2] == 3 * 4 + 2 * 4
 
 
 def test_every_switch_draws_other_random_numbers():
