@@ -173,6 +173,21 @@ def test_paused_links_with_headers_drop_nothing_and_engines_agree(
     assert simulated.run(of).end_ps == plain.end_ps
 
 
+@pytest.mark.parametrize("off", [-1, 0, 1])
+def test_a_buffer_holds_packets_as_they_came(tmp_path: Path, off: int) -> None:
+    """Packets come to the last edge with the header, and leave it without."""
+    above = 5 * (Scenario().data_bytes + HEADER_BYTES) + off
+    fabric = {**PAUSED, "headroom_bytes": QUEUE_BYTES - above}
+    # Two streams by one aggregation switch each, which meet at the link to a host.
+    pairs = [(8, 0), (12, 0)]
+    collective = {"matrix": "pairs", "message_bytes": 40 * 4096, "pairs": pairs}
+    transport = {"recovery": "sack", "sack_threshold": 1000, "receiver_share": False}
+    of = scenario(tmp_path, fabric=fabric, collective=collective, transport=transport)
+    plain, compiled = virtual(of).run(), native(of).run()
+    assert plain.digest == compiled.digest
+    assert sum(port.pauses for port in plain.ports) > 0
+
+
 def test_probes_that_would_be_paused_are_refused(tmp_path: Path) -> None:
     of = scenario(tmp_path, fabric=PAUSED)
     probes = of.model_copy(update={"program": str(EXPERIMENTS / "gallery" / "hula.p4")})

@@ -111,9 +111,9 @@ control LoadBalancer(inout headers_t headers, inout metadata_t meta,
     bit<32> slot = 0;
     bit<8> color;
     apply {
-        read_only_ID.read(slot, (bit<32>) meta.length + 32wINDEX);
-        counted_ID.count((bit<32>) meta.length + 32wINDEX);
-        metered_ID.execute_meter<bit<8>>((bit<32>) meta.length + 32wINDEX, color);
+        read_only_ID.read(slot, (bit<32>) meta.length + 32wREAD);
+        counted_ID.count((bit<32>) meta.length + 32wCOUNT);
+        metered_ID.execute_meter<bit<8>>((bit<32>) meta.length + 32wMETER, color);
         schedule.apply(meta.schedule, (bit<16>) slot, standard_metadata);
     }
 }
@@ -121,29 +121,30 @@ control LoadBalancer(inout headers_t headers, inout metadata_t meta,
 """
 
 
+LINES = {
+    "READ": "register read_only_ID has 4 cells, and is read beyond: such reads change nothing",
+    "COUNT": "counter counted_ID has 4 cells, and counts beyond: such counts are lost",
+    "METER": "meter metered_ID has 4 cells, and is asked beyond: such packets get no colour",
+}
+
+
 @pytest.mark.parametrize("is_interpreted", [False, True])
-@pytest.mark.parametrize(("index", "is_beyond"), [(3, False), (4, True)])
-def test_reads_and_counts_at_and_beyond_the_end(
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-    index: int,
-    is_beyond: bool,
-    is_interpreted: bool,
+@pytest.mark.parametrize("beyond", [None, *LINES])
+def test_reads_counts_and_meters_at_and_beyond_the_end(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, beyond: str | None, is_interpreted: bool
 ) -> None:
-    ending = f"{index}_{is_interpreted}".lower()
+    ending = f"{beyond}_{is_interpreted}".lower()
+    text = BESIDE.replace("ID", ending)
+    for access in LINES:
+        text = text.replace(access, str((4 if access == beyond else 3) - LENGTH))
+
     file = tmp_path / "beside.p4"
-    file.write_text(BESIDE.replace("INDEX", str(index - LENGTH)).replace("ID", ending))
+    file.write_text(text)
     drawn = scenario(file)
     loaded = own_program(OwnProgram(file=str(file), like=drawn.policy), drawn.tree)
     VirtualFabric(drawn, loaded.program, is_interpreted=is_interpreted).run()
-    lines = [
-        f"beside.p4: register read_only_{ending} has 4 cells, and is read beyond:"
-        " such reads change nothing",
-        f"beside.p4: counter counted_{ending} has 4 cells, and counts beyond: such counts are lost",
-        f"beside.p4: meter metered_{ending} has 4 cells, and is asked beyond:"
-        " such packets get no colour",
-    ]
-    assert caplog.messages == (lines if is_beyond else [])
+    lines = [f"beside.p4: {LINES[beyond].replace('ID', ending)}"] if beyond else []
+    assert caplog.messages == lines
 
 
 def test_the_command_line_writes_it_to_stderr(tmp_path: Path) -> None:
