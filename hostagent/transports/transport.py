@@ -282,9 +282,12 @@ def on_nack(sender, connection, rules, packets, psn, total, now_ps):
     if rules.recovery == ERASURE:
         # Any other symbol is as good.
         erasure.count_symbols(sender, packets, psn=psn, total=total, now_ps=now_ps)
-    elif trimmed.note(sender, packets, psn):
+    else:
+        is_news = trimmed.note(sender, packets, psn)
+        # The NACK may have reported the round's next hole as arrived, whatever it is of.
         sack.skip_to_hole(sender, packets)
-        congestion.on_nack(sender, rules, now_ps)
+        if is_news:
+            congestion.on_nack(sender, rules, now_ps)
 
     return is_done(sender, now_ps)
 

@@ -70,6 +70,23 @@ def test_late_rounds_leave_out_what_was_cut(trimming: Sender) -> None:
     assert sent(trimming, 4) == [1, 2, 3, 10]
 
 
+@pytest.mark.parametrize("psn", [8, 1])
+def test_a_round_leaves_out_what_a_nack_of_a_known_packet_has_reported(
+    trimming: Sender, psn: int
+) -> None:
+    sent(trimming, 10)
+    trimming.nack(1, RTT)
+    trimming.ack(8, RTT, held=(4, 5, 6, 7, 8))
+    assert sent(trimming, 1) == [1]
+    # 0 is next, then 2 and 3. The NACK is of a packet that has arrived or is cut already.
+    trimming.nack(1, RTT)
+    trimming.nack(psn, RTT, held=(0, 2))
+    before = trimming.state.acked
+    assert sent(trimming, 3) == [1, 3, 10]
+    trimming.ack(3, 2 * RTT, held=(3, 1))
+    assert trimming.state.acked == before + 2 and trimming.state.lowest == 9
+
+
 def test_without_trimming_a_late_round_sends_again_what_was_sent_again(sack: Sender) -> None:
     sent(sack, 10)
     sack.packets[0].state = RESENT

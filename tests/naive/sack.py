@@ -199,7 +199,9 @@ class Sack:
         if not is_known:
             self.trimmed.add(psn)
             self.memory.at(psn).is_trimmed = True
-            self.skip()
+
+        self.skip()
+        if not is_known:
             self.congestion.on_nack(self.acked - self.counted, self.outstanding, now_ps)
             self.counted = self.acked
         return self.acked >= self.packets
