@@ -73,7 +73,8 @@ FIRST = {
 def words_of(example: str) -> list[str]:
     arguments = shlex.split(re.split(r" [|>] ", example)[0])[1:]
     name = arguments[1] if arguments[0] == "sim" else arguments[0]
-    if STEP in example or SERVED in example:
+    # A step generated from a model has no size of messages.
+    if any(part in example for part in (STEP, SERVED, "llama_ring")):
         return arguments
 
     # A figure of a sweep is over the swept key, here the size of messages.

@@ -46,7 +46,7 @@ def assert_all_same(scenario: Scenario) -> None:
 
     # A run that looks for a way all the while takes the plain model minutes.
     assume(result.transmissions.sum() <= test_naive_against_sim.MOST_TRANSMISSIONS)
-    plain = test_naive_against_sim.of_naive(naive.run(scenario, HORIZON_PS))
+    plain = test_naive_against_sim.of_naive(naive.run(scenario, result.end_ps, gives_up=False))
     assert test_naive_against_sim.of_sim(result) == plain
     outcome = PythonFabric(scenario).run(horizon_ps=HORIZON_PS)
     test_virtual_equals_simulator.assert_same(outcome, result)

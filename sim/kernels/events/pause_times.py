@@ -63,9 +63,9 @@ def drop_all(world, frames, program, desk, window, switch, port, now_ps):
     level = level_at(node, port)
     gate = world.gates[at(number)]
     link = world.links[at(number)]
-    # The list is the far end's, too, which takes nothing of it that has not arrived.
-    data = passage(world, level, DATA)
-    gone_ps = data.sending_ps + data.latency_ps
+    # The list is the far end's, too, in order of arrival: behind the packet that is being sent, and
+    # before any that leaves later.
+    gone_ps = passage(world, level, DATA).latency_ps
     gone_ps += now_ps if gate.leaves_ps == FAR else max(now_ps, gate.leaves_ps)
     while link.cursor != link.tail:
         slot = np.int64(link.cursor)
