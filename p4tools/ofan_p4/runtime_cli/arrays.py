@@ -40,7 +40,7 @@ def counter_write(session: Session, tokens: list[str]) -> Lines:
 
 
 @command("counter_reset <counter>")
-def counter_reset(session: Session, tokens: list[str]) -> Lines:
+def counter_reset(session: Session, tokens: list[str]) -> None:
     """Set all cells of a counter to 0."""
     counter = find(session.names.counters, tokens[0], "counter")
     if counter.is_direct:
@@ -49,23 +49,18 @@ def counter_reset(session: Session, tokens: list[str]) -> Lines:
     else:
         session.standard("bm_counter_reset_all", counter_name=counter.name)
 
-    return
-    yield
-
 
 @command("meter_array_set_rates <meter> <rate:burst> <rate:burst>")
-def meter_array_set_rates(session: Session, tokens: list[str]) -> Lines:
+def meter_array_set_rates(session: Session, tokens: list[str]) -> None:
     """Set the rates of all cells of a meter, of a direct one those of all entries there are."""
     meter = find(session.names.meters, tokens[0], "meter")
     session.standard(
         "bm_meter_array_set_rates", meter_array_name=meter.name, rates=values.rates(tokens[1:])
     )
-    return
-    yield
 
 
 @command("meter_set_rates <meter> <index> <rate:burst> <rate:burst>")
-def meter_set_rates(session: Session, tokens: list[str]) -> Lines:
+def meter_set_rates(session: Session, tokens: list[str]) -> None:
     """Set rates in units per microsecond and bursts; of a direct meter the index is an entry."""
     meter = find(session.names.meters, tokens[0], "meter")
     index, rates = values.i32(tokens[1], "an index"), values.rates(tokens[2:])
@@ -76,9 +71,6 @@ def meter_set_rates(session: Session, tokens: list[str]) -> Lines:
         session.standard(
             "bm_meter_set_rates", meter_array_name=meter.name, index=index, rates=rates
         )
-
-    return
-    yield
 
 
 @command("meter_get_rates <meter> <index>")
@@ -111,7 +103,7 @@ def register_read(session: Session, tokens: list[str]) -> Lines:
 
 
 @command("register_write <register> <index> <value>")
-def register_write(session: Session, tokens: list[str]) -> Lines:
+def register_write(session: Session, tokens: list[str]) -> None:
     """Set a cell of a register."""
     register = find(session.names.registers, tokens[0], "register")
     value = values.whole(tokens[2], "a value")
@@ -122,14 +114,10 @@ def register_write(session: Session, tokens: list[str]) -> Lines:
         # The API's numbers are signed; both ways to write the upper half are meant alike.
         value=value - (1 << 64) if 1 << 63 <= value < 1 << 64 else value,
     )
-    return
-    yield
 
 
 @command("register_reset <register>")
-def register_reset(session: Session, tokens: list[str]) -> Lines:
+def register_reset(session: Session, tokens: list[str]) -> None:
     """Set all cells of a register to 0."""
     register = find(session.names.registers, tokens[0], "register")
     session.standard("bm_register_reset", register_array_name=register.name)
-    return
-    yield

@@ -18,8 +18,8 @@ from ofan_p4.runtime_cli.names import InputError, Names
 from ofan_p4.runtime_cli.session import COMMANDS, Session
 from ofan_p4.softswitch.base.errors import PipelineError
 from ofan_p4.softswitch.daemon.thrift import messages as m
-from ofan_p4.softswitch.daemon.thrift.messages import Refusal
-from ofan_p4.softswitch.daemon.thrift.rpc import CallError, Client
+from ofan_p4.softswitch.daemon.thrift.messages import CallError, Refusal
+from ofan_p4.softswitch.daemon.thrift.rpc import Client
 from ofan_p4.softswitch.daemon.thrift.wire import WireError
 from ofan_p4.standard_output import StdoutError, guarded_stdout
 

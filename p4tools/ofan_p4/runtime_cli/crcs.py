@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ofan_p4.runtime_cli import values
 from ofan_p4.runtime_cli.names import InputError, find
-from ofan_p4.runtime_cli.session import Lines, Session, command
+from ofan_p4.runtime_cli.session import Session, command
 from ofan_p4.softswitch.daemon.thrift import messages as m
 
 PARAMETERS = (
@@ -13,20 +13,20 @@ PARAMETERS = (
 
 
 @command(f"set_crc16_parameters {PARAMETERS}")
-def set_crc16_parameters(session: Session, tokens: list[str]) -> Lines:
+def set_crc16_parameters(session: Session, tokens: list[str]) -> None:
     """Set the parameters of a calculation by crc16_custom."""
-    return _set_parameters(session, tokens, 16, m.Crc16Config)
+    _set_parameters(session, tokens, 16, m.Crc16Config)
 
 
 @command(f"set_crc32_parameters {PARAMETERS}")
-def set_crc32_parameters(session: Session, tokens: list[str]) -> Lines:
+def set_crc32_parameters(session: Session, tokens: list[str]) -> None:
     """Set the parameters of a calculation by crc32_custom."""
-    return _set_parameters(session, tokens, 32, m.Crc32Config)
+    _set_parameters(session, tokens, 32, m.Crc32Config)
 
 
 def _set_parameters(
     session: Session, tokens: list[str], bits: int, form: type[m.Crc16Config | m.Crc32Config]
-) -> Lines:
+) -> None:
     name, polynomial, initial, final_xor, reflect_data, reflect_remainder = tokens
     calculation = find(session.names.calculations, name, "calculation")
     algorithm = f"crc{bits}_custom"
@@ -47,5 +47,3 @@ def _set_parameters(
         calc_name=calculation.name,
         **{f"crc{bits}_config": config},
     )
-    return
-    yield

@@ -22,7 +22,7 @@ def act_prof_create_member(session: Session, tokens: list[str]) -> Lines:
 
 
 @command("act_prof_modify_member <profile> <action> <member> ...")
-def act_prof_modify_member(session: Session, tokens: list[str]) -> Lines:
+def act_prof_modify_member(session: Session, tokens: list[str]) -> None:
     """Replace the action of a member."""
     profile = session.names.profile(tokens[0])
     action = session.names.member_action(profile, tokens[1])
@@ -34,14 +34,12 @@ def act_prof_modify_member(session: Session, tokens: list[str]) -> Lines:
         action_name=action.name,
         action_data=values.data(action, arguments),
     )
-    return
-    yield
 
 
 @command("act_prof_delete_member <profile> <member>")
-def act_prof_delete_member(session: Session, tokens: list[str]) -> Lines:
+def act_prof_delete_member(session: Session, tokens: list[str]) -> None:
     """Remove a member."""
-    yield from _call(session, "bm_mt_act_prof_delete_member", tokens, "mbr_handle")
+    _call(session, "bm_mt_act_prof_delete_member", tokens, "mbr_handle")
 
 
 @command("act_prof_create_group <profile>")
@@ -53,33 +51,31 @@ def act_prof_create_group(session: Session, tokens: list[str]) -> Lines:
 
 
 @command("act_prof_delete_group <profile> <group>")
-def act_prof_delete_group(session: Session, tokens: list[str]) -> Lines:
+def act_prof_delete_group(session: Session, tokens: list[str]) -> None:
     """Remove a group."""
-    yield from _call(session, "bm_mt_act_prof_delete_group", tokens, "grp_handle")
+    _call(session, "bm_mt_act_prof_delete_group", tokens, "grp_handle")
 
 
 @command("act_prof_add_member_to_group <profile> <member> <group>")
-def act_prof_add_member_to_group(session: Session, tokens: list[str]) -> Lines:
+def act_prof_add_member_to_group(session: Session, tokens: list[str]) -> None:
     """Add a member to a group."""
     method = "bm_mt_act_prof_add_member_to_group"
-    yield from _call(session, method, tokens, "mbr_handle", "grp_handle")
+    _call(session, method, tokens, "mbr_handle", "grp_handle")
 
 
 @command("act_prof_remove_member_from_group <profile> <member> <group>")
-def act_prof_remove_member_from_group(session: Session, tokens: list[str]) -> Lines:
+def act_prof_remove_member_from_group(session: Session, tokens: list[str]) -> None:
     """Take a member out of a group."""
     method = "bm_mt_act_prof_remove_member_from_group"
-    yield from _call(session, method, tokens, "mbr_handle", "grp_handle")
+    _call(session, method, tokens, "mbr_handle", "grp_handle")
 
 
-def _call(session: Session, method: str, tokens: list[str], *handles: str) -> Lines:
+def _call(session: Session, method: str, tokens: list[str], *handles: str) -> None:
     profile = session.names.profile(tokens[0])
     arguments = {
         name: values.i32(word, "a handle") for name, word in zip(handles, tokens[1:], strict=True)
     }
     session.standard(method, act_prof_name=profile.name, **arguments)
-    return
-    yield
 
 
 @command("act_prof_dump <profile>")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from ofan_p4.runtime_cli.names import InputError, Names
 from ofan_p4.softswitch.daemon.thrift.rpc import Client
@@ -32,6 +32,11 @@ class Session:
         return self.client.call(f"simple_switch:{method}", **arguments)
 
 
+# A command that prints nothing returns None.
+Run = Callable[[Session, list[str]], Lines | None]
+R = TypeVar("R", bound=Run)
+
+
 @dataclass(frozen=True, slots=True)
 class Command:
     """A command: its usage line, its least and greatest number of words, and its function."""
@@ -39,24 +44,23 @@ class Command:
     usage: str
     least: int
     most: int | None
-    run: Callable[[Session, list[str]], Lines]
+    run: Run
 
     def __call__(self, session: Session, tokens: list[str]) -> Lines:
         """Return the lines that the command prints; InputError for too few or too many words."""
         if len(tokens) < self.least or (self.most is not None and len(tokens) > self.most):
             raise InputError(f"usage: {self.usage}")
 
-        return self.run(session, tokens)
+        return self.run(session, tokens) or iter(())
 
 
 COMMANDS: dict[str, Command] = {}
-Run = Callable[[Session, list[str]], Lines]
 
 
-def command(usage: str) -> Callable[[Run], Run]:
+def command(usage: str) -> Callable[[R], R]:
     """Register a command; <words> must be there, [words] may be, ... means any number."""
 
-    def register(run: Run) -> Run:
+    def register(run: R) -> R:
         name, *arguments = usage.split()
         minimum = sum(word.startswith("<") for word in arguments)
         maximum = None if "..." in arguments else sum(word[0] in "<[" for word in arguments)

@@ -75,12 +75,10 @@ def table_set_default(session: Session, tokens: list[str]) -> Lines:
 
 
 @command("table_reset_default <table>")
-def table_reset_default(session: Session, tokens: list[str]) -> Lines:
+def table_reset_default(session: Session, tokens: list[str]) -> None:
     """Go back to the default action of the program."""
     table = session.names.table(tokens[0])
     session.standard("bm_mt_reset_default_entry", table_name=table.name)
-    return
-    yield
 
 
 @command("table_num_entries <table>")
@@ -91,12 +89,10 @@ def table_num_entries(session: Session, tokens: list[str]) -> Lines:
 
 
 @command("table_clear <table>")
-def table_clear(session: Session, tokens: list[str]) -> Lines:
+def table_clear(session: Session, tokens: list[str]) -> None:
     """Remove all entries of a table except the default entry."""
     table = session.names.table(tokens[0])
     session.standard("bm_mt_clear_entries", table_name=table.name, reset_default_entry=False)
-    return
-    yield
 
 
 @command("table_add <table> <action> <key> ... => [parameter] ... [priority]")

@@ -95,31 +95,27 @@ def _ports(tokens: list[str]) -> str:
 
 
 @command("mirroring_add <session> <port>")
-def mirroring_add(session: Session, tokens: list[str]) -> Lines:
+def mirroring_add(session: Session, tokens: list[str]) -> None:
     """Send the clones of a session out of a port."""
-    return _mirror(session, tokens, m.MirroringSession(port=values.i32(tokens[1], "a port")))
+    _mirror(session, tokens, m.MirroringSession(port=values.i32(tokens[1], "a port")))
 
 
 @command("mirroring_add_mc <session> <group>")
-def mirroring_add_mc(session: Session, tokens: list[str]) -> Lines:
+def mirroring_add_mc(session: Session, tokens: list[str]) -> None:
     """Send the clones of a session to a multicast group."""
-    return _mirror(session, tokens, m.MirroringSession(mgid=values.i32(tokens[1], "a group")))
+    _mirror(session, tokens, m.MirroringSession(mgid=values.i32(tokens[1], "a group")))
 
 
-def _mirror(session: Session, tokens: list[str], config: m.MirroringSession) -> Lines:
+def _mirror(session: Session, tokens: list[str], config: m.MirroringSession) -> None:
     number = values.i32(tokens[0], "a mirroring session")
     session.target("mirroring_session_add", mirror_id=number, config=config)
-    return
-    yield
 
 
 @command("mirroring_delete <session>")
-def mirroring_delete(session: Session, tokens: list[str]) -> Lines:
+def mirroring_delete(session: Session, tokens: list[str]) -> None:
     """Remove a mirroring session."""
     number = values.i32(tokens[0], "a mirroring session")
     session.target("mirroring_session_delete", mirror_id=number)
-    return
-    yield
 
 
 @command("mirroring_get <session>")
@@ -131,18 +127,18 @@ def mirroring_get(session: Session, tokens: list[str]) -> Lines:
 
 
 @command("set_queue_rate <packets-per-second> [port] [priority]")
-def set_queue_rate(session: Session, tokens: list[str]) -> Lines:
+def set_queue_rate(session: Session, tokens: list[str]) -> None:
     """Set the rate of all queues, of a port's queues, or of a single queue."""
-    return _set_queues(session, tokens, "rate", "rate_pps")
+    _set_queues(session, tokens, "rate", "rate_pps")
 
 
 @command("set_queue_depth <packets> [port] [priority]")
-def set_queue_depth(session: Session, tokens: list[str]) -> Lines:
+def set_queue_depth(session: Session, tokens: list[str]) -> None:
     """Set the depth of all queues, of a port's queues, or of a single queue."""
-    return _set_queues(session, tokens, "depth", "depth_pkts")
+    _set_queues(session, tokens, "depth", "depth_pkts")
 
 
-def _set_queues(session: Session, tokens: list[str], quantity: str, name: str) -> Lines:
+def _set_queues(session: Session, tokens: list[str], quantity: str, name: str) -> None:
     fields = {name: values.i32(tokens[0], f"a {quantity}")}
     names = ("port_num", "priority")
     fields.update(
@@ -154,8 +150,6 @@ def _set_queues(session: Session, tokens: list[str], quantity: str, name: str) -
         f"egress_priority_queue_{quantity}",
     )
     session.target(f"set_{methods[len(tokens) - 1]}", **fields)
-    return
-    yield
 
 
 @command("get_time_elapsed")
@@ -185,20 +179,15 @@ def switch_info(session: Session, _tokens: list[str]) -> Lines:
 
 
 @command("reset_state")
-def reset_state(session: Session, _tokens: list[str]) -> Lines:
+def reset_state(session: Session, _tokens: list[str]) -> None:
     """Forget all entries, groups, sessions and values."""
     session.standard("bm_reset_state")
-    return
-    yield
 
 
 @command("write_config_to_file <file>")
-def write_config_to_file(session: Session, tokens: list[str]) -> Lines:
+def write_config_to_file(session: Session, tokens: list[str]) -> None:
     """Write the program's JSON to a file."""
     try:
         Path(tokens[0]).write_text(session.standard("bm_get_config"), encoding="utf-8")
     except OSError as error:
         raise InputError(f"cannot write {tokens[0]}: {error.strerror}") from None
-
-    return
-    yield

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from ofan_p4.softswitch.daemon.thrift import messages as m
-from ofan_p4.softswitch.daemon.thrift.messages import MirroringError, Refusal
-from ofan_p4.softswitch.daemon.thrift.rpc import FAILURE, CallError, read_header
+from ofan_p4.softswitch.daemon.thrift.messages import CallError, MirroringError, Refusal
+from ofan_p4.softswitch.daemon.thrift.rpc import FAILURE, read_header
 from ofan_p4.softswitch.daemon.thrift.wire import Kind, Reader, WireError, members_of, read_members
 
 

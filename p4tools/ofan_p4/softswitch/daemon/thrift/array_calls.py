@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import Any
 
-from ofan_p4.softswitch.daemon.thrift import interface
 from ofan_p4.softswitch.daemon.thrift import messages as m
 from ofan_p4.softswitch.daemon.thrift.messages import (
     CounterError,
@@ -18,6 +17,7 @@ from ofan_p4.softswitch.daemon.thrift.messages import (
 )
 from ofan_p4.softswitch.daemon.thrift.state import Cells, Runtime, TableState, cell, found
 from ofan_p4.softswitch.daemon.thrift.table_calls import Entries
+from ofan_p4.softswitch.daemon.thrift.wire import I32, I64
 from ofan_p4.softswitch.state.meters import Meter, Rates
 from ofan_p4.softswitch.state.tables import Record
 
@@ -25,10 +25,12 @@ MICROS = 10**6
 I64_VALUES = 1 << 64
 
 
-class DirectCalls(Entries, interface.Direct):
+class DirectCalls(Entries, m.Part):
     """Counters and meters of entries."""
 
-    def bm_mt_read_counter(self, table_name: str, entry_handle: int) -> m.CounterValue:
+    codes = m.TableError
+
+    def bm_mt_read_counter(self, table_name: str, entry_handle: I32) -> m.CounterValue:
         record = self.find(self._counted(table_name), entry_handle)[2]
         return m.CounterValue(bytes=record.octets, packets=record.packets)
 
@@ -38,13 +40,13 @@ class DirectCalls(Entries, interface.Direct):
             entry[2].packets = entry[2].octets = 0
 
     def bm_mt_write_counter(
-        self, table_name: str, entry_handle: int, value: m.CounterValue
+        self, table_name: str, entry_handle: I32, value: m.CounterValue
     ) -> None:
         record = self.find(self._counted(table_name), entry_handle)[2]
         record.packets, record.octets = value.packets, value.bytes
 
     def bm_mt_set_meter_rates(
-        self, table_name: str, entry_handle: int, rates: list[m.MeterRate]
+        self, table_name: str, entry_handle: I32, rates: list[m.MeterRate]
     ) -> None:
         state = self.table(table_name)
         array = self._metered(state)
@@ -54,7 +56,7 @@ class DirectCalls(Entries, interface.Direct):
         record.meter = record.meter or Meter(array.kind == "bytes")
         record.meter.configure(decoded)
 
-    def bm_mt_get_meter_rates(self, table_name: str, entry_handle: int) -> list[m.MeterRate]:
+    def bm_mt_get_meter_rates(self, table_name: str, entry_handle: I32) -> list[m.MeterRate]:
         state = self.table(table_name)
         self._metered(state)
         return encode_rates(self.find(state, entry_handle)[2].meter)
@@ -74,13 +76,15 @@ class DirectCalls(Entries, interface.Direct):
         return self.runtime.loaded.direct_meters[name]
 
 
-class CounterCalls(interface.Counters):
+class CounterCalls(m.Part):
     """Indirect counters."""
+
+    codes = m.CounterError
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
 
-    def bm_counter_read(self, counter_name: str, index: int) -> m.CounterValue:
+    def bm_counter_read(self, counter_name: str, index: I32) -> m.CounterValue:
         packets, octets = cell(self._cells(counter_name), index, CounterError.INVALID_INDEX)
         return m.CounterValue(bytes=int(octets), packets=int(packets))
 
@@ -88,7 +92,7 @@ class CounterCalls(interface.Counters):
         for count in self._cells(counter_name):
             count[:] = [0, 0]
 
-    def bm_counter_write(self, counter_name: str, index: int, value: m.CounterValue) -> None:
+    def bm_counter_write(self, counter_name: str, index: I32, value: m.CounterValue) -> None:
         count = cell(self._cells(counter_name), index, CounterError.INVALID_INDEX)
         count[:] = [value.packets, value.bytes]
 
@@ -96,8 +100,10 @@ class CounterCalls(interface.Counters):
         return found(self._runtime.loaded.counters, name, CounterError.INVALID_COUNTER_NAME)[1]
 
 
-class MeterCalls(interface.Meters):
+class MeterCalls(m.Part):
     """Indirect meters."""
+
+    codes = m.MeterError
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -113,12 +119,12 @@ class MeterCalls(interface.Meters):
                 meter.configure(decoded)
 
     def bm_meter_set_rates(
-        self, meter_array_name: str, index: int, rates: list[m.MeterRate]
+        self, meter_array_name: str, index: I32, rates: list[m.MeterRate]
     ) -> None:
         meter = cell(self._cells(meter_array_name), index, MeterError.INVALID_INDEX)
         meter.configure(decode_rates(rates))
 
-    def bm_meter_get_rates(self, meter_array_name: str, index: int) -> list[m.MeterRate]:
+    def bm_meter_get_rates(self, meter_array_name: str, index: I32) -> list[m.MeterRate]:
         return encode_rates(cell(self._cells(meter_array_name), index, MeterError.INVALID_INDEX))
 
     def _direct(self, name: str) -> Iterator[Record]:
@@ -134,24 +140,26 @@ class MeterCalls(interface.Meters):
         return found(self._runtime.loaded.meters, name, MeterError.INVALID_METER_NAME)[1]
 
 
-class RegisterCalls(interface.Registers):
+class RegisterCalls(m.Part):
     """Registers; values of up to 64 bits, which travel as signed numbers as in BMv2."""
+
+    codes = m.RegisterError
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
 
-    def bm_register_read(self, register_array_name: str, idx: int) -> int:
+    def bm_register_read(self, register_array_name: str, idx: I32) -> I64:
         _, cells = self._array(register_array_name)
         return _signed(int(cell(cells, idx, RegisterError.INVALID_INDEX)))
 
-    def bm_register_read_all(self, register_array_name: str) -> list[int]:
+    def bm_register_read_all(self, register_array_name: str) -> list[I64]:
         return [_signed(int(value)) for value in self._array(register_array_name)[1]]
 
-    def bm_register_write(self, register_array_name: str, index: int, value: int) -> None:
+    def bm_register_write(self, register_array_name: str, index: I32, value: I64) -> None:
         self.bm_register_write_range(register_array_name, index, index + 1, value)
 
     def bm_register_write_range(
-        self, register_array_name: str, start_index: int, end_index: int, value: int
+        self, register_array_name: str, start_index: I32, end_index: I32, value: I64
     ) -> None:
         array, cells = self._array(register_array_name)
         # As BMv2: the last index is not among them.

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from ofan_p4.softswitch.base.crcs import CustomCrc, Parameters
-from ofan_p4.softswitch.daemon.thrift import interface
 from ofan_p4.softswitch.daemon.thrift import messages as m
 from ofan_p4.softswitch.daemon.thrift.messages import CrcError, Refusal
 from ofan_p4.softswitch.daemon.thrift.state import Runtime, found
 
 
-class CrcCalls(interface.Crcs):
+class CrcCalls(m.Part):
     """Parameters of calculations."""
+
+    codes = m.CrcError
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime

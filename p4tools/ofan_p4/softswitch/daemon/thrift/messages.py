@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import ClassVar
 
 from ofan_p4.softswitch.daemon.thrift.wire import I16, I32, I64
+
+# A method that is not there, and anything else.
+UNKNOWN_METHOD = 1
+INTERNAL_ERROR = 6
 
 
 class MatchType(IntEnum):
@@ -295,3 +300,26 @@ class Refusal(Exception):
     def __init__(self, code: IntEnum) -> None:
         super().__init__(code.name)
         self.code = code
+
+
+class CallError(Exception):
+    """A call that the switch cannot serve; the message is one line."""
+
+    def __init__(self, text: str, code: int = INTERNAL_ERROR) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+Data = list[bytes]
+Key = list[MatchParam]
+
+
+class Part:
+    """Some methods of a service, without `_` in front; their annotations are the wire's types.
+
+    `codes` is the enumeration of their exception's code; with a context the first argument is its
+    number.
+    """
+
+    codes: ClassVar[type[IntEnum] | None] = None
+    has_context: ClassVar[bool] = True

@@ -6,24 +6,26 @@ from collections.abc import Iterable
 from itertools import count
 
 from ofan_p4.softswitch.codegen.program import USE_GROUP, USE_MEMBER
-from ofan_p4.softswitch.daemon.thrift import interface
 from ofan_p4.softswitch.daemon.thrift import messages as m
 from ofan_p4.softswitch.daemon.thrift.keys import decode_data, encode_data
 from ofan_p4.softswitch.daemon.thrift.messages import Refusal, TableError
 from ofan_p4.softswitch.daemon.thrift.state import ProfileState, Runtime
 from ofan_p4.softswitch.daemon.thrift.table_calls import refused
+from ofan_p4.softswitch.daemon.thrift.wire import I32
 from ofan_p4.softswitch.state.profiles import Choice, Membership
 
 
-class ProfileCalls(interface.Profiles):
+class ProfileCalls(m.Part):
     """Action profiles and selectors: handles are the numbers of members and groups."""
+
+    codes = m.TableError
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
 
     def bm_mt_act_prof_add_member(
-        self, act_prof_name: str, action_name: str, action_data: list[bytes]
-    ) -> int:
+        self, act_prof_name: str, action_name: str, action_data: m.Data
+    ) -> I32:
         state = self._runtime.loaded.profile(act_prof_name)
         handle = _lowest_free(state.profile.members)
         with refused():
@@ -31,7 +33,7 @@ class ProfileCalls(interface.Profiles):
 
         return handle
 
-    def bm_mt_act_prof_delete_member(self, act_prof_name: str, mbr_handle: int) -> None:
+    def bm_mt_act_prof_delete_member(self, act_prof_name: str, mbr_handle: I32) -> None:
         state = self._member(act_prof_name, mbr_handle)
         groups = state.profile.groups.values()
         is_grouped = any(item.member == mbr_handle for group in groups for item in group.members)
@@ -41,13 +43,13 @@ class ProfileCalls(interface.Profiles):
         state.profile.delete_member(mbr_handle)
 
     def bm_mt_act_prof_modify_member(
-        self, act_prof_name: str, mbr_handle: int, action_name: str, action_data: list[bytes]
+        self, act_prof_name: str, mbr_handle: I32, action_name: str, action_data: m.Data
     ) -> None:
         state = self._member(act_prof_name, mbr_handle)
         choice = self._choice(state, action_name, action_data)
         state.profile.modify_member(mbr_handle, choice)
 
-    def bm_mt_act_prof_create_group(self, act_prof_name: str) -> int:
+    def bm_mt_act_prof_create_group(self, act_prof_name: str) -> I32:
         state = self._runtime.loaded.profile(act_prof_name)
         if not state.has_selector:
             raise Refusal(TableError.NO_ACTION_PROFILE_SELECTION)
@@ -58,7 +60,7 @@ class ProfileCalls(interface.Profiles):
 
         return handle
 
-    def bm_mt_act_prof_delete_group(self, act_prof_name: str, grp_handle: int) -> None:
+    def bm_mt_act_prof_delete_group(self, act_prof_name: str, grp_handle: I32) -> None:
         state = self._group(act_prof_name, grp_handle)
         if self._is_used(state, (USE_GROUP, (grp_handle,))):
             raise Refusal(TableError.GRP_STILL_USED)
@@ -66,7 +68,7 @@ class ProfileCalls(interface.Profiles):
         state.profile.delete_group(grp_handle)
 
     def bm_mt_act_prof_add_member_to_group(
-        self, act_prof_name: str, mbr_handle: int, grp_handle: int
+        self, act_prof_name: str, mbr_handle: I32, grp_handle: I32
     ) -> None:
         state = self._group(act_prof_name, grp_handle)
         self._member(act_prof_name, mbr_handle)
@@ -77,7 +79,7 @@ class ProfileCalls(interface.Profiles):
         self._regroup(state, grp_handle, (*members, Membership(mbr_handle, 1)))
 
     def bm_mt_act_prof_remove_member_from_group(
-        self, act_prof_name: str, mbr_handle: int, grp_handle: int
+        self, act_prof_name: str, mbr_handle: I32, grp_handle: I32
     ) -> None:
         state = self._group(act_prof_name, grp_handle)
         self._member(act_prof_name, mbr_handle)
@@ -96,7 +98,7 @@ class ProfileCalls(interface.Profiles):
             if handle >= 0
         ]
 
-    def bm_mt_act_prof_get_member(self, act_prof_name: str, mbr_handle: int) -> m.ProfileMember:
+    def bm_mt_act_prof_get_member(self, act_prof_name: str, mbr_handle: I32) -> m.ProfileMember:
         state = self._member(act_prof_name, mbr_handle)
         number, values = state.profile.members[mbr_handle]
         action = self._runtime.loaded.actions[number]
@@ -110,7 +112,7 @@ class ProfileCalls(interface.Profiles):
             if handle >= 0
         ]
 
-    def bm_mt_act_prof_get_group(self, act_prof_name: str, grp_handle: int) -> m.ProfileGroup:
+    def bm_mt_act_prof_get_group(self, act_prof_name: str, grp_handle: I32) -> m.ProfileGroup:
         state = self._group(act_prof_name, grp_handle)
         members = state.profile.groups[grp_handle].members
         return m.ProfileGroup(grp_handle, [item.member for item in members])

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 
-from ofan_p4.softswitch.daemon.thrift import interface
 from ofan_p4.softswitch.daemon.thrift import messages as m
-from ofan_p4.softswitch.daemon.thrift.messages import MirroringError, MulticastError, Refusal
-from ofan_p4.softswitch.daemon.thrift.rpc import CallError
+from ofan_p4.softswitch.daemon.thrift.messages import (
+    CallError,
+    MirroringError,
+    MulticastError,
+    Refusal,
+)
 from ofan_p4.softswitch.daemon.thrift.state import Runtime
+from ofan_p4.softswitch.daemon.thrift.wire import I32
 from ofan_p4.softswitch.state.replication import CloneSession, Replica, Replication
 
 MOST_GROUPS = 1 << 16
@@ -75,13 +79,15 @@ class Engine:
         self.nodes.publish(self.replication)
 
 
-class MulticastCalls(interface.Multicast):
+class MulticastCalls(m.Part):
     """Multicast groups; a group's handle is its number."""
+
+    codes = m.MulticastError
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def bm_mc_mgrp_create(self, mgrp: int) -> int:
+    def bm_mc_mgrp_create(self, mgrp: I32) -> I32:
         # One of P4Runtime's is taken as well.
         if not 0 < mgrp < MOST_GROUPS or mgrp in self._engine.replication.groups:
             raise Refusal(MulticastError.INVALID_MGID)
@@ -90,13 +96,13 @@ class MulticastCalls(interface.Multicast):
         self._engine.replication.groups[mgrp] = ()
         return mgrp
 
-    def bm_mc_mgrp_destroy(self, mgrp_handle: int) -> None:
+    def bm_mc_mgrp_destroy(self, mgrp_handle: I32) -> None:
         self._group(mgrp_handle)
         del self._engine.nodes.groups[mgrp_handle]
         self._engine.replication.groups.pop(mgrp_handle, None)
         self._engine.publish()
 
-    def bm_mc_node_create(self, rid: int, port_map: str, lag_map: str | None) -> int:
+    def bm_mc_node_create(self, rid: I32, port_map: str, lag_map: str | None) -> I32:
         if not 0 <= rid < MOST_RIDS:
             raise Refusal(MulticastError.ERROR)
 
@@ -105,7 +111,7 @@ class MulticastCalls(interface.Multicast):
         nodes[handle] = (rid, _ports(port_map, lag_map))
         return handle
 
-    def bm_mc_node_associate(self, mgrp_handle: int, l1_handle: int) -> None:
+    def bm_mc_node_associate(self, mgrp_handle: I32, l1_handle: I32) -> None:
         group = self._group(mgrp_handle)
         self._check_node(l1_handle)
         # BMv2's nodes are in one group at a time.
@@ -115,7 +121,7 @@ class MulticastCalls(interface.Multicast):
         group.append(l1_handle)
         self._engine.publish()
 
-    def bm_mc_node_dissociate(self, mgrp_handle: int, l1_handle: int) -> None:
+    def bm_mc_node_dissociate(self, mgrp_handle: I32, l1_handle: I32) -> None:
         group = self._group(mgrp_handle)
         self._check_node(l1_handle)
         if l1_handle not in group:
@@ -124,7 +130,7 @@ class MulticastCalls(interface.Multicast):
         group.remove(l1_handle)
         self._engine.publish()
 
-    def bm_mc_node_destroy(self, l1_handle: int) -> None:
+    def bm_mc_node_destroy(self, l1_handle: I32) -> None:
         self._check_node(l1_handle)
         for group in self._engine.nodes.groups.values():
             if l1_handle in group:
@@ -133,7 +139,7 @@ class MulticastCalls(interface.Multicast):
         del self._engine.nodes.nodes[l1_handle]
         self._engine.publish()
 
-    def bm_mc_node_update(self, l1_handle: int, port_map: str, lag_map: str | None) -> None:
+    def bm_mc_node_update(self, l1_handle: I32, port_map: str, lag_map: str | None) -> None:
         self._check_node(l1_handle)
         rid, _ = self._engine.nodes.nodes[l1_handle]
         self._engine.nodes.nodes[l1_handle] = (rid, _ports(port_map, lag_map))
@@ -171,13 +177,16 @@ class MulticastCalls(interface.Multicast):
             raise Refusal(MulticastError.INVALID_L1_HANDLE)
 
 
-class MirroringCalls(interface.Mirroring):
+class MirroringCalls(m.Part):
     """Clone sessions."""
+
+    codes = m.MirroringError
+    has_context = False
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def mirroring_session_add(self, mirror_id: int, config: m.MirroringSession) -> None:
+    def mirroring_session_add(self, mirror_id: I32, config: m.MirroringSession) -> None:
         if not 0 <= mirror_id < MOST_SESSIONS:
             raise CallError(f"a mirroring session has a number below {MOST_SESSIONS}")
         if config.port is None and config.mgid is None:
@@ -187,12 +196,12 @@ class MirroringCalls(interface.Mirroring):
         self._engine.replication.sessions[mirror_id] = CloneSession(())
         self._engine.publish()
 
-    def mirroring_session_delete(self, mirror_id: int) -> None:
+    def mirroring_session_delete(self, mirror_id: I32) -> None:
         self.mirroring_session_get(mirror_id)
         self._engine.nodes.sessions.pop(mirror_id, None)
         del self._engine.replication.sessions[mirror_id]
 
-    def mirroring_session_get(self, mirror_id: int) -> m.MirroringSession:
+    def mirroring_session_get(self, mirror_id: I32) -> m.MirroringSession:
         session = self._engine.replication.sessions.get(mirror_id)
         if session is None:
             raise Refusal(MirroringError.SESSION_NOT_FOUND)

@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import Any, BinaryIO
 
 from ofan_p4.softswitch.daemon.thrift.interface import Method, methods
-from ofan_p4.softswitch.daemon.thrift.messages import Ouch, Refusal
+from ofan_p4.softswitch.daemon.thrift.messages import UNKNOWN_METHOD, CallError, Ouch, Refusal
 from ofan_p4.softswitch.daemon.thrift.wire import (
     I32,
     Kind,
@@ -24,9 +24,6 @@ from ofan_p4.softswitch.daemon.thrift.wire import (
 VERSION = 0x80010000
 ANSWER_SECONDS = 60.0
 FAILURE = members_of({"message": str | None, "type": I32 | None})
-# A method that is not there, and anything else.
-UNKNOWN_METHOD = 1
-INTERNAL_ERROR = 6
 MOST_NAME = 256
 
 
@@ -37,14 +34,6 @@ class Message(IntEnum):
     REPLY = 2
     EXCEPTION = 3
     ONEWAY = 4
-
-
-class CallError(Exception):
-    """A call that the switch cannot serve; the message is one line."""
-
-    def __init__(self, text: str, code: int = INTERNAL_ERROR) -> None:
-        super().__init__(text)
-        self.code = code
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,15 +23,14 @@ from ofan_p4.softswitch.daemon.thrift.array_calls import (
     RegisterCalls,
 )
 from ofan_p4.softswitch.daemon.thrift.crc_calls import CrcCalls
-from ofan_p4.softswitch.daemon.thrift.interface import Part
-from ofan_p4.softswitch.daemon.thrift.messages import Refusal
+from ofan_p4.softswitch.daemon.thrift.messages import CallError, Part, Refusal
 from ofan_p4.softswitch.daemon.thrift.profile_calls import ProfileCalls
 from ofan_p4.softswitch.daemon.thrift.replication_calls import (
     Engine,
     MirroringCalls,
     MulticastCalls,
 )
-from ofan_p4.softswitch.daemon.thrift.rpc import Call, CallError, serve_one
+from ofan_p4.softswitch.daemon.thrift.rpc import Call, serve_one
 from ofan_p4.softswitch.daemon.thrift.state import Runtime
 from ofan_p4.softswitch.daemon.thrift.switch_calls import ManagementCalls, QueueCalls
 from ofan_p4.softswitch.daemon.thrift.table_calls import IndirectCalls, TableCalls
@@ -97,7 +96,7 @@ class ThriftServer(socketserver.ThreadingTCPServer):
 
     def run(self, call: Call) -> Any:
         """Have the dataplane's thread run a call between packets; its result."""
-        part = next(item for item in self._calls if call.method.part in type(item).__mro__)
+        part = next(item for item in self._calls if type(item) is call.method.part)
         action = partial(getattr(part, call.method.name), **call.arguments)
         future: Future[Any] = Future()
         self._dataplane.submit(_answer(action, future))

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ofan_p4.softswitch.codegen.program import Action, Array, Profile
-from ofan_p4.softswitch.control.pipeline import Pipeline
-from ofan_p4.softswitch.control.switch import Switch
 from ofan_p4.softswitch.daemon.thrift.handles import Handles
-from ofan_p4.softswitch.daemon.thrift.messages import Refusal, TableError
-from ofan_p4.softswitch.daemon.thrift.rpc import CallError
+from ofan_p4.softswitch.daemon.thrift.messages import CallError, Refusal, TableError
 from ofan_p4.softswitch.state.profiles import ActionProfile
 from ofan_p4.softswitch.state.tables import Match, Table
+
+# Clients know the methods by these modules, and need no engine.
+if TYPE_CHECKING:
+    from ofan_p4.softswitch.control.pipeline import Pipeline
+    from ofan_p4.softswitch.control.switch import Switch
 
 T = TypeVar("T")
 

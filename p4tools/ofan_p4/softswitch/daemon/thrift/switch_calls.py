@@ -6,20 +6,26 @@ import hashlib
 import time
 from collections.abc import Iterator
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from ofan_p4.softswitch.base.units import PS_PER_US
-from ofan_p4.softswitch.daemon.dataplane import Dataplane
-from ofan_p4.softswitch.daemon.ports import Port
-from ofan_p4.softswitch.daemon.thrift import interface
 from ofan_p4.softswitch.daemon.thrift import messages as m
-from ofan_p4.softswitch.daemon.thrift.rpc import CallError
+from ofan_p4.softswitch.daemon.thrift.messages import CallError
 from ofan_p4.softswitch.daemon.thrift.state import Runtime
-from ofan_p4.softswitch.ports.queue import OutputQueue
+from ofan_p4.softswitch.daemon.thrift.wire import I32, I64
 from ofan_p4.softswitch.state.replication import Replication
 
+# Clients know the methods by this module, and need no engine.
+if TYPE_CHECKING:
+    from ofan_p4.softswitch.daemon.dataplane import Dataplane
+    from ofan_p4.softswitch.daemon.ports import Port
+    from ofan_p4.softswitch.ports.queue import OutputQueue
 
-class ManagementCalls(interface.Management):
+
+class ManagementCalls(m.Part):
     """The switch as a whole."""
+
+    has_context = False
 
     def __init__(self, runtime: Runtime, dataplane: Dataplane, thrift_port: int) -> None:
         self._runtime = runtime
@@ -83,35 +89,37 @@ class ManagementCalls(interface.Management):
         return hashlib.md5(source, usedforsecurity=False).digest()
 
 
-class QueueCalls(interface.Queues):
+class QueueCalls(m.Part):
     """Queues and clocks; 0 is BMv2's answer where all went well, and its rate without limit."""
+
+    has_context = False
 
     def __init__(self, runtime: Runtime, dataplane: Dataplane) -> None:
         self._switch = runtime.switch
         self._dataplane = dataplane
 
-    def set_egress_priority_queue_depth(self, port_num: int, priority: int, depth_pkts: int) -> int:
+    def set_egress_priority_queue_depth(self, port_num: I32, priority: I32, depth_pkts: I32) -> I32:
         return self._set_depth(depth_pkts, port_num, priority)
 
-    def set_egress_queue_depth(self, port_num: int, depth_pkts: int) -> int:
+    def set_egress_queue_depth(self, port_num: I32, depth_pkts: I32) -> I32:
         return self._set_depth(depth_pkts, port_num)
 
-    def set_all_egress_queue_depths(self, depth_pkts: int) -> int:
+    def set_all_egress_queue_depths(self, depth_pkts: I32) -> I32:
         return self._set_depth(depth_pkts)
 
-    def set_egress_priority_queue_rate(self, port_num: int, priority: int, rate_pps: int) -> int:
+    def set_egress_priority_queue_rate(self, port_num: I32, priority: I32, rate_pps: I64) -> I32:
         return self._set_rate(rate_pps, port_num, priority)
 
-    def set_egress_queue_rate(self, port_num: int, rate_pps: int) -> int:
+    def set_egress_queue_rate(self, port_num: I32, rate_pps: I64) -> I32:
         return self._set_rate(rate_pps, port_num)
 
-    def set_all_egress_queue_rates(self, rate_pps: int) -> int:
+    def set_all_egress_queue_rates(self, rate_pps: I64) -> I32:
         return self._set_rate(rate_pps)
 
-    def get_time_elapsed_us(self) -> int:
+    def get_time_elapsed_us(self) -> I64:
         return self._switch.clock() // PS_PER_US
 
-    def get_time_since_epoch_us(self) -> int:
+    def get_time_since_epoch_us(self) -> I64:
         return time.time_ns() // 1000
 
     def _set_depth(self, packets: int, number: int | None = None, priority: int = -1) -> int:

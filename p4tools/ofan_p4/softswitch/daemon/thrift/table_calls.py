@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from ofan_p4.softswitch.base.errors import Code, EntryError
 from ofan_p4.softswitch.base.units import PS_PER_US
 from ofan_p4.softswitch.codegen.program import NO_ACTION, USE_GROUP, USE_MEMBER
-from ofan_p4.softswitch.daemon.thrift import interface
 from ofan_p4.softswitch.daemon.thrift import messages as m
 from ofan_p4.softswitch.daemon.thrift.keys import (
     decode_data,
@@ -19,6 +18,7 @@ from ofan_p4.softswitch.daemon.thrift.keys import (
 )
 from ofan_p4.softswitch.daemon.thrift.messages import EntryType, Refusal, TableError
 from ofan_p4.softswitch.daemon.thrift.state import Runtime, TableState
+from ofan_p4.softswitch.daemon.thrift.wire import I32, I64
 from ofan_p4.softswitch.state.profiles import Choice
 from ofan_p4.softswitch.state.tables import Entry, Match, needs_priority
 
@@ -121,10 +121,12 @@ class Entries:
             self.runtime.loaded.profile(profile).profile.delete_hidden(entry[1][0])
 
 
-class TableCalls(Entries, interface.Tables):
+class TableCalls(Entries, m.Part):
     """Match tables."""
 
-    def bm_mt_get_num_entries(self, table_name: str) -> int:
+    codes = m.TableError
+
+    def bm_mt_get_num_entries(self, table_name: str) -> I64:
         return len(self.table(table_name).table.entries)
 
     def bm_mt_clear_entries(self, table_name: str, reset_default_entry: bool) -> None:
@@ -138,18 +140,18 @@ class TableCalls(Entries, interface.Tables):
     def bm_mt_add_entry(
         self,
         table_name: str,
-        match_key: list[m.MatchParam],
+        match_key: m.Key,
         action_name: str,
-        action_data: list[bytes],
+        action_data: m.Data,
         options: m.AddEntryOptions,
-    ) -> int:
+    ) -> I32:
         state = self.table(table_name, is_indirect=False)
         action = state.action(action_name)
         choice = (action.id, decode_data(action, action_data))
         return self.add(state, match_key, options, choice)
 
     def bm_mt_set_default_action(
-        self, table_name: str, action_name: str, action_data: list[bytes]
+        self, table_name: str, action_name: str, action_data: m.Data
     ) -> None:
         state = self.table(table_name, is_indirect=False)
         if state.table.spec.is_default_const:
@@ -162,24 +164,24 @@ class TableCalls(Entries, interface.Tables):
         table = self.table(table_name).table
         table.set_default(*table.initial_default[:2])
 
-    def bm_mt_delete_entry(self, table_name: str, entry_handle: int) -> None:
+    def bm_mt_delete_entry(self, table_name: str, entry_handle: I32) -> None:
         self.delete(self.table(table_name, is_indirect=False), entry_handle)
 
     def bm_mt_modify_entry(
-        self, table_name: str, entry_handle: int, action_name: str, action_data: list[bytes]
+        self, table_name: str, entry_handle: I32, action_name: str, action_data: m.Data
     ) -> None:
         state = self.table(table_name, is_indirect=False)
         action = state.action(action_name)
         self.modify(state, entry_handle, (action.id, decode_data(action, action_data)))
 
-    def bm_mt_set_entry_ttl(self, table_name: str, entry_handle: int, timeout_ms: int) -> None:
+    def bm_mt_set_entry_ttl(self, table_name: str, entry_handle: I32, timeout_ms: I32) -> None:
         self.set_ttl(self.table(table_name, is_indirect=False), entry_handle, timeout_ms)
 
     def bm_mt_get_entries(self, table_name: str) -> list[m.TableEntry]:
         state = self.table(table_name)
         return [self._entry(state, key) for _, key in state.handles()]
 
-    def bm_mt_get_entry(self, table_name: str, entry_handle: int) -> m.TableEntry:
+    def bm_mt_get_entry(self, table_name: str, entry_handle: I32) -> m.TableEntry:
         state = self.table(table_name)
         return self._entry(state, state.handles().key(entry_handle))
 
@@ -187,7 +189,7 @@ class TableCalls(Entries, interface.Tables):
         return self._action(self.table(table_name).table.default)
 
     def bm_mt_get_entry_from_key(
-        self, table_name: str, match_key: list[m.MatchParam], options: m.AddEntryOptions
+        self, table_name: str, match_key: m.Key, options: m.AddEntryOptions
     ) -> m.TableEntry:
         state = self.table(table_name)
         key = self.key(state, match_key, options)
@@ -228,45 +230,39 @@ class TableCalls(Entries, interface.Tables):
         return m.ActionEntry(EntryType.ACTION_DATA, action.name, encode_data(action, values))
 
 
-class IndirectCalls(Entries, interface.Indirect):
+class IndirectCalls(Entries, m.Part):
     """Tables with entries that name a member or a group of an action profile."""
 
+    codes = m.TableError
+
     def bm_mt_indirect_add_entry(
-        self,
-        table_name: str,
-        match_key: list[m.MatchParam],
-        mbr_handle: int,
-        options: m.AddEntryOptions,
-    ) -> int:
+        self, table_name: str, match_key: m.Key, mbr_handle: I32, options: m.AddEntryOptions
+    ) -> I32:
         state = self.table(table_name, is_indirect=True)
         return self.add(state, match_key, options, self._member(state, mbr_handle))
 
     def bm_mt_indirect_modify_entry(
-        self, table_name: str, entry_handle: int, mbr_handle: int
+        self, table_name: str, entry_handle: I32, mbr_handle: I32
     ) -> None:
         state = self.table(table_name, is_indirect=True)
         self.modify(state, entry_handle, self._member(state, mbr_handle))
 
-    def bm_mt_indirect_delete_entry(self, table_name: str, entry_handle: int) -> None:
+    def bm_mt_indirect_delete_entry(self, table_name: str, entry_handle: I32) -> None:
         self.delete(self.table(table_name, is_indirect=True), entry_handle)
 
     def bm_mt_indirect_set_entry_ttl(
-        self, table_name: str, entry_handle: int, timeout_ms: int
+        self, table_name: str, entry_handle: I32, timeout_ms: I32
     ) -> None:
         self.set_ttl(self.table(table_name, is_indirect=True), entry_handle, timeout_ms)
 
     def bm_mt_indirect_ws_add_entry(
-        self,
-        table_name: str,
-        match_key: list[m.MatchParam],
-        grp_handle: int,
-        options: m.AddEntryOptions,
-    ) -> int:
+        self, table_name: str, match_key: m.Key, grp_handle: I32, options: m.AddEntryOptions
+    ) -> I32:
         state = self.table(table_name, is_indirect=True)
         return self.add(state, match_key, options, self._group(state, grp_handle))
 
     def bm_mt_indirect_ws_modify_entry(
-        self, table_name: str, entry_handle: int, grp_handle: int
+        self, table_name: str, entry_handle: I32, grp_handle: I32
     ) -> None:
         state = self.table(table_name, is_indirect=True)
         self.modify(state, entry_handle, self._group(state, grp_handle))
