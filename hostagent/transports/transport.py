@@ -248,7 +248,7 @@ def on_ack(sender, connection, rules, packets, psn, total, label, marked, now_ps
         mrc.on_copy(connection, rules, packet, label)
 
     # No packet is back that soon: the ACK is the first copy's, not the second's (Eifel, RFC 3522).
-    if packet.state & RESENT and now_ps - packet.sent_ps < sender.base_ps:
+    if is_known and packet.state & RESENT and now_ps - packet.sent_ps < sender.base_ps:
         sack.on_spurious(sender, now_ps)
 
     if rules.recovery == ERASURE:

@@ -5,6 +5,7 @@ import pytest
 from fattree.experiment.model import Scenario, Transport
 from fattree.units import PS_PER_NS
 from hostagent.transports import congestion, erasure, swift, transport
+from hostagent.transports.packet_states import RESENT
 from hostagent.transports.state import NEVER, PSN_WINDOW
 from tests.hostagent.conftest import GAP_PS, Sender
 
@@ -118,6 +119,20 @@ def test_an_ack_within_less_than_the_paths_rtt_is_the_first_copys(
         sender.ack(psn, RTT)
     assert sender.send(2 * RTT)[0] == 0
     sender.ack(0, 3 * RTT - early_ps)
+    assert (sender.state.patient_ps > 0) == is_spurious
+
+
+@pytest.mark.parametrize(("more", "is_spurious"), [(0, True), (1, False)])
+def test_an_ack_of_a_packet_whose_place_another_has_says_nothing_of_that(
+    more: int, is_spurious: bool
+) -> None:
+    # The packet with number 0 has the place of number `entries`, too, once that is sent.
+    sender = Sender(Scenario(transport=Transport(recovery="sack")), packets=10_000)
+    entries = len(sender.packets)
+    sender.state.sent = entries + more
+    sender.packets[0].state = RESENT
+    sender.packets[0].sent_ps = RTT
+    sender.ack(0, 2 * RTT - 1, held=())
     assert (sender.state.patient_ps > 0) == is_spurious
 
 

@@ -160,7 +160,8 @@ class Sack:
             self.timer.sample(rtt_ps)
 
         packet = self.memory.at(psn)
-        if packet.is_resent and now_ps - packet.sent_ps < self.base_ps:
+        is_soon = now_ps - packet.sent_ps < self.base_ps
+        if self.memory.knows(psn) and packet.is_resent and is_soon:
             self.patient_ps = now_ps + (self.timer.srtt_ps or 0)
             self.congestion.on_spurious()
 
