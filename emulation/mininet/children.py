@@ -95,7 +95,9 @@ class Children:
         self.listen()
         waiting = names & self.pids.keys() - self.exited.keys()
         for name in waiting:
-            os.kill(self.pids[name], signal.SIGKILL)
+            # The report of its end may still be on its way.
+            with suppress(ProcessLookupError):
+                os.kill(self.pids[name], signal.SIGKILL)
 
         while waiting - self.exited.keys() and (message := _receive(self.channel)):
             self._note(message)

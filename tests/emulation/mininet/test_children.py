@@ -1,6 +1,7 @@
 import os
 import select
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,22 @@ def test_who_has_started_a_process_knows_it_also_when_it_is_started_again(tmp_pa
             seen.append(started.pids[name])
         assert len(set(seen)) == 3
         assert started.pids == {"edge0_1": seen[1], "edge0_0": seen[2]}
+
+
+def test_a_process_that_has_just_ended_can_be_killed(tmp_path, monkeypatch):
+    # Its parent has taken its end in, and the report is on its way.
+    with children() as started:
+        started.start("edge0_0", ["sleep", "60"], tmp_path / "log")
+        pid = started.pids["edge0_0"]
+        os.kill(pid, signal.SIGKILL)
+        deadline = time.monotonic() + 10
+        while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+
+        monkeypatch.setattr(type(started), "listen", lambda _children: None)
+        started.kill({"edge0_0"})
+        assert started.exited == {}
+        monkeypatch.undo()
 
 
 def test_a_parent_that_has_gone_is_told(tmp_path):

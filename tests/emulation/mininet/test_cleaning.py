@@ -159,6 +159,7 @@ def test_ctrl_c_leaves_nothing(foreign, experiment, moment):
         running.wait_until(MOMENTS[moment])
         os.killpg(running.process.pid, signal.SIGINT)
         running.process.wait(20)
+        running.wait_for_the_last_process()
         assert running.processes() == []
         assert "Traceback" not in running.output + running.process.stdout.read().decode()
     assert left_behind() == before

@@ -245,7 +245,8 @@ def test_a_switch_that_is_started_again_gets_its_plan_from_its_planner(able):
         until(fabric, lambda: any("edge0_0 is back: " in line for line in news))
         assert fabric.entries(0) == before and has_plan(fabric)
 
-    assert news[0] == "edge0_0 was ended by SIGKILL; it is started again"
+    # The end of its connection may be news before that.
+    assert "edge0_0 was ended by SIGKILL; it is started again" in news[:2]
 
 
 @pytest.mark.root
