@@ -173,6 +173,14 @@ def test_nscc_gives_up_a_packet_and_takes_the_queue_for_one_round_trip_long(
     assert of_nscc.state.window == 39 * nscc.ONE
 
 
+def test_nscc_hears_of_a_cut_packet_once(of_nscc: Sender) -> None:
+    of_nscc.send()
+    of_nscc.nack(0, RTT)
+    window = of_nscc.state.window
+    of_nscc.nack(0, RTT)
+    assert of_nscc.state.window == window
+
+
 def test_nscc_adapts_quickly_to_what_was_cut(of_nscc: Sender) -> None:
     of_nscc.state.quick_ps = 2 * RTT
     of_nscc.state.acked = 5

@@ -89,6 +89,8 @@ class Sack:
         elif self.round:
             psn = self.round.pop(0)
             was = self.memory.at(psn)
+            # RFC 6675, NextSeg: nothing goes again that the receiver has reported.
+            assert not was.is_acked
             again = Sent(now_ps, label, is_resent=True)
             if not self.round_is_of_late:
                 self.memory.lost += was.lost_labels()

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+import pytest
+
 from fattree.experiment.failures import Storm
 from fattree.experiment.model import (
     Collective,
@@ -32,13 +34,18 @@ def arrivals(world: World, port: int) -> Iterator[int]:
         slot = int(following(world.pool, slot))
 
 
-def test_packets_behind_a_watchdogs_drops_arrive_in_order() -> None:
+# The longest packets are still being sent when the watchdog's patience ends.
+@pytest.mark.parametrize(("payload_bytes", "first_ns"), [(16_384, 5_000.0), (65_000, 40_000.0)])
+def test_packets_behind_a_watchdogs_drops_arrive_in_order(
+    payload_bytes: int, first_ns: float
+) -> None:
     # The port opens just after its packets were dropped, and a short ACK
     # leaves at once: it has to arrive behind the dropped packets, or the next switch
     # is late with it.
+    begins_ns = [first_ns + 3_000 * i for i in range(len(HOSTS))]
     storms = tuple(
-        Storm(host=host, at_ns=5_000.0 + 3_000 * i, until_ns=5_000 + 3_000 * i + STORM_NS)
-        for i, host in enumerate(HOSTS)
+        Storm(host=host, at_ns=at_ns, until_ns=at_ns + STORM_NS)
+        for host, at_ns in zip(HOSTS, begins_ns, strict=True)
     )
     scenario = Scenario(
         policy="flow",
@@ -47,13 +54,13 @@ def test_packets_behind_a_watchdogs_drops_arrive_in_order() -> None:
             rate_gbps=100.0,
             latency_ns=83.56,
             flow_control="pfc",
-            queue_bytes=400_000,
-            headroom_bytes=100_000,
+            queue_bytes=30 * payload_bytes,
+            headroom_bytes=8 * payload_bytes,
             pause_watchdog_us=2.0,
             pause_watchdog="drop",
         ),
-        packets=Packets(payload_bytes=16_384),
-        collective=Collective(matrix="all_to_all", message_bytes=131_072),
+        packets=Packets(payload_bytes=payload_bytes),
+        collective=Collective(matrix="all_to_all", message_bytes=8 * payload_bytes),
         transport=Transport(recovery="go_back_n"),
         failures=Failures(storms=storms),
         seed=4,
@@ -63,7 +70,7 @@ def test_packets_behind_a_watchdogs_drops_arrive_in_order() -> None:
     world = network.world
     start_flows(world, network.flows.start_ps)
     with _advancing(network, threads=1) as leg:
-        for window in range(1, 601):
+        for window in range(1, 901):
             leg(world, network.routes[0].routes, window * int(world.constants.window_ps))
             for port in range(world.constants.ports):
                 times = list(arrivals(world, port))
