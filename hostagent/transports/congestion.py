@@ -1,8 +1,7 @@
 """The congestion control of a flow: none, Swift's window in three forms, NSCC's, or a rate."""
 
-from numba.extending import register_jitable
-
 from hostagent.transports import dcqcn, nscc, swift
+from hostagent.transports.parts import part
 from hostagent.transports.state import Congestion
 
 # Plain integers: kernels compare them with the fields of records.
@@ -12,19 +11,19 @@ NSCC = int(Congestion.NSCC)
 DCQCN = int(Congestion.DCQCN)
 
 
-@register_jitable
+@part
 def is_swift(rules):
     """Return whether flows have Swift's window, in any form."""
     return SWIFT <= rules.congestion <= MSWIFT
 
 
-@register_jitable
+@part
 def has_window(rules):
     """Return whether flows have a window, not a rate alone."""
     return SWIFT <= rules.congestion <= NSCC
 
 
-@register_jitable
+@part
 def start(sender, rules, hops):
     """Give a flow its first window."""
     if rules.congestion == NSCC:
@@ -35,7 +34,7 @@ def start(sender, rules, hops):
         swift.start(sender, rules, hops)
 
 
-@register_jitable
+@part
 def allows(sender, rules):
     """Return whether one more packet may be outstanding."""
     # A packet that a switch has cut is not under way, and waits to be sent again.
@@ -43,7 +42,7 @@ def allows(sender, rules):
     return not has_window(rules) or outstanding < sender.window >> 16
 
 
-@register_jitable
+@part
 def on_ack(sender, rules, packets, marked, rtt_ps, now_ps):
     """Learn from an ACK; `rtt_ps` is negative if it is not known."""
     if rules.congestion == NSCC:
@@ -52,14 +51,14 @@ def on_ack(sender, rules, packets, marked, rtt_ps, now_ps):
         swift.on_ack(sender, rules, packets, rtt_ps, now_ps)
 
 
-@register_jitable
+@part
 def on_late_hole(sender, rules, now_ps):
     """Learn that the lowest hole is late. NSCC ignores that: it may be reordering."""
     if is_swift(rules):
         swift.on_late_hole(sender, rules, now_ps)
 
 
-@register_jitable
+@part
 def on_nack(sender, rules, now_ps):
     """Learn that a switch has cut a packet: for Swift's windows, a late hole.
 
@@ -72,14 +71,14 @@ def on_nack(sender, rules, now_ps):
         swift.on_late_hole(sender, rules, now_ps)
 
 
-@register_jitable
+@part
 def on_timeout(sender, rules, now_ps):
     """Learn that the lowest hole has timed out."""
     if is_swift(rules):
         swift.cut(sender, sender.window >> 1, now_ps)
 
 
-@register_jitable
+@part
 def on_timed_out(sender, rules):
     """Learn that a packet is sent again because it has timed out."""
     if rules.congestion == NSCC:

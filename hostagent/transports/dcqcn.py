@@ -10,9 +10,8 @@ pace, and alpha a share of 1, all times 2**16; divisions round down, so that all
 Timers are checked when a packet leaves and when an ACK comes.
 """
 
-from numba.extending import register_jitable
-
 from fattree.units import PS_PER_US
+from hostagent.transports.parts import part
 
 ONE = 1 << 16
 
@@ -30,7 +29,7 @@ HYPER = ONE // 100
 LEAST = ONE // 1000
 
 
-@register_jitable
+@part
 def start(sender):
     """Begin at the full rate, with the largest alpha."""
     sender.rate = ONE
@@ -38,7 +37,7 @@ def start(sender):
     sender.alpha = ONE
 
 
-@register_jitable
+@part
 def slowed(sender, gap_ps):
     """Return the time between two packets at the flow's rate, which is `gap_ps` at the full rate.
 
@@ -47,7 +46,7 @@ def slowed(sender, gap_ps):
     return gap_ps // sender.rate * ONE + gap_ps % sender.rate * ONE // sender.rate
 
 
-@register_jitable
+@part
 def on_sent(sender, rules, now_ps):
     """Count a packet that leaves: so many bytes let the rate come back by one stage."""
     elapse(sender, rules, now_ps)
@@ -56,7 +55,7 @@ def on_sent(sender, rules, now_ps):
         recover(sender, rules)
 
 
-@register_jitable
+@part
 def on_mark(sender, rules, now_ps):
     """Cut the rate for a CNP, unless the last CNP came shortly before."""
     elapse(sender, rules, now_ps)
@@ -73,13 +72,13 @@ def on_mark(sender, rules, now_ps):
     sender.cut_at = sender.transmissions
 
 
-@register_jitable
+@part
 def is_limited(sender):
     """Return whether the rate is, or is to be, below the full rate."""
     return sender.rate < ONE or sender.target_rate < ONE
 
 
-@register_jitable
+@part
 def elapse(sender, rules, now_ps):
     """Apply the timers that were due since the last check."""
     # Rounded up, so that alpha reaches 0, and the loop has an end however long a flow has slept.
@@ -93,7 +92,7 @@ def elapse(sender, rules, now_ps):
         recover(sender, rules)
 
 
-@register_jitable
+@part
 def recover(sender, rules):
     """Go half of the way to the target, which grows when timer or counter has gone far enough."""
     counts = (sender.transmissions - sender.cut_at) // rules.counter_packets

@@ -1,12 +1,11 @@
 """Erasure coding: every packet is a new symbol, and enough symbols complete a message."""
 
-from numba.extending import register_jitable
-
 from hostagent.transports.packet_states import ACKED
+from hostagent.transports.parts import part
 from hostagent.transports.state import NEVER
 
 
-@register_jitable
+@part
 def known_missing(sender):
     """Return how many symbols left before an arrived symbol, and have not arrived yet.
 
@@ -16,13 +15,13 @@ def known_missing(sender):
     return max(sender.highest + 1 - sender.acked, 0)
 
 
-@register_jitable
+@part
 def covers(sender):
     """Return whether the message is complete if all symbols without an answer arrive."""
     return sender.sent - known_missing(sender) >= sender.packets
 
 
-@register_jitable
+@part
 def note_stop(sender, now_ps):
     """Note when the flow first stops: the first time that it is due and has sent enough."""
     # Until it is due, an ACK may show that a packet is missing.
@@ -30,7 +29,7 @@ def note_stop(sender, now_ps):
         sender.stop_ps = max(sender.due_ps, now_ps) if covers(sender) else NEVER
 
 
-@register_jitable
+@part
 def resume_ps(sender, rules):
     """Return from when on the flow sends although it has sent enough: an srtt after its first stop.
 
@@ -43,7 +42,7 @@ def resume_ps(sender, rules):
     return sender.stop_ps + (sender.srtt_ps if sender.srtt_ps >= 0 else 3 * rules.zero_load_rtt_ps)
 
 
-@register_jitable
+@part
 def count_symbols(sender, packets, psn, total, now_ps):
     """Believe the receiver's count, so that a lost ACK costs nothing."""
     # Beyond the ring the entry is another packet's by now.

@@ -10,14 +10,13 @@ next packet, without an answer. It asks for the missing packet where a packet is
 where a packet comes after a gap has been there for `reorder_ps`.
 """
 
-from numba.extending import register_jitable
-
 from hostagent.transports import sack
 from hostagent.transports.packet_states import ACKED, RESENT, new_psn
+from hostagent.transports.parts import part
 from hostagent.transports.state import Rules
 
 
-@register_jitable
+@part
 def next_again_or_new(sender, rules, packets, now_ps):
     """Take the next packet after a return, else a new packet."""
     is_through = sender.round_next >= sender.round_end
@@ -34,7 +33,7 @@ def next_again_or_new(sender, rules, packets, now_ps):
     return psn
 
 
-@register_jitable
+@part
 def go_back(sender):
     """Send all again from the lowest packet without an ACK on."""
     sender.returns += 1
@@ -42,7 +41,7 @@ def go_back(sender):
     sender.round_end = sender.sent
 
 
-@register_jitable
+@part
 def count_in_order(sender, packets, psn, total):
     """Note that the first `total` packets have arrived; go back if `psn` came out of order."""
     # ACKs overtake each other under spraying: a smaller total is an older ACK's.
@@ -63,7 +62,7 @@ def count_in_order(sender, packets, psn, total):
         go_back(sender)
 
 
-@register_jitable
+@part
 def take(receiver, kept, psn, now_ps):
     """Take the next packet in order and packets kept behind it; return their number.
 
@@ -81,7 +80,7 @@ def take(receiver, kept, psn, now_ps):
     return count
 
 
-@register_jitable
+@part
 def is_asking(receiver, rules, kept, psn, received, now_ps):
     """Keep a packet that is not the next in order, or drop it; return whether to answer it.
 
@@ -106,7 +105,7 @@ def is_asking(receiver, rules, kept, psn, received, now_ps):
     return is_first
 
 
-@register_jitable
+@part
 def remember(receiver, marked, asks):
     """Note the mark and the request of a packet that waits without an answer."""
     receiver.is_marked |= marked

@@ -7,11 +7,10 @@ The state of the rules is a connection's: `connection` is the sender of its firs
 `sender` itself where each message is a connection (`load_balancer.connections`).
 """
 
-from numba.extending import register_jitable
-
 from fattree.draws import Stream, below, component, mix
 from fattree.policies import LabelRule
 from hostagent.transports import mrc
+from hostagent.transports.parts import part
 from hostagent.transports.state import (
     COUNTED,
     MOST_PENALTY,
@@ -38,7 +37,7 @@ KNOWN = int(PacketState.ACKED | PacketState.TRIMMED)
 NO_LABEL = -1
 
 
-@register_jitable
+@part
 def start(connection, rules):
     """Draw the first label of a connection that begins, and empty its ring."""
     # Its later messages find it begun.
@@ -58,7 +57,7 @@ def start(connection, rules):
         connection.turn_xor = random_label(connection, rules) % rules.entropy_values
 
 
-@register_jitable
+@part
 def random_label(sender, rules):
     """Return the flow's next random label."""
     # Numbered by the flow's own draws, not by time: every network draws the same labels.
@@ -67,7 +66,7 @@ def random_label(sender, rules):
     return label
 
 
-@register_jitable
+@part
 def next_label(sender, connection, rules, packets, now_ps):
     """Return the label of the packet that leaves at `now_ps`."""
     if rules.label_rule == FRESH:
@@ -88,7 +87,7 @@ def next_label(sender, connection, rules, packets, now_ps):
     return sender.label
 
 
-@register_jitable
+@part
 def on_ack(connection, rules, label, marked, now_ps):
     """Learn from an ACK that echoes `label` and whether its data packet was marked."""
     if rules.label_rule == PLB:
@@ -101,7 +100,7 @@ def on_ack(connection, rules, label, marked, now_ps):
         mrc.on_echo(connection, rules, label=label, is_congested=marked)
 
 
-@register_jitable
+@part
 def on_nack(connection, rules, label, now_ps):
     """Learn that a switch has cut a packet of this label: its queue was full, not only long.
 
@@ -115,7 +114,7 @@ def on_nack(connection, rules, label, now_ps):
         mrc.on_echo(connection, rules, label=label, is_congested=True)
 
 
-@register_jitable
+@part
 def on_resent(connection, rules, packet, label, is_timeout):
     """Learn that the transport sends a packet again, with `label`: it has timed out, or is late."""
     if rules.label_rule == MRC and is_timeout:
@@ -125,13 +124,13 @@ def on_resent(connection, rules, packet, label, is_timeout):
         mrc.doubt(rules, packet, label)
 
 
-@register_jitable
+@part
 def is_probe(connection, rules, label):
     """Return whether a packet of the label that was just chosen tests a path that may be dead."""
     return rules.label_rule == MRC and mrc.is_probed(connection, rules, label)
 
 
-@register_jitable
+@part
 def held_ps(sender, connection, rules, now_ps):
     """Return until when a flow waits behind the packet that leaves now, 0 if it need not.
 
@@ -148,13 +147,13 @@ def held_ps(sender, connection, rules, now_ps):
     return now_ps + timeout_ps(sender, rules)
 
 
-@register_jitable
+@part
 def expire(sender, rules, packets, now_ps):
     """Return how many packets have gone unacknowledged for a timeout since the last call."""
     return lose_silent(sender, sender, rules, packets, now_ps)
 
 
-@register_jitable
+@part
 def lose_silent(sender, connection, rules, packets, now_ps):
     """Return how many packets have gone unacknowledged for a timeout since the last call.
 
@@ -183,7 +182,7 @@ def lose_silent(sender, connection, rules, packets, now_ps):
     return expired
 
 
-@register_jitable
+@part
 def excuse(sender, rules, packets):
     """Let packets that are under way count against no value of MRC: a port of theirs is down."""
     if rules.label_rule == MRC:
@@ -191,7 +190,7 @@ def excuse(sender, rules, packets):
             packets[psn & (len(packets) - 1)].doubted = COUNTED
 
 
-@register_jitable
+@part
 def is_unheard(sender, rules, now_ps):
     """PLB: return whether no ACK or NACK has come for a timeout, although packets have left.
 
@@ -209,7 +208,7 @@ def is_unheard(sender, rules, now_ps):
     return True
 
 
-@register_jitable
+@part
 def judge_path(sender, rules, marked, now_ps):
     """PLB: leave a bad path.
 
@@ -231,7 +230,7 @@ def judge_path(sender, rules, marked, now_ps):
         change_label(sender, rules, now_ps)
 
 
-@register_jitable
+@part
 def change_label(sender, rules, now_ps):
     """PLB: take a new label and draw how long it may stay bad."""
     sender.label = random_label(sender, rules)
@@ -239,7 +238,7 @@ def change_label(sender, rules, now_ps):
     draw_patience(sender, rules)
 
 
-@register_jitable
+@part
 def draw_patience(sender, rules):
     """PLB: draw a patience of `plb_gaps` packet gaps and up to two more."""
     # Random, so that flows that met on a bad path do not move on together. A label is drawn before
@@ -248,7 +247,7 @@ def draw_patience(sender, rules):
     sender.patience_ps = rules.plb_gaps * sender.gap_ps + below(draw, 2 * sender.gap_ps)
 
 
-@register_jitable
+@part
 def recycled_label(sender, connection, rules, packets, now_ps):
     """REPS: explore; or, frozen, cycle the ring; or reuse the oldest fresh label; or draw anew."""
     if connection.frozen_until_ps > 0 and now_ps >= connection.frozen_until_ps:
@@ -283,7 +282,7 @@ def recycled_label(sender, connection, rules, packets, now_ps):
     return random_label(connection, rules)
 
 
-@register_jitable
+@part
 def thaw(connection, rules):
     """REPS: leave freezing: empty the ring and explore one bandwidth-delay product."""
     # The ring's labels are from before the failure; links may have come back since.
@@ -296,7 +295,7 @@ def thaw(connection, rules):
         connection.ring_valid[entry] = 0
 
 
-@register_jitable
+@part
 def keep_label(connection, label):
     """REPS: write an unmarked ACK's label at the head."""
     connection.fresh += 1 - connection.ring_valid[connection.head]
@@ -305,7 +304,7 @@ def keep_label(connection, label):
     connection.head = (connection.head + 1) % RING
 
 
-@register_jitable
+@part
 def forget_label(connection, label):
     """REPS: remove a label that timed out from the ring, until it is acknowledged again."""
     for entry in range(RING):
@@ -315,7 +314,7 @@ def forget_label(connection, label):
             connection.ring_valid[entry] = 0
 
 
-@register_jitable
+@part
 def unpenalised_label(connection, rules):
     """UET Bitmap: take the next path without a penalty; lower the penalty of the first in turn."""
     path = next_path(connection, rules)
@@ -334,7 +333,7 @@ def unpenalised_label(connection, rules):
     return connection.label - connection.label % PATHS + path
 
 
-@register_jitable
+@part
 def next_path(connection, rules):
     """UET Bitmap: return the path in turn and advance; each round has another order."""
     path = connection.turn ^ connection.turn_xor
@@ -346,7 +345,7 @@ def next_path(connection, rules):
     return path
 
 
-@register_jitable
+@part
 def penalise(connection, label, penalty):
     """UET Bitmap: add to the penalty of a label's path."""
     path = label % PATHS

@@ -6,8 +6,7 @@ probes it; PROBES echoes in a row bring it back. The states are those of MRC's s
 SKIP, ASSUMED_BAD), but for those that an administrator denies.
 """
 
-from numba.extending import register_jitable
-
+from hostagent.transports.parts import part
 from hostagent.transports.state import COUNTED
 
 # The specification has "periodically" (ours: 16 rounds of 128 packets, some four timeouts). Where
@@ -28,7 +27,7 @@ ECHOES = 3 * ECHO
 PROBED = 128
 
 
-@register_jitable
+@part
 def next_label(connection, rules):
     """Return the label of the next value in turn that may be used."""
     # The walk ends: where all good values are to be skipped it comes round to the forgiven value,
@@ -62,7 +61,7 @@ def next_label(connection, rules):
     return connection.label - connection.label % rules.entropy_values + value
 
 
-@register_jitable
+@part
 def next_value(connection, rules):
     """Return the value in turn and advance; a connection has its own order, which stays."""
     value = connection.turn ^ connection.turn_xor
@@ -71,19 +70,19 @@ def next_value(connection, rules):
     return value
 
 
-@register_jitable
+@part
 def is_probed(connection, rules, label):
     """Return whether a probe of a label's value is under way."""
     return connection.path_states[label % rules.entropy_values] >= PROBED
 
 
-@register_jitable
+@part
 def is_out(connection, rules):
     """Return whether all values are retired: only probes may leave, a timeout apart."""
     return connection.retired == rules.entropy_values
 
 
-@register_jitable
+@part
 def on_echo(connection, rules, label, is_congested):
     """Learn that a packet of this label has reached the receiver, whole or cut."""
     value = label % rules.entropy_values
@@ -104,7 +103,7 @@ def on_echo(connection, rules, label, is_congested):
         connection.path_states[value] = SKIPPED
 
 
-@register_jitable
+@part
 def retire(connection, rules, label):
     """Retire the value of a lost packet; a retired value goes on resting, and loses its echoes."""
     value = label % rules.entropy_values
@@ -116,7 +115,7 @@ def retire(connection, rules, label):
         connection.path_states[value] = RETIRED
 
 
-@register_jitable
+@part
 def lose(connection, rules, packet):
     """Retire the values of a packet without an answer for a timeout: of its last two copies."""
     # Once: when the packet goes again, perhaps long after, its value may have come back.
@@ -130,14 +129,14 @@ def lose(connection, rules, packet):
     packet.doubted = COUNTED
 
 
-@register_jitable
+@part
 def doubt(rules, packet, label):
     """Remember the value of a late packet; its second copy leaves with `label`."""
     is_settled = packet.doubted == COUNTED or packet.label == label
     packet.doubted = 0 if is_settled else packet.label % rules.entropy_values + 1
 
 
-@register_jitable
+@part
 def on_copy(connection, rules, packet, label):
     """Learn from the ACK of a packet that was late which of its copies has arrived first.
 

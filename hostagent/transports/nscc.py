@@ -7,9 +7,8 @@ shrinks, and marked below it stays, as the load balancer is to move traffic firs
 Windows and scales are times 2**16 and divisions round down, so that all networks agree.
 """
 
-from numba.extending import register_jitable
-
 from fattree.units import PS_PER_US
+from hostagent.transports.parts import part
 from hostagent.transports.state import PSN_WINDOW
 
 ONE = 1 << 16
@@ -33,19 +32,19 @@ QUICK_GATE = 3
 MEAN_OF = 80
 
 
-@register_jitable
+@part
 def start(sender):
     """Open the window at its ceiling."""
     sender.window = ceiling(sender)
 
 
-@register_jitable
+@part
 def ceiling(sender):
     """Return the largest window: 1.5 times the packets of the path's zero-load RTT."""
     return min(max(3 * sender.base_ps * ONE // (2 * sender.gap_ps), ONE), MOST)
 
 
-@register_jitable
+@part
 def on_ack(sender, rules, marked, rtt_ps, now_ps):
     """Move the window for newly acknowledged packets; `rtt_ps` is negative if it is not known."""
     acked = sender.acked - sender.counted
@@ -73,13 +72,13 @@ def on_ack(sender, rules, marked, rtt_ps, now_ps):
     adjust(sender, rules, now_ps)
 
 
-@register_jitable
+@part
 def give_up_a_packet(sender):
     """Give up one packet of the window for a packet that has timed out, or was cut."""
     sender.window = max(sender.window - ONE, ONE)
 
 
-@register_jitable
+@part
 def on_nack(sender, rules, now_ps):
     """Give up one packet of the window for a cut packet, or adapt quickly.
 
@@ -96,7 +95,7 @@ def on_nack(sender, rules, now_ps):
         give_up_a_packet(sender)
 
 
-@register_jitable
+@part
 def average(sender, rules, marked, delay_ps):
     """Feed a queueing delay into the mean."""
     # Late but unmarked: that queue is draining, so it should not count as congestion.
@@ -105,7 +104,7 @@ def average(sender, rules, marked, delay_ps):
     sender.mean_delay_ps += (sample_ps - sender.mean_delay_ps) // MEAN_OF
 
 
-@register_jitable
+@part
 def quick_adapt(sender, rules, marked, delay_ps, now_ps):
     """Set the window to the last period's arrivals if delays are extreme, or packets cut.
 
@@ -134,7 +133,7 @@ def quick_adapt(sender, rules, marked, delay_ps, now_ps):
     return is_adapted
 
 
-@register_jitable
+@part
 def grow(sender, rules, acked, delay_ps):
     """Increase at once if a window's worth has met no queue, else by the distance to the target."""
     sender.clear = sender.clear + acked if delay_ps < CLEAR_PS else 0
@@ -149,7 +148,7 @@ def grow(sender, rules, acked, delay_ps):
     sender.owed += acked * min(rules.bdp_scale * share >> 16, MOST)
 
 
-@register_jitable
+@part
 def shrink(sender, rules, now_ps):
     """Cut by 0.8 of the mean's share above the target, half at most, once a zero-load RTT."""
     sender.is_clear = 0
@@ -164,7 +163,7 @@ def shrink(sender, rules, now_ps):
     sender.decreased_ps = now_ps
 
 
-@register_jitable
+@part
 def adjust(sender, rules, now_ps):
     """Pay out the increases that are owed, and a little more once a round trip."""
     largest = ceiling(sender)

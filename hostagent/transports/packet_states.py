@@ -1,7 +1,6 @@
 """The states of packets in a sender's ring, and the next number that was never sent."""
 
-from numba.extending import register_jitable
-
+from hostagent.transports.parts import part
 from hostagent.transports.state import PacketState
 
 # Plain integers: kernels compare them with the fields of records.
@@ -14,7 +13,7 @@ AGAIN = int(PacketState.AGAIN)
 SETTLED = ACKED | TRIMMED
 
 
-@register_jitable
+@part
 def new_psn(sender, packets):
     """Take the next packet number that was never sent."""
     psn = sender.sent

@@ -1,9 +1,8 @@
 """Selective ACKs: rounds send late holes again, and holes that time out."""
 
-from numba.extending import register_jitable
-
 from hostagent.transports import congestion, nscc, trimmed
 from hostagent.transports.packet_states import ACKED, AGAIN, RESENT, SETTLED, TRIMMED, new_psn
+from hostagent.transports.parts import part
 from hostagent.transports.state import NEVER
 from hostagent.transports.timers import timeout_ps
 
@@ -11,7 +10,7 @@ from hostagent.transports.timers import timeout_ps
 FEWEST = 5
 
 
-@register_jitable
+@part
 def has_new(sender, rules, packets):
     """Return whether a packet that was never sent may go.
 
@@ -23,7 +22,7 @@ def has_new(sender, rules, packets):
     return congestion.allows(sender, rules)
 
 
-@register_jitable
+@part
 def deadline_ps(sender, rules, packets):
     """Return when the lowest unacknowledged packet times out.
 
@@ -39,7 +38,7 @@ def deadline_ps(sender, rules, packets):
     return (sender.heard_ps if lowest.state & TRIMMED else lowest.sent_ps) + wait_ps
 
 
-@register_jitable
+@part
 def next_hole_or_new(sender, rules, packets, now_ps):
     """Take a cut packet, a hole of the round or of a timeout, else a new packet."""
     if trimmed.may_go(sender, rules):
@@ -71,7 +70,7 @@ def next_hole_or_new(sender, rules, packets, now_ps):
     return psn
 
 
-@register_jitable
+@part
 def copy_of_last(sender, packets):
     """Return the number of the newest packet, of which a copy leaves to test a path.
 
@@ -82,7 +81,7 @@ def copy_of_last(sender, packets):
     return psn
 
 
-@register_jitable
+@part
 def start_round(sender, packets, first, end, before_ps):
     """Resend every hole from `first` to `end` that was last sent by `before_ps`."""
     sender.round_next = first
@@ -91,7 +90,7 @@ def start_round(sender, packets, first, end, before_ps):
     skip_to_hole(sender, packets)
 
 
-@register_jitable
+@part
 def skip_to_hole(sender, packets):
     """Move the round on to its next hole, or to its end."""
     # A hole that was resent after the round's instant is on its way: it waits for the next round.
@@ -103,7 +102,7 @@ def skip_to_hole(sender, packets):
         sender.round_next += 1
 
 
-@register_jitable
+@part
 def acknowledge(sender, packets, psn):
     """Mark one packet number that the receiver reports.
 
@@ -125,7 +124,7 @@ def acknowledge(sender, packets, psn):
         sender.backoff = 0
 
 
-@register_jitable
+@part
 def on_spurious(sender, now_ps):
     """Give late holes a round trip to close by themselves, as a resent hole has done."""
     # On paths as uneven as that, most late holes are reordering (RFC 8985 widens its window after a
@@ -136,7 +135,7 @@ def on_spurious(sender, now_ps):
     sender.late_holes = 0
 
 
-@register_jitable
+@part
 def end_of_late(sender, rules):
     """Return the packet number below which all holes are late.
 
@@ -155,7 +154,7 @@ def end_of_late(sender, rules):
     return sender.highest - threshold + 1 if sender.acked - sender.lowest >= threshold else 0
 
 
-@register_jitable
+@part
 def repair(sender, rules, packets, marked, rtt_ps, now_ps):
     """Start a round of retransmissions when the lowest hole is late, and adapt the window."""
     skip_to_hole(sender, packets)

@@ -8,15 +8,14 @@ Windows are packets times 2**16 and delays integer nanoseconds: no floating poin
 networks agree.
 """
 
-from numba.extending import register_jitable
-
 from fattree.units import PS_PER_NS
+from hostagent.transports.parts import part
 from hostagent.transports.state import PSN_WINDOW
 
 ONE = 1 << 16
 
 
-@register_jitable
+@part
 def start(sender, rules, hops):
     """Give a flow its path's target delay, and that target's worth of packets as its window."""
     # Appendix H: "proportional to the number of hops", "the initial congestion window is set to
@@ -25,7 +24,7 @@ def start(sender, rules, hops):
     sender.window = min(max(sender.target_ps * ONE // sender.gap_ps, ONE), PSN_WINDOW * ONE)
 
 
-@register_jitable
+@part
 def on_ack(sender, rules, packets, delay_ps, now_ps):
     """Grow by a packet a round trip below the target, else cut by 0.8 of the excess's share."""
     acked = sender.acked - sender.counted
@@ -53,7 +52,7 @@ def on_ack(sender, rules, packets, delay_ps, now_ps):
         cut(sender, sender.window * 4 * (delay_ns - target_ns) // (5 * delay_ns), now_ps)
 
 
-@register_jitable
+@part
 def cut(sender, amount, now_ps):
     """Shrink the window by `amount`, half of it at most, and no more than once a round trip."""
     if now_ps - sender.decreased_ps < sender.srtt_ps:
@@ -63,7 +62,7 @@ def cut(sender, amount, now_ps):
     sender.decreased_ps = now_ps
 
 
-@register_jitable
+@part
 def on_late_hole(sender, rules, now_ps):
     """Halve the window at the fifth late hole in a row (Lazy TCP), in plain Swift at any."""
     sender.late_holes += 1
@@ -72,7 +71,7 @@ def on_late_hole(sender, rules, now_ps):
         cut(sender, sender.window >> 1, now_ps)
 
 
-@register_jitable
+@part
 def median_ns(sender, rules, packets):
     """Return the median of the last max(window / 2, 1) delays, in ns; without MSwift the last.
 
@@ -94,7 +93,7 @@ def median_ns(sender, rules, packets):
     return value if count // 2 < upto else (value + upper) // 2
 
 
-@register_jitable
+@part
 def ranks(sender, packets, count, value):
     """Return how many of the last delays are below and up to a value, and its neighbours."""
     # No delay is below 0 or, as an int32, as large as 2**40.

@@ -1,9 +1,9 @@
 """Round-trip times and timeouts of a sender (RFC 6298, in integers)."""
 
-from numba.extending import register_jitable
+from hostagent.transports.parts import part
 
 
-@register_jitable
+@part
 def timeout_ps(sender, rules):
     """Return after how long a packet times out: srtt + 4 rttvar (RFC 6298), or the rules' floor.
 
@@ -19,7 +19,7 @@ def timeout_ps(sender, rules):
     return wait_ps + max(sender.srtt_ps + 4 * sender.rttvar_ps, rules.timer_floor_ps)
 
 
-@register_jitable
+@part
 def sample_rtt(sender, rtt_ps):
     """Feed one round-trip time into srtt and rttvar (gains 1/8 and 1/4, in integers)."""
     if sender.srtt_ps < 0:

@@ -8,17 +8,16 @@ that it reports), `on_nack` instead for a NACK. Timers are checked when the flow
 are no events.
 """
 
-from numba.extending import register_jitable
-
 from fattree.draws import Stream, below, component, mix, scramble
 from hostagent.transports import congestion, dcqcn, erasure, go_back_n, labels, mrc, sack, trimmed
 from hostagent.transports.packet_states import AGAIN, RESENT, new_psn
+from hostagent.transports.parts import part
 from hostagent.transports.state import NEVER, PSN_WINDOW, Congestion, Recovery, Rules
 from hostagent.transports.timers import sample_rtt
 
 # `fattree` knows no numba; kernels that draw must know these, too.
 for rule in (scramble, mix, below, component):
-    register_jitable(rule)
+    part(rule)
 
 # Plain integers: kernels compare them with the fields of records.
 ERASURE = int(Recovery.ERASURE)
@@ -39,7 +38,7 @@ def ring_length(rules: Rules, packets: int, gap_ps: int) -> int:
     return min(1 << (enough - 1).bit_length(), PSN_WINDOW)
 
 
-@register_jitable
+@part
 def start(sender, rules, flow, packets, gap_ps, due_ps, hops, in_turn, share):
     """Make a zeroed record the sender of `packets` packets, a gap apart, due from `due_ps` on.
 
@@ -65,7 +64,7 @@ def start(sender, rules, flow, packets, gap_ps, due_ps, hops, in_turn, share):
     set_pace(sender, rules)
 
 
-@register_jitable
+@part
 def ready_ps(sender, rules, packets):
     """Return when the flow may send if nothing arrives until then, NEVER if it will not."""
     if sender.done_ps != NEVER:
@@ -83,7 +82,7 @@ def ready_ps(sender, rules, packets):
     return max(sender.due_ps, sack.deadline_ps(sender, rules, packets))
 
 
-@register_jitable
+@part
 def next_psn(sender, connection, rules, packets, label, now_ps):
     """Take the packet number that leaves with `label` at `now_ps`.
 
@@ -120,7 +119,7 @@ def next_psn(sender, connection, rules, packets, label, now_ps):
     return psn
 
 
-@register_jitable
+@part
 def next_of_message(sender, connection, rules, packets, label, now_ps):
     """Take the message's next packet, new or again, and note its label and time."""
     if rules.recovery == ERASURE:
@@ -141,7 +140,7 @@ def next_of_message(sender, connection, rules, packets, label, now_ps):
     return psn
 
 
-@register_jitable
+@part
 def set_pace(sender, rules):
     """Set the time between packets, by the receiver's share and the congestion control."""
     is_at_once = sender.in_turn and sender.share == 1
@@ -150,13 +149,13 @@ def set_pace(sender, rules):
         sender.pace_ps = dcqcn.slowed(sender, sender.gap_ps * sender.share)
 
 
-@register_jitable
+@part
 def set_due(sender):
     """Make the next packet due: a pace after the last packet left, or at once for flows in turn."""
     sender.due_ps = sender.left_ps + sender.pace_ps if sender.pace_ps > 0 else sender.since_ps
 
 
-@register_jitable
+@part
 def share_at_start(rules, told, told_ps, in_turn, now_ps):
     """Return the share with which a flow begins: `told`, the latest share from its receiver.
 
@@ -168,7 +167,7 @@ def share_at_start(rules, told, told_ps, in_turn, now_ps):
     return told if is_of_late and not in_turn else 1
 
 
-@register_jitable
+@part
 def heed_share(sender, rules, share):
     """Set the pace of a flow to a receiver with `share` flows on its link.
 
@@ -185,7 +184,7 @@ def heed_share(sender, rules, share):
         set_due(sender)
 
 
-@register_jitable
+@part
 def release(sender, connection):
     """Make the next packet of a held flow due, once a probe has come back."""
     if sender.is_held and connection.has_echo:
@@ -193,7 +192,7 @@ def release(sender, connection):
         set_due(sender)
 
 
-@register_jitable
+@part
 def asks(sender, rules, packets, psn):
     """Return whether the packet that was just taken asks for an ACK at once.
 
@@ -213,7 +212,7 @@ def asks(sender, rules, packets, psn):
     return not (is_resending or sack.has_new(sender, rules, packets))
 
 
-@register_jitable
+@part
 def is_acknowledged(rules, waiting, asked, marked, is_new, is_complete):
     """Return whether a receiver acknowledges a packet at once.
 
@@ -224,7 +223,7 @@ def is_acknowledged(rules, waiting, asked, marked, is_new, is_complete):
     return waiting >= rules.packets_per_ack or asked or marked or not is_new or is_complete
 
 
-@register_jitable
+@part
 def on_ack(sender, connection, rules, packets, psn, total, label, marked, now_ps):
     """Account for an ACK of packet number `psn` that arrives at `now_ps`.
 
@@ -265,7 +264,7 @@ def on_ack(sender, connection, rules, packets, psn, total, label, marked, now_ps
     return is_done(sender, now_ps)
 
 
-@register_jitable
+@part
 def on_nack(sender, connection, rules, packets, psn, total, now_ps):
     """Account for a NACK at `now_ps`: a switch has cut packet number `psn` to its headers.
 
@@ -292,7 +291,7 @@ def on_nack(sender, connection, rules, packets, psn, total, now_ps):
     return is_done(sender, now_ps)
 
 
-@register_jitable
+@part
 def is_done(sender, now_ps):
     """Note when the flow is complete; return whether it is."""
     if sender.acked < sender.packets:

@@ -5,9 +5,8 @@ It stays so until it is sent again, the lowest first, or until an earlier copy t
 arrived. `sender.trimmed` counts them, `sender.first_trimmed` is the lowest.
 """
 
-from numba.extending import register_jitable
-
 from hostagent.transports import congestion
+from hostagent.transports.parts import part
 from hostagent.transports.state import COUNTED, PacketState
 
 RESENT = int(PacketState.RESENT)
@@ -16,7 +15,7 @@ TRIMMED = int(PacketState.TRIMMED)
 AGAIN = int(PacketState.AGAIN)
 
 
-@register_jitable
+@part
 def note(sender, packets, psn):
     """Note that a packet was cut; return whether the sender did not know it."""
     packet = packets[psn & (len(packets) - 1)]
@@ -31,7 +30,7 @@ def note(sender, packets, psn):
     return True
 
 
-@register_jitable
+@part
 def forget(sender, packets, psn):
     """Take a packet out, which was sent again or has arrived after all."""
     packets[psn & (len(packets) - 1)].state &= RESENT | ACKED | AGAIN
@@ -41,13 +40,13 @@ def forget(sender, packets, psn):
             sender.first_trimmed += 1
 
 
-@register_jitable
+@part
 def may_go(sender, rules):
     """Return whether the window lets a cut packet go: before holes, and before new packets."""
     return sender.trimmed > 0 and congestion.allows(sender, rules)
 
 
-@register_jitable
+@part
 def take_lowest(sender, packets):
     """Take the lowest cut packet to be sent again; return its number."""
     # Not RESENT: its ACK can only be this copy's, so it gives a round-trip time. Without that the

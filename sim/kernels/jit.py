@@ -13,7 +13,7 @@ import pickle
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from importlib.util import find_spec
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,8 @@ from numba.core.cpu import CPUContext
 from numba.extending import intrinsic, overload, register_jitable
 
 import ofan_cache
-from sim.kernels.parts import PartCompiler
+from hostagent.transports.parts import PART, KernelCompiler
+from sim.kernels.sparing import spare
 from sim.kernels.telling import name_long
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -68,6 +69,8 @@ def _cache() -> ofan_cache.Place:
 
     return kept
 
+
+spare()
 
 # Once, when this module is imported: where a kernel is kept is settled when it is declared.
 CACHE = _cache()
@@ -139,7 +142,13 @@ class _KernelCache(caching.FunctionCache):
 # Without the GIL, so that `sim.runs.threads` can run several; with divisions that do not look out
 # for a zero; and without reference counts (`_nrt`): kernels create no arrays and are given all that
 # they use, and counting every view of a record would cost most of the time.
-_compiled: Any = njit(nogil=True, error_model="numpy", _nrt=False, no_cfunc_wrapper=True)
+_compiled: Any = njit(
+    nogil=True,
+    error_model="numpy",
+    _nrt=False,
+    no_cfunc_wrapper=True,
+    pipeline_class=KernelCompiler,
+)
 
 
 def kernel(function: Callable[..., Any], long_name: str | None = None) -> Any:
@@ -157,6 +166,22 @@ def kernel(function: Callable[..., Any], long_name: str | None = None) -> Any:
     return made
 
 
+def both(function: Callable[..., Any]) -> Any:
+    """Compile a function as a part of kernels, and as a kernel when Python first calls it.
+
+    Such functions are short and called by kernels, so that the code for calls from Python would be
+    most of their compilation.
+    """
+    made = kernel(function)
+
+    @wraps(function)
+    def called(*arguments: Any) -> Any:
+        return made(*arguments)
+
+    overload(called, jit_options=PART, strict=False)(lambda *_arguments, **_named: function)
+    return called
+
+
 def c_function(signature: Any, function: Callable[..., Any]) -> Any:
     """Compile a C function, and keep it; its `address` is good while it is held."""
     made: Any = CFunc(function, sigutils.normalize_signature(signature), locals={}, options={})
@@ -167,15 +192,11 @@ def c_function(signature: Any, function: Callable[..., Any]) -> Any:
     return made
 
 
-# A compiler for a GPU takes the same functions, and knows no such option.
-PARTS: dict[str, Any] = {} if find_spec("numba_cuda") else {"pipeline_class": PartCompiler}
 # Functions that kernels call, merged into them: a world is some sixty numbers and arrays to pass
 # on.
-inlined: Any = register_jitable(
-    forceinline=True, error_model="numpy", _nrt=False, no_cfunc_wrapper=True, **PARTS
-)
+inlined: Any = register_jitable(forceinline=True, **PART)
 # Options for functions with a separate Python body (`numba.extending.overload`).
-INLINED = {"_nrt": False, "forceinline": True, "no_cfunc_wrapper": True, **PARTS}
+INLINED = {"forceinline": True, **PART}
 
 
 _ONE_AT_A_TIME = threading.Lock()

@@ -10,8 +10,9 @@ from functools import partial
 import numpy as np
 
 from hostagent.transports.state import NEVER
+from sim.kernels.events.upcoming import OPEN
 from sim.kernels.hosts import next_arrival, serve_machine
-from sim.kernels.jit import inlined, kernel
+from sim.kernels.jit import both, inlined, kernel
 from sim.kernels.lists import following
 from sim.kernels.plain import known
 from sim.kernels.ports import (
@@ -195,7 +196,7 @@ def serve_switches(world, routes, first, last, end_ps, buffers):
     return switches(world, routes, first, last, end_ps, buffers)
 
 
-@kernel
+@both
 def chunks_needed(world):
     """Return how many chunks a window can take at most."""
     constants = world.constants
@@ -296,3 +297,19 @@ def truncate(world, end_ps):
                 world.ledgers[number].lost_to_failure -= 1 if is_lost else 0
 
             slot = following(world.pool, slot)
+
+    end_pauses(world, end_ps)
+
+
+@inlined
+def end_pauses(world, end_ps):
+    """Bring queues' integrals and pauses that last to the end of the run."""
+    for number in range(len(world.gates)):
+        link = world.links[number]
+        gate = world.gates[number]
+        link.byte_ps += link.occupancy * end_ps
+        if gate.state != OPEN:
+            world.ledgers[number].paused_ps += end_ps - gate.closed_ps
+        if gate.since_ps != NEVER:
+            ends_ps = min(end_ps, gate.far_until_ps)
+            world.ledgers[world.inputs[number]].paused_ps += ends_ps - gate.since_ps

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, register_jitable
+from numba.extending import intrinsic
 
 from fattree.draws import mix, scramble
+from hostagent.transports.parts import part
 from sim.kernels.jit import c_function
 
 for rule in (scramble, mix):
-    register_jitable(rule)
+    part(rule)
 
 # A switch's words for `draw`: the seed, its component of it, and how many it has drawn.
 SEED, COMPONENT, COUNT = range(3)

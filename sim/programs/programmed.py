@@ -29,7 +29,6 @@ from sim.kernels.events.windows import (
     advance_program,
     depart_now,
     drain,
-    end_pauses,
     has_samples,
     in_flight,
     next_programmed_event,
@@ -252,7 +251,6 @@ class Programmed:
         end_ps = self.end_ps
         world = self.world
         truncate(world, end_ps)
-        end_pauses(world, end_ps)
         late = sum(
             int((desk.receipts[: desk.marks[RECEIPTS]] + desk.marks[WINDOW] > end_ps).sum())
             for desk in self.desks

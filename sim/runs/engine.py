@@ -26,7 +26,7 @@ from sim.arrays.network import Network, build
 from sim.arrays.wiring import grown
 from sim.errors import UnfinishedError
 from sim.kernels.desk import LOG_FRAME, Desk
-from sim.kernels.events.windows import advance_pausing, end_pauses
+from sim.kernels.events.windows import advance_pausing
 from sim.kernels.jit import CACHE
 from sim.kernels.plain import Form, form_needed
 from sim.kernels.state import CLOCK, LAST_DONE, UNROUTABLE, Buffers, Routes, World
@@ -138,7 +138,6 @@ def simulate(
 
     end_ps = int(world.counters[LAST_DONE])
     truncate(world, end_ps)
-    end_pauses(world, end_ps)
     cpu_s = time.process_time() - began_s
 
     return result_of(

@@ -12,9 +12,9 @@ from hostagent.transports.state import NEVER
 from sim.kernels.desk import RECEIPTS, WINDOW
 from sim.kernels.events.loop import happen, serve_switch
 from sim.kernels.events.programs import depart, egress_of, put_frame
-from sim.kernels.events.upcoming import EVENT_BITS, NOBODY, OPEN, TOP, fill, next_of_port, update
+from sim.kernels.events.upcoming import EVENT_BITS, NOBODY, TOP, fill, next_of_port, update
 from sim.kernels.hosts import serve_machine
-from sim.kernels.jit import at, inlined, kernel
+from sim.kernels.jit import at, both, inlined, kernel
 from sim.kernels.lists import following
 from sim.kernels.plain import known
 from sim.kernels.ports import FAR, HOST_LEVEL, host_sending_ps, passage, size_of
@@ -101,7 +101,7 @@ def next_of_all(work):
     return next_to_serve(world, frames, gates)
 
 
-@kernel
+@both
 def next_to_serve(world, frames, gates):
     """Return the time of the next event, or of the next sample of queues that are not empty."""
     next_ps = min(next_event(world), next_of_ports(world, gates))
@@ -127,14 +127,14 @@ def is_waiting(world):
     return waiting > 0
 
 
-@kernel
+@both
 def next_programmed_event(world, gates):
     """Return the time of the next event at a host, on a link or at a port, or NEVER."""
     # Egress is an event of its own, a latency before its effect on a packet is seen.
     return min(next_event(world), next_of_ports(world, gates))
 
 
-@kernel
+@both
 def next_of_ports(world, gates):
     """Return when a port of a switch next does something by itself, or NEVER."""
     # FAR is NEVER.
@@ -279,17 +279,3 @@ def drain_port(world, frames, program, desk, switch, port, now_ps):
     while slot != link.tail:
         egress_of(world, frames, program, desk, switch, port, slot, now_ps, now_ps)
         slot = following(world.pool, slot)
-
-
-@kernel
-def end_pauses(world, end_ps):
-    """Bring queues' integrals and pauses that last to the end of the run."""
-    for number in range(len(world.gates)):
-        link = world.links[number]
-        gate = world.gates[number]
-        link.byte_ps += link.occupancy * end_ps
-        if gate.state != OPEN:
-            world.ledgers[number].paused_ps += end_ps - gate.closed_ps
-        if gate.since_ps != NEVER:
-            ends_ps = min(end_ps, gate.far_until_ps)
-            world.ledgers[world.inputs[number]].paused_ps += ends_ps - gate.since_ps
