@@ -70,6 +70,7 @@ def test_a_simulation_imports_no_packets_and_no_compiler(options: list[str], res
         "matplotlib",
         "mininet",
         "ofan_p4.compiler",
+        "polars",
         "scapy",
         "sim.choice",
     )
