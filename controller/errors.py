@@ -16,8 +16,6 @@ details one p4.v1.Error per update of the batch, in the order of the batch (P4Ru
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from google.rpc import code_pb2
-
 from controller.entries import Change
 
 OK = 0
@@ -89,4 +87,6 @@ class RpcFailure(Exception):
 
 def code_name(code: int) -> str:
     """Return for example `NOT_FOUND` of a google.rpc code."""
+    from google.rpc import code_pb2  # noqa: PLC0415  # protocol buffers
+
     return str(code_pb2.Code.Name(code)) if code in code_pb2.Code.values() else f"code {code}"

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
-import polars as pl
 
 from emulation.errors import EmulationError
 from emulation.outcomes.folder import (
@@ -32,6 +31,8 @@ def write_flows(
     scenarios: Sequence[Scenario], folder: Path, flows: Path | None, cdf: Path | None
 ) -> None:
     """Write the flows that runs have left in a folder: a table, and a picture."""
+    import polars as pl
+
     frame = pl.concat(pl.read_parquet(folder / flow_file(case)) for case in scenarios)
     data = io.BytesIO()
     if flows and flows.suffix == ".parquet":

@@ -8,10 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
 from emulation.errors import EmulationError
 from emulation.outcomes.outcome import Outcome
@@ -25,6 +24,9 @@ from fattree.routes.bounds import bound_ps, sending_bound_ps
 from fattree.shape.topology import SWITCH_LAYERS
 from fattree.texts.experiment_writer import experiment_toml
 from sim.sweeps.own_folder import locked
+
+if TYPE_CHECKING:
+    import polars as pl
 
 RESULTS = "results.parquet"
 FLOWS = "flows.parquet"
@@ -88,7 +90,7 @@ def record(outcome: Outcome, network: str) -> Record:
     )
 
 
-def flows_of(outcome: Outcome) -> pl.DataFrame:
+def flows_of(outcome: Outcome) -> "pl.DataFrame":
     """Return one row per flow."""
     names = (
         "source",
@@ -103,7 +105,7 @@ def flows_of(outcome: Outcome) -> pl.DataFrame:
     return flow_frame(outcome.scenario, outcome.policy, **_columns(outcome.flows, names))
 
 
-def ports_of(outcome: Outcome) -> pl.DataFrame:
+def ports_of(outcome: Outcome) -> "pl.DataFrame":
     """Return one row per output port of every switch."""
     names = ("packets", "bytes", "max_queue_bytes", "mean_queue_bytes")
     counts = _columns(outcome.ports, PORT_COUNTERS)
@@ -116,8 +118,10 @@ def _columns(rows: Sequence[object], names: Sequence[str]) -> dict[str, list[Any
     return {name: [getattr(row, name) for row in rows] for name in names}
 
 
-def queues_of(outcome: Outcome) -> pl.DataFrame:
+def queues_of(outcome: Outcome) -> "pl.DataFrame":
     """Return the longest queue per layer over time, nothing without samples."""
+    import polars as pl
+
     samples = outcome.samples
     run = {**_run(outcome), "scenario_hash": scenario_hash(outcome.scenario, outcome.policy)}
     rows = [
@@ -282,6 +286,8 @@ def write_folder(
     folder: Path, experiment: Experiment, outcomes: Sequence[Outcome], records: Sequence[Record]
 ) -> None:
     """Write everything but the plots; an older run's files of the same names are replaced."""
+    import polars as pl
+
     (folder / EXPERIMENT).write_text(kept_toml(experiment), encoding="utf-8")
     (folder / LOG).write_text(
         "".join(f"{line}\n" for line in log_lines(outcomes)), encoding="utf-8"
@@ -300,7 +306,7 @@ def write_folder(
         (folder / REGISTERS).write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 
 
-def write_parquet(frame: pl.DataFrame, path: Path) -> None:
+def write_parquet(frame: "pl.DataFrame", path: Path) -> None:
     """Write a table; raises OSError, which Polars' own writing hides."""
     data = io.BytesIO()
     frame.write_parquet(data)

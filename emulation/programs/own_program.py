@@ -9,8 +9,8 @@ import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from controller.pipeline import Pipeline
 from emulation.errors import ProgramError
 from emulation.programs.switch_program import (
     SwitchProgram,
@@ -30,6 +30,9 @@ from p4src.parts import (
     undefined_macro,
     without_comments,
 )
+
+if TYPE_CHECKING:
+    from controller.pipeline import Pipeline
 
 # The actions that the controller uses, of the tables that it fills where a program has them.
 ACTIONS = {
@@ -196,7 +199,7 @@ def _source(path: Path) -> str:
         return ""
 
 
-def check(name: str, pipeline: Pipeline) -> None:
+def check(name: str, pipeline: "Pipeline") -> None:
     """Raise ProgramError where a program lacks a table without which no packet finds its way."""
     tables = pipeline.tables
     if "routes" not in tables:

@@ -5,16 +5,18 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import p4src
-from controller.pipeline import Pipeline
 from emulation.errors import EmulationError, ProgramError
 from emulation.programs.p4c import p4c
 from fattree.experiment.model import Settings
 from fattree.shape.topology import FatTree
 from ofan_p4.bounded import TooLargeError, read_bytes
 from ofan_p4.diagnostics import NO_MACROS, Macros
+
+if TYPE_CHECKING:
+    from controller.pipeline import Pipeline
 
 Compiler: TypeAlias = Literal["ofan", "p4c"]
 # The port of packet-ins and packet-outs in our programs (p4src/include/sizes.p4).
@@ -36,7 +38,7 @@ class SwitchProgram:
     """
 
     bmv2_json: bytes
-    pipeline: Pipeline
+    pipeline: "Pipeline"
     warnings: tuple[str, ...] = ()
     macros: Macros = NO_MACROS
     included: tuple[str, ...] = ()
@@ -119,6 +121,8 @@ def load_program(
     Raises CompileError, PlanError (a corrupt P4Info) and EmulationError (a file that cannot be
     read, or no JSON; p4c's words).
     """
+    from controller.pipeline import Pipeline  # noqa: PLC0415  # protocol buffers
+
     if path.suffix not in (".p4", ".json"):
         raise ProgramError(f"{path}: a program is P4 source (.p4), or BMv2 JSON (.json)")
 

@@ -15,13 +15,14 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, NamedTuple
-
-import polars as pl
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from fattree.errors import FabricError
 from fattree.files.memory import spare_bytes
 from fattree.files.parquet_footer import unpacked_bytes
+
+if TYPE_CHECKING:
+    import polars as pl
 
 READER = Path(__file__).with_name("parquet_process.py")
 SECONDS = 120
@@ -41,7 +42,7 @@ class ParquetError(FabricError):
 class Table(NamedTuple):
     """The table of a file, and the metadata of the file."""
 
-    frame: pl.DataFrame
+    frame: "pl.DataFrame"
     metadata: dict[str, str]
 
 
@@ -115,6 +116,8 @@ def _reader(descriptors: Sequence[int], memory_bytes: int) -> subprocess.Popen[b
 
 def _table(stream: IO[bytes]) -> Table:
     """Read one answer of the process."""
+    import polars as pl
+
     try:
         said = json.loads(stream.readline(MOST_LINE))
     # It has ended, or has had no memory for its answer.

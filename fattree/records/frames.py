@@ -5,9 +5,8 @@ their names, as in commands and files; times are picoseconds from the start of t
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import polars as pl
 from numpy.typing import NDArray
 
 from fattree.counters import PORT_COUNTERS
@@ -15,6 +14,9 @@ from fattree.experiment.model import Scenario
 from fattree.records.naming import scenario_hash
 from fattree.shape.addressing import host_name, switch_name
 from fattree.shape.topology import FatTree
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Column: TypeAlias = Sequence[Any] | NDArray[Any]
 
@@ -31,13 +33,15 @@ def flow_frame(
     start_ps: Column,
     first_ps: Column,
     done_ps: Column,
-) -> pl.DataFrame:
+) -> "pl.DataFrame":
     """Return one row per flow: planned start, earliest possible start, first packet, end.
 
     `policy` is the load balancer; `source` and `destination` are numbers of hosts, and become
     names. `fct_ps` counts from the earliest possible start: the planned start, or the end of the
     flows before.
     """
+    import polars as pl
+
     tree = scenario.tree
     hosts = [host_name(tree, host) for host in range(tree.hosts)]
     return pl.DataFrame(
@@ -65,11 +69,13 @@ def port_frame(
     counts: Mapping[str, Column],
     max_queue_bytes: Column,
     mean_queue_bytes: Column,
-) -> pl.DataFrame:
+) -> "pl.DataFrame":
     """Return one row per output port of every switch, in the order of switches and ports.
 
     `counts` are the PORT_COUNTERS.
     """
+    import polars as pl
+
     tree = scenario.tree
     places = [(switch, port) for switch in range(tree.switches) for port in tree.ports(switch)]
     return pl.DataFrame(
@@ -86,8 +92,10 @@ def port_frame(
     )
 
 
-def _run(scenario: Scenario, policy: str, rows: int) -> dict[str, pl.Series]:
+def _run(scenario: Scenario, policy: str, rows: int) -> dict[str, "pl.Series"]:
     """Return the columns that name the run of a number of rows."""
+    import polars as pl
+
     values = {
         "policy": policy,
         "seed": scenario.seed,

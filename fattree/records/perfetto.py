@@ -6,11 +6,12 @@ are those of https://perfetto.dev/docs/reference/trace-packet-proto.
 
 from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
-from typing import NamedTuple, TypeAlias
-
-import polars as pl
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from fattree.units import PS_PER_NS
+
+if TYPE_CHECKING:
+    import polars as pl
 
 # Trace.packet; of TracePacket: timestamp, sequence, flags, track_event, track_descriptor.
 PACKET, TIMESTAMP, SEQUENCE, FLAGS, EVENT, TRACK = 1, 8, 10, 13, 11, 60
@@ -41,7 +42,7 @@ class Slice(NamedTuple):
     packets: int
 
 
-def trace(flows: pl.DataFrame) -> bytes:
+def trace(flows: "pl.DataFrame") -> bytes:
     """Return a trace of runs' flows (rows of `frames.flow_frame`)."""
     uuids = iter(range(1, 1 << 62))
     pieces = [_packet((FLAGS, CLEARED))]
@@ -58,7 +59,7 @@ def trace(flows: pl.DataFrame) -> bytes:
     return b"".join(pieces)
 
 
-def _lanes(rows: pl.DataFrame) -> Iterator[tuple[str, list[Slice]]]:
+def _lanes(rows: "pl.DataFrame") -> Iterator[tuple[str, list[Slice]]]:
     """Yield a host's rows of slices, none of which overlap."""
     columns = ("start_ps", "done_ps", "destination", "flow", "packets")
     slices = [

@@ -4,10 +4,9 @@ import resource
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 from pydantic import BaseModel, model_validator
 
@@ -19,6 +18,10 @@ from fattree.errors import PhysicsError
 from fattree.experiment.model import BUILT_IN, Scenario
 from fattree.records.naming import named
 from fattree.shape.topology import SWITCH_LAYERS
+
+# Most runs need no data frames, and Polars takes a tenth of a second to import.
+if TYPE_CHECKING:
+    import polars as pl
 
 KIB = 1024
 MOST = 2**63 - 1
@@ -329,8 +332,10 @@ def described(
     }
 
 
-def table(records: Iterable[Record]) -> pl.DataFrame:
+def table(records: Iterable[Record]) -> "pl.DataFrame":
     """Return records as a data frame, one row each, lists for layers."""
+    import polars as pl
+
     return pl.DataFrame(filled([row(record) for record in records]), infer_schema_length=None)
 
 
@@ -341,8 +346,10 @@ def filled(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{name: values.get(name) for name in names} for values in rows]
 
 
-def summary(records: Sequence[Record]) -> pl.DataFrame:
+def summary(records: Sequence[Record]) -> "pl.DataFrame":
     """Return mean and standard deviation over the seeds of each (network, policy), and how many."""
+    import polars as pl
+
     # In first-seen order, which is that of the experiment's list of load balancers.
     return (
         table(records)

@@ -1,13 +1,16 @@
 """A run as data frames, a row per flow or per port, in the columns that all networks share."""
 
-import polars as pl
+from typing import TYPE_CHECKING
 
 from fattree.counters import PORT_COUNTERS, kept
 from fattree.records import frames
 from sim.runs.results import Result
 
+if TYPE_CHECKING:
+    import polars as pl
 
-def flow_frame(result: Result) -> pl.DataFrame:
+
+def flow_frame(result: Result) -> "pl.DataFrame":
     """Return one row per flow (`fattree.records.frames.flow_frame`)."""
     flows = result.flows
     return frames.flow_frame(
@@ -24,7 +27,7 @@ def flow_frame(result: Result) -> pl.DataFrame:
     )
 
 
-def port_frame(result: Result) -> pl.DataFrame:
+def port_frame(result: Result) -> "pl.DataFrame":
     """Return one row per output port of every switch (`fattree.records.frames.port_frame`)."""
     ports = result.ports
     return frames.port_frame(

@@ -8,8 +8,6 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-import polars as pl
-
 from fattree.experiment.model import Scenario
 from fattree.files.whole_file import write_whole
 from fattree.policies import slug_of
@@ -105,6 +103,8 @@ def csv_rows(runs: Runs) -> list[dict[str, Any]]:
 
 def write_parquet(runs: Runs, path: Path) -> None:
     """Write the rows as Parquet."""
+    import polars as pl
+
     # A column may begin with hundreds of whole numbers, or nulls: types are those of all rows.
     frame = pl.DataFrame(filled(rows(runs)), infer_schema_length=None, strict=False)
     # Polars' own writing hides errors of the file system.

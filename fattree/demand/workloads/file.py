@@ -14,9 +14,9 @@ import io
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 from pydantic import TypeAdapter, ValidationError
 
 from fattree.demand.workloads.graph import Graph, refuse_many
@@ -25,14 +25,12 @@ from fattree.files.parquet import ParquetError, read_parquet
 from fattree.files.text_file import MOST_BYTES, read_bytes
 from fattree.files.whole_file import write_whole
 
+if TYPE_CHECKING:
+    import polars as pl
+
 KEY = "ofan"
-COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
-    "source": pl.Int64,
-    "destination": pl.Int64,
-    "bytes": pl.Int64,
-    "compute_ps": pl.Int64,
-    "after": pl.List(pl.Int64),
-}
+NUMBERS = ("source", "destination", "bytes", "compute_ps")
+COLUMNS = (*NUMBERS, "after")
 NIC = "nic"
 # A hundred days in ps would still leave room for a run in int64.
 MOST_PS = 10**18
@@ -68,6 +66,8 @@ def write_workload(path: Path, graph: Graph, about: About) -> None:
 
 def _packed(graph: Graph, about: About) -> bytes:
     """Return the content of a workload's file."""
+    import polars as pl
+
     offset, awaited = graph.after()
     rows = np.repeat(np.arange(len(graph)), np.diff(offset))
     waits = pl.DataFrame({"row": rows, "after": awaited}).group_by("row").agg("after")
@@ -100,11 +100,13 @@ def read_workload(path: str) -> tuple[Graph, About]:
 # Several networks and load balancers ask for the same file again and again.
 @lru_cache(maxsize=2)
 def _parsed(content: bytes, path: str) -> tuple[Graph, About]:
+    import polars as pl
+
     try:
         ((frame, metadata),) = read_parquet([content])
         about = TypeAdapter(About).validate_json(metadata.get(KEY, ""))
-        columns = COLUMNS | ({NIC: pl.Int64} if NIC in frame.columns else {})
-        frame = frame.select(*columns).cast(pl.Schema(columns))
+        schema = _schema(has_nics=NIC in frame.columns)
+        frame = frame.select(*schema).cast(schema)
     except ValidationError:
         raise TrafficError(f"{path}: not a workload of `ofan workload`: no metadata") from None
     except (pl.exceptions.PolarsError, ParquetError) as error:
@@ -112,7 +114,7 @@ def _parsed(content: bytes, path: str) -> tuple[Graph, About]:
         raise TrafficError(f"{path}: not a workload of `ofan workload`: {reason}") from None
 
     # Some casts do nothing, without a word.
-    if frame.schema != pl.Schema(columns):
+    if frame.schema != schema:
         raise TrafficError(f"{path}: not a workload of `ofan workload`: columns of other types")
 
     refuse_many(len(frame))
@@ -121,7 +123,7 @@ def _parsed(content: bytes, path: str) -> tuple[Graph, About]:
 
     lengths = frame["after"].list.len().to_numpy().astype(np.int64)
     awaited = frame["after"].explode(empty_as_null=False).to_numpy().astype(np.int64)
-    source, destination, size, compute_ps = (frame[name].to_numpy() for name in list(COLUMNS)[:4])
+    source, destination, size, compute_ps = (frame[name].to_numpy() for name in NUMBERS)
     graph = Graph(
         source,
         destination,
@@ -130,10 +132,19 @@ def _parsed(content: bytes, path: str) -> tuple[Graph, About]:
         waiting=np.repeat(np.arange(len(frame)), lengths),
         awaited=awaited,
         in_turn=about.in_turn,
-        nic=frame[NIC].to_numpy() if NIC in columns else None,
+        nic=frame[NIC].to_numpy() if NIC in schema else None,
     )
     check(graph, about, path)
     return graph, about
+
+
+def _schema(has_nics: bool) -> "pl.Schema":
+    """Return the columns with their types."""
+    import polars as pl
+
+    numbers = dict.fromkeys(NUMBERS, pl.Int64())
+    nics = {NIC: pl.Int64()} if has_nics else {}
+    return pl.Schema({**numbers, "after": pl.List(pl.Int64), **nics})
 
 
 def check(graph: Graph, about: About, path: str) -> None:
