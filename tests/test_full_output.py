@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.doors import ROOT
+from tests.parity.drawing import one_in
 
 RUN = ("sim", "run", "--k", "2", "--message-bytes", "4096")
 PROGRAMS = {
@@ -28,7 +29,7 @@ WORDS = {"/dev/full": "No space left on device", "&-": "it is closed"}
 
 
 @pytest.mark.parametrize("where", WORDS)
-@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("program", one_in(2, PROGRAMS))
 def test_output_that_cannot_be_written_is_one_line(program: str, where: str) -> None:
     module, *arguments = PROGRAMS[program]
     shell = f'exec "$@" >{where}'

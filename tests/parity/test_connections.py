@@ -18,7 +18,7 @@ from fattree.experiment.model import (
 )
 from hostagent.rules import rules
 from tests import naive
-from tests.parity.drawing import pairs
+from tests.parity.drawing import one_in, pairs
 from tests.parity.scenarios import HORIZON_PS
 from tests.parity.test_naive_against_sim import of_naive, of_sim
 from tests.parity.test_virtual_equals_simulator import assert_same
@@ -92,7 +92,7 @@ def test_one_message_of_a_pair_is_a_connection_of_its_own(policy: str) -> None:
     assert first == second
 
 
-@pytest.mark.parametrize("policy", ["mrc", "mrc_srv6"])
+@pytest.mark.parametrize("policy", one_in(2, ["mrc", "mrc_srv6"]))
 def test_erasure_senders_without_a_value_wait_alike(policy: str) -> None:
     scenario = Scenario(
         policy=policy,

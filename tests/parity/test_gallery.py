@@ -68,7 +68,11 @@ def test_p4c_compiles_each_program(name: str, tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("events", [[], [CORE_LINK]], ids=["whole", "a link less"])
+@pytest.mark.parametrize(
+    "events",
+    [pytest.param([], marks=pytest.mark.slow), [CORE_LINK]],
+    ids=["whole", "a link less"],
+)
 @pytest.mark.parametrize("name", NAMES)
 def test_simulator_and_virtual_network_agree(name: str, events: list[dict[str, Any]]) -> None:
     drawn = scenario(name, failures={"events": events})

@@ -19,6 +19,7 @@ from hostagent.own_rule import own_rule
 from hostagent.rules import rules
 from hostagent.transports.state import SENDER, blank
 from sim.arrays.host_rule_code import RULES, compiled
+from tests.parity.drawing import pairs
 from tests.parity.scenarios import HORIZON_PS, scenarios
 from tests.parity.test_virtual_equals_simulator import FAILING, assert_same
 from tests.python_network.fabric import PythonFabric
@@ -85,9 +86,9 @@ def test_a_rule_that_says_what_ours_says_does_what_ours_does(text: str, policy: 
     assert (result.record.policy, ours.record.policy) == ("mine.py", policy)
 
 
-@pytest.mark.parametrize("failures", FAILING.values(), ids=FAILING)
-@pytest.mark.parametrize("text", RULES_OF_THE_TEST.values(), ids=RULES_OF_THE_TEST)
-def test_rules_are_the_same_on_both_networks(text: str, failures: Any) -> None:
+@pytest.mark.parametrize(("rule", "failing"), pairs([*RULES_OF_THE_TEST], [*FAILING]))
+def test_rules_are_the_same_on_both_networks(rule: str, failing: str) -> None:
+    text, failures = RULES_OF_THE_TEST[rule], FAILING[failing]
     mine = small(text, failures=failures, load_balancer=LoadBalancer(ecn_percent=0.5))
     assert_same(PythonFabric(mine).run(), sim.run(mine))
 

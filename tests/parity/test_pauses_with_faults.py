@@ -15,7 +15,7 @@ from fattree.experiment.model import Fabric, Scenario
 from fattree.policies import POLICIES
 from fattree.shape.addressing import host_name
 from tests.naive.lossless import LosslessNetwork
-from tests.parity.drawing import one_in
+from tests.parity.drawing import one_in, pairs
 from tests.parity.engines import outcome_of
 from tests.parity.pausing import (
     HORIZON_PS,
@@ -154,12 +154,16 @@ FAULTS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("watchdog", [{}, {"pause_watchdog_us": 20}], ids=["alone", "watchdog"])
-@pytest.mark.parametrize("buffer", ["static", "shared"])
-@pytest.mark.parametrize("name", FAULTS)
-def test_an_incast_beside_a_fault_is_alike(
-    name: str, buffer: str, watchdog: dict[str, Any]
-) -> None:
+PORTS: dict[str, tuple[str, dict[str, Any]]] = {
+    f"{buffer}, {name}": (buffer, watchdog)
+    for buffer in ("static", "shared")
+    for name, watchdog in (("alone", {}), ("watchdog", {"pause_watchdog_us": 20}))
+}
+
+
+@pytest.mark.parametrize(("name", "port"), pairs([*FAULTS], [*PORTS], quick=2))
+def test_an_incast_beside_a_fault_is_alike(name: str, port: str) -> None:
+    buffer, watchdog = PORTS[port]
     fabric = {"k": 4, "queue_bytes": 300_000, "flow_control": "pfc", "buffer": buffer}
     chosen = incast(
         "ofan",

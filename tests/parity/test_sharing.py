@@ -42,7 +42,7 @@ def sharing(draw: Any, policy: str) -> Scenario:
     return scenario
 
 
-@pytest.mark.parametrize("policy", one_in(4, POLICIES))
+@pytest.mark.parametrize("policy", one_in(9, POLICIES))
 @given(st.data())
 @LENIENT
 def test_drawn_memories_are_shared_alike_in_kernels_and_plainly(
@@ -68,7 +68,7 @@ def incast(policy: str, **fabric: Any) -> Scenario:
 
 
 @pytest.mark.parametrize(
-    ("alpha", "policy"), pairs([0.5, 1, 4], ["flow", "ofan", "jsq", "host_dr", "host_pkt_ar"], 2)
+    ("alpha", "policy"), pairs([0.5, 1, 4], ["flow", "ofan", "jsq", "host_dr", "host_pkt_ar"])
 )
 def test_what_overflows_a_shared_memory_is_dropped_alike(policy: str, alpha: float) -> None:
     chosen = incast(policy, buffer_alpha=alpha)

@@ -14,6 +14,7 @@ from fattree.generators.serving import Serving, serving_graph
 from fattree.generators.training import training_graph
 from fattree.generators.training_stages import Step
 from tests import naive
+from tests.parity.drawing import one_in
 from tests.parity.scenarios import HORIZON_PS
 from tests.parity.test_naive_against_sim import of_naive, of_sim
 from tests.parity.test_virtual_equals_simulator import assert_same
@@ -63,7 +64,7 @@ def assert_all_same(graph: Graph, ranks: int, folder: Path) -> None:
     assert_same(PythonFabric(experiment).run(), result)
 
 
-@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.parametrize("name", one_in(2, STEPS))
 def test_a_step_as_it_is_run(name: str, tmp_path: Path) -> None:
     model, step = STEPS[name]
     assert_all_same(training_graph(model, step), step.ranks, tmp_path)

@@ -17,7 +17,7 @@ Noted = list[tuple[int, int, int]]
 
 @pytest.fixture(autouse=True)
 def own_thresholds() -> Iterator[None]:
-    """Let a test begin with thresholds that nobody else sets."""
+    """Let a test begin with its own thresholds."""
     before = gc.get_threshold()
     gc.set_threshold(*OWN)
     yield
@@ -25,17 +25,17 @@ def own_thresholds() -> Iterator[None]:
 
 
 def noting(is_sound: bool = True) -> tuple[Callable[[], None], Noted]:
-    """Return a function whose compilation notes the thresholds, and can fail."""
+    """Return a function that notes the thresholds when it is compiled, and can fail."""
     noted: Noted = []
 
     def function() -> None:
         pass
 
-    @overload(function)
     def compiled() -> Any:
         noted.append(gc.get_threshold())
         return (lambda: None) if is_sound else None
 
+    overload(function)(compiled)
     return function, noted
 
 
@@ -59,11 +59,10 @@ def test_the_inner_of_two_compilations_ends_nothing() -> None:
     function, noted = noting()
     inner = numba.njit(lambda: None)
 
-    @numba.njit
     def outer() -> None:
         inner()
         function()
 
-    outer()
+    numba.njit(outer)()
     assert {*noted} == {sparing.THRESHOLDS}
     assert gc.get_threshold() == OWN

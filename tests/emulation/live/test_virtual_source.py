@@ -23,6 +23,7 @@ from fattree.experiment.model import (
     Transport,
 )
 from fattree.texts.shipped import EXPERIMENTS
+from tests.parity.drawing import pairs
 
 CORE_LINK = "agg0_0-core0_0"
 IDLE_LINK = "agg2_0-core0_0"
@@ -214,13 +215,12 @@ TRIMMING: dict[str, Any] = {
     "transport": Transport(recovery="sack", trimming=True),
 }
 PAUSING: dict[str, Any] = {"fabric": Fabric(k=4, queue_bytes=300_000, flow_control="pfc")}
+SETTINGS: dict[str, dict[str, Any]] = {"plain": {}, "trimming": TRIMMING, "pausing": PAUSING}
 
 
-@pytest.mark.parametrize("settings", [{}, TRIMMING, PAUSING], ids=["", "trimming", "pausing"])
-@pytest.mark.parametrize("policy", ["ofan", "jsq", "host_dr"])
-def test_a_rate_by_hand_is_the_rate_of_a_file(
-    policy: str, settings: dict[str, Any], hand: Hand
-) -> None:
+@pytest.mark.parametrize(("policy", "name"), pairs(["ofan", "jsq", "host_dr"], [*SETTINGS]))
+def test_a_rate_by_hand_is_the_rate_of_a_file(policy: str, name: str, hand: Hand) -> None:
+    settings = SETTINGS[name]
     slow = Degraded(link=CORE_LINK, rate=0.1, at_ns=1500, until_ns=4000)
     quick = Failures(convergence_rtt=0.1)
     filed = shown(

@@ -90,7 +90,10 @@ def test_a_run_that_does_not_end_makes_its_row_the_last() -> None:
 
 def test_the_first_table_comes_with_the_first_workload() -> None:
     seen: list[int] = []
-    small(looked=lambda answer: seen.append(len(answer.progress.runs)), margin=20.0)
+    counted = Counting(stop_after=50)
+    with pytest.raises(KeyboardInterrupt):
+        small(run=counted, looked=lambda answer: seen.append(len(answer.progress.runs)))
+
     # Three rows in seven conditions, of a seed.
     assert seen[0] == 21 and seen == sorted(seen)
 

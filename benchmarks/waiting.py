@@ -1,0 +1,187 @@
+"""The seconds and the memory that people wait for, here and in another version, in turns.
+
+    git worktree add build/last COMMIT
+    python -m benchmarks.waiting build/last
+    python -m benchmarks.waiting build/last --only "kernels compiled" --tries 1
+
+Each row is a process of its own on each version: compilations with an empty cache, runs with the
+caches of earlier runs. Of all tries the table has the least and the greatest CPU seconds, the least
+seconds by the clock, and the most memory of a process. Speeds of kernels alone: `kernels.py`.
+"""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import click
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+HERE = Path(__file__).resolve().parents[1]
+GIB = 2**30
+OFAN = "ofan.py"
+# Names that all versions have.
+COMPILED = {
+    "kernels compiled: of the simulator": "import sim; sim.prepare()",
+    "kernels compiled: around programs": (
+        "from emulation.virtual import simulated; simulated.prepare()"
+    ),
+}
+LARGE = """
+import sys
+from fattree.experiment.model import Collective, Fabric, Scenario
+from sim import run
+
+scenario = Scenario(policy="ofan", fabric=Fabric(k=64), collective=Collective(message_bytes=2**20))
+run(scenario, threads=int(sys.argv[1]))
+"""
+SWEEP = "sim run --k 4 --policies ofan,jsq --seeds 8 --message-bytes 16KiB --json --jobs"
+STEP = (
+    "workload from-model llama_405b.json {file} --gpus {gpus} --tp 8 --pp 16 --batch {batch} "
+    "--sequence 8192 --virtual-stages 2 --buckets 2 --thin-ends --teraflops 430 --scale 256"
+)
+STEP_RUN = (
+    "sim run --k {k} --matrix workload --policies ofan --json --set collective.file={file} "
+    "--set packets.payload_bytes=65000 --set fabric.queue_bytes=12.8MB"
+)
+# GPUs, sequences in a batch, k of the fabric.
+STEPS = {8192: (2048, 32), 16384: (2048, 42)}
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """The cost of a process: seconds of CPU and by the clock, and bytes at most."""
+
+    cpu_s: float
+    wall_s: float
+    peak_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """All tries of a row on both versions; one after the other."""
+
+    name: str
+    here: list[Cost]
+    before: list[Cost]
+
+
+def rows(folder: Path) -> Mapping[str, Sequence[str]]:
+    """Return the arguments of Python for each row; results of steps lie in `folder`."""
+    compilations = {name: ("-c", code) for name, code in COMPILED.items()}
+    runs = {
+        "ofan sim run of a packet": "sim run --k 4 --policies ofan --message-bytes 1 --json",
+        "16 short runs": f"{SWEEP} 1",
+        "16 short runs, two jobs": f"{SWEEP} 2",
+    }
+    commands = {name: (OFAN, *shlex.split(line)) for name, line in runs.items()}
+    large = {
+        f"k = 64, 1 MiB, threads: {threads}": ("-c", LARGE, str(threads)) for threads in (1, 2)
+    }
+    steps: dict[str, Sequence[str]] = {}
+    for gpus, (batch, k) in STEPS.items():
+        file = folder / f"{gpus}.parquet"
+        generation = STEP.format(file=file, gpus=gpus, batch=batch)
+        simulation = STEP_RUN.format(k=k, file=file)
+        steps[f"step of {gpus:,} GPUs generated"] = (OFAN, *shlex.split(generation))
+        steps[f"step of {gpus:,} GPUs simulated"] = (OFAN, *shlex.split(simulation))
+
+    return compilations | commands | large | steps
+
+
+def cost(version: Path, arguments: Sequence[str], cache: Path | None) -> Cost:
+    """Run a process of a version; raises ClickException where it fails."""
+    # Versions up to 0.4.0 have the P4 tools in the last folder.
+    path = os.pathsep.join(str(version / part) for part in ("", "p4tools", "emulation/p4"))
+    environment = {**os.environ, "PYTHONPATH": path}
+    if cache:
+        environment["NUMBA_CACHE_DIR"] = str(cache)
+
+    line = [str(version / OFAN) if word == OFAN else word for word in arguments]
+    began_s = time.monotonic()
+    with subprocess.Popen(
+        [sys.executable, *line],
+        cwd=version,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        # Of this process and its own alone, which `resource` adds up with all others.
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+
+    if process.returncode:
+        raise click.ClickException(f"{version}: {shlex.join(line)}: {process.returncode}")
+
+    wall_s = time.monotonic() - began_s
+    return Cost(usage.ru_utime + usage.ru_stime, wall_s, usage.ru_maxrss * 1024)
+
+
+def measure(name: str, arguments: Sequence[str], old: Path, tries: int, cache: Path) -> Row:
+    """Run a row on both versions in turns."""
+    row = Row(name, [], [])
+    for number in range(tries):
+        for version, costs in ((HERE, row.here), (old, row.before)):
+            own_cache = None
+            if name in COMPILED:
+                own_cache = cache / f"{name}-{number}-{version.name}"
+                own_cache.mkdir(mode=0o700)
+
+            costs.append(cost(version, arguments, own_cache))
+
+    return row
+
+
+def cells(tries: Sequence[Cost]) -> tuple[str, str, str]:
+    """Return a version's CPU seconds, seconds by the clock, and GiB."""
+    cpu_s = [try_cost.cpu_s for try_cost in tries]
+    return (
+        f"{min(cpu_s):.1f} to {max(cpu_s):.1f}",
+        f"{min(try_cost.wall_s for try_cost in tries):.1f}",
+        f"{max(try_cost.peak_bytes for try_cost in tries) / GIB:.2f}",
+    )
+
+
+def table(results: Sequence[Row]) -> Table:
+    """Return the rows for people."""
+    report = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for heading in ("", "here: CPU s", "s", "GiB", "before: CPU s", "s", "GiB"):
+        report.add_column(heading, justify="right" if heading else "left", no_wrap=True)
+
+    for row in results:
+        report.add_row(row.name, *cells(row.here), *cells(row.before))
+
+    return report
+
+
+@click.command(help=(__doc__ or "").partition("\n")[0])
+@click.argument(
+    "old", type=click.Path(exists=True, file_okay=False, path_type=Path), default="build/last"
+)
+@click.option("--tries", type=click.IntRange(1), default=3, show_default=True, help="Turns.")
+@click.option("--only", default="", help="Rows whose names have this.")
+@click.option("--json", "as_json", type=click.Path(path_type=Path), help="Write the rows here.")
+def main(old: Path, tries: int, only: str, as_json: Path | None) -> None:
+    """Measure waits, here and in the version in a folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        selection = [pair for pair in rows(Path(folder)).items() if only in pair[0]]
+        results = [
+            measure(name, arguments, old.resolve(), tries, Path(folder))
+            for name, arguments in selection
+        ]
+
+    Console(width=120).print(table(results))
+    if as_json:
+        as_json.write_text(json.dumps([asdict(row) for row in results], indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
