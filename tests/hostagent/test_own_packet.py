@@ -195,6 +195,7 @@ def test_the_users_code_can_do_nothing_but_compute(deed: str, tmp_path: Path) ->
     assert "Error: " in rows
 
 
+@pytest.mark.slow
 def test_code_without_an_end_is_ended() -> None:
     assert complaint("while True: pass") == "mine.py: its functions take longer than 5 s"
 

@@ -259,6 +259,7 @@ def assert_all_same(scenario: Scenario) -> None:
     assert run_programs(scenario).done_ps.tolist() == result.done_ps.tolist()
 
 
+@pytest.mark.slow
 @settings(max_examples=6, deadline=None)
 @given(drawn_scenarios())
 def test_random_outages_move_the_same_packets(scenario: Scenario) -> None:

@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @given(data=st.data())
-@settings(LENIENT, max_examples=12)
+@settings(LENIENT, max_examples=5)
 def test_the_simulator_does_what_the_plain_model_does(data: st.DataObject, folder: Path) -> None:
     scenario = data.draw(graph_scenarios(folder))
     assume(can_be_built(scenario))

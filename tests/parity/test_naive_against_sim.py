@@ -123,6 +123,7 @@ def assert_ends_the_same(scenario: Scenario, result: sim.Result) -> None:
     assert of_sim(result) == of_naive(naive.run(scenario, result.end_ps, gives_up=False))
 
 
+@pytest.mark.slow
 def test_senders_in_vain_for_long_may_have_luck() -> None:
     # Fifteen erasure senders at one receiver, whose buffer holds two packets: some have no news
     # for 20 us and 280 packets each.

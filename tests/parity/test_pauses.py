@@ -134,7 +134,7 @@ def test_links_of_planes_are_paused_alike(policy: str, use: str) -> None:
 
 @pytest.mark.parametrize("policy", one_in(6, POLICIES, first=1))
 @given(st.data())
-@settings(LENIENT, max_examples=6)
+@settings(LENIENT, max_examples=3)
 def test_crowded_buffers_of_planes_pause_alike(policy: str, data: st.DataObject) -> None:
     assert_crowd_same(data.draw(crowded(policy, planes=data.draw(st.integers(2, 3)))))
 

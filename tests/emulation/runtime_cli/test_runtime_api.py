@@ -131,6 +131,7 @@ def test_fields_that_nobody_knows_are_passed_over() -> None:
         read_members(members, Reader(BytesIO(bytes([Kind.STOP]))), "it")
 
 
+@pytest.mark.slow
 def test_silent_connections_make_room(running: Any) -> None:
     """As many as there is room for, which say nothing, and as many that have begun to."""
     for said in (b"", struct.pack(">I", 0x80010001)):
@@ -154,6 +155,7 @@ def test_silent_connections_make_room(running: Any) -> None:
             sock.close()
 
 
+@pytest.mark.slow
 def test_long_and_slow_calls_end_their_connection(running: Any) -> None:
     with socket.create_connection(("127.0.0.1", running.port), 60) as long:
         long.sendall(
