@@ -1,6 +1,6 @@
 """The seconds and the memory that people wait for, here and in another version, in turns.
 
-    git worktree add build/last COMMIT
+    git worktree add build/last COMMIT; make -C build/last setup
     python -m benchmarks.waiting build/last
     python -m benchmarks.waiting build/last --only "kernels compiled" --tries 1
 
@@ -13,7 +13,6 @@ import json
 import os
 import shlex
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -28,6 +27,7 @@ from rich.table import Table
 HERE = Path(__file__).resolve().parents[1]
 GIB = 2**30
 OFAN = "ofan.py"
+PYTHON = ".venv/bin/python"
 # Names that all versions have.
 COMPILED = {
     "kernels compiled: of the simulator": "import sim; sim.prepare()",
@@ -99,16 +99,14 @@ def rows(folder: Path) -> Mapping[str, Sequence[str]]:
 
 def cost(version: Path, arguments: Sequence[str], cache: Path | None) -> Cost:
     """Run a process of a version; raises ClickException where it fails."""
-    # Versions up to 0.4.0 have the P4 tools in the last folder.
-    path = os.pathsep.join(str(version / part) for part in ("", "p4tools", "emulation/p4"))
-    environment = {**os.environ, "PYTHONPATH": path}
+    environment = {**os.environ, "PYTHONPATH": ""}
     if cache:
         environment["NUMBA_CACHE_DIR"] = str(cache)
 
     line = [str(version / OFAN) if word == OFAN else word for word in arguments]
     began_s = time.monotonic()
     with subprocess.Popen(
-        [sys.executable, *line],
+        [version / PYTHON, *line],
         cwd=version,
         env=environment,
         stdout=subprocess.DEVNULL,

@@ -16,7 +16,6 @@ from emulation.command_line import (
     chosen,
     experiment_options,
     host_rule_option,
-    jobs_option,
     say_misfits,
     say_odd,
     say_unread,
@@ -52,6 +51,7 @@ from sim.cli import (
     show,
 )
 from sim.runs.engine import prepare
+from sim.sweeps.cost import processes
 from sim.sweeps.own_folder import own_folder
 from sim.sweeps.progress import reporting
 from sim.sweeps.sweeping import Run, simulate, sweep
@@ -278,7 +278,13 @@ def refuse_packets_without_bytes(asked: Asked, running: Running) -> None:
 @agent_packet_option
 @like_option
 @as_option
-@jobs_option
+@click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Processes at most: short runs take 1.",
+)
 @THREADS
 @click.option("--json", "as_json", is_flag=True, help="Write the runs to stdout as JSON.")
 @csv_option
@@ -344,7 +350,9 @@ def run(
         # Before the bar, which a line about compiling would break, and before the processes start,
         # as each would compile.
         run_one = ready(scenarios, running.threads, flows=folder)
-        runs = _swept(scenarios, called(experiment, asked.file), jobs=jobs, run=run_one)
+        # Processes take longer to start than short runs to end.
+        needed = min(jobs, processes(scenarios)) if jobs > 1 else 1
+        runs = _swept(scenarios, called(experiment, asked.file), jobs=needed, run=run_one)
         tables.write(runs)
         exports.write(runs)
         if folder:

@@ -12,7 +12,9 @@ import ofan
 import p4src
 from emulation.commands import simulation
 from fattree.experiment.model import BUILT_IN, Scenario
+from sim.sweeps import cost
 from sim.sweeps.store import run_key
+from sim.sweeps.sweeping import sweep
 
 SMALL = ("--k", "4", "--message-bytes", "32KiB")
 SWEEP = """
@@ -56,6 +58,28 @@ def test_several_programs_stand_beside_load_balancers(tmp_path: Path) -> None:
         "my_round_robin.p4"
     ] * 2
     assert [values(row) for row in rows[2:4]] == [values(row) for row in rows[:2]]
+
+
+@pytest.mark.parametrize(
+    ("more_s", "processors", "jobs"), [(1e-9, 8, 1), (0, 8, 2), (-1e-9, 8, 2), (0, 1, 1)]
+)
+def test_short_runs_take_a_single_process(
+    monkeypatch: pytest.MonkeyPatch, more_s: float, processors: int, jobs: int
+) -> None:
+    """Two processes are asked for, and needed where the work takes as long as the threshold."""
+    taken: list[int] = []
+
+    def swept(scenarios: list[Scenario], *_: Any, jobs: int, **__: Any) -> Any:
+        taken.append(jobs)
+        return list(zip(scenarios, sweep(scenarios), strict=True))
+
+    # Each host of k = 4 sends a message of eight packets, for each load balancer.
+    least_s = cost.least_seconds(2 * 16 * 8 * cost.HOPS)
+    monkeypatch.setattr(cost, "QUICK_SECONDS", least_s + more_s)
+    monkeypatch.setattr(cost, "processors", lambda: processors)
+    monkeypatch.setattr(simulation, "_swept", swept)
+    assert len(run("run", *SMALL, "--policies", "ofan,jsq", "--jobs", "2")) == 2
+    assert taken == [jobs]
 
 
 def test_a_program_alone_needs_no_load_balancer(tmp_path: Path) -> None:
