@@ -80,7 +80,7 @@ def scenario(shape: str, policy: str, **settings: Any) -> Scenario:
     )
 
 
-@pytest.mark.parametrize(("policy", "shape"), pairs([*POLICIES], [*SHAPES]))
+@pytest.mark.parametrize(("policy", "shape"), pairs([*POLICIES], [*SHAPES], quick=2))
 def test_every_load_balancer_is_the_same_on_every_fabric(policy: str, shape: str) -> None:
     # Late routes: a change of plans while packets are under way.
     failures = Failures(rate=0.2, at_ns=1500, convergence_rtt=0.5)

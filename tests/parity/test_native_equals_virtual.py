@@ -22,7 +22,7 @@ from fattree.experiment.model import (
     Transport,
 )
 from fattree.policies import POLICIES
-from tests.parity.drawing import one_in, pairs
+from tests.parity.drawing import pairs
 from tests.parity.engines import assert_same, native, outcome_of
 from tests.parity.scenarios import (
     HOSTS_TOO,
@@ -77,89 +77,86 @@ def test_every_load_balancer_has_the_same_events(policy: str, failing: str) -> N
 
 @pytest.mark.parametrize(
     "settings",
-    one_in(
-        2,
-        [
-            {"policy": "jsq", "fabric": TIGHT, "transport": Transport(recovery="sack")},
-            {
-                "policy": "rsq",
-                "fabric": TIGHT,
-                "transport": Transport(recovery="sack", congestion="mswift"),
-            },
-            {"policy": "host_pkt_ar", **NSCC_INCAST},
-            {**TRIMMING, "transport": Transport(trimming=True)},
-            {"policy": "jsq", **TRIMMING, "transport": TRIMMED_SACK},
-            {"policy": "host_dr", **TRIMMING, "transport": TRIMMED_SACK, "failures": HOSTS_TOO},
-            {
-                "policy": "uet_bitmap",
-                **TRIMMING,
-                "transport": TRIMMED_SACK.model_copy(update={"congestion": "nscc"}),
-            },
-            {
-                "policy": "mrc",
-                **TRIMMING,
-                "transport": TRIMMED_SACK.model_copy(update={"congestion": "nscc"}),
-            },
-            {"policy": "mrc", "transport": Transport(recovery="sack"), "failures": HOSTS_TOO},
-            {
-                "policy": "mrc_srv6",
-                **TRIMMING,
-                "transport": TRIMMED_SACK.model_copy(update={"congestion": "nscc"}),
-                "packets": Packets(tunnel_bytes=40),
-            },
-            {"policy": "mrc_srv6", "failures": HOSTS_TOO, "transport": Transport(recovery="sack")},
-            {**TRIMMING_SLOW, "transport": TRIMMED_SACK},
-            {"policy": "host_dr", **TRIMMING_SLOW, "transport": Transport(trimming=True)},
-            # NACKs wait in lanes of ports with empty queues until data come.
-            {"fabric": TIGHT, "collective": ALL_TO_ALL, "transport": TRIMMED_SACK},
-            {
-                "policy": "host_flowlet_ar",
-                "fabric": TIGHT,
-                "collective": ALL_TO_ALL,
-                "transport": TRIMMED_SACK.model_copy(update={"congestion": "swift"}),
-            },
-            {"transport": TRIMMED_SACK.model_copy(update={"packets_per_ack": 4})},
-            {
-                "policy": "host_dr",
-                **TRIMMING,
-                "transport": TRIMMED_SACK.model_copy(update={"packets_per_ack": 3}),
-            },
-            {"transport": Transport(packets_per_ack=5)},
-            {"policy": "flow", **TRIMMING, "transport": Transport(recovery="go_back_n")},
-            {
-                **TRIMMING,
-                "transport": Transport(recovery="go_back_n", congestion="dcqcn", packets_per_ack=3),
-                "load_balancer": LoadBalancer(ecn_percent=10),
-            },
-            {"policy": "switch_pkt_ar", **TRIMMING, "transport": IN_ORDER},
-            {
-                "policy": "rsq",
-                **TRIMMING,
-                "transport": TRIMMED_SACK.model_copy(update={"congestion": "dcqcn"}),
-            },
-            {"policy": "rsq", "fabric": TIGHT},
-            {
-                "policy": "host_dr",
-                "fabric": TIGHT,
-                "transport": Transport(recovery="sack"),
-                "failures": FAILING["G = 2 RTT"],
-            },
-            {"collective": Collective(matrix="ring", message_bytes=16 * 4096, steps=3)},
-            {"failures": FAILING["G = 2 RTT"].model_copy(update={"local_repair": True})},
-            {
-                "policy": "host_pkt_ar",
-                "load_balancer": LoadBalancer(ecn_percent=2),
-                "collective": Collective(message_bytes=64 * 4096),
-            },
-            {"failures": HOSTS_TOO, "transport": Transport(recovery="sack")},
-            {"failures": SLOW},
-            {"failures": SLOW, "policy": "host_dr"},
-            {"packets": Packets(payload_bytes=256)},
-            {"fabric": Fabric(k=2)},
-            {"fabric": Fabric(k=4, latency_ns=10_000)},
-            {"fabric": Fabric(k=4, latency_ns=0.1)},
-        ],
-    ),
+    [
+        {"policy": "jsq", "fabric": TIGHT, "transport": Transport(recovery="sack")},
+        {
+            "policy": "rsq",
+            "fabric": TIGHT,
+            "transport": Transport(recovery="sack", congestion="mswift"),
+        },
+        {"policy": "host_pkt_ar", **NSCC_INCAST},
+        {**TRIMMING, "transport": Transport(trimming=True)},
+        {"policy": "jsq", **TRIMMING, "transport": TRIMMED_SACK},
+        {"policy": "host_dr", **TRIMMING, "transport": TRIMMED_SACK, "failures": HOSTS_TOO},
+        {
+            "policy": "uet_bitmap",
+            **TRIMMING,
+            "transport": TRIMMED_SACK.model_copy(update={"congestion": "nscc"}),
+        },
+        {
+            "policy": "mrc",
+            **TRIMMING,
+            "transport": TRIMMED_SACK.model_copy(update={"congestion": "nscc"}),
+        },
+        {"policy": "mrc", "transport": Transport(recovery="sack"), "failures": HOSTS_TOO},
+        {
+            "policy": "mrc_srv6",
+            **TRIMMING,
+            "transport": TRIMMED_SACK.model_copy(update={"congestion": "nscc"}),
+            "packets": Packets(tunnel_bytes=40),
+        },
+        {"policy": "mrc_srv6", "failures": HOSTS_TOO, "transport": Transport(recovery="sack")},
+        {**TRIMMING_SLOW, "transport": TRIMMED_SACK},
+        {"policy": "host_dr", **TRIMMING_SLOW, "transport": Transport(trimming=True)},
+        # NACKs wait in lanes of ports with empty queues until data come.
+        {"fabric": TIGHT, "collective": ALL_TO_ALL, "transport": TRIMMED_SACK},
+        {
+            "policy": "host_flowlet_ar",
+            "fabric": TIGHT,
+            "collective": ALL_TO_ALL,
+            "transport": TRIMMED_SACK.model_copy(update={"congestion": "swift"}),
+        },
+        {"transport": TRIMMED_SACK.model_copy(update={"packets_per_ack": 4})},
+        {
+            "policy": "host_dr",
+            **TRIMMING,
+            "transport": TRIMMED_SACK.model_copy(update={"packets_per_ack": 3}),
+        },
+        {"transport": Transport(packets_per_ack=5)},
+        {"policy": "flow", **TRIMMING, "transport": Transport(recovery="go_back_n")},
+        {
+            **TRIMMING,
+            "transport": Transport(recovery="go_back_n", congestion="dcqcn", packets_per_ack=3),
+            "load_balancer": LoadBalancer(ecn_percent=10),
+        },
+        {"policy": "switch_pkt_ar", **TRIMMING, "transport": IN_ORDER},
+        {
+            "policy": "rsq",
+            **TRIMMING,
+            "transport": TRIMMED_SACK.model_copy(update={"congestion": "dcqcn"}),
+        },
+        {"policy": "rsq", "fabric": TIGHT},
+        {
+            "policy": "host_dr",
+            "fabric": TIGHT,
+            "transport": Transport(recovery="sack"),
+            "failures": FAILING["G = 2 RTT"],
+        },
+        {"collective": Collective(matrix="ring", message_bytes=16 * 4096, steps=3)},
+        {"failures": FAILING["G = 2 RTT"].model_copy(update={"local_repair": True})},
+        {
+            "policy": "host_pkt_ar",
+            "load_balancer": LoadBalancer(ecn_percent=2),
+            "collective": Collective(message_bytes=64 * 4096),
+        },
+        {"failures": HOSTS_TOO, "transport": Transport(recovery="sack")},
+        {"failures": SLOW},
+        {"failures": SLOW, "policy": "host_dr"},
+        {"packets": Packets(payload_bytes=256)},
+        {"fabric": Fabric(k=2)},
+        {"fabric": Fabric(k=4, latency_ns=10_000)},
+        {"fabric": Fabric(k=4, latency_ns=0.1)},
+    ],
     ids=[
         "drops and SACK",
         "drops and MSwift",

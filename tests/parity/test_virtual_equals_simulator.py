@@ -23,7 +23,6 @@ from fattree.experiment.model import (
 )
 from fattree.policies import POLICIES
 from sim.sweeps.run_frames import flow_frame, port_frame
-from tests.parity.drawing import one_in
 from tests.parity.scenarios import (
     HOSTS_TOO,
     IN_ORDER,
@@ -101,62 +100,58 @@ def test_every_load_balancer_is_the_same_on_both_networks(policy: str) -> None:
 
 @pytest.mark.parametrize(
     "settings",
-    one_in(
-        2,
-        [
-            {
-                "failures": Failures(
-                    events=(FailureEvent(link="agg0_0-core0_0", down_ns=1500, up_ns=9000),),
-                    convergence_rtt=0.5,
-                )
-            },
-            {"failures": Failures(rate=0.05)},
-            {
-                "fabric": Fabric(k=4, queue_bytes=20_000),
-                "transport": Transport(recovery="sack"),
-                "policy": "jsq",
-            },
-            {"collective": Collective(matrix="ring", message_bytes=16 * 4096, steps=3)},
-            {"failures": HOSTS_TOO},
-            {"failures": HOSTS_TOO, "transport": Transport(recovery="sack")},
-            {"failures": SLOW},
-            {"failures": SLOW, "policy": "host_dr"},
-            NSCC_INCAST,
-            {**TRIMMING, "transport": Transport(trimming=True)},
-            {"policy": "switch_pkt_ar", **TRIMMING, "transport": TRIMMED_SACK},
-            {"policy": "host_dr", **TRIMMING, "transport": TRIMMED_SACK, "failures": HOSTS_TOO},
-            {"policy": "uet_bitmap", **TRIMMING, "transport": TRIMMED_NSCC},
-            {"policy": "mrc", **TRIMMING, "transport": TRIMMED_NSCC},
-            {"policy": "mrc", "failures": HOSTS_TOO, "transport": Transport(recovery="sack")},
-            {
-                "policy": "mrc_srv6",
-                **TRIMMING,
-                "transport": TRIMMED_NSCC,
-                "packets": Packets(tunnel_bytes=40),
-            },
-            {"policy": "mrc_srv6", "failures": HOSTS_TOO, "transport": Transport(recovery="sack")},
-            {**TRIMMING_SLOW, "transport": TRIMMED_SACK},
-            {"policy": "host_dr", **TRIMMING_SLOW, "transport": TRIMMED_NSCC},
-            {"policy": "host_pkt_ar", "transport": TRIMMED_SACK.model_copy(update=FEW)},
-            {"policy": "host_dr", **TRIMMING, "transport": TRIMMED_NSCC.model_copy(update=FEW)},
-            {"transport": Transport(packets_per_ack=5)},
-            {"policy": "flow", **TRIMMING, "transport": Transport(recovery="go_back_n")},
-            {
-                **TRIMMING,
-                "transport": Transport(recovery="go_back_n", congestion="dcqcn", packets_per_ack=3),
-                "load_balancer": LoadBalancer(ecn_percent=10),
-            },
-            {"policy": "switch_pkt_ar", **TRIMMING, "transport": IN_ORDER},
-            {
-                "policy": "rsq",
-                **TRIMMING,
-                "transport": TRIMMED_SACK.model_copy(update={"congestion": "dcqcn"}),
-            },
-            {"load_balancer": LoadBalancer(edge_pointers="pod")},
-            {"load_balancer": LoadBalancer(agg_pointers="edge"), "failures": Failures(rate=0.05)},
-        ],
-        first=1,
-    ),
+    [
+        {
+            "failures": Failures(
+                events=(FailureEvent(link="agg0_0-core0_0", down_ns=1500, up_ns=9000),),
+                convergence_rtt=0.5,
+            )
+        },
+        {"failures": Failures(rate=0.05)},
+        {
+            "fabric": Fabric(k=4, queue_bytes=20_000),
+            "transport": Transport(recovery="sack"),
+            "policy": "jsq",
+        },
+        {"collective": Collective(matrix="ring", message_bytes=16 * 4096, steps=3)},
+        {"failures": HOSTS_TOO},
+        {"failures": HOSTS_TOO, "transport": Transport(recovery="sack")},
+        {"failures": SLOW},
+        {"failures": SLOW, "policy": "host_dr"},
+        NSCC_INCAST,
+        {**TRIMMING, "transport": Transport(trimming=True)},
+        {"policy": "switch_pkt_ar", **TRIMMING, "transport": TRIMMED_SACK},
+        {"policy": "host_dr", **TRIMMING, "transport": TRIMMED_SACK, "failures": HOSTS_TOO},
+        {"policy": "uet_bitmap", **TRIMMING, "transport": TRIMMED_NSCC},
+        {"policy": "mrc", **TRIMMING, "transport": TRIMMED_NSCC},
+        {"policy": "mrc", "failures": HOSTS_TOO, "transport": Transport(recovery="sack")},
+        {
+            "policy": "mrc_srv6",
+            **TRIMMING,
+            "transport": TRIMMED_NSCC,
+            "packets": Packets(tunnel_bytes=40),
+        },
+        {"policy": "mrc_srv6", "failures": HOSTS_TOO, "transport": Transport(recovery="sack")},
+        {**TRIMMING_SLOW, "transport": TRIMMED_SACK},
+        {"policy": "host_dr", **TRIMMING_SLOW, "transport": TRIMMED_NSCC},
+        {"policy": "host_pkt_ar", "transport": TRIMMED_SACK.model_copy(update=FEW)},
+        {"policy": "host_dr", **TRIMMING, "transport": TRIMMED_NSCC.model_copy(update=FEW)},
+        {"transport": Transport(packets_per_ack=5)},
+        {"policy": "flow", **TRIMMING, "transport": Transport(recovery="go_back_n")},
+        {
+            **TRIMMING,
+            "transport": Transport(recovery="go_back_n", congestion="dcqcn", packets_per_ack=3),
+            "load_balancer": LoadBalancer(ecn_percent=10),
+        },
+        {"policy": "switch_pkt_ar", **TRIMMING, "transport": IN_ORDER},
+        {
+            "policy": "rsq",
+            **TRIMMING,
+            "transport": TRIMMED_SACK.model_copy(update={"congestion": "dcqcn"}),
+        },
+        {"load_balancer": LoadBalancer(edge_pointers="pod")},
+        {"load_balancer": LoadBalancer(agg_pointers="edge"), "failures": Failures(rate=0.05)},
+    ],
     ids=[
         "a link fails and comes back",
         "random failures",
