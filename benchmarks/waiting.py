@@ -169,6 +169,10 @@ def table(results: Sequence[Row]) -> Table:
 @click.option("--json", "as_json", type=click.Path(path_type=Path), help="Write the rows here.")
 def main(old: Path, tries: int, only: str, as_json: Path | None) -> None:
     """Measure waits, here and in the version in a folder."""
+    for version in (HERE, old):
+        if not (version / PYTHON).exists():
+            raise click.ClickException(f"{version} has no {PYTHON}: `make setup` there makes it")
+
     with tempfile.TemporaryDirectory() as folder:
         selection = [pair for pair in rows(Path(folder)).items() if only in pair[0]]
         results = [

@@ -107,6 +107,13 @@ THREADS = click.option(
     show_default=True,
     help="Threads for each run; useful from k = 16 on.",
 )
+JOBS = click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Processes; short runs take 1.",
+)
 
 
 @contextmanager

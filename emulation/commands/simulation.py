@@ -36,6 +36,7 @@ from hostagent.own_rule import scenario_rule
 from hostagent.rules import refuse_unable_hosts
 from sim.arrays.network import form_of, refuse_unsupported
 from sim.cli import (
+    JOBS,
     PICTURES,
     THREADS,
     Exports,
@@ -51,7 +52,7 @@ from sim.cli import (
     show,
 )
 from sim.runs.engine import prepare
-from sim.sweeps.cost import processes
+from sim.sweeps.cost import are_short
 from sim.sweeps.own_folder import own_folder
 from sim.sweeps.progress import reporting
 from sim.sweeps.sweeping import Run, simulate, sweep
@@ -278,13 +279,7 @@ def refuse_packets_without_bytes(asked: Asked, running: Running) -> None:
 @agent_packet_option
 @like_option
 @as_option
-@click.option(
-    "--jobs",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    help="Processes at most: short runs take 1.",
-)
+@JOBS
 @THREADS
 @click.option("--json", "as_json", is_flag=True, help="Write the runs to stdout as JSON.")
 @csv_option
@@ -350,8 +345,7 @@ def run(
         # Before the bar, which a line about compiling would break, and before the processes start,
         # as each would compile.
         run_one = ready(scenarios, running.threads, flows=folder)
-        # Processes take longer to start than short runs to end.
-        needed = min(jobs, processes(scenarios)) if jobs > 1 else 1
+        needed = 1 if jobs > 1 and are_short(scenarios) else jobs
         runs = _swept(scenarios, called(experiment, asked.file), jobs=needed, run=run_one)
         tables.write(runs)
         exports.write(runs)

@@ -69,7 +69,12 @@ def processors() -> int:
 
 def processes(scenarios: Iterable[Scenario]) -> int:
     """Return how many processes finish runs soonest: a single process for short runs."""
-    return 1 if least_seconds(cost(scenarios).hops) < QUICK_SECONDS else processors()
+    return 1 if are_short(scenarios) else processors()
+
+
+def are_short(scenarios: Iterable[Scenario]) -> bool:
+    """Return whether runs end before further processes have started."""
+    return least_seconds(cost(scenarios).hops) < QUICK_SECONDS
 
 
 def least_seconds(hops: float) -> float:
