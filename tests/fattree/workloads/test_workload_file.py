@@ -10,7 +10,13 @@ import pytest
 
 from fattree.demand.flows import longest_computation_ps
 from fattree.demand.traffic import flows
-from fattree.demand.workloads.file import About, read_workload, write_workload
+from fattree.demand.workloads.file import (
+    MOST_PS,
+    MOST_SIZE,
+    About,
+    read_workload,
+    write_workload,
+)
 from fattree.demand.workloads.graph import Graph
 from fattree.errors import TrafficError
 from fattree.experiment.model import Collective, Fabric, Scenario
@@ -38,6 +44,25 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     assert about == ABOUT
     for name in ("source", "destination", "size", "compute_ps", "waiting", "awaited"):
         assert getattr(graph, name).tolist() == getattr(GRAPH, name).tolist(), name
+
+
+@pytest.mark.parametrize(("more", "is_read"), [(-1, True), (0, True), (1, False)])
+@pytest.mark.parametrize(
+    ("column", "row", "largest", "message"),
+    [("size", 0, MOST_SIZE, "more than 2\\^53"), ("compute_ps", 1, MOST_PS, "row 1 takes")],
+)
+def test_the_largest_numbers_are_read_back(
+    tmp_path: Path, column: str, row: int, largest: int, message: str, more: int, is_read: bool
+) -> None:
+    numbers = getattr(GRAPH, column).copy()
+    numbers[row] = largest + more
+    path = written(tmp_path, replace(GRAPH, **{column: numbers}))
+    if is_read:
+        assert getattr(read_workload(path)[0], column).tolist() == numbers.tolist()
+        return
+
+    with pytest.raises(TrafficError, match=message):
+        read_workload(path)
 
 
 NAMED = replace(GRAPH, nic=np.array([1, 0, 0, 0]))
