@@ -10,7 +10,6 @@ one thread. CPU time is that of both; memory is that of the larger.
 
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -18,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import click
+
+from benchmarks.processes import Cost, run
 
 ROOT = Path(__file__).resolve().parents[1]
 GIGABYTE = 1e9
@@ -66,44 +67,26 @@ class Measured:
 def measured(benchmark: Benchmark, folder: Path) -> Measured:
     """Generate and run a step."""
     file = folder / "step.parquet"
-    generated = _run(
+    _, generation = _run(
         "workload", "from-model", benchmark.model, str(file), *benchmark.spread.split()
     )
     options = ("--k", str(benchmark.k), "--matrix", "workload", "--policies", "ofan", "--json")
     workload = ("--set", f"collective.file={file}")
-    run = _run("sim", "run", *options, *workload, *benchmark.packets.split())
-    record: dict[str, Any] = json.loads(run.said)["runs"][0]
+    output, simulation = _run("sim", "run", *options, *workload, *benchmark.packets.split())
+    record: dict[str, Any] = json.loads(output)["runs"][0]
     scale = record["scale"] / 1e9
     return Measured(
-        cpu_s=generated.cpu_s + run.cpu_s,
-        peak_bytes=max(generated.peak_bytes, run.peak_bytes),
+        cpu_s=generation.cpu_s + simulation.cpu_s,
+        peak_bytes=max(generation.peak_bytes, simulation.peak_bytes),
         packet_hops=record["packet_hops"],
         step_ms=record["cct_ps"] * scale,
         compute_ms=record["compute_ps"] * scale,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    said: str
-    cpu_s: float
-    peak_bytes: int
-
-
-def _run(*arguments: str) -> _Run:
-    command = [sys.executable, str(ROOT / "ofan.py"), *arguments]
+def _run(*arguments: str) -> tuple[str, Cost]:
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'emulation' / 'p4'}"}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
-        assert process.stdout is not None
-        said = process.stdout.read()
-        # Of this process alone, which `resource` adds up with all others.
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-
-    if process.returncode:
-        raise click.ClickException(f"ofan {' '.join(arguments)} ended with {process.returncode}")
-
-    return _Run(said, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
+    return run([sys.executable, str(ROOT / "ofan.py"), *arguments], environment)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})

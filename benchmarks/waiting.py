@@ -12,9 +12,7 @@ seconds by the clock, and the most memory of a process. Speeds of kernels alone:
 import json
 import os
 import shlex
-import subprocess
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,6 +21,9 @@ import click
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
+
+from benchmarks.processes import Cost, run
+from benchmarks.steps import STEPS
 
 HERE = Path(__file__).resolve().parents[1]
 GIB = 2**30
@@ -44,30 +45,14 @@ scenario = Scenario(policy="ofan", fabric=Fabric(k=64), collective=Collective(me
 run(scenario, threads=int(sys.argv[1]))
 """
 SWEEP = "sim run --k 4 --policies ofan,jsq --seeds 8 --message-bytes 16KiB --json --jobs"
-STEP = (
-    "workload from-model llama_405b.json {file} --gpus {gpus} --tp 8 --pp 16 --batch {batch} "
-    "--sequence 8192 --virtual-stages 2 --buckets 2 --thin-ends --teraflops 430 --scale 256"
-)
-STEP_RUN = (
-    "sim run --k {k} --matrix workload --policies ofan --json --set collective.file={file} "
-    "--set packets.payload_bytes=65000 --set fabric.queue_bytes=12.8MB"
-)
-# GPUs, sequences in a batch, k of the fabric.
-STEPS = {8192: (2048, 32), 16384: (2048, 42)}
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """The cost of a process: seconds of CPU and by the clock, and bytes at most."""
-
-    cpu_s: float
-    wall_s: float
-    peak_bytes: int
+STEP = STEPS["llama_8192"]
+# GPUs, and k of a fabric for them.
+SIZES = {8192: STEP.k, 16384: 42}
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """All tries of a row on both versions; one after the other."""
+    """The costs of a row's processes, here and on the version before."""
 
     name: str
     here: list[Cost]
@@ -87,10 +72,12 @@ def rows(folder: Path) -> Mapping[str, Sequence[str]]:
         f"k = 64, 1 MiB, threads: {threads}": ("-c", LARGE, str(threads)) for threads in (1, 2)
     }
     steps: dict[str, Sequence[str]] = {}
-    for gpus, (batch, k) in STEPS.items():
+    for gpus, k in SIZES.items():
         file = folder / f"{gpus}.parquet"
-        generation = STEP.format(file=file, gpus=gpus, batch=batch)
-        simulation = STEP_RUN.format(k=k, file=file)
+        spread = STEP.spread.replace("--gpus 8192", f"--gpus {gpus}")
+        generation = f"workload from-model {STEP.model} {file} {spread}"
+        simulation = f"sim run --k {k} --matrix workload --policies ofan --json {STEP.packets}"
+        simulation += f" --set collective.file={file}"
         steps[f"step of {gpus:,} GPUs generated"] = (OFAN, *shlex.split(generation))
         steps[f"step of {gpus:,} GPUs simulated"] = (OFAN, *shlex.split(simulation))
 
@@ -104,23 +91,7 @@ def cost(version: Path, arguments: Sequence[str], cache: Path | None) -> Cost:
         environment["NUMBA_CACHE_DIR"] = str(cache)
 
     line = [str(version / OFAN) if word == OFAN else word for word in arguments]
-    began_s = time.monotonic()
-    with subprocess.Popen(
-        [version / PYTHON, *line],
-        cwd=version,
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as process:
-        # Of this process and its own alone, which `resource` adds up with all others.
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-
-    if process.returncode:
-        raise click.ClickException(f"{version}: {shlex.join(line)}: {process.returncode}")
-
-    wall_s = time.monotonic() - began_s
-    return Cost(usage.ru_utime + usage.ru_stime, wall_s, usage.ru_maxrss * 1024)
+    return run([str(version / PYTHON), *line], environment, version)[1]
 
 
 def measure(name: str, arguments: Sequence[str], old: Path, tries: int, cache: Path) -> Row:

@@ -38,6 +38,6 @@ class _Sparing(event.Listener):
 
 
 def spare() -> None:
-    """Let all compilations of this process do without."""
+    """Make searches for garbage rare, and messages plain, in all compilations of this process."""
     config.DISABLE_ERROR_MESSAGE_HIGHLIGHTING = 1
     event.register(COMPILING, _Sparing())
