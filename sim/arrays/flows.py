@@ -23,9 +23,12 @@ from sim.arrays.routing import Pairs
 from sim.kernels.state import (
     ACK,
     DATA,
+    ENDED,
     FLOW,
     HOST,
+    NO_SENDER,
     Flows,
+    Int32,
     Int64,
     Pointers,
     Records,
@@ -80,12 +83,16 @@ def flows_of(demand: Demand, pairs: Pairs, short: list[int]) -> Flows:
     in_order = count if of_hosts.recovery == Recovery.GO_BACK_N else 0
     told = len(pairs.source) if of_hosts.tells_share else 0
 
-    senders = records(count, SENDER)
-    # A connection draws labels as its first message, which may start after others.
-    senders.flow = np.arange(count)
+    senders, sender_of, spare_senders, spares = _senders(demand.scenario, flows)
+    ended = records(count, ENDED)
+    ended.first_ps = ended.done_ps = NEVER
     return Flows(
         table=table,
         senders=senders,
+        sender_of=sender_of,
+        spare_senders=spare_senders,
+        spares=spares,
+        ended=ended,
         outstanding=records(int(table.ring_length.sum()), PACKET),
         ready_ps=np.full(count, NEVER, dtype=np.int64),
         place=np.zeros(count, dtype=np.int32),
@@ -105,6 +112,32 @@ def flows_of(demand: Demand, pairs: Pairs, short: list[int]) -> Flows:
         heap_of=flows.source.astype(np.int32)
         if demand.scenario.fabric.is_drawn
         else np.zeros(0, np.int32),
+    )
+
+
+def _senders(scenario: Scenario, flows: Traffic) -> tuple[Records, Int32, Int32, Int32]:
+    """Return the senders of `Flows`, the flows' numbers of them, and the spare numbers."""
+    count = len(flows)
+    if is_connected(scenario):
+        senders = records(count, SENDER)
+        # A connection draws labels as its first message, which may start after others.
+        senders.flow = np.arange(count)
+        nothing = np.zeros(0, dtype=np.int32)
+        return senders, np.arange(count, dtype=np.int32), nothing, nothing
+
+    is_sent = flows.packets > 0
+    spares = np.bincount(flows.source[is_sent], minlength=scenario.tree.hosts)
+    first = offsets(spares)
+    entry = np.arange(first[-1])
+    # The lowest numbers are the first of all hosts, then come the second of all. Hosts take low
+    # numbers first: only as many records are touched as flows are under way at a time.
+    number = np.empty(len(entry), dtype=np.int32)
+    number[np.argsort(entry - np.repeat(first[:-1], spares), kind="stable")] = entry
+    return (
+        records(len(entry), SENDER),
+        np.full(count, NO_SENDER, dtype=np.int32),
+        number[np.repeat(first[:-1] + first[1:] - 1, spares) - entry],
+        spares.astype(np.int32),
     )
 
 

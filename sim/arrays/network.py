@@ -232,6 +232,7 @@ def _world(
         passages=passages_of(scenario, short, edge_header_bytes),
         nics=nics_of(scenario, demand.rate, short),
         inputs=inputs_of(tree),
+        wakes_ps=np.repeat([NEVER, 0], [ports, tree.hosts + tree.switches]),
         outages=outages,
         outages_of=outages_of_hosts(tree, demand.events, ledgers),
         paces=place_paces(scenario, ledgers, short, edge_header_bytes),

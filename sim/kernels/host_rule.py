@@ -6,7 +6,7 @@ rule takes seconds to compile, the kernels half a minute, and the same ones serv
 
 from fattree.policies import LabelRule
 from hostagent.transports.state import PACKET, SENDER
-from sim.kernels.jit import call, inlined
+from sim.kernels.jit import at, call, inlined
 
 OWN = int(LabelRule.OWN)
 SENDER_BYTES = SENDER.itemsize
@@ -21,7 +21,7 @@ def next_label(world, flow, now_ps):
     label = call(
         rule.next_label,
         rule.states_at + flow * rule.state_bytes,
-        rule.senders_at + flow * SENDER_BYTES,
+        rule.senders_at + world.flows.sender_of[at(flow)] * SENDER_BYTES,
         rule.rules_at,
         rule.packets_at + constant.ring * PACKET_BYTES,
         constant.ring_length,
@@ -37,7 +37,7 @@ def on_ack(world, flow, label, marked, now_ps):
     call(
         rule.on_ack,
         rule.states_at + flow * rule.state_bytes,
-        rule.senders_at + flow * SENDER_BYTES,
+        rule.senders_at + world.flows.sender_of[at(flow)] * SENDER_BYTES,
         rule.rules_at,
         label,
         marked,

@@ -37,13 +37,11 @@ def serve_machine(world, routes, frames, desk, number, start_ps, end_ps):
     """
     now_ps = start_ps
     count = 0
-    if number + 1 < world.constants.machines:
-        foresee_machine(world, frames, number + 1)
-
     foresee_blocks(world, frames, number)
     while True:
         first_ps, first, host, heap = next_of_machine(world, number, now_ps)
         if first_ps >= end_ps:
+            sleep(world, number, first_ps)
             return count
 
         count += 1
@@ -89,21 +87,45 @@ def end_move_or_heed(world, desk, number, heap, event, now_ps):
 
 
 @inlined
-def foresee_machine(world, frames, number):
-    """Prefetch the data of a machine's host, and the next machine's links.
+def sleep(world, number, until_ps):
+    """Let a machine sleep until its next event, or until a packet is announced before that."""
+    constants = world.constants
+    for plane in range(constants.planes):
+        world.wakes_ps[at(constants.ports + number + plane * constants.machines)] = until_ps
+
+
+@inlined
+def awake(world, first, last, end_ps):
+    """Return the first of machines `first` to `last` - 1 with an event before `end_ps`, or `last`.
+
+    Most machines of a training step wait most of the time.
+    """
+    constants = world.constants
+    for machine in range(first, last):
+        for plane in range(constants.planes):
+            host = machine + plane * constants.machines
+            if world.wakes_ps[at(constants.ports + host)] < end_ps:
+                return machine
+
+    return last
+
+
+@inlined
+def foresee_machine(world, number, later):
+    """Prefetch the data of a machine's host, and the links of the machine behind it.
 
     Data of a machine's other hosts are loaded when they are used.
     """
     # A large fabric lies in no cache (`sim.kernels.switches.foresee`). Links say where packets are,
     # so they are asked for one machine earlier.
     constants = world.constants
-    if number + 2 < constants.machines:
-        prefetch(world.hosts[at(number + 2)])
-        prefetch(world.hosts[at(number + 2)], LINE_BYTES)
+    if later + 1 < constants.machines:
+        prefetch(world.hosts[at(later + 1)])
+        prefetch(world.hosts[at(later + 1)], LINE_BYTES)
 
-    if number + 1 < constants.machines:
-        prefetch(world.links[at(world.hosts[at(number + 1)].towards)])
-        prefetch(world.links[at(constants.ports + number + 1)])
+    if later < constants.machines:
+        prefetch(world.links[at(world.hosts[at(later)].towards)])
+        prefetch(world.links[at(constants.ports + later)])
 
     host = world.hosts[at(number)]
     taken = world.links[at(host.towards)].taken
@@ -113,8 +135,10 @@ def foresee_machine(world, frames, number):
     if host.heap_size > 0:
         flow = int(world.heap[at(host.heap_first)])
         prefetch(world.flows.table[at(flow)])
+        # After the last flow of a host none has a sender.
+        sender = max(world.flows.sender_of[at(flow)], 0)
         for line in range(SENDER_LINES):
-            prefetch(world.flows.senders[at(flow)], LINE_BYTES * line)
+            prefetch(world.flows.senders[at(sender)], LINE_BYTES * line)
 
 
 @inlined

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
-from numba.core import caching, sigutils
+from numba.core import caching, cgutils, sigutils
 from numba.core.ccallback import CFunc
 from numba.core.cpu import CPUContext
 from numba.extending import intrinsic, overload, register_jitable
@@ -252,6 +252,27 @@ def _prefetch_at(_typing, address):
 @overload(prefetch_at, jit_options=INLINED)
 def _compiled_prefetch_at(address):
     return lambda address: _prefetch_at(address)
+
+
+def clear(record: Any) -> None:
+    """Set all bytes of a record to zero."""
+    for name in record.dtype.names:
+        record[name] = 0
+
+
+@intrinsic
+def _clear(_typing, record):
+    def generate(context, builder, _signature, arguments):
+        first = builder.bitcast(arguments[0], _BYTE.as_pointer())
+        cgutils.memset(builder, first, ir.Constant(_WORD, record.size), 0)
+        return context.get_dummy_value()
+
+    return types.void(record), generate
+
+
+@overload(clear, jit_options=INLINED)
+def _compiled_clear(record):
+    return lambda record: _clear(record)
 
 
 def load_at(address: int) -> int:

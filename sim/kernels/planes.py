@@ -10,7 +10,7 @@ NIC that sends it. If no plane is ready for both ends, the flow stays at its own
 from hostagent.transports import labels
 from hostagent.transports.state import NEVER
 from sim.kernels.jit import at, inlined
-from sim.kernels.ready import join, take_out_first
+from sim.kernels.ready import join, sender_of, take_out_first
 
 # A machine's next event, in the order of an instant. A flow's move has no rank: it decides which
 # NIC a packet waits for, and nothing else.
@@ -186,7 +186,7 @@ def move(world, number):
     if number < constants.hosts:
         target = constants.hosts + number % constants.machines
         ring = flows.outstanding[constant.ring : constant.ring + constant.ring_length]
-        labels.excuse(flows.senders[at(flow)], world.rules, ring)
+        labels.excuse(sender_of(flows, flow), world.rules, ring)
 
     flows.heap_of[at(flow)] = target
     join(world, target, flow, ready_ps)

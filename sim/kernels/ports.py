@@ -72,7 +72,11 @@ def queue(world, number, level, packet, status, now_ps):
         status |= LOST
 
     slot = append(world.pool, link, 2, world.counters)
-    write(world, slot, level, packet, status, start_ps=start_ps, departure_ps=departure_ps)
+    arrival_ps = departure_ps + passage(world, level, DATA).latency_ps
+    write(world, slot, packet, status, start_ps=start_ps, arrival_ps=arrival_ps)
+    if slot == link.taken:
+        announce(world, number, arrival_ps)
+
     link.occupancy = occupancy
     link.max_bytes = max(link.max_bytes, occupancy)
     # The queue's integral over time is the sum of each packet's size times stay.
@@ -105,7 +109,9 @@ def hurry(world, number, level, packet, status, now_ps):
         status |= LOST
 
     slot = append(pool, lane, 2, world.counters)
-    write(world, slot, level, packet, status, start_ps=start_ps, departure_ps=departure_ps)
+    arrival_ps = departure_ps + passage(world, level, DATA).latency_ps
+    write(world, slot, packet, status, start_ps=start_ps, arrival_ps=arrival_ps)
+    announce(world, number, arrival_ps)
     lane.occupancy += size
     return slot
 
@@ -119,16 +125,26 @@ def drop(world, number):
 
 
 @inlined
-def write(world, slot, level, packet, status, start_ps, departure_ps):
+def write(world, slot, packet, status, start_ps, arrival_ps):
     """Write a copy of a packet to the slot where it waits."""
     constants = world.constants
     packets = world.pool.packets
     take_in(packets, slot, packet)
     queued = packets[at(slot)]
-    queued.time_ps = departure_ps + passage(world, level, DATA).latency_ps
+    queued.time_ps = arrival_ps
     queued.status = status
     if constants.is_slowed and constants.lanes > 0:
         world.pool.starts[at(slot)] = start_ps
+
+
+@inlined
+def announce(world, number, time_ps):
+    """Let the node at the far end of a port's link know that a packet arrives at a time.
+
+    It need not know of packets behind those that it knows of.
+    """
+    far = at(world.inputs[at(number)])
+    world.wakes_ps[far] = min(world.wakes_ps[far], time_ps)
 
 
 @inlined

@@ -1,9 +1,12 @@
 """The order of a host's flows and computations: they start, then wait in heaps."""
 
+from numba import literal_unroll
+
+from fattree.counters import SENDER_COUNTERS
 from hostagent.transports import labels, transport
 from hostagent.transports.state import NEVER
-from sim.kernels.jit import at, inlined
-from sim.kernels.state import LAST_DONE, UNFINISHED
+from sim.kernels.jit import at, clear, inlined
+from sim.kernels.state import LAST_DONE, NO_SENDER, UNFINISHED
 
 
 @inlined
@@ -32,8 +35,14 @@ def start_flow(world, number, flow, now_ps):
     """
     flows = world.flows
     rules = world.rules
-    sender = flows.senders[at(flow)]
     constant = flows.table[at(flow)]
+    flows.started_ps[flow] = now_ps
+    if constant.packets == 0:
+        flows.ended[flow].first_ps = now_ps
+        start_computation(world, number, flow, now_ps + constant.compute_ps)
+        return
+
+    sender = take_sender(world, number, flow)
     due_ps = now_ps + constant.phase_ps
     share = 1
     if rules.tells_share:
@@ -57,16 +66,53 @@ def start_flow(world, number, flow, now_ps):
         share=share,
     )
 
-    flows.started_ps[flow] = now_ps
-    if constant.packets == 0:
-        sender.first_ps = now_ps
-        start_computation(world, number, flow, now_ps + constant.compute_ps)
-        return
-
-    labels.start(flows.senders[at(constant.connection)], rules)
-
+    labels.start(connection_of(flows, constant), rules)
     ring = flows.outstanding[constant.ring : constant.ring + constant.ring_length]
     join(world, number, flow, transport.ready_ps(sender, rules, ring))
+
+
+@inlined
+def take_sender(world, number, flow):
+    """Return the record of a flow's sender, zeroed: the last that a flow of its host gave back."""
+    # Of millions of flows only some are under way at a time: their records stay in caches.
+    flows = world.flows
+    if len(flows.spares) > 0:
+        flows.spares[number] -= 1
+        spare = flows.spare_senders[world.hosts[number].heap_first + flows.spares[number]]
+        flows.sender_of[flow] = spare
+        clear(flows.senders[spare])
+
+    return sender_of(flows, flow)
+
+
+@inlined
+def give_back_sender(world, number, flow):
+    """Keep the results of a flow that ends; its record is free for another flow."""
+    flows = world.flows
+    sender = sender_of(flows, flow)
+    ended = flows.ended[at(flow)]
+    ended.first_ps = sender.first_ps
+    ended.done_ps = sender.done_ps
+    for name in literal_unroll(SENDER_COUNTERS):
+        ended[name] = sender[name]
+
+    if len(flows.spares) > 0:
+        spare = flows.sender_of[at(flow)]
+        flows.spare_senders[world.hosts[number].heap_first + flows.spares[number]] = spare
+        flows.spares[number] += 1
+        flows.sender_of[at(flow)] = NO_SENDER
+
+
+@inlined
+def sender_of(flows, flow):
+    """Return the record of the sender of a flow that is under way."""
+    return flows.senders[at(flows.sender_of[at(flow)])]
+
+
+@inlined
+def connection_of(flows, constant):
+    """Return the record of the sender that keeps the state of a flow's label rule."""
+    return sender_of(flows, constant.connection)
 
 
 @inlined
@@ -107,7 +153,7 @@ def end_computation(world, number, now_ps):
     host.timer_size -= 1
     host.timer_ps = flows.ready_ps[timers[0]] if host.timer_size > 0 else NEVER
 
-    flows.senders[flow].done_ps = now_ps
+    flows.ended[flow].done_ps = now_ps
     world.counters[UNFINISHED] -= 1
     world.counters[LAST_DONE] = max(world.counters[LAST_DONE], now_ps)
     unblock(world, number, flow, now_ps)

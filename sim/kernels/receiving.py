@@ -11,8 +11,24 @@ from sim.kernels.jit import at, inlined
 from sim.kernels.lb.hashing import label_hash
 from sim.kernels.lists import ONE_READER, append
 from sim.kernels.planes import answering, heap_of, note_event, way_of
-from sim.kernels.ready import requeue, unblock
-from sim.kernels.state import ACK, ASKS, LAST_DONE, LIVE, LOST, MARKED, TRIMMED, UNFINISHED
+from sim.kernels.ready import (
+    connection_of,
+    give_back_sender,
+    requeue,
+    sender_of,
+    unblock,
+)
+from sim.kernels.state import (
+    ACK,
+    ASKS,
+    LAST_DONE,
+    LIVE,
+    LOST,
+    MARKED,
+    NO_SENDER,
+    TRIMMED,
+    UNFINISHED,
+)
 
 # A record's numbers have 31 bits and hosts' 24, which leaves 7 in each: a share's low ones are in
 # the packet number, its high ones in the log.
@@ -206,7 +222,7 @@ def acknowledge(flows, flow, ring, total):
     """SACK: give a sender the packets that an ACK reports beyond earlier ACKs."""
     # The receiver may write further entries at the same time, in another thread, but these are at
     # least a window old.
-    sender = flows.senders[at(flow)]
+    sender = sender_of(flows, flow)
     log = flows.table[at(flow)].log
     for entry in range(int(flows.reported[flow]), total):
         sack.acknowledge(sender, ring, int(flows.arrivals[log + entry]))
@@ -237,20 +253,9 @@ def unwrapped(number, near):
 
 
 @inlined
-def receive_ack(world, number, packet, now_ps):
-    """Pass an ACK to its sender; note when the flow is done."""
-    flow = int(packet.flow)
-    flows = world.flows
+def learn_label(world, flow, connection, label, is_marked, is_nack, now_ps):
+    """Let a flow's label rule learn from an ACK, or from a NACK."""
     rules = world.rules
-    sender = flows.senders[at(flow)]
-    constant = flows.table[at(flow)]
-    connection = flows.senders[at(constant.connection)]
-    ring = flows.outstanding[constant.ring : constant.ring + constant.ring_length]
-
-    # Labels learn before the transport does (`hostagent.transports.labels`).
-    label = int(packet.label)
-    is_marked = int(packet.status) & MARKED > 0
-    is_nack = int(packet.status) & TRIMMED > 0
     if rules.label_rule == host_rule.OWN:
         # A rule of the user's knows marks only: a queue that was full was long, too.
         is_bad = is_marked or is_nack
@@ -260,11 +265,34 @@ def receive_ack(world, number, packet, now_ps):
     else:
         labels.on_ack(connection, rules, label=label, marked=is_marked, now_ps=now_ps)
 
-    psn, total = numbers_of(world, packet, flow, sender)
+
+@inlined
+def receive_ack(world, number, packet, now_ps):
+    """Pass an ACK to its sender; note when the flow is done."""
+    flow = int(packet.flow)
+    flows = world.flows
+    rules = world.rules
+    constant = flows.table[at(flow)]
+    share = np.int64(0)
     if rules.tells_share:
         share = share_in(np.int64(packet.psn), np.int64(packet.log))
         flows.told[constant.pair] = share
         flows.told_ps[constant.pair] = now_ps
+
+    if flows.sender_of[at(flow)] == NO_SENDER:
+        return
+
+    sender = sender_of(flows, flow)
+    connection = connection_of(flows, constant)
+    ring = flows.outstanding[constant.ring : constant.ring + constant.ring_length]
+
+    # Labels learn before the transport does (`hostagent.transports.labels`).
+    label = int(packet.label)
+    is_marked = int(packet.status) & MARKED > 0
+    is_nack = int(packet.status) & TRIMMED > 0
+    learn_label(world, flow, connection, label, is_marked, is_nack, now_ps)
+    psn, total = numbers_of(world, packet, flow, sender)
+    if rules.tells_share:
         transport.heed_share(sender, rules, share)
 
     if world.constants.is_sack:
@@ -285,10 +313,10 @@ def receive_ack(world, number, packet, now_ps):
             now_ps=now_ps,
         )
 
+    requeue(world, heap_of(world, flow, number), flow, transport.ready_ps(sender, rules, ring))
     if is_done:
+        give_back_sender(world, constant.source, flow)
         world.counters[UNFINISHED] -= 1
         world.counters[LAST_DONE] = max(world.counters[LAST_DONE], now_ps)
         if rules.awaits_acks:
             unblock(world, number, flow, now_ps)
-
-    requeue(world, heap_of(world, flow, number), flow, transport.ready_ps(sender, rules, ring))

@@ -12,7 +12,7 @@ from sim.kernels.lb.schedules import start_or_next
 from sim.kernels.lists import ONE_READER, append, following, leave, take_in
 from sim.kernels.planes import way_of
 from sim.kernels.ports import HOST_LEVEL, is_gone, occupy, passage
-from sim.kernels.ready import requeue, unblock
+from sim.kernels.ready import connection_of, requeue, sender_of, unblock
 from sim.kernels.state import ACK, ASKS, CHUNK, DATA, LIVE, LOST, NOWHERE, SHORT
 
 SEGMENTS = int(Chooser.SEGMENTS)
@@ -46,9 +46,10 @@ def put(world, number, kind, now_ps):
     start_ps, departure_ps = occupy(world, host_link, HOST_LEVEL, kind, now_ps)
     fate = LOST if is_gone(world, host_link, start_ps, now_ps) else 0
     slot = append(world.pool, link, ONE_READER, world.counters)
-    world.pool.packets[at(slot)].time_ps = (
-        departure_ps + passage(world, HOST_LEVEL, DATA).latency_ps
-    )
+    time_ps = departure_ps + passage(world, HOST_LEVEL, DATA).latency_ps
+    world.pool.packets[at(slot)].time_ps = time_ps
+    if slot == link.taken:
+        world.wakes_ps[at(world.hosts[at(number)].towards)] = time_ps
 
     # The NIC keeps its rate where that is below its link's, for whatever leaves (`nics.Nic`).
     world.hosts[at(number)].free_ps = max(link.free_ps, start_ps + world.nics[at(kind)].kept_ps)
@@ -86,9 +87,9 @@ def send_data(world, routes, frames, desk, number, heap, now_ps):
     flow = int(world.heap[at(world.hosts[at(heap)].heap_first)])
     flows = world.flows
     rules = world.rules
-    sender = flows.senders[at(flow)]
+    sender = sender_of(flows, flow)
     constant = flows.table[at(flow)]
-    connection = flows.senders[at(constant.connection)]
+    connection = connection_of(flows, constant)
     ring = flows.outstanding[constant.ring : constant.ring + constant.ring_length]
 
     # The label first: it looks for packets that have timed out, and `next_psn` may renew such a

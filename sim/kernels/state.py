@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fattree.counters import PORT_COUNTERS
+from fattree.counters import PORT_COUNTERS, SENDER_COUNTERS
 from sim.kernels.bundles import by_address
 
 # Slots of a chunk, the first of which is its header. Long chunks waste memory on the many links
@@ -250,6 +250,12 @@ FLOW = np.dtype(
     align=True,
 )
 
+# The results of a flow that has ended. A computation has no sender.
+ENDED = np.dtype(
+    [(name, np.int64) for name in ("first_ps", "done_ps", *SENDER_COUNTERS)], align=True
+)
+NO_SENDER = -1
+
 Records = np.recarray[Any, Any]
 Bytes = NDArray[np.uint8]
 Int32 = NDArray[np.int32]
@@ -384,6 +390,10 @@ class Pointers(NamedTuple):
 class Flows(NamedTuple):
     """Per flow: constants, sender, when it is ready, its place in its heap, and counts.
 
+    `sender_of` is the number of a flow's record of `senders` from its begin to its end, before and
+    afterwards NO_SENDER; `ended` has its results then. Each host has room
+    in `spare_senders`, as in the heap, and there `spares` numbers that no flow has. Where flows
+    share connections these are empty, and a flow keeps the record of its own number.
     `received` and `reported` count packets at the receiver and in ACKs that came back, `waiting`
     those that no ACK has reported yet, `blocked` the flows that it waits for; `followers` (CSR) are
     those that wait for it. Of go-back-N's `receivers` each has a row of `kept`
@@ -396,6 +406,10 @@ class Flows(NamedTuple):
 
     table: Records
     senders: Records
+    sender_of: Int32
+    spare_senders: Int32
+    spares: Int32
+    ended: Records
     outstanding: Records
     ready_ps: Int64
     place: Int32
@@ -435,6 +449,8 @@ class OwnRule(NamedTuple):
 class World(NamedTuple):
     """The whole state of a run, and its constants.
 
+    `wakes_ps` is when the first packet arrives on the link into each port, or earlier; behind
+    ports, when each host's next event happens, then each switch's next that no packet brings.
     `outages_of` has the first row of each host's outages, and the row behind them. `paces` has
     rows of (until, control frame, with its gap, data, with its gap, ACK, ...), `nics` a
     row for each size, `gates` and `rooms` one for each port, where anything is paused. `features`
@@ -451,6 +467,7 @@ class World(NamedTuple):
     passages: Records
     nics: Records
     inputs: Int32
+    wakes_ps: Int64
     outages: Int64
     outages_of: Int64
     paces: Int64

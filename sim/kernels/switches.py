@@ -10,6 +10,7 @@ import numpy as np
 from fattree.policies import Chooser
 from fattree.shape.topology import Tier
 from fattree.units import ALPHA_BITS
+from hostagent.transports.state import NEVER
 from sim.kernels import lb
 from sim.kernels.jit import at, inlined, prefetch
 from sim.kernels.lb.schedules import draw
@@ -42,6 +43,8 @@ FEW_GROUPS = 64
 GROUPS_A_LINE = 2
 # More buckets cost less than keys that share a bucket.
 BUCKETS_A_KEY = 2
+# A switch is busy if packets may arrive by a quarter of its ports or more.
+BUSY = 4
 # So few keys are sorted by insertion alone.
 FEW = 16
 
@@ -52,12 +55,6 @@ def serve_switch(world, routes, switch, start_ps, end_ps, buffers):
 
     Return how many packets that were.
     """
-    # A large fabric lies in no cache. Its nodes are served in order, so the next one's memory is
-    # asked for now, and arrives while this node is served.
-    if switch + 1 < world.constants.switches:
-        foresee(world, switch + 1)
-        foresee_groups(routes, switch + 1)
-
     count, keys = arrivals(world, switch, start_ps, end_ps=end_ps, buffers=buffers)
 
     # Nothing that is forwarded comes back here within the window, so the keys stay complete.
@@ -97,14 +94,43 @@ def in_order(world, keys, count, sorted_keys, buckets):
 
 
 @inlined
-def foresee(world, switch):
+def awaiting(world, first, last, end_ps):
+    """Return the first of switches `first` to `last` - 1 where a packet may arrive, or `last`."""
+    for switch in range(first, last):
+        node = world.switches[at(switch)]
+        port = np.int64(node.first_port)
+        behind = port + node.ports
+        while port < behind:
+            if world.wakes_ps[at(port)] < end_ps:
+                return switch
+
+            port += 1
+
+    return last
+
+
+@inlined
+def foresee(world, switch, end_ps):
     """Prefetch a switch's data: its links, then the memory to which they point."""
-    links = world.links
-    pool = world.pool
     node = world.switches[at(switch)]
     first = np.int64(node.first_port)
     behind = first + node.ports
+    awaited = 0
+    for number in range(first, behind):
+        awaited += 1 if world.wakes_ps[at(number)] < end_ps else 0
 
+    # Of few packets it is not worth it to ask for all ports by which they may leave.
+    if BUSY * awaited >= node.ports:
+        foresee_ports(world, first, behind)
+    else:
+        foresee_few(world, first, behind, end_ps)
+
+
+@inlined
+def foresee_ports(world, first, behind):
+    """Prefetch the arrivals at ports, their queues, and the places of the next packets."""
+    links = world.links
+    pool = world.pool
     for number in range(first, behind):
         prefetch(links[at(world.inputs[at(number)])])
         prefetch(links[at(number)])
@@ -112,13 +138,23 @@ def foresee(world, switch):
     for number in range(first, behind):
         incoming = links[at(world.inputs[at(number)])]
         outgoing = links[at(number)]
-
-        # The arrivals, the port's queue, and the place of the next packet.
         foresee_chunk(pool, incoming.taken)
         foresee_chunk(pool, outgoing.cursor)
 
         if outgoing.cursor >> CHUNK_BITS != outgoing.tail >> CHUNK_BITS:
             foresee_chunk(pool, outgoing.tail)
+
+
+@inlined
+def foresee_few(world, first, behind, end_ps):
+    """Prefetch the arrivals at those ports where a packet arrives before `end_ps`."""
+    for number in range(first, behind):
+        if world.wakes_ps[at(number)] < end_ps:
+            prefetch(world.links[at(world.inputs[at(number)])])
+
+    for number in range(first, behind):
+        if world.wakes_ps[at(number)] < end_ps:
+            foresee_chunk(world.pool, world.links[at(world.inputs[at(number)])].taken)
 
 
 @inlined
@@ -154,9 +190,13 @@ def gather_lists(world, node, kind, count, start_ps, end_ps, keys, ends):
     # A list is in order of arrival, so the first packet that is too late ends its port.
     for port in range(ports):
         # A window takes more than a chunk of a busy link, and `foresee` has asked for the first.
-        if port + 1 < ports:
+        if port + 1 < ports and world.wakes_ps[at(first + port + 1)] < end_ps:
             behind = world.links[at(world.inputs[at(first + port + 1)] + lanes)]
             foresee_behind(pool, behind.taken, behind.tail)
+
+        if world.wakes_ps[at(first + port)] >= end_ps:
+            ends[at(kind * node.ports + port)] = NO_SLOT
+            continue
 
         link = world.links[at(world.inputs[at(first + port)] + lanes)]
         slot = link.taken
@@ -199,16 +239,23 @@ def release_lists(world, node, kind, ends):
     """Release the served packets of a switch's links (kind 0) or lanes (1)."""
     first = np.int64(node.first_port)
     for port in range(np.int64(node.ports)):
+        end = ends[at(kind * node.ports + port)]
+        if end == NO_SLOT:
+            continue
+
         link = world.links[at(world.inputs[at(first + port)] + kind * world.constants.lanes)]
         slot = link.taken
-        end = ends[at(kind * node.ports + port)]
-
         while slot // CHUNK != end // CHUNK:
             last = slot | (CHUNK - 1)
             slot = following(world.pool, last)
             leave(world.pool, last, world.counters)
 
         link.taken = end
+        wakes_ps = world.pool.packets[at(end)].time_ps if end != link.tail else NEVER
+        if kind > 0:
+            wakes_ps = min(wakes_ps, world.wakes_ps[at(first + port)])
+
+        world.wakes_ps[at(first + port)] = wakes_ps
 
 
 @inlined

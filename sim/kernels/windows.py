@@ -11,7 +11,7 @@ import numpy as np
 
 from hostagent.transports.state import NEVER
 from sim.kernels.events.upcoming import OPEN
-from sim.kernels.hosts import next_arrival, serve_machine
+from sim.kernels.hosts import awake, foresee_machine, next_arrival, serve_machine
 from sim.kernels.jit import both, inlined, kernel
 from sim.kernels.lists import following
 from sim.kernels.plain import known
@@ -37,7 +37,7 @@ from sim.kernels.state import (
     UNFINISHED,
     UNSERVED,
 )
-from sim.kernels.switches import serve_switch
+from sim.kernels.switches import awaiting, foresee, foresee_groups, serve_switch
 
 # How `through_windows` ends.
 REACHED, FINISHED, STARVED, STUCK, BROKEN = range(5)
@@ -154,15 +154,18 @@ def hosts(world, routes, first, last, end_ps):
     """
     served = 0
     world = known(world)
-    for machine in range(first, last):
+    start_ps = world.counters[CLOCK]
+    following = awake(world, first, last, end_ps)
+    behind = awake(world, following + 1, last, end_ps)
+    while following < last:
+        machine = following
+        following = behind
+        behind = awake(world, behind + 1, last, end_ps)
+        if following < last:
+            foresee_machine(world, following, behind)
+
         served += serve_machine(
-            world,
-            routes,
-            None,
-            None,
-            number=machine,
-            start_ps=world.counters[CLOCK],
-            end_ps=end_ps,
+            world, routes, None, None, number=machine, start_ps=start_ps, end_ps=end_ps
         )
 
     return served
@@ -176,9 +179,17 @@ def switches(world, routes, first, last, end_ps, buffers):
     """
     served = 0
     world = known(world)
-    for switch in range(first, last):
+    start_ps = world.counters[CLOCK]
+    following = awaiting(world, first, last, end_ps)
+    while following < last:
+        switch = following
+        following = awaiting(world, switch + 1, last, end_ps)
+        if following < last:
+            foresee(world, following, end_ps)
+            foresee_groups(routes, following)
+
         served += serve_switch(
-            world, routes, switch, start_ps=world.counters[CLOCK], end_ps=end_ps, buffers=buffers
+            world, routes, switch, start_ps=start_ps, end_ps=end_ps, buffers=buffers
         )
 
     return served

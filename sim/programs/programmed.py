@@ -52,8 +52,9 @@ from sim.kernels.state import (
 )
 from sim.kernels.windows import FINISHED, STARVED, settle_all, start_flows, truncate
 from sim.programs.layout import Layout, frames_of, with_blocks
-from sim.runs.engine import desk_of, progress, result_of, standing, taken_in
+from sim.runs.engine import desk_of, result_of, taken_in
 from sim.runs.results import Result
+from sim.runs.standing import acked, progress, standing
 from sim.runs.threads import Crew, Nodes, Span, advance_side_by_side
 
 Events = NDArray[np.int64]
@@ -160,7 +161,7 @@ class Programmed:
     def unfinished(self) -> Int64:
         """Return the flows that are not done."""
         flows = self.world.flows
-        return np.flatnonzero((flows.senders.done_ps == NEVER) | (flows.started_ps == NEVER))
+        return np.flatnonzero(flows.ended.done_ps == NEVER)
 
     def depth(self, switch: int, port: int) -> int:
         """Return how many packets wait at a switch's port, as its program sees them."""
@@ -232,10 +233,7 @@ class Programmed:
     def flows_now(self) -> tuple[Int64, Int64, Int64]:
         """Return the flows' acknowledged packets, and when each began and was done, or NEVER."""
         flows = self.world.flows
-        acked = np.minimum(flows.senders["acked"], self.network.flows.packets)
-        # A flow that waits for others has no sender yet: its record is all zeros.
-        done_ps = np.where(flows.started_ps == NEVER, NEVER, flows.senders["done_ps"])
-        return acked, flows.started_ps.copy(), done_ps
+        return acked(flows), flows.started_ps.copy(), flows.ended.done_ps.copy()
 
     def leave_now(self) -> None:
         """Let packets leave that are due at this instant: departures come first at equal times."""

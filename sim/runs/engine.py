@@ -13,14 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fattree.counters import PORT_COUNTERS, SENDER_COUNTERS
-from fattree.demand.flows import Flows
 from fattree.experiment.model import Collective, Fabric, Scenario
-from fattree.routes import standstill
-from fattree.routes.standstill import Senders, Standing, Watch, patience, why_still
+from fattree.routes.standstill import Watch, patience, why_still
 from fattree.shape.addressing import host_name
 from fattree.shape.topology import SWITCH_LAYERS, Level
 from fattree.units import PS_PER_NS
-from hostagent.rules import tries
 from hostagent.transports.state import NEVER
 from sim.arrays.network import Network, build
 from sim.arrays.wiring import grown
@@ -44,6 +41,7 @@ from sim.kernels.windows import (
 from sim.runs.deadlock import deadlock, storm
 from sim.runs.layers import by_layer
 from sim.runs.results import Ports, Result, Series
+from sim.runs.standing import acked, counted, progress, standing
 from sim.runs.threads import Crew, advance_side_by_side, kernels, pausing_kernels
 
 Int64 = NDArray[np.int64]
@@ -230,29 +228,6 @@ def _queues(world: World, now_ps: int) -> Int64:
     return queues
 
 
-def progress(flows: Flows, world: World) -> float:
-    """Return the share of all packets that are acknowledged."""
-    return float(np.minimum(world.flows.senders.acked, flows.packets).sum() / flows.packets.sum())
-
-
-def standing(world: World, is_changing: bool = False) -> Standing:
-    """Return how far a run is; `is_changing` where routes or links are about to change."""
-    flows = world.flows
-    senders = flows.senders
-    now_ps = int(world.counters[CLOCK])
-    hosts = world.hosts
-    columns = Senders(
-        started_ps=flows.started_ps,
-        done_ps=senders.done_ps,
-        heard_ps=senders.heard_ps,
-        acked=senders.acked,
-        tries=tries(senders, world.rules.recovery),
-        computes=flows.table.packets == 0,
-        held_ps=np.where(hosts.until_ps > now_ps, hosts.closed_ps, NEVER)[flows.table.source],
-    )
-    return standstill.standing(now_ps, columns, is_changing)
-
-
 def _next_multiple(now_ps: int, step_ps: int) -> int:
     """Return the first multiple of `step_ps` after now."""
     return (now_ps // step_ps + 1) * step_ps
@@ -404,7 +379,7 @@ def result_of(
     tree = network.scenario.tree
     links = world.links
     ledgers = world.ledgers
-    senders = world.flows.senders
+    ended = counted(world.flows)
     ports = tree.first_port(tree.switches)
     links_end = ports + tree.hosts
     packets, load = taken_in(network.scenario, world)
@@ -415,9 +390,9 @@ def result_of(
         gaps=world.flows.table.gap_ps.copy(),
         end_ps=end_ps,
         start_ps=world.flows.started_ps,
-        first_ps=senders.first_ps.copy(),
-        done_ps=senders.done_ps.copy(),
-        **{name: senders[name].copy() for name in SENDER_COUNTERS},
+        first_ps=ended.first_ps.copy(),
+        done_ps=ended.done_ps.copy(),
+        **{name: ended[name].copy() for name in SENDER_COUNTERS},
         ports=Ports(
             bytes=load[:ports],
             packets=packets[:ports],
@@ -440,13 +415,12 @@ def _unfinished(network: Network, world: World) -> str:
     """Say which flows are not done, and how far they are."""
     tree = network.scenario.tree
     flows = network.flows
-    senders = world.flows.senders
-    # A flow that waits for others has no sender yet: its record is all zeros.
-    late = np.flatnonzero((senders.done_ps == NEVER) | (world.flows.started_ps == NEVER))
+    packets = acked(world.flows)
+    late = np.flatnonzero(world.flows.ended.done_ps == NEVER)
     named = [
         f"{flow} from {host_name(tree, int(flows.source[flow]))} "
         f"to {host_name(tree, int(flows.destination[flow]))} "
-        f"({senders[flow].acked} of {flows.packets[flow]} packets)"
+        f"({packets[flow]} of {flows.packets[flow]} packets)"
         for flow in late[:3].tolist()
     ]
 

@@ -207,6 +207,7 @@ def test_what_arrives_at_once_is_served_in_the_order_of_ports() -> None:
             slot = append(world.pool, link, 2, world.counters)
             world.pool.packets[slot].time_ps = time_ps
             world.pool.packets[slot].status = status
+            world.wakes_ps[port] = 1_000
 
     keys, ends = np.zeros(99, dtype=np.int64), np.zeros(99, dtype=np.int64)
     count = gather(world, SWITCH, 1_000, end_ps=3_000, keys=keys, ends=ends)

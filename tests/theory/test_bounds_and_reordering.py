@@ -11,6 +11,7 @@ from reproduction import theory
 from sim import run
 from sim.arrays.network import build
 from sim.runs.engine import advanced
+from sim.runs.standing import counted
 
 DEFAULT = Scenario()
 ALL_TO_ALL = Scenario(collective=Collective(matrix="all_to_all"))
@@ -61,7 +62,7 @@ class TestLowerBounds:
             case = Scenario(fabric=Fabric(k=4), collective=pairs, seed=3)
             begun_ps = theory.sent_ps(Timing.of(case), packets) - case.tx_ps(case.data_bytes)
             sent = [
-                advanced(build(case), begun_ps + late).flows.senders[0].transmissions
+                counted(advanced(build(case), begun_ps + late).flows).transmissions[0]
                 for late in (-1, case.slot_ps + 17_000)
             ]
             assert sent[0] < packets == sent[1]

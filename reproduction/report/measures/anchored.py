@@ -13,6 +13,7 @@ from fattree.experiment.model import Scenario
 from reproduction.report.figure import Measured
 from sim.arrays.network import Network, build
 from sim.runs.engine import advanced, run
+from sim.runs.standing import counted
 
 # After 20 packets a flow that is paced 5 % slower is a whole gap behind all others; a congestion
 # control, which the appendix expects to undo the anchoring, takes steps of that size.
@@ -90,4 +91,4 @@ def paced(scenario: Scenario, slower: Int64) -> Network:
 def _progress(network: Network, time_ps: int) -> tuple[Int64, Int64]:
     """Return every flow's transmissions, and the packets that its receiver has."""
     flows = advanced(network, time_ps).flows
-    return flows.senders.transmissions.astype(np.int64), flows.received.astype(np.int64)
+    return counted(flows).transmissions, flows.received.astype(np.int64)

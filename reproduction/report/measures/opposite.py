@@ -9,6 +9,7 @@ from fattree.experiment.model import Scenario
 from reproduction.report.figure import Measured
 from sim.arrays.network import build
 from sim.runs.engine import advanced, run
+from sim.runs.standing import acked, counted
 
 # Ten blocks are the appendix's 1,000. A block is one row of the report: of rows for each run only
 # the minimum would be of use.
@@ -46,5 +47,5 @@ def fastest_run(scenario: Scenario) -> Measured:
 
 def _progress(scenario: Scenario, time_ps: int) -> tuple[int, int]:
     """Return how many packets the first flow has sent by a time, and how many are acknowledged."""
-    sender = advanced(build(scenario), time_ps).flows.senders[0]
-    return int(sender.transmissions), int(sender.acked)
+    flows = advanced(build(scenario), time_ps).flows
+    return int(counted(flows).transmissions[0]), int(acked(flows)[0])

@@ -31,6 +31,7 @@ from sim.kernels.jit import at, inlined
 from sim.kernels.lists import append, following, foresee_chunk, leave, take_in
 from sim.kernels.ports import (
     FAR,
+    announce,
     class_of,
     count_packet,
     drop,
@@ -270,6 +271,7 @@ def send_frame(world, number, level, now_ps):
     slot = append(world.pool, world.links[at(lane_number)], 2, world.counters)
     frame = world.pool.packets[at(slot)]
     frame.time_ps = gate.leaves_ps + passage(world, level, DATA).latency_ps
+    announce(world, number, frame.time_ps)
     frame.status = gate.is_told | (LOST if is_lost else 0)
     world.counters[LIVE] += 1
 
@@ -327,6 +329,7 @@ def send_packet(world, number, level, now_ps):
         packet.status |= HELD
 
     packet.time_ps = gate.leaves_ps + crossing.latency_ps
+    announce(world, number, packet.time_ps)
     pass_by(world, link)
 
 

@@ -29,6 +29,8 @@ from sim.kernels.events.upcoming import (
     TOP,
     TURNS,
     fill,
+    next_of_switch,
+    own_events,
     update,
 )
 from sim.kernels.jit import at, inlined, prefetch, prefetch_at
@@ -59,7 +61,6 @@ PACKETS, CONTROL = range(2)
 @inlined
 def serve_switch(world, routes, frames, program, desk, gates, switch, start_ps, end_ps):
     """Serve a switch from `start_ps` until before `end_ps`; return the number of events."""
-    foresee_next(world, routes, frames, program, gates, switch + 1)
     window = (start_ps, end_ps)
     node = world.switches[at(switch)]
     count, keys = packets_in(world, desk, gates, switch, window)
@@ -96,7 +97,21 @@ def serve_switch(world, routes, frames, program, desk, gates, switch, start_ps, 
             frame += 1
 
     end_window(world, frames, program, desk, gates, switch, end_ps)
+    rest(world, gates, switch, served, end_ps)
     return served
+
+
+@inlined
+def rest(world, gates, switch, served, end_ps):
+    """Let a switch at which nothing has happened sleep until its next event or arrival."""
+    # After a busy window the next is rarely empty: to look at all ports costs more than to serve.
+    until_ps = end_ps
+    if served == 0:
+        until_ps = next_of_switch(world, gates, switch)
+        if gates is not None:
+            until_ps = min(until_ps, next_heeded(world, world.switches[at(switch)]))
+
+    world.wakes_ps[own_events(world, switch)] = until_ps
 
 
 @inlined
@@ -113,12 +128,9 @@ def end_window(world, frames, program, desk, gates, switch, end_ps):
 
 
 @inlined
-def foresee_next(world, routes, frames, program, gates, switch):
-    """Prefetch the memory of the next switch, if any."""
-    if switch >= world.constants.switches:
-        return
-
-    foresee(world, switch)
+def foresee_next(world, routes, frames, program, gates, switch, end_ps):
+    """Prefetch the memory of the next switch."""
+    foresee(world, switch, end_ps)
     if program is None:
         foresee_groups(routes, switch)
     else:
@@ -300,6 +312,19 @@ def note_heeded(world, node, end_ps):
             lane.cursor = following(pool, slot)
             if (slot + 1) % CHUNK == 0:
                 leave(pool, slot, world.counters)
+
+
+@inlined
+def next_heeded(world, node):
+    """Return when a host or a neighbour gets the first control frame that is to be counted."""
+    next_ps = np.int64(FAR)
+    first = np.int64(node.first_port)
+    for number in range(first, first + node.ports):
+        lane = world.links[at(world.constants.lanes + number)]
+        if lane.cursor != lane.tail:
+            next_ps = min(next_ps, world.pool.packets[at(lane.cursor)].time_ps)
+
+    return next_ps
 
 
 @inlined

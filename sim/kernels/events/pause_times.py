@@ -11,7 +11,7 @@ from sim.kernels.events.gates import begin, close, give_back, held_bytes, pass_b
 from sim.kernels.events.programs import egress_of
 from sim.kernels.events.upcoming import OPEN, TRIPPED
 from sim.kernels.jit import at, inlined
-from sim.kernels.ports import FAR, passage, size_of
+from sim.kernels.ports import FAR, announce, passage, size_of
 from sim.kernels.state import DATA, LOST
 from sim.kernels.switches import PORT_MASK, level_at
 
@@ -67,6 +67,7 @@ def drop_all(world, frames, program, desk, window, switch, port, now_ps):
     # before any that leaves later.
     gone_ps = passage(world, level, DATA).latency_ps
     gone_ps += now_ps if gate.leaves_ps == FAR else max(now_ps, gate.leaves_ps)
+    announce(world, number, gone_ps)
     while link.cursor != link.tail:
         slot = np.int64(link.cursor)
         packet = world.pool.packets[at(slot)]

@@ -7,6 +7,7 @@ import numpy as np
 from sim.kernels.blocks import DIRTY, block, is_dirty, set_length
 from sim.kernels.bundles import by_address
 from sim.kernels.events.programs import PACKET_OUT_BYTES, arrive, put_frame, put_state
+from sim.kernels.events.upcoming import own_events
 from sim.kernels.jit import at, kernel
 from sim.kernels.lists import first_slot
 from sim.kernels.octets import write_16, write_checksum
@@ -52,6 +53,7 @@ def send_probes(world, frames, program, desk, probes, turn, now_ps):
         world.counters[LIVE] += 1
         world.counters[PROBES_SENT] += 1
         arrive(world, frames, program, desk, np.int64(edge), probes.came_by, now_ps, slot)
+        world.wakes_ps[own_events(world, edge)] = now_ps
 
     put_state(frames, desk)
     put_frame(frames, desk)

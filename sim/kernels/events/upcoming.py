@@ -125,6 +125,23 @@ def next_of_port(world, gates, node, port):
 
 
 @inlined
+def next_of_switch(world, gates, switch):
+    """Return when a switch's ports next do something by themselves, FAR if they never will."""
+    node = world.switches[at(switch)]
+    next_ps = np.int64(FAR)
+    for port in range(np.int64(node.ports)):
+        next_ps = min(next_ps, next_of_port(world, gates, node, port))
+
+    return next_ps
+
+
+@inlined
+def own_events(world, switch):
+    """Return the index of a switch's own events in `World.wakes_ps`."""
+    return at(world.constants.ports + world.constants.hosts + switch)
+
+
+@inlined
 def moves_ps(world, gate, number):
     """Return when a port's last bit is out or its next packet begins, FAR where none can."""
     if gate.leaves_ps != FAR:

@@ -10,16 +10,25 @@ import numpy as np
 
 from hostagent.transports.state import NEVER
 from sim.kernels.desk import RECEIPTS, WINDOW
-from sim.kernels.events.loop import happen, serve_switch
+from sim.kernels.events.loop import first_sample, foresee_next, happen, serve_switch
 from sim.kernels.events.programs import depart, egress_of, put_frame
-from sim.kernels.events.upcoming import EVENT_BITS, NOBODY, TOP, fill, next_of_port, update
-from sim.kernels.hosts import serve_machine
+from sim.kernels.events.upcoming import (
+    EVENT_BITS,
+    NOBODY,
+    NOTHING,
+    TOP,
+    fill,
+    next_of_switch,
+    own_events,
+    update,
+)
+from sim.kernels.hosts import awake, foresee_machine, serve_machine
 from sim.kernels.jit import at, both, inlined, kernel
 from sim.kernels.lists import following
 from sim.kernels.plain import known
 from sim.kernels.ports import FAR, HOST_LEVEL, host_sending_ps, passage, size_of
 from sim.kernels.state import CLOCK, DATA, LOST, SPARE
-from sim.kernels.switches import PORT_MASK
+from sim.kernels.switches import PORT_MASK, awaiting
 from sim.kernels.windows import chunks_needed, hosts, next_event, through_windows
 
 
@@ -140,9 +149,7 @@ def next_of_ports(world, gates):
     # FAR is NEVER.
     next_ps = NEVER
     for switch in range(world.constants.switches):
-        node = world.switches[at(switch)]
-        for port in range(np.int64(node.ports)):
-            next_ps = min(next_ps, next_of_port(world, gates, node, port))
+        next_ps = min(next_ps, next_of_switch(world, gates, switch))
 
     return next_ps
 
@@ -158,7 +165,15 @@ def programmed_hosts(world, routes, frames, desk, first, last, end_ps):
     start_ps = world.counters[CLOCK]
     desk.marks[RECEIPTS] = 0
     desk.marks[WINDOW] = start_ps
-    for machine in range(first, last):
+    following = awake(world, first, last, end_ps)
+    behind = awake(world, following + 1, last, end_ps)
+    while following < last:
+        machine = following
+        following = behind
+        behind = awake(world, behind + 1, last, end_ps)
+        if following < last:
+            foresee_machine(world, following, behind)
+
         served += serve_machine(
             world, routes, frames, desk, number=machine, start_ps=start_ps, end_ps=end_ps
         )
@@ -175,12 +190,32 @@ def event_switches(world, routes, frames, program, desk, gates, first, last, end
     world = known(world)
     served = 0
     start_ps = world.counters[CLOCK]
-    for switch in range(first, last):
+    # A sample looks at all switches.
+    has_sample = first_sample(frames, (start_ps, end_ps)) != NOTHING
+    awake_ps = np.int64(NEVER + 1) if has_sample else end_ps
+    following = busy(world, first, last, awake_ps)
+    while following < last:
+        switch = following
+        following = busy(world, switch + 1, last, awake_ps)
+        if following < last:
+            foresee_next(world, routes, frames, program, gates, following, end_ps)
+
         served += serve_switch(
             world, routes, frames, program, desk, gates, switch, start_ps=start_ps, end_ps=end_ps
         )
 
     return served
+
+
+@inlined
+def busy(world, first, last, end_ps):
+    """Return the first of switches `first` to `last` - 1 with an event or an arrival, or `last`."""
+    for switch in range(first, last):
+        is_due = world.wakes_ps[own_events(world, switch)] < end_ps
+        if is_due or awaiting(world, switch, switch + 1, end_ps) == switch:
+            return switch
+
+    return last
 
 
 @partial(kernel, long_name="hosts' kernels for threads")

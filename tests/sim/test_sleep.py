@@ -1,0 +1,191 @@
+"""Nodes without an event sleep, and flows have a sender as long as they are under way."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fattree.experiment.model import (
+    Collective,
+    Fabric,
+    FailureEvent,
+    Failures,
+    LoadBalancer,
+    Scenario,
+    Transport,
+)
+from hostagent.transports.state import NEVER
+from sim.arrays.network import Network, build
+from sim.kernels.hosts import awake
+from sim.kernels.ports import FAR
+from sim.kernels.state import CLOCK, NO_SENDER, Records, World
+from sim.kernels.switches import awaiting
+from sim.kernels.windows import advance, next_act
+from sim.runs.engine import advanced, buffers_of, prepare, run
+from sim.runs.standing import acked, counted
+
+ALL_TO_ALL = Collective(matrix="all_to_all", message_bytes=20_000)
+INCAST = Collective(
+    matrix="pairs", pairs=tuple((sender, 0) for sender in range(1, 16)), message_bytes=60_000
+)
+DOWN = Failures(
+    events=(
+        FailureEvent(link="edge0_0-agg0_0", down_ns=1_000, up_ns=9_000),
+        FailureEvent(link="agg1_0-core0_0", down_ns=2_000),
+    )
+)
+SCENARIOS = {
+    "plain": Scenario(fabric=Fabric(k=4), collective=ALL_TO_ALL),
+    "failures": Scenario(fabric=Fabric(k=4), collective=ALL_TO_ALL, failures=DOWN),
+    "lanes": Scenario(
+        policy="rsq",
+        fabric=Fabric(k=4, queue_bytes=20_000),
+        collective=INCAST,
+        transport=Transport(recovery="sack", trimming=True, acks_first=True),
+    ),
+    "planes": Scenario(
+        fabric=Fabric(k=4, planes=2, plane_use="draw"), collective=ALL_TO_ALL, failures=DOWN
+    ),
+    "pauses": Scenario(
+        fabric=Fabric(k=4, flow_control="pfc", queue_bytes=200_000), collective=INCAST
+    ),
+    "connections": Scenario(
+        policy="host_pkt_ar",
+        fabric=Fabric(k=4),
+        collective=ALL_TO_ALL,
+        load_balancer=LoadBalancer(connections="pair"),
+        transport=Transport(recovery="sack"),
+    ),
+}
+
+
+def first_arrival(world: World, lists: tuple[int, ...]) -> int:
+    """Return when the first packet arrives of those that have begun to leave, or NEVER."""
+    links, packets = world.links, world.pool.packets
+    times = [
+        int(packets[links[number].taken].time_ps)
+        for number in lists
+        if links[number].taken != links[number].tail
+    ]
+    # With pauses a packet that waits has no time of arrival, but a number beyond FAR.
+    return min((time_ps for time_ps in times if time_ps < FAR), default=NEVER)
+
+
+@pytest.mark.parametrize("name", list(SCENARIOS))
+@pytest.mark.parametrize("until_us", [0.5, 1, 2, 3.7, 5, 8, 12, 20])
+def test_no_node_sleeps_longer_than_to_its_next_event(name: str, until_us: float) -> None:
+    world = advanced(build(SCENARIOS[name]), round(until_us * 1e6))
+    constants = world.constants
+    lanes = (0, constants.lanes) if constants.lanes else (0,)
+    for port in range(constants.ports):
+        lists = tuple(int(world.inputs[port]) + lane for lane in lanes)
+        assert world.wakes_ps[port] <= first_arrival(world, lists)
+
+    for host in range(constants.hosts):
+        lists = tuple(int(world.hosts[host].towards) + lane for lane in lanes)
+        next_ps = min(first_arrival(world, lists), int(next_act(world.hosts[host])))
+        assert world.wakes_ps[constants.ports + host] <= max(next_ps, world.counters[CLOCK])
+
+
+@pytest.mark.parametrize("name", ["plain", "failures", "lanes"])
+def test_a_node_that_is_woken_for_nothing_changes_nothing(name: str) -> None:
+    scenario = SCENARIOS[name].model_copy(update={"failures": Failures()})
+    expected = run(scenario)
+    network = build(scenario)
+    world = network.world
+    prepare()
+    advanced(network, 1)
+    buffers = buffers_of(world, scenario.tree.most_ports)
+    for until_ps in range(100_000, expected.end_ps + 200_000, 100_000):
+        world.wakes_ps[:] = 0
+        advance(world, network.routes[0].routes, until_ps, buffers)
+
+    assert counted(world.flows).done_ps.tolist() == expected.done_ps.tolist()
+    assert counted(world.flows).transmissions.tolist() == expected.transmissions.tolist()
+
+
+def asleep(wakes_ps: list[int], **constants: int) -> Any:
+    return SimpleNamespace(
+        wakes_ps=np.array(wakes_ps),
+        constants=SimpleNamespace(**constants),
+        switches=[
+            SimpleNamespace(first_port=0, ports=2),
+            SimpleNamespace(first_port=2, ports=2),
+            SimpleNamespace(first_port=4, ports=1),
+        ],
+    )
+
+
+@pytest.mark.parametrize(("end_ps", "expected"), [(99, 3), (100, 3), (101, 1), (150, 1), (151, 0)])
+def test_a_switch_is_awake_from_the_window_of_its_first_arrival_on(
+    end_ps: int, expected: int
+) -> None:
+    # The second port of a switch counts as its first does.
+    world = asleep([NEVER, 150, 200, 100, NEVER])
+    assert awaiting(world, 0, 3, end_ps) == expected
+    assert awaiting(world, 2, 3, end_ps) == 3
+    assert awaiting(world, 1, 2, 101) == 1
+    assert awaiting(world, 3, 3, end_ps) == 3
+
+
+@pytest.mark.parametrize(("end_ps", "expected"), [(99, 2), (100, 2), (101, 1), (150, 1), (151, 0)])
+def test_a_machine_is_awake_if_any_of_its_hosts_is(end_ps: int, expected: int) -> None:
+    world = asleep([0, NEVER, 200, 150, 100], ports=1, planes=2, machines=2)
+    assert awake(world, 0, 2, end_ps) == expected
+    assert awake(world, 1, 2, 101) == 1
+    assert awake(world, 2, 2, end_ps) == 2
+
+
+def in_turn(messages: int, at_once: int) -> Scenario:
+    """Return host 0's messages to host 8, so many of them under way at a time."""
+    pairs = tuple((0, 8 + number % at_once) for number in range(messages))
+    return Scenario(
+        fabric=Fabric(k=4), collective=Collective(matrix="pairs", pairs=pairs, message_bytes=9_000)
+    )
+
+
+def chained(network: Network, at_once: int) -> Network:
+    """Let each message begin after the message `at_once` before it."""
+    world = network.world
+    followers = np.arange(at_once, len(network.flows))
+    world.flows.blocked[at_once:] = 1
+    world.flows.follower_offset[:] = np.minimum(np.arange(len(network.flows) + 1), len(followers))
+    flows = world.flows._replace(followers=followers)
+    return replace(network, world=world._replace(flows=flows))
+
+
+def touched(senders: Records) -> int:
+    return int((senders.gap_ps > 0).sum())
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3])
+def test_as_many_senders_are_used_as_flows_are_under_way(at_once: int) -> None:
+    network = chained(build(in_turn(12, at_once)), at_once)
+    world = advanced(network, 10**9)
+    assert np.all(acked(world.flows) == network.flows.packets)
+    assert touched(world.flows.senders) == at_once
+    assert np.all(world.flows.sender_of == NO_SENDER)
+    assert sorted(world.flows.spare_senders.tolist()) == list(range(12))
+
+
+def test_flows_that_share_a_connection_keep_their_senders() -> None:
+    scenario = SCENARIOS["connections"]
+    network = build(scenario)
+    world = advanced(network, 10**9)
+    count = len(network.flows)
+    assert world.flows.sender_of.tolist() == list(range(count))
+    assert touched(world.flows.senders) == count
+    assert np.all(acked(world.flows) == network.flows.packets)
+    assert counted(world.flows).transmissions.tolist() == run(scenario).transmissions.tolist()
+
+
+def test_progress_has_flows_before_within_and_behind_their_time() -> None:
+    scenario = in_turn(2, 2)
+    network = build(scenario)
+    network.flows.start_ps[1] = 10**9
+    early = advanced(network, 500_000).flows
+    assert 0 < counted(early).transmissions[0] <= network.flows.packets[0]
+    assert acked(early).tolist() == [0, 0]
+    assert counted(early).done_ps.tolist() == [NEVER, NEVER]
