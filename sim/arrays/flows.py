@@ -197,12 +197,20 @@ def _coordinates(tree: FatTree, hosts: Int64) -> tuple[Int64, Int64, Int64]:
 
 
 def _ring_lengths(scenario: Scenario, packets: Int64, gaps: Int64) -> Int64:
-    # An all-to-all has millions of flows and few kinds.
+    # An all-to-all has millions of flows and few kinds. Numbers of sizes and gaps are sorted in a
+    # tenth of the time of pairs.
     shared = rules(scenario)
-    kinds, of_flow = np.unique(np.stack([packets, gaps]), axis=1, return_inverse=True)
-    lengths = [ring_length(shared, *kind) for kind in kinds.T.tolist()]
-
-    return np.array(lengths, dtype=np.int64)[of_flow.ravel()]
+    sizes, size_of = np.unique(packets, return_inverse=True)
+    steps, step_of = np.unique(gaps, return_inverse=True)
+    kinds, of_flow = np.unique(size_of * len(steps) + step_of, return_inverse=True)
+    kind_sizes, kind_steps = np.divmod(kinds, max(1, len(steps)))
+    lengths = [
+        ring_length(shared, packets_of, gap_ps)
+        for packets_of, gap_ps in zip(
+            sizes[kind_sizes].tolist(), steps[kind_steps].tolist(), strict=True
+        )
+    ]
+    return np.array(lengths, dtype=np.int64)[of_flow]
 
 
 def _five_tuple_hash(source: int, destination: int, label: int) -> int:

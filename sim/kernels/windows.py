@@ -123,7 +123,8 @@ def serve_all_hosts(work, end_ps):
     """Serve all hosts until before `end_ps`; return how many packets they handled."""
     world, routes, _ = work
     # Typed zeros: a plain 0 has the type of a literal, for which numba would compile once more.
-    return hosts(world, routes, first=np.int64(0), last=world.constants.machines, end_ps=end_ps)
+    first, last = np.int64(0), world.constants.machines
+    return hosts(world, routes, None, None, first, last, end_ps)
 
 
 @inlined
@@ -147,10 +148,10 @@ def next_of_all(work):
 
 
 @inlined
-def hosts(world, routes, first, last, end_ps):
+def hosts(world, routes, frames, desk, first, last, end_ps):
     """Serve machines `first` to `last` - 1 from the clock until before `end_ps`.
 
-    Return how many packets they handled.
+    Return how many packets they handled. `frames` and `desk` as in `serve_machine`.
     """
     served = 0
     world = known(world)
@@ -165,7 +166,7 @@ def hosts(world, routes, first, last, end_ps):
             foresee_machine(world, following, behind)
 
         served += serve_machine(
-            world, routes, None, None, number=machine, start_ps=start_ps, end_ps=end_ps
+            world, routes, frames, desk, number=machine, start_ps=start_ps, end_ps=end_ps
         )
 
     return served
@@ -198,7 +199,7 @@ def switches(world, routes, first, last, end_ps, buffers):
 @partial(kernel, long_name="hosts' kernels for threads")
 def serve_hosts(world, routes, first, last, end_ps):
     """Serve a thread's part of the hosts."""
-    return hosts(world, routes, first, last, end_ps)
+    return hosts(world, routes, None, None, first, last, end_ps)
 
 
 @partial(kernel, long_name="switches' kernels for threads")

@@ -22,7 +22,6 @@ from sim.kernels.events.upcoming import (
     own_events,
     update,
 )
-from sim.kernels.hosts import awake, foresee_machine, serve_machine
 from sim.kernels.jit import at, both, inlined, kernel
 from sim.kernels.lists import following
 from sim.kernels.plain import known
@@ -90,7 +89,7 @@ def serve_all_hosts(work, end_ps):
 def serve_all_plain_hosts(work, end_ps):
     """Serve all hosts until before `end_ps`; return how many packets they handled."""
     world, routes, _, _, _, _ = work
-    return hosts(world, routes, np.int64(0), world.constants.machines, end_ps)
+    return hosts(world, routes, None, None, np.int64(0), world.constants.machines, end_ps)
 
 
 @inlined
@@ -160,25 +159,9 @@ def programmed_hosts(world, routes, frames, desk, first, last, end_ps):
 
     Return how many packets they received or sent.
     """
-    world = known(world)
-    served = 0
-    start_ps = world.counters[CLOCK]
     desk.marks[RECEIPTS] = 0
-    desk.marks[WINDOW] = start_ps
-    following = awake(world, first, last, end_ps)
-    behind = awake(world, following + 1, last, end_ps)
-    while following < last:
-        machine = following
-        following = behind
-        behind = awake(world, behind + 1, last, end_ps)
-        if following < last:
-            foresee_machine(world, following, behind)
-
-        served += serve_machine(
-            world, routes, frames, desk, number=machine, start_ps=start_ps, end_ps=end_ps
-        )
-
-    return served
+    desk.marks[WINDOW] = world.counters[CLOCK]
+    return hosts(world, routes, frames, desk, first, last, end_ps)
 
 
 @inlined
