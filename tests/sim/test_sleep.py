@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fattree.experiment.failures import Storm
 from fattree.experiment.model import (
     Collective,
     Fabric,
@@ -50,6 +51,11 @@ SCENARIOS = {
     ),
     "pauses": Scenario(
         fabric=Fabric(k=4, flow_control="pfc", queue_bytes=200_000), collective=INCAST
+    ),
+    "watchdog": Scenario(
+        fabric=Fabric(k=4, flow_control="pfc", queue_bytes=200_000, pause_watchdog_us=3),
+        collective=INCAST,
+        failures=Failures(storms=(Storm(host="h0_0_0", until_ns=30_000),)),
     ),
     "connections": Scenario(
         policy="host_pkt_ar",
