@@ -20,20 +20,8 @@ from hostagent.transports.roce import ACK_BELOW, ETHERNET, OVERHEAD, ROCE_PORT, 
 from hostagent.transports.state import NEVER, PACKET, RECEIVER, SENDER, Recovery
 from hostagent.transports.transport import ring_length
 from sim.arrays.routing import Pairs
-from sim.kernels.state import (
-    ACK,
-    DATA,
-    ENDED,
-    FLOW,
-    HOST,
-    NO_SENDER,
-    Flows,
-    Int32,
-    Int64,
-    Pointers,
-    Records,
-    records,
-)
+from sim.kernels.records import ENDED, FLOW, HOST, Records, records
+from sim.kernels.state import ACK, DATA, NO_SENDER, Flows, Int32, Int64, Pointers
 
 UInt32 = NDArray[np.uint32]
 # Of a packet in `Flows.arrivals` and `Flows.is_received`.

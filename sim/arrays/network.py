@@ -40,22 +40,8 @@ from sim.arrays.wiring import (
     switches_of,
 )
 from sim.kernels.plain import Form, features, form_needed
-from sim.kernels.state import (
-    CHUNK,
-    COUNTERS,
-    FRAMED,
-    LEDGER,
-    SPARE,
-    TRANSIT,
-    UNFINISHED,
-    Constants,
-    Flows,
-    OwnRule,
-    Records,
-    Routes,
-    World,
-    records,
-)
+from sim.kernels.records import CHUNK, FRAMED, LEDGER, TRANSIT, Records, records
+from sim.kernels.state import COUNTERS, SPARE, UNFINISHED, Constants, Flows, OwnRule, Routes, World
 
 # The time within a window has 20 bits in a key (`sim.kernels.switches`). A shorter window is always
 # right.

@@ -19,7 +19,8 @@ from fattree.routes.southbound import Bundles, agg_bundles, core_bundles
 from fattree.routes.waypoints import starts, waypoints
 from fattree.routes.wecmp import LinkState
 from fattree.shape.topology import FatTree
-from sim.kernels.state import GROUP, Int64, Records, Routes, records
+from sim.kernels.records import GROUP, Records, records
+from sim.kernels.state import Int64, Routes
 
 # These compare uplinks, so they look weights up; to the others a schedule's repetitions are enough.
 WEIGHED = (Chooser.SHORTEST, Chooser.BINNED, Chooser.ROTATION_SHORTEST_START)

@@ -24,23 +24,19 @@ from sim.errors import SimulationError
 from sim.kernels.events.gates import ROOM
 from sim.kernels.events.upcoming import GATE
 from sim.kernels.ports import FAR
-from sim.kernels.state import (
-    ACK,
+from sim.kernels.records import (
     CHUNK,
     CHUNK_BITS,
-    DATA,
     LINK,
     NIC,
     PASSAGE,
-    SPARE,
     SWITCH,
     TRANSIT,
-    Int64,
-    Pool,
     Records,
     header_of,
     records,
 )
+from sim.kernels.state import ACK, DATA, SPARE, Int64, Pool
 
 
 def links_of(tree: FatTree, lanes: int) -> Records:

@@ -32,18 +32,8 @@ from sim.gpu.kernels import (
     switches,
     unpack,
 )
-from sim.kernels.state import (
-    BEHIND,
-    CHUNK,
-    CLOCK,
-    COUNTERS,
-    FIRST,
-    SPARE,
-    Buffers,
-    Pool,
-    Routes,
-    World,
-)
+from sim.kernels.records import CHUNK
+from sim.kernels.state import BEHIND, CLOCK, COUNTERS, FIRST, SPARE, Buffers, Pool, Routes, World
 from sim.kernels.windows import chunks_needed, through_windows
 
 # Arrays that no kernel changes stay as they are on the processor's side.

@@ -16,16 +16,8 @@ from hostagent.transports.state import NEVER
 from sim.kernels.hosts import next_arrival, serve_machine
 from sim.kernels.jit import INLINED, inlined
 from sim.kernels.plain import known
-from sim.kernels.state import (
-    CHUNK,
-    COUNTERS,
-    LAST_DONE,
-    LIVE,
-    UNFINISHED,
-    UNROUTABLE,
-    Buffers,
-    World,
-)
+from sim.kernels.records import CHUNK
+from sim.kernels.state import COUNTERS, LAST_DONE, LIVE, UNFINISHED, UNROUTABLE, Buffers, World
 from sim.kernels.switches import serve_switch
 from sim.kernels.windows import next_act
 

@@ -19,18 +19,8 @@ from sim.kernels.octets import CE, IPV4, read_16, write_16, write_checksum
 from sim.kernels.outer_headers import IPV6, TUNNEL, encapsulate, wrap
 from sim.kernels.planes import way_of
 from sim.kernels.ports import HOST_LEVEL, passage, size_of
-from sim.kernels.state import (
-    ACK,
-    ASKS,
-    CHUNK,
-    MARKED,
-    SHORT,
-    TRIMMED,
-    Bytes,
-    Int32,
-    Int64,
-    Records,
-)
+from sim.kernels.records import CHUNK, Records
+from sim.kernels.state import ACK, ASKS, MARKED, SHORT, TRIMMED, Bytes, Int32, Int64
 
 UDP_LENGTH_AT = 24
 # Of the byte in front of a packet number: that its sender asks for an ACK.

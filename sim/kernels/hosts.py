@@ -17,8 +17,9 @@ from sim.kernels.lists import following, foresee_chunk, leave
 from sim.kernels.planes import ARRIVES, ENDS, HEEDS, MOVES, SENDS, move, note_event, with_moved
 from sim.kernels.ready import end_computation
 from sim.kernels.receiving import receive
+from sim.kernels.records import CHUNK, CHUNK_BITS
 from sim.kernels.sending import send
-from sim.kernels.state import ACK, CHUNK, CHUNK_BITS, LIVE, LOST, MISDELIVERED, RECEIVED
+from sim.kernels.state import ACK, LIVE, LOST, MISDELIVERED, RECEIVED
 
 # The end of the fields that every packet changes in a sender, in lines of memory.
 LINE_BYTES = 64
@@ -116,7 +117,7 @@ def foresee_machine(world, number, later):
 
     Data of a machine's other hosts are loaded when they are used.
     """
-    # A large fabric lies in no cache (`sim.kernels.switches.foresee`). Links say where packets are,
+    # A large fabric lies in no cache (`sim.kernels.foresight`). Links say where packets are,
     # so they are asked for one machine earlier.
     constants = world.constants
     if later + 1 < constants.machines:

@@ -9,7 +9,8 @@ import numpy as np
 from numba.extending import overload
 
 from sim.kernels.jit import INLINED, at, fetch_add, inlined, prefetch
-from sim.kernels.state import BEHIND, CHUNK, CHUNK_BITS, FIRST, SPARE
+from sim.kernels.records import CHUNK, CHUNK_BITS
+from sim.kernels.state import BEHIND, FIRST, SPARE
 
 # The queue of a host's link is not measured, so hosts' lists have no cursor, only the far end.
 ONE_READER = 1

@@ -21,7 +21,8 @@ from fattree.draws import Stream, component, mix
 from fattree.shape.topology import Level
 from sim.kernels.jit import at, inlined
 from sim.kernels.lists import append, following, foresee_chunk, leave, take_in
-from sim.kernels.state import ACK, CHUNK, DATA, FIRST_ACK, LIVE, LOST, SHORT, SMALL, TRIMMED
+from sim.kernels.records import CHUNK
+from sim.kernels.state import ACK, DATA, FIRST_ACK, LIVE, LOST, SHORT, SMALL, TRIMMED
 
 LOSS = int(Stream.LOSS)
 HOST_LEVEL = int(Level.HOST)

@@ -13,7 +13,8 @@ from sim.kernels.lists import ONE_READER, append, following, leave, take_in
 from sim.kernels.planes import way_of
 from sim.kernels.ports import HOST_LEVEL, is_gone, occupy, passage
 from sim.kernels.ready import connection_of, requeue, sender_of, unblock
-from sim.kernels.state import ACK, ASKS, CHUNK, DATA, LIVE, LOST, NOWHERE, SHORT
+from sim.kernels.records import CHUNK
+from sim.kernels.state import ACK, ASKS, DATA, LIVE, LOST, NOWHERE, SHORT
 
 SEGMENTS = int(Chooser.SEGMENTS)
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from hostagent.transports.state import NEVER
 from sim.kernels.events.upcoming import OPEN
+from sim.kernels.foresight import awaiting, foresee, foresee_groups
 from sim.kernels.hosts import awake, foresee_machine, next_arrival, serve_machine
 from sim.kernels.jit import both, inlined, kernel
 from sim.kernels.lists import following
@@ -25,8 +26,8 @@ from sim.kernels.ports import (
     size_of,
 )
 from sim.kernels.ready import start_flow
+from sim.kernels.records import CHUNK
 from sim.kernels.state import (
-    CHUNK,
     CLOCK,
     DATA,
     LAST_DONE,
@@ -37,7 +38,7 @@ from sim.kernels.state import (
     UNFINISHED,
     UNSERVED,
 )
-from sim.kernels.switches import awaiting, foresee, foresee_groups, serve_switch
+from sim.kernels.switches import serve_switch
 
 # How `through_windows` ends.
 REACHED, FINISHED, STARVED, STUCK, BROKEN = range(5)

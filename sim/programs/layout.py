@@ -12,7 +12,8 @@ from sim.kernels.blocks import MOST_FREE, QUEUED_BYTES
 from sim.kernels.desk import Program
 from sim.kernels.frames import WRITTEN, Frames
 from sim.kernels.octets import IPV4
-from sim.kernels.state import Int64, Records, World
+from sim.kernels.records import Records
+from sim.kernels.state import Int64, World
 
 # Up to here programs know our packets; bytes behind it they may have put there themselves.
 KNOWN = 42

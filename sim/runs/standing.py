@@ -8,7 +8,8 @@ from fattree.routes import standstill
 from fattree.routes.standstill import Senders, Standing
 from hostagent.rules import tries
 from hostagent.transports.state import NEVER
-from sim.kernels.state import CLOCK, ENDED, NO_SENDER, Records, World
+from sim.kernels.records import ENDED, Records
+from sim.kernels.state import CLOCK, NO_SENDER, World
 from sim.kernels.state import Flows as Columns
 
 Int64 = NDArray[np.int64]

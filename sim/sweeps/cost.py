@@ -11,7 +11,7 @@ from fattree.demand.traffic import message_bytes, packet_count, whole_flows
 from fattree.errors import FabricError
 from fattree.experiment.model import Scenario
 from fattree.experiment.pauses import is_paused
-from sim.kernels.state import FRAMED, TRANSIT
+from sim.kernels.records import FRAMED, TRANSIT
 
 # Between pods, as most pairs of hosts are, a packet passes six links and so does its ACK.
 HOPS = 12

@@ -11,7 +11,7 @@ from fattree.counters import PORT_COUNTERS, SENDER_COUNTERS, Counts, kept, total
 from fattree.experiment.model import Collective, Fabric, Scenario
 from fattree.records.record import Record
 from hostagent.transports.state import SENDER
-from sim.kernels.state import LEDGER
+from sim.kernels.records import LEDGER
 from tests.python_network.fabric import PythonFabric
 
 INCAST = Collective(

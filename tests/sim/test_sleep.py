@@ -1,6 +1,7 @@
 """Nodes without an event sleep, and flows have a sender as long as they are under way."""
 
 from dataclasses import replace
+from itertools import count
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,12 +20,16 @@ from fattree.experiment.model import (
 )
 from hostagent.transports.state import NEVER
 from sim.arrays.network import Network, build
+from sim.kernels.events.loop import rest
+from sim.kernels.events.upcoming import own_events
+from sim.kernels.foresight import awaiting
 from sim.kernels.hosts import awake
+from sim.kernels.lists import append
 from sim.kernels.ports import FAR
-from sim.kernels.state import CLOCK, NO_SENDER, Records, World
-from sim.kernels.switches import awaiting
-from sim.kernels.windows import advance, next_act
-from sim.runs.engine import advanced, buffers_of, prepare, run
+from sim.kernels.records import Records
+from sim.kernels.state import CLOCK, LAST_DONE, NO_SENDER, World
+from sim.kernels.windows import FINISHED, REACHED, next_act, start_flows, truncate
+from sim.runs.engine import _advance, _advancing, advanced, run
 from sim.runs.standing import acked, counted
 
 ALL_TO_ALL = Collective(matrix="all_to_all", message_bytes=20_000)
@@ -51,6 +56,19 @@ SCENARIOS = {
     ),
     "pauses": Scenario(
         fabric=Fabric(k=4, flow_control="pfc", queue_bytes=200_000), collective=INCAST
+    ),
+    # Long after the pauses, two other hosts are still busy.
+    "paused early": Scenario(
+        fabric=Fabric(k=4, flow_control="pfc", queue_bytes=121_000),
+        collective=Collective(
+            matrix="pairs", pairs=(*INCAST.pairs, *[(14, 12)] * 20), message_bytes=60_000
+        ),
+    ),
+    # A switch has nothing to do until a pause ends.
+    "storm": Scenario(
+        fabric=Fabric(k=4, flow_control="pfc", queue_bytes=200_000),
+        collective=Collective(matrix="pairs", pairs=((1, 0),), message_bytes=60_000),
+        failures=Failures(storms=(Storm(host="h0_0_0", until_ns=30_000),)),
     ),
     "watchdog": Scenario(
         fabric=Fabric(k=4, flow_control="pfc", queue_bytes=200_000, pause_watchdog_us=3),
@@ -95,21 +113,34 @@ def test_no_node_sleeps_longer_than_to_its_next_event(name: str, until_us: float
         assert world.wakes_ps[constants.ports + host] <= max(next_ps, world.counters[CLOCK])
 
 
-@pytest.mark.parametrize("name", ["plain", "failures", "lanes"])
-def test_a_node_that_is_woken_for_nothing_changes_nothing(name: str) -> None:
-    scenario = SCENARIOS[name].model_copy(update={"failures": Failures()})
-    expected = run(scenario)
+def finished(scenario: Scenario, wakes_all: bool) -> World:
+    """Return the world at the end of a run in legs of 100 ns; each may wake all nodes before."""
     network = build(scenario)
     world = network.world
-    prepare()
-    advanced(network, 1)
-    buffers = buffers_of(world, scenario.tree.most_ports)
-    for until_ps in range(100_000, expected.end_ps + 200_000, 100_000):
-        world.wakes_ps[:] = 0
-        advance(world, network.routes[0].routes, until_ps, buffers)
+    start_flows(world, network.flows.start_ps)
+    status = REACHED
+    with _advancing(network, 1) as leg:
+        for until_ps in count(100_000, 100_000):
+            if wakes_all:
+                world.wakes_ps[:] = 0
 
-    assert counted(world.flows).done_ps.tolist() == expected.done_ps.tolist()
-    assert counted(world.flows).transmissions.tolist() == expected.transmissions.tolist()
+            world, status = _advance(world, leg, network.routes[0].routes, until_ps)
+            if status != REACHED:
+                break
+
+    assert status == FINISHED
+    truncate(world, int(world.counters[LAST_DONE]))
+    return world
+
+
+@pytest.mark.parametrize("name", list(SCENARIOS))
+def test_a_node_that_is_woken_for_nothing_changes_nothing(name: str) -> None:
+    expected, world = (finished(SCENARIOS[name], wakes_all) for wakes_all in (False, True))
+    assert np.array_equal(world.ledgers, expected.ledgers)
+    assert np.array_equal(world.counters, expected.counters)
+    assert np.array_equal(counted(world.flows), counted(expected.flows))
+    for field in ("data_packets", "ack_packets", "max_bytes", "byte_ps"):
+        assert np.array_equal(world.links[field], expected.links[field])
 
 
 def asleep(wakes_ps: list[int], **constants: int) -> Any:
@@ -142,6 +173,24 @@ def test_a_machine_is_awake_if_any_of_its_hosts_is(end_ps: int, expected: int) -
     assert awake(world, 0, 2, end_ps) == expected
     assert awake(world, 1, 2, 101) == 1
     assert awake(world, 2, 2, end_ps) == 2
+
+
+def test_an_idle_switch_sleeps_until_a_control_frame_is_to_be_counted() -> None:
+    world = build(SCENARIOS["pauses"]).world
+    index = own_events(world, 0)
+    rest(world, world.gates, 0, served=0, end_ps=5_000)
+    assert world.wakes_ps[index] == FAR
+
+    # On the lane of its second port.
+    lane = world.links[world.constants.lanes + 1]
+    slot = append(world.pool, lane, 2, world.counters)
+    world.pool.packets[slot].time_ps = 7_000
+    rest(world, world.gates, 0, served=0, end_ps=5_000)
+    assert world.wakes_ps[index] == 7_000
+
+    # After a busy window it stays awake.
+    rest(world, world.gates, 0, served=1, end_ps=5_000)
+    assert world.wakes_ps[index] == 5_000
 
 
 def in_turn(messages: int, at_once: int) -> Scenario:
@@ -180,9 +229,9 @@ def test_flows_that_share_a_connection_keep_their_senders() -> None:
     scenario = SCENARIOS["connections"]
     network = build(scenario)
     world = advanced(network, 10**9)
-    count = len(network.flows)
-    assert world.flows.sender_of.tolist() == list(range(count))
-    assert touched(world.flows.senders) == count
+    flows = len(network.flows)
+    assert world.flows.sender_of.tolist() == list(range(flows))
+    assert touched(world.flows.senders) == flows
     assert np.all(acked(world.flows) == network.flows.packets)
     assert counted(world.flows).transmissions.tolist() == run(scenario).transmissions.tolist()
 

@@ -8,7 +8,8 @@ import pytest
 from fattree.experiment.model import Collective, Fabric, Scenario
 from hostagent.transports.state import NEVER
 from sim.arrays.network import Network, build
-from sim.kernels.state import CHUNK, CLOCK, LIVE, MISDELIVERED, SPARE, UNSERVED, Records, World
+from sim.kernels.records import CHUNK, Records
+from sim.kernels.state import CLOCK, LIVE, MISDELIVERED, SPARE, UNSERVED, World
 from sim.kernels.windows import REACHED, STUCK, chunks_needed, through_windows
 from sim.runs.engine import advanced
 

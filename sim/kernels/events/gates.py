@@ -41,15 +41,9 @@ from sim.kernels.ports import (
     passage,
     size_of,
 )
-from sim.kernels.state import CHUNK, DATA, HELD, LIVE, LOST, MARKED
-from sim.kernels.switches import (
-    PORT_BITS,
-    PORT_MASK,
-    is_marked,
-    level_at,
-    most_held,
-    port_of,
-)
+from sim.kernels.records import CHUNK
+from sim.kernels.state import DATA, HELD, LIVE, LOST, MARKED
+from sim.kernels.switches import PORT_BITS, PORT_MASK, is_marked, level_at, most_held, port_of
 
 # A port's buffer (`fattree.experiment.pauses.Room`); how long a control frame is being sent there
 # and holds the link; how long a pause lasts, and after how long it is renewed; after how long a

@@ -33,18 +33,18 @@ from sim.kernels.events.upcoming import (
     own_events,
     update,
 )
+from sim.kernels.foresight import foresee, foresee_groups
 from sim.kernels.jit import at, inlined, prefetch, prefetch_at
 from sim.kernels.lists import following, leave
 from sim.kernels.ports import FAR
-from sim.kernels.state import CHUNK, LOST
+from sim.kernels.records import CHUNK
+from sim.kernels.state import LOST
 from sim.kernels.switches import (
     PORT_BITS,
     PORT_MASK,
     SLOT_BITS,
     SLOT_MASK,
     TIME_BITS,
-    foresee,
-    foresee_groups,
     gather,
     gather_lists,
     in_order,

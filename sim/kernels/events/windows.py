@@ -22,12 +22,13 @@ from sim.kernels.events.upcoming import (
     own_events,
     update,
 )
+from sim.kernels.foresight import awaiting
 from sim.kernels.jit import at, both, inlined, kernel
 from sim.kernels.lists import following
 from sim.kernels.plain import known
 from sim.kernels.ports import FAR, HOST_LEVEL, host_sending_ps, passage, size_of
 from sim.kernels.state import CLOCK, DATA, LOST, SPARE
-from sim.kernels.switches import PORT_MASK, awaiting
+from sim.kernels.switches import PORT_MASK
 from sim.kernels.windows import chunks_needed, hosts, next_event, through_windows
 
 
