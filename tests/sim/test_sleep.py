@@ -26,8 +26,9 @@ from sim.kernels.foresight import awaiting
 from sim.kernels.hosts import awake
 from sim.kernels.lists import append
 from sim.kernels.ports import FAR
+from sim.kernels.receiving import receive_ack, write_share
 from sim.kernels.records import Records
-from sim.kernels.state import CLOCK, LAST_DONE, NO_SENDER, World
+from sim.kernels.state import ACK, CLOCK, LAST_DONE, NO_SENDER, World
 from sim.kernels.windows import FINISHED, REACHED, next_act, start_flows, truncate
 from sim.runs.engine import _advance, _advancing, advanced, run
 from sim.runs.standing import acked, counted
@@ -223,6 +224,19 @@ def test_as_many_senders_are_used_as_flows_are_under_way(at_once: int) -> None:
     assert touched(world.flows.senders) == at_once
     assert np.all(world.flows.sender_of == NO_SENDER)
     assert sorted(world.flows.spare_senders.tolist()) == list(range(12))
+
+
+def test_an_ack_tells_its_receivers_share_also_when_its_flow_has_ended() -> None:
+    world = build(in_turn(1, 1)).world
+    assert world.rules.tells_share
+    ack = world.pool.packets[1]
+    ack.flow, ack.status, ack.psn, ack.log = 0, ACK, 2, 3
+    write_share(ack, 300)
+    before = world.flows.ended.copy()
+    receive_ack(world, 0, ack, 7_000)
+    assert (world.flows.told.tolist(), world.flows.told_ps.tolist()) == ([300], [7_000])
+    assert np.array_equal(world.flows.ended, before)
+    assert world.flows.sender_of.tolist() == [NO_SENDER]
 
 
 def test_flows_that_share_a_connection_keep_their_senders() -> None:
