@@ -22,6 +22,7 @@ from hostagent.transports.state import NEVER
 from sim.arrays.network import Network, build
 from sim.kernels.events.loop import rest
 from sim.kernels.events.upcoming import own_events
+from sim.kernels.events.windows import busy
 from sim.kernels.foresight import awaiting
 from sim.kernels.hosts import awake
 from sim.kernels.lists import append
@@ -166,6 +167,14 @@ def test_a_switch_is_awake_from_the_window_of_its_first_arrival_on(
     assert awaiting(world, 2, 3, end_ps) == 3
     assert awaiting(world, 1, 2, 101) == 1
     assert awaiting(world, 3, 3, end_ps) == 3
+
+
+@pytest.mark.parametrize(("end_ps", "expected"), [(50, 3), (51, 2), (100, 2), (101, 1)])
+def test_a_switch_is_busy_from_the_window_of_its_own_event_on(end_ps: int, expected: int) -> None:
+    # The third switch awaits a packet, the second has an event of its own.
+    world = asleep([NEVER] * 4 + [50, NEVER, 100, NEVER], ports=5, hosts=0)
+    assert busy(world, 0, 3, end_ps) == expected
+    assert busy(world, 3, 3, end_ps) == 3
 
 
 @pytest.mark.parametrize(("end_ps", "expected"), [(99, 2), (100, 2), (101, 1), (150, 1), (151, 0)])
