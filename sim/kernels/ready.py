@@ -1,8 +1,5 @@
 """The order of a host's flows and computations: they start, then wait in heaps."""
 
-from numba import literal_unroll
-
-from fattree.counters import SENDER_COUNTERS
 from hostagent.transports import labels, transport
 from hostagent.transports.state import NEVER
 from sim.kernels.jit import at, clear, inlined
@@ -93,8 +90,9 @@ def give_back_sender(world, number, flow):
     ended = flows.ended[at(flow)]
     ended.first_ps = sender.first_ps
     ended.done_ps = sender.done_ps
-    for name in literal_unroll(SENDER_COUNTERS):
-        ended[name] = sender[name]
+    ended.transmissions = sender.transmissions
+    ended.freezes = sender.freezes
+    ended.returns = sender.returns
 
     if len(flows.spares) > 0:
         spare = flows.sender_of[at(flow)]

@@ -53,6 +53,8 @@ OnProgress: TypeAlias = Callable[[float], None]
 Device: TypeAlias = Literal["cpu", "gpu"]
 RTTS_A_LEG = 4
 TELL_SECONDS = 0.1
+# The most of a run's time that progress may cost.
+TELL_SHARE = 0.05
 
 
 def run(
@@ -198,11 +200,11 @@ def _drive(
         if status == FINISHED:
             return world
 
-        # Not after every leg: to add up a million flows takes a while, a twentieth of all at most.
+        # Not after every leg: to add up a million flows takes a while.
         if on_progress and time.monotonic() >= tell_s:
             begun_s = time.monotonic()
             on_progress(progress(network.flows, world))
-            tell_s = time.monotonic() + max(TELL_SECONDS, 20 * (time.monotonic() - begun_s))
+            tell_s = next_progress_s(begun_s, time.monotonic())
 
         now_ps = int(world.counters[CLOCK])
         if status == STUCK or now_ps >= end_ps:
@@ -218,6 +220,11 @@ def _drive(
 
         if sample_ps and now_ps % sample_ps == 0:
             samples.append((now_ps, _queues(world, now_ps)))
+
+
+def next_progress_s(begun_s: float, ended_s: float) -> float:
+    """Return when progress is added up next, after an addition from `begun_s` to `ended_s`."""
+    return ended_s + max(TELL_SECONDS, (ended_s - begun_s) / TELL_SHARE)
 
 
 def _queues(world: World, now_ps: int) -> Int64:

@@ -20,6 +20,7 @@ from fattree.experiment.model import (
 )
 from hostagent.transports.state import NEVER
 from sim.arrays.network import Network, build
+from sim.kernels import foresight
 from sim.kernels.events.loop import rest
 from sim.kernels.events.upcoming import own_events
 from sim.kernels.events.windows import busy
@@ -27,11 +28,12 @@ from sim.kernels.foresight import awaiting
 from sim.kernels.hosts import awake
 from sim.kernels.lists import append
 from sim.kernels.ports import FAR
+from sim.kernels.ready import give_back_sender
 from sim.kernels.receiving import receive_ack, write_share
-from sim.kernels.records import Records
+from sim.kernels.records import ENDED, Records
 from sim.kernels.state import ACK, CLOCK, LAST_DONE, NO_SENDER, World
 from sim.kernels.windows import FINISHED, REACHED, next_act, start_flows, truncate
-from sim.runs.engine import _advance, _advancing, advanced, run
+from sim.runs.engine import _advance, _advancing, advanced, next_progress_s, run
 from sim.runs.standing import acked, counted
 
 ALL_TO_ALL = Collective(matrix="all_to_all", message_bytes=20_000)
@@ -267,3 +269,34 @@ def test_progress_has_flows_before_within_and_behind_their_time() -> None:
     assert 0 < counted(early).transmissions[0] <= network.flows.packets[0]
     assert acked(early).tolist() == [0, 0]
     assert counted(early).done_ps.tolist() == [NEVER, NEVER]
+
+
+def test_all_counters_of_a_sender_are_kept_when_its_flow_ends() -> None:
+    world = build(in_turn(1, 1)).world
+    start_flows(world, np.zeros(1, dtype=np.int64))
+    sender = world.flows.senders[world.flows.sender_of[0]]
+    for number, name in enumerate(ENDED.names or ()):
+        sender[name] = 100 + number
+
+    give_back_sender(world, 0, 0)
+    assert world.flows.ended[0].tolist() == tuple(range(100, 100 + len(ENDED.names or ())))
+
+
+@pytest.mark.parametrize(("awaited", "expected"), [(1, "few"), (2, "ports"), (3, "ports")])
+def test_all_ports_are_prefetched_from_a_quarter_of_awaited_ports_on(
+    monkeypatch: pytest.MonkeyPatch, awaited: int, expected: str
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(foresight, "foresee_few", lambda *_: asked.append("few"))
+    monkeypatch.setattr(foresight, "foresee_ports", lambda *_: asked.append("ports"))
+    world = asleep([9] * awaited + [10] * (8 - awaited))
+    world.switches[0].ports = 8
+    foresight.foresee(world, 0, 10)
+    assert asked == [expected]
+
+
+@pytest.mark.parametrize(
+    ("cost_s", "pause_s"), [(0.004, 0.1), (0.005, 0.1), (0.006, 0.12), (1.0, 20.0)]
+)
+def test_progress_takes_a_twentieth_of_a_run_at_most(cost_s: float, pause_s: float) -> None:
+    assert next_progress_s(7, 7 + cost_s) == pytest.approx(7 + cost_s + pause_s)
