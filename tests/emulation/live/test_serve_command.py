@@ -19,14 +19,10 @@ ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+/[A-Za-z0-9_-]{32}/")
 
 @pytest.fixture
 def serving() -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-m", "ofan", "serve", DEMO, "--set", "policies=ofan,jsq"]
-    process = subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
+    command = ["env", "--default-signal=INT", sys.executable, "-m", "ofan", "serve", DEMO]
+    command += ["--set", "policies=ofan,jsq"]
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True)
     try:
         yield process
     finally:

@@ -218,14 +218,14 @@ def watched() -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     }
     ours, theirs = pty.openpty()
     resize(ours, 24, 80)
-    command = [sys.executable, "-m", "ofan", "watch", DEMO, "--set", "policies=ofan"]
+    command = ["env", "--default-signal=INT", sys.executable, "-m", "ofan", "watch", DEMO]
+    command += ["--set", "policies=ofan"]
     process = subprocess.Popen(
         command,
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
         env={**without_a_size, "TERM": "xterm-256color"},
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     os.close(theirs)
     try:
