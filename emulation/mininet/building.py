@@ -130,8 +130,9 @@ def _keep_machine_code(program: SwitchProgram) -> tuple[str, ...]:
     with suppress(PipelineError):
         native_program(program.bmv2_json)
         compiled_bursts()
+        return machine.program_identity(program.bmv2_json), burst_key()
 
-    return machine.identity(program.bmv2_json), burst_key()
+    return ()
 
 
 def refuse_what_target_lacks(scenario: Scenario, target: Target) -> None:

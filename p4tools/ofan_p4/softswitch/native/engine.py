@@ -101,7 +101,7 @@ def native_program(source: bytes) -> NativeProgram | str:
     """
     # Loaded also where the code is kept: tables and actions are read from it, and errors found.
     program = load(source)
-    key = machine.identity(source)
+    key = machine.program_identity(source)
     stored = kept.read(key)
     if stored is None:
         compiled = _compiled(program)

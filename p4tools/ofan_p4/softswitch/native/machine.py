@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from dataclasses import dataclass
 from functools import cache
@@ -65,6 +66,25 @@ def _maker() -> bytes:
 def identity(source: bytes) -> str:
     """Return the name of a program's code: different code never has the same name."""
     return hashlib.sha256(_maker() + source).hexdigest()
+
+
+def program_identity(source: bytes, use: bytes = b"") -> str:
+    """Return the name of a program's code for a use; the source is valid BMv2 JSON.
+
+    The folder of its P4 file and its comments make no other code.
+    """
+    # Texts and lines of the P4 file are for messages and traces, and machine code has none.
+    try:
+        root = json.loads(source, object_hook=_without_places)
+        root.pop("program", None)
+        return identity(use + json.dumps(root).encode())
+    except RecursionError:
+        return identity(use + source)
+
+
+def _without_places(part: dict[str, Any]) -> dict[str, Any]:
+    part.pop("source_info", None)
+    return part
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,7 @@ def passing(native: NativeProgram, source: bytes, sample: bytes) -> Passing | No
 
     It does where it asks for copies, or where its frames depend on their departure.
     """
-    key = machine.identity(b"passing" + hashlib.sha256(sample).digest() + source)
+    key = machine.program_identity(source, b"passing" + hashlib.sha256(sample).digest())
     stored = kept.read(key)
     if stored is None:
         stored = _compiled(native.program, sample)
