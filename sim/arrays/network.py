@@ -245,7 +245,8 @@ def _own_rule(scenario: Scenario, shared: Rules, flows: Flows) -> OwnRule:
 
     made = compiled(rule.text, rule.file)
     head = len(shared) * 8
-    memory = np.zeros(head + len(flows.senders) * made.state.itemsize, dtype=np.uint8)
+    # A state for each flow, whether it has a sender or not.
+    memory = np.zeros(head + len(flows.table) * made.state.itemsize, dtype=np.uint8)
     memory[:head].view(np.int64)[:] = shared
     memory[head:].view(made.state)[:] = made.first
     address = memory.ctypes.data

@@ -3,6 +3,7 @@
 import ctypes
 import random
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,9 @@ from hypothesis import strategies as st
 import sim
 from controller.errors import ControllerError
 from emulation.errors import EmulationError
+from emulation.virtual import simulated
+from fattree.demand.workloads.file import About, write_workload
+from fattree.demand.workloads.graph import Graph
 from fattree.errors import FabricError
 from fattree.experiment.model import Collective, Fabric, HostRule, LoadBalancer, Scenario
 from hostagent.own_rule import own_rule
@@ -91,6 +95,26 @@ def test_rules_are_the_same_on_both_networks(rule: str, failing: str) -> None:
     text, failures = RULES_OF_THE_TEST[rule], FAILING[failing]
     mine = small(text, failures=failures, load_balancer=LoadBalancer(ecn_percent=0.5))
     assert_same(PythonFabric(mine).run(), sim.run(mine))
+
+
+def test_states_are_of_flows_also_beside_computations(tmp_path: Path) -> None:
+    # Computations come first: messages have numbers beyond that of senders.
+    hosts = np.arange(16)
+    zeros = np.zeros(16, dtype=np.int64)
+    graph = Graph(
+        source=np.tile(hosts, 2),
+        destination=np.concatenate([hosts, (hosts + 5) % 16]),
+        size=np.concatenate([zeros, zeros + 100_000]),
+        compute_ps=np.concatenate([1000 * hosts, zeros]),
+        waiting=16 + hosts,
+        awaited=hosts,
+    )
+    write_workload(tmp_path / "step.parquet", graph, About(ranks=16))
+    collective = Collective(matrix="workload", file=str(tmp_path / "step.parquet"))
+    mine = small(EVERYTHING).model_copy(update={"collective": collective})
+    result = sim.run(mine)
+    assert_same(PythonFabric(mine).run(), result)
+    assert simulated.run(mine).done_ps.tolist() == result.done_ps.tolist()
 
 
 def test_threads_change_nothing() -> None:
