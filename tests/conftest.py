@@ -7,6 +7,7 @@ it must not turn red by a draw (`CI=true`, as all CI services set it).
 import gc
 import os
 import signal
+from importlib import import_module
 from typing import Any
 from zlib import crc32
 
@@ -33,6 +34,12 @@ settings.register_profile(
     "ofan", deadline=None, derandomize=IN_CI, database=None if IN_CI else settings().database
 )
 settings.load_profile("ofan")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _threads_share_small_windows() -> None:
+    """Let threads share windows of few packets, too: networks of tests are small."""
+    import_module("sim.runs.threads").FEW_PACKETS = 0  # type: ignore[attr-defined]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

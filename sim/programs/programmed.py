@@ -314,18 +314,15 @@ class Programmed:
 
     def _once(self, until_ps: int) -> int:
         if self._crew is None:
-            status = advance_program(
-                self.world,
-                self.routes,
-                until_ps,
-                self.frames,
-                self.program,
-                self.desks[0],
-                self.gates,
-            )
-            return int(status)
+            return self._alone(self.world, self.desks[0], until_ps)
 
         return advance_side_by_side(self.world, self._nodes(), until_ps, self._crew)
+
+    def _alone(self, world: World, desk: Desk, until_ps: int) -> int:
+        status = advance_program(
+            world, self.routes, until_ps, self.frames, self.program, desk, self.gates
+        )
+        return int(status)
 
     def _nodes(self) -> Nodes:
         def hosts(part: World, desk: Desk, span: Span, end_ps: int) -> int:
@@ -340,6 +337,7 @@ class Programmed:
         return Nodes(
             hosts,
             switches,
+            self._alone,
             next_event=lambda world: int(next_to_serve(world, self.frames, self.gates)),
             has_room=lambda world: bool(has_samples(world, self.frames, self.desks[0])),
         )

@@ -4,6 +4,9 @@ Hosts and aggregation switches are not neighbours of each other, nor are edge an
 switches. So a window is served in three rounds, hosts, aggs, edges and cores, each cut in one part
 a thread. Parts share all arrays but the counters and the stack of spare chunks, which have an
 owner each. Which chunks hold a packet changes with the number of threads, and nothing else does.
+
+To meet takes threads as long as tens of thousands of packets. So one thread goes on alone for some
+windows where fewer are under way.
 """
 
 from collections.abc import Callable
@@ -13,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from sim.kernels.events.windows import next_to_serve, serve_event_switches
+from sim.kernels.events.windows import advance_pausing, next_to_serve, serve_event_switches
 from sim.kernels.state import (
     CLOCK,
     COUNTERS,
@@ -33,6 +36,8 @@ from sim.kernels.state import (
     World,
 )
 from sim.kernels.windows import (
+    REACHED,
+    advance,
     chunks_needed,
     next_event,
     serve_hosts,
@@ -43,6 +48,10 @@ from sim.kernels.windows import (
 # Counters in a row: eight of 64 bits are a cache line of 64 bytes. A row that is eight times as
 # long keeps those of two threads apart, prefetched neighbours included.
 ROW = 64
+# So many windows are served by one thread or by all, by the packets under way before them. In a
+# window each is served about once.
+STRETCH = 8
+FEW_PACKETS = 50_000
 # Counters that each part has for itself.
 ADDED = (
     *(LIVE, UNFINISHED, UNROUTABLE, HOPS, RECEIVED, MISDELIVERED, UNSERVED, MISDIRECTED),
@@ -55,10 +64,11 @@ Serve: TypeAlias = Callable[[World, Any, Span], int]
 
 
 class Nodes(NamedTuple):
-    """The kernels that serve hosts and switches of a part until before a time."""
+    """The kernels that serve hosts and switches of a part until before a time; `alone` runs all."""
 
     hosts: Callable[[World, Any, Span, int], int]
     switches: Callable[[World, Any, Span, int], int]
+    alone: Callable[[World, Any, int], int]
     next_event: Callable[[World], int] = next_event
     # Whether there is room for all that a window needs beside chunks.
     has_room: Callable[[World], bool] = lambda _: True
@@ -76,7 +86,10 @@ def kernels(routes: Routes) -> Nodes:
         )
         return int(served)
 
-    return Nodes(hosts, switches)
+    def alone(world: World, buffers: Any, until_ps: int) -> int:
+        return int(advance(world, routes, until_ps, buffers))
+
+    return Nodes(hosts, switches, alone)
 
 
 def pausing_kernels(routes: Routes) -> Nodes:
@@ -96,9 +109,13 @@ def pausing_kernels(routes: Routes) -> Nodes:
         )
         return int(served)
 
+    def alone(world: World, desk: Any, until_ps: int) -> int:
+        return int(advance_pausing(world, routes, until_ps, desk))
+
     return Nodes(
         kernels(routes).hosts,
         switches,
+        alone,
         next_event=lambda world: int(next_to_serve(world, None, world.gates)),
     )
 
@@ -106,11 +123,13 @@ def pausing_kernels(routes: Routes) -> Nodes:
 class Crew:
     """Threads that wait for work: all but the caller's own.
 
-    `buffers` has one set a thread, which makes it the number of threads.
+    `buffers` has one set a thread, which makes it the number of threads. `is_needed`: whether they
+    share the next windows.
     """
 
     def __init__(self, buffers: list[Any]) -> None:
         self.buffers = buffers
+        self.is_needed = True
         # Kernels run without the GIL, so threads are enough and nothing has to be copied.
         self._others = ThreadPoolExecutor(max(1, len(buffers) - 1))
 
@@ -143,18 +162,44 @@ def advance_side_by_side(world: World, nodes: Nodes, until_ps: int, crew: Crew) 
     Before and after it, `world` has the counters and spare chunks of all threads.
     """
     parts = _split(world, len(crew.buffers))
+    shared = _Shared(world, parts, nodes, crew)
+    counters = world.counters
     try:
-        status = through_windows(
-            _Shared(world, parts, nodes, crew),
-            until_ps,
-            has_room=_has_room,
-            serve_all_hosts=_serve_all_hosts,
-            serve_all_switches=_serve_all_switches,
-            next_of_all=lambda shared: shared.nodes.next_event(shared.world),
-        )
-        return int(status)
+        while True:
+            # Idle time is no window.
+            begin_ps = max(int(counters[CLOCK]), nodes.next_event(world))
+            end_ps = min(until_ps, begin_ps + STRETCH * world.constants.window_ps)
+            status = (_together if crew.is_needed else _alone)(shared, end_ps)
+            if status != REACHED:
+                return status
+
+            crew.is_needed = bool(counters[LIVE] >= FEW_PACKETS)
+            if end_ps == until_ps:
+                return status
     finally:
         _spread(parts, 1)
+
+
+def _together(shared: _Shared, end_ps: int) -> int:
+    """Run until a time with all threads; return how that ended (`through_windows`)."""
+    status = through_windows(
+        shared,
+        end_ps,
+        has_room=_has_room,
+        serve_all_hosts=_serve_all_hosts,
+        serve_all_switches=_serve_all_switches,
+        next_of_all=lambda shared: shared.nodes.next_event(shared.world),
+    )
+    return int(status)
+
+
+def _alone(shared: _Shared, end_ps: int) -> int:
+    """Run until a time with one thread; return how that ended."""
+    world, parts, nodes, crew = shared
+    if any(part.counters[SPARE] for part in parts[1:]):
+        _spread(parts, 1)
+
+    return nodes.alone(world, crew.buffers[0], end_ps)
 
 
 def _split(world: World, count: int) -> list[World]:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fattree.experiment.failures import Loss
 from fattree.experiment.model import (
     Collective,
     Fabric,
@@ -18,8 +19,12 @@ from fattree.experiment.model import (
 from fattree.policies import POLICIES
 from sim.arrays import network
 from sim.errors import UnfinishedError
+from sim.kernels.state import CLOCK, LIVE
+from sim.kernels.windows import REACHED
+from sim.runs import threads
 from sim.runs.engine import run
 from sim.runs.results import Result
+from sim.runs.threads import Crew, Nodes
 
 SMALL = Collective(message_bytes=24 * 4096)
 
@@ -106,3 +111,49 @@ def test_a_thousand_hosts_are_the_same_with_two_threads() -> None:
     results = [run(case, threads=threads) for threads in (1, 2, 2, 4)]
     assert len({everything(result) for result in results}) == 1
     assert np.all(results[0].done_ps > 0)
+
+
+def test_one_thread_serves_stretches_with_few_packets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rounds: dict[int, int] = {}
+    serve = Crew.serve
+
+    def counted(crew: Crew, *arguments: Any) -> int:
+        rounds[few] = rounds.get(few, 0) + 1
+        return serve(crew, *arguments)
+
+    monkeypatch.setattr(Crew, "serve", counted)
+    monkeypatch.setattr(threads, "STRETCH", 1)
+    case = scenario(failures=Failures(losses=(Loss(link="edge0_0-agg0_0", share=0.2),)))
+    expected = everything(run(case))
+    for few in (0, 100, 10_000):
+        monkeypatch.setattr(threads, "FEW_PACKETS", few)
+        assert everything(run(case, threads=3)) == expected
+
+    # Four rounds a window: in all, in some, and in the first stretch alone, which has two windows.
+    assert rounds[0] > rounds[100] > rounds[10_000] == 8
+
+
+@pytest.mark.parametrize(("few", "is_needed"), [(17, True), (18, True), (19, False)])
+def test_few_packets_are_less_than_the_threshold(
+    few: int, is_needed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threads, "FEW_PACKETS", few)
+    case = network.build(scenario())
+    crew = Crew([None, None])
+    window_ps = case.world.constants.window_ps
+
+    def alone(world: Any, _buffers: Any, until_ps: int) -> int:
+        world.counters[CLOCK] = until_ps
+        world.counters[LIVE] = 18
+        return REACHED
+
+    crew.is_needed = False
+    nodes = Nodes(lambda *_: 0, lambda *_: 0, alone, next_event=lambda _: 0)
+    assert (
+        threads.advance_side_by_side(case.world, nodes, threads.STRETCH * window_ps, crew)
+        == REACHED
+    )
+    crew.close()
+    assert crew.is_needed == is_needed
