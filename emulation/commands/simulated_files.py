@@ -1,7 +1,8 @@
 """The files that `ofan sim run` writes beside its table: flows, and a results folder."""
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -20,11 +21,26 @@ from fattree.experiment.model import Experiment, Scenario
 from fattree.files.whole_file import write_whole
 from fattree.records.perfetto import trace
 from fattree.records.record import Record, table
-from sim.cli import Exports
+from fattree.records.tables import STDOUT
+from sim.cli import Exports, show
 from sim.sweeps.sweeping import flow_file
 
 TRACE = ".pftrace"
 TABLES = (".csv", ".parquet", TRACE)
+
+
+@contextmanager
+def shown_at_least(
+    runs: Sequence[tuple[Scenario, Record]], csv: Path | None, *, as_json: bool
+) -> Iterator[None]:
+    """Show runs before the error of a file that cannot be written: they may have taken hours."""
+    try:
+        yield
+    except (OSError, click.ClickException):
+        if csv != STDOUT:
+            show(runs, as_json)
+
+        raise
 
 
 def write_flows(

@@ -21,7 +21,7 @@ from emulation.command_line import (
     say_unread,
     say_warnings,
 )
-from emulation.commands.simulated_files import TABLES, claimed, keep, write_flows
+from emulation.commands.simulated_files import TABLES, claimed, keep, shown_at_least, write_flows
 from emulation.option_groups import Asked, grouped
 from emulation.programs.own_program import Loaded, refuse_unread
 from emulation.programs.program_files import Files, packed
@@ -347,13 +347,14 @@ def run(
         run_one = ready(scenarios, running.threads, flows=folder)
         needed = 1 if jobs > 1 and are_short(scenarios) else jobs
         runs = _swept(scenarios, called(experiment, asked.file), jobs=needed, run=run_one)
-        tables.write(runs)
-        exports.write(runs)
-        if folder:
-            write_flows(scenarios, folder, flows, cdf)
+        with shown_at_least(runs, tables.csv, as_json=tables.as_json):
+            tables.write(runs)
+            exports.write(runs)
+            if folder:
+                write_flows(scenarios, folder, flows, cdf)
 
-        if folder and results:
-            keep(experiment, runs, folder, results)
+            if folder and results:
+                keep(experiment, runs, folder, results)
 
     # Last: files are written even if the reader of stdout stops early.
     if tables.as_json or tables.csv != STDOUT:

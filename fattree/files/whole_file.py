@@ -1,16 +1,45 @@
-"""A file is written as a whole, or there is no new file."""
+"""A file is written as a whole, or stays as it was."""
 
+import os
+from contextlib import suppress
 from pathlib import Path
+from secrets import token_hex
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file; raises OSError with its name, and leaves no part of a new one then."""
-    is_new = not path.exists()
-    try:
-        path.write_bytes(content)
-    except OSError as error:
-        # Half a file, as on a full disk, is of no use.
-        if is_new:
-            path.unlink(missing_ok=True)
+    """Write a file; raises OSError with its name, and then leaves the file that was there before.
 
+    A device or a pipe gets the bytes directly.
+    """
+    # Through a link, the file behind it is replaced.
+    target = path.resolve()
+    is_replaced = (target.is_file() or not target.exists()) and os.access(target.parent, os.W_OK)
+    try:
+        if is_replaced:
+            _replace(target, content)
+        else:
+            target.write_bytes(content)
+    except OSError as error:
         raise OSError(error.errno, error.strerror or str(error), str(path)) from None
+
+
+def _replace(target: Path, content: bytes) -> None:
+    part = target.with_name(f".ofan-{token_hex(8)}.part")
+    try:
+        fill(part, content)
+        if target.exists():
+            old = target.stat()
+            part.chmod(old.st_mode & 0o7777)
+            # Only root may give a file away.
+            with suppress(PermissionError):
+                os.chown(part, old.st_uid, old.st_gid)
+
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def fill(path: Path, content: bytes) -> None:
+    """Write a new file; raises OSError, also for a file that exists."""
+    with path.open("xb") as file:
+        file.write(content)
