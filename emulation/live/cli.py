@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -127,11 +126,7 @@ class Wanted:
 
 @contextmanager
 def _ended_in_one_line(subject: Wanted) -> Iterator[None]:
-    """Turn an error into a click error, with its line in the experiment's file.
-
-    SIGTERM ends like Ctrl-C, so that the terminal is left as it was.
-    """
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    """Turn an error into a click error, with its line in the experiment's file."""
     try:
         yield
     except ControlError as error:
@@ -142,8 +137,6 @@ def _ended_in_one_line(subject: Wanted) -> Iterator[None]:
         file = subject.experiment
         message = located(str(error), file, subject.settings) if file else str(error)
         raise click.ClickException(message) from None
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _is_over(snapshot: Snapshot) -> bool:

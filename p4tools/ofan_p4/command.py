@@ -7,8 +7,11 @@ import errno
 import importlib
 import mmap
 import resource
+import signal
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from threading import current_thread, main_thread
 from typing import Any, NamedTuple
 
 import click
@@ -139,10 +142,11 @@ def _check_room(room_bytes: int) -> None:
 def run(group: click.Group, name: str, arguments: Sequence[str] | None = None) -> None:
     """Run a group of commands as the program `name`, by default with the process's arguments.
 
-    Bad input is one line on stderr and exit code 2, a failed run the same and exit code 1.
+    Bad input is one line on stderr and exit code 2, a failed run the same and exit code 1. SIGTERM
+    ends a command as Ctrl-C does.
     """
     try:
-        with guarded_stdout():
+        with _terminated_as_interrupted(), guarded_stdout():
             code = _called(group, name, arguments)
     except StdoutError as error:
         click.echo(f"{name}: {error}", err=True)
@@ -167,6 +171,21 @@ def run(group: click.Group, name: str, arguments: Sequence[str] | None = None) -
         code = FAILED
 
     sys.exit(code if isinstance(code, int) else 0)
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """Let SIGTERM interrupt, so that files and processes are taken away."""
+    # Signals are the main thread's; elsewhere `signal` would raise.
+    if current_thread() is not main_thread():
+        yield
+        return
+
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _called(group: click.Group, name: str, arguments: Sequence[str] | None) -> Any:

@@ -233,6 +233,10 @@ def attempt(run: Run, scenario: Scenario) -> tuple[str, Outcome]:
         return source_version(), Failure(
             scenario, str(error), is_refused=isinstance(error, FabricError)
         )
+    except MemoryError as error:
+        # numpy describes the array's type at length.
+        said = ["out of memory", *filter(None, [str(error).partition(" for an array")[0]])]
+        return source_version(), Failure(scenario, ": ".join(said))
     except Exception as error:  # one defect must not end a sweep of days
         return source_version(), Failure(
             scenario, f"{type(error).__name__}: {error} ({_place(error)})"

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -105,6 +105,24 @@ def test_a_failed_run_does_not_stop_the_others(tmp_path: Path) -> None:
         sweep(scenarios(4), store=tmp_path / "x", run=Counting(bad_seed=3))
     with Store(tmp_path / "x") as store:
         assert len(store.runs()) == 6
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "Unable to allocate 5. MiB for an array with shape (9,)",
+            "out of memory: Unable to .* MiB",
+        ),
+        ("", "out of memory"),
+    ],
+)
+def test_a_run_without_memory_is_a_line_without_types(text: str, expected: str) -> None:
+    def run(_scenario: Scenario) -> Record:
+        raise MemoryError(text)
+
+    with pytest.raises(FailedRunsError, match=f"^{expected}$"):
+        sweep(scenarios(1)[:1], run=run)
 
 
 def test_a_traffic_file_that_changes_meanwhile_is_nobodys_result(tmp_path: Path) -> None:
@@ -344,14 +362,16 @@ def test_a_run_removes_the_flows_that_a_killed_one_has_left(
     assert not list(tmp_path.glob("ofan-flows-*"))
 
 
+# A terminal interrupts all processes; who asks a command to end asks its first process.
 @pytest.mark.slow
-def test_ctrl_c_ends_with_one_line_and_no_process_or_file_left(
-    tmp_path: Path, temporary: Path
+@pytest.mark.parametrize(("number", "ask"), [(signal.SIGINT, os.killpg), (signal.SIGTERM, os.kill)])
+def test_an_end_that_is_asked_for_is_one_line_and_leaves_no_process_or_file(
+    number: signal.Signals, ask: Callable[[int, int], None], tmp_path: Path, temporary: Path
 ) -> None:
     store, file = tmp_path / "x.sqlite", file_of(tmp_path, "16MiB")
     with started(*command("sweep", file, "--jobs", 2, "--store", store)) as process:
         wait_for(lambda: finished(store) >= 2, process)
-        os.killpg(process.pid, signal.SIGINT)
+        ask(process.pid, number)
         _, stderr = process.communicate(timeout=PATIENCE_S)
         wait_until_gone(process.pid)
     assert process.returncode == 130
