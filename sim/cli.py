@@ -239,6 +239,9 @@ def results(
         with Store(store, create=False) as kept:
             runs, balancers = kept.runs(), kept.balancers()
 
+        if not runs and not as_json:
+            raise click.ClickException(f"{store}: no run has finished yet")
+
         exports.refuse_impossible(scenario for scenario, _ in runs)
         if csv:
             write_csv(csv_rows(runs), csv)

@@ -24,6 +24,7 @@ from fattree.generators.serving import Serving, kept_bytes, reduced_bytes, servi
 from fattree.generators.training import training_graph
 from fattree.generators.training_memory import fitting
 from fattree.generators.training_stages import Step
+from fattree.signs_of_life import signs_of_life
 from fattree.texts.shipped import found
 from ofan_p4.finite import Finite
 from sim.cli import FilePath, one_line_errors
@@ -259,7 +260,7 @@ def from_model(
     Formulas and their sources: docs/workloads.md. Computations and bytes follow from the model;
     only --teraflops and --nvlink-gbs are assumptions about GPUs.
     """
-    with one_line_errors():
+    with one_line_errors(), signs_of_life(f"writing {output}"):
         model = read_model(str(found(config)))
         tp, cp, pp = options.pop("tp"), options.pop("cp"), options.pop("pp")
         step = Step(
@@ -375,7 +376,7 @@ def serve_model(
     Some instances prefill prompts; other instances receive the keys and values, and decode.
     Formulas and their sources: docs/workloads.md.
     """
-    with one_line_errors():
+    with one_line_errors(), signs_of_life(f"writing {output}"):
         model = read_model(str(found(config)))
         serving = Serving(
             tensor=tp,

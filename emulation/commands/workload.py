@@ -17,6 +17,7 @@ from fattree.generators.chakra_file import read_chakra
 from fattree.generators.chakra_ranks import stretched
 from fattree.generators.goal import goal_graph, marks
 from fattree.generators.goal_file import read_goal
+from fattree.signs_of_life import signs_of_life
 from sim.cli import FilePath, one_line_errors
 
 CHAKRA_EXAMPLES = """
@@ -43,7 +44,7 @@ def _sizes(_: click.Context, option: click.Parameter, value: str | None) -> tupl
 @forced
 def from_goal(schedule: Path, output: Path, force: bool) -> None:
     """Write the GOAL schedule in SCHEDULE, text or LogGOPSim's binary form, to OUTPUT."""
-    with one_line_errors():
+    with one_line_errors(), signs_of_life(f"writing {output}"):
         memory = room_for(force)
         read = read_goal(read_bytes(schedule, TrafficError), str(schedule), memory)
         said = (
@@ -98,7 +99,7 @@ def from_chakra(
     force: bool,
 ) -> None:
     """Write the Chakra traces PREFIX.0.et, PREFIX.1.et, ... to OUTPUT."""
-    with one_line_errors():
+    with one_line_errors(), signs_of_life(f"writing {output}"):
         memory = room_for(force)
         trace = read_chakra(prefix, memory, frozenset(ignored))
         if trace.left_out:

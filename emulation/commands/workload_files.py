@@ -63,7 +63,9 @@ def say(graph: Graph, about: About) -> None:
     )
     if graph.nics:
         click.echo(f"messages name NICs 0 to {graph.nics - 1}: for fabric.planes = {graph.nics}")
-    click.echo(f"computations alone: {computation_ps(graph) / 1e9:,.3f} ms")
+    computed_ms = computation_ps(graph) / 1e9
+    whole = f", of the whole step {about.scale * computed_ms:,.3f} ms" if about.scale > 1 else ""
+    click.echo(f"computations alone: {computed_ms:,.3f} ms{whole}")
     if about.scale > 1:
         click.echo(
             f"scale: bytes and computations are divided by {about.scale}, latencies are not;\n"

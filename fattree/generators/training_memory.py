@@ -118,9 +118,9 @@ def fitting(model: Model, step: Step, gigabytes: float | None = None) -> str:
         f"{largest.activations / GIGABYTE:,.1f} of activations"
     )
     if gigabytes is not None and largest.total > gigabytes * GIGABYTE:
-        more = "" if step.recompute else ", or --recompute"
-        raise TrafficError(
-            f"a step needs {said}; there are {gigabytes:,g}: more --tp, --pp or --ep{more}"
-        )
+        spread = "--tp, --pp or --ep" if model.experts else "--tp or --pp"
+        options = {"--zero 3": step.data > 1 and step.zero < 3, "--recompute": not step.recompute}
+        advice = spread + "".join(f", or {option}" for option, helps in options.items() if helps)
+        raise TrafficError(f"a step needs {said}; there are {gigabytes:,g}: more {advice}")
 
     return said

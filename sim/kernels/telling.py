@@ -1,19 +1,13 @@
-"""Messages about a compilation, on stderr: its subject, and its duration.
+"""Messages about a compilation, on stderr: its subject, and its duration."""
 
-Also where no terminal is: a log that stands still for a minute looks like a program that does.
-"""
-
-import sys
 import threading
-import time
 from typing import Any
 
 from numba.core import event
 
+from fattree import signs_of_life
+
 COMPILING = "numba:compile"
-# How often a sign of life comes.
-EVERY_S = 15.0
-MOST_EVERY_S = 60.0
 
 # Names of long-lasting functions for users: the compiler's events have the function alone.
 _names: dict[Any, str] = {}
@@ -40,10 +34,8 @@ class _Telling(event.Listener):
         if name is None:
             return
 
-        _tell(f"compiling {name}, once (up to a minute) ...")
-        end = self._ends[function, threading.get_ident()] = threading.Event()
-        # A daemon: who interrupts a compilation does not wait for it.
-        threading.Thread(target=_remind, args=(name, end), daemon=True).start()
+        signs_of_life.tell(f"compiling {name}, once (up to a minute) ...")
+        self._ends[function, threading.get_ident()] = signs_of_life.begin_signs(f"compiling {name}")
 
     def on_end(self, event: event.Event) -> None:
         # Also of a compilation that failed.
@@ -51,18 +43,3 @@ class _Telling(event.Listener):
         end = self._ends.pop((function, threading.get_ident()), None)
         if end is not None:
             end.set()
-
-
-def _remind(name: str, end: threading.Event) -> None:
-    began = time.monotonic()
-    pause = EVERY_S
-    # Rarer and rarer: `make setup` compiles in two processes, and their lines are read together.
-    while not end.wait(pause):
-        pause = min(2 * pause, MOST_EVERY_S)
-        _tell(f"still compiling {name}, for {time.monotonic() - began:.0f} s ...")
-
-
-def _tell(line: str) -> None:
-    # One write: several processes can share a terminal.
-    sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()

@@ -199,7 +199,7 @@ def left_out(balancers: Iterable[str], names: Sequence[str]) -> set[str]:
             f"--leave-out {min(strange)}: no run has this load balancer, only {', '.join(ran)}"
         )
 
-    if missing == set(ran):
+    if missing and missing == set(ran):
         raise SimulationError("--leave-out leaves no load balancer for the figure")
 
     return missing
@@ -268,9 +268,10 @@ def workload_lines(runs: Runs) -> list[str]:
     lines: list[str] = []
     # As the table has it, so that one finds the number again.
     unit, unit_ps = time_unit([record.cct_ps for _, record in runs])
+    keys = shown_keys(runs)
     for scenario, record in runs:
-        who = f"{scenario.balancer_label}, seed {record.seed}"
         if record.compute_ps:
+            who = _case(scenario, keys, f"seed {record.seed}")
             # Times of the whole step: divided times are multiplied again, latencies with them.
             whole_ps = PS_PER_MS / record.scale
             step, computed = record.cct_ps / whole_ps, record.compute_ps / whole_ps
@@ -285,6 +286,13 @@ def workload_lines(runs: Runs) -> list[str]:
     return [*lines, *_job_lines(runs)]
 
 
+def _case(scenario: Scenario, keys: Sequence[str], seeds: str) -> str:
+    """Return a load balancer, the values of swept keys with their names, and its seeds."""
+    values = values_of(scenario, keys).items()
+    swept = [f"{heading(key)} {in_words(value)}" for key, value in values]
+    return ", ".join([scenario.balancer_label, *swept, seeds])
+
+
 def _job_lines(runs: Runs) -> Iterator[str]:
     """Yield a line for each load balancer and case: the mean of each job's time over the seeds."""
     cases: dict[str, list[Run]] = {}
@@ -293,6 +301,7 @@ def _job_lines(runs: Runs) -> Iterator[str]:
             case = json.dumps(plain(scenario, without={"seed", "name"}))
             cases.setdefault(case, []).append((scenario, record))
 
+    keys = shown_keys(runs)
     for alike in cases.values():
         times: dict[str, list[float]] = {}
         for _, record in alike:
@@ -302,4 +311,4 @@ def _job_lines(runs: Runs) -> Iterator[str]:
         scenario, record = alike[0]
         seeds = f"seed {record.seed}" if len(alike) == 1 else f"mean of {len(alike)} seeds"
         means = ", ".join(f"{name} {mean(values):,.3f} µs" for name, values in times.items())
-        yield f"{scenario.balancer_label}, {seeds}: {means}"
+        yield f"{_case(scenario, keys, seeds)}: {means}"

@@ -169,10 +169,10 @@ def test_whoever_waits_for_a_compilation_is_told_once(tmp_path: Path) -> None:
 SIGNS_OF_LIFE = """
 import threading
 from numba.extending import overload
-from sim.kernels import telling
+from fattree import signs_of_life
 from sim.kernels.jit import kernel
 
-telling.EVERY_S = 0.01
+signs_of_life.EVERY_S = 0.01
 
 def following(number):
     return number + reminded(number)
@@ -190,14 +190,14 @@ def _reminded(number):
         return lambda number: number
 
 told, changed = [], threading.Event()
-write = telling._tell
+write = signs_of_life.tell
 
 def note(line):
     write(line)
     told.append(line)
     changed.set()
 
-telling._tell = note
+signs_of_life.tell = note
 following = kernel(following, long_name="what takes long")
 try:
     print(following(1))

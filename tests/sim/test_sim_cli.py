@@ -2,11 +2,15 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
+from fattree.demand.workloads.file import About, write_workload
+from fattree.demand.workloads.graph import Graph
 from fattree.policies import PAPER_POLICIES, POLICIES, Policy
 from ofan import main
+from sim.sweeps.store import Store
 
 TINY = ("--k", "2", "--message-bytes", "8KiB")
 REQUIRED = {
@@ -156,6 +160,38 @@ def test_results_of_no_store_are_one_line(
 ) -> None:
     assert ofan("sim", "results", tmp_path / "none") == 2
     assert capsys.readouterr().err == f"ofan: {tmp_path / 'none'}: no such store of runs\n"
+
+
+def test_results_of_a_store_without_runs_are_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Store(tmp_path / "begun"):
+        pass
+
+    assert ofan("sim", "results", tmp_path / "begun") == 2
+    assert capsys.readouterr().err == f"ofan: {tmp_path / 'begun'}: no run has finished yet\n"
+    assert ofan("sim", "results", tmp_path / "begun", "--json") == 0
+    assert runs(capsys.readouterr().out) == []
+
+
+def test_lines_of_steps_have_the_swept_values(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ends = np.array([0, 0]), np.array([0, 1])
+    graph = Graph(*ends, np.array([0, 4096]), np.array([1000, 0]))
+    write_workload(tmp_path / "step.parquet", graph, About(ranks=2))
+    (tmp_path / "x.toml").write_text(
+        'policies = ["ofan"]\n[fabric]\nk = 4\n'
+        '[collective]\nmatrix = "workload"\nfile = "step.parquet"\n'
+        '[sweep]\n"collective.placement" = ["packed", "random"]\n"fabric.latency_ns" = [100, 200]\n'
+    )
+    assert ofan("sim", "sweep", tmp_path / "x.toml", "--jobs", 1, "--store", tmp_path / "s") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(": whole step")[0] for line in lines if "whole step" in line] == [
+        f"Ofan, placement {placement}, latency_ns {latency_ns}, seed 1"
+        for placement in ("packed", "random")
+        for latency_ns in ("100.0", "200.0")
+    ]
 
 
 def test_a_connection_matrix_is_run_as_the_cli_says_it_was_read(

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import ofan
+from fattree import signs_of_life
 from fattree.demand.workloads.file import read_workload
 from fattree.files import memory
 from fattree.texts.experiment_file import load_experiment
@@ -266,3 +267,14 @@ def test_the_page_runs_what_it_has_written(tmp_path: Path, monkeypatch: pytest.M
             run("workload", "from-model", *arguments, "--scale", 20_000)
 
     assert [command for command, _ in lines[:4]] == ["workload from-model", "sim run"] * 2
+
+
+def test_a_long_generation_gives_signs_of_life(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(signs_of_life, "EVERY_S", 1e-6)
+    output = tmp_path / "step.parquet"
+    with pytest.raises(SystemExit):
+        ofan.main(["workload", "from-model", "gpt_13b.json", str(output), "--gpus", "8"])
+
+    assert re.match(rf"still writing {output}, for 0 s \.\.\.\n", capsys.readouterr().err)

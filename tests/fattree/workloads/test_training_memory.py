@@ -59,9 +59,16 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     model = model_of(tmp_path, LLAMA_405B)
     step = Step(tensor=8, pipeline=16, data=8, batch=128, sequence=8192, scale=64)
     assert "GB of a GPU's memory (stage 1)" in fitting(model, step, 140)
-    with pytest.raises(
-        TrafficError, match=r"there are 80: more --tp, --pp or --ep, or --recompute"
-    ):
+    advice = "there are 80: more --tp or --pp, or --zero 3, or --recompute$"
+    with pytest.raises(TrafficError, match=advice):
         fitting(model, step, 80)
+
+    tight = replace(step, recompute=True, zero=3)
+    with pytest.raises(TrafficError, match=r"there are 1: more --tp or --pp$"):
+        fitting(model, tight, 1)
+
+    experts = model_of(tmp_path, {**SMALL, "num_experts": 8, "num_experts_per_tok": 2})
+    with pytest.raises(TrafficError, match=r"more --tp, --pp or --ep, or --recompute$"):
+        fitting(experts, Step(batch=1), 1e-9)
 
     assert fitting(model, replace(step, recompute=True), 80)
