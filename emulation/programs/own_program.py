@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from emulation.errors import ProgramError
+from emulation.programs.program_files import content_digest
 from emulation.programs.switch_program import (
     SwitchProgram,
+    defines_for,
     has_host_pointers,
     load_program,
     size_of,
@@ -75,8 +77,11 @@ def own_program(
     a part that it needs.
     """
     path = Path(wanted.file)
+    size = size_of(tree, has_pointers_of_hosts)
+    # A notebook runs a program again that has been edited meanwhile.
+    content = content_digest(path, defines_for(size, macros=macros))
     try:
-        program = load_program(path, size_of(tree, has_pointers_of_hosts), macros=macros)
+        program = load_program(path, size, macros=macros, content=content)
     except CompileError as error:
         if lacking := _lacking(path, macros):
             raise ProgramError(f"{error}\n{path.name} {lacking}") from None

@@ -35,8 +35,13 @@ def program_digest(scenario: Scenario) -> str:
 
     A program that cannot be read or has an error gets a hash, too: its run reports the error.
     """
-    path = Path(str(scenario.program)).absolute()
     macros = defines_for(program_size(scenario), macros=scenario.defines)
+    return content_digest(Path(str(scenario.program)), macros)
+
+
+def content_digest(program: Path, macros: dict[str, str]) -> str:
+    """Return the hash of all files that a program consists of with some macros."""
+    path = program.absolute()
     key = (path, tuple(sorted(macros.items())))
     earlier = _known.get(key, {})
     hashes = {file: _hash(file) for file in earlier}

@@ -113,10 +113,12 @@ def load_program(
     priorities: Priorities = Priorities(),
     compiler: Compiler = "ofan",
     macros: tuple[tuple[str, str], ...] = (),
+    content: str = "",
 ) -> SwitchProgram:
     """Compile a `.p4` file for switches of a size, or read a `.json` with its P4Info.
 
-    `macros` are the user's, by name and value.
+    `macros` are the user's, by name and value. A file is read once for each digest of its `content`
+    (`program_files.content_digest`).
 
     Raises CompileError, PlanError (a corrupt P4Info) and EmulationError (a file that cannot be
     read, or no JSON; p4c's words).

@@ -13,7 +13,7 @@ import numpy as np
 
 from emulation.errors import ProgramError
 from emulation.virtual.added_headers import added_bytes
-from emulation.virtual.machine import QUEUE_LENGTHS, NativeMachine, headers_of
+from emulation.virtual.machine import QUEUE_LENGTHS, NativeMachine, headers_of, refuse_few_cells
 from emulation.virtual.timed import Machine
 from fattree.experiment.model import Scenario
 from hostagent.forms import is_of
@@ -196,8 +196,9 @@ def machine_of(
 ) -> Machine:
     """Return the program of all switches' pipelines, as Python or as machine code.
 
-    Packets have `edge_header_bytes` more between switches.
+    Packets have `edge_header_bytes` more between switches. Raises UnsupportedError.
     """
+    refuse_few_cells(scenario, pipelines[0].program.registers)
     made = InterpretedMachine if is_interpreted else NativeMachine
     return made(scenario, pipelines, edge_header_bytes)
 

@@ -11,6 +11,7 @@ from emulation.virtual.added_headers import added_bytes
 from fattree.draws import Stream, component
 from fattree.experiment.model import Scenario
 from hostagent.own_packet import scenario_packets
+from ofan_p4.softswitch.codegen.program import Array
 from ofan_p4.softswitch.control.pipeline import Pipeline
 from ofan_p4.softswitch.native import context, contract
 from ofan_p4.softswitch.native.engine import NativeProgram, native_program
@@ -114,6 +115,18 @@ class NativeMachine:
                 )
 
         return None
+
+
+def refuse_few_cells(scenario: Scenario, registers: Sequence[Array]) -> None:
+    """Raise UnsupportedError where a program's queue lengths lack a cell for a port of a switch."""
+    # Dropped packets leave the cell of their port. Ports are numbered from 1.
+    least = scenario.tree.most_ports + 1
+    for array in registers:
+        if array.name == QUEUE_LENGTHS and array.size < least:
+            raise UnsupportedError(
+                f"the program's register {QUEUE_LENGTHS} needs {least} cells, one for each number"
+                f" of a port, and has {array.size}: the network counts dropped packets there"
+            )
 
 
 def headers_of(scenario: Scenario, edge_header_bytes: int) -> int:

@@ -89,7 +89,8 @@ class Programmed:
 
     `templates` makes the templates of its flows, `kept_bytes` long. `sample_ps` asks for the
     longest queues at that interval, `on_events` for all events, window by window, in order (rows of
-    `sim.kernels.desk`). Raises FabricError where the scenario cannot be built.
+    `sim.kernels.desk`), which one thread writes. Raises FabricError where the scenario cannot be
+    built.
     """
 
     def __init__(
@@ -104,6 +105,7 @@ class Programmed:
         threads: int = 1,
     ) -> None:
         self._began_s = time.process_time()
+        threads = 1 if on_events else threads
         self.scenario = demand.scenario
         self.network = build_for_program(demand, layout.edge_header_bytes)
         self.world = self.network.world
