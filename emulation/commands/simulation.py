@@ -352,9 +352,8 @@ def run(
             exports.write(runs)
             if folder:
                 write_flows(scenarios, folder, flows, cdf)
-
-            if folder and results:
-                keep(experiment, runs, folder, results)
+                if results:
+                    keep(experiment, runs, folder, results)
 
     # Last: files are written even if the reader of stdout stops early.
     if tables.as_json or tables.csv != STDOUT:

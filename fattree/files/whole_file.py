@@ -12,15 +12,21 @@ def write_whole(path: Path, content: bytes) -> None:
     A device or a pipe gets the bytes directly.
     """
     # Through a link, the file behind it is replaced.
-    target = path.resolve()
-    is_replaced = (target.is_file() or not target.exists()) and os.access(target.parent, os.W_OK)
+    target = Path(os.path.realpath(path))
     try:
-        if is_replaced:
+        if _is_replaceable(path, target):
             _replace(target, content)
         else:
-            target.write_bytes(content)
+            path.write_bytes(content)
     except OSError as error:
         raise OSError(error.errno, error.strerror or str(error), str(path)) from None
+
+
+def _is_replaceable(path: Path, target: Path) -> bool:
+    # A new file in place of an open one, as of /dev/stdout, would take what is written later.
+    is_open = path.absolute().parts[1] in ("dev", "proc")
+    is_file = target.is_file() or not target.exists()
+    return is_file and not is_open and os.access(target.parent, os.W_OK)
 
 
 def _replace(target: Path, content: bytes) -> None:

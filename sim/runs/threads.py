@@ -5,8 +5,8 @@ switches. So a window is served in three rounds, hosts, aggs, edges and cores, e
 a thread. Parts share all arrays but the counters and the stack of spare chunks, which have an
 owner each. Which chunks hold a packet changes with the number of threads, and nothing else does.
 
-To meet takes threads as long as tens of thousands of packets. So one thread goes on alone for some
-windows where fewer are under way.
+Threads meet three times in each window, which takes as long as serving tens of thousands of
+packets. Where fewer packets are under way, one thread serves the next windows alone.
 """
 
 from collections.abc import Callable
@@ -48,8 +48,8 @@ from sim.kernels.windows import (
 # Counters in a row: eight of 64 bits are a cache line of 64 bytes. A row that is eight times as
 # long keeps those of two threads apart, prefetched neighbours included.
 ROW = 64
-# So many windows are served by one thread or by all, by the packets under way before them. In a
-# window each is served about once.
+# One thread serves the next STRETCH windows if fewer than FEW_PACKETS packets are under way: in a
+# window each packet is served about once.
 STRETCH = 8
 FEW_PACKETS = 50_000
 # Counters that each part has for itself.

@@ -1,5 +1,6 @@
 """Files on a full disk: one line that names the file, and no part of it."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,20 @@ def test_a_link_leads_to_the_file_that_is_written_and_a_device_gets_the_bytes(
     assert (tmp_path / "file").read_bytes() == b"new" and (tmp_path / "link").is_symlink()
     with pytest.raises(OSError, match="No space left on device: '/dev/full'"):
         write_whole(Path("/dev/full"), b"x")
+
+    # A loop of links leads nowhere.
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    write_whole(tmp_path / "a", b"new")
+    assert (tmp_path / "a").read_bytes() == b"new"
+
+
+def test_an_open_file_stays_the_same_file(tmp_path: Path) -> None:
+    with (tmp_path / "out").open("wb") as file:
+        write_whole(Path(f"/proc/self/fd/{file.fileno()}"), b"rows")
+        assert os.fstat(file.fileno()).st_ino == (tmp_path / "out").stat().st_ino
+
+    assert (tmp_path / "out").read_bytes() == b"rows"
 
 
 def test_runs_are_shown_where_their_file_cannot_be_written(

@@ -107,24 +107,6 @@ def test_a_failed_run_does_not_stop_the_others(tmp_path: Path) -> None:
         assert len(store.runs()) == 6
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (
-            "Unable to allocate 5. MiB for an array with shape (9,)",
-            "out of memory: Unable to .* MiB",
-        ),
-        ("", "out of memory"),
-    ],
-)
-def test_a_run_without_memory_is_a_line_without_types(text: str, expected: str) -> None:
-    def run(_scenario: Scenario) -> Record:
-        raise MemoryError(text)
-
-    with pytest.raises(FailedRunsError, match=f"^{expected}$"):
-        sweep(scenarios(1)[:1], run=run)
-
-
 def test_a_traffic_file_that_changes_meanwhile_is_nobodys_result(tmp_path: Path) -> None:
     matrix = tmp_path / "two.cm"
     matrix.write_text("Nodes 16\nConnections 1\n0->1 id 1 start 0 size 8192\n")
