@@ -23,7 +23,7 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def _is_replaceable(path: Path, target: Path) -> bool:
-    # A new file in place of an open one, as of /dev/stdout, would take what is written later.
+    # A new file in the place of an open file, as behind /dev/stdout, would miss later bytes.
     is_open = path.absolute().parts[1] in ("dev", "proc")
     is_file = target.is_file() or not target.exists()
     return is_file and not is_open and os.access(target.parent, os.W_OK)
