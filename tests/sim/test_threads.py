@@ -19,7 +19,7 @@ from fattree.experiment.model import (
 from fattree.policies import POLICIES
 from sim.arrays import network
 from sim.errors import UnfinishedError
-from sim.kernels.state import CLOCK, LIVE
+from sim.kernels.state import CLOCK, LIVE, SPARE
 from sim.kernels.windows import REACHED
 from sim.runs import threads
 from sim.runs.engine import run
@@ -157,3 +157,33 @@ def test_few_packets_are_less_than_the_threshold(
     )
     crew.close()
     assert crew.is_needed == is_needed
+
+
+def test_one_thread_has_the_spare_chunks_of_all() -> None:
+    case = network.build(scenario())
+    total = int(case.world.counters[SPARE])
+    parts = threads._split(case.world, 3)
+    threads._spread(parts, 3)
+    assert 0 < case.world.counters[SPARE] < total
+    spares: list[int] = []
+
+    def alone(world: Any, _buffers: Any, _until_ps: int) -> int:
+        spares.append(int(world.counters[SPARE]))
+        return REACHED
+
+    crew = Crew([None] * 3)
+    nodes = Nodes(lambda *_: 0, lambda *_: 0, alone)
+    threads._alone(threads._Shared(case.world, parts, nodes, crew), 1)
+    crew.close()
+    assert spares == [total]
+
+
+def test_a_world_has_its_spare_chunks_again_after_all_threads() -> None:
+    case = network.build(scenario())
+    total = int(case.world.counters[SPARE])
+    crew = Crew([None] * 3)
+    # Hosts and switches do nothing: the window ends, with chunks shared out.
+    nodes = Nodes(lambda *_: 1, lambda *_: 1, lambda *_: REACHED, next_event=lambda _: 0)
+    threads.advance_side_by_side(case.world, nodes, case.world.constants.window_ps, crew)
+    crew.close()
+    assert case.world.counters[SPARE] == total
