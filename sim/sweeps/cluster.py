@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -132,9 +133,28 @@ def _deaf_children() -> Iterator[None]:
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        yield
+        with _at_the_end(signal.SIGTERM):
+            yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _at_the_end(number: signal.Signals) -> Iterator[None]:
+    """Let a signal wait until processes have started: not blocked, as it ends them, too."""
+    if current_thread() is not main_thread():
+        yield
+        return
+
+    signals: list[signal.Signals] = []
+    before = signal.signal(number, lambda *_: signals.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
+
+    if signals:
+        signal.raise_signal(number)
 
 
 def _find(scheduler: str) -> None:
