@@ -366,14 +366,19 @@ def test_an_end_that_is_asked_for_is_one_line_and_leaves_no_process_or_file(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("wait_s", [0, 0.3, 1])
-def test_ctrl_c_while_workers_start_is_one_line_too(
-    tmp_path: Path, temporary: Path, wait_s: float
+@pytest.mark.parametrize(("number", "ask"), [(signal.SIGINT, os.killpg), (signal.SIGTERM, os.kill)])
+def test_an_end_while_workers_start_is_one_line_too(
+    number: signal.Signals,
+    ask: Callable[[int, int], None],
+    tmp_path: Path,
+    temporary: Path,
+    wait_s: float,
 ) -> None:
     store, file = tmp_path / "x.sqlite", file_of(tmp_path, "16MiB")
     with started(*command("sweep", file, "--jobs", 2, "--store", store)) as process:
         wait_for(lambda: members(process.pid) >= 3, process)
         time.sleep(wait_s)
-        os.killpg(process.pid, signal.SIGINT)
+        ask(process.pid, number)
         _, stderr = process.communicate(timeout=PATIENCE_S)
         wait_until_gone(process.pid)
     (line,) = lines(stderr)
